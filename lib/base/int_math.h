@@ -1,0 +1,34 @@
+// Integer arithmetic that notices overflow. Sizes, ranks and strides are int64_t everywhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace meshplan {
+
+__extension__ using int128 = __int128;  // intermediate products of bytes and picoseconds
+
+[[nodiscard]] inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+[[nodiscard]] inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+// Product of all values; 1 for none; nullopt on overflow.
+[[nodiscard]] std::optional<int64_t> checked_product(std::span<const int64_t> values);
+
+// ceil(a / b) for a >= 0, b > 0.
+[[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+// The same sum or product, held at INT64_MAX instead of overflowing (costs and totals, where "more" is all that matters).
+[[nodiscard]] int64_t saturating_add(int64_t a, int64_t b);
+[[nodiscard]] int64_t saturating_mul(int64_t a, int64_t b);
+
+}  // namespace meshplan

@@ -1,0 +1,29 @@
+// Small text helpers shared by every printer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshplan {
+
+[[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// A whole decimal integer, nothing before or after it; nullopt otherwise or on int64 overflow.
+[[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
+
+// "512 B", "64.0 KiB", "1.25 GiB": three significant digits, powers of 1024.
+[[nodiscard]] std::string human_bytes(int64_t bytes);
+
+// "0 ns", "850 ns", "12.3 us", "4.56 ms", "1.20 s": three significant digits.
+[[nodiscard]] std::string human_ns(int64_t nanoseconds);
+
+// 1234567 -> "1,234,567".
+[[nodiscard]] std::string with_commas(int64_t value);
+
+// The candidate nearest to `word` by edit distance (case ignored), where it is near enough to suggest (distance <= max(1, length / 3)).
+[[nodiscard]] std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace meshplan

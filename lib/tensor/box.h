@@ -1,0 +1,43 @@
+// Boxes: the part of a tensor that a rank holds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/state.h"
+
+namespace meshplan {
+
+struct Interval {
+  int64_t lo = 0;
+  int64_t hi = 0;  // exclusive
+  bool operator==(const Interval&) const = default;
+};
+[[nodiscard]] inline int64_t width(const Interval& i) { return i.hi - i.lo; }
+
+// One interval per tensor dim; empty for a scalar, which has one element.
+using Box = std::vector<Interval>;
+
+// Elements of the box.
+[[nodiscard]] int64_t volume(const Box& box);
+[[nodiscard]] Box intersect(const Box& a, const Box& b);
+// "[0:4, 2:8]"
+[[nodiscard]] std::string to_text(const Box& box);
+
+// The interval of one tensor dim at the given coordinates (one per mesh dim).
+[[nodiscard]] Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape,
+                                      std::span<const int64_t> coordinates);
+
+// The box of the rank with these coordinates. Offsets of empty boxes are where the rule leaves them: at the end of the parent.
+[[nodiscard]] Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
+                         std::span<const int64_t> coordinates);
+
+// Sizes of the largest box, which is the one at coordinate 0 everywhere: chunks are cut by ceilings, the first is never the smaller.
+[[nodiscard]] std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape);
+
+// Row-major coordinates of rank index `index` in a mesh of this shape.
+[[nodiscard]] std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> mesh_shape);
+
+}  // namespace meshplan

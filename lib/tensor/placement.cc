@@ -1,0 +1,81 @@
+#include "tensor/placement.h"
+
+#include <array>
+#include <limits>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+constexpr std::array<const char*, 5> reduce_names = {"sum", "avg", "min", "max", "product"};
+
+// "NAME(inside)" -> inside; nullopt where the text has another form.
+std::optional<std::string_view> inside(std::string_view text, std::string_view name) {
+  if (text.size() < name.size() + 2 || text.substr(0, name.size()) != name) return std::nullopt;
+  if (text[name.size()] != '(' || text.back() != ')') return std::nullopt;
+  return text.substr(name.size() + 1, text.size() - name.size() - 2);
+}
+
+std::optional<int32_t> parse_dim(std::string_view text) {
+  auto value = parse_int(text);
+  if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(*value);
+}
+
+}  // namespace
+
+const char* to_text(ReduceOp op) { return reduce_names[static_cast<size_t>(op)]; }
+
+std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
+  for (size_t i = 0; i < reduce_names.size(); ++i) {
+    if (text == reduce_names[i]) return static_cast<ReduceOp>(i);
+  }
+  return std::nullopt;
+}
+
+bool may_mix(ReduceOp a, ReduceOp b) {
+  auto additive = [](ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg; };
+  return a == b || (additive(a) && additive(b));
+}
+
+std::string to_text(const Placement& placement) {
+  switch (placement.kind) {
+    case Placement::Kind::replicate: return "R";
+    case Placement::Kind::shard: return "S(" + std::to_string(placement.tensor_dim) + ")";
+    case Placement::Kind::partial: return std::string("P(") + to_text(placement.op) + ")";
+    case Placement::Kind::strided_shard:
+      return "SS(" + std::to_string(placement.tensor_dim) + "," + std::to_string(placement.split_factor) + ")";
+  }
+  return "?";
+}
+
+Result<Placement> parse_placement(std::string_view text) {
+  if (text == "R") return replicate();
+  if (auto dim = inside(text, "S")) {
+    if (auto value = parse_dim(*dim)) return shard(*value);
+    return bad_input("'" + std::string(text) + "' is no shard: write S(tensor dim) with a dim from 0 on, such as S(0)");
+  }
+  if (auto args = inside(text, "SS")) {
+    size_t comma = args->find(',');
+    if (comma != std::string_view::npos) {
+      std::string_view second = args->substr(comma + 1);
+      while (!second.empty() && second.front() == ' ') second.remove_prefix(1);
+      auto dim = parse_dim(args->substr(0, comma));
+      auto factor = parse_int(second);
+      if (dim && factor && *factor >= 1) return Placement{Placement::Kind::strided_shard, *dim, ReduceOp::sum, *factor};
+    }
+    return bad_input("'" + std::string(text) + "' is no strided shard: write SS(tensor dim,split factor), such as SS(0,2)");
+  }
+  if (auto op = inside(text, "P")) {
+    if (auto value = parse_reduce_op(*op)) return partial(*value);
+    if (op->substr(0, 4) == "mask") {
+      return bad_input("'" + std::string(text) + "' is a mask partial, which has no meaning outside of one operator: reduce it first and use P(sum)");
+    }
+    return bad_input("'" + std::string(text) + "' has an unknown reduce op: use one of sum avg min max product");
+  }
+  if (text == "P") return bad_input("'P' lacks its reduce op: write P(sum), or one of avg min max product");
+  return bad_input("'" + std::string(text) + "' is no placement: write R, S(tensor dim), P(reduce op) or SS(tensor dim,split factor)");
+}
+
+}  // namespace meshplan

@@ -1,0 +1,54 @@
+// What is asked: one redistribution, and the options that a whole file plans under.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tensor/state.h"
+
+namespace meshplan {
+
+enum class Direction : uint8_t { forward, backward };
+
+struct Request {
+  std::string id;
+  size_t src_mesh = 0;  // index into the file's MeshTable
+  size_t dst_mesh = 0;  // the same index unless the redistribution crosses meshes
+  TensorMeta tensor;
+  State src;  // on src_mesh
+  State dst;  // on dst_mesh
+  bool any_dst_order = false;  // "dst_order": "any": the planner chooses; `dst` holds the default order
+  Direction direction = Direction::forward;
+  std::optional<DType> reduce_dtype;  // reductions run in this dtype
+  int64_t count = 1;
+};
+
+enum class PlannerKind : uint8_t { greedy, graph, optimal };
+enum class Rules : uint8_t { dtensor, native };
+enum class GroupPolicy : uint8_t { declared, any };
+enum class WorldGroup : uint8_t { init, skip };
+enum class CostModel : uint8_t { topology, dtensor, unit };
+
+struct PlanOptions {
+  PlannerKind planner = PlannerKind::optimal;
+  Rules rules = Rules::native;
+  GroupPolicy groups = GroupPolicy::declared;
+  CostModel cost_model = CostModel::dtensor;  // what graph searches with
+  int64_t max_memory_bytes = 0;  // 0: states on the way within the larger of source and target; -1: no limit; above 0: the peak of any step
+  bool one_reduction = false;
+  WorldGroup world_group = WorldGroup::init;
+  bool merge = true;                              // --no-merge: false
+  bool audit = false;                             // --audit
+  int64_t alternatives = 0;                       // --alternatives N
+  int64_t max_groups = -1;                        // --max-groups K; -1: not asked
+  std::optional<int64_t> ranks_per_host;          // --ranks-per-host; else the first level of a given topology, else 1
+  int64_t state_budget = 200'000;                 // states the optimal search may settle before it returns its best with the proven gap
+};
+
+[[nodiscard]] const char* to_text(PlannerKind planner);
+[[nodiscard]] const char* to_text(Rules rules);
+[[nodiscard]] std::optional<PlannerKind> parse_planner(std::string_view text);
+[[nodiscard]] std::optional<Rules> parse_rules(std::string_view text);
+
+}  // namespace meshplan
