@@ -1,0 +1,46 @@
+// The pipeline: plans every redistribution of a file, prices, verifies and collects warnings. One pass a file (greedy.h, graph.h, merge.h,
+// optimal.h, advice.h, audit.h); this is where their order is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "mesh/mesh_table.h"
+#include "plan/plan.h"
+#include "tensor/request.h"
+
+namespace meshplan {
+
+// What one planner answers for one request: the steps (states, ops, groups by mesh_dims, reasons), before pricing and verification.
+struct StepList {
+  std::vector<Step> steps;
+  std::vector<Step> unmerged;      // for the unmerged trace; equal to steps where nothing merged
+  std::vector<Warning> warnings;   // without mesh, saves and message: the pipeline fills them
+  State dst;                       // the target reached
+  int64_t proven_gap_ps = 0;
+};
+
+struct PlanQuestion {
+  const MeshTable* meshes = nullptr;
+  const Topology* topology = nullptr;
+  const Request* request = nullptr;
+  const PlanOptions* options = nullptr;
+};
+
+// A failed redistribution: which and why.
+struct PlanFailure {
+  size_t index = 0;  // into the requests
+  Error error;
+};
+
+struct PlanOutcome {
+  Plan plan;                          // complete only when there are no failures
+  std::vector<PlanFailure> failures;  // in request order
+};
+
+// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit 70).
+[[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
+                                        const PlanOptions& options, std::string spec_digest);
+
+}  // namespace meshplan
