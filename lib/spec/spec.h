@@ -1,0 +1,56 @@
+// Specs: what a user asks for, read strictly and with positions (CONTRACT.md, "Spec").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/topology.h"
+#include "diag/diagnostic.h"
+#include "mesh/mesh_table.h"
+#include "tensor/request.h"
+
+namespace meshplan {
+
+struct Budget {
+  std::string id;  // empty: the file's total
+  std::optional<int64_t> wire_bytes;
+  std::optional<int64_t> collectives;
+  std::optional<int64_t> predicted_ns;
+  std::optional<int64_t> peak_bytes;
+};
+
+// A warning silenced, with a reason.
+struct Allow {
+  std::string code;
+  std::string id;  // empty: every redistribution
+  std::string reason;
+};
+
+struct Spec {
+  MeshTable meshes;                        // in the simple form the mesh is called "mesh"
+  std::optional<Topology> topology;        // as given; nullopt: uniform
+  std::vector<Request> requests;
+  // As given in "options"; what a flag gives beats them, what neither gives has its default (greedy and graph imply rules dtensor).
+  std::optional<PlannerKind> planner;
+  std::optional<Rules> rules;
+  std::optional<GroupPolicy> groups;
+  std::optional<int64_t> max_memory_bytes;
+  std::optional<bool> one_reduction;
+  std::optional<WorldGroup> world_group;
+  std::vector<Budget> budgets;
+  std::vector<Allow> allow;
+  std::string digest;                      // "sha256:..." over the compact canonical JSON of the comment-free spec
+};
+
+// Reads a file named in the spec ({"file": ...}), relative to the spec's folder.
+using FileReader = std::function<Result<std::string>(const std::string& path)>;
+
+// Reads a whole spec; every problem goes to `diagnostics` and the result is empty if there was an error. Never throws on any byte sequence.
+[[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file, const FileReader& read_file,
+                                            Diagnostics& diagnostics);
+
+}  // namespace meshplan
