@@ -15,7 +15,7 @@ struct InternalError : std::logic_error {
 }  // namespace meshplan
 
 // `sentence` says what must hold and why; it is evaluated only on failure.
-#define MESHPLAN_CHECK(condition, sentence)                                                  \
-  do {                                                                                       \
+#define MESHPLAN_CHECK(condition, sentence)                                                 \
+  do {                                                                                      \
     if (!(condition)) ::meshplan::check_failed(__FILE__, __LINE__, #condition, (sentence)); \
   } while (false)

@@ -41,8 +41,7 @@ std::string three_digits(int64_t thousandths) {
   if (thousandths < 100'000) {
     int64_t rounded = (thousandths + 50) / 100;
     if (rounded < 1000) {
-      std::snprintf(buffer.data(), buffer.size(), "%lld.%lld", static_cast<long long>(rounded / 10),
-                    static_cast<long long>(rounded % 10));
+      std::snprintf(buffer.data(), buffer.size(), "%lld.%lld", static_cast<long long>(rounded / 10), static_cast<long long>(rounded % 10));
       return buffer.data();
     }
   }

@@ -41,9 +41,12 @@ bool may_mix(ReduceOp a, ReduceOp b) {
 
 std::string to_text(const Placement& placement) {
   switch (placement.kind) {
-    case Placement::Kind::replicate: return "R";
-    case Placement::Kind::shard: return "S(" + std::to_string(placement.tensor_dim) + ")";
-    case Placement::Kind::partial: return std::string("P(") + to_text(placement.op) + ")";
+    case Placement::Kind::replicate:
+      return "R";
+    case Placement::Kind::shard:
+      return "S(" + std::to_string(placement.tensor_dim) + ")";
+    case Placement::Kind::partial:
+      return std::string("P(") + to_text(placement.op) + ")";
     case Placement::Kind::strided_shard:
       return "SS(" + std::to_string(placement.tensor_dim) + "," + std::to_string(placement.split_factor) + ")";
   }
@@ -70,7 +73,8 @@ Result<Placement> parse_placement(std::string_view text) {
   if (auto op = inside(text, "P")) {
     if (auto value = parse_reduce_op(*op)) return partial(*value);
     if (op->substr(0, 4) == "mask") {
-      return bad_input("'" + std::string(text) + "' is a mask partial, which has no meaning outside of one operator: reduce it first and use P(sum)");
+      return bad_input("'" + std::string(text) +
+                       "' is a mask partial, which has no meaning outside of one operator: reduce it first and use P(sum)");
     }
     return bad_input("'" + std::string(text) + "' has an unknown reduce op: use one of sum avg min max product");
   }

@@ -20,9 +20,9 @@ enum class ReduceOp : uint8_t { sum, avg, min, max, product };
 struct Placement {
   enum class Kind : uint8_t { replicate, shard, partial, strided_shard };
   Kind kind = Kind::replicate;
-  int32_t tensor_dim = 0;              // shard, strided_shard
-  ReduceOp op = ReduceOp::sum;         // partial
-  int64_t split_factor = 1;            // strided_shard
+  int32_t tensor_dim = 0;       // shard, strided_shard
+  ReduceOp op = ReduceOp::sum;  // partial
+  int64_t split_factor = 1;     // strided_shard
   bool operator==(const Placement&) const = default;
 };
 

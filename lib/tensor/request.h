@@ -16,8 +16,8 @@ struct Request {
   size_t src_mesh = 0;  // index into the file's MeshTable
   size_t dst_mesh = 0;  // the same index unless the redistribution crosses meshes
   TensorMeta tensor;
-  State src;  // on src_mesh
-  State dst;  // on dst_mesh
+  State src;                   // on src_mesh
+  State dst;                   // on dst_mesh
   bool any_dst_order = false;  // "dst_order": "any": the planner chooses; `dst` holds the default order
   Direction direction = Direction::forward;
   std::optional<DType> reduce_dtype;  // reductions run in this dtype
@@ -38,12 +38,12 @@ struct PlanOptions {
   int64_t max_memory_bytes = 0;  // 0: states on the way within the larger of source and target; -1: no limit; above 0: the peak of any step
   bool one_reduction = false;
   WorldGroup world_group = WorldGroup::init;
-  bool merge = true;                              // --no-merge: false
-  bool audit = false;                             // --audit
-  int64_t alternatives = 0;                       // --alternatives N
-  int64_t max_groups = -1;                        // --max-groups K; -1: not asked
-  std::optional<int64_t> ranks_per_host;          // --ranks-per-host; else the first level of a given topology, else 1
-  int64_t state_budget = 200'000;                 // states the optimal search may settle before it returns its best with the proven gap
+  bool merge = true;                      // --no-merge: false
+  bool audit = false;                     // --audit
+  int64_t alternatives = 0;               // --alternatives N
+  int64_t max_groups = -1;                // --max-groups K; -1: not asked
+  std::optional<int64_t> ranks_per_host;  // --ranks-per-host; else the first level of a given topology, else 1
+  int64_t state_budget = 200'000;         // states the optimal search may settle before it returns its best with the proven gap
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);

@@ -6,12 +6,13 @@
 //     P(sum)S(1)R           shards = {{}, {b}}, partial = {a: sum}
 //     R{S(0):2,R:2}R        shards = {{b:(1)2}, {}}    only the factor 2 of b that is major; the other factor 2 holds copies
 //
-// Meaning of a shard (PLANNING.md): start with [0, n); for each mesh dim of the order, of size s, with w the current width and c = ceil(w/s),
-// coordinate j keeps [min(w, j*c), min(w, (j+1)*c)). A run of consecutive atoms of one mesh dim that starts at its major end acts as the mesh
-// dim itself cut short: with p the product of the run's sizes and c = ceil(w/s) still, index i keeps [min(w, i*(s/p)*c), min(w, (i+1)*(s/p)*c)).
-// A run that starts below the major end (its upper part elsewhere or free) acts as a mesh dim of its own size.
+// Meaning of a shard (PLANNING.md): start with [0, n); for each mesh dim of the order, of size s, with w the current width and c =
+// ceil(w/s), coordinate j keeps [min(w, j*c), min(w, (j+1)*c)). A run of consecutive atoms of one mesh dim that starts at its major end
+// acts as the mesh dim itself cut short: with p the product of the run's sizes and c = ceil(w/s) still, index i keeps [min(w, i*(s/p)*c),
+// min(w, (i+1)*(s/p)*c)). A run that starts below the major end (its upper part elsewhere or free) acts as a mesh dim of its own size.
 //
-// What it is not: two nested shards are not one shard over the product when the division is uneven: 10 over 2x2 is 3,2,3,2; over 4 it is 3,3,3,1.
+// What it is not: two nested shards are not one shard over the product when the division is uneven: 10 over 2x2 is 3,2,3,2; over 4 it is
+// 3,3,3,1.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@
 
 namespace meshplan {
 
-// A factor of a mesh dim: `size` consecutive-digit values after the factors whose product is `before`. The whole dim: before 1, size its size.
-// Coordinate of rank coordinate j on it: (j / (dim size / (before * size))) % size.
+// A factor of a mesh dim: `size` consecutive-digit values after the factors whose product is `before`. The whole dim: before 1, size its
+// size. Coordinate of rank coordinate j on it: (j / (dim size / (before * size))) % size.
 struct Atom {
   int32_t mesh_dim = 0;
   int64_t before = 1;
@@ -63,8 +64,8 @@ struct ShardOrder {
 };
 
 // The state of whole-dim placements, one per mesh dim, in default order except where `orders` says otherwise. Strided shards are decoded.
-// Errors (bad_input): tensor dim out of range, an order that does not list exactly the mesh dims that shard its tensor dim, partials that may
-// not mix, a strided shard that no order decodes, P(...) beside no meaning for bool dtypes is not checked here.
+// Errors (bad_input): tensor dim out of range, an order that does not list exactly the mesh dims that shard its tensor dim, partials that
+// may not mix, a strided shard that no order decodes, P(...) beside no meaning for bool dtypes is not checked here.
 [[nodiscard]] Result<State> make_state(std::span<const Placement> placements, std::span<const int64_t> mesh_shape, size_t tensor_rank,
                                        std::span<const ShardOrder> orders = {});
 
