@@ -48,7 +48,8 @@ struct Layout {
 [[nodiscard]] std::vector<int64_t> offsets(const Layout& layout);
 
 // The canonical form: modes of size 1 dropped, neighbours fused where the left stride = right size * right stride.
-// Law: offsets(coalesce(L)) == offsets(L); coalesce is idempotent; equal functions have equal canonical forms wherever offsets are distinct.
+// Law: offsets(coalesce(L)) == offsets(L); coalesce is idempotent; equal functions have equal canonical forms wherever offsets are
+// distinct.
 [[nodiscard]] Layout coalesce(const Layout& layout);
 
 // Law: no two indices share an offset. Exact, by sorting the modes and, where they interleave, by search; never by listing offsets.
@@ -66,8 +67,8 @@ struct Layout {
 // Error where the inner's offsets leave the outer's domain or the result is no layout.
 [[nodiscard]] Result<Layout> composition(const Layout& outer, const Layout& inner);
 
-// The layout of the copies of `layout` in a world of `world` offsets. Law: offsets(join(complement(L, w), L)) is a permutation of 0..w-1, and
-// the complement is sorted. Error where L overlaps itself or its copies cannot tile the world (the error names both numbers).
+// The layout of the copies of `layout` in a world of `world` offsets. Law: offsets(join(complement(L, w), L)) is a permutation of 0..w-1,
+// and the complement is sorted. Error where L overlaps itself or its copies cannot tile the world (the error names both numbers).
 [[nodiscard]] Result<Layout> complement(const Layout& layout, int64_t world);
 
 // Law: offset_at(left_inverse(L), offset_at(L, i)) == i. Error where L is not injective or its offsets leave gaps that no layout maps.

@@ -23,8 +23,8 @@ namespace meshplan {
 
 // The rank map of a world. Empty `ranks`: position i is global rank i.
 struct Universe {
-  int64_t world = 1;            // number of positions
-  std::vector<int64_t> ranks;   // empty or `world` distinct global ids >= 0
+  int64_t world = 1;           // number of positions
+  std::vector<int64_t> ranks;  // empty or `world` distinct global ids >= 0
   bool operator==(const Universe&) const = default;
 };
 [[nodiscard]] inline int64_t rank_at(const Universe& universe, int64_t position) {
@@ -36,7 +36,8 @@ struct Universe {
 struct MeshDim {
   std::string name;
   int64_t size = 1;
-  Layout layout;  // canonical; size(layout) == size
+  Layout layout;                // canonical; size(layout) == size
+  std::string group_options{};  // canonical JSON text; with the layout it identifies the dim's communicators; empty: none
   bool operator==(const MeshDim&) const = default;
 };
 

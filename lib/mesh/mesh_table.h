@@ -1,7 +1,7 @@
 // All meshes of one file, over one universe, with the flattens that any of them declared.
 //
-// A flatten is found by layout, whichever view declared it and whatever it is called: dims dp and tp of any mesh are declared flattened when
-// some flatten (or, for a root of one dim under the native rules, the root itself) has the layout of dp and tp taken together.
+// A flatten is found by layout, whichever view declared it and whatever it is called: dims dp and tp of any mesh are declared flattened
+// when some flatten (or, for a root of one dim under the native rules, the root itself) has the layout of dp and tp taken together.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ namespace meshplan {
 struct Flatten {
   std::string name;
   std::vector<std::string> dims;
-  std::string of;        // the mesh whose dims they are
-  Layout layout;         // canonical
+  std::string of;  // the mesh whose dims they are
+  Layout layout;   // canonical
   std::string group_options;
   bool operator==(const Flatten&) const = default;
 };
@@ -44,13 +44,15 @@ struct MeshTable {
                                  std::string dim = {}, std::string group_options = {});
 [[nodiscard]] Status add_unflatten(MeshTable& table, std::string name, std::string_view of, std::string_view dim,
                                    const std::vector<int64_t>& sizes, const std::vector<std::string>& dims, std::string group_options = {});
-[[nodiscard]] Status add_concatenate(MeshTable& table, std::string name, const std::vector<std::string>& meshes, std::string group_options = {});
+[[nodiscard]] Status add_concatenate(MeshTable& table, std::string name, const std::vector<std::string>& meshes,
+                                     std::string group_options = {});
 [[nodiscard]] Status add_transpose(MeshTable& table, std::string name, std::string_view of, const std::vector<std::string>& dims,
                                    std::string group_options = {});
 // The simple form's "flattened" entry on mesh `of`: declares without adding a mesh.
 [[nodiscard]] Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<std::string>& dims, std::string name = {});
 
-// The declared flatten of these dims of the mesh, whatever order they are listed in: its layout equals group_layout of the dims in mesh order.
+// The declared flatten of these dims of the mesh, whatever order they are listed in: its layout equals group_layout of the dims in mesh
+// order.
 [[nodiscard]] const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims);
 
 }  // namespace meshplan

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "layout/by_stride.h"
+#include "layout/layout.h"
+
+namespace meshplan {
+
+Result<Layout> left_inverse(const Layout& layout) {
+  const std::vector<PlacedMode> placed = modes_by_stride(layout);
+  std::vector<Mode> inverse;
+  if (!placed.empty() && placed.front().mode.stride > 1) inverse.push_back({placed.front().mode.stride, 1});  // offsets never asked for
+  for (size_t i = 0; i < placed.size(); ++i) {
+    int64_t room =
+        placed[i].mode.size;  // steps of this stride before the next mode's begins; those past the mode's size are never asked for
+    if (i + 1 < placed.size()) {
+      const int64_t next = placed[i + 1].mode.stride;
+      if (next % placed[i].mode.stride != 0 || next / placed[i].mode.stride < room) {
+        return bad_input("the layout " + to_text(layout) + " has no left inverse: " +
+                         (is_injective(layout)
+                              ? "stride " + std::to_string(placed[i].mode.stride) + " does not divide stride " + std::to_string(next)
+                              : std::string("it reaches an offset twice")));
+      }
+      room = next / placed[i].mode.stride;
+    }
+    inverse.push_back({room, placed[i].weight});
+  }
+  std::reverse(inverse.begin(), inverse.end());
+  auto checked = make_layout(std::move(inverse));
+  if (!checked) return bad_input("the layout " + to_text(layout) + " has no left inverse: " + checked.error().message);
+  return coalesce(*checked);
+}
+
+Result<Layout> right_inverse(const Layout& layout) {
+  if (!is_injective(layout)) return bad_input("the layout " + to_text(layout) + " has no right inverse: it reaches an offset twice");
+  int64_t run = 1;  // offsets 0..run-1 are reached by the modes so far
+  Layout inverse;
+  for (const auto& [mode, weight] : modes_by_stride(layout)) {
+    if (mode.stride != run) break;
+    inverse.modes.insert(inverse.modes.begin(), {mode.size, weight});
+    run *= mode.size;
+  }
+  return coalesce(inverse);
+}
+
+}  // namespace meshplan
