@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/int_math.h"
+
 namespace meshplan {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
@@ -56,20 +58,21 @@ std::string human_bytes(int64_t bytes) {
   static constexpr std::array<const char*, 6> units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;
   int64_t scale = 1024;
-  while (unit + 1 < units.size() && bytes / scale >= 1024) {
+  // Up to 1023.5 of a unit: what would print as 1024 is 1.00 of the next.
+  while (unit + 1 < units.size() && bytes >= scale * 1024 - scale / 2) {
     scale *= 1024;
     ++unit;
   }
-  __extension__ using wide = __int128;
-  auto thousandths = static_cast<int64_t>(static_cast<wide>(bytes) * 1000 / scale);
+  auto thousandths = static_cast<int64_t>(static_cast<int128>(bytes) * 1000 / scale);
   return three_digits(thousandths) + " " + units[unit];
 }
 
 std::string human_ns(int64_t nanoseconds) {
   if (nanoseconds < 0) return "-" + human_ns(nanoseconds == INT64_MIN ? INT64_MAX : -nanoseconds);
   if (nanoseconds < 1000) return std::to_string(nanoseconds) + " ns";
-  if (nanoseconds < 1'000'000) return three_digits(nanoseconds) + " us";
-  if (nanoseconds < 1'000'000'000) return three_digits(nanoseconds / 1000) + " ms";
+  // Up to 999.5 of a unit: what would print as 1000 is 1.00 of the next.
+  if (nanoseconds < 999'500) return three_digits(nanoseconds) + " us";
+  if (nanoseconds < 999'500'000) return three_digits(nanoseconds / 1000) + " ms";
   return three_digits(nanoseconds / 1'000'000) + " s";
 }
 

@@ -1,0 +1,73 @@
+#include "base/text.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+using namespace meshplan;
+
+TEST_CASE("join puts the separator between parts only") {
+  CHECK(join({}, ", ").empty());
+  CHECK(join({"a"}, ", ") == "a");
+  CHECK(join({"a", "", "b"}, ", ") == "a, , b");
+}
+
+TEST_CASE("parse_int takes a whole decimal int64 and nothing else") {
+  CHECK(parse_int("0") == 0);
+  CHECK(parse_int("-12") == -12);
+  CHECK(parse_int("9223372036854775807") == INT64_MAX);
+  CHECK(parse_int("-9223372036854775808") == INT64_MIN);
+  for (const char* text : {"", " 1", "1 ", "+1", "1.0", "1e3", "0x10", "9223372036854775808", "-", "one"}) {
+    CAPTURE(text);
+    CHECK(!parse_int(text));
+  }
+}
+
+TEST_CASE("bytes print with three significant digits and powers of 1024") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1024) == "1.00 KiB");
+  CHECK(human_bytes(64 * 1024) == "64.0 KiB");
+  CHECK(human_bytes(100 * 1024) == "100 KiB");
+  CHECK(human_bytes(1000 * 1024) == "1000 KiB");
+  CHECK(human_bytes(5LL << 28) == "1.25 GiB");
+  CHECK(human_bytes(-2048) == "-2.00 KiB");
+  CHECK(human_bytes(INT64_MAX) == "8.00 EiB");
+}
+
+TEST_CASE("what would round up to a whole next unit is printed in that unit") {
+  CHECK(human_bytes(1024 * 1024 - 1) == "1.00 MiB");
+  CHECK(human_bytes(1023 * 1024) == "1023 KiB");
+  CHECK(human_ns(999'499) == "999 us");
+  CHECK(human_ns(999'500) == "1.00 ms");
+  CHECK(human_ns(999'999'999) == "1.00 s");
+}
+
+TEST_CASE("times print with three significant digits") {
+  CHECK(human_ns(0) == "0 ns");
+  CHECK(human_ns(999) == "999 ns");
+  CHECK(human_ns(1000) == "1.00 us");
+  CHECK(human_ns(12'345) == "12.3 us");
+  CHECK(human_ns(9'995) == "10.0 us");  // rounds into the next digit, still three of them
+  CHECK(human_ns(4'560'000) == "4.56 ms");
+  CHECK(human_ns(1'200'000'000) == "1.20 s");
+  CHECK(human_ns(3'600'000'000'000) == "3600 s");
+  CHECK(human_ns(-1500) == "-1.50 us");
+}
+
+TEST_CASE("commas stand between groups of three digits") {
+  CHECK(with_commas(0) == "0");
+  CHECK(with_commas(999) == "999");
+  CHECK(with_commas(1000) == "1,000");
+  CHECK(with_commas(-1234567) == "-1,234,567");
+  CHECK(with_commas(INT64_MIN) == "-9,223,372,036,854,775,808");
+}
+
+TEST_CASE("the nearest candidate is suggested only when it is near") {
+  CHECK(nearest("shap", {"dtype", "shape"}) == "shape");
+  CHECK(nearest("DTYPE", {"dtype", "shape"}) == "dtype");
+  CHECK(nearest("redistribution", {"redistributions", "options"}) == "redistributions");
+  CHECK(!nearest("zzz", {"dtype", "shape"}));
+  CHECK(!nearest("x", {}));
+  CHECK(nearest("tq", {"tp", "tx"}) == "tp");  // equally near: the first
+}
