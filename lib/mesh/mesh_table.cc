@@ -298,4 +298,14 @@ const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh, const std:
   return nullptr;
 }
 
+std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims) {
+  if (const Flatten* declared = find_flatten(table, mesh, dims)) return *declared;
+  if (table.meshes.empty() || table.meshes.front().dims.size() != 1) return std::nullopt;
+  const Mesh& root = table.meshes.front();
+  std::vector<size_t> ordered = dims;
+  std::sort(ordered.begin(), ordered.end());
+  if (group_layout(mesh, ordered) != root.dims[0].layout) return std::nullopt;
+  return Flatten{root.dims[0].name, {root.dims[0].name}, root.name, root.dims[0].layout, root.dims[0].group_options};
+}
+
 }  // namespace meshplan

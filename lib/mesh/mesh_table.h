@@ -54,5 +54,8 @@ struct MeshTable {
 // The declared flatten of these dims of the mesh, whatever order they are listed in: its layout equals group_layout of the dims in mesh
 // order.
 [[nodiscard]] const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims);
+// The same under the native rules, where a root of one dim counts as the flatten of every view that covers the world: dims that together
+// are the whole world are declared then, under the root dim's name.
+[[nodiscard]] std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims);
 
 }  // namespace meshplan

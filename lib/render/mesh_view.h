@@ -1,0 +1,31 @@
+// What `meshplan mesh SPEC` prints: the meshes of a file, their layouts, and who shares which communicators.
+//
+// Neither form enumerates ranks unless asked: a world of a million ranks prints as fast and as short as one of 64. Pictures show the corner
+// of what is large and say what they leave out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "mesh/mesh_table.h"
+#include "tensor/request.h"
+
+namespace meshplan {
+
+struct MeshViewOptions {
+  bool ranks = false;                         // --ranks: every communicator's ranks in full
+  std::optional<int64_t> rank;                // --rank R: coordinates of one global rank in every mesh
+  bool color = false;                         // ANSI colours in the text form, one a group
+  int64_t width = 100;                        // columns that a picture may use
+  WorldGroup world_group = WorldGroup::init;  // which of the two counts is the job's own
+};
+
+// Both end in a newline. Error (bad_input): a rank that is not in the universe.
+[[nodiscard]] Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options);
+// "meshplan/mesh/1": {"schema", "meshes", "groups"}; with `ranks` also "ranks" in each; with `rank` also "rank" at the top and, in each
+// mesh, "copy" (which copy of the mesh holds the rank, by ascending base position) and "coordinates" (one per dim).
+[[nodiscard]] Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions& options);
+
+}  // namespace meshplan
