@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Keeps README.md true: every `console` block is run again and must print what the README shows, every spec in it must plan.
+
+usage: readme.py MESHPLAN [--update]      --update writes what the commands print now into README.md
+
+A console block holds commands (`$ command`), each followed by what it prints on stdout and stderr. They run in one scratch folder that looks
+like the project's top, with `meshplan` on the PATH. Durations, which no two runs share, are compared as `# ms`.
+"""
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+README = TOP / "README.md"
+BLOCK = re.compile(r"^```(console|jsonc)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DURATION = re.compile(r"\b\d+(\.\d+)? (us|ms|s)\b(?= \(measured\)|$)")
+
+
+def run(command, folder, meshplan):
+    environment = {**os.environ, "PATH": f"{pathlib.Path(meshplan).parent}:{os.environ['PATH']}", "MESHPLAN": meshplan, "NO_COLOR": "1",
+                   "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "COLUMNS": "150", "TERM": "dumb"}
+    result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, timeout=120, check=False)
+    return result.stdout.decode()
+
+
+def commands_of(block):
+    """The commands of a console block; one that ends in a backslash goes on in the next line."""
+    commands = []
+    lines = iter(block.splitlines())
+    for line in lines:
+        if line.startswith("$ ") and not (commands and commands[-1][1]):
+            commands.append([line[2:], line.endswith("\\")])
+        elif commands and commands[-1][1]:
+            commands[-1] = [commands[-1][0] + "\n" + line, line.endswith("\\")]
+    return [command for command, _ in commands]
+
+
+def rewritten(block, folder, meshplan):
+    return "".join(f"$ {command}\n{run(command, folder, meshplan)}".rstrip() + "\n" for command in commands_of(block))
+
+
+def main(arguments):
+    if not arguments or arguments[1:] not in ([], ["--update"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    meshplan = str(pathlib.Path(arguments[0]).resolve())
+    old = README.read_text(encoding="utf-8")
+    failures = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for entry in TOP.iterdir():
+            if not entry.name.startswith((".", "build")):
+                (folder / entry.name).symlink_to(entry)
+
+        def replace(match):
+            kind, body = match.groups()
+            if kind == "console":
+                return f"```console\n{rewritten(body, folder, meshplan)}```"
+            if '"meshplan/spec/1"' in body:
+                answer = subprocess.run([meshplan, "plan", "-", "-o", os.devnull], input=body.encode(), cwd=folder, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, timeout=120, check=False)
+                if answer.returncode != 0:
+                    failures.append(f"a spec in README.md does not plan:\n{body}\n{answer.stdout.decode()}")
+            return match.group(0)
+
+        new = BLOCK.sub(replace, old)
+    if arguments[1:] == ["--update"]:
+        README.write_text(new, encoding="utf-8")
+    else:
+        still = [DURATION.sub("# ms", text).splitlines(keepends=True) for text in (old, new)]
+        difference = "".join(difflib.unified_diff(*still, "README.md as it stands", "README.md as its commands print"))
+        if difference:
+            failures.append(difference + f"\nif that is right: {pathlib.Path(__file__).relative_to(TOP)} {arguments[0]} --update")
+    print("\n".join(failures) or "README.md is true")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
