@@ -1,4 +1,5 @@
-// What one step costs: bytes, peak and picoseconds, from the two states alone (PLANNING.md, "Cost model topology"; CONTRACT.md, wire_bytes).
+// What one step costs: bytes, peak and picoseconds, from the two states alone (PLANNING.md, "Cost model topology"; CONTRACT.md,
+// wire_bytes).
 #pragma once
 
 #include <span>

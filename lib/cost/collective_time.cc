@@ -1,0 +1,87 @@
+#include "cost/collective_time.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+
+int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+  if (bytes == 0) return 0;
+  int64_t scaled = 0;
+  int64_t divisor = 0;
+  if (!__builtin_mul_overflow(bytes, int64_t{1'000'000}, &scaled) && !__builtin_mul_overflow(denominator, mb_per_s, &divisor)) {
+    return ceil_div(scaled, divisor);
+  }
+  int128 wide = static_cast<int128>(bytes) * 1'000'000;
+  int128 by = static_cast<int128>(denominator) * mb_per_s;
+  int128 quotient = wide / by + (wide % by != 0);
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  return quotient > most ? most : static_cast<int64_t>(quotient);
+}
+
+int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied_bytes) {
+  int64_t latency = 0;
+  int64_t peers = 0;
+  int64_t slowest = 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
+    latency = level.latency_ns;
+    if (exchange) peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
+    int64_t bytes = traffic.bytes[l];
+    int64_t bandwidth = level.mb_per_s;
+    if (exchange && level.exchange_percent != 100) {
+      bytes = saturating_mul(bytes, 100);
+      bandwidth *= level.exchange_percent;
+    }
+    slowest = std::max(slowest, transfer_ps(bytes, traffic.denominator, bandwidth));
+  }
+  int64_t copy = topology.copy_mb_per_s > 0 ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
+  int64_t fixed = saturating_mul(saturating_add(latency, peers), 1000);
+  return saturating_add(saturating_add(fixed, slowest), copy);
+}
+
+Traffic collective_traffic(const GroupShape& shape, const CollectiveBytes& bytes) {
+  Traffic traffic;
+  int64_t inner = 1;
+  const int64_t g = shape.members.back();
+  traffic.denominator = g;
+  for (size_t l = 0; l < shape.members.size(); ++l) {
+    const int64_t m = shape.members[l];
+    if (m == inner) continue;
+    if (bytes.op == Op::all_to_all) {
+      traffic.bytes[l] = saturating_mul(bytes.whole, m - inner);
+      traffic.peers[l] = m - inner;
+    } else {
+      // whole * (1/inner - 1/m) over the common denominator g, which every m divides.
+      int64_t share = saturating_mul(bytes.whole, g / inner - g / m);
+      traffic.bytes[l] = bytes.op == Op::all_reduce ? saturating_mul(share, 2) : share;
+      traffic.peers[l] = 1;
+    }
+    inner = m;
+  }
+  return traffic;
+}
+
+int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
+  if (shape.members.back() == 1 && shape.uniform) return 0;
+  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape, bytes), bytes.op == Op::all_to_all, bytes.copied);
+  // Units hold different numbers of members: an exchange of the padded pieces inside the group, each from the one member that owns it.
+  Traffic traffic;
+  for (size_t l = 0; l < shape.reach.size(); ++l) {
+    traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
+    traffic.peers[l] = shape.reach[l];
+  }
+  int64_t once = traffic_ps(topology, traffic, true, bytes.copied);
+  return bytes.op == Op::all_reduce ? saturating_mul(once, 2) : once;
+}
+
+int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes) {
+  int64_t dearest = 0;
+  for (const GroupShape& shape : shapes) dearest = std::max(dearest, collective_ps(topology, shape, bytes));
+  return dearest;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,52 @@
+// The time of one collective or exchange from its bytes per level (PLANNING.md, "Cost model topology").
+//
+//     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all) + max over l of bytes_l / bandwidth_l
+//         + copied bytes / copy bandwidth
+//
+// in integer picoseconds, rounded up.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cost/level_map.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+constexpr int max_levels = 8;  // the spec reader refuses topologies with more
+
+// Bytes per rank over each level, as fractions with a common denominator, and peers per level.
+struct Traffic {
+  std::array<int64_t, max_levels> bytes{};  // numerators
+  int64_t denominator = 1;
+  std::array<int64_t, max_levels> peers{};
+};
+
+// bytes * 1e6 / (denominator * mb_per_s) rounded up, saturating: picoseconds that `bytes / denominator` bytes take at mb_per_s (1e6 B/s).
+[[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);
+
+// The formula above. `exchange`: exchange_percent applies and peers count. No traffic at all costs nothing.
+[[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied_bytes);
+
+// What one collective moves, padding included.
+//   all_gather      whole = g * largest box,      piece = largest box
+//   reduce_scatter  whole = g * largest chunk,    piece = largest chunk
+//   all_to_all      whole = g * largest pair piece, piece = that
+//   all_reduce      whole = largest member's box, piece = ceil(whole / g)
+struct CollectiveBytes {
+  Op op = Op::all_gather;
+  int64_t whole = 0;
+  int64_t piece = 0;
+  int64_t copied = 0;  // bytes packed, unpacked and reduced by a rank
+};
+
+// The time on the dearest of the groups. A group of one rank costs nothing.
+[[nodiscard]] int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes);
+[[nodiscard]] int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes);
+
+// Traffic of a uniform group (for explanations).
+[[nodiscard]] Traffic collective_traffic(const GroupShape& shape, const CollectiveBytes& bytes);
+
+}  // namespace meshplan

@@ -1,0 +1,79 @@
+// What an exchange costs: point to point, every rank receives exactly the boxes that its target has and its source has not.
+//
+// Senders (OPTIMAL.md, move 5). A missing piece is one source shard's part of a target box. Its holders at the innermost level where one
+// exists are h ranks. Cut h: the piece is cut along its longest dim into h near-equal parts, one from each. Cut 1: it goes whole, receivers
+// taking turns over the holders. The cheaper cut is taken, h on a tie.
+//
+// Two engines answer the same question:
+//   aligned  digits of mesh dims and tensor dims line up and divide evenly: closed forms over atoms, nothing depends on the number of
+//   ranks; listed   anything else (uneven shards, 2 against 3, permuted ranks, two meshes): rank by rank, at most `listed_limit` pairs;
+//   beyond that
+//            the aligned forms over the largest boxes stand in, an upper estimate for received bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "cost/collective_time.h"
+#include "cost/level_map.h"
+#include "tensor/state.h"
+
+namespace meshplan {
+
+struct ExchangeCost {
+  int64_t wire_bytes = 0;  // the most that any rank receives, all phases
+  int64_t sent_bytes = 0;  // the most that any rank sends
+  int64_t predicted_ps = 0;
+  Traffic traffic;            // of the one phase, or of the first of two
+  Traffic inner;              // of the second phase
+  bool whole_pieces = false;  // the cut is 1
+  bool exact = true;          // false: the listed engine was out of bounds and estimates stand in
+};
+
+struct ExchangeQuestion {
+  const LevelMap* levels = nullptr;  // of the source mesh
+  const Mesh* dst_mesh = nullptr;    // nullptr: the same mesh
+  std::span<const int64_t> shape;    // elements
+  int64_t element_bytes = 1;
+  const State* src = nullptr;
+  const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
+  int phases = 1;
+  std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
+};
+
+[[nodiscard]] ExchangeCost price_exchange(const ExchangeQuestion& question);
+
+// One engine each, for tests; the aligned one answers nullopt where digits do not line up.
+[[nodiscard]] std::optional<ExchangeCost> price_exchange_aligned(const ExchangeQuestion& question);
+[[nodiscard]] ExchangeCost price_exchange_listed(const ExchangeQuestion& question);
+constexpr int64_t listed_limit = 4'000'000;  // (rank, source shard) pairs
+
+// The aligned engine on bare digits, for the planner's inner loop.
+struct DigitAtom {
+  int64_t size = 1;
+  int level = 0;
+};
+constexpr int max_digits = 32;
+struct DigitProblem {
+  int atoms = 0;
+  std::array<DigitAtom, max_digits> atom{};
+  uint64_t in_source = 0;  // atoms that shard the source
+  uint64_t kept = 0;       // pending before and after
+  uint64_t reduced = 0;    // pending before, not after
+  // Digit positions of the tensor: which atom controls each in the source and in the target, -1 for none. Radix = size of the controlling
+  // atom.
+  int positions = 0;
+  std::array<int8_t, 2 * max_digits> src{};
+  std::array<int8_t, 2 * max_digits> dst{};
+  int64_t total_bytes = 0;   // of the whole tensor
+  int64_t longest = 1;       // extent of the longest dim of one piece, in elements
+  int64_t ranks_inside = 1;  // ranks of the mesh in one unit of level 0
+};
+[[nodiscard]] ExchangeCost price_digits(const Topology& topology, const DigitProblem& problem, int phases,
+                                        std::optional<bool> whole_pieces);
+
+// Bytes that some rank must receive between two aligned states without a reduction: its target less what its source covers.
+[[nodiscard]] int64_t missing_bytes(const DigitProblem& problem);
+
+}  // namespace meshplan

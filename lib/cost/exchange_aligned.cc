@@ -1,0 +1,177 @@
+// Lines up the digits of two states: cuts mesh dims until every digit position of the tensor has one radix on both sides.
+#include <algorithm>
+#include <vector>
+
+#include "base/int_math.h"
+#include "cost/digit_problem.h"
+
+namespace meshplan {
+namespace {
+
+// Sorted products of leading factors at which a mesh dim is cut, from 1 to its size. Each divides the next.
+using Cuts = std::vector<int64_t>;
+
+// Adds a cut; false where it does not divide cleanly.
+bool add_cut(Cuts& cuts, int64_t at, bool& changed) {
+  auto place = std::lower_bound(cuts.begin(), cuts.end(), at);
+  if (place != cuts.end() && *place == at) return true;
+  if (place == cuts.begin() || place == cuts.end()) return false;
+  if (at % *(place - 1) != 0 || *place % at != 0) return false;
+  cuts.insert(place, at);
+  changed = true;
+  return true;
+}
+
+struct Piece {
+  int32_t mesh_dim;
+  int64_t lo;  // products of leading factors
+  int64_t hi;
+};
+
+// The order's atoms cut at the mesh dims' cuts, major first.
+std::vector<Piece> pieces_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
+  std::vector<Piece> pieces;
+  for (const Atom& atom : order) {
+    const Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
+    for (size_t i = 0; i + 1 < c.size(); ++i) {
+      if (c[i] >= atom.before && c[i + 1] <= atom.before * atom.size) pieces.push_back({atom.mesh_dim, c[i], c[i + 1]});
+    }
+  }
+  return pieces;
+}
+
+// Cuts `order`'s atoms where the tensor dim is cut at `at` (a product of leading shares).
+bool cut_order(const std::vector<Atom>& order, int64_t at, std::vector<Cuts>& cuts, bool& changed) {
+  int64_t reached = 1;
+  for (const Atom& atom : order) {
+    int64_t next = reached * atom.size;
+    if (at <= reached) return true;
+    if (at < next) {
+      if (at % reached != 0 || next % at != 0) return false;
+      return add_cut(cuts[static_cast<size_t>(atom.mesh_dim)], atom.before * (at / reached), changed);
+    }
+    reached = next;
+  }
+  return true;
+}
+
+std::vector<int64_t> shares(const std::vector<Piece>& pieces) {
+  std::vector<int64_t> products;
+  int64_t reached = 1;
+  for (const Piece& p : pieces) products.push_back(reached *= p.hi / p.lo);
+  return products;
+}
+
+}  // namespace
+
+std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, const State& src,
+                                         const State& dst) {
+  if (!levels.regular()) return std::nullopt;
+  const Mesh& mesh = levels.mesh();
+  std::vector<Cuts> cuts(mesh.dims.size());
+  for (size_t m = 0; m < cuts.size(); ++m) {
+    cuts[m].push_back(1);
+    for (const LevelDigit& digit : levels.digits(m)) {
+      if (digit.before * digit.size > cuts[m].back()) cuts[m].push_back(digit.before * digit.size);
+    }
+    if (cuts[m].back() != mesh.dims[m].size) return std::nullopt;
+  }
+  bool changed = false;
+  auto cut_at_ends = [&](const Atom& atom) {
+    Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
+    return add_cut(c, atom.before, changed) && add_cut(c, atom.before * atom.size, changed);
+  };
+  for (const State* state : {&src, &dst}) {
+    for (const auto& order : state->shards) {
+      for (const Atom& atom : order) {
+        if (!cut_at_ends(atom)) return std::nullopt;
+      }
+    }
+    for (const PendingAtom& p : state->partial) {
+      if (!cut_at_ends(p.atom)) return std::nullopt;
+    }
+  }
+  do {
+    changed = false;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      auto a = shares(pieces_of(src.shards[d], cuts));
+      auto b = shares(pieces_of(dst.shards[d], cuts));
+      for (int64_t at : a) {
+        if (!cut_order(dst.shards[d], at, cuts, changed)) return std::nullopt;
+      }
+      for (int64_t at : b) {
+        if (!cut_order(src.shards[d], at, cuts, changed)) return std::nullopt;
+      }
+    }
+  } while (changed);
+
+  DigitProblem p;
+  // One digit atom per cut of each mesh dim that is larger than one.
+  std::vector<std::vector<int>> id(cuts.size());
+  p.ranks_inside = 1;
+  for (size_t m = 0; m < cuts.size(); ++m) {
+    const auto& digits = levels.digits(m);
+    for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
+      if (p.atoms == max_digits) return std::nullopt;
+      int level = 0;
+      for (const LevelDigit& digit : digits) {
+        if (digit.before <= cuts[m][i] && cuts[m][i + 1] <= digit.before * digit.size) level = digit.level;
+      }
+      id[m].push_back(p.atoms);
+      DigitAtom atom{cuts[m][i + 1] / cuts[m][i], level};
+      if (level == 0) p.ranks_inside *= atom.size;
+      p.atom[static_cast<size_t>(p.atoms++)] = atom;
+    }
+  }
+  auto digit_of = [&](const Piece& piece) {
+    const Cuts& c = cuts[static_cast<size_t>(piece.mesh_dim)];
+    auto at = static_cast<size_t>(std::lower_bound(c.begin(), c.end(), piece.lo) - c.begin());
+    return id[static_cast<size_t>(piece.mesh_dim)][at];
+  };
+  auto pending = [&](const State& state) {
+    uint64_t mask = 0;
+    for (const PendingAtom& atom : state.partial) {
+      for (const Piece& piece : pieces_of({atom.atom}, cuts)) mask |= uint64_t{1} << digit_of(piece);
+    }
+    return mask;
+  };
+  p.kept = pending(src) & pending(dst);
+  p.reduced = pending(src) & ~pending(dst);
+  p.total_bytes = element_bytes;
+  p.longest = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    p.total_bytes = saturating_mul(p.total_bytes, shape[d]);
+    auto a = pieces_of(src.shards[d], cuts);
+    auto b = pieces_of(dst.shards[d], cuts);
+    int64_t parts = 1;
+    for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      if (static_cast<size_t>(p.positions) == p.src.size()) return std::nullopt;
+      int sa = i < a.size() ? digit_of(a[i]) : -1;
+      int sb = i < b.size() ? digit_of(b[i]) : -1;
+      if (sa >= 0 && sb >= 0 && p.atom[static_cast<size_t>(sa)].size != p.atom[static_cast<size_t>(sb)].size) return std::nullopt;
+      if (sa >= 0) p.in_source |= uint64_t{1} << sa;
+      p.src[static_cast<size_t>(p.positions)] = static_cast<int8_t>(sa);
+      p.dst[static_cast<size_t>(p.positions)] = static_cast<int8_t>(sb);
+      ++p.positions;
+      parts *= p.atom[static_cast<size_t>(sa >= 0 ? sa : sb)].size;
+    }
+    if (shape[d] % parts != 0) return std::nullopt;
+    p.longest = std::max(p.longest, shape[d] / parts);
+  }
+  if (p.total_bytes == INT64_MAX) return std::nullopt;
+  return p;
+}
+
+std::optional<ExchangeCost> price_exchange_aligned(const ExchangeQuestion& q) {
+  if (q.dst_mesh != nullptr) return std::nullopt;
+  auto problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
+  if (!problem) return std::nullopt;
+  return price_digits(q.levels->topology(), *problem, q.phases, q.whole_pieces);
+}
+
+ExchangeCost price_exchange(const ExchangeQuestion& question) {
+  if (auto aligned = price_exchange_aligned(question)) return *aligned;
+  return price_exchange_listed(question);
+}
+
+}  // namespace meshplan

@@ -1,0 +1,71 @@
+// Where the ranks of a mesh sit in a topology: how many members of a group share a unit of each level.
+//
+//     8 ranks a host, mesh dp 2 x tp 8     tp: 8 members in a host, 8 in all      dp: 1 in a host, 2 in all      dp and tp: 8 and 16
+//
+// m_l is the number of members in one unit of level l, from the inside out; the last level holds every rank. Where the rank map is the
+// identity (or shifted by whole units) and every dim's strides cut the levels cleanly, all groups look alike and m_l is a product over
+// atoms: nothing depends on the number of ranks. Else the groups are listed, once each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "mesh/mesh.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// One shape that groups have. Uniform: every member sees members[l] of the group in its unit of level l. Not uniform: reach[l] is the most
+// members that any one member has in its unit of level l but not in that of level l-1.
+struct GroupShape {
+  bool uniform = true;
+  std::vector<int64_t> members;  // per level; the last is the size of the group
+  std::vector<int64_t> reach;    // per level, only where not uniform
+  bool operator==(const GroupShape&) const = default;
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+// A factor of a mesh dim that lies on one level: ranks that differ only in it are in one unit of `level` and in different ones below it.
+struct LevelDigit {
+  int64_t before = 1;
+  int64_t size = 1;
+  int level = 0;
+};
+
+class LevelMap {
+ public:
+  LevelMap(const Mesh& mesh, const Topology& topology);
+
+  [[nodiscard]] int levels() const { return static_cast<int>(level_ranks_.size()); }
+  // Whether all groups of the mesh look alike and are answered by products.
+  [[nodiscard]] bool regular() const { return regular_; }
+  // The digits of a mesh dim, major first; only where regular.
+  [[nodiscard]] const std::vector<LevelDigit>& digits(size_t mesh_dim) const { return digits_[mesh_dim]; }
+  // Members of this atom alone in one unit of level l (regular only).
+  [[nodiscard]] int64_t members_of(const Atom& atom, int level) const;
+  // Whether the atom's ends fall on cuts of the digits, or inside a digit that they divide (else its groups are listed).
+  [[nodiscard]] bool aligned(const Atom& atom) const;
+  // Every distinct shape that the groups over these atoms have. O(world) where not regular, remembered.
+  [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const;
+  // The unit of level l of the rank at `position` in the rank map.
+  [[nodiscard]] int64_t unit(int64_t position, int level) const;
+  // The innermost level whose unit holds both positions.
+  [[nodiscard]] int level_between(int64_t a, int64_t b) const;
+
+  [[nodiscard]] const Mesh& mesh() const { return *mesh_; }
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+
+ private:
+  [[nodiscard]] std::vector<GroupShape> listed_shapes(std::span<const Atom> atoms) const;
+
+  const Mesh* mesh_;
+  const Topology* topology_;
+  std::vector<int64_t> level_ranks_;  // the last is INT64_MAX: it holds every rank
+  bool regular_ = true;
+  std::vector<std::vector<LevelDigit>> digits_;
+  mutable std::map<std::vector<Atom>, std::vector<GroupShape>> remembered_;
+};
+
+}  // namespace meshplan

@@ -1,0 +1,201 @@
+#include "cost/step_cost.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/collective_time.h"
+#include "cost/exchange.h"
+#include "cost/step_figures.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+int64_t product(const std::vector<int64_t>& sizes) {
+  int64_t all = 1;
+  for (int64_t size : sizes) all = saturating_mul(all, size);
+  return all;
+}
+
+int64_t group_size(const std::vector<Atom>& atoms) {
+  int64_t size = 1;
+  for (const Atom& atom : atoms) size *= atom.size;
+  return size;
+}
+
+}  // namespace
+
+bool contiguous_along(const std::vector<int64_t>& box, size_t tensor_dim) {
+  for (size_t d = 0; d < tensor_dim && d < box.size(); ++d) {
+    if (box[d] > 1) return false;
+  }
+  return true;
+}
+
+StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
+                         Op op, int64_t group, int64_t element_bytes) {
+  StepFigures f;
+  const auto from = largest_box(before, shape, mesh_shape);
+  const auto to = largest_box(after, shape, mesh_shape);
+  f.input = saturating_mul(product(from), element_bytes);
+  f.output = saturating_mul(product(to), element_bytes);
+  f.bytes.op = op;
+  // One tensor dim changes and everything above it has extent 1: chunks lie one after the other and need no packing.
+  size_t changed = 0;
+  size_t changed_dim = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (before.shards[d] == after.shards[d]) continue;
+    ++changed;
+    changed_dim = d;
+  }
+  bool even = true;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (before.shards[d] == after.shards[d]) continue;
+    int64_t parts_before = 1;
+    int64_t parts_after = 1;
+    for (const Atom& atom : before.shards[d]) parts_before *= atom.size;
+    for (const Atom& atom : after.shards[d]) parts_after *= atom.size;
+    even = even && shape[d] % parts_before == 0 && shape[d] % parts_after == 0;
+  }
+  switch (op) {
+    case Op::slice:
+    case Op::to_partial:
+      break;
+    case Op::all_gather: {
+      f.bytes.piece = f.input;
+      f.bytes.whole = saturating_mul(f.input, group);
+      f.wire = saturating_mul(f.input, group - 1);
+      if (!(even && changed == 1 && contiguous_along(to, changed_dim))) f.staging = f.bytes.whole;
+      f.bytes.copied = 2 * f.staging;
+      break;
+    }
+    case Op::reduce_scatter: {
+      f.bytes.piece = f.output;
+      f.bytes.whole = saturating_mul(f.output, group);
+      f.wire = saturating_mul(f.output, group - 1);
+      if (!(even && changed == 1 && contiguous_along(from, changed_dim))) f.staging = f.bytes.whole;
+      f.bytes.copied = saturating_add(2 * f.staging, f.wire);
+      break;
+    }
+    case Op::all_reduce: {
+      f.bytes.whole = f.input;
+      f.bytes.piece = ceil_div(f.input, group);
+      // ceil(2 (g - 1) bytes / g) without overflow: bytes = k g + r.
+      int64_t k = f.input / group;
+      int64_t r = f.input % group;
+      f.wire = saturating_add(saturating_mul(2 * (group - 1), k), ceil_div(2 * (group - 1) * r, group));
+      f.bytes.copied = f.wire / 2;
+      break;
+    }
+    case Op::all_to_all: {
+      // The largest pair's piece is that of coordinate 0 with itself: both intervals start where their parent does.
+      int64_t piece = element_bytes;
+      for (size_t d = 0; d < shape.size(); ++d) piece = saturating_mul(piece, std::min(from[d], to[d]));
+      f.bytes.piece = piece;
+      f.bytes.whole = saturating_mul(piece, group);
+      f.wire = saturating_mul(piece, group - 1);
+      f.staging = 2 * f.bytes.whole;
+      f.bytes.copied = f.staging;
+      break;
+    }
+    case Op::exchange:
+      break;
+  }
+  return f;
+}
+
+StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
+  StepCost cost;
+  const Step& step = *q.step;
+  const auto src_shape = mesh_shape(*q.src_mesh);
+  int64_t element = element_bytes(q.tensor->dtype);
+  if (step.reduce_op && q.reduce_dtype) element = element_bytes(*q.reduce_dtype);
+  cost.tier = q.topology->model.empty() ? "levels" : q.topology->model;
+  const bool crosses = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh;
+  if (step.op == Op::exchange) {
+    int64_t in = element_bytes(q.tensor->dtype);
+    int64_t out = in;
+    for (int64_t side : largest_box(*q.before, q.tensor->shape, src_shape)) in = saturating_mul(in, side);
+    for (int64_t side : largest_box(step.state, q.tensor->shape, crosses ? mesh_shape(*q.dst_mesh) : src_shape))
+      out = saturating_mul(out, side);
+    if (!crosses && *q.before == step.state) return cost;
+    ExchangeQuestion e;
+    e.levels = &levels;
+    e.dst_mesh = crosses ? q.dst_mesh : nullptr;
+    e.shape = q.tensor->shape;
+    e.element_bytes = element;
+    e.src = q.before;
+    e.dst = &step.state;
+    e.phases = static_cast<int>(step.phases);
+    e.whole_pieces = step.whole_pieces;
+    ExchangeCost x = price_exchange(e);
+    cost.wire_bytes = x.wire_bytes;
+    cost.predicted_ps = x.predicted_ps;
+    cost.peak_bytes = saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
+    for (int l = 0; l < levels.levels(); ++l) {
+      if (x.traffic.bytes[static_cast<size_t>(l)] > 0 || x.inner.bytes[static_cast<size_t>(l)] > 0) cost.level = l;
+    }
+    return cost;
+  }
+  const int64_t group = group_size(step.mesh_dims);
+  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group, element);
+  cost.wire_bytes = group > 1 ? f.wire : 0;
+  cost.peak_bytes = saturating_add(saturating_add(f.input, f.output), group > 1 ? f.staging : 0);
+  if (is_local(step.op) || group == 1) return cost;
+  const auto& shapes = levels.shapes(step.mesh_dims);
+  cost.predicted_ps = finer_ps(*q.topology, shapes, f.bytes, cost.tier);
+  for (const GroupShape& shape : shapes) {
+    int64_t inner = 1;
+    for (size_t l = 0; l < shape.members.size(); ++l) {
+      bool used = shape.uniform ? shape.members[l] != inner : shape.reach[l] > 0;
+      if (used) cost.level = std::max(cost.level, static_cast<int64_t>(l));
+      inner = shape.members[l];
+    }
+  }
+  return cost;
+}
+
+StepCost price_step(const StepQuestion& question) {
+  LevelMap levels(*question.src_mesh, *question.topology);
+  return price_step_on(levels, question);
+}
+
+void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes, const Topology& topology) {
+  const Mesh& src_mesh = meshes.meshes[r.request.src_mesh];
+  const Mesh& dst_mesh = meshes.meshes[r.request.dst_mesh];
+  LevelMap src_levels(src_mesh, topology);
+  std::optional<LevelMap> dst_levels;
+  const bool crosses = r.request.src_mesh != r.request.dst_mesh;
+  if (crosses) dst_levels.emplace(dst_mesh, topology);
+
+  const State* before = &r.request.src;
+  bool arrived = false;  // on the target mesh
+  Totals totals = r.totals;
+  totals.collectives = totals.wire_bytes = totals.peak_bytes = totals.predicted_ps = 0;
+  for (Step& step : r.steps) {
+    bool lands = crosses && !arrived && (step.mesh.empty() ? &step == &r.steps.back() : step.mesh == dst_mesh.name);
+    StepQuestion q;
+    q.topology = &topology;
+    q.src_mesh = arrived ? &dst_mesh : &src_mesh;
+    q.dst_mesh = lands ? &dst_mesh : q.src_mesh;
+    q.tensor = &r.request.tensor;
+    q.reduce_dtype = r.request.reduce_dtype;
+    q.before = before;
+    q.step = &step;
+    StepCost cost = price_step_on(arrived ? *dst_levels : src_levels, q);
+    arrived = arrived || lands;
+    step.wire_bytes = cost.wire_bytes;
+    step.peak_bytes = cost.peak_bytes;
+    step.predicted_ps = cost.predicted_ps;
+    if (!is_local(step.op) && (step.op == Op::exchange || group_size(step.mesh_dims) > 1)) totals.collectives += step.phases;
+    totals.wire_bytes = saturating_add(totals.wire_bytes, cost.wire_bytes);
+    totals.predicted_ps = saturating_add(totals.predicted_ps, cost.predicted_ps);
+    totals.peak_bytes = std::max(totals.peak_bytes, cost.peak_bytes);
+    before = &step.state;
+  }
+  r.totals = totals;
+}
+
+}  // namespace meshplan
