@@ -3,7 +3,8 @@
 // It checks, for each redistribution, in this order:
 //   1. every state is well formed: each atom at most once, factors nest, partial kinds may mix, tensor dims in range;
 //   2. the first step starts at the source, each step at the state that the one before it left, the last ends at the target;
-//   3. the step's op is allowed to make that transition on its mesh dims: local steps receive nothing, a collective only uses ranks that differ
+//   3. the step's op is allowed to make that transition on its mesh dims: local steps receive nothing, a collective only uses ranks that
+//   differ
 //      on `mesh_dims`, which are in mesh order and belong to the group named; an exchange keeps the pending set unless it reduces;
 //   4. every rank receives each element of its new box from ranks of its group that hold it (uneven and empty boxes included);
 //   5. every partial contribution is reduced exactly once, with the right op and scale; to_partial adds exactly one contribution;
@@ -20,7 +21,8 @@
 
 namespace meshplan {
 
-// Proves one redistribution of the plan. The error (wrong_data) names the redistribution id and the step: "redistribution 'x', step 2: ...".
+// Proves one redistribution of the plan. The error (wrong_data) names the redistribution id and the step: "redistribution 'x', step 2:
+// ...".
 [[nodiscard]] Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redistribution);
 
 // Proves all of them, and that totals, groups and warnings agree with the steps.

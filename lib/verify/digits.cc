@@ -1,0 +1,172 @@
+#include "verify/digits.h"
+
+#include <algorithm>
+
+namespace meshplan::verification {
+namespace {
+
+// Calls `visit` with every atom of the state.
+template <class Visit>
+void each_atom(const State& state, Visit visit) {
+  for (const std::vector<Atom>& list : state.shards) {
+    for (const Atom& atom : list) visit(atom);
+  }
+  for (const PendingAtom& pending : state.partial) visit(pending.atom);
+}
+
+bool is_whole(const Atom& atom, std::span<const int64_t> mesh_shape) {
+  return atom.before == 1 && atom.size == mesh_shape[static_cast<size_t>(atom.mesh_dim)];
+}
+
+bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size, int64_t mesh_dim_size) {
+  if (digits.count == max_digits) return false;
+  digits.list[digits.count++] = {mesh_dim, before, size, mesh_dim_size};
+  return true;
+}
+
+std::string place(const Atom& atom) {
+  return "mesh dim " + std::to_string(atom.mesh_dim) + " part (" + std::to_string(atom.before) + ")" + std::to_string(atom.size);
+}
+
+}  // namespace
+
+ShardList DigitState::shard_list(size_t tensor_dim) const {
+  size_t start = starts[tensor_dim];
+  ShardList list{order.data() + start, static_cast<size_t>(starts[tensor_dim + 1] - start), continues >> start, 0};
+  for (size_t i = 0; i < list.count; ++i) list.set |= digit_bit(list.digits[i]);
+  return list;
+}
+
+bool atom_in_mesh(const Atom& atom, std::span<const int64_t> mesh_shape) {
+  if (atom.mesh_dim < 0 || static_cast<size_t>(atom.mesh_dim) >= mesh_shape.size()) return false;
+  int64_t size = mesh_shape[static_cast<size_t>(atom.mesh_dim)];
+  if (is_whole(atom, mesh_shape)) return true;
+  return atom.before >= 1 && atom.size > 1 && size % atom.before == 0 && size / atom.before % atom.size == 0;
+}
+
+bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* const> states, std::span<const Atom> extra, Digits& digits) {
+  digits.count = 0;
+  bool whole = true;
+  for (const State* state : states) each_atom(*state, [&](const Atom& atom) { whole = whole && is_whole(atom, mesh_shape); });
+  for (const Atom& atom : extra) whole = whole && is_whole(atom, mesh_shape);
+  if (whole) {
+    for (size_t m = 0; m < mesh_shape.size(); ++m) {
+      if (mesh_shape[m] > 1 && !append_digit(digits, static_cast<int32_t>(m), 1, mesh_shape[m], mesh_shape[m])) return false;
+    }
+    return true;
+  }
+  std::vector<std::pair<int32_t, int64_t>> cuts;  // (mesh dim, product of the digits before the cut)
+  auto add = [&](const Atom& atom) {
+    cuts.emplace_back(atom.mesh_dim, atom.before);
+    cuts.emplace_back(atom.mesh_dim, atom.before * atom.size);
+  };
+  for (const State* state : states) each_atom(*state, add);
+  for (const Atom& atom : extra) add(atom);
+  for (size_t m = 0; m < mesh_shape.size(); ++m) {
+    cuts.emplace_back(static_cast<int32_t>(m), 1);
+    cuts.emplace_back(static_cast<int32_t>(m), mesh_shape[m]);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    auto [dim, before] = cuts[i];
+    if (cuts[i + 1].first != dim) continue;
+    if (cuts[i + 1].second % before != 0) return false;
+    if (!append_digit(digits, dim, before, cuts[i + 1].second / before, mesh_shape[static_cast<size_t>(dim)])) return false;
+  }
+  return true;
+}
+
+DigitSet digits_of(std::span<const Atom> atoms, const Digits& digits) {
+  DigitSet set = 0;
+  for (const Atom& atom : atoms) {
+    for (size_t i = 0; i < digits.count; ++i) {
+      const Digit& digit = digits.list[i];
+      if (digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before && digit.before < atom.before * atom.size) set |= digit_bit(i);
+    }
+  }
+  return set;
+}
+
+void to_digits(const State& state, const Digits& digits, DigitState& out) {
+  out.role.fill(role_free);
+  out.continues = 0;
+  out.sharded = 0;
+  out.pending = 0;
+  out.starts.clear();
+  size_t filled = 0;
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    out.starts.push_back(static_cast<uint8_t>(filled));
+    const Atom* previous = nullptr;
+    for (const Atom& atom : state.shards[d]) {
+      bool in_run = previous != nullptr && previous->mesh_dim == atom.mesh_dim && previous->before * previous->size == atom.before;
+      for (size_t i = 0; i < digits.count; ++i) {
+        const Digit& digit = digits.list[i];
+        if (digit.mesh_dim != atom.mesh_dim || digit.before < atom.before || digit.before >= atom.before * atom.size) continue;
+        if (in_run) out.continues |= uint64_t{1} << filled;
+        in_run = true;
+        out.order[filled++] = static_cast<uint8_t>(i);
+        out.role[i] = static_cast<int32_t>(d);
+        out.sharded |= digit_bit(i);
+      }
+      previous = &atom;
+    }
+  }
+  out.starts.push_back(static_cast<uint8_t>(filled));
+  for (const PendingAtom& pending : state.partial) {
+    DigitSet set = digits_of({&pending.atom, 1}, digits);
+    out.pending |= set;
+    for (size_t i = 0; i < digits.count; ++i) {
+      if (has(set, i)) out.role[i] = role_of(pending.op);
+    }
+  }
+}
+
+Problem check_state(const State& state, std::span<const int64_t> mesh_shape, size_t tensor_rank) {
+  if (state.shards.size() != tensor_rank) {
+    return "the state has " + std::to_string(state.shards.size()) + " shard lists for a tensor of rank " + std::to_string(tensor_rank);
+  }
+  const Atom* outside = nullptr;
+  each_atom(state, [&](const Atom& atom) {
+    if (outside == nullptr && !atom_in_mesh(atom, mesh_shape)) outside = &atom;
+  });
+  if (outside != nullptr) return place(*outside) + " is no part of the mesh";
+  for (size_t i = 0; i < state.partial.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (!may_mix(state.partial[i].op, state.partial[j].op)) {
+        return std::string("pending ") + to_text(state.partial[i].op) + " and " + to_text(state.partial[j].op) + " may not mix";
+      }
+    }
+  }
+  Digits digits;
+  const State* const states[] = {&state};
+  if (!make_digits(mesh_shape, states, {}, digits)) return std::string("the parts of a mesh dim do not nest");
+  DigitSet used = 0;
+  uint64_t used_unit_dims = 0;  // mesh dims of size 1 among the first 64; beyond that a repeat does no harm to any box
+  const Atom* twice = nullptr;
+  each_atom(state, [&](const Atom& atom) {
+    DigitSet set = digits_of({&atom, 1}, digits);
+    if ((used & set) != 0) twice = &atom;
+    used |= set;
+    if (set == 0 && atom.mesh_dim < 64) {
+      if ((used_unit_dims >> atom.mesh_dim & 1) != 0) twice = &atom;
+      used_unit_dims |= uint64_t{1} << atom.mesh_dim;
+    }
+  });
+  if (twice != nullptr) return place(*twice) + " is used twice";
+  return std::nullopt;
+}
+
+int32_t role_of_unit_dim(const State& state, int32_t mesh_dim) {
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    for (const Atom& atom : state.shards[d]) {
+      if (atom.mesh_dim == mesh_dim) return static_cast<int32_t>(d);
+    }
+  }
+  for (const PendingAtom& pending : state.partial) {
+    if (pending.atom.mesh_dim == mesh_dim) return role_of(pending.op);
+  }
+  return role_free;
+}
+
+}  // namespace meshplan::verification

@@ -1,0 +1,148 @@
+#include "verify/verify.h"
+
+#include <algorithm>
+
+#include "tensor/box.h"
+#include "verify/coverage.h"
+#include "verify/figures.h"
+#include "verify/step_rules.h"
+
+namespace meshplan {
+namespace {
+
+using verification::Problem;
+
+std::string place_of(const PlannedRedistribution& redistribution) { return "redistribution '" + redistribution.request.id + "'"; }
+
+// Whether both states give every rank the same elements and leave the same reductions pending.
+bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_shape, std::span<const int64_t> shape) {
+  if (a == b) return true;
+  const State* const states[] = {&a, &b};
+  verification::Digits digits;
+  if (!verification::make_digits(mesh_shape, states, {}, digits)) return false;
+  verification::DigitState in_a;
+  verification::DigitState in_b;
+  verification::to_digits(a, digits, in_a);
+  verification::to_digits(b, digits, in_b);
+  return verification::same_contents(digits, in_a, in_b, shape);
+}
+
+// The target reached against the one asked for: the same atoms where the planner chose the order; in backward direction a Partial target is
+// Replicate where the source is not Partial.
+Problem check_target(const PlannedRedistribution& redistribution) {
+  const Request& request = redistribution.request;
+  const State& reached = redistribution.dst;
+  State asked = request.dst;
+  if (request.direction == Direction::backward && request.src_mesh == request.dst_mesh) {
+    std::erase_if(asked.partial, [&](const PendingAtom& target) {
+      return std::none_of(request.src.partial.begin(), request.src.partial.end(),
+                          [&](const PendingAtom& source) { return source.atom.mesh_dim == target.atom.mesh_dim; });
+    });
+  }
+  if (request.any_dst_order) {
+    State sorted = reached;
+    for (std::vector<Atom>& list : sorted.shards) std::sort(list.begin(), list.end());
+    for (std::vector<Atom>& list : asked.shards) std::sort(list.begin(), list.end());
+    if (sorted == asked) return std::nullopt;
+  } else if (reached == asked) {
+    return std::nullopt;
+  }
+  return std::string("dst is not the target that the request asks for");
+}
+
+// No steps between two meshes: right only where every rank of the target holds its new box already. By ranks, as nothing else relates two
+// meshes.
+Problem check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh, const PlannedRedistribution& redistribution) {
+  const std::string problem = "no step takes the data from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name + "'";
+  const Request& request = redistribution.request;
+  const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
+  const std::vector<int64_t> dst_shape = mesh_shape(dst_mesh);
+  if (same_devices(src_mesh, dst_mesh) && same_state(request.src, redistribution.dst, src_shape, request.tensor.shape)) return std::nullopt;
+  if (!request.src.partial.empty() || !redistribution.dst.partial.empty()) return problem;
+  const std::vector<int64_t> src_ranks = materialise(src_mesh);
+  const std::vector<int64_t> dst_ranks = materialise(dst_mesh);
+  std::vector<std::pair<int64_t, int64_t>> by_rank;
+  for (size_t i = 0; i < src_ranks.size(); ++i) by_rank.emplace_back(src_ranks[i], static_cast<int64_t>(i));
+  std::sort(by_rank.begin(), by_rank.end());
+  for (size_t i = 0; i < dst_ranks.size(); ++i) {
+    const Box need = box_of(redistribution.dst, request.tensor.shape, dst_shape, coordinates_of(static_cast<int64_t>(i), dst_shape));
+    if (volume(need) == 0) continue;
+    auto holder = std::lower_bound(by_rank.begin(), by_rank.end(), std::pair{dst_ranks[i], int64_t{0}});
+    if (holder == by_rank.end() || holder->first != dst_ranks[i]) return problem;
+    const Box held = box_of(request.src, request.tensor.shape, src_shape, coordinates_of(holder->second, src_shape));
+    if (intersect(need, held) != need) return problem;
+  }
+  return std::nullopt;
+}
+
+Error error_at(const PlannedRedistribution& redistribution, const std::string& problem) {
+  return wrong_data(place_of(redistribution) + ": " + problem);
+}
+
+Error error_at(const PlannedRedistribution& redistribution, size_t step, const std::string& problem) {
+  return wrong_data(place_of(redistribution) + ", step " + std::to_string(step) + " (" + to_text(redistribution.steps[step].op) +
+                    "): " + problem);
+}
+
+}  // namespace
+
+Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redistribution) {
+  const Request& request = redistribution.request;
+  const std::vector<Mesh>& meshes = plan.meshes.meshes;
+  if (request.src_mesh >= meshes.size() || request.dst_mesh >= meshes.size())
+    return error_at(redistribution, "its mesh is not in the plan");
+  const Mesh& src_mesh = meshes[request.src_mesh];
+  const Mesh& dst_mesh = meshes[request.dst_mesh];
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
+  const std::vector<int64_t> dst_shape = crosses ? mesh_shape(dst_mesh) : src_shape;
+  const std::vector<int64_t>& shape = request.tensor.shape;
+  if (auto problem = verification::check_state(request.src, src_shape, shape.size()))
+    return error_at(redistribution, "source: " + *problem);
+  if (auto problem = verification::check_state(redistribution.dst, dst_shape, shape.size())) {
+    return error_at(redistribution, "target: " + *problem);
+  }
+  if (auto problem = check_target(redistribution)) return error_at(redistribution, *problem);
+
+  const State* before = &request.src;
+  bool on_dst = !crosses;
+  for (size_t i = 0; i < redistribution.steps.size(); ++i) {
+    const Step& step = redistribution.steps[i];
+    const bool lands_on_dst = crosses && step.mesh == dst_mesh.name;
+    if (!step.mesh.empty() && !lands_on_dst && (!crosses || on_dst || step.mesh != src_mesh.name)) {
+      return error_at(redistribution, i, "its state is on mesh '" + step.mesh + "', where it cannot be");
+    }
+    if (crosses && on_dst && !lands_on_dst) return error_at(redistribution, i, "its state is back on the source's mesh");
+    const bool crossing = lands_on_dst && !on_dst;
+    on_dst = on_dst || lands_on_dst;
+    const Mesh& mesh = on_dst ? dst_mesh : src_mesh;
+    const std::vector<int64_t>& sizes = on_dst ? dst_shape : src_shape;
+    Problem problem = crossing ? verification::check_crossing(src_shape, dst_shape, shape.size(), *before, step)
+                               : verification::check_step(mesh, sizes, shape, *before, step);
+    if (!problem) problem = verification::check_group(plan, mesh, sizes, step);
+    if (problem) return error_at(redistribution, i, *problem);
+    before = &step.state;
+  }
+  if (!on_dst) {
+    if (!redistribution.steps.empty()) return error_at(redistribution, "no step takes it to mesh '" + dst_mesh.name + "'");
+    if (auto problem = check_without_crossing(src_mesh, dst_mesh, redistribution)) return error_at(redistribution, *problem);
+  } else if (!same_state(*before, redistribution.dst, dst_shape, shape)) {
+    const std::string reached = to_text(*before, dst_shape);
+    const std::string asked = to_text(redistribution.dst, dst_shape);
+    if (redistribution.steps.empty()) return error_at(redistribution, "it has no steps, but " + reached + " is not " + asked);
+    return error_at(redistribution, redistribution.steps.size() - 1, "it ends at " + reached + ", but the target is " + asked);
+  }
+  if (redistribution.trace != trace_of(request.src, redistribution.steps, src_shape, dst_shape)) {
+    return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "'");
+  }
+  return Done{};
+}
+
+Status verify_plan(const Plan& plan) {
+  for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    if (Status status = verify_redistribution(plan, redistribution); !status) return status;
+  }
+  return Done{};
+}
+
+}  // namespace meshplan
