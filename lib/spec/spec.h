@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cost/topology.h"
@@ -31,8 +32,8 @@ struct Allow {
 };
 
 struct Spec {
-  MeshTable meshes;                        // in the simple form the mesh is called "mesh"
-  std::optional<Topology> topology;        // as given; nullopt: uniform
+  MeshTable meshes;                  // in the simple form the mesh is called "mesh"
+  std::optional<Topology> topology;  // as given; nullopt: uniform
   std::vector<Request> requests;
   // As given in "options"; what a flag gives beats them, what neither gives has its default (greedy and graph imply rules dtensor).
   std::optional<PlannerKind> planner;
@@ -43,7 +44,9 @@ struct Spec {
   std::optional<WorldGroup> world_group;
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
-  std::string digest;                      // "sha256:..." over the compact canonical JSON of the comment-free spec
+  std::string digest;  // "sha256:..." over the compact canonical JSON of the comment-free spec
+  // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a planner's warning or failure is shown.
+  std::vector<std::pair<size_t, size_t>> request_spans;
 };
 
 // Reads a file named in the spec ({"file": ...}), relative to the spec's folder.

@@ -1,0 +1,34 @@
+// The codes of diagnostics, numbered by phase and never reused.
+//
+//     E01xx  the text of a file: bytes, syntax, nesting, keys given twice
+//     E02xx  the form of a spec: keys, types, ranges, names of choices
+//     E03xx  meshes: sizes, ranks, dims, flattens, views
+//     E04xx  redistributions: placements, orders, tensors, budgets, silenced warnings
+//     E05xx  plan files            E06xx  the command line            N07xx  no plan exists
+//     W03xx  warnings of the planners                                 A04xx  findings of the audit
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshplan {
+
+struct CodeEntry {
+  std::string_view code;         // "E0203"
+  std::string_view name;         // "unknown_key": what -W takes for a warning, and the id of a SARIF rule
+  std::string_view title;        // one line
+  std::string_view explanation;  // some sentences
+  std::string_view failing;      // a spec (or a command) that gives it; empty where no input of its own does
+  std::string_view mended;       // the same, mended
+};
+
+// Ascending by code.
+[[nodiscard]] const std::vector<CodeEntry>& code_table();
+[[nodiscard]] const CodeEntry* find_code(std::string_view code);
+
+// What `meshplan explain CODE` prints: title, explanation, a failing and a mended example. Case does not matter.
+[[nodiscard]] std::optional<std::string> explain_code(std::string_view code);
+
+}  // namespace meshplan

@@ -1,0 +1,106 @@
+// Diagnostics: what is wrong with an input, and where.
+//
+//     error[E0203]: unknown key "sorce"             code and message
+//       --> spec.json:7:5 (/redistributions/0)      place: line, column, JSON pointer
+//      7 |     "sorce": ["R"]                       the line as written, with a caret
+//        |     ^^^^^^^
+//       help: did you mean "src"?                   help; with a fix where the text to write is known
+//
+// A reader adds what it finds to a collector and goes on; the command line renders the whole (diag/render.h). Codes are listed in
+// diag/codes.h.
+//
+// What it is not: a control flow. Whether reading goes on is the reader's decision; the collector only counts, caps and orders.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshplan {
+
+enum class Severity : uint8_t { error, warning, note };
+[[nodiscard]] const char* to_text(Severity severity);  // "error"
+
+// A stretch of an input file. Line 0: the file as a whole. Columns count Unicode characters from 1, bytes count from 0.
+struct Place {
+  std::string file;  // as given on the command line; "-" is stdin
+  int64_t line = 0;
+  int64_t column = 0;
+  int64_t end_line = 0;
+  int64_t end_column = 0;  // exclusive
+  int64_t begin = 0;       // byte offsets [begin, end)
+  int64_t end = 0;
+  std::string pointer;  // JSON pointer of the value concerned; "" is the whole document
+  // The first line of the stretch as written, cut to a window around it where it is long, and where the carets stand in it (characters from
+  // 0).
+  std::string excerpt;
+  int64_t caret = 0;
+  int64_t caret_width = 1;
+  bool operator==(const Place&) const = default;
+};
+
+// The place of bytes [begin, end) of `text`. Bytes that are not UTF-8 count as one character each. O(length of the text before `end`).
+[[nodiscard]] Place locate(std::string_view text, std::string file, size_t begin, size_t end, std::string pointer = {});
+// A file as a whole.
+[[nodiscard]] Place whole_file(std::string file);
+
+// A second place that the message refers to: where a name was first given, where a contradicting number stands.
+struct SecondPlace {
+  Place place;
+  std::string label;  // "first given here"
+  bool operator==(const SecondPlace&) const = default;
+};
+
+// Text to write in place of the diagnostic's place. `applicable`: a tool may apply it unseen; else it is a guess.
+struct Fix {
+  std::string text;
+  bool applicable = false;
+  bool operator==(const Fix&) const = default;
+};
+
+struct Diagnostic {
+  std::string code;  // "E0203"; numbered by phase, never reused
+  Severity severity = Severity::error;
+  Place place;
+  std::string message;  // one line, lower-case, no final period
+  std::optional<SecondPlace> second;
+  std::string help;  // one line; empty: none
+  std::optional<Fix> fix;
+  bool operator==(const Diagnostic&) const = default;
+};
+
+// Collects diagnostics.
+//   - An error at a stretch of the input that has an error already is a consequence of it and is dropped.
+//   - At most `cap` diagnostics of a severity are kept; the others are counted.
+//   - sorted() is stable: by file, position, code, then the order in which they were added.
+class Diagnostics {
+ public:
+  static constexpr size_t default_cap = 100;
+  explicit Diagnostics(size_t cap = default_cap) : cap_(cap) {}
+
+  void add(Diagnostic diagnostic);
+  // Counts one that nobody will see. A reader that meets `full(severity)` need not work out a place and a message.
+  void count_only(Severity severity);
+
+  [[nodiscard]] bool full(Severity severity) const { return kept_[index(severity)] >= cap_; }
+  [[nodiscard]] bool has_errors() const { return count(Severity::error) > 0; }
+  [[nodiscard]] bool empty() const { return kept_[0] + kept_[1] + kept_[2] + left_out_[0] + left_out_[1] + left_out_[2] == 0; }
+  // All of them, kept or only counted.
+  [[nodiscard]] size_t count(Severity severity) const { return kept_[index(severity)] + left_out_[index(severity)]; }
+  [[nodiscard]] size_t left_out(Severity severity) const { return left_out_[index(severity)]; }
+  // As added.
+  [[nodiscard]] const std::vector<Diagnostic>& kept() const { return diagnostics_; }
+  [[nodiscard]] std::vector<Diagnostic> sorted() const;
+
+ private:
+  static size_t index(Severity severity) { return static_cast<size_t>(severity); }
+  std::vector<Diagnostic> diagnostics_;
+  size_t cap_;
+  size_t kept_[3] = {0, 0, 0};
+  size_t left_out_[3] = {0, 0, 0};
+};
+
+}  // namespace meshplan

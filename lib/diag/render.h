@@ -1,0 +1,33 @@
+// Diagnostics as people and tools read them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "diag/diagnostic.h"
+
+namespace meshplan {
+
+enum class DiagnosticFormat : uint8_t { text, json, github, sarif };
+[[nodiscard]] std::optional<DiagnosticFormat> parse_diagnostic_format(std::string_view text);
+
+struct DiagnosticRendering {
+  DiagnosticFormat format = DiagnosticFormat::text;
+  bool color = false;        // text only
+  std::string tool_version;  // sarif only
+};
+
+// Everything collected, in stable order, and a last line that counts what the cap left out. Empty for nothing in text and github; json and
+// sarif are always one whole document.
+//
+//   text    as rustc prints: message, place, the line with carets, the second place, help
+//   json    {"diagnostics": [...], "errors": n, "warnings": n, "left_out": n}, LF at the end
+//   github  workflow commands (::error file=...,line=...): errors first, at most 10 of each kind, since GitHub shows no more, then "N more"
+//   sarif   SARIF 2.1.0 with the rules that occur
+[[nodiscard]] std::string render(const Diagnostics& diagnostics, const DiagnosticRendering& rendering);
+
+// One diagnostic as text, as above.
+[[nodiscard]] std::string render_text(const Diagnostic& diagnostic, bool color = false);
+
+}  // namespace meshplan
