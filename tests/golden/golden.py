@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Golden plans: `plan` gives the bytes of testdata/plans for every spec of testdata/specs, under each planner, and `verify` accepts them.
+
+usage: golden.py MESHPLAN [--record]      --record writes what comes out now; commit that by itself, with the reason
+
+testdata/plans/<spec>.plan.json is what `meshplan plan <spec>` writes, <spec>.<planner>.plan.json what `--planner <planner>` does.
+"""
+import difflib
+import pathlib
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PLANS = TOP / "testdata" / "plans"
+PLANNERS = ["", "greedy"]  # "": the default
+
+
+def main(arguments):
+    if not arguments or arguments[1:] not in ([], ["--record"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    meshplan, record = arguments[0], len(arguments) > 1
+    failures = []
+    expected = set()
+    for spec in sorted((TOP / "testdata" / "specs").glob("*.json")):
+        for planner in PLANNERS:
+            path = PLANS / (".".join([spec.stem] + [planner] * bool(planner)) + ".plan.json")
+            expected.add(path)
+            command = [meshplan, "plan", str(spec.relative_to(TOP))] + (["--planner", planner] if planner else [])
+            result = subprocess.run(command, cwd=TOP, capture_output=True, check=False)
+            if result.returncode != 0:
+                failures.append(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr.decode()}")
+                continue
+            if record:
+                PLANS.mkdir(exist_ok=True)
+                path.write_bytes(result.stdout)
+            old = path.read_bytes() if path.exists() else b""
+            if old != result.stdout:
+                lines = [text.decode().splitlines(keepends=True) for text in (old, result.stdout)]
+                difference = list(difflib.unified_diff(*lines, f"testdata/plans/{path.name}", "what plan writes now", n=0))
+                failures.append("".join(line[:400] + "\n" * (len(line) > 400) for line in difference[:40]))
+            verified = subprocess.run([meshplan, "verify", "-"], input=result.stdout, capture_output=True, check=False)
+            if verified.returncode != 0:
+                failures.append(f"verify of {path.name}: exit {verified.returncode}\n{verified.stderr.decode()}")
+    for path in set(PLANS.glob("*.json")) - expected:
+        if record:
+            path.unlink()
+        else:
+            failures.append(f"testdata/plans/{path.name} belongs to no spec")
+    if failures:
+        failures.append("if the new plans are right: tests/golden/golden.py MESHPLAN --record")
+    print("\n".join(failures) or f"{len(expected)} golden plans are the same")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
