@@ -16,6 +16,17 @@ std::vector<std::pair<int64_t, int64_t>> positions_by_rank(const Universe& unive
   return pairs;
 }
 
+std::string to_text(const Universe& universe) {
+  std::string text = "world of " + with_commas(universe.world) + (universe.world == 1 ? " rank" : " ranks");
+  if (universe.ranks.empty()) return text + ", 0 to " + std::to_string(universe.world - 1);
+  text += " mapped to";
+  for (size_t i = 0; i < universe.ranks.size(); ++i) {
+    if (i == 8) return text + " ...";
+    text += " " + std::to_string(universe.ranks[i]);
+  }
+  return text;
+}
+
 bool same_devices(const Mesh& a, const Mesh& b) {
   if (a.universe != b.universe && !(*a.universe == *b.universe)) return false;
   return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),

@@ -33,6 +33,9 @@ struct Universe {
 // Global rank -> position. O(world) once.
 [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> positions_by_rank(const Universe& universe);
 
+// "world of 8 ranks, 0 to 7", or with the first entries of its rank map.
+[[nodiscard]] std::string to_text(const Universe& universe);
+
 struct MeshDim {
   std::string name;
   int64_t size = 1;

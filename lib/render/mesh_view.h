@@ -16,7 +16,7 @@ namespace meshplan {
 
 struct MeshViewOptions {
   bool ranks = false;                         // --ranks: every communicator's ranks in full
-  std::optional<int64_t> rank;                // --rank R: coordinates of one global rank in every mesh
+  std::optional<int64_t> rank{};              // --rank R: coordinates of one global rank in every mesh
   bool color = false;                         // ANSI colours in the text form, one a group
   int64_t width = 100;                        // columns that a picture may use
   WorldGroup world_group = WorldGroup::init;  // which of the two counts is the job's own
