@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""The recorder against known programs. Needs PyTorch; exits with 77 and says so where it is missing.
+
+usage: capture_test.py [--meshplan BINARY] [NAME...]     NAME: run only tests whose name holds it
+"""
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RECORDER = ROOT / "apps" / "capture" / "meshplan_capture.py"
+CAPTURED = ROOT / "testdata" / "workloads" / "captured.json"
+
+
+class Options:
+    meshplan = None  # the binary; without it specs are only compared
+
+
+def planned(spec, *options):
+    """The plan of a recorded spec: the proof that it is one. None without the binary."""
+    if Options.meshplan is None:
+        return None
+    done = subprocess.run([Options.meshplan, "plan", "-", *options], input=json.dumps(spec), capture_output=True, text=True)
+    assert done.returncode == 0, f"meshplan plan: exit {done.returncode}: {done.stderr[:2000]}"
+    return json.loads(done.stdout)
+
+
+def run_recorded(world, program, *arguments, status=0):
+    """Runs the recorder in a forked child, which has PyTorch loaded already."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec, log = os.path.join(folder, "spec.json"), os.path.join(folder, "log")
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                with open(log, "wb") as out:
+                    os.dup2(out.fileno(), 1)
+                    os.dup2(out.fileno(), 2)
+                sys.argv = [str(RECORDER), "--world", str(world), "-o", spec, str(program), *arguments]
+                code = recorder().main()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code == status, f"exit {code}: {pathlib.Path(log).read_text()[-2000:]}"
+        text = pathlib.Path(spec).read_text()
+        planned(json.loads(text))
+        return json.loads(text), text
+
+
+def recorder():
+    sys.path.insert(0, str(RECORDER.parent))
+    import meshplan_capture
+    return meshplan_capture
+
+
+def run_program(world, source, status=0):
+    """Records a program given as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "program.py")
+        pathlib.Path(program).write_text(source)
+        return run_recorded(world, program, status=status)[0]
+
+
+def moves(spec):
+    """(phase, tensor, src, dst) -> count: what ../../testdata/workloads/captured.json holds of a redistribution."""
+    found = {}
+    for entry in spec["redistributions"]:
+        phase = entry.get("phase", entry.get("x-phase"))
+        key = (phase, tuple(entry["tensor"]["shape"]), entry["tensor"]["dtype"], tuple(entry["src"]), tuple(entry["dst"]))
+        found[key] = found.get(key, 0) + entry["count"]
+    return found
+
+
+def test_captured_workloads():
+    """The step in the spirit of the program that made captured.json asks for the same redistributions, as often."""
+    workloads = json.loads(CAPTURED.read_text())["workloads"]
+    programs = {"llama3-8b fsdp8 x tp8": ("llama3-8b", "8,8", "fsdp,tp"), "llama3-8b hsdp 2x8 x tp4": ("llama3-8b", "2,8,4", "dp_replicate,fsdp,tp")}
+    assert set(workloads) == set(programs), sorted(workloads)
+    for name, arguments in programs.items():
+        spec, _ = run_recorded(512, HERE / "llama_step.py", *arguments)
+        want, have = moves(workloads[name]), moves(spec)
+        assert want == have, f"{name}: missing {set(want.items()) - set(have.items())}, extra {set(have.items()) - set(want.items())}"
+        mesh = workloads[name]["redistributions"][0]["mesh"]
+        assert [(d["name"], d["size"]) for d in spec["mesh"]["dims"]] == list(zip(mesh["dim_names"], mesh["shape"]))
+
+
+def test_same_text_twice():
+    """In this process and in one of its own, as a user runs it."""
+    arguments = [str(HERE / "llama_step.py"), "llama3-8b", "8,8", "fsdp,tp", "--flatten"]
+    first = run_recorded(64, *arguments)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        spec = os.path.join(folder, "spec.json")
+        done = subprocess.run([sys.executable, str(RECORDER), "--world", "64", "-o", spec, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "distinct redistributions" in done.stderr, done.stderr[-500:]
+        assert pathlib.Path(spec).read_text() == first
+
+
+PRELUDE = """
+import torch, torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, Partial, distribute_tensor
+def tensor(mesh, shape, placements):
+    local = list(shape)
+    for size, p in zip(mesh.shape, placements):
+        if p.is_shard(): local[p.dim] //= size
+    return DTensor.from_local(torch.empty(local), mesh, placements, run_check=False)
+"""
+
+
+def test_flattened_mesh():
+    spec = run_program(16, PRELUDE + """
+mesh = init_device_mesh("cpu", (2, 4, 2), mesh_dim_names=("dp", "cp", "tp"))
+mesh["dp", "cp"]._flatten("data")
+mesh["dp", "tp"]._flatten()
+tensor(mesh, (16, 16), [Shard(0), Shard(0), Shard(1)]).redistribute(mesh, [Replicate(), Replicate(), Shard(1)])
+""")
+    assert spec["mesh"]["flattened"] == [{"dims": ["dp", "cp"], "name": "data"}, {"dims": ["dp", "tp"], "name": "dp_tp"}], spec["mesh"]
+
+
+def test_slices_and_views():
+    """A flat world, two unflattened views of it, a slice of each, and a slice that holds a flattened dim."""
+    spec = run_program(32, PRELUDE + """
+world = init_device_mesh("cpu", (32,), mesh_dim_names=("world",))
+dense = world._unflatten(0, (2, 4, 2, 2), ("pp", "fsdp", "cp", "tp"))
+sparse = world._unflatten(0, (2, 2, 8), ("pp", "efsdp", "ep"))
+dense["fsdp", "cp"]._flatten("loss")
+a = dense["fsdp", "tp"]
+tensor(a, (16, 16), [Shard(0), Shard(1)]).redistribute(a, [Replicate(), Shard(1)])
+b = sparse["ep"]
+tensor(b, (16, 16), [Shard(0)]).redistribute(b, [Shard(1)])
+c = world["loss"]
+tensor(c, (16,), [Partial()]).redistribute(c, [Replicate()])
+""")
+    meshes = {m["name"]: m for m in spec["meshes"]}
+    assert spec["meshes"][0] == {"name": "world", "world": 32}, spec["meshes"]
+    by_mesh = {r["mesh"]: r for r in spec["redistributions"]}
+    assert set(by_mesh) == {"fsdp.tp", "ep", "loss"}, (set(by_mesh), spec["meshes"])
+    assert meshes["fsdp.tp"] == {"name": "fsdp.tp", "of": "pp.fsdp.cp.tp", "slice": ["fsdp", "tp"]}, meshes["fsdp.tp"]
+    assert meshes["pp.fsdp.cp.tp"]["sizes"] == [2, 4, 2, 2] and meshes["pp.fsdp.cp.tp"]["unflatten"] == "world"
+    assert meshes["loss"]["flatten"] == ["fsdp", "cp"], meshes["loss"]
+
+
+def test_rank_order():
+    spec = run_program(8, PRELUDE + """
+mesh = DeviceMesh("cpu", [[0, 4], [1, 5], [2, 6], [3, 7]], mesh_dim_names=("a", "b"))
+tensor(mesh, (8, 8), [Shard(0), Shard(1)]).redistribute(mesh, [Replicate(), Shard(1)])
+""")
+    assert spec["mesh"]["ranks"] == [0, 4, 1, 5, 2, 6, 3, 7] and [d["size"] for d in spec["mesh"]["dims"]] == [4, 2]
+
+
+def test_shard_order():
+    if not hasattr(torch_spec(), "ShardOrderEntry"):
+        return "PyTorch before 2.9 has no shard orders"
+    spec = run_program(8, PRELUDE + """
+from torch.distributed.tensor.placement_types import _StridedShard
+mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
+x = DTensor.from_local(torch.empty(2, 4), mesh, [_StridedShard(0, split_factor=4), Shard(0)], run_check=False)
+x.redistribute(mesh, [Replicate(), Replicate()])
+""")
+    (entry,) = spec["redistributions"]
+    assert entry["src"] == ["SS(0,4)", "S(0)"] and "src_order" not in entry, entry
+
+
+def test_cross_mesh():
+    spec = run_program(64, PRELUDE + """
+import meshplan_capture
+train = init_device_mesh("cpu", (8, 8), mesh_dim_names=("fsdp", "tp"))
+serve = DeviceMesh("cpu", torch.arange(32).view(4, 8), mesh_dim_names=("dp", "tp"))
+a, b = tensor(train, (64, 64), [Shard(0), Shard(1)]), tensor(serve, (64, 64), [Replicate(), Shard(0)])
+meshplan_capture.running.reshard({"w": a}, {"w": b})
+""")
+    (entry,) = spec["redistributions"]
+    assert (entry["id"], entry["src"], entry["dst"]) == ("w", ["S(0)", "S(1)"], ["R", "S(0)"]), entry
+    assert entry["src_mesh"] != entry["dst_mesh"] and spec["meshes"][0]["world"] == 64
+
+
+def test_backward_is_normalised():
+    spec = run_program(4, PRELUDE + """
+mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))
+x = tensor(mesh, (8, 8), [Partial()]).requires_grad_()
+(x.redistribute(mesh, [Shard(0)]) * tensor(mesh, (8, 8), [Shard(0)])).sum().redistribute(mesh, [Replicate()]).backward()
+""")
+    gradients = [(r["src"], r["dst"]) for r in spec["redistributions"] if r.get("direction") == "backward"]
+    assert gradients == [(["S(0)"], ["R"])], spec
+
+
+def test_fsdp2():
+    """Hybrid sharding of three layers: a gather a layer forward and backward, a reduce-scatter and an all-reduce of each gradient."""
+    spec = run_program(16, PRELUDE + """
+from torch.distributed.fsdp import fully_shard
+mesh = init_device_mesh("cuda", (2, 8), mesh_dim_names=("replicate", "shard"))
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64, bias=False, device="cuda") for _ in range(3)])
+for layer in model: fully_shard(layer, mesh=mesh)
+fully_shard(model, mesh=mesh)
+model(torch.randn(4, 64, device="cuda")).sum().backward()
+""")
+    total = {}
+    for entry in spec["redistributions"]:
+        key = (entry["mesh"], entry["tensor"]["shape"][0], entry["src"][0], entry["dst"][0])
+        total[key] = total.get(key, 0) + entry["count"]
+    gathers = total.pop(("shard", 4096, "S(0)", "R"))
+    assert 3 <= gathers <= 6, (gathers, total)
+    assert {(m, n, s[0], d): c for (m, n, s, d), c in total.items()} == {("shard", 4096, "P", "S(0)"): 3, ("replicate", 512, "P", "R"): 3}, total
+
+
+def test_collectives_outside_dtensor():
+    spec = run_program(8, PRELUDE + """
+import torch.distributed._functional_collectives as funcol
+mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("dp", "ep"))
+x = torch.empty(16, 8)
+funcol.all_to_all_single(x, None, None, mesh["ep"].get_group())
+funcol.all_to_all_single(x, [4, 4, 4, 4], [2, 6, 4, 4], mesh["ep"].get_group())
+dist.all_reduce(x, op=dist.ReduceOp.MAX, group=mesh["dp"].get_group())
+dist.all_reduce(x)
+dist.broadcast(x, src=0)
+dist.barrier()
+""")
+    have = {(r["mesh"], tuple(r["tensor"]["shape"]), r["src"][0], r["dst"][0]) for r in spec["redistributions"]}
+    assert have == {("ep", (4, 16, 8), "S(1)", "S(0)"), ("dp", (16, 8), "P(max)", "R"), ("world", (16, 8), "P(sum)", "R")}, have
+    assert not any("flatten" in m for m in spec["meshes"]), spec["meshes"]
+    assert {n["what"] for n in spec["x-not-covered"]} == {"all_to_all_single", "broadcast", "barrier"}, spec["x-not-covered"]
+
+
+def test_masked_partial():
+    spec = run_program(4, PRELUDE + """
+from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))
+model = torch.nn.Sequential(torch.nn.Embedding(64, 16))
+parallelize_module(model, mesh, {"0": RowwiseParallel(input_layouts=Replicate())})
+model(torch.zeros(2, 8, dtype=torch.int64))
+""")
+    assert any("Mask" in r.get("x-partial", "") and r["src"] == ["P(sum)"] and r["x-module"] == "0" for r in spec["redistributions"]), spec
+
+
+def test_error_in_program():
+    spec = run_program(4, PRELUDE + """
+mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))
+tensor(mesh, (8, 8), [Shard(0)]).redistribute(mesh, [Replicate()])
+raise RuntimeError("out of luck")
+""", status=1)
+    assert spec["x-incomplete"] == "RuntimeError: out of luck" and len(spec["redistributions"]) == 1
+
+
+def torch_spec():
+    import torch.distributed.tensor._dtensor_spec as module
+    return module
+
+
+def main():
+    if importlib.util.find_spec("torch") is None:
+        print("capture_test: NOT RUN, PyTorch is not importable here (tests/run --with-torch makes a place where it is)")
+        return 77
+    arguments = sys.argv[1:]
+    if "--meshplan" in arguments:
+        at = arguments.index("--meshplan")
+        Options.meshplan = arguments[at + 1]
+        del arguments[at:at + 2]
+    wanted = arguments
+    failed = 0
+    recorder()
+    for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
+        if wanted and not any(w in name for w in wanted):
+            continue
+        try:
+            note = test()
+            print(f"{name}: {'skipped, ' + note if note else 'ok'}", flush=True)
+        except Exception as error:
+            failed += 1
+            print(f"{name}: FAILED {type(error).__name__}: {error}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
