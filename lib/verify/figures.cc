@@ -1,8 +1,100 @@
 #include "verify/figures.h"
 
 #include <algorithm>
+#include <map>
+
+#include "base/int_math.h"
+#include "base/text.h"
 
 namespace meshplan::verification {
+namespace {
+
+std::string shape_text(std::span<const int64_t> shape) {
+  std::vector<std::string> parts;
+  for (int64_t n : shape) parts.push_back(std::to_string(n));
+  return "[" + join(parts, ", ") + "]";
+}
+
+Placement placement_of_role(int32_t role) {
+  if (role == role_free) return replicate();
+  return is_pending_role(role) ? partial(op_of_role(role)) : shard(role);
+}
+
+// The one role that all of an atom has; nullopt where its digits differ.
+std::optional<int32_t> role_of_atom(const Digits& digits, const DigitState& in_digits, const State& state, const Atom& atom) {
+  std::optional<int32_t> role;
+  const DigitSet set = digits_of({&atom, 1}, digits);
+  if (set == 0) return role_of_unit_dim(state, atom.mesh_dim);
+  for (size_t i = 0; i < digits.count; ++i) {
+    if (!has(set, i)) continue;
+    if (role && *role != in_digits.role[i]) return std::nullopt;
+    role = in_digits.role[i];
+  }
+  return role;
+}
+
+// Extent of each tensor dim at coordinate 0, cut by the atoms that `cuts` accepts.
+template <class Cuts>
+void cut_at_zero(const State& state, std::vector<int64_t>& shape, Cuts cuts) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    for (const Atom& atom : state.shards[d]) {
+      if (cuts(atom)) shape[d] = ceil_div(shape[d], atom.size);
+    }
+  }
+}
+
+bool is_in(const Atom& atom, const std::vector<Atom>& atoms) { return std::find(atoms.begin(), atoms.end(), atom) != atoms.end(); }
+
+// The tensor dim that a merged gather or scatter is about.
+std::optional<size_t> affected_dim(const Step& step) {
+  if (step.tensor_dim) return static_cast<size_t>(*step.tensor_dim);
+  for (const Move& move : step.moves) {
+    if (is_shard(move.src) != is_shard(move.dst))
+      return static_cast<size_t>(is_shard(move.src) ? move.src.tensor_dim : move.dst.tensor_dim);
+  }
+  return std::nullopt;
+}
+
+std::vector<int64_t> greedy_logical_shape(const PlannedRedistribution& redistribution, const Step& step) {
+  const Request& request = redistribution.request;
+  auto before_dim = [&](int32_t mesh_dim) {
+    std::vector<int64_t> shape = request.tensor.shape;
+    cut_at_zero(request.src, shape, [&](const Atom& atom) { return atom.mesh_dim < mesh_dim; });
+    return shape;
+  };
+  // Scatters merge in ascending order of mesh dims, gathers in descending order, reductions in the order of the first pass, which descends.
+  // The outermost is the first of those with the largest extent of the affected tensor dim.
+  std::vector<int32_t> in_order;
+  for (const Atom& atom : step.mesh_dims) in_order.push_back(atom.mesh_dim);
+  if (step.op != Op::reduce_scatter) std::reverse(in_order.begin(), in_order.end());
+  std::vector<int64_t> best = before_dim(in_order.front());
+  const std::optional<size_t> dim = step.op == Op::all_reduce ? std::nullopt : affected_dim(step);
+  for (size_t i = 1; i < in_order.size() && dim; ++i) {
+    std::vector<int64_t> other = before_dim(in_order[i]);
+    if (other[*dim] > best[*dim]) best = std::move(other);
+  }
+  return best;
+}
+
+std::map<std::string, int64_t> uses_by_group(const Plan& plan) {
+  std::map<std::string, int64_t> uses;
+  for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    for (const Step& step : redistribution.steps) {
+      if (!step.group.empty()) ++uses[step.group];
+    }
+  }
+  return uses;
+}
+
+// Whether some view of the world has a dim or a flatten of this layout, or is itself of this layout.
+bool is_declared(const MeshTable& table, const PlanGroup& group) {
+  auto same = [&](const auto& named) { return named.layout == group.layout; };
+  if (std::any_of(table.flattens.begin(), table.flattens.end(), same)) return true;
+  return std::any_of(table.meshes.begin(), table.meshes.end(),
+                     [&](const Mesh& mesh) { return mesh.name == group.id || std::any_of(mesh.dims.begin(), mesh.dims.end(), same); });
+}
+
+}  // namespace
 
 Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms) {
   Layout joined;
@@ -21,19 +113,188 @@ Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, 
   return coalesce(joined);
 }
 
-Problem check_group(const Plan& plan, const Mesh& mesh, std::span<const int64_t> mesh_shape, const Step& step) {
-  if (is_local(step.op)) {
-    if (!step.group.empty()) return std::string(to_text(step.op)) + " runs without communication, yet names group '" + step.group + "'";
-    return std::nullopt;
+int64_t ranks_of_group(const Step& step) {
+  int64_t ranks = 1;
+  for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+  return ranks;
+}
+
+Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::span<const int64_t> mesh_shape, const Step& step) {
+  if (is_local(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
+    if (step.group.empty()) return std::nullopt;
+    return std::string(is_local(step.op) ? "it runs without communication" : "its groups have one rank") + ", yet it names group '" +
+           step.group + "'";
   }
   auto found = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& group) { return group.id == step.group; });
   if (found == plan.groups.end()) return "group '" + step.group + "' is not in the plan's groups";
   auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
   if (!layout) return layout.error().message;
-  if (found->layout != *layout) {
-    return "group '" + step.group + "' has layout " + to_text(found->layout) + " where the ranks of mesh_dims have " + to_text(*layout);
+  if (found->layout == *layout) return std::nullopt;
+  if (whole != nullptr && step.op == Op::exchange) {
+    std::vector<size_t> all(whole->dims.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    if (found->layout == group_layout(*whole, all)) return std::nullopt;
+  }
+  return "group '" + step.group + "' has layout " + to_text(found->layout) + " where the ranks of mesh_dims have " + to_text(*layout);
+}
+
+Problem check_moves(const Digits& digits, const DigitState& before, const DigitState& after, const State& state_before, const Step& step) {
+  auto says = [&](const Atom& atom, const Placement& src, const Placement& dst) -> Problem {
+    const auto from = role_of_atom(digits, before, state_before, atom);
+    const auto to = role_of_atom(digits, after, step.state, atom);
+    const std::string dim = "mesh dim " + std::to_string(atom.mesh_dim);
+    if (!from || !to) return dim + " is split, and its parts do not all go from " + to_text(src) + " to " + to_text(dst);
+    if (placement_of_role(*from) == src && placement_of_role(*to) == dst) return std::nullopt;
+    return "it says that " + dim + " goes from " + to_text(src) + " to " + to_text(dst) + ", but it goes from " +
+           to_text(placement_of_role(*from)) + " to " + to_text(placement_of_role(*to));
+  };
+  if (step.moves.empty()) {
+    if (!step.src || !step.dst) {
+      if (step.op == Op::exchange && !step.src && !step.dst && !step.tensor_dim) return std::nullopt;
+      return std::string("it has neither src and dst nor moves");
+    }
+    std::optional<int32_t> tensor_dim;
+    if (is_shard(*step.src) != is_shard(*step.dst)) tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
+    if (step.tensor_dim != tensor_dim) return std::string("tensor_dim is not the one that its src and dst name");
+    if (step.op == Op::exchange) {
+      // Of its mesh dims only those that change are spoken of; where none does, shards change places under one src and dst.
+      for (size_t i = 0; i < digits.count; ++i) {
+        const Digit& digit = digits.list[i];
+        if (before.role[i] == after.role[i]) continue;
+        if (auto problem = says({digit.mesh_dim, digit.before, digit.size}, *step.src, *step.dst)) return problem;
+      }
+      return std::nullopt;
+    }
+    for (const Atom& atom : step.mesh_dims) {
+      if (auto problem = says(atom, *step.src, *step.dst)) return problem;
+    }
+    return std::nullopt;
+  }
+  if (step.src || step.dst || step.tensor_dim) return std::string("it has both moves and a common src, dst or tensor_dim");
+  DigitSet told = 0;
+  for (size_t i = 0; i < step.moves.size(); ++i) {
+    const Move& move = step.moves[i];
+    if (i > 0 && !(step.moves[i - 1].atom < move.atom))
+      return "moves " + std::to_string(i - 1) + " and " + std::to_string(i) + " are out of order";
+    if (auto problem = says(move.atom, move.src, move.dst)) return problem;
+    told |= digits_of({&move.atom, 1}, digits);
+  }
+  for (size_t i = 0; i < digits.count; ++i) {
+    if (before.role[i] == after.role[i] || has(told, i)) continue;
+    return "its moves leave out mesh dim " + std::to_string(digits.list[i].mesh_dim);
   }
   return std::nullopt;
+}
+
+Problem check_logical_shape(const PlannedRedistribution& redistribution, std::span<const int64_t> mesh_shape, const State& before,
+                            const Step& step) {
+  std::vector<int64_t> expected = redistribution.request.tensor.shape;
+  if (redistribution.planner == PlannerKind::greedy) {
+    if (mesh_shape.size() > 1) expected = greedy_logical_shape(redistribution, step);
+  } else {
+    if (redistribution.planner == PlannerKind::optimal && step.logical_shape.empty()) return std::nullopt;
+    cut_at_zero(before, expected, [&](const Atom& atom) { return !is_in(atom, step.mesh_dims); });
+  }
+  if (step.logical_shape == expected) return std::nullopt;
+  return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(expected);
+}
+
+Problem check_merged(PlannerKind planner, const Step& step) {
+  const bool may_merge =
+      step.op == Op::all_gather || step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::all_to_all;
+  const int64_t most = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
+  const int64_t least = planner == PlannerKind::optimal ? 1 : most;
+  if (step.merged >= least && step.merged <= most) return std::nullopt;
+  return "it claims to stand for " + std::to_string(step.merged) + " steps, with " + std::to_string(most) + " mesh dims to merge";
+}
+
+Problem check_totals(const PlannedRedistribution& redistribution) {
+  Totals sum;
+  for (const Step& step : redistribution.steps) {
+    if (!is_local(step.op) && (step.op == Op::exchange || ranks_of_group(step) > 1)) sum.collectives += step.phases;
+    sum.wire_bytes = saturating_add(sum.wire_bytes, step.wire_bytes);
+    sum.predicted_ps = saturating_add(sum.predicted_ps, step.predicted_ps);
+    sum.peak_bytes = std::max(sum.peak_bytes, step.peak_bytes);
+  }
+  auto differs = [](const char* what, int64_t said, int64_t is) -> Problem {
+    if (said == is) return std::nullopt;
+    return std::string("its total of ") + what + " is " + std::to_string(said) + ", its steps have " + std::to_string(is);
+  };
+  const Totals& said = redistribution.totals;
+  if (auto problem = differs("collectives", said.collectives, sum.collectives)) return problem;
+  if (auto problem = differs("wire_bytes", said.wire_bytes, sum.wire_bytes)) return problem;
+  return differs("peak_bytes", said.peak_bytes, sum.peak_bytes);
+}
+
+Problem check_meshes(const Plan& plan) {
+  for (const Mesh& mesh : plan.meshes.meshes) {
+    std::vector<Layout> parts;
+    for (const MeshDim& dim : mesh.dims) {
+      if (size(dim.layout) != dim.size) {
+        return "mesh '" + mesh.name + "': dim '" + dim.name + "' has size " + std::to_string(dim.size) + " but layout " +
+               to_text(dim.layout);
+      }
+      parts.push_back(dim.layout);
+    }
+    auto copies = complement(coalesce(join_layouts(parts)), mesh.universe->world);
+    if (!copies) return "mesh '" + mesh.name + "' does not tile its world: " + copies.error().message;
+  }
+  return std::nullopt;
+}
+
+Problem check_groups(const Plan& plan) {
+  std::map<std::string, int64_t> uses = uses_by_group(plan);
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const PlanGroup& group = plan.groups[g];
+    const std::string name = "group '" + group.id + "'";
+    if (g > 0 && plan.groups[g - 1].id >= group.id) return name + " is out of order: ids ascend and appear once";
+    auto index = find_mesh(plan.meshes, group.mesh);
+    if (!index) return name + " is of mesh '" + group.mesh + "', which the plan lacks";
+    const Mesh& mesh = plan.meshes.meshes[*index];
+    const std::vector<int64_t> shape = mesh_shape(mesh);
+    const std::vector<std::string> names = dim_names(mesh);
+    std::vector<Atom> atoms;
+    for (const std::string& dim : group.dims) {
+      auto atom = parse_atom(dim, names, shape);
+      if (!atom) return name + ": " + atom.error().message;
+      atoms.push_back(*atom);
+    }
+    auto layout = layout_of(mesh, shape, atoms);
+    if (!layout) return name + ": " + layout.error().message;
+    if (*layout != group.layout) {
+      return name + " has layout " + to_text(group.layout) + " where its dims have " + to_text(*layout);
+    }
+    const int64_t ranks = size(group.layout);
+    const int64_t world = plan.meshes.universe->world;
+    if (group.size != ranks || group.count != world / ranks) {
+      return name + " claims " + std::to_string(group.count) + " communicators of " + std::to_string(group.size) +
+             " ranks where there are " + std::to_string(world / ranks) + " of " + std::to_string(ranks);
+    }
+    if (group.declared != is_declared(plan.meshes, group)) {
+      return name + (group.declared ? " counts as declared, but no mesh declares it" : " counts as not declared, but a mesh declares it");
+    }
+    if (uses[group.id] != group.used_by) {
+      return name + " claims " + std::to_string(group.used_by) + " uses where " + std::to_string(uses[group.id]) + " steps name it";
+    }
+  }
+  return std::nullopt;
+}
+
+Problem check_file_totals(const Plan& plan) {
+  Totals sum;
+  for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    const int64_t count = redistribution.request.count;
+    sum.collectives = saturating_add(sum.collectives, saturating_mul(redistribution.totals.collectives, count));
+    sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(redistribution.totals.wire_bytes, count));
+    sum.peak_bytes = std::max(sum.peak_bytes, redistribution.totals.peak_bytes);
+  }
+  auto differs = [](const char* what, int64_t said, int64_t is) -> Problem {
+    if (said == is) return std::nullopt;
+    return std::string("the file's total of ") + what + " is " + std::to_string(said) + ", its redistributions have " + std::to_string(is);
+  };
+  if (auto problem = differs("collectives", plan.totals.collectives, sum.collectives)) return problem;
+  if (auto problem = differs("wire_bytes", plan.totals.wire_bytes, sum.wire_bytes)) return problem;
+  return differs("peak_bytes", plan.totals.peak_bytes, sum.peak_bytes);
 }
 
 }  // namespace meshplan::verification

@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "verify/coverage.h"
+#include "verify/figures.h"
 
 namespace meshplan::verification {
 namespace {
@@ -140,8 +141,7 @@ std::vector<PendingAtom> reduced_atoms(const Digits& digits, const DigitState& b
 
 // An exchange between states that cut a mesh dim at places that do not divide one another (2 and 3 of 6): any shards may become any other
 // shards, and what is pending stays or is all reduced.
-Problem check_exchange_of_unlike_parts(std::span<const int64_t> mesh_shape, const State& before, const Step& step) {
-  if (!lists_every_dim(step.mesh_dims, mesh_shape)) return std::string("an exchange lists every mesh dim");
+Problem check_exchange_of_unlike_parts(const State& before, const Step& step) {
   if (!step.reduce_op) {
     if (before.partial != step.state.partial) return std::string("an exchange without a reduce op keeps what is pending");
     return std::nullopt;
@@ -152,6 +152,23 @@ Problem check_exchange_of_unlike_parts(std::span<const int64_t> mesh_shape, cons
 
 bool same_lists(const DigitState& a, const DigitState& b) {
   return a.starts == b.starts && std::equal(a.order.begin(), a.order.begin() + a.starts.back(), b.order.begin());
+}
+
+// A step that changes digits or their order: op, roles, reduction, then whether every rank finds its data.
+Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const int64_t> tensor_shape, const Digits& digits,
+                   const DigitState& before, const DigitState& after, DigitSet changed, const Step& step) {
+  if (auto problem = check_roles(mesh, mesh_shape, digits, before, after, changed, step)) return problem;
+  if (auto problem = check_reduction(reduced_atoms(digits, before, before.pending & ~after.pending), step)) return problem;
+  // In an exchange a rank hears every rank with its coordinates on what stays pending, and those hold the whole tensor between them.
+  if (step.op == Op::exchange) return std::nullopt;
+  if (std::any_of(tensor_shape.begin(), tensor_shape.end(), [](int64_t n) { return n == 0; })) return std::nullopt;
+  const bool hears = step.op == Op::all_gather || step.op == Op::all_to_all || step.op == Op::to_partial;
+  for (size_t d = 0; d < tensor_shape.size(); ++d) {
+    if (auto problem = check_covered(digits, before.shard_list(d), after.shard_list(d), hears ? changed : 0, tensor_shape[d])) {
+      return "tensor dim " + std::to_string(d) + ": " + *problem;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -188,10 +205,11 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::s
   if (auto problem = check_state(step.state, mesh_shape, tensor_shape.size())) return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
+  if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape)) return std::string("an exchange lists every mesh dim");
   const State* const states[] = {&before, &step.state};
   Digits digits;
   if (!make_digits(mesh_shape, states, step.mesh_dims, digits)) {
-    if (step.op == Op::exchange) return check_exchange_of_unlike_parts(mesh_shape, before, step);
+    if (step.op == Op::exchange) return check_exchange_of_unlike_parts(before, step);
     return std::string("the parts of a mesh dim before it, after it and in mesh_dims do not divide one another");
   }
   DigitState from;
@@ -202,22 +220,9 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::s
   for (size_t i = 0; i < digits.count; ++i) {
     if (from.role[i] != to.role[i]) changed |= digit_bit(i);
   }
-  if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape)) return std::string("an exchange lists every mesh dim");
-  if (changed == 0 && same_lists(from, to)) return check_unit_step(mesh, mesh_shape, before, step);
-  if (auto problem = check_roles(mesh, mesh_shape, digits, from, to, changed, step)) return problem;
-  const DigitSet reduced = from.pending & ~to.pending;
-  if (auto problem = check_reduction(reduced_atoms(digits, from, reduced), step)) return problem;
-  // In an exchange a rank hears every rank with its coordinates on what stays pending, and those hold the whole tensor between them.
-  if (step.op == Op::exchange) return std::nullopt;
-  if (std::any_of(tensor_shape.begin(), tensor_shape.end(), [](int64_t n) { return n == 0; })) return std::nullopt;
-  const bool hears = step.op == Op::all_gather || step.op == Op::all_to_all || step.op == Op::to_partial;
-  const DigitSet heard = hears ? changed : 0;
-  for (size_t d = 0; d < tensor_shape.size(); ++d) {
-    if (auto problem = check_covered(digits, from.shard_list(d), to.shard_list(d), heard, tensor_shape[d])) {
-      return "tensor dim " + std::to_string(d) + ": " + *problem;
-    }
-  }
-  return std::nullopt;
+  Problem problem = changed == 0 && same_lists(from, to) ? check_unit_step(mesh, mesh_shape, before, step)
+                                                         : check_data(mesh, mesh_shape, tensor_shape, digits, from, to, changed, step);
+  return problem ? problem : check_moves(digits, from, to, before, step);
 }
 
 Problem check_crossing(std::span<const int64_t> src_mesh_shape, std::span<const int64_t> dst_mesh_shape, size_t tensor_rank,

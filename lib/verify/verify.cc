@@ -119,7 +119,9 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
     const std::vector<int64_t>& sizes = on_dst ? dst_shape : src_shape;
     Problem problem = crossing ? verification::check_crossing(src_shape, dst_shape, shape.size(), *before, step)
                                : verification::check_step(mesh, sizes, shape, *before, step);
-    if (!problem) problem = verification::check_group(plan, mesh, sizes, step);
+    if (!problem) problem = verification::check_group(plan, mesh, crosses ? &meshes.front() : nullptr, sizes, step);
+    if (!problem) problem = verification::check_merged(redistribution.planner, step);
+    if (!problem && !crosses) problem = verification::check_logical_shape(redistribution, sizes, *before, step);
     if (problem) return error_at(redistribution, i, *problem);
     before = &step.state;
   }
@@ -135,13 +137,17 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   if (redistribution.trace != trace_of(request.src, redistribution.steps, src_shape, dst_shape)) {
     return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "'");
   }
+  if (auto problem = verification::check_totals(redistribution)) return error_at(redistribution, *problem);
   return Done{};
 }
 
 Status verify_plan(const Plan& plan) {
+  if (auto problem = verification::check_meshes(plan)) return wrong_data(*problem);
+  if (auto problem = verification::check_groups(plan)) return wrong_data(*problem);
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     if (Status status = verify_redistribution(plan, redistribution); !status) return status;
   }
+  if (auto problem = verification::check_file_totals(plan)) return wrong_data(*problem);
   return Done{};
 }
 

@@ -56,6 +56,13 @@ std::string role(const State& state, const Atom& atom) {
   return "R";
 }
 
+Placement placement(const State& state, const Atom& atom) {
+  const std::string text = role(state, atom);
+  if (text == "R") return replicate();
+  if (text[0] == 'S') return shard(text[1] - '0');
+  return partial(*parse_reduce_op(text.substr(1)));
+}
+
 // The step of this op between the two states, where the table of ops allows it for the atoms' roles.
 std::optional<Step> step_between(Op op, const std::vector<Atom>& atoms, const State& before, const State& after) {
   Step step;
@@ -100,6 +107,9 @@ std::optional<Step> step_between(Op op, const std::vector<Atom>& atoms, const St
     }
   }
   if (op == Op::exchange) step.mesh_dims = atoms;
+  for (const Atom& atom : atoms) {
+    if (role(before, atom) != role(after, atom)) step.moves.push_back({atom, placement(before, atom), placement(after, atom)});
+  }
   if (step.mesh_dims.empty() || (reduced.empty() && (op == Op::reduce_scatter || op == Op::all_reduce))) return std::nullopt;
   if (!reduced.empty()) {
     const test::Reduction how = test::reduction_of(reduced);
