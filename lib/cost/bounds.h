@@ -1,16 +1,25 @@
-// What some rank must receive, whatever the plan (OPTIMAL.md, "Bounds").
+// What some rank must receive, and how long that takes, whatever the plan (OPTIMAL.md, "Bounds").
 #pragma once
 
-#include "mesh/mesh.h"
+#include "cost/exchange.h"
+#include "mesh/mesh_table.h"
 #include "plan/plan.h"
 
 namespace meshplan {
 
 struct Bounds {
   int64_t bytes = 0;  // received by some rank
-  int64_t ps = 0;     // predicted time that no plan can beat in this model
+  int64_t ps = 0;     // no plan takes less in this model; 0 under finer tiers, which the levels do not bound
 };
 
+// Of one request; with "dst_order": "any" the least over the orders of whole mesh dims.
 [[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topology& topology);
+
+// Between two states on one mesh. `reduce_element_bytes` is the width of elements on the way where something is reduced.
+[[nodiscard]] Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
+                                  int64_t reduce_element_bytes, const State& src, const State& dst);
+
+// The same on lined-up digits, for the planner's inner loop.
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitProblem& problem);
 
 }  // namespace meshplan

@@ -140,15 +140,20 @@ ExchangeCost one_phase(const Topology& topology, const DigitProblem& p, const Co
   return cost;
 }
 
-// Each unit of level 0 fetches what none of its members holds once, spread over its members, then they exchange inside.
+// Each unit of level 0 fetches what none of its members holds once, spread over its members, then they exchange inside. Units and ranks
+// differ in what they miss by which crossed positions (both ends control, with different atoms) they mismatch; each kind of rank that can
+// exist counts.
 ExchangeCost two_phases(const Topology& topology, const DigitProblem& p, const Counts& c) {
   ExchangeCost cost;
-  int64_t union_parts = 1;    // cuts of the tensor that the unit's target union has
-  int64_t held_parts = 1;     // further cuts of it by source atoms outside of the unit
+  int64_t union_parts = 1;   // cuts of the tensor that the unit's target union has
+  int64_t held_parts = 1;    // further cuts of it by source atoms outside of the unit
+  int64_t source_parts = 1;  // cuts by positions that only the source controls
+  int64_t outer_source_parts = 1;
   int64_t wanted_pieces = 1;  // source shards that meet the union
   bool outer_crossed = false;
   int outermost = 0;
   auto level = [&](int atom) { return p.atom[static_cast<size_t>(atom)].level; };
+  Joined matched(p.atoms);  // crossed positions between atoms outside of the unit
   for (int i = 0; i < p.positions; ++i) {
     int a = p.src[static_cast<size_t>(i)];
     int b = p.dst[static_cast<size_t>(i)];
@@ -158,30 +163,54 @@ ExchangeCost two_phases(const Topology& topology, const DigitProblem& p, const C
     bool b_out = b >= 0 && level(b) > 0;
     if (b_out) union_parts *= q;
     if (a_out && !b_out) held_parts *= q;
+    if (a >= 0 && b < 0) source_parts *= q;
+    if (a_out && b < 0) outer_source_parts *= q;
     if (a >= 0 && !b_out) wanted_pieces *= q;
     if (a_out) outermost = std::max(outermost, level(a));
-    outer_crossed = outer_crossed || (a_out && b_out && a != b);
+    if (a_out && b_out && a != b) {
+      outer_crossed = true;
+      matched.join(a, b);
+    }
   }
-  int64_t union_bytes = p.total_bytes / union_parts;
-  int64_t missing = outer_crossed ? union_bytes : union_bytes - union_bytes / held_parts;
-  int64_t missing_of_target = outer_crossed ? c.target_bytes : c.target_bytes - c.target_bytes / held_parts;
-  int64_t pieces = outer_crossed ? wanted_pieces : wanted_pieces - wanted_pieces / held_parts;
-  int64_t fetched = ceil_div(missing, p.ranks_inside);
+  bool crossed_into = false;  // a rank can want what is outside although its unit mismatches nowhere
+  for (int i = 0; i < p.positions; ++i) {
+    int a = p.src[static_cast<size_t>(i)];
+    int b = p.dst[static_cast<size_t>(i)];
+    crossed_into = crossed_into || (a >= 0 && b >= 0 && level(a) > 0 && level(b) == 0 && matched.find(a) != matched.find(b));
+  }
+  bool crossed_inside = mismatch_at(
+      p, 0, [&](int a, int) { return level(a); }, 0);
+
+  int64_t values_inside = 1;  // pending atoms inside the unit: each coordinate holds values of its own
+  for (int i = 0; i < p.atoms; ++i) {
+    if (has(p.kept, i) && level(i) == 0) values_inside *= p.atom[static_cast<size_t>(i)].size;
+  }
+  const int64_t union_bytes = p.total_bytes / union_parts * values_inside;
+  const int64_t target = c.target_bytes;
+  const int64_t least = ceil_div(union_bytes - union_bytes / held_parts, p.ranks_inside);  // fetched by a member of a unit without mismatch
+  const int64_t most = outer_crossed ? ceil_div(union_bytes, p.ranks_inside) : least;
+  const int64_t outside = target - target / outer_source_parts;
+  int64_t rest = target - target / source_parts - std::min(least, outside);
+  if (crossed_inside) rest = std::max(rest, target - std::min(least, outside));
+  if (crossed_into) rest = std::max(rest, target - std::min(least, target));
+  cost.wire_bytes = least + rest;
+  if (outer_crossed) {
+    int64_t after_most = target - std::min(most, target);
+    rest = std::max(rest, after_most);
+    cost.wire_bytes = std::max(cost.wire_bytes, most + after_most);
+  }
+  wanted_pieces *= values_inside;
   auto out = static_cast<size_t>(outermost);
-  if (missing > 0) {
-    cost.traffic.bytes[out] = fetched;
-    cost.traffic.peers[out] = ceil_div(pieces, p.ranks_inside);
+  if (most > 0) {
+    cost.traffic.bytes[out] = most;
+    cost.traffic.peers[out] = ceil_div(outer_crossed ? wanted_pieces : wanted_pieces - wanted_pieces / held_parts, p.ranks_inside);
   }
-  int64_t own = std::min(fetched, missing_of_target);
-  int64_t rest = std::max<int64_t>(0, c.wire_bytes - own);
   if (rest > 0) {
     cost.inner.bytes[0] = rest;
     cost.inner.peers[0] = p.ranks_inside - 1;
   }
-  cost.wire_bytes = fetched + rest;
-  cost.sent_bytes = fetched + rest;
-  cost.predicted_ps =
-      saturating_add(traffic_ps(topology, cost.traffic, true, 2 * fetched), traffic_ps(topology, cost.inner, true, 2 * rest));
+  cost.sent_bytes = cost.wire_bytes;
+  cost.predicted_ps = saturating_add(traffic_ps(topology, cost.traffic, true, 2 * most), traffic_ps(topology, cost.inner, true, 2 * rest));
   return cost;
 }
 

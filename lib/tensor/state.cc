@@ -194,6 +194,25 @@ std::vector<ShardOrder> orders_of(const State& state) {
   return orders;
 }
 
+std::vector<State> all_orders(const State& state, size_t limit) {
+  std::vector<State> all{state};
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    std::vector<Atom> order = state.shards[d];
+    std::sort(order.begin(), order.end());
+    std::vector<State> more;
+    do {
+      if (order == state.shards[d]) continue;
+      for (const State& s : all) {
+        if (all.size() + more.size() == limit) break;
+        more.push_back(s);
+        more.back().shards[d] = order;
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
 std::string to_text(const State& state, std::span<const int64_t> mesh_shape) {
   auto print = [&](const Placed& p) {
     std::string text = to_text(p.placement);

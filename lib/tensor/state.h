@@ -78,6 +78,9 @@ struct ShardOrder {
 // Entries for the tensor dims that several mesh dims shard (all of them, default or not). Requires has_whole_dims.
 [[nodiscard]] std::vector<ShardOrder> orders_of(const State& state);
 
+// Every state with the same placements: all orders of the atoms within each tensor dim, the given one first; at most `limit` of them.
+[[nodiscard]] std::vector<State> all_orders(const State& state, size_t limit = 5'000);
+
 // PyTorch's text: "P(sum)RS(0)", "S(0)[0]S(0)[1]R", a split dim as "{S(0):2,R:2}".
 // Law: parse_state(to_text(s)) == s, except that a lone atom per tensor dim carries no order.
 [[nodiscard]] std::string to_text(const State& state, std::span<const int64_t> mesh_shape);
