@@ -143,10 +143,10 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
 
 Status verify_plan(const Plan& plan) {
   if (auto problem = verification::check_meshes(plan)) return wrong_data(*problem);
-  if (auto problem = verification::check_groups(plan)) return wrong_data(*problem);
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     if (Status status = verify_redistribution(plan, redistribution); !status) return status;
   }
+  if (auto problem = verification::check_groups(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_file_totals(plan)) return wrong_data(*problem);
   return Done{};
 }

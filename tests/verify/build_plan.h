@@ -1,0 +1,118 @@
+// Plans written down by hand: the states and ops of one redistribution, with the figures that follow from them.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "mesh/mesh_table.h"
+#include "plan/plan.h"
+
+namespace meshplan::test {
+
+struct HandStep {
+  Op op = Op::slice;
+  std::vector<std::string> mesh_dims;  // names or parts ("b:(1)2"), in mesh order
+  std::string state;
+  std::optional<ReduceOp> reduce_op = std::nullopt;
+  int64_t scale_divisor = 1;
+};
+
+inline MeshTable table_of(const std::vector<std::pair<std::string, int64_t>>& dims,
+                          const std::vector<std::vector<std::string>>& flattened = {}, std::vector<int64_t> ranks = {}) {
+  MeshTable table;
+  int64_t world = 1;
+  for (const auto& [name, size] : dims) world *= size;
+  REQUIRE(add_root(table, "mesh", world, std::move(ranks), dims).ok());
+  for (const auto& set : flattened) REQUIRE(declare_flatten(table, "mesh", set).ok());
+  return table;
+}
+
+inline Placement placement_in(const State& state, const Atom& atom) {
+  auto inside = [&](const Atom& other) {
+    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before && atom.before * atom.size <= other.before * other.size;
+  };
+  for (const PendingAtom& pending : state.partial) {
+    if (inside(pending.atom)) return partial(pending.op);
+  }
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    if (std::any_of(state.shards[d].begin(), state.shards[d].end(), inside)) return shard(static_cast<int32_t>(d));
+  }
+  return replicate();
+}
+
+// A native plan of one redistribution on the first mesh.
+inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape, const std::string& src,
+                      const std::vector<HandStep>& steps) {
+  const Mesh& mesh = table.meshes.front();
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  const std::vector<std::string> names = dim_names(mesh);
+  auto state_of = [&](const std::string& text) {
+    auto state = parse_state(text, sizes, shape.size());
+    REQUIRE_MESSAGE(state.ok(), text);
+    return *state;
+  };
+  Plan plan;
+  plan.meshes = table;
+  PlannedRedistribution& r = plan.redistributions.emplace_back();
+  r.request.id = "x";
+  r.request.tensor.shape = shape;
+  r.request.src = state_of(src);
+  r.request.dst = state_of(steps.empty() ? src : steps.back().state);
+  r.dst = r.request.dst;
+  State before = r.request.src;
+  for (const HandStep& hand : steps) {
+    Step& step = r.steps.emplace_back();
+    step.op = hand.op;
+    step.state = state_of(hand.state);
+    step.reduce_op = hand.reduce_op;
+    step.scale_divisor = hand.scale_divisor;
+    std::vector<std::string> dims = hand.mesh_dims;
+    if (hand.op == Op::exchange) dims = names;
+    std::vector<size_t> whole;
+    std::vector<Layout> parts;
+    for (const std::string& name : dims) {
+      auto atom = parse_atom(name, names, sizes);
+      REQUIRE_MESSAGE(atom.ok(), name);
+      step.mesh_dims.push_back(*atom);
+      whole.push_back(static_cast<size_t>(atom->mesh_dim));
+      const MeshDim& dim = mesh.dims[whole.back()];
+      auto factors = split_layout(dim.layout, {atom->before, atom->size, dim.size / (atom->before * atom->size)});
+      REQUIRE(factors.ok());
+      parts.push_back((*factors)[1]);
+      step.moves.push_back({*atom, placement_in(before, *atom), placement_in(step.state, *atom)});
+    }
+    auto same = [&](const Move& move) { return move.src == step.moves.front().src && move.dst == step.moves.front().dst; };
+    if (std::all_of(step.moves.begin(), step.moves.end(), same)) {
+      step.src = step.moves.front().src;
+      step.dst = step.moves.front().dst;
+      if (is_shard(*step.src) != is_shard(*step.dst)) step.tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
+      step.moves.clear();
+    }
+    if (!is_local(hand.op)) {
+      step.group = hand.op == Op::exchange ? mesh.name : join(dims, "_");
+      auto known = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& g) { return g.id == step.group; });
+      if (known == plan.groups.end()) {
+        PlanGroup group{step.group, mesh.name, dims, coalesce(join_layouts(parts))};
+        group.size = size(group.layout);
+        group.count = table.universe->world / group.size;
+        const bool is_dim = dims.size() == 1 && find_dim(mesh, dims[0]);
+        group.declared = is_dim || hand.op == Op::exchange || find_flatten(table, mesh, whole) != nullptr;
+        known = plan.groups.insert(plan.groups.end(), group);
+      }
+      ++known->used_by;
+      ++r.totals.collectives;
+    }
+    before = step.state;
+  }
+  std::sort(plan.groups.begin(), plan.groups.end(), [](const PlanGroup& a, const PlanGroup& b) { return a.id < b.id; });
+  r.trace = trace_of(r.request.src, r.steps, sizes, sizes);
+  r.unmerged_trace = r.trace;
+  plan.totals.collectives = r.totals.collectives;
+  return plan;
+}
+
+}  // namespace meshplan::test

@@ -1,0 +1,142 @@
+#include "verify/verify.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+#include "verify/build_plan.h"
+
+namespace meshplan {
+namespace {
+
+using test::hand_plan;
+using test::HandStep;
+using test::table_of;
+
+std::string verdict(const Plan& plan) {
+  Status status = verify_plan(plan);
+  if (status) return "right";
+  CHECK(status.error().fault == Fault::wrong_data);
+  return status.error().message;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("right plans of every op") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}}, {{"a", "b"}});
+  auto right = [&](const std::vector<int64_t>& shape, const std::string& src, const std::vector<HandStep>& steps) {
+    CHECK(verdict(hand_plan(table, shape, src, steps)) == "right");
+  };
+  right({8, 8}, "S(0)S(1)", {});
+  right({8, 8}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a", "b"}, "RR"}});
+  right({7, 5}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"b"}, "S(0)R"}, {Op::all_gather, {"a"}, "RR"}});
+  right({7, 5}, "S(0)S(1)", {{Op::all_gather, {"a", "b"}, "RR"}});
+  right({8}, "P(sum)P(sum)", {{Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum}});
+  right({8}, "P(sum)P(avg)", {{Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum, 4}});
+  right({8}, "P(avg)P(avg)", {{Op::all_reduce, {"a", "b"}, "RR", ReduceOp::avg}});
+  right({9}, "P(sum)P(sum)", {{Op::reduce_scatter, {"a", "b"}, "S(0)[1]S(0)[0]", ReduceOp::sum}});
+  right({9}, "P(sum)R", {{Op::reduce_scatter, {"a"}, "S(0)[1]S(0)[0]", ReduceOp::sum}});  // b is sliced above it in the same step
+  right({9, 6}, "S(0)[0]S(0)[1]", {{Op::all_to_all, {"b"}, "S(0)S(1)"}});
+  right({9, 6}, "S(0)[0]S(0)[1]", {{Op::all_to_all, {"a", "b"}, "S(1)[1]S(1)[0]"}});
+  right({9, 6, 5}, "S(0)[0]S(0)[1]", {{Op::all_to_all, {"a", "b"}, "S(1)S(2)"}});
+  right({9, 6}, "S(0)[0]S(0)[1]", {{Op::exchange, {}, "S(1)[1]S(1)[0]"}});
+  right({9, 6}, "S(0)P(max)", {{Op::exchange, {}, "S(1)P(max)"}});
+  right({9, 6}, "S(0)P(max)", {{Op::exchange, {}, "RS(1)", ReduceOp::max}});
+  right({9, 6}, "RR", {{Op::slice, {"a", "b"}, "S(0)[1]S(0)[0]"}});
+  right({9, 6}, "RS(0)", {{Op::to_partial, {"a", "b"}, "P(sum)P(sum)"}});
+  right({9, 6}, "RR", {{Op::to_partial, {"a"}, "P(product)R"}});
+  right({}, "P(min)R", {{Op::all_reduce, {"a"}, "RR", ReduceOp::min}});
+  right({0, 3}, "S(0)[0]S(0)[1]", {{Op::exchange, {}, "S(1)R"}});
+  // Parts of a mesh dim.
+  right({9, 6}, "RS(0)", {{Op::all_gather, {"b:(2)2"}, "R{S(0):2,R:2}"}, {Op::all_gather, {"b:(1)2"}, "RR"}});
+  right({9, 6}, "RS(0)", {{Op::all_to_all, {"b:(2)2"}, "R{S(0):2,S(1):2}"}});
+  // Unlike states with equal boxes: one element on eight ranks is on the first alone, whatever the order.
+  Plan reordered = hand_plan(table, {1}, "S(0)[0]S(0)[1]", {});
+  reordered.redistributions[0].request.dst = *parse_state("S(0)[1]S(0)[0]", std::vector<int64_t>{2, 4}, 1);
+  reordered.redistributions[0].dst = reordered.redistributions[0].request.dst;
+  CHECK(verdict(reordered) == "right");
+  reordered.redistributions[0].request.tensor.shape = {2};
+  CHECK(contains(verdict(reordered), "it has no steps"));
+}
+
+TEST_CASE("wrong steps are named") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}}, {{"a", "b"}});
+  auto wrong = [&](const std::vector<int64_t>& shape, const std::string& src, const std::vector<HandStep>& steps, const std::string& where,
+                   const std::string& what) {
+    const std::string said = verdict(hand_plan(table, shape, src, steps));
+    CHECK_MESSAGE(contains(said, "redistribution 'x', " + where), said);
+    CHECK_MESSAGE(contains(said, what), said);
+  };
+  // Gathering the outer of two nested dims leaves holes, even ones and uneven ones.
+  wrong({8}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a"}, "RS(0)"}}, "step 0 (all_gather)", "tensor dim 0: ");
+  wrong({7}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a"}, "RS(0)"}}, "step 0 (all_gather)", "nobody that it hears holds element");
+  // 10 over 2x4 is not 10 over 8: a scatter on the flat group would leave other boxes.
+  wrong({10}, "S(0)R", {{Op::slice, {"b"}, "S(0)[1]S(0)[0]"}}, "step 0 (slice)", "tensor dim 0");
+  wrong({8}, "P(sum)R", {{Op::all_reduce, {"a"}, "RR", ReduceOp::max}}, "step 0 (all_reduce)", "reduce op max where sum is asked for");
+  wrong({8}, "P(sum)P(avg)", {{Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum, 8}}, "step 0", "scale 1/8 where the averages ask for 1/4");
+  wrong({8}, "P(sum)P(sum)", {{Op::all_reduce, {"a"}, "RP(sum)", ReduceOp::sum}, {Op::reduce_scatter, {"a"}, "S(0)R", ReduceOp::sum}},
+        "step 1", "mesh dim");
+  wrong({8}, "RS(0)", {{Op::to_partial, {"b"}, "RP(max)"}}, "step 0", "to_partial cannot take mesh dim b from S(0) to P(max)");
+  wrong({8, 8}, "S(0)P(sum)", {{Op::exchange, {}, "S(1)R"}}, "step 0", "exchange cannot take mesh dim b from P(sum) to R");
+  wrong({8, 8}, "S(0)R", {{Op::exchange, {}, "S(0)R"}}, "step 0", "it changes nothing");
+}
+
+TEST_CASE("what the plan says about itself must agree with its steps") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}}, {{"a", "b"}});
+  const Plan plan =
+      hand_plan(table, {8, 8}, "P(sum)S(0)", {{Op::reduce_scatter, {"a"}, "S(1)S(0)", ReduceOp::sum}, {Op::all_gather, {"a", "b"}, "RR"}});
+  REQUIRE(verdict(plan) == "right");
+  auto broken = [&](auto change, const std::string& what) {
+    Plan copy = plan;
+    change(copy, copy.redistributions[0]);
+    const std::string said = verdict(copy);
+    CHECK_MESSAGE(contains(said, what), said);
+  };
+  using R = PlannedRedistribution;
+  broken([](Plan&, R& r) { r.steps[0].state.partial = {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 4}, ReduceOp::max}}; }, "may not mix");
+  broken([](Plan&, R& r) { r.trace += " "; }, "its trace");
+  broken([](Plan&, R& r) { r.totals.collectives = 3; }, "its total of collectives is 3, its steps have 2");
+  broken([](Plan& p, R&) { p.totals.collectives = 3; }, "the file's total of collectives is 3");
+  broken([](Plan&, R& r) { r.steps[1].group = "a"; }, "step 1 (all_gather): group 'a' has layout 2:4");
+  broken([](Plan&, R& r) { r.steps[1].group = "none"; }, "group 'none' is not in the plan's groups");
+  broken([](Plan& p, R&) { p.groups[0].size = 3; }, "group 'a' claims 4 communicators of 3 ranks");
+  broken([](Plan& p, R&) { p.groups[0].used_by = 2; }, "group 'a' claims 2 uses where 1 steps name it");
+  broken([](Plan& p, R&) { p.groups[0].declared = false; }, "group 'a' counts as not declared");
+  broken([](Plan& p, R&) { p.groups[0].layout.modes[0].stride = 1; }, "group 'a' has layout 2:1 where the ranks of mesh_dims have 2:4");
+  broken([](Plan& p, R&) { std::swap(p.groups[0], p.groups[1]); }, "out of order");
+  broken([](Plan& p, R&) { p.meshes.meshes[0].dims[0].layout.modes[0].stride = 2; }, "does not tile its world");
+  broken([](Plan&, R& r) { r.steps[0].dst = shard(0); }, "step 0 (reduce_scatter): tensor_dim");
+  broken([](Plan&, R& r) { r.steps[0].src = partial(ReduceOp::max); }, "it says that mesh dim 0 goes from P(max)");
+  broken([](Plan&, R& r) { r.steps[1].moves.pop_back(); }, "its moves leave out mesh dim 1");
+  broken([](Plan&, R& r) { std::swap(r.steps[1].mesh_dims[0], r.steps[1].mesh_dims[1]); }, "not in mesh order");
+  broken([](Plan&, R& r) { r.steps[0].phases = 2; }, "reduce_scatter with 2 phases");
+  broken([](Plan&, R& r) { r.steps[0].whole_pieces = true; }, "whole_pieces");
+  broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "it claims to stand for 2 steps");
+  broken([](Plan&, R& r) { r.steps[0].logical_shape = {8, 8}; }, "logical shape [8, 8] where the rank at coordinate 0 sees [2, 8]");
+  broken([](Plan&, R& r) { r.steps[0].mesh = "mesh2"; }, "its state is on mesh 'mesh2'");
+  broken([](Plan&, R& r) { r.request.dst.shards[0].push_back({0, 1, 2}); }, "dst is not the target that the request asks for");
+  broken([](Plan&, R& r) { r.request.src.shards[1].push_back({1, 1, 4}); }, "source: mesh dim 1 part (1)4 is used twice");
+  broken(
+      [](Plan&, R& r) {
+        r.steps.pop_back();
+        r.totals.collectives = 1;
+      },
+      "step 0 (reduce_scatter): it ends at S(1)S(0), but the target is RR");
+}
+
+TEST_CASE("the cost does not grow with the number of ranks") {
+  // 2^20 ranks, even and uneven: the uneven chunks are compared below the common head only.
+  const MeshTable table = table_of({{"a", 1024}, {"b", 64}, {"c", 16}});
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t n : {int64_t{1} << 30, (int64_t{1} << 30) + 7, int64_t{1000003}, int64_t{1023}}) {
+    CHECK(verdict(hand_plan(table, {n, 4096}, "S(0)[0]S(0)[1]S(0)[2]", {{Op::all_gather, {"c"}, "S(0)[0]S(0)[1]R"}})) == "right");
+    CHECK(verdict(hand_plan(table, {n, 4096}, "S(0)[0]S(0)[1]S(0)[2]", {{Op::all_to_all, {"c"}, "S(0)[0]S(0)[1]S(1)"}})) == "right");
+    CHECK(verdict(hand_plan(table, {n, 4096}, "P(sum)S(0)R", {{Op::reduce_scatter, {"a"}, "S(0)[1]S(0)[0]R", ReduceOp::sum}})) == "right");
+    CHECK(verdict(hand_plan(table, {n, 4096}, "S(0)[0]S(0)[1]R", {{Op::all_gather, {"a"}, "RS(0)R"}})) != "right");
+  }
+  const auto spent = std::chrono::steady_clock::now() - start;
+  CHECK(spent < std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace meshplan
