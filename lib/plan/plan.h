@@ -3,8 +3,8 @@
 //     redistribution  P(sum)S(0) -> RS(0)
 //     step 0          all_reduce on a (group "a", 2 ranks)          state after: RS(0)
 //
-// A redistribution is a list of steps; each holds the whole state after it, so that a step is right or wrong by itself: the state before it,
-// the state after it and the ranks that may talk (`mesh_dims`) say which boxes every rank has and needs. Nothing lists ranks.
+// A redistribution is a list of steps; each holds the whole state after it, so that a step is right or wrong by itself: the state before
+// it, the state after it and the ranks that may talk (`mesh_dims`) say which boxes every rank has and needs. Nothing lists ranks.
 //
 // Figures: wire_bytes = bytes that one rank receives, the maximum over ranks and groups, padding included; peak_bytes = input + output +
 // staging, the largest over ranks; predicted = picoseconds inside, nanoseconds rounded up in the file.
@@ -54,11 +54,11 @@ struct Step {
   std::vector<int64_t> logical_shape;
   int64_t wire_bytes = 0;
   int64_t peak_bytes = 0;
-  int64_t predicted_ps = 0;  // the file holds predicted_ns, rounded up
-  int64_t merged = 1;        // steps of the unmerged plan that this one stands for
-  int64_t phases = 1;        // 2: a two-phase exchange
-  bool whole_pieces = false; // an exchange whose cut is 1: pieces go whole (OPTIMAL.md move 5)
-  std::string why;           // one sentence
+  int64_t predicted_ps = 0;   // the file holds predicted_ns, rounded up
+  int64_t merged = 1;         // steps of the unmerged plan that this one stands for
+  int64_t phases = 1;         // 2: a two-phase exchange
+  bool whole_pieces = false;  // an exchange whose cut is 1: pieces go whole (OPTIMAL.md move 5)
+  std::string why;            // one sentence
 
   bool operator==(const Step&) const = default;
 };
@@ -75,7 +75,7 @@ struct Totals {
 };
 
 enum class WarningKind : uint8_t { missing_flatten, uneven_shape, non_ascending };
-[[nodiscard]] const char* to_text(WarningKind kind);  // "missing_flatten"
+[[nodiscard]] const char* to_text(WarningKind kind);       // "missing_flatten"
 [[nodiscard]] const char* warning_code(WarningKind kind);  // "W0301", "W0302", "W0303"
 
 struct Warning {
@@ -93,9 +93,9 @@ struct Warning {
 
 // What PyTorch would do wrong or badly (plan --audit).
 struct AuditFinding {
-  std::string code;      // "A0401"
-  std::string kind;      // "merged_uneven_gather"
-  int64_t step = -1;     // index into steps; -1: the whole redistribution
+  std::string code;   // "A0401"
+  std::string kind;   // "merged_uneven_gather"
+  int64_t step = -1;  // index into steps; -1: the whole redistribution
   std::string message;
   int64_t wire_bytes = 0;         // of the PyTorch plan
   int64_t better_wire_bytes = 0;  // of the better plan
@@ -148,8 +148,8 @@ struct PlanGroup {
 
 struct TopologyLevel {
   std::string name;
-  int64_t ranks = 1;         // consecutive global ids in one unit
-  int64_t mb_per_s = 1;      // 1e6 bytes a second per rank and direction
+  int64_t ranks = 1;     // consecutive global ids in one unit
+  int64_t mb_per_s = 1;  // 1e6 bytes a second per rank and direction
   int64_t latency_ns = 0;
   int64_t per_peer_ns = 0;
   int64_t exchange_percent = 100;
@@ -166,8 +166,8 @@ struct MeasuredTable {
 };
 
 struct Topology {
-  std::string name;    // "h100", "uniform", or "" for a user's own
-  std::string source;  // where a preset's numbers come from
+  std::string name;                   // "h100", "uniform", or "" for a user's own
+  std::string source;                 // where a preset's numbers come from
   std::vector<TopologyLevel> levels;  // inside out; the last holds every rank
   int64_t copy_mb_per_s = 0;          // 0: copies are not counted
   std::string model;                  // "" = levels; "nccl" = NCCL's published formula prices what it covers
@@ -176,29 +176,43 @@ struct Topology {
 };
 
 struct Plan {
-  std::string digest;       // "sha256:...": filled by write_plan / checked by read_plan
+  std::string digest;  // "sha256:...": filled by write_plan / checked by read_plan
   std::string spec_digest;
   MeshTable meshes;
   Topology topology;
-  PlanOptions options;      // those that decide replay and diff: rules, planner, groups, memory, one_reduction, world_group
+  PlanOptions options;  // those that decide replay and diff: rules, planner, groups, memory, one_reduction, world_group
   std::vector<PlanGroup> groups;
   std::vector<PlannedRedistribution> redistributions;
-  Totals totals;            // weighted by count; peak_bytes is the maximum
+  Totals totals;  // weighted by count; peak_bytes is the maximum
 };
+
+// The file, beside the names that the contract gives (CONTRACT.md, "Plan"):
+//   mesh            {"world", "ranks" (only where not 0, 1, 2, ...), "meshes": [{"name", "dims": [{"name", "size", "layout"}]}],
+//                   "flattened": [{"name", "dims", "of", "layout"}]}; "group_options" as a text where there are some
+//   options         what the whole file was planned under
+//   src, dst        placements, one per mesh dim, as in the spec; src_order, dst_order: the orders that do not ascend, or "any"
+//   reached         the text of the state reached, where it is not dst; direction, reduce_dtype: where not the default
+//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "whole_pieces" true, "moves": [{"mesh_dim", "src", "dst"}];
+//                   "scale" is "1/8"; times are nanoseconds, rounded up
+//   reductions, audit, alternatives, proven_gap_ns: the fields of PlannedRedistribution
+// Reading gives times in whole nanoseconds, so that what was read writes the same bytes.
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces), without the digest: what the digest is over.
 [[nodiscard]] std::string canonical_json(const Plan& plan);
 // The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same plan on every machine.
 [[nodiscard]] std::string write_plan(const Plan& plan);
-// Any formatting of the same content. Unknown minor keys are kept out of the way, an unknown major version is refused by name; a digest that
-// does not match the content is an error unless `check_digest` is false.
+// Any formatting of the same content. Unknown minor keys are kept out of the way, an unknown major version is refused by name; a digest
+// that does not match the content is an error unless `check_digest` is false.
 [[nodiscard]] Result<Plan> read_plan(std::string_view text, bool check_digest = true);
 
-// "P(sum)RS(0)->RRS(0)-->...": the states joined by "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh dims).
+// "P(sum)RS(0)->RRS(0)-->...": the states joined by "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh
+// dims).
 [[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> src_mesh_shape,
                                    std::span<const int64_t> dst_mesh_shape);
 
 // Picoseconds to nanoseconds, rounded up.
 [[nodiscard]] constexpr int64_t ns_of_ps(int64_t ps) { return ps / 1000 + (ps % 1000 > 0); }
+// The same rounded down: what a warning saves.
+[[nodiscard]] constexpr int64_t floor_ns_of_ps(int64_t ps) { return ps / 1000 - (ps % 1000 < 0); }
 
 }  // namespace meshplan
