@@ -54,8 +54,8 @@ struct Layout {
 
 // Law: no two indices share an offset. Exact, by sorting the modes and, where they interleave, by search; never by listing offsets.
 [[nodiscard]] bool is_injective(const Layout& layout);
-// Each mode, ordered by stride, starts past the reach of the finer ones: stride_i >= 1 + sum of finer (size-1)*stride and divides up
-// (PyTorch's check_orthogonal).
+// Each mode, ordered by stride, starts at a multiple of the span of the finer ones (size * stride of the next finer): exactly the layouts
+// whose copies tile some world (PyTorch's check_orthogonal).
 [[nodiscard]] bool is_orthogonal(const Layout& layout);
 // Strides of the modes of size > 1 descend (PyTorch's check_sorted).
 [[nodiscard]] bool is_sorted(const Layout& layout);
@@ -64,16 +64,19 @@ struct Layout {
 [[nodiscard]] Layout join_layouts(const std::vector<Layout>& parts);
 
 // Law: offset_at(composition(outer, inner), i) == offset_at(outer, offset_at(inner, i)) for every i < size(inner).
-// Error where the inner's offsets leave the outer's domain or the result is no layout.
+// Mode by mode: an error where the inner's offsets leave the outer's domain, where the outer along a mode of the inner is no layout, or
+// where these do not add up.
 [[nodiscard]] Result<Layout> composition(const Layout& outer, const Layout& inner);
 
 // The layout of the copies of `layout` in a world of `world` offsets. Law: offsets(join(complement(L, w), L)) is a permutation of 0..w-1,
 // and the complement is sorted. Error where L overlaps itself or its copies cannot tile the world (the error names both numbers).
 [[nodiscard]] Result<Layout> complement(const Layout& layout, int64_t world);
 
-// Law: offset_at(left_inverse(L), offset_at(L, i)) == i. Error where L is not injective or its offsets leave gaps that no layout maps.
+// Law: offset_at(left_inverse(L), offset_at(L, i)) == i; offsets that L does not reach give some index. Error where L is not injective or
+// its strides, sorted, do not divide each the next, or where the inverse leaves int64.
 [[nodiscard]] Result<Layout> left_inverse(const Layout& layout);
-// Law: offset_at(L, offset_at(right_inverse(L), k)) == k for every k < size(right_inverse(L)), the longest such run from 0.
+// Law: offset_at(L, offset_at(right_inverse(L), k)) == k for every k < size(right_inverse(L)), the longest such run from 0. Error where L
+// is not injective.
 [[nodiscard]] Result<Layout> right_inverse(const Layout& layout);
 
 // Splits a layout into consecutive factors, outermost first: `sizes` must multiply to size(layout).
