@@ -41,7 +41,7 @@ struct Move {
 struct Step {
   Op op = Op::slice;
   std::vector<Atom> mesh_dims;  // ranks that may talk: those that differ only on these; in mesh order; an exchange lists every mesh dim
-  std::string group;            // id of the group it runs on; empty for local steps
+  std::string group;            // id of the group it runs on; empty for local steps and where only mesh dims of size 1 change
   // The common src and dst of all mesh dims and the affected tensor dim, where one of each says it all; else `moves` does.
   std::optional<Placement> src;
   std::optional<Placement> dst;

@@ -12,12 +12,19 @@
 
 namespace meshplan {
 
+// What plans where neither a flag nor the spec says: the one place that decides.
+constexpr PlannerKind default_planner = PlannerKind::greedy;
+// greedy and graph imply PyTorch's rules, optimal its own; an explicit choice beats this.
+[[nodiscard]] constexpr Rules default_rules(PlannerKind planner) {
+  return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor;
+}
+
 // What one planner answers for one request: the steps (states, ops, groups by mesh_dims, reasons), before pricing and verification.
 struct StepList {
   std::vector<Step> steps;
-  std::vector<Step> unmerged;      // for the unmerged trace; equal to steps where nothing merged
-  std::vector<Warning> warnings;   // without mesh, saves and message: the pipeline fills them
-  State dst;                       // the target reached
+  std::vector<Step> unmerged;     // for the unmerged trace; equal to steps where nothing merged
+  std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
+  State dst;                      // the target reached
   int64_t proven_gap_ps = 0;
 };
 
@@ -39,7 +46,8 @@ struct PlanOutcome {
   std::vector<PlanFailure> failures;  // in request order
 };
 
-// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit 70).
+// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit
+// 70).
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest);
 

@@ -1,0 +1,61 @@
+#include "planner/numerics.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+// What is pending before and not after, in mesh order.
+std::vector<Atom> reduced_atoms(const State& before, const State& after) {
+  std::vector<Atom> atoms;
+  for (const PendingAtom& pending : before.partial) {
+    const bool stays =
+        std::any_of(after.partial.begin(), after.partial.end(), [&](const PendingAtom& other) { return other.atom == pending.atom; });
+    if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
+  }
+  return atoms;
+}
+
+}  // namespace
+
+std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<Step>& steps, const Mesh& mesh) {
+  const std::vector<std::string> names = dim_names(mesh);
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  ReductionNote note;
+  std::vector<Atom> all;
+  const State* before = &src;
+  for (const Step& step : steps) {
+    const State& after = step.state;
+    if (step.reduce_op) {
+      // An exchange across meshes leaves nothing pending, and its state speaks of the other mesh.
+      const std::vector<Atom> atoms = reduced_atoms(*before, step.mesh.empty() ? after : State{});
+      if (!atoms.empty()) {
+        std::vector<std::string> dims;
+        for (const Atom& atom : atoms) dims.push_back(to_text(atom, names, shape));
+        all.insert(all.end(), atoms.begin(), atoms.end());
+        note.nesting += (note.nesting.empty() ? "" : ", then ") + join(dims, "+");
+        ++note.collectives;
+      }
+    }
+    before = &after;
+  }
+  if (all.empty()) return {};
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (const Atom& atom : all) note.dims.push_back(to_text(atom, names, shape));
+  return {note};
+}
+
+Status check_one_reduction(const std::vector<ReductionNote>& notes) {
+  for (const ReductionNote& note : notes) {
+    if (note.collectives <= 1) continue;
+    return no_plan("the reduction over " + join(note.dims, " and ") + " would pass through " + std::to_string(note.collectives) +
+                   " collectives (" + note.nesting + "), and one_reduction allows 1; declare " + join(note.dims, ", ") +
+                   " flattened or use --planner optimal");
+  }
+  return Done{};
+}
+
+}  // namespace meshplan

@@ -1,0 +1,205 @@
+#include "planner/planner.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/bounds.h"
+#include "cost/step_cost.h"
+#include "planner/numerics.h"
+#include "planner/plan_groups.h"
+#include "planner/rule_planner.h"
+#include "verify/verify.h"
+
+namespace meshplan {
+namespace {
+
+// Everything that the answer depends on, as bytes: equal keys are equal questions.
+class QuestionKey {
+ public:
+  explicit QuestionKey(const Request& request) {
+    number(static_cast<int64_t>(request.src_mesh));
+    number(static_cast<int64_t>(request.dst_mesh));
+    number(static_cast<int64_t>(request.tensor.dtype));
+    number(static_cast<int64_t>(request.tensor.shape.size()));
+    for (const int64_t extent : request.tensor.shape) number(extent);
+    state(request.src);
+    state(request.dst);
+    number(request.any_dst_order ? 1 : 0);
+    number(request.direction == Direction::backward ? 1 : 0);
+    number(request.reduce_dtype ? static_cast<int64_t>(*request.reduce_dtype) : -1);
+  }
+  [[nodiscard]] std::string take() && { return std::move(bytes_); }
+
+ private:
+  void number(int64_t value) {
+    // Small values, which nearly all are, take one byte; 0x80 announces eight.
+    if (value >= 0 && value < 0x80) {
+      bytes_ += static_cast<char>(value);
+      return;
+    }
+    bytes_ += '\x80';
+    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(static_cast<uint64_t>(value) >> shift & 0xff);
+  }
+  void atom(const Atom& atom) {
+    number(atom.mesh_dim);
+    number(atom.before);
+    number(atom.size);
+  }
+  void state(const State& state) {
+    for (const std::vector<Atom>& order : state.shards) {
+      number(static_cast<int64_t>(order.size()));
+      for (const Atom& a : order) atom(a);
+    }
+    number(static_cast<int64_t>(state.partial.size()));
+    for (const PendingAtom& pending : state.partial) {
+      atom(pending.atom);
+      number(static_cast<int64_t>(pending.op));
+    }
+  }
+  std::string bytes_;
+};
+
+std::string saved_text(const Warning& warning) {
+  if (warning.saves_ps <= 0) return "; it costs no less here";
+  return "; saves " + human_ns(warning.saves_ps / 1000) + " and " + std::to_string(warning.saves_collectives) +
+         (warning.saves_collectives == 1 ? " collective" : " collectives");
+}
+
+// One file's planning: the passes in their order, and what they share.
+class Pipeline {
+ public:
+  Pipeline(const MeshTable& meshes, const Topology& topology, const PlanOptions& options, Plan& plan)
+      : meshes_(meshes), topology_(topology), options_(options), plan_(plan), groups_(meshes) {}
+
+  // Plans, names, prices, warns and proves one question.
+  Result<PlannedRedistribution> answer(const Request& request) {
+    const Mesh& mesh = meshes_.meshes[request.src_mesh];
+    PlannedRedistribution planned;
+    planned.request = request;
+    planned.planner = options_.planner;
+    planned.rules = options_.rules;
+
+    Request effective = request;
+    effective.dst = effective_target(request, mesh_shape(mesh));
+    const PlanQuestion question{&meshes_, &topology_, &effective, &options_};
+    auto rules = rule_transitions(question);
+    if (!rules) return rules.error();
+    planned.planner = rules->planner;
+    StepList list = merged_steps(question, *rules);
+    planned.dst = list.dst;
+    planned.steps = std::move(list.steps);
+    planned.warnings = std::move(list.warnings);
+    planned.proven_gap_ps = list.proven_gap_ps;
+    const std::vector<int64_t> src_shape = mesh_shape(mesh);
+    const std::vector<int64_t> dst_shape = mesh_shape(meshes_.meshes[request.dst_mesh]);
+    planned.trace = trace_of(request.src, planned.steps, src_shape, dst_shape);
+    planned.unmerged_trace = trace_of(request.src, list.unmerged, src_shape, dst_shape);
+
+    groups_.name_groups(planned);
+    price_redistribution(planned, meshes_, topology_);
+    const Bounds bounds = lower_bounds(effective, meshes_, topology_);
+    planned.totals.lower_bound_bytes = bounds.bytes;
+    planned.totals.lower_bound_ps = bounds.ps;
+    planned.reductions = reduction_notes(request.src, planned.steps, mesh);
+    if (auto allowed = check_limits(planned); !allowed) return allowed.error();
+    value_warnings(question, *rules, planned);
+
+    plan_.groups = groups_.groups();
+    const Status proof = verify_redistribution(plan_, planned);
+    MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
+    return planned;
+  }
+
+  void count_use(const PlannedRedistribution& planned, int64_t times) { groups_.count_use(planned, times); }
+  [[nodiscard]] std::vector<PlanGroup> groups() const { return groups_.groups(); }
+
+ private:
+  [[nodiscard]] Status check_limits(const PlannedRedistribution& planned) const {
+    if (options_.max_memory_bytes > 0 && planned.totals.peak_bytes > options_.max_memory_bytes) {
+      return no_plan(std::string("the ") + to_text(planned.planner) + " plan needs " + std::to_string(planned.totals.peak_bytes) +
+                     " bytes per rank at its peak, max_memory_bytes allows " + std::to_string(options_.max_memory_bytes) +
+                     "; use --planner optimal or a higher limit");
+    }
+    if (options_.one_reduction) return check_one_reduction(planned.reductions);
+    return Done{};
+  }
+
+  // What each missing flatten would save: the same answer merged as if it were declared, priced.
+  void value_warnings(const PlanQuestion& question, const RuleAnswer& answer, PlannedRedistribution& planned) const {
+    const Mesh& mesh = meshes_.meshes[planned.request.src_mesh];
+    for (Warning& warning : planned.warnings) {
+      if (warning.kind != WarningKind::missing_flatten) continue;
+      std::vector<int32_t> dims;
+      for (const std::string& name : warning.dims) dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
+      PlannedRedistribution other;
+      other.request = planned.request;
+      other.dst = planned.dst;
+      other.steps = merged_steps(question, answer, dims).steps;
+      price_redistribution(other, meshes_, topology_);
+      warning.saves_ps = planned.totals.predicted_ps - other.totals.predicted_ps;
+      warning.saves_collectives = planned.totals.collectives - other.totals.collectives;
+      warning.message += saved_text(warning);
+    }
+  }
+
+  const MeshTable& meshes_;
+  const Topology& topology_;
+  const PlanOptions& options_;
+  Plan& plan_;  // what proofs refer to: meshes, topology, groups
+  PlanGroups groups_;
+};
+
+void add_weighted(Totals& total, const Totals& one, int64_t count) {
+  auto add = [&](int64_t& sum, int64_t value) { sum = saturating_add(sum, saturating_mul(value, count)); };
+  add(total.collectives, one.collectives);
+  add(total.wire_bytes, one.wire_bytes);
+  add(total.predicted_ps, one.predicted_ps);
+  add(total.lower_bound_bytes, one.lower_bound_bytes);
+  add(total.lower_bound_ps, one.lower_bound_ps);
+  total.peak_bytes = std::max(total.peak_bytes, one.peak_bytes);
+}
+
+}  // namespace
+
+PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
+                          const PlanOptions& options, std::string spec_digest) {
+  PlanOutcome outcome;
+  Plan& plan = outcome.plan;
+  plan.spec_digest = std::move(spec_digest);
+  plan.meshes = meshes;
+  plan.topology = topology;
+  plan.options = options;
+
+  struct Answered {
+    Result<PlannedRedistribution> answer;
+    int64_t times = 0;
+  };
+  Pipeline pipeline(meshes, topology, options, plan);
+  std::unordered_map<std::string, size_t> index;
+  std::vector<Answered> answered;
+  plan.redistributions.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Request& request = requests[i];
+    const auto [at, is_new] = index.try_emplace(QuestionKey(request).take(), answered.size());
+    if (is_new) answered.push_back({pipeline.answer(request)});
+    Answered& entry = answered[at->second];
+    if (!entry.answer) {
+      outcome.failures.push_back({i, entry.answer.error()});
+      continue;
+    }
+    ++entry.times;
+    PlannedRedistribution& planned = plan.redistributions.emplace_back(*entry.answer);
+    planned.request.id = request.id;
+    planned.request.count = request.count;
+    add_weighted(plan.totals, planned.totals, request.count);
+  }
+  for (const Answered& entry : answered) {
+    if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
+  }
+  plan.groups = pipeline.groups();
+  return outcome;
+}
+
+}  // namespace meshplan

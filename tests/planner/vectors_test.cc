@@ -1,0 +1,85 @@
+// Every recorded plan of PyTorch: the same steps, traces, warnings and search costs; exit 3 where nothing can execute the steps.
+#include <doctest/doctest.h>
+
+#include "planner/dtensor_cost.h"
+#include "planner/rule_planner.h"
+#include "planner/torch_case.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+struct Tally {
+  int plans = 0;
+  int refused = 0;
+};
+
+Tally check_vectors(const std::string& file) {
+  Tally tally;
+  const nlohmann::json vectors = test::read_vectors(file);
+  int number = -1;
+  for (const auto& json : vectors.at("cases")) {
+    ++number;
+    const test::TorchCase c = test::torch_case(json);
+    const Topology topology = {};
+    for (const auto& [planner, torch] : json.at("torch").items()) {
+      CAPTURE(file);
+      CAPTURE(number);
+      CAPTURE(planner);
+      PlanOptions options;
+      options.planner = planner == "graph" ? PlannerKind::graph : PlannerKind::greedy;
+      options.rules = Rules::dtensor;
+      const PlanQuestion question{&c.meshes, &topology, &c.request, &options};
+      const auto answer = rule_transitions(question);
+      if (!test::executable(torch)) {
+        REQUIRE(!answer.ok());
+        CHECK(answer.error().fault == Fault::no_plan);
+        ++tally.refused;
+        continue;
+      }
+      REQUIRE(answer.ok());
+      const StepList list = merged_steps(question, *answer);
+      const std::vector<int64_t> shape = mesh_shape(c.meshes.meshes[0]);
+      CHECK(trace_of(c.request.src, list.unmerged, shape, shape) == torch.at("trace").get<std::string>());
+      CHECK(trace_of(c.request.src, list.steps, shape, shape) == torch.at("merged_trace").get<std::string>());
+      CHECK(test::steps_json(c.request.src, list.unmerged, shape) == torch.at("steps"));
+      CHECK(test::steps_json(c.request.src, list.steps, shape) == torch.at("merged_steps"));
+      CHECK(test::warnings_json(list.warnings) == torch.at("warnings"));
+      CHECK((list.steps.empty() ? c.request.src : list.steps.back().state) == c.request.dst);
+      const DtensorCost cost(CostModel::dtensor, shape, c.request.tensor, 1);
+      CHECK(std::abs(cost.path(placements_of(c.request.src, shape), answer->transitions) - torch.at("cost_us").get<double>()) < 1e-3);
+      ++tally.plans;
+    }
+  }
+  return tally;
+}
+
+TEST_CASE("recorded plans of PyTorch") {
+  const Tally tally = check_vectors("redistribute.json");
+  CHECK(tally.plans == 457);
+  CHECK(tally.refused == 4);
+}
+
+TEST_CASE("boxes of the recorded sources and targets") {
+  const nlohmann::json vectors = test::read_vectors("redistribute.json");
+  for (const auto& json : vectors.at("cases")) {
+    const test::TorchCase c = test::torch_case(json);
+    const std::vector<int64_t> shape = mesh_shape(c.meshes.meshes[0]);
+    for (const auto& [side, state] : {std::pair{"src", &c.request.src}, std::pair{"dst", &c.request.dst}}) {
+      const auto& ranks = json.at("local").at(side);
+      for (size_t rank = 0; rank < ranks.size(); ++rank) {
+        const Box box = box_of(*state, c.request.tensor.shape, shape, coordinates_of(static_cast<int64_t>(rank), shape));
+        std::vector<int64_t> sizes;
+        std::vector<int64_t> offsets;
+        for (const Interval& i : box) {
+          sizes.push_back(width(i));
+          offsets.push_back(i.lo);
+        }
+        CHECK(nlohmann::json{sizes, offsets} == ranks[rank]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshplan
