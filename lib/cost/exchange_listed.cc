@@ -176,7 +176,9 @@ void fold(ExchangeCost& cost, const Tally& tally, size_t levels) {
 void two_phase_copy(const ExchangeQuestion& q, const std::vector<Rank>& ranks, const std::vector<Shard>& shards, ExchangeCost& cost) {
   std::map<int64_t, std::vector<size_t>> units;
   for (size_t i = 0; i < ranks.size(); ++i) units[q.levels->unit(ranks[i].position, 0)].push_back(i);
-  for (auto& [unit, members] : units) {
+  for (const auto& entry : units) {
+    const int64_t unit = entry.first;
+    const std::vector<size_t>& members = entry.second;
     std::vector<int64_t> missing_of(members.size(), 0);  // bytes of the member's target that no member holds
     std::vector<int64_t> wanted_of(members.size(), 0);   // bytes of its target that it does not hold itself
     int64_t missing = 0;

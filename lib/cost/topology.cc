@@ -1,5 +1,6 @@
 #include "cost/topology.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace meshplan {
@@ -25,7 +26,7 @@ Result<int64_t> bandwidth(const Json& object, const char* gb, const char* mb, in
   if (!found->is_number()) return bad_input(where + "/" + gb + ": expected a number");
   double value = found->get<double>();
   if (!(value >= 0) || value > 1e9) return bad_input(where + "/" + gb + ": expected a number within 0.001 and 1000000000");
-  auto thousandths = static_cast<int64_t>(value * 1000 + 0.5);
+  auto thousandths = static_cast<int64_t>(std::llround(value * 1000));
   double back = static_cast<double>(thousandths) / 1000;
   if (back - value > 1e-9 || value - back > 1e-9) return bad_input(where + "/" + gb + ": expected at most three decimals");
   return thousandths;
@@ -46,7 +47,7 @@ Result<Topology> parse_topology(std::string_view json_text) {
   if (root.contains("name") && root["name"].is_string()) t.name = root["name"].get<std::string>();
   if (root.contains("source") && root["source"].is_string()) t.source = root["source"].get<std::string>();
   if (root.contains("model")) {
-    if (!root["model"].is_string() || (root["model"] != "" && root["model"] != "nccl"))
+    if (!root["model"].is_string() || (!root["model"].get_ref<const std::string&>().empty() && root["model"] != "nccl"))
       return bad_input("topology /model: expected \"nccl\"");
     t.model = root["model"].get<std::string>();
   }

@@ -16,7 +16,6 @@
 namespace meshplan {
 namespace {
 
-using test::elements_of;
 using verification::check_step;
 
 // Every state in which each atom is free, pending or in some tensor dim's list, in every order.
