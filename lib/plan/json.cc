@@ -78,7 +78,7 @@ class TreeBuilder {
     } else if (auto* list = std::get_if<JsonList>(&open_.back().value)) {
       list->push_back(std::move(value));
     } else {
-      std::get<JsonObject>(open_.back().value).emplace_back(std::move(keys_.back()), std::move(value));
+      std::get<JsonObject>(open_.back().value).push_back({std::move(keys_.back()), std::move(value)});
     }
     return true;
   }

@@ -21,10 +21,16 @@ constexpr size_t json_max_depth = 64;
 
 struct Json;
 using JsonList = std::vector<Json>;
-using JsonObject = std::vector<std::pair<std::string, Json>>;  // ascending by key, each once
+struct JsonMember;                           // a struct, since clang 14 looks into a pair before Json is complete
+using JsonObject = std::vector<JsonMember>;  // ascending by key, each once
 
 struct Json {
   std::variant<std::monostate, bool, int64_t, std::string, JsonList, JsonObject> value;
+};
+
+struct JsonMember {
+  std::string first;
+  Json second;
 };
 
 // The member of an object; nullptr where there is none or `json` is no object.
