@@ -1,0 +1,39 @@
+// Buffers in host memory, worked on by a few threads.
+#pragma once
+
+#include <memory>
+
+#include "replay/device.h"
+#include "replay/worker_pool.h"
+
+namespace meshplan {
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(int64_t threads);  // 0: one a core
+  ~HostDevice() override;
+
+  Result<std::byte*> allocate(int32_t rank, int64_t bytes) override;
+  void reset() override;
+  Status work(int32_t rank, std::span<const LocalOp> ops) override;
+  Status for_each(int64_t n, int64_t bytes, const std::function<Status(int64_t)>& run) override;
+  Status guard(int32_t rank, std::byte* data, int64_t bytes) override;
+  Status poison(int32_t rank, std::byte* data, int64_t bytes) override;
+  Result<bool> guards_whole(int32_t rank, const std::byte* data, int64_t bytes) override;
+  Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape, const DataTable& table, int64_t start) override;
+  Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box, std::span<const int64_t> shape, const DataTable& table,
+                             int64_t start, size_t keep) override;
+  Status read(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes) override;
+  Status write(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes) override;
+
+ private:
+  struct Slab;
+  WorkerPool pool_;
+  std::vector<std::unique_ptr<Slab>> slabs_;
+  size_t current_ = 0;  // slab that allocations come from
+};
+
+// The work of one op on host memory, shared with devices that emulate.
+void do_on_host(const LocalOp& op);
+
+}  // namespace meshplan

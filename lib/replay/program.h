@@ -1,0 +1,44 @@
+// One step made ready to run: buffers, packing, one or two calls, unpacking. Running it allocates nothing and decides nothing.
+//
+// A part that is contiguous in its box is sent from and received into the box itself; everything else passes through staging buffers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "replay/communicator.h"
+#include "replay/device.h"
+#include "replay/flow.h"
+
+namespace meshplan {
+
+// Local work of every local rank, then a call.
+struct Phase {
+  std::vector<std::vector<LocalOp>> work;  // by local rank number
+  std::optional<Call> call;
+};
+
+struct PreparedStep {
+  std::vector<Phase> phases;                                        // the last may have no call
+  std::vector<std::byte*> after;                                    // by slot: the new box of local ranks; null for others
+  std::vector<std::unique_ptr<const std::vector<int32_t>>> groups;  // what the calls' groups point to: all that communicate
+  int64_t local_bytes = 0;                                          // of the new boxes of local ranks: how much work it is, roughly
+};
+
+struct ProgramQuestion {
+  const Stand* before = nullptr;
+  const Stand* after = nullptr;
+  const StepFlow* flow = nullptr;
+  DType dtype = DType::float32;
+  std::optional<DType> reduce_dtype;
+  const std::vector<std::byte*>* held = nullptr;       // by slot before; null where not local
+  const std::vector<int32_t>* local_number = nullptr;  // replay rank -> number among the local ranks; -1: elsewhere
+  int64_t locals = 0;
+  Device* device = nullptr;
+  std::string place;
+};
+[[nodiscard]] Result<PreparedStep> prepare_step(const ProgramQuestion& question);
+
+}  // namespace meshplan

@@ -1,0 +1,81 @@
+// Boxes in memory: a part of one row-major box, seen from another.
+//
+//     outer box [0:4, 0:8] stored row-major      region [1:3, 2:6]      2 runs of 4 elements, 8 apart, the first at 10
+//
+// Packing, unpacking, filling and checking are one walk: over the runs of a region that is contiguous in both buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tensor/box.h"
+
+namespace meshplan {
+
+struct RegionDim {
+  int64_t extent = 1;
+  int64_t from_stride = 0;  // elements
+  int64_t to_stride = 0;
+  bool operator==(const RegionDim&) const = default;
+};
+
+// Elements of `run` consecutive ones, repeated over `dims` (outermost first), from one buffer to another.
+struct Region {
+  std::vector<RegionDim> dims;  // fused: neighbours that are contiguous in both buffers are one
+  int64_t run = 0;              // consecutive elements in both; 0: nothing
+  int64_t from_offset = 0;
+  int64_t to_offset = 0;
+  bool operator==(const Region&) const = default;
+};
+
+// The walk over `part` from a buffer that holds `from` row-major to one that holds `to`. `part` lies inside both.
+// Law: it visits every element of `part` once, in row-major order.
+[[nodiscard]] Region make_region(const Box& part, const Box& from, const Box& to);
+[[nodiscard]] int64_t elements(const Region& region);
+// Where `part` starts in the row-major buffer of `box`, if it is contiguous there.
+[[nodiscard]] std::optional<int64_t> contiguous_offset(const Box& part, const Box& box);
+// Element number of the corner of `part` in the row-major buffer of `box`.
+[[nodiscard]] int64_t offset_in(const Box& part, const Box& box);
+// The index in the tensor of element number `at` of the row-major buffer of `box`.
+[[nodiscard]] std::vector<int64_t> index_at(const Box& box, int64_t at);
+// The whole tensor.
+[[nodiscard]] Box full_box(std::span<const int64_t> shape);
+
+// Calls visit(from_offset, to_offset) for every run, in row-major order.
+template <class Visitor>
+void for_each_run(const Region& region, Visitor&& visit) {
+  if (region.run == 0) return;
+  const size_t depth = region.dims.size();
+  if (depth == 0) {
+    visit(region.from_offset, region.to_offset);
+    return;
+  }
+  // The innermost strided dim is the tight loop; the others count like an odometer.
+  const RegionDim& inner = region.dims[depth - 1];
+  std::vector<int64_t> digits(depth - 1, 0);
+  int64_t from = region.from_offset;
+  int64_t to = region.to_offset;
+  while (true) {
+    int64_t f = from;
+    int64_t t = to;
+    for (int64_t i = 0; i < inner.extent; ++i, f += inner.from_stride, t += inner.to_stride) visit(f, t);
+    size_t d = depth - 1;
+    while (d-- > 0) {
+      const RegionDim& dim = region.dims[d];
+      from += dim.from_stride;
+      to += dim.to_stride;
+      if (++digits[d] < dim.extent) break;
+      from -= dim.extent * dim.from_stride;
+      to -= dim.extent * dim.to_stride;
+      digits[d] = 0;
+    }
+    if (d == static_cast<size_t>(-1)) return;
+  }
+}
+
+// Moves the region's elements of `element_size` bytes. The buffers do not overlap.
+void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size);
+
+}  // namespace meshplan

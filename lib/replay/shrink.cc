@@ -1,0 +1,139 @@
+#include "replay/shrink.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "base/int_math.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// The intervals of one shard order, by its coordinates in row-major order. Only mesh dims that take part count.
+std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent, const std::vector<int64_t>& mesh_shape) {
+  int64_t total = 1;
+  for (const Atom& a : order) total *= a.size;
+  std::vector<Interval> out;
+  std::vector<int64_t> coordinates(mesh_shape.size());
+  for (int64_t i = 0; i < total; ++i) {
+    std::fill(coordinates.begin(), coordinates.end(), 0);
+    int64_t rest = i;
+    for (size_t k = order.size(); k-- > 0;) {
+      const Atom& a = order[k];
+      const auto m = static_cast<size_t>(a.mesh_dim);
+      coordinates[m] += rest % a.size * (mesh_shape[m] / (a.before * a.size));
+      rest /= a.size;
+    }
+    out.push_back(shard_interval(order, extent, mesh_shape, coordinates));
+  }
+  return out;
+}
+
+// For each prefix of the order: does it cut every part of the prefix before it evenly? (As remainders: 0 or not, per part.)
+std::vector<bool> evenness(std::span<const Atom> order, int64_t extent, const std::vector<int64_t>& mesh_shape) {
+  std::vector<bool> out;
+  for (size_t k = 0; k < order.size(); ++k) {
+    for (const Interval& i : intervals(order.first(k), extent, mesh_shape)) out.push_back(width(i) % order[k].size == 0);
+  }
+  return out;
+}
+
+// Cut points as positions in their sorted sequence.
+std::vector<size_t> cut_sequence(size_t d, int64_t extent, const std::vector<StateOnMesh>& states) {
+  std::vector<int64_t> cuts{0, extent};
+  for (const StateOnMesh& s : states) {
+    for (const Interval& i : intervals(s.state->shards[d], extent, s.mesh_shape)) {
+      cuts.push_back(i.lo);
+      cuts.push_back(i.hi);
+    }
+  }
+  std::vector<int64_t> sorted = cuts;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<size_t> sequence;
+  for (int64_t cut : cuts) sequence.push_back(static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), cut) - sorted.begin()));
+  return sequence;
+}
+
+struct Pattern {
+  std::vector<size_t> cuts;
+  std::vector<bool> even;
+  bool operator==(const Pattern&) const = default;
+};
+
+Pattern pattern_of(int64_t extent, size_t d, const std::vector<StateOnMesh>& states) {
+  Pattern p;
+  p.cuts = cut_sequence(d, extent, states);
+  for (const StateOnMesh& s : states) {
+    std::vector<bool> even = evenness(s.state->shards[d], extent, s.mesh_shape);
+    p.even.insert(p.even.end(), even.begin(), even.end());
+  }
+  return p;
+}
+
+// The period after which remainders repeat: all sizes of every order multiplied, those of parts taken as their whole mesh dims; 0 when
+// huge.
+int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
+  int64_t period = 1;
+  for (const StateOnMesh& s : states) {
+    int64_t product = 1;
+    std::vector<int32_t> seen;
+    for (const Atom& a : s.state->shards[d]) {
+      if (std::find(seen.begin(), seen.end(), a.mesh_dim) != seen.end()) continue;
+      seen.push_back(a.mesh_dim);
+      product = saturating_mul(product, s.mesh_shape[static_cast<size_t>(a.mesh_dim)]);
+    }
+    if (product > (int64_t{1} << 20)) return 0;
+    period = saturating_mul(period / std::gcd(period, product), product);
+    if (period > (int64_t{1} << 20)) return 0;
+  }
+  return period;
+}
+
+}  // namespace
+
+bool same_pattern(int64_t a, int64_t b, size_t d, const std::vector<StateOnMesh>& states) {
+  return pattern_of(a, d, states) == pattern_of(b, d, states);
+}
+
+std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape, const std::vector<StateOnMesh>& states, int64_t max_elements) {
+  std::vector<int64_t> small = shape;
+  std::vector<int64_t> periods;
+  std::vector<Pattern> patterns;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    periods.push_back(period_of(d, states));
+    patterns.push_back(pattern_of(shape[d], d, states));
+  }
+  auto total = [&] {
+    int64_t n = 1;
+    for (int64_t extent : small) n = saturating_mul(n, extent);
+    return n;
+  };
+  std::vector<bool> done(shape.size(), false);
+  while (total() > max_elements) {
+    // Halve the dim that has the most periods left.
+    size_t best = shape.size();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (done[d] || periods[d] == 0 || small[d] <= 1) continue;
+      if (best == shape.size() || small[d] / periods[d] > small[best] / periods[best]) best = d;
+    }
+    if (best == shape.size()) break;
+    const int64_t period = periods[best];
+    const int64_t rest = shape[best] % period;
+    const int64_t now = (small[best] - rest) / period;  // periods it has
+    const int64_t least = period == 1 ? 1 : 2;          // two elements a chunk
+    int64_t next = std::max(least, now / 2);
+    // Few tries: near half, remainders no longer reach other cut points, or this extent is too small to shrink.
+    const int64_t last = std::min(now, next + 8);
+    while (next < last && !(pattern_of(rest + next * period, best, states) == patterns[best])) ++next;
+    if (next >= last) {
+      done[best] = true;
+    } else {
+      small[best] = rest + next * period;
+    }
+  }
+  return small;
+}
+
+}  // namespace meshplan

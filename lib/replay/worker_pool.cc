@@ -1,0 +1,78 @@
+#include "replay/worker_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace meshplan {
+
+struct WorkerPool::Shared {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable done;
+  uint64_t generation = 0;  // counts loops; guarded by mutex
+  int64_t busy = 0;         // workers still in the current loop
+  bool stop = false;
+  const std::function<void(int64_t)>* run = nullptr;
+  int64_t n = 0;
+  std::atomic<int64_t> next{0};
+  std::vector<std::thread> threads;
+
+  void take_turns() {
+    for (int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) (*run)(i);
+  }
+
+  void serve() {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    while (true) {
+      wake.wait(lock, [&] { return stop || generation != seen; });
+      if (stop) return;
+      seen = generation;
+      lock.unlock();
+      take_turns();
+      lock.lock();
+      if (--busy == 0) done.notify_one();
+    }
+  }
+};
+
+WorkerPool::WorkerPool(int64_t threads) : shared_(std::make_unique<Shared>()) {
+  if (threads <= 0) threads = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  for (int64_t i = 1; i < threads; ++i) shared_->threads.emplace_back([this] { shared_->serve(); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stop = true;
+  }
+  shared_->wake.notify_all();
+  for (std::thread& thread : shared_->threads) thread.join();
+}
+
+int64_t WorkerPool::threads() const { return static_cast<int64_t>(shared_->threads.size()) + 1; }
+
+void WorkerPool::for_each(int64_t n, const std::function<void(int64_t)>& run) {
+  if (shared_->threads.empty() || n < 2) {
+    for (int64_t i = 0; i < n; ++i) run(i);
+    return;
+  }
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->run = &run;
+    shared_->n = n;
+    shared_->next = 0;
+    shared_->busy = static_cast<int64_t>(shared_->threads.size());
+    ++shared_->generation;
+  }
+  shared_->wake.notify_all();
+  shared_->take_turns();
+  std::unique_lock lock(shared_->mutex);
+  shared_->done.wait(lock, [&] { return shared_->busy == 0; });
+}
+
+}  // namespace meshplan

@@ -1,0 +1,26 @@
+// A few threads that share a loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace meshplan {
+
+class WorkerPool {
+ public:
+  explicit WorkerPool(int64_t threads);  // including the caller's; 0: one a core
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  [[nodiscard]] int64_t threads() const;
+  // Runs do(i) for every i in 0..n-1 and returns when all are done. `run` must not throw. One caller at a time.
+  void for_each(int64_t n, const std::function<void(int64_t)>& run);
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace meshplan

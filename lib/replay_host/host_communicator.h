@@ -1,0 +1,30 @@
+// All ranks in one process: a call is a loop of copies and reductions in rank order, so that results are deterministic.
+#pragma once
+
+#include "replay/communicator.h"
+#include "replay/device.h"
+
+namespace meshplan {
+
+class HostCommunicator final : public Communicator {
+ public:
+  // Loops run on the device's threads.
+  HostCommunicator(int64_t world, Device& device) : world_(world), device_(device) {}
+
+  [[nodiscard]] std::string name() const override { return "host"; }
+  [[nodiscard]] int64_t world() const override { return world_; }
+  [[nodiscard]] std::vector<int32_t> local_ranks() const override;
+  [[nodiscard]] bool speaks() const override { return true; }
+  Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override;
+  Status run(const Call& call, Deadline deadline) override;
+  Status barrier(Deadline deadline) override;
+  Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override;
+  void abort(const std::string& reason) override;
+
+ private:
+  int64_t world_;
+  Device& device_;
+  std::vector<int32_t> number_;  // replay rank -> index into the call's ranks; -1: not in it
+};
+
+}  // namespace meshplan
