@@ -93,11 +93,13 @@ Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, c
     changes = true;
     if (!listed)
       return "mesh dim " + mesh.dims[m].name + " changes from " + role_text(from) + " to " + role_text(to) + " but is not in mesh_dims";
-    if (!may_change(step.op, step.reduce_op.has_value(), from, to)) {
+    // One rank's value is any reduction of itself, and holds all of any shard.
+    const bool becomes_pending = step.op == Op::to_partial && is_pending_role(to);
+    if (!becomes_pending && !may_change(step.op, step.reduce_op.has_value(), from, to)) {
       return std::string(to_text(step.op)) + " cannot take mesh dim " + mesh.dims[m].name + " from " + role_text(from) + " to " +
              role_text(to);
     }
-    if (is_pending_role(from)) reduced.push_back({{dim, 1, 1}, op_of_role(from)});
+    if (is_pending_role(from) && !becomes_pending) reduced.push_back({{dim, 1, 1}, op_of_role(from)});
   }
   if (!changes) return std::string("it changes nothing");
   for (const Atom& atom : step.mesh_dims) {

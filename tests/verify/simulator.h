@@ -162,8 +162,50 @@ std::optional<int64_t> reduced(const State& state, const World& world, const Coo
   return reduction.result();
 }
 
+// The state with every atom cut at the places where `others` cut its mesh dim, so that pending atoms can be compared. The places must
+// divide one another.
+inline State cut_alike(const State& state, const std::vector<Atom>& others) {
+  auto parts_of = [&](const Atom& atom) {
+    std::vector<int64_t> cuts{atom.before, atom.before * atom.size};
+    for (const Atom& other : others) {
+      if (other.mesh_dim != atom.mesh_dim) continue;
+      for (int64_t cut : {other.before, other.before * other.size}) {
+        if (cut > cuts.front() && cut < atom.before * atom.size) cuts.push_back(cut);
+      }
+    }
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    std::vector<Atom> parts;
+    if (cuts.size() == 1) parts.push_back(atom);
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({atom.mesh_dim, cuts[i], cuts[i + 1] / cuts[i]});
+    return parts;
+  };
+  State out;
+  for (const auto& list : state.shards) {
+    std::vector<Atom>& cut = out.shards.emplace_back();
+    for (const Atom& atom : list) {
+      for (const Atom& part : parts_of(atom)) cut.push_back(part);
+    }
+  }
+  for (const PendingAtom& pending : state.partial) {
+    for (const Atom& part : parts_of(pending.atom)) out.partial.push_back({part, pending.op});
+  }
+  return out;
+}
+
+inline std::vector<Atom> atoms_of(const State& state) {
+  std::vector<Atom> atoms = pending_atoms(state);
+  for (const auto& list : state.shards) atoms.insert(atoms.end(), list.begin(), list.end());
+  return atoms;
+}
+
 // One step on one mesh.
-inline void run_step(World& world, const State& before, const Step& step, const std::vector<int64_t>& shape) {
+inline void run_step(World& world, const State& state_before, const Step& whole_step, const std::vector<int64_t>& shape) {
+  std::vector<Atom> all = atoms_of(state_before);
+  for (const Atom& atom : atoms_of(whole_step.state)) all.push_back(atom);
+  Step step = whole_step;
+  const State before = cut_alike(state_before, all);
+  step.state = cut_alike(whole_step.state, all);
   const auto count = static_cast<size_t>(elements_of(shape));
   std::vector<PendingAtom> old_pending;  // pending before and not after
   std::vector<PendingAtom> new_pending;  // pending after and not before

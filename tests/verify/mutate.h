@@ -1,0 +1,297 @@
+// Broken plans, made from right ones.
+//
+// A mutation changes the steps of one redistribution as a faulty planner might, and then everything that follows from states and mesh dims
+// is written anew (moves, groups, logical shapes, merge counts, trace, totals): what is left to find is the fault itself, not its traces.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "plan/plan.h"
+#include "tensor/box.h"
+#include "verify/build_plan.h"
+#include "verify/random_world.h"
+
+namespace meshplan::test {
+
+struct Mutant {
+  std::string name;
+  PlannedRedistribution planned;
+  size_t step = 0;  // the first step that may be named
+};
+
+inline bool overlaps(const Atom& a, const Atom& b) {
+  return a.mesh_dim == b.mesh_dim && a.before < b.before * b.size && b.before < a.before * a.size;
+}
+
+inline void remove_atom(State& state, const Atom& atom) {
+  for (auto& list : state.shards) std::erase_if(list, [&](const Atom& other) { return overlaps(atom, other); });
+  std::erase_if(state.partial, [&](const PendingAtom& pending) { return overlaps(atom, pending.atom); });
+}
+
+inline void place_atom(State& state, const Atom& atom, const Placement& placement) {
+  remove_atom(state, atom);
+  if (is_shard(placement)) state.shards[static_cast<size_t>(placement.tensor_dim)].push_back(atom);
+  if (is_partial(placement)) {
+    state.partial.push_back({atom, placement.op});
+    std::sort(state.partial.begin(), state.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+  }
+}
+
+// Writes anew what follows from the states, the ops and the mesh dims of the steps, under the rules of graph plans.
+inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
+  const Mesh& mesh = plan.meshes.meshes[planned.request.src_mesh];
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  const std::vector<std::string> names = dim_names(mesh);
+  if (planned.planner == PlannerKind::greedy) planned.planner = PlannerKind::graph;
+  planned.totals = {};
+  planned.reductions.clear();
+  State before = planned.request.src;
+  for (Step& step : planned.steps) {
+    const bool collective = !is_local(step.op) && step.op != Op::exchange;
+    if (step.op == Op::exchange) {
+      step.mesh_dims.clear();
+      for (size_t m = 0; m < sizes.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
+    }
+    std::vector<Atom> told = step.mesh_dims;
+    if (step.op == Op::reduce_scatter) {
+      // Sliced in the same step.
+      for (const auto& list : step.state.shards) {
+        for (const Atom& atom : list) {
+          const bool listed = std::any_of(told.begin(), told.end(), [&](const Atom& other) { return overlaps(atom, other); });
+          if (!listed && is_replicate(placement_in(before, atom))) told.push_back(atom);
+        }
+      }
+      std::sort(told.begin(), told.end());
+    }
+    step.moves.clear();
+    for (const Atom& atom : told) step.moves.push_back({atom, placement_in(before, atom), placement_in(step.state, atom)});
+    if (step.op == Op::exchange) std::erase_if(step.moves, [](const Move& move) { return move.src == move.dst; });
+    step.src.reset();
+    step.dst.reset();
+    step.tensor_dim.reset();
+    auto same = [&](const Move& move) { return move.src == step.moves.front().src && move.dst == step.moves.front().dst; };
+    if (!step.moves.empty() && std::all_of(step.moves.begin(), step.moves.end(), same)) {
+      step.src = step.moves.front().src;
+      step.dst = step.moves.front().dst;
+      if (is_shard(*step.src) != is_shard(*step.dst)) step.tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
+      step.moves.clear();
+    }
+    step.logical_shape = planned.request.tensor.shape;
+    for (size_t d = 0; d < step.logical_shape.size(); ++d) {
+      for (const Atom& atom : before.shards[d]) {
+        const bool listed = std::find(step.mesh_dims.begin(), step.mesh_dims.end(), atom) != step.mesh_dims.end();
+        if (!listed) step.logical_shape[d] = ceil_div(step.logical_shape[d], atom.size);
+      }
+    }
+    step.merged = collective ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
+    step.group.clear();
+    int64_t ranks = 1;
+    for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+    if (step.op == Op::exchange) {
+      step.group = mesh.name;
+    } else if (collective && ranks > 1) {
+      std::vector<std::string> dims;
+      for (const Atom& atom : step.mesh_dims) dims.push_back(to_text(atom, names, sizes));
+      step.group = join(dims, "+");
+    }
+    if (!step.group.empty()) planned.totals.collectives += step.phases;
+    planned.totals.wire_bytes += step.wire_bytes;
+    planned.totals.peak_bytes = std::max(planned.totals.peak_bytes, step.peak_bytes);
+    planned.totals.predicted_ps += step.predicted_ps;
+    before = step.state;
+  }
+  planned.trace = trace_of(planned.request.src, planned.steps, sizes, sizes);
+  planned.unmerged_trace = planned.trace;
+}
+
+// Adds to the plan every group that `rewrite_figures` names.
+inline void add_groups(Plan& plan, const PlannedRedistribution& planned) {
+  const Mesh& mesh = plan.meshes.meshes[planned.request.src_mesh];
+  for (const Step& step : planned.steps) {
+    const bool known = std::any_of(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& g) { return g.id == step.group; });
+    if (step.group.empty() || known) continue;
+    std::vector<Layout> parts;
+    for (const Atom& atom : step.mesh_dims) {
+      const MeshDim& dim = mesh.dims[static_cast<size_t>(atom.mesh_dim)];
+      auto factors = split_layout(dim.layout, {atom.before, atom.size, dim.size / (atom.before * atom.size)});
+      if (factors) parts.push_back((*factors)[1]);
+    }
+    PlanGroup group;
+    group.id = step.group;
+    group.layout = coalesce(join_layouts(parts));
+    plan.groups.push_back(group);
+  }
+}
+
+// The change that a step makes to the state before it, made to another state; nullopt where a moved mesh dim is not there as it was.
+inline std::optional<State> redo(const Step& step, const State& was_before, const State& before) {
+  State after = before;
+  for (const Atom& atom : step.mesh_dims) {
+    if (placement_in(was_before, atom) != placement_in(before, atom)) return std::nullopt;
+    place_atom(after, atom, placement_in(step.state, atom));
+  }
+  return after;
+}
+
+// Every way to break the plan that is worth a try, each with the index of the first step it touches.
+inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribution& right, Random& random) {
+  std::vector<Mutant> mutants;
+  const std::vector<int64_t> sizes = mesh_shape(plan.meshes.meshes[right.request.src_mesh]);
+  const size_t count = right.steps.size();
+  const auto rank = static_cast<int64_t>(right.request.tensor.shape.size());
+  auto add = [&](const std::string& name, size_t step, const std::function<bool(PlannedRedistribution&)>& change) {
+    Mutant mutant{name, right, step};
+    if (change(mutant.planned) && !(mutant.planned.steps == right.steps)) mutants.push_back(std::move(mutant));
+  };
+  auto state_before = [&](size_t i) -> const State& { return i == 0 ? right.request.src : right.steps[i - 1].state; };
+  auto random_placement = [&] {
+    const int64_t choice = random.below(rank + 2);
+    if (choice == 0) return replicate();
+    if (choice == 1) return partial(static_cast<ReduceOp>(random.below(5)));
+    return shard(static_cast<int32_t>(choice - 2));
+  };
+  auto random_atom = [&] {
+    const int64_t m = random.below(static_cast<int64_t>(sizes.size()));
+    return Atom{static_cast<int32_t>(m), 1, sizes[static_cast<size_t>(m)]};
+  };
+  for (size_t i = 0; i < count; ++i) {
+    add("drop", i, [&](auto& p) {
+      p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    });
+    add("duplicate", i, [&](auto& p) {
+      p.steps.insert(p.steps.begin() + static_cast<std::ptrdiff_t>(i), right.steps[i]);
+      return true;
+    });
+    if (i + 1 < count) {
+      add("swap", i, [&](auto& p) {
+        std::swap(p.steps[i], p.steps[i + 1]);
+        return true;
+      });
+      add("reorder", i, [&](auto& p) {
+        auto first = redo(right.steps[i + 1], right.steps[i].state, state_before(i));
+        if (!first) return false;
+        std::swap(p.steps[i], p.steps[i + 1]);
+        p.steps[i].state = *first;
+        p.steps[i + 1].state = right.steps[i + 1].state;
+        return true;
+      });
+    }
+    if (i + 2 < count && right.steps[i].op == right.steps[i + 2].op && !is_local(right.steps[i].op) && is_local(right.steps[i + 1].op)) {
+      add("merge across a local step", i, [&](auto& p) {
+        Step& merged = p.steps[i];
+        for (const Atom& atom : right.steps[i + 2].mesh_dims) {
+          merged.mesh_dims.push_back(atom);
+          place_atom(merged.state, atom, placement_in(right.steps[i + 2].state, atom));
+        }
+        std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
+        merged.scale_divisor *= right.steps[i + 2].scale_divisor;
+        p.steps[i + 1].state = right.steps[i + 2].state;
+        p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i + 2));
+        return true;
+      });
+    }
+    if (i + 1 < count && right.steps[i].op == right.steps[i + 1].op && !is_local(right.steps[i].op)) {
+      add("merge", i, [&](auto& p) {
+        Step& merged = p.steps[i + 1];
+        for (const Atom& atom : right.steps[i].mesh_dims) merged.mesh_dims.push_back(atom);
+        std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
+        p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+        return true;
+      });
+    }
+    add("more mesh dims", i, [&](auto& p) {
+      const Atom atom = random_atom();
+      for (const Atom& other : p.steps[i].mesh_dims) {
+        if (overlaps(atom, other)) return false;
+      }
+      p.steps[i].mesh_dims.push_back(atom);
+      std::sort(p.steps[i].mesh_dims.begin(), p.steps[i].mesh_dims.end());
+      return true;
+    });
+    add("fewer mesh dims", i, [&](auto& p) {
+      if (p.steps[i].mesh_dims.size() < 2) return false;
+      p.steps[i].mesh_dims.erase(p.steps[i].mesh_dims.begin() +
+                                 static_cast<std::ptrdiff_t>(random.below(static_cast<int64_t>(p.steps[i].mesh_dims.size()))));
+      return true;
+    });
+    add("other mesh dims", i, [&](auto& p) {
+      p.steps[i].mesh_dims = {random_atom()};
+      return true;
+    });
+    add("mesh dims out of order", i, [&](auto& p) {
+      if (p.steps[i].mesh_dims.size() < 2) return false;
+      std::reverse(p.steps[i].mesh_dims.begin(), p.steps[i].mesh_dims.end());
+      return true;
+    });
+    add("other reduce op", i, [&](auto& p) {
+      p.steps[i].reduce_op = static_cast<ReduceOp>(random.below(5));
+      return true;
+    });
+    add("no reduce op", i, [&](auto& p) {
+      p.steps[i].reduce_op.reset();
+      return true;
+    });
+    add("other scale", i, [&](auto& p) {
+      p.steps[i].scale_divisor = 1 + random.below(8);
+      return true;
+    });
+    add("other op", i, [&](auto& p) {
+      p.steps[i].op = static_cast<Op>(random.below(7));
+      return true;
+    });
+    add("other phases", i, [&](auto& p) {
+      p.steps[i].phases = random.below(4);
+      return true;
+    });
+    add("other pieces", i, [&](auto& p) {
+      p.steps[i].whole_pieces = !p.steps[i].whole_pieces;
+      return true;
+    });
+    add("other placement", i, [&](auto& p) {
+      place_atom(p.steps[i].state, random_atom(), random_placement());
+      return true;
+    });
+    add("other tensor dim", i, [&](auto& p) {
+      if (rank < 2) return false;
+      const Atom atom = random_atom();
+      const Placement now = placement_in(p.steps[i].state, atom);
+      if (!is_shard(now)) return false;
+      place_atom(p.steps[i].state, atom, shard(static_cast<int32_t>((now.tensor_dim + 1) % rank)));
+      return true;
+    });
+    add("other shard order", i, [&](auto& p) {
+      bool changed = false;
+      for (auto& list : p.steps[i].state.shards) {
+        if (list.size() > 1) {
+          std::rotate(list.begin(), list.begin() + 1, list.end());
+          changed = true;
+        }
+      }
+      return changed;
+    });
+    add("other pending op", i, [&](auto& p) {
+      for (PendingAtom& pending : p.steps[i].state.partial) pending.op = static_cast<ReduceOp>(random.below(5));
+      return true;
+    });
+    add("forgotten pending", i, [&](auto& p) {
+      p.steps[i].state.partial.clear();
+      return true;
+    });
+    if (i + 1 < count) {
+      add("skipped state", i, [&](auto& p) {
+        p.steps[i].state = right.steps[i + 1].state;
+        return true;
+      });
+    }
+  }
+  return mutants;
+}
+
+}  // namespace meshplan::test

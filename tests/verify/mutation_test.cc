@@ -1,0 +1,201 @@
+// Broken plans are caught, right ones are not: random requests through the planners, then every mutation of every step.
+//
+// A mutant that still moves every element to where it belongs is no broken plan. The element-wise simulation says which those are; they are
+// counted apart, and the verifier may accept them. It may also refuse them, as it holds steps to the definitions of their ops.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "cost/topology.h"
+#include "planner/planner.h"
+#include "verify/mutate.h"
+#include "verify/simulator.h"
+#include "verify/verify.h"
+
+namespace meshplan {
+namespace {
+
+using test::Mutant;
+using test::Random;
+
+struct Setting {
+  PlannerKind planner;
+  Rules rules;
+  GroupPolicy groups;
+};
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all{{PlannerKind::greedy, Rules::dtensor, GroupPolicy::declared},
+                                        {PlannerKind::graph, Rules::dtensor, GroupPolicy::declared}};
+  return all;
+}
+
+Topology two_levels() {
+  Topology topology;
+  topology.levels = {{"inside", 2, 370'000, 10'000, 500}, {"across", 1'048'576, 45'000, 25'000, 500}};
+  return topology;
+}
+
+// The plan of one request; nullopt where nothing can execute it.
+std::optional<Plan> plan_of(const MeshTable& table, const Request& request, const Setting& setting, bool merge) {
+  PlanOptions options;
+  options.planner = setting.planner;
+  options.rules = setting.rules;
+  options.groups = setting.groups;
+  options.merge = merge;
+  try {
+    PlanOutcome outcome = plan_requests(table, two_levels(), {request}, options, "");
+    if (!outcome.failures.empty()) return std::nullopt;
+    return std::move(outcome.plan);
+  } catch (const InternalError& error) {
+    const std::vector<int64_t> sizes = mesh_shape(table.meshes.front());
+    FAIL_CHECK(to_text(table.meshes.front()) << " " << to_text(request.src, sizes) << " -> " << to_text(request.dst, sizes) << " by "
+                                             << std::string(to_text(setting.planner)) << ": " << std::string(error.what()));
+    return std::nullopt;
+  }
+}
+
+std::string text_of(const Plan& plan, const PlannedRedistribution& planned) {
+  std::string text = to_text(plan.meshes.meshes.front()) + ", shape";
+  for (int64_t n : planned.request.tensor.shape) text += " " + std::to_string(n);
+  text += ": " + planned.trace;
+  for (const Step& step : planned.steps) text += std::string(" ") + to_text(step.op);
+  return text;
+}
+
+bool simulated(const Plan& plan, const PlannedRedistribution& planned) {
+  return test::simulated_right(mesh_shape(plan.meshes.meshes.front()), planned.request.tensor.shape, planned.request.src, planned.steps,
+                               planned.dst, 11);
+}
+
+uint64_t seed() {
+  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  return given == nullptr ? 20250611 : std::strtoull(given, nullptr, 10);
+}
+
+TEST_CASE("10,000 random right plans raise no alarm") {
+  const uint64_t used_seed = seed();
+  Random random(used_seed);
+  int64_t plans = 0;
+  while (plans < 10'000) {
+    const MeshTable table = test::random_table(random);
+    for (int64_t i = 0; i < 8; ++i) {
+      const Setting& setting = random.pick(settings());
+      const Request request = test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 3);
+      auto plan = plan_of(table, request, setting, !random.one_in(4));
+      if (!plan) continue;
+      ++plans;
+      const Status status = verify_plan(*plan);
+      if (!status) FAIL_CHECK("seed " << used_seed << ": " << text_of(*plan, plan->redistributions[0]) << ": " << status.error().message);
+      if (plans % 8 == 0 && !simulated(*plan, plan->redistributions[0])) {
+        FAIL_CHECK("seed " << used_seed << ": accepted, but wrong when run: " << text_of(*plan, plan->redistributions[0]));
+      }
+    }
+  }
+}
+
+TEST_CASE("every mutation that breaks a plan is caught, with the step named") {
+  const uint64_t used_seed = seed();
+  Random random(used_seed + 1);
+  struct Count {
+    int64_t caught = 0;
+    int64_t equivalent = 0;
+  };
+  std::map<std::string, Count> counts;
+  for (int64_t round = 0; round < 4'000; ++round) {
+    const MeshTable table = test::random_table(random);
+    const Setting& setting = random.pick(settings());
+    const Request request = test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 2);
+    auto plan = plan_of(table, request, setting, !random.one_in(4));
+    if (!plan || plan->redistributions[0].steps.empty()) continue;
+    for (Mutant& mutant : test::mutants_of(*plan, plan->redistributions[0], random)) {
+      Plan broken = *plan;
+      test::rewrite_figures(broken, mutant.planned);
+      test::add_groups(broken, mutant.planned);
+      broken.redistributions[0] = mutant.planned;
+      const Status status = verify_redistribution(broken, mutant.planned);
+      Count& count = counts[mutant.name];
+      if (status) {
+        ++count.equivalent;
+        if (!simulated(broken, mutant.planned)) {
+          FAIL_CHECK("seed " << used_seed << ": '" << mutant.name << "' at step " << mutant.step << " not caught: "
+                             << text_of(*plan, plan->redistributions[0]) << " became " << text_of(broken, mutant.planned));
+        }
+        continue;
+      }
+      ++count.caught;
+      const std::string& message = status.error().message;
+      const size_t at = message.find(", step ");
+      const bool named = at != std::string::npos && std::strtoull(message.c_str() + at + 7, nullptr, 10) + 1 >= mutant.step;
+      const bool none_left = mutant.planned.steps.empty() && message.find("it has no steps") != std::string::npos;
+      if (!named && !none_left) FAIL_CHECK("seed " << used_seed << ": '" << mutant.name << "' at step " << mutant.step << ": " << message);
+    }
+  }
+  int64_t caught = 0;
+  int64_t equivalent = 0;
+  for (const auto& [name, count] : counts) {
+    INFO(name);
+    CHECK(count.caught > 0);
+    caught += count.caught;
+    equivalent += count.equivalent;
+    MESSAGE(name << ": " << count.caught << " refused, " << count.equivalent << " accepted and right when run");
+  }
+  MESSAGE(caught << " mutants refused, " << equivalent << " accepted and right when run");
+}
+
+TEST_CASE("every wrong figure of a step is caught, with the step named") {
+  const uint64_t used_seed = seed();
+  Random random(used_seed + 2);
+  std::map<std::string, int64_t> caught;
+  for (int64_t round = 0; round < 1'000; ++round) {
+    const MeshTable table = test::random_table(random);
+    const Setting& setting = random.pick(settings());
+    const Request request = test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 2);
+    auto plan = plan_of(table, request, setting, !random.one_in(4));
+    if (!plan || plan->redistributions[0].steps.empty()) continue;
+    const PlannedRedistribution& right = plan->redistributions[0];
+    const auto i = static_cast<size_t>(random.below(static_cast<int64_t>(right.steps.size())));
+    auto broken = [&](const std::string& name, const std::function<void(Step&)>& change) {
+      PlannedRedistribution mutant = right;
+      change(mutant.steps[i]);
+      if (mutant.steps[i] == right.steps[i]) return;
+      const Status status = verify_redistribution(*plan, mutant);
+      const std::string place = "redistribution 'r', step " + std::to_string(i) + " ";
+      if (status || status.error().message.find(place) != 0) {
+        FAIL_CHECK("seed " << used_seed << ": wrong " << name << " at step " << i << ": " << text_of(*plan, right) << ": "
+                           << (status ? std::string("accepted") : status.error().message));
+      }
+      ++caught[name];
+    };
+    broken("group", [&](Step& step) {
+      // Another group of the same plan, or none at all.
+      const std::string other = plan->groups.empty() ? "nowhere" : random.pick(plan->groups).id;
+      step.group = step.group.empty() || other == step.group ? step.group + "x" : other;
+    });
+    broken("logical shape", [&](Step& step) {
+      if (step.logical_shape.empty()) {
+        step.logical_shape.push_back(1);
+      } else {
+        step.logical_shape[static_cast<size_t>(random.below(static_cast<int64_t>(step.logical_shape.size())))] += random.one_in(2) ? 1 : -1;
+      }
+    });
+    broken("merged", [&](Step& step) { step.merged += random.one_in(2) ? 1 : -1; });
+    broken("src", [&](Step& step) {
+      if (step.src) step.src = is_replicate(*step.src) ? partial(ReduceOp::sum) : replicate();
+    });
+    broken("dst", [&](Step& step) {
+      if (step.dst) step.dst = is_replicate(*step.dst) ? shard(0) : replicate();
+    });
+    broken("tensor dim", [&](Step& step) { step.tensor_dim = step.tensor_dim.value_or(0) + 1; });
+    broken("mesh", [&](Step& step) { step.mesh = "elsewhere"; });
+  }
+  for (const char* name : {"group", "logical shape", "merged", "src", "dst", "tensor dim", "mesh"}) {
+    INFO(std::string(name));
+    CHECK(caught[name] > 100);
+  }
+}
+
+}  // namespace
+}  // namespace meshplan
