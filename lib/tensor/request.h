@@ -48,7 +48,13 @@ struct PlanOptions {
 
 [[nodiscard]] const char* to_text(PlannerKind planner);
 [[nodiscard]] const char* to_text(Rules rules);
+[[nodiscard]] const char* to_text(GroupPolicy groups);
+[[nodiscard]] const char* to_text(WorldGroup world_group);
+[[nodiscard]] const char* to_text(CostModel model);
 [[nodiscard]] std::optional<PlannerKind> parse_planner(std::string_view text);
 [[nodiscard]] std::optional<Rules> parse_rules(std::string_view text);
+[[nodiscard]] std::optional<GroupPolicy> parse_group_policy(std::string_view text);
+[[nodiscard]] std::optional<WorldGroup> parse_world_group(std::string_view text);
+[[nodiscard]] std::optional<CostModel> parse_cost_model(std::string_view text);
 
 }  // namespace meshplan

@@ -1,0 +1,48 @@
+// JSON as plan files use it: integers, strings, bools, null, lists and objects; no fractions.
+//
+// Reading keeps every key, sorted, and is strict about what would make one text mean two things: keys given twice, numbers outside of
+// int64, bytes that are not UTF-8, nesting beyond `json_max_depth`.
+//
+// Law: json_text(*parse_json(t)) is the same for every formatting of the same content.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace meshplan {
+
+constexpr size_t json_max_depth = 64;
+
+struct Json;
+using JsonList = std::vector<Json>;
+struct JsonMember;                           // a struct, since clang 14 looks into a pair before Json is complete
+using JsonObject = std::vector<JsonMember>;  // ascending by key, each once
+
+struct Json {
+  std::variant<std::monostate, bool, int64_t, std::string, JsonList, JsonObject> value;
+};
+
+struct JsonMember {
+  std::string first;
+  Json second;
+};
+
+// The member of an object; nullptr where there is none or `json` is no object.
+[[nodiscard]] const Json* find_member(const Json& json, std::string_view key);
+
+// Errors name line and column.
+[[nodiscard]] Result<Json> parse_json(std::string_view text);
+
+// Compact, keys ascending.
+void append_json(std::string& out, const Json& json);
+// The text in quotes, escaped as little as JSON allows.
+void append_json_text(std::string& out, std::string_view text);
+void append_integer(std::string& out, int64_t value);
+
+}  // namespace meshplan

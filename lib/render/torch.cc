@@ -1,0 +1,315 @@
+#include "render/torch.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+struct Line {
+  std::string code;
+  std::string comment;
+};
+
+// A Python identifier made of an id; distinct ids keep distinct names.
+std::string function_name(const std::string& id, std::set<std::string>& taken) {
+  std::string base;
+  for (const char c : id) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    base += plain ? c : '_';
+  }
+  if (base.empty() || (base.front() >= '0' && base.front() <= '9')) base = "r_" + base;
+  std::string name = base;
+  for (int64_t n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
+  return name;
+}
+
+// A Python string literal; ids may hold anything.
+std::string literal(const std::string& text) {
+  static constexpr char hex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += "\\x";
+      out += hex[byte >> 4];
+      out += hex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+// A comment stays on its line.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return text;
+}
+
+// The mesh sizes that come before mesh dim `dim` in the order and stand after it in the mesh: PyTorch's split factor, which tells it the
+// order. 1 for an ascending order.
+int64_t split_factor(const std::vector<Atom>& order, int32_t dim) {
+  int64_t factor = 1;
+  for (const Atom& atom : order) {
+    if (atom.mesh_dim == dim) break;
+    if (atom.mesh_dim > dim) factor *= atom.size;
+  }
+  return factor;
+}
+
+std::string placement_code(const State& state, const Placement& placement, int32_t dim) {
+  if (is_replicate(placement)) return "Replicate()";
+  if (is_partial(placement)) return std::string("Partial(\"") + to_text(placement.op) + "\")";
+  const int64_t factor = split_factor(state.shards[static_cast<size_t>(placement.tensor_dim)], dim);
+  const std::string tensor_dim = std::to_string(placement.tensor_dim);
+  if (factor == 1) return "Shard(" + tensor_dim + ")";
+  return "_StridedShard(" + tensor_dim + ", split_factor=" + std::to_string(factor) + ")";
+}
+
+std::string state_code(const State& state, std::span<const int64_t> shape) {
+  const std::vector<Placement> placements = placements_of(state, shape);
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < placements.size(); ++i) parts.push_back(placement_code(state, placements[i], static_cast<int32_t>(i)));
+  return "[" + join(parts, ", ") + "]";
+}
+
+std::string torch_dtype(DType dtype) {
+  const std::string text = to_text(dtype);
+  return "torch." + (text == "float8_e4m3" ? "float8_e4m3fn" : text);
+}
+
+std::string counted(int64_t number, const std::string& noun) { return with_commas(number) + " " + noun + (number == 1 ? "" : "s"); }
+
+std::string groups_text(const Step& step, const Mesh& mesh) {
+  const std::vector<std::string> names = dim_names(mesh);
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  std::vector<std::string> parts;
+  for (const Atom& atom : step.mesh_dims) parts.push_back(to_text(atom, names, shape));
+  return join(parts, ", ");
+}
+
+// A step on several mesh dims taken one mesh dim at a time: shards leave from the end of their order, then join at the end of theirs, and
+// what is only reduced is reduced last. Empty where the step is no such thing (all_to_all, exchange).
+std::vector<Step> one_by_one(const State& before, const Step& step) {
+  std::vector<Step> parts;
+  if (step.op == Op::all_to_all || step.op == Op::exchange || step.op == Op::to_partial) return parts;
+  State at = before;
+  const auto add = [&](Op op, const Atom& atom) {
+    Step part;
+    part.op = op;
+    part.mesh_dims = {atom};
+    part.reduce_op = step.reduce_op;
+    part.state = at;
+    parts.push_back(std::move(part));
+  };
+  const auto take_partial = [&](const Atom& atom) {
+    return std::erase_if(at.partial, [&](const PendingAtom& pending) { return pending.atom == atom; }) > 0;
+  };
+  for (size_t d = 0; d < at.shards.size(); ++d) {
+    const std::vector<Atom>& target = step.state.shards[d];
+    while (at.shards[d].size() > target.size()) {
+      const Atom atom = at.shards[d].back();
+      at.shards[d].pop_back();
+      add(Op::all_gather, atom);
+    }
+    if (!std::equal(at.shards[d].begin(), at.shards[d].end(), target.begin())) return {};
+  }
+  for (size_t d = 0; d < at.shards.size(); ++d) {
+    while (at.shards[d].size() < step.state.shards[d].size()) {
+      const Atom atom = step.state.shards[d][at.shards[d].size()];
+      const bool reduced = take_partial(atom);
+      at.shards[d].push_back(atom);
+      add(reduced ? Op::reduce_scatter : Op::slice, atom);
+    }
+  }
+  const std::vector<PendingAtom> pending = at.partial;
+  for (const PendingAtom& left : pending) {
+    if (std::find(step.state.partial.begin(), step.state.partial.end(), left) != step.state.partial.end()) continue;
+    take_partial(left.atom);
+    add(Op::all_reduce, left.atom);
+  }
+  return at == step.state ? parts : std::vector<Step>{};
+}
+
+// The body of one function, line by line.
+class Body {
+ public:
+  Body(const Plan& plan, const PlannedRedistribution& planned, const Mesh& mesh)
+      : plan_(plan), planned_(planned), mesh_(mesh), shape_(mesh_shape(mesh)), at_(planned.request.src) {}
+
+  std::vector<Line> lines() && {
+    State before = planned_.request.src;
+    for (const Step& step : planned_.steps) {
+      add_step(before, step);
+      before = step.state;
+    }
+    // Equal boxes under other names, and size-1 mesh dims.
+    if (at_ != planned_.dst) call(planned_.dst, false, "names the target; nothing moves");
+    return std::move(lines_);
+  }
+
+ private:
+  [[nodiscard]] std::string obstacle(const Step& step) const {
+    return torch_obstacle(plan_.meshes, mesh_, planned_.request.tensor, at_, step);
+  }
+
+  [[nodiscard]] std::string name_of(const Step& step) const {
+    return std::string(to_text(step.op)) + (is_local(step.op) ? "" : " on " + groups_text(step, mesh_));
+  }
+
+  void call(const State& state, bool reduces, std::string comment) {
+    const bool casts = reduces && planned_.request.reduce_dtype.has_value();
+    if (casts) lines_.push_back({"x = x.to(" + torch_dtype(*planned_.request.reduce_dtype) + ")", ""});
+    lines_.push_back({"x = x.redistribute(mesh, " + state_code(state, shape_) + ")", std::move(comment)});
+    if (casts) lines_.push_back({"x = x.to(" + torch_dtype(planned_.request.tensor.dtype) + ")", ""});
+    at_ = state;
+  }
+
+  void add_step(const State& before, const Step& step) {
+    const std::string reason = at_ == before ? obstacle(step) : "the step before it has no call in PyTorch";
+    if (reason.empty()) {
+      call(step.state, step.reduce_op.has_value(), name_of(step));
+      return;
+    }
+    lines_.push_back({"", name_of(step) + " to " + to_text(step.state, shape_) + ": " + reason});
+    if (at_ == before && add_parts(before, step)) return;
+    if (has_whole_dims(step.state, shape_)) call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
+  }
+
+  // One call a mesh dim, where each of them runs as it should.
+  bool add_parts(const State& before, const Step& step) {
+    const std::vector<Step> parts = one_by_one(before, step);
+    State at = before;
+    for (const Step& part : parts) {
+      if (!torch_obstacle(plan_.meshes, mesh_, planned_.request.tensor, at, part).empty()) return false;
+      at = part.state;
+    }
+    for (const Step& part : parts) call(part.state, part.op == Op::reduce_scatter || part.op == Op::all_reduce, name_of(part));
+    return !parts.empty();
+  }
+
+  const Plan& plan_;
+  const PlannedRedistribution& planned_;
+  const Mesh& mesh_;
+  std::vector<int64_t> shape_;
+  State at_;  // where the calls so far have taken the tensor
+  std::vector<Line> lines_;
+};
+
+void append_function(std::string& out, const Plan& plan, const PlannedRedistribution& planned, const std::string& name) {
+  const Request& request = planned.request;
+  const Mesh& mesh = plan.meshes.meshes[request.src_mesh];
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  out += "\n\ndef " + name + "(x, mesh):\n";
+  out += "    # " + one_line(request.id) + ", on " + one_line(to_text(mesh)) + ": " + planned.trace + ", " +
+         counted(request.count, "time") + "\n";
+  out += "    # " + counted(planned.totals.collectives, "collective") + ", " + human_bytes(planned.totals.wire_bytes) + " a rank, " +
+         human_ns(ns_of_ps(planned.totals.predicted_ps)) + "\n";
+  if (request.direction == Direction::backward) {
+    out += "    # a gradient's: call it where the gradient is made (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";
+  }
+  if (request.src_mesh != request.dst_mesh) {
+    out +=
+        "    # from one mesh to another: PyTorch has no call for it; move the boxes with torch.distributed.checkpoint, or run the plan\n";
+    out += "    raise NotImplementedError(" + literal(request.id + ": between meshes") + ")\n";
+    return;
+  }
+  for (const Line& line : Body(plan, planned, mesh).lines()) {
+    out += "    " + line.code + (line.code.empty() || line.comment.empty() ? "" : "  ");
+    if (!line.comment.empty()) out += "# " + one_line(line.comment);
+    out += "\n";
+  }
+  out += "    return x\n";
+}
+
+struct FlattenAdvice {
+  std::string mesh;
+  std::vector<std::string> dims;
+  std::string name;
+  int64_t saves_ps = 0;
+  int64_t redistributions = 0;
+  bool needed = false;  // the plan runs on it (groups: any)
+};
+
+std::vector<FlattenAdvice> advice_of(const Plan& plan) {
+  std::vector<FlattenAdvice> advice;
+  const auto entry = [&](const std::string& mesh, const std::vector<std::string>& dims) -> FlattenAdvice& {
+    const auto known = std::find_if(advice.begin(), advice.end(), [&](const auto& a) { return a.mesh == mesh && a.dims == dims; });
+    if (known != advice.end()) return *known;
+    advice.push_back({mesh, dims, join(dims, "_"), 0, 0, false});
+    return advice.back();
+  };
+  for (const PlanGroup& group : plan.groups) {
+    if (!group.declared && group.used_by > 0 && group.dims.size() > 1) entry(group.mesh, group.dims).needed = true;
+  }
+  for (const PlannedRedistribution& planned : plan.redistributions) {
+    for (const Warning& warning : planned.warnings) {
+      if (warning.kind != WarningKind::missing_flatten || warning.fix_name.empty()) continue;
+      FlattenAdvice& known = entry(warning.mesh, warning.dims);
+      known.name = warning.fix_name;
+      known.saves_ps += warning.saves_ps * planned.request.count;
+      known.redistributions += planned.request.count;
+    }
+  }
+  return advice;
+}
+
+// The call that declares it: on `mesh`, or on its entry of `meshes` where the plan has several.
+std::string flatten_code(const FlattenAdvice& advice, bool several) {
+  std::vector<std::string> names;
+  for (const std::string& dim : advice.dims) names.push_back(literal(dim));
+  return (several ? "meshes[" + literal(advice.mesh) + "]" : std::string("mesh")) + "[" + join(names, ", ") + "]._flatten(" +
+         literal(advice.name) + ")";
+}
+
+void append_flattens(std::string& out, const Plan& plan) {
+  const std::vector<FlattenAdvice> advice = advice_of(plan);
+  const bool several = plan.meshes.meshes.size() > 1;
+  out += std::string("\n\ndef declare_flattened(") + (several ? "meshes" : "mesh") + "):\n";
+  if (advice.empty()) {
+    out += "    # every flattened mesh that helps is declared\n    pass\n";
+    return;
+  }
+  out +=
+      "    # once, after the meshes are made and before anything runs; then record and plan again: the plan below is the one without "
+      "them\n";
+  for (const FlattenAdvice& a : advice) {
+    out += "    " + flatten_code(a, several) + "  # ";
+    if (a.needed) out += "this plan runs on it";
+    if (a.redistributions > 0) {
+      out += std::string(a.needed ? "; " : "") + "saves " + human_ns(a.saves_ps / 1000) + " in " +
+             counted(a.redistributions, "redistribution");
+    }
+    out += "\n";
+  }
+}
+
+}  // namespace
+
+std::string render_torch(const Plan& plan) {
+  std::string functions;
+  std::string table;
+  std::set<std::string> taken = {"declare_flattened", "torch", "REDISTRIBUTIONS", "Partial", "Replicate", "Shard"};
+  for (const PlannedRedistribution& planned : plan.redistributions) {
+    const std::string name = function_name(planned.request.id, taken);
+    append_function(functions, plan, planned, name);
+    table += "    " + literal(planned.request.id) + ": " + name + ",\n";
+  }
+  std::string out = "# What a PyTorch program does to follow the plan " + plan.digest + "\n";
+  out += "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
+  if (functions.find("torch.") != std::string::npos) out += "import torch\n";
+  out += "from torch.distributed.tensor import Partial, Replicate, Shard\n";
+  if (functions.find("_StridedShard(") != std::string::npos) out += "from torch.distributed.tensor.placement_types import _StridedShard\n";
+  append_flattens(out, plan);
+  out += functions + "\n\nREDISTRIBUTIONS = {\n" + table + "}\n";
+  return out;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,233 @@
+// Law: reading a plan file and writing it again gives the same bytes, and any bytes give a plan or an error.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/sha256.h"
+#include "plan/json.h"
+#include "sample.h"
+
+namespace meshplan {
+namespace {
+
+using nlohmann::json;
+
+std::string message_of(const std::string& text, bool check_digest = false) {
+  const auto plan = read_plan(text, check_digest);
+  return plan.ok() ? "" : plan.error().message;
+}
+
+// The sample with one change made to its JSON.
+std::string changed(const std::function<void(json&)>& change) {
+  json document = json::parse(write_plan(sample_plan()));
+  change(document);
+  return document.dump();
+}
+
+TEST_CASE("a plan that was read is written byte for byte") {
+  const std::string text = write_plan(sample_plan());
+  const auto plan = read_plan(text);
+  REQUIRE_MESSAGE(plan.ok(), message_of(text, true));
+  CHECK(write_plan(*plan) == text);
+  CHECK(write_plan(Plan{}).size() > 0);
+}
+
+TEST_CASE("reading gives back every field") {
+  const Plan plan = sample_plan();
+  const auto again = read_plan(write_plan(plan));
+  REQUIRE(again.ok());
+  CHECK(again->spec_digest == plan.spec_digest);
+  CHECK(*again->meshes.universe == *plan.meshes.universe);
+  CHECK(again->meshes.flattens == plan.meshes.flattens);
+  REQUIRE(again->meshes.meshes.size() == 2);
+  CHECK(again->meshes.meshes[1].dims == plan.meshes.meshes[1].dims);
+  CHECK(again->meshes.meshes[1].group_options == plan.meshes.meshes[1].group_options);
+  CHECK(again->topology == plan.topology);
+  CHECK(again->groups == plan.groups);
+  CHECK(again->totals.collectives == 97);
+  REQUIRE(again->redistributions.size() == 2);
+  const PlannedRedistribution& r = again->redistributions[0];
+  const PlannedRedistribution& wanted = plan.redistributions[0];
+  CHECK(r.request.id == wanted.request.id);
+  CHECK(r.request.src == wanted.request.src);
+  CHECK(r.request.dst == wanted.request.dst);
+  CHECK(r.request.any_dst_order);
+  CHECK(r.request.direction == Direction::backward);
+  CHECK(r.request.reduce_dtype == DType::float32);
+  CHECK(r.dst == wanted.dst);
+  REQUIRE(r.steps.size() == 2);
+  Step first = wanted.steps[0];
+  first.predicted_ps = 10'001'000;  // the file holds whole nanoseconds, rounded up
+  CHECK(r.steps[0] == first);
+  CHECK(r.steps[1].predicted_ps == INT64_MAX);
+  CHECK(r.reductions == wanted.reductions);
+  CHECK(r.warnings[0].saves_ps == -2'000);  // rounded down
+  CHECK(r.warnings[1] == wanted.warnings[1]);
+  CHECK(r.audit == wanted.audit);
+  CHECK(r.alternatives == wanted.alternatives);
+  CHECK(again->redistributions[1].request.dst_mesh == 1);
+  CHECK(again->redistributions[1].steps[0] == plan.redistributions[1].steps[0]);
+}
+
+TEST_CASE("the canonical text has sorted keys and no spaces, and the digest is over it") {
+  const Plan plan = sample_plan();
+  const std::string compact = canonical_json(plan);
+  const json content = json::parse(compact);
+  CHECK(content.dump() == compact);  // nlohmann sorts keys
+  json written = json::parse(write_plan(plan));
+  CHECK(written["digest"] == "sha256:" + sha256_hex(compact));
+  written.erase("digest");
+  CHECK(written == content);
+  std::string own;
+  append_json(own, *parse_json(write_plan(plan)));
+  written["digest"] = "sha256:" + sha256_hex(compact);
+  CHECK(own == written.dump());
+}
+
+TEST_CASE("a step stands on a line of its own, and no line ends in a blank") {
+  const std::string text = write_plan(sample_plan());
+  size_t steps = 0;
+  for (size_t at = text.find("\n        {\"dst\": "); at != std::string::npos; at = text.find("\n        {\"dst\": ", at + 1)) ++steps;
+  CHECK(steps == 3);
+  CHECK(text.find(" \n") == std::string::npos);
+  CHECK(text.back() == '\n');
+}
+
+TEST_CASE("another formatting of the same content is read, unknown keys of a minor version too") {
+  const json document = json::parse(write_plan(sample_plan()));
+  CHECK(message_of(document.dump(), true).empty());
+  CHECK(message_of(document.dump(7), true).empty());
+  json newer = document;
+  newer["schema"] = "meshplan/plan/1.3";
+  newer["novelty"] = {{"a", 1}};
+  newer["redistributions"][0]["steps"][0]["novelty"] = true;
+  newer.erase("digest");
+  newer["digest"] = "sha256:" + sha256_hex([&] {
+                      json content = newer;
+                      content.erase("digest");
+                      return content.dump();
+                    }());
+  CHECK(message_of(newer.dump(), true).empty());
+}
+
+TEST_CASE("what a plan cannot be is refused with its place") {
+  const auto refused = [](const std::function<void(json&)>& change) { return message_of(changed(change)); };
+  CHECK(refused([](json& p) { p["schema"] = "meshplan/plan/2"; }) ==
+        "/schema: \"meshplan/plan/2\" needs a meshplan that reads plans of version 2; this one reads version 1");
+  CHECK(refused([](json& p) { p["schema"] = "meshplan/spec/1"; }) == "/schema: this is a spec; plan it first: meshplan plan SPEC -o PLAN");
+  CHECK(refused([](json& p) { p.erase("groups"); }) == "the whole document: the key \"groups\" is missing");
+  CHECK(refused([](json& p) { p["mesh"]["world"] = 0; }) == "/mesh/world: 0 is out of range: expected 1 or more");
+  CHECK(refused([](json& p) { p["mesh"]["ranks"][1] = 7; }) == "/mesh/ranks: rank 7 is listed twice");
+  CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:3"; }).find("/mesh/meshes/0/dims/1/layout: ") == 0);
+  CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:2"; }).find("/mesh/meshes/0/dims: ") == 0);
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["op"] = "gather"; }) ==
+        "/redistributions/0/steps/0/op: \"gather\" is no operation");
+  CHECK(refused([](json& p) {
+          p["redistributions"][0]["steps"][1]["mesh_dims"][0] = "pp";
+        }).find("/redistributions/0/steps/1/mesh_dims/0: ") == 0);
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][1]["src"] = "S(2)"; }) ==
+        "/redistributions/0/steps/1/src: S(2) of a tensor of 2 dims");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][1]["tensor_dim"] = 2; }) ==
+        "/redistributions/0/steps/1/tensor_dim: 2 is out of range: expected 0 to 1");
+  CHECK(refused([](json& p) {
+          p["redistributions"][1]["tensor"]["shape"] = {4294967296, 4294967296, 0};
+        }) == "/redistributions/1/tensor/shape: the bytes of the tensor do not fit 64 bits");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["scale"] = "0.125"; }) ==
+        "/redistributions/0/steps/0/scale: expected a scale such as \"1/8\", or null");
+  CHECK(refused([](json& p) { p["redistributions"][1]["dst_mesh"] = "nowhere"; }) ==
+        "/redistributions/1/dst_mesh: there is no mesh \"nowhere\" in this plan");
+  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = 1.5; }) == "the number 1.5 is no whole number of 64 bits");
+  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = uint64_t{1} << 63; }) == "a number does not fit 64 bits");
+}
+
+TEST_CASE("a digest that does not match the content is refused unless the caller waives it") {
+  const std::string text = changed([](json& p) { p["totals"]["wire_bytes"] = 1; });
+  CHECK(message_of(text, true).find("/digest: the content has the digest sha256:") == 0);
+  CHECK(message_of(text, false).empty());
+}
+
+TEST_CASE("text that is no JSON is refused with its line and column") {
+  CHECK(message_of("").find("line 1, column 1: ") == 0);
+  CHECK(message_of("{\"a\": 1,\n  b}").find("line 2, column 3: ") == 0);
+  CHECK(message_of("{\"a\": 1, \"a\": 2}") == "the key \"a\" is given twice in one object");
+  CHECK(message_of("[]") == "the whole document: expected an object");
+  CHECK(message_of("\"\xff\"").find("line 1, column 2: ") == 0);
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += i % 2 == 0 ? "[" : "{\"a\":";
+  CHECK(message_of(deep) == "it is nested deeper than 64 levels");
+}
+
+// Every value of the document in turn replaced by others: a plan or an error, never a crash; what is read is written and read again.
+void each_place(json& root, json& value, const std::function<void(json&)>& visit) {
+  visit(root);
+  const json kept = value;
+  for (const json& other : {json(nullptr), json(-1), json(0), json(INT64_MAX), json(INT64_MIN), json(true), json(""), json("S(9)[4]"),
+                            json("2:1"), json("{S(0):2,R:2}"), json("any"), json::array(), json::object(), json::array({json::object()}),
+                            json::array({"tp", "dp", "tp"}), json::array({0, INT64_MAX})}) {
+    value = other;
+    visit(root);
+  }
+  value = kept;
+  if (value.is_object()) {
+    for (auto& [key, member] : kept.items()) {
+      value.erase(key);
+      visit(root);
+      value[key] = member;
+    }
+  }
+  if (value.is_structured()) {
+    for (auto& member : value) each_place(root, member, visit);
+  }
+}
+
+TEST_CASE("any value in any place gives a plan or an error") {
+  json document = json::parse(write_plan(sample_plan()));
+  size_t read = 0;
+  size_t refused = 0;
+  each_place(document, document, [&](json& root) {
+    const auto plan = read_plan(root.dump(), false);
+    if (!plan) {
+      ++refused;
+      CHECK(!plan.error().message.empty());
+      return;
+    }
+    ++read;
+    const std::string text = write_plan(*plan);
+    const auto again = read_plan(text);
+    REQUIRE_MESSAGE(again.ok(), message_of(text));
+    CHECK(write_plan(*again) == text);
+  });
+  CHECK(read > 100);
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("random damage to the bytes gives a plan or an error") {
+  constexpr unsigned seed = 20261121;
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const std::string text = write_plan(sample_plan());
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text;
+    const size_t at = random() % damaged.size();
+    switch (random() % 4) {
+      case 0:
+        damaged[at] = static_cast<char>(random() % 256);
+        break;
+      case 1:
+        damaged.erase(at, random() % 40);
+        break;
+      case 2:
+        damaged.insert(at, std::to_string(random()));
+        break;
+      default:
+        damaged.resize(at);
+    }
+    const auto plan = read_plan(damaged, false);
+    if (plan.ok()) CHECK(read_plan(write_plan(*plan)).ok());
+  }
+}
+
+}  // namespace
+}  // namespace meshplan
