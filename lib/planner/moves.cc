@@ -1,0 +1,336 @@
+#include "planner/moves.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/step_figures.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+bool has(unsigned mask, int i) { return (mask >> i & 1) != 0; }
+
+uint16_t bit(int i) { return static_cast<uint16_t>(1U << i); }
+
+// Bytes that an exact or padded collective moves, then its time.
+void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
+  const int64_t g = group_size(p, hop.group);
+  if (!p.levels_only) {
+    // Copies and finer tiers need staging and shapes in full.
+    State before = to_state(p, from);
+    State after = to_state(p, hop.to);
+    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, hop.op, g, hop.reduced != 0 ? p.reduce_element : p.element);
+    std::string tier;
+    hop.cost = {finer_ps(*p.topology, group_shapes(p, hop.group), f.bytes, tier), 1, f.wire};
+    return;
+  }
+  CollectiveBytes b;
+  b.op = hop.op;
+  switch (hop.op) {
+    case Op::all_gather:
+      b.piece = box_elements(p, from) * p.element;
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    case Op::reduce_scatter:
+      b.piece = box_elements(p, hop.to) * p.reduce_element;
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    case Op::all_reduce: {
+      b.whole = box_elements(p, from) * p.reduce_element;
+      b.piece = ceil_div(b.whole, g);
+      hop.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g), ceil_div(2 * (g - 1) * (b.whole % g), g));
+      break;
+    }
+    case Op::all_to_all: {
+      int64_t piece = 1;
+      if (p.even) {
+        piece = box_elements(p, from) / g;
+      } else {
+        auto a = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
+        auto c = largest_box(to_state(p, hop.to), p.tensor.shape, p.mesh_sizes);
+        for (size_t d = 0; d < a.size(); ++d) piece = saturating_mul(piece, std::min(a[d], c[d]));
+      }
+      b.piece = saturating_mul(piece, p.element);
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    }
+    default:
+      break;
+  }
+  hop.cost.collectives = 1;
+  hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
+}
+
+class Mover {
+ public:
+  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out) : p_(p), from_(from), out_(out) {
+    sharding_ = sharding(from, p.dims);
+    free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
+  }
+
+  void run() {
+    slices();
+    gathers();
+    scalar_ = p_.tensor_dim[0] < 0;
+    reductions();
+    all_to_alls();
+    to_partials();
+  }
+
+ private:
+  void emit(Hop& hop) {
+    if (!is_local(hop.op)) price_collective(p_, from_, hop);
+    out_.push_back(hop);
+  }
+
+  // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a step towards any target that shards on
+  // it.
+  void slices() {
+    if (p_.tensor_dim[0] < 0) return;
+    for (int i = 0; i < p_.atoms; ++i) {
+      if (!has(free_, i)) continue;
+      for (int d = 0; d < p_.dims; ++d) {
+        Hop hop;
+        hop.op = Op::slice;
+        hop.group = bit(i);
+        hop.to = from_;
+        append(hop.to, p_.dims, d, static_cast<uint8_t>(i));
+        emit(hop);
+      }
+    }
+  }
+
+  // Suffixes of one or more dims at once, on the product group.
+  void gathers() { gather_from(0, from_, 0); }
+  void gather_from(int d, const Spread& now, uint16_t group) {
+    if (d == p_.dims) {
+      if (group == 0 || p_.allowed[group] == 0) return;
+      Hop hop;
+      hop.op = Op::all_gather;
+      hop.group = group;
+      hop.to = now;
+      emit(hop);
+      return;
+    }
+    Spread cut = now;
+    int movable = now.length(d) - p_.frozen[static_cast<size_t>(d)];
+    gather_from(d + 1, cut, group);
+    for (int k = 1; k <= movable; ++k) {
+      uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
+      drop_last(cut, p_.dims, d, 1);
+      group = static_cast<uint16_t>(group | bit(last));
+      gather_from(d + 1, cut, group);
+    }
+  }
+
+  // Any subset of the pending atoms at once: to R (all_reduce) or appended to dims with free atoms sliced in between (reduce_scatter).
+  void reductions() {
+    const auto open = static_cast<uint16_t>(from_.pending & ~p_.kept);
+    if (open == 0) return;
+    for (uint16_t q = open; q != 0; q = static_cast<uint16_t>((q - 1) & open)) {
+      if (p_.allowed[q] == 0 || (p_.one_reduction && q != open)) continue;
+      Hop hop;
+      hop.op = Op::all_reduce;
+      hop.group = q;
+      hop.reduced = q;
+      hop.to = from_;
+      hop.to.pending = static_cast<uint16_t>(from_.pending & ~q);
+      emit(hop);
+      if (!scalar_) scatter(q, q, hop.to, q);
+    }
+  }
+  // `left`: reduced atoms still to append. Free atoms may come anywhere before the last reduced one is placed or after it; a slice that
+  // could come first as a step of its own is left to that step, unless it stands below a reduced atom.
+  void scatter(uint16_t q, uint16_t left, const Spread& now, uint16_t group) {
+    if (left == 0) {
+      Hop hop;
+      hop.op = Op::reduce_scatter;
+      hop.group = group;
+      hop.reduced = q;
+      hop.to = now;
+      emit(hop);
+    }
+    for (int i = 0; i < p_.atoms; ++i) {
+      const bool reduced = has(left, i);
+      const bool slices = has(free_, i) && !has(sharding(now, p_.dims), i);
+      if (!reduced && !slices) continue;
+      for (int d = 0; d < p_.dims; ++d) {
+        if (slices) {
+          // Only below a reduced atom in the same dim; and, to keep lists few where atoms are many, only where the target has it.
+          if (now.length(d) == 0 || !below_reduced(now, d, q)) continue;
+          if (p_.atoms > 4 && !target_prefix(now, d, static_cast<uint8_t>(i))) continue;
+        } else if (canonical_break(now, d, q, i)) {
+          continue;
+        }
+        if (p_.atoms > 5 && reduced && !target_prefix(now, d, static_cast<uint8_t>(i)) && !first_idle(now, d)) continue;
+        Spread next = now;
+        append(next, p_.dims, d, static_cast<uint8_t>(i));
+        scatter(q, reduced ? static_cast<uint16_t>(left & ~bit(i)) : left, next, group);
+      }
+    }
+  }
+  [[nodiscard]] bool below_reduced(const Spread& now, int d, uint16_t q) const {
+    for (int k = now.begin_of(d); k < now.end_of(d); ++k) {
+      if (has(q, now.atom[static_cast<size_t>(k)])) return true;
+    }
+    return false;
+  }
+  // The same final lists arise from appending to different dims in different orders: only dims in ascending order of first append are kept.
+  [[nodiscard]] bool canonical_break(const Spread& now, int d, uint16_t q, int /*atom*/) const {
+    for (int e = d + 1; e < p_.dims; ++e) {
+      if (now.length(e) > from_.length(e) && below_reduced(now, e, q)) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool target_prefix(const Spread& now, int d, uint8_t atom) const {
+    int at = now.length(d);
+    if (at >= p_.target.length(d)) return false;
+    for (int k = 0; k < at; ++k) {
+      if (now.atom[static_cast<size_t>(now.begin_of(d) + k)] != p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + k)])
+        return false;
+    }
+    return p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + at)] == atom;
+  }
+  [[nodiscard]] bool first_idle(const Spread& /*now*/, int d) const { return d == 0; }
+
+  // A suffix of one dim moves to others, in any order and over several of them.
+  void all_to_alls() {
+    for (int d = 0; d < p_.dims; ++d) {
+      Spread cut = from_;
+      uint16_t group = 0;
+      int movable = from_.length(d) - p_.frozen[static_cast<size_t>(d)];
+      for (int k = 1; k <= movable; ++k) {
+        uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
+        drop_last(cut, p_.dims, d, 1);
+        group = static_cast<uint16_t>(group | bit(last));
+        if (p_.allowed[group] != 0) move_onto(d, group, group, cut, 0);
+      }
+    }
+  }
+  void move_onto(int source, uint16_t group, uint16_t left, const Spread& now, int from_dim) {
+    if (left == 0) {
+      Hop hop;
+      hop.op = Op::all_to_all;
+      hop.group = group;
+      hop.to = now;
+      emit(hop);
+      return;
+    }
+    for (int d = from_dim; d < p_.dims; ++d) {
+      if (d == source) continue;
+      for (int i = 0; i < p_.atoms; ++i) {
+        if (!has(left, i)) continue;
+        Spread next = now;
+        append(next, p_.dims, d, static_cast<uint8_t>(i));
+        move_onto(source, group, static_cast<uint16_t>(left & ~bit(i)), next, d);
+      }
+    }
+  }
+
+  // A pending atom that only the target has, from R or, for a sum, from the last shard of a dim, zero-filled.
+  void to_partials() {
+    for (int i = 0; i < p_.atoms; ++i) {
+      if (!has(p_.target.made, i) || has(from_.made, i)) continue;
+      Hop hop;
+      hop.op = Op::to_partial;
+      hop.group = bit(i);
+      hop.to = from_;
+      hop.to.made = static_cast<uint16_t>(from_.made | bit(i));
+      if (!mixes(i)) continue;
+      if (has(free_, i)) {
+        emit(hop);
+        continue;
+      }
+      if (p_.target_op[static_cast<size_t>(i)] != ReduceOp::sum) continue;
+      for (int d = 0; d < p_.dims; ++d) {
+        if (from_.length(d) <= p_.frozen[static_cast<size_t>(d)]) continue;
+        if (from_.atom[static_cast<size_t>(from_.end_of(d) - 1)] != i) continue;
+        drop_last(hop.to, p_.dims, d, 1);
+        emit(hop);
+        break;
+      }
+    }
+  }
+  // Pending kinds that may not mix never stand side by side.
+  [[nodiscard]] bool mixes(int atom) const {
+    for (int i = 0; i < p_.atoms; ++i) {
+      if (has(from_.pending, i) && !may_mix(p_.source_op[static_cast<size_t>(i)], p_.target_op[static_cast<size_t>(atom)])) return false;
+    }
+    return true;
+  }
+
+  const PlanProblem& p_;
+  const Spread& from_;
+  std::vector<Hop>& out_;
+  uint16_t sharding_ = 0;
+  uint16_t free_ = 0;
+  bool scalar_ = false;
+};
+
+bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size_t limit, std::vector<Spread>& out) {
+  if (d == p.dims) {
+    if (out.size() == limit) return false;
+    out.push_back(now);
+    return true;
+  }
+  bool complete = arrange(p, now, left, d + 1, limit, out);
+  for (int i = 0; i < p.atoms && complete; ++i) {
+    if (!has(left, i)) continue;
+    Spread next = now;
+    append(next, p.dims, d, static_cast<uint8_t>(i));
+    complete = arrange(p, next, static_cast<uint16_t>(left & ~bit(i)), d, limit, out);
+  }
+  return complete;
+}
+
+}  // namespace
+
+void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out) { Mover(p, from, out).run(); }
+
+Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
+  Hop hop;
+  hop.op = Op::exchange;
+  hop.group = p.all;
+  hop.phases = static_cast<uint8_t>(phases);
+  hop.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+  hop.to = to;
+  ExchangeCost cost = price_between(p, from, to, phases);
+  hop.whole_pieces = cost.whole_pieces;
+  hop.cost = {cost.predicted_ps, phases, cost.wire_bytes};
+  return hop;
+}
+
+int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop) {
+  Step step;
+  step.op = hop.op;
+  step.mesh_dims = mesh_atoms(p, hop.group);
+  step.state = to_state(p, hop.to);
+  step.phases = hop.phases;
+  step.whole_pieces = hop.whole_pieces;
+  if (hop.reduced != 0) step.reduce_op = ReduceOp::sum;
+  State before = to_state(p, from);
+  StepQuestion q;
+  q.topology = p.topology;
+  q.src_mesh = q.dst_mesh = p.mesh;
+  q.tensor = &p.tensor;
+  q.reduce_dtype = p.reduce_dtype;
+  q.before = &before;
+  q.step = &step;
+  return price_step_on(*p.levels, q).peak_bytes;
+}
+
+bool all_spreads(const PlanProblem& p, const Spread& like, uint16_t movable, size_t limit, std::vector<Spread>& out) {
+  if (p.tensor_dim[0] < 0) {
+    out.push_back(like);
+    return true;
+  }
+  Spread base = like;
+  for (int d = 0; d < p.dims; ++d) drop_last(base, p.dims, d, base.length(d) - p.frozen[static_cast<size_t>(d)]);
+  return arrange(p, base, movable, 0, limit, out);
+}
+
+}  // namespace meshplan

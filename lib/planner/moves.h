@@ -1,0 +1,25 @@
+// The moves of the optimal planner (OPTIMAL.md, "Moves"): each says which spreads one step reaches and what it costs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "planner/search.h"
+
+namespace meshplan {
+
+// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`; costs filled in. Exchanges are not here: they
+// reach any spread, the search picks their targets.
+void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out);
+
+// The cost of an exchange hop; group, reduced and phases are set.
+[[nodiscard]] Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
+
+// Peak bytes of a hop (input, output, staging).
+[[nodiscard]] int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop);
+
+// Every spread that holds exactly the frozen prefixes of `like` plus any arrangement of the atoms in `movable`, pending and made as in
+// `like`. Stops after `limit`; false if there were more.
+bool all_spreads(const PlanProblem& p, const Spread& like, uint16_t movable, size_t limit, std::vector<Spread>& out);
+
+}  // namespace meshplan

@@ -1,0 +1,259 @@
+#include "planner/optimal.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/step_figures.h"
+#include "planner/hop_steps.h"
+#include "planner/moves.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// P(sum) to P(max) on one mesh dim: no step turns a pending reduction into one of another kind.
+Status check_kinds(const Request& request, const Mesh& mesh) {
+  if (request.src_mesh != request.dst_mesh) return Done{};
+  for (const PendingAtom& from : request.src.partial) {
+    for (const PendingAtom& to : request.dst.partial) {
+      if (from.atom.mesh_dim != to.atom.mesh_dim || may_mix(from.op, to.op)) continue;
+      return no_plan("nothing turns " + to_text(partial(from.op)) + " into " + to_text(partial(to.op)) + " on mesh dim '" +
+                     mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name + "': reduce to R first, as a redistribution of its own");
+    }
+  }
+  return Done{};
+}
+
+void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
+  for (const auto& set : sets) {
+    unsigned mask = 0;
+    for (int i = 0; i < p.atoms; ++i) {
+      if (std::find(set.begin(), set.end(), static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim)) != set.end()) mask |= 1U << i;
+    }
+    p.allowed[mask] = 1;
+  }
+}
+
+// More atoms or tensor dims than a search holds: one exchange, which always runs.
+StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh, const Topology& topology) {
+  StepList list;
+  list.dst = request.dst;
+  State landing = request.dst;
+  if (request.src_mesh != request.dst_mesh) {
+    landing.partial.clear();
+  } else {
+    std::erase_if(landing.partial, [&](const PendingAtom& p) {
+      return std::find(request.src.partial.begin(), request.src.partial.end(), p) == request.src.partial.end();
+    });
+  }
+  Step step;
+  step.op = Op::exchange;
+  step.mesh_dims = every_dim(dst_mesh);
+  step.state = landing;
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  if (crosses) step.mesh = dst_mesh.name;
+  step.logical_shape = request.tensor.shape;
+  int64_t averaged = 1;
+  for (const PendingAtom& p : request.src.partial) {
+    if (std::find(landing.partial.begin(), landing.partial.end(), p) != landing.partial.end()) continue;
+    if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) step.scale_divisor = 0;  // several: one sum, divided below
+    step.reduce_op = p.op;
+    if (p.op == ReduceOp::avg) averaged *= p.atom.size;
+  }
+  if (step.scale_divisor == 0) {
+    step.reduce_op = ReduceOp::sum;
+    step.scale_divisor = averaged;
+  }
+  // The cut of the pieces that prices lower.
+  LevelMap levels(src_mesh, topology);
+  ExchangeQuestion q;
+  q.levels = &levels;
+  q.dst_mesh = crosses ? &dst_mesh : nullptr;
+  q.shape = request.tensor.shape;
+  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype : request.tensor.dtype);
+  q.src = &request.src;
+  q.dst = &landing;
+  step.whole_pieces = price_exchange(q).whole_pieces;
+  step.why = crosses ? "sends every rank of the target mesh just the boxes that it misses, from the nearest ranks that hold them"
+                     : "sends every rank just the boxes that it misses: more mesh dims than the search takes up";
+  if (!crosses) describe_change(request.src, src_mesh, step);
+  list.steps.push_back(std::move(step));
+  State at = landing;
+  for (const PendingAtom& p : request.dst.partial) {
+    if (std::find(at.partial.begin(), at.partial.end(), p) != at.partial.end()) continue;
+    Step made;
+    made.op = Op::to_partial;
+    made.mesh_dims = {p.atom};
+    State before = at;
+    at.partial.push_back(p);
+    std::sort(at.partial.begin(), at.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+    made.state = at;
+    if (crosses) made.mesh = dst_mesh.name;
+    State others = before;
+    for (auto& order : others.shards) std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
+    made.logical_shape = largest_box(others, request.tensor.shape, mesh_shape(dst_mesh));
+    describe_change(before, dst_mesh, made);
+    made.why = "writes the value as a contribution over " + dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name + ", a local step";
+    list.steps.push_back(std::move(made));
+  }
+  return list;
+}
+
+int64_t total_ps(const Request& request, const PlanQuestion& question, const StepList& list) {
+  PlannedRedistribution priced;
+  priced.request = request;
+  priced.steps = list.steps;
+  price_redistribution(priced, *question.meshes, *question.topology);
+  return priced.totals.predicted_ps;
+}
+
+// Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer sharding that the target mesh then
+// gathers.
+Result<StepList> plan_across(const PlanQuestion& question) {
+  const Request& request = *question.request;
+  const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
+  const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
+  LevelMap src_levels(src_mesh, *question.topology);
+  LevelMap dst_levels(dst_mesh, *question.topology);
+
+  // Where the exchange may start: as it is, or after one collective that reduces everything.
+  std::vector<std::pair<std::vector<Step>, State>> starts{{{}, request.src}};
+  Request on_src = request;
+  on_src.dst_mesh = request.src_mesh;
+  on_src.dst = request.src;
+  on_src.dst.partial.clear();
+  if (auto p = make_problem(src_levels, *question.meshes, on_src, on_src.dst, *question.options); p && !request.src.partial.empty()) {
+    declare(*p, {});
+    std::vector<Hop> hops;
+    collective_moves(*p, p->source, hops);
+    for (const Hop& hop : hops) {
+      if (hop.to.pending != 0) continue;
+      starts.emplace_back(steps_of_hops(*p, {hop}, src_mesh.name), to_state(*p, hop.to));
+    }
+  }
+  // Where it may land: the target, or the target cut further by one or two mesh dims that hold copies.
+  State plain = request.dst;
+  plain.partial.clear();
+  std::vector<State> landings{plain};
+  for (int depth = 0; depth < 2; ++depth) {
+    std::vector<State> more;
+    for (const State& s : landings) {
+      for (size_t m = 0; m < dst_mesh.dims.size(); ++m) {
+        bool used = dst_mesh.dims[m].size == 1;
+        for (const auto& order : s.shards) {
+          for (const Atom& a : order) used = used || static_cast<size_t>(a.mesh_dim) == m;
+        }
+        if (used) continue;
+        for (size_t d = 0; d < s.shards.size(); ++d) {
+          more.push_back(s);
+          more.back().shards[d].push_back({static_cast<int32_t>(m), 1, dst_mesh.dims[m].size});
+        }
+      }
+    }
+    for (State& s : more) {
+      if (std::find(landings.begin(), landings.end(), s) == landings.end()) landings.push_back(std::move(s));
+    }
+  }
+  constexpr size_t most_landings = 64;
+  if (landings.size() > most_landings) landings.resize(most_landings);
+
+  std::optional<StepList> best;
+  int64_t best_ps = 0;
+  int64_t least_peak = INT64_MAX;
+  for (const auto& [steps, start] : starts) {
+    for (const State& landing : landings) {
+      Request leg = request;
+      leg.src = start;
+      leg.dst = landing;
+      StepList list = one_exchange(leg, src_mesh, dst_mesh, *question.topology);
+      list.steps.insert(list.steps.begin(), steps.begin(), steps.end());
+      if (landing != plain || !request.dst.partial.empty()) {
+        Request rest = request;
+        rest.src_mesh = request.dst_mesh;
+        rest.src = landing;
+        PlanQuestion after{question.meshes, question.topology, &rest, question.options};
+        auto tail = plan_optimal(after, dst_levels);
+        if (!tail) continue;
+        for (Step& step : tail->steps) {
+          step.mesh = dst_mesh.name;
+          list.steps.push_back(std::move(step));
+        }
+      }
+      list.dst = request.dst;
+      PlannedRedistribution priced;
+      priced.request = request;
+      priced.steps = list.steps;
+      price_redistribution(priced, *question.meshes, *question.topology);
+      least_peak = std::min(least_peak, priced.totals.peak_bytes);
+      if (question.options->max_memory_bytes > 0 && priced.totals.peak_bytes > question.options->max_memory_bytes) continue;
+      if (best && priced.totals.predicted_ps >= best_ps) continue;
+      best_ps = priced.totals.predicted_ps;
+      best = std::move(list);
+    }
+  }
+  if (!best) {
+    return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
+                   ": the least peak that exists is " + std::to_string(least_peak) + " bytes per rank; raise the limit to that");
+  }
+  Bounds bounds = lower_bounds(request, *question.meshes, *question.topology);
+  best->proven_gap_ps = std::max<int64_t>(0, best_ps - bounds.ps);
+  best->unmerged = best->steps;
+  return std::move(*best);
+}
+
+}  // namespace
+
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels, const std::vector<std::vector<size_t>>& also_declared) {
+  const Request& request = *question.request;
+  const Mesh& mesh = question.meshes->meshes[request.src_mesh];
+  if (auto kinds = check_kinds(request, mesh); !kinds) return kinds.error();
+  if (request.src_mesh != request.dst_mesh) return plan_across(question);
+
+  const std::vector<State> targets = request.any_dst_order ? all_orders(request.dst) : std::vector<State>{request.dst};
+  std::optional<StepList> best;
+  PlanCost best_cost;
+  int64_t least = INT64_MAX;
+  SearchOptions search;
+  search.state_budget = question.options->state_budget;
+  for (const State& target : targets) {
+    auto problem = make_problem(levels, *question.meshes, request, target, *question.options);
+    if (!problem) {
+      Request one = request;
+      one.dst = target;
+      StepList list = one_exchange(one, mesh, mesh, *question.topology);
+      list.unmerged = list.steps;
+      Bounds bounds = lower_bounds(one, *question.meshes, *question.topology);
+      list.proven_gap_ps = std::max<int64_t>(0, total_ps(one, question, list) - bounds.ps);
+      return list;
+    }
+    declare(*problem, also_declared);
+    Found found = find_cheapest(*problem, search);
+    if (!found.exists) {
+      least = std::min(least, least_peak(*problem));
+      continue;
+    }
+    if (best && !(found.cost < best_cost)) continue;
+    best_cost = found.cost;
+    best.emplace();
+    best->steps = steps_of_hops(*problem, found.hops, "");
+    best->dst = target;
+    best->proven_gap_ps = found.proven_gap_ps;
+  }
+  if (!best) {
+    return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
+                   ": the least peak that exists is " + std::to_string(least) + " bytes per rank; raise the limit to that");
+  }
+  best->unmerged = best->steps;
+  return std::move(*best);
+}
+
+Result<StepList> plan_optimal(const PlanQuestion& question) {
+  LevelMap levels(question.meshes->meshes[question.request->src_mesh], *question.topology);
+  return plan_optimal(question, levels);
+}
+
+PlanCost cost_of(const PlannedRedistribution& priced) {
+  return {priced.totals.predicted_ps, priced.totals.collectives, priced.totals.wire_bytes};
+}
+
+}  // namespace meshplan

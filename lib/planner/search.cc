@@ -1,0 +1,431 @@
+#include "planner/search.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/int_math.h"
+#include "planner/moves.h"
+
+namespace meshplan {
+namespace {
+
+// Arrangements of the movable atoms that an exchange may aim at before the list is cut down to those near the ends.
+constexpr size_t full_list = 6'000;
+
+struct Node {
+  Spread at;
+  PlanCost g;
+  int64_t h = -1;      // bound on what is left, ps; -1: not asked yet
+  int64_t bytes = -1;  // of the largest box
+  int32_t parent = -1;
+  bool closed = false;
+  bool reached = false;
+  Hop hop;  // from the parent
+};
+
+struct Open {
+  PlanCost f;
+  int32_t node;
+  PlanCost g;
+};
+struct Later {
+  bool operator()(const Open& a, const Open& b) const { return a.f != b.f ? a.f > b.f : a.node > b.node; }
+};
+
+// Interned spreads of one question; storage is kept between questions of a thread.
+class Table {
+ public:
+  void clear() {
+    nodes.clear();
+    std::fill(slots_.begin(), slots_.end(), -1);
+  }
+  int32_t intern(const Spread& s) {
+    if (slots_.size() < 2 * (nodes.size() + 1)) grow();
+    size_t mask = slots_.size() - 1;
+    for (size_t i = hash_of(s) & mask;; i = (i + 1) & mask) {
+      if (slots_[i] < 0) {
+        slots_[i] = static_cast<int32_t>(nodes.size());
+        nodes.emplace_back().at = s;
+        return slots_[i];
+      }
+      if (nodes[static_cast<size_t>(slots_[i])].at == s) return slots_[i];
+    }
+  }
+  std::vector<Node> nodes;
+
+ private:
+  void grow() {
+    slots_.assign(std::max<size_t>(256, slots_.size() * 4), -1);
+    size_t mask = slots_.size() - 1;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      size_t i = hash_of(nodes[n].at) & mask;
+      while (slots_[i] >= 0) i = (i + 1) & mask;
+      slots_[i] = static_cast<int32_t>(n);
+    }
+  }
+  std::vector<int32_t> slots_;
+};
+
+class Search {
+ public:
+  Search(const PlanProblem& p, const SearchOptions& options) : p_(p), options_(options), table_(table()) { table_.clear(); }
+
+  Found run() {
+    source_ = table_.intern(p_.source);
+    goal_ = table_.intern(p_.target);
+    if (source_ == goal_) return finish({});
+    two_levels_ = false;
+    for (int i = 0; i < p_.digits.atoms; ++i) two_levels_ = two_levels_ || p_.digits.atom[static_cast<size_t>(i)].level > 0;
+    if (!p_.exact_levels) two_levels_ = p_.topology->levels.size() > 1;
+    least_latency_ps_ = INT64_MAX;
+    for (const TopologyLevel& level : p_.topology->levels)
+      least_latency_ps_ = std::min(least_latency_ps_, saturating_mul(level.latency_ns, 1000));
+    if (!p_.levels_only) least_latency_ps_ = 0;
+
+    Bounds bound = bound_between(p_, p_.source, p_.target);
+    node(source_).reached = true;
+    node(source_).h = bound.ps;
+    seed();
+    if (has_best_ && best_.ps <= bound.ps && best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes &&
+        !ties_matter())
+      return finish(path_of_best());
+    push(source_);
+    while (!open_.empty()) {
+      std::pop_heap(open_.begin(), open_.end(), Later());
+      Open top = open_.back();
+      open_.pop_back();
+      Node& n = node(top.node);
+      if (n.closed && n.g < top.g) continue;
+      if (top.g != n.g) continue;
+      if (has_best_ && !better_than_best(top.f)) {
+        open_.clear();
+        break;
+      }
+      if (top.node == goal_) {
+        accept_goal();
+        continue;
+      }
+      n.closed = true;
+      if (++settled_ > options_.state_budget) {
+        frontier_ = top.f.ps;
+        exhausted_ = true;
+        break;
+      }
+      expand(top.node);
+    }
+    return finish(path_of_best());
+  }
+
+ private:
+  static Table& table() {
+    thread_local Table t;
+    return t;
+  }
+  Node& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
+
+  int64_t rest(int32_t i) {
+    if (node(i).h < 0) node(i).h = i == goal_ ? 0 : bound_between(p_, Spread(node(i).at), p_.target).ps;
+    return node(i).h;
+  }
+
+  [[nodiscard]] bool ties_matter() const {
+    if (best_hops_.empty() || best_hops_.front().op != Op::exchange) return false;
+    for (const TopologyLevel& level : p_.topology->levels) {
+      if (level.per_peer_ns == 0) return true;
+    }
+    return false;
+  }
+
+  // Whether a plan of cost `f` at least may still replace the best one.
+  [[nodiscard]] bool better_than_best(const PlanCost& f) const {
+    if (f != best_) return f < best_;
+    return ties_matter();
+  }
+
+  void push(int32_t i) {
+    Node& n = node(i);
+    int64_t h = rest(i);
+    PlanCost f = node(i).g;
+    f.ps = saturating_add(f.ps, h);
+    if (h > 0) ++f.collectives;
+    if (has_best_ && !better_than_best(f)) return;
+    open_.push_back({f, i, n.g});
+    std::push_heap(open_.begin(), open_.end(), Later());
+  }
+
+  // Plans known without search: one exchange, or one in two phases, then local steps.
+  void seed() {
+    if (!options_.exchange) return;
+    Spread landing = p_.target;
+    landing.made = 0;
+    {
+      for (int phases : {1, 2}) {
+        if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
+        if (p_.source == landing || !may_hold(landing)) continue;
+        Hop hop = exchange_hop(p_, p_.source, landing, phases);
+        if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
+        std::vector<Hop> hops{hop};
+        make_partials(landing, hops);
+        offer(hop.cost, std::move(hops));
+      }
+    }
+  }
+
+  void make_partials(Spread at, std::vector<Hop>& hops) {
+    for (int i = 0; i < p_.atoms; ++i) {
+      if ((p_.target.made >> i & 1) == 0) continue;
+      Hop hop;
+      hop.op = Op::to_partial;
+      hop.group = static_cast<uint16_t>(1U << i);
+      at.made = static_cast<uint16_t>(at.made | hop.group);
+      hop.to = at;
+      hops.push_back(hop);
+    }
+  }
+
+  void offer(const PlanCost& cost, std::vector<Hop> hops) {
+    if (has_best_ && !(cost < best_)) return;
+    has_best_ = true;
+    best_ = cost;
+    best_hops_ = std::move(hops);
+  }
+
+  void accept_goal() {
+    std::vector<Hop> hops;
+    for (int32_t at = goal_; at != source_; at = node(at).parent) hops.push_back(node(at).hop);
+    std::reverse(hops.begin(), hops.end());
+    const PlanCost cost = node(goal_).g;
+    if (!has_best_ || cost < best_ || (cost == best_ && !hops.empty() && hops.front().op < best_hops_.front().op)) {
+      has_best_ = true;
+      best_ = cost;
+      best_hops_ = std::move(hops);
+    }
+  }
+
+  // The default memory rule: no state on the way larger than the larger end.
+  bool may_hold(const Spread& s) {
+    if (p_.state_limit == INT64_MAX) return true;
+    return saturating_mul(box_elements(p_, s), p_.element) <= p_.state_limit;
+  }
+  bool may_hold(int32_t i) {
+    if (p_.state_limit == INT64_MAX || i == goal_) return true;
+    Node& n = node(i);
+    if (n.bytes < 0) n.bytes = saturating_mul(box_elements(p_, n.at), p_.element);
+    return n.bytes <= p_.state_limit;
+  }
+
+  void relax(int32_t from, Hop& hop) {
+    PlanCost g = node(from).g;
+    g.ps = saturating_add(g.ps, hop.cost.ps);
+    g.collectives += hop.cost.collectives;
+    g.wire_bytes = saturating_add(g.wire_bytes, hop.cost.wire_bytes);
+    if (has_best_ && g.ps > best_.ps) return;
+    int32_t to = table_.intern(hop.to);
+    if (!may_hold(to)) return;
+    Node& n = node(to);
+    if (n.reached && !(g < n.g)) {
+      // Equal cost: the earlier op, then the smaller group.
+      if (g == n.g && to != source_ && !is_local(hop.op) && std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group)) {
+        n.hop = hop;
+        n.parent = from;
+      }
+      return;
+    }
+    if (p_.peak_limit != INT64_MAX && peak_of(p_, Spread(node(from).at), hop) > p_.peak_limit) return;
+    n.reached = true;
+    n.closed = false;
+    n.g = g;
+    n.parent = from;
+    n.hop = hop;
+    push(to);
+    if (to == goal_ && (!has_best_ || g < best_)) accept_goal();
+  }
+
+  void expand(int32_t from) {
+    if (options_.collectives) {
+      moves_.clear();
+      const Spread at = node(from).at;
+      collective_moves(p_, at, moves_);
+      for (Hop& hop : moves_) relax(from, hop);
+    }
+    if (options_.exchange && options_.collectives) exchanges(from);
+  }
+
+  // Nodes that an exchange may aim at with these atoms pending and made.
+  const std::vector<int32_t>& aims(uint16_t pending, uint16_t made) {
+    auto [found, fresh] = aims_.try_emplace(std::make_pair(pending, made));
+    if (!fresh) return found->second;
+    Spread like = p_.target;
+    like.pending = pending;
+    like.made = made;
+    const auto movable_atoms = static_cast<uint16_t>(p_.all & ~pending & ~made & ~frozen_atoms());
+    std::vector<Spread> list;
+    if (!all_spreads(p_, like, movable_atoms, full_list, list)) {
+      complete_ = false;
+      list.clear();
+      near_ends(like, movable_atoms, list);
+    }
+    std::vector<int32_t> ids;
+    for (const Spread& s : list) ids.push_back(table_.intern(s));
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return aims_[std::make_pair(pending, made)] = std::move(ids);
+  }
+  [[nodiscard]] uint16_t frozen_atoms() const {
+    uint16_t mask = 0;
+    for (int d = 0; d < p_.dims; ++d) {
+      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) {
+        mask = static_cast<uint16_t>(mask | 1U << p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + k)]);
+      }
+    }
+    return mask;
+  }
+
+  // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.
+  void near_ends(const Spread& like, uint16_t movable, std::vector<Spread>& out) {
+    for (const Spread* end : {&p_.target, &p_.source}) {
+      Spread base = *end;
+      base.pending = like.pending;
+      base.made = like.made;
+      // Atoms that are not movable here leave the lists' ends; an end that has one elsewhere has no counterpart.
+      for (int d = 0; d < p_.dims; ++d) {
+        while (base.length(d) > p_.frozen[static_cast<size_t>(d)] &&
+               (movable >> base.atom[static_cast<size_t>(base.end_of(d) - 1)] & 1) == 0) {
+          drop_last(base, p_.dims, d, 1);
+        }
+      }
+      if ((sharding(base, p_.dims) & ~movable & ~frozen_atoms()) != 0) continue;
+      out.push_back(base);
+      extend(base, movable, 3, out);
+      for (int d = 0; d < p_.dims; ++d) {
+        Spread cut = base;
+        while (cut.length(d) > p_.frozen[static_cast<size_t>(d)]) {
+          drop_last(cut, p_.dims, d, 1);
+          out.push_back(cut);
+          extend(cut, movable, 1, out);
+        }
+      }
+    }
+  }
+  void extend(const Spread& base, uint16_t movable, int depth, std::vector<Spread>& out) {
+    if (depth == 0) return;
+    const auto free = static_cast<uint16_t>(movable & ~sharding(base, p_.dims));
+    for (int i = 0; i < p_.atoms; ++i) {
+      if ((free >> i & 1) == 0) continue;
+      for (int d = 0; d < p_.dims; ++d) {
+        Spread next = base;
+        append(next, p_.dims, d, static_cast<uint8_t>(i));
+        out.push_back(next);
+        extend(next, movable, depth - 1, out);
+      }
+    }
+  }
+
+  void exchanges(int32_t from) {
+    const Spread at = node(from).at;
+    const auto open = static_cast<uint16_t>(at.pending & ~p_.kept);
+    for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
+      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, q);
+      if (q == 0) break;
+    }
+  }
+  void exchanges_reducing(int32_t from, const Spread& at, uint16_t q) {
+    const auto pending = static_cast<uint16_t>(at.pending & ~q);
+    const PlanCost g = node(from).g;
+    for (int32_t to : aims(pending, at.made)) {
+      if (to == from || !may_hold(to)) continue;
+      int64_t left = rest(to);
+      int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), left);
+      if (has_best_ && (least > best_.ps || (least == best_.ps && g.collectives + 1 + (left > 0) > best_.collectives))) continue;
+      if (node(to).reached && node(to).g.ps <= g.ps + least_latency_ps_) continue;
+      const Spread target = node(to).at;
+      Bounds bound = bound_between(p_, at, target);
+      int64_t ps = saturating_add(g.ps, bound.ps);
+      if (has_best_ && saturating_add(ps, left) > best_.ps) continue;
+      if (node(to).reached && node(to).g.ps < ps) continue;
+      Hop hop = exchange_hop(p_, at, target, 1);
+      relax(from, hop);
+      if (two_levels_ && q == 0) {
+        Hop twice = exchange_hop(p_, at, target, 2);
+        relax(from, twice);
+      }
+    }
+  }
+
+  std::vector<Hop> path_of_best() { return has_best_ ? best_hops_ : std::vector<Hop>{}; }
+
+  Found finish(std::vector<Hop> hops) {
+    Found found;
+    found.exists = has_best_ || source_ == goal_;
+    found.hops = std::move(hops);
+    found.cost = best_;
+    found.settled = settled_;
+    if (has_best_ && (exhausted_ || !complete_ || p_.padded)) {
+      // Not every plan was looked at: the gap is to what no plan can beat.
+      int64_t floor = bound_between(p_, p_.source, p_.target).ps;
+      if (exhausted_ && complete_ && !p_.padded) floor = std::max(floor, frontier_);
+      found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
+    }
+    return found;
+  }
+
+  const PlanProblem& p_;
+  const SearchOptions& options_;
+  Table& table_;
+  std::vector<Open> open_;
+  std::vector<Hop> moves_;
+  std::map<std::pair<uint16_t, uint16_t>, std::vector<int32_t>> aims_;
+  int32_t source_ = 0;
+  int32_t goal_ = 0;
+  bool has_best_ = false;
+  PlanCost best_;
+  std::vector<Hop> best_hops_;
+  bool two_levels_ = false;
+  bool complete_ = true;
+  bool exhausted_ = false;
+  int64_t frontier_ = 0;
+  int64_t least_latency_ps_ = 0;
+  int64_t settled_ = 0;
+};
+
+}  // namespace
+
+Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) { return Search(problem, options).run(); }
+
+// Dijkstra on the largest peak along the way instead of the sum of times.
+int64_t least_peak(const PlanProblem& p) {
+  std::map<std::array<uint64_t, 3>, int64_t> reached;
+  auto key = [](const Spread& s) {
+    std::array<uint64_t, 3> words;
+    std::memcpy(words.data(), &s, sizeof s);
+    return words;
+  };
+  std::vector<std::pair<int64_t, Spread>> open{{0, p.source}};
+  auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
+  reached[key(p.source)] = 0;
+  std::vector<Hop> hops;
+  while (!open.empty()) {
+    std::pop_heap(open.begin(), open.end(), later);
+    auto [peak, at] = open.back();
+    open.pop_back();
+    if (at == p.target) return peak;
+    if (peak > reached[key(at)]) continue;
+    hops.clear();
+    collective_moves(p, at, hops);
+    Spread landing = p.target;
+    landing.made = at.made;
+    const bool all_at_once = !p.one_reduction || at.pending == landing.pending || (p.source.pending == at.pending);
+    if (!(at == landing) && all_at_once) hops.push_back(exchange_hop(p, at, landing, 1));
+    for (const Hop& hop : hops) {
+      int64_t next = std::max(peak, peak_of(p, at, hop));
+      auto [known, fresh] = reached.try_emplace(key(hop.to), next);
+      if (!fresh && known->second <= next) continue;
+      known->second = next;
+      open.emplace_back(next, hop.to);
+      std::push_heap(open.begin(), open.end(), later);
+    }
+  }
+  return INT64_MAX;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,115 @@
+// The optimal planner's own form of a problem: atoms as small numbers, states as a few bytes (OPTIMAL.md, "State").
+//
+//     mesh a 2 x b 8 on hosts of 4, tensor [64, 64]      atoms 0 = a, 1 = b:(1)2 (across hosts), 2 = b:(2)4 (inside)
+//     S(1)S(0) = lists {1 2}{0}                          a Spread: per tensor dim the atoms that shard it, major first
+//
+// Size-1 mesh dims are not atoms. Parts of a mesh dim are atoms only where every group is allowed. The common prefix of both ends stays in
+// the lists, frozen: it never needs to move.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "cost/bounds.h"
+#include "cost/exchange.h"
+#include "cost/level_map.h"
+#include "mesh/mesh_table.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+constexpr int max_atoms = 12;
+constexpr int max_spread_dims = 8;
+
+// A state: list d is atom[end[d-1] .. end[d]). Unused entries are 0, so that equal states are equal bytes.
+struct Spread {
+  std::array<uint8_t, max_atoms> atom{};
+  std::array<uint8_t, max_spread_dims> end{};
+  uint16_t pending = 0;  // atoms pending with the source's op
+  uint16_t made = 0;     // atoms pending with the target's op, by to_partial
+
+  bool operator==(const Spread& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
+  [[nodiscard]] int begin_of(int d) const { return d == 0 ? 0 : end[static_cast<size_t>(d - 1)]; }
+  [[nodiscard]] int end_of(int d) const { return end[static_cast<size_t>(d)]; }
+  [[nodiscard]] int length(int d) const { return end_of(d) - begin_of(d); }
+};
+static_assert(sizeof(Spread) == 24);
+
+[[nodiscard]] inline uint64_t hash_of(const Spread& s) {
+  std::array<uint64_t, 3> words;
+  std::memcpy(words.data(), &s, sizeof s);
+  uint64_t h = words[0] * 0x9e3779b97f4a7c15U;
+  h = (h ^ h >> 29 ^ words[1]) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ h >> 32 ^ words[2]) * 0x94d049bb133111ebU;
+  return h ^ h >> 29;
+}
+
+// Appends to or cuts the end of list d.
+void append(Spread& s, int dims, int d, uint8_t atom);
+void drop_last(Spread& s, int dims, int d, int count);
+// Atoms in any list.
+[[nodiscard]] uint16_t sharding(const Spread& s, int dims);
+
+struct PlanProblem {
+  const LevelMap* levels = nullptr;
+  const Topology* topology = nullptr;
+  const Mesh* mesh = nullptr;
+  std::vector<int64_t> mesh_sizes;
+  TensorMeta tensor;
+  std::optional<DType> reduce_dtype;
+  int64_t element = 1;         // bytes
+  int64_t reduce_element = 1;  // bytes of an element while it is reduced
+  int atoms = 0;
+  std::array<Atom, max_atoms> atom{};
+  std::array<int64_t, max_atoms> size{};
+  int dims = 0;  // tensor dims that take part
+  std::array<int32_t, max_spread_dims> tensor_dim{};
+  std::array<int, max_spread_dims> frozen{};  // atoms of the common prefix
+  uint16_t all = 0;                           // every atom
+  uint16_t kept = 0;                          // pending in both ends with one op
+  std::array<ReduceOp, max_atoms> source_op{};
+  std::array<ReduceOp, max_atoms> target_op{};
+  Spread source;
+  Spread target;
+  bool even = true;          // every extent divides by every product of atoms: boxes are products
+  bool exact_levels = true;  // digits of atoms are known: exchanges have closed forms
+  bool padded = false;       // uneven and too large to list: exchanges are priced on extents rounded up
+  std::vector<int64_t> padded_shape;
+  int64_t total_elements = 1;
+  int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
+  // Digits of each atom, for closed forms.
+  DigitProblem digits;
+  std::array<std::array<int8_t, 4>, max_atoms> digit_of{};
+  std::array<int8_t, max_atoms> digit_count{};
+  std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
+  int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
+  int64_t peak_limit = INT64_MAX;   // peak of any step
+  bool one_reduction = false;
+  bool levels_only = true;                                     // no finer tier and no copy term: collectives are priced from boxes alone
+  mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
+};
+
+// `target`: the state to reach (request.dst, or another order of it). nullopt with more atoms or dims than a Spread holds.
+[[nodiscard]] std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes, const Request& request,
+                                                      const State& target, const PlanOptions& options);
+
+[[nodiscard]] State to_state(const PlanProblem& p, const Spread& s);
+
+// Elements of the largest box.
+[[nodiscard]] int64_t box_elements(const PlanProblem& p, const Spread& s);
+[[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);
+[[nodiscard]] const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask);
+// Mesh atoms of a mask in mesh order, adjacent parts of one mesh dim joined.
+[[nodiscard]] std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask);
+
+// Lines up two spreads; false where digits do not match (the slow engines answer then).
+[[nodiscard]] bool line_up(const PlanProblem& p, const Spread& from, const Spread& to, DigitProblem& out);
+
+// Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
+[[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
+// What no plan from `from` to `to` can beat.
+[[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to);
+
+}  // namespace meshplan
