@@ -1,13 +1,17 @@
 #include "planner/planner.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "base/int_math.h"
 #include "base/text.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
+#include "planner/advice.h"
 #include "planner/numerics.h"
+#include "planner/optimal.h"
 #include "planner/plan_groups.h"
 #include "planner/rule_planner.h"
 #include "verify/verify.h"
@@ -84,10 +88,20 @@ class Pipeline {
     Request effective = request;
     effective.dst = effective_target(request, mesh_shape(mesh));
     const PlanQuestion question{&meshes_, &topology_, &effective, &options_};
-    auto rules = rule_transitions(question);
-    if (!rules) return rules.error();
-    planned.planner = rules->planner;
-    StepList list = merged_steps(question, *rules);
+    const bool searches = options_.planner == PlannerKind::optimal;
+    std::optional<RuleAnswer> rules;
+    StepList list;
+    if (searches) {
+      auto found = plan_optimal(question, levels_of(request.src_mesh));
+      if (!found) return found.error();
+      list = *std::move(found);
+    } else {
+      auto found = rule_transitions(question);
+      if (!found) return found.error();
+      rules = *std::move(found);
+      planned.planner = rules->planner;
+      list = merged_steps(question, *rules);
+    }
     planned.dst = list.dst;
     planned.steps = std::move(list.steps);
     planned.warnings = std::move(list.warnings);
@@ -104,7 +118,11 @@ class Pipeline {
     planned.totals.lower_bound_ps = bounds.ps;
     planned.reductions = reduction_notes(request.src, planned.steps, mesh);
     if (auto allowed = check_limits(planned); !allowed) return allowed.error();
-    value_warnings(question, *rules, planned);
+    if (searches) {
+      planned.warnings = missing_flattens(question, levels_of(request.src_mesh), planned);
+    } else {
+      value_warnings(question, *rules, planned);
+    }
 
     plan_.groups = groups_.groups();
     const Status proof = verify_redistribution(plan_, planned);
@@ -116,6 +134,12 @@ class Pipeline {
   [[nodiscard]] std::vector<PlanGroup> groups() const { return groups_.groups(); }
 
  private:
+  const LevelMap& levels_of(size_t mesh) {
+    auto [found, fresh] = levels_.try_emplace(mesh);
+    if (fresh) found->second = std::make_unique<LevelMap>(meshes_.meshes[mesh], topology_);
+    return *found->second;
+  }
+
   [[nodiscard]] Status check_limits(const PlannedRedistribution& planned) const {
     if (options_.max_memory_bytes > 0 && planned.totals.peak_bytes > options_.max_memory_bytes) {
       return no_plan(std::string("the ") + to_text(planned.planner) + " plan needs " + std::to_string(planned.totals.peak_bytes) +
@@ -149,6 +173,7 @@ class Pipeline {
   const PlanOptions& options_;
   Plan& plan_;  // what proofs refer to: meshes, topology, groups
   PlanGroups groups_;
+  std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
 };
 
 void add_weighted(Totals& total, const Totals& one, int64_t count) {
