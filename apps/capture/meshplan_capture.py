@@ -35,6 +35,7 @@ import tempfile
 import traceback
 
 import torch
+import torch._dynamo
 import torch.distributed as dist
 import torch.distributed.tensor
 import torch.distributed.tensor._redistribute as torch_redistribute
@@ -246,7 +247,8 @@ class MeshWriter:
         for name, table in self.tables.items():
             if table == dims:
                 return name
-        for by_name in (True, False):
+        whole = len(dims) > 1 and math.prod(size for _, modes in dims for size, _ in modes) == len(self.ranks)
+        for by_name in (True,) if whole else (True, False):  # a view of the whole world keeps the names that the program gave it
             for mesh in list(self.tables):
                 chosen = self.match(mesh, dims, by_name)
                 if chosen is not None and len(chosen) <= len(self.tables[mesh]) + len(self.flattens):
@@ -426,8 +428,13 @@ def kind_of(src, dst):
 # ---------------------------------------------------------------- collectives issued outside DTensor
 
 def op_text(op):
-    text = str(op).lower().replace("redoptype.", "").replace("reduceop.", "")
-    return "sum" if text.startswith("premul_sum") else text
+    """`sum` for "sum", ReduceOp.SUM and the ReduceOp object that a pre-multiplied sum is."""
+    if isinstance(op, str):
+        return op.lower()
+    for name in ("SUM", "AVG", "MIN", "MAX", "PRODUCT", "PREMUL_SUM"):
+        if op == getattr(dist.ReduceOp, name):
+            return "sum" if name == "PREMUL_SUM" else name.lower()
+    raise NotCovered("a reduce op that specs do not have (bitwise)")
 
 
 def argument(args, kwargs, index, *names):
@@ -657,7 +664,7 @@ class Recorder:
             tensor, shape, src, dst = reader(args, kwargs, group.size())
             if src[0] == "P" and src[2:-1] not in REDUCE_OPS:
                 raise NotCovered(f"reduce op {src[2:-1]}")
-            ranks = tuple(dist.get_process_group_ranks(group))
+            ranks = (getattr(group, "group_desc", "").removeprefix("mesh_") or "group", *dist.get_process_group_ranks(group))
             key = ("collective", name, ranks, json.dumps(tensor_of(shape, tensor.dtype)), src, dst, self.current_phase())
             if key not in self.counts:
                 self.first[key] = self.notes_now()
@@ -793,7 +800,7 @@ class Recorder:
                     refuse(f"flattened mesh {name}", str(reason), 1, {})
 
         def add(entry, notes, count, label):
-            key = json.dumps(entry, sort_keys=True)
+            key = json.dumps({**entry, "id": notes.get("id")}, sort_keys=True)
             if key in entries:
                 entries[key]["count"] += count
             else:
@@ -806,9 +813,10 @@ class Recorder:
                     refuse(key[1], key[2], count, notes)
                 elif key[0] == "collective":
                     _, name, ranks, tensor, src, dst, phase = key
+                    label, *ranks = ranks
                     if len(ranks) == 1:
                         continue
-                    mesh = writer.ensure(writer.dims_of(("group",), (len(ranks),), list(ranks)))
+                    mesh = writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))
                     add({"mesh": mesh, "tensor": json.loads(tensor), "src": [src], "dst": [dst], "x-phase": phase, "x-asked-by": name}, notes,
                         count, kind_of([src], [dst]))
                 else:
@@ -946,7 +954,7 @@ def record(path=None):
 # ---------------------------------------------------------------- the runner
 
 @contextlib.contextmanager
-def pretend_world(world, rank, recorder_notes, real_tensors=False, cuda_as_cpu=True):
+def pretend_world(world, rank, recorder_notes, real_tensors=False, integer=1, cuda_as_cpu=True):
     """One process that takes itself for rank `rank` of `world`: a fake process group, fake tensors, and no CUDA needed."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -965,7 +973,7 @@ def pretend_world(world, rank, recorder_notes, real_tensors=False, cuda_as_cpu=T
                 put(module, name, lambda *a, **k: None)  # the program's own world is this one
 
     class Fake(FakeTensorMode):
-        """Reading a fake tensor's value gives 1 (numbers) or False, so that a step that logs its loss goes on; it is noted. What touches
+        """Reading a fake tensor's value gives 1.0, `integer` or False, so that a step that logs its loss goes on; it is noted. What touches
         real tensors only (a mesh's ranks, a constant) is computed."""
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -977,7 +985,7 @@ def pretend_world(world, rank, recorder_notes, real_tensors=False, cuda_as_cpu=T
             if func is torch.ops.aten._local_scalar_dense.default:
                 recorder_notes["values-read"] = recorder_notes.get("values-read", 0) + 1
                 dtype = args[0].dtype
-                return False if dtype is torch.bool else (1.0 if dtype.is_floating_point else 1)
+                return False if dtype is torch.bool else (1.0 if dtype.is_floating_point else integer)
             return super().__torch_dispatch__(func, types, args, kwargs)
 
     def really(function):
@@ -1031,6 +1039,8 @@ def main():
     parser.add_argument("--world", type=int, required=True, help="ranks of the world that the program runs in")
     parser.add_argument("--rank", type=int, default=0, help="the rank to be (default 0)")
     parser.add_argument("--real-tensors", action="store_true", help="real tensors instead of fake ones (the group stays fake)")
+    parser.add_argument("--read-integer", type=int, default=1, metavar="N",
+                        help="what reading an integer from a fake tensor gives (default 1): in a mixture of experts, the rows for each peer")
     parser.add_argument("-o", "--output", required=True, help="the spec to write")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -1040,10 +1050,11 @@ def main():
     sys.argv = [given.program, *given.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(given.program))
     sys.modules.setdefault("meshplan_capture", sys.modules[__name__])  # so that the program can name phases
+    torch._dynamo.config.disable = True  # a compiled region is seen once, when it is traced; run it as it is written
     status, recorder = 0, None
     with contextlib.ExitStack() as stack:
         notes = {"program": os.path.basename(given.program)}
-        stack.enter_context(pretend_world(given.world, given.rank, notes, given.real_tensors))
+        stack.enter_context(pretend_world(given.world, given.rank, notes, given.real_tensors, given.read_integer))
         try:
             with record(given.output) as recorder:
                 recorder.notes = notes

@@ -43,6 +43,7 @@ Op torch_op(const Placement& src, const Placement& dst) {
 
 std::string quoted(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
+  names.reserve(dims.size());
   for (const int32_t dim : dims) names.push_back("\"" + mesh.dims[static_cast<size_t>(dim)].name + "\"");
   return "[" + join(names, ", ") + "]";
 }
@@ -80,6 +81,7 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
   if (step.op == Op::reduce_scatter && is_sharded(before))
     return "beside other shards PyTorch reduces the inner mesh dim whole before it scatters";
   std::vector<size_t> positions;
+  positions.reserve(changed.size());
   for (const int32_t dim : changed) positions.push_back(static_cast<size_t>(dim));
   if (find_flatten(meshes, mesh, positions) == nullptr) return "one step for " + quoted(mesh, changed) + " needs them flattened";
   return "";

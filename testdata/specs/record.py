@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Records the specs of programs/ with apps/capture/meshplan_capture.py. Needs PyTorch (recorded with 2.15); no GPU, a few minutes.
+
+usage: record.py [--check] [NAME...]     --check writes nothing and exits 1 where a recording says other redistributions than its spec
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RECORDER = HERE.parents[1] / "apps" / "capture" / "meshplan_capture.py"
+
+# spec -> (ranks, program and arguments)
+RECORDINGS = {
+    "recorded-llama3-8b-hsdp-tp-sp": (64, "llama.py 8b 2,8,4"),
+    "recorded-llama3-70b-hsdp-tp-sp": (512, "llama.py 70b 4,16,8"),
+    "recorded-moe-ep": (64, "moe.py 64 2 8"),
+    "recorded-vit-uneven-heads": (32, "vit.py 8,4"),
+    "recorded-optimizer-clip-muon": (64, "optimizer.py 2,8,4"),
+    "recorded-checkpoint-64-to-32": (64, "checkpoint.py"),
+}
+
+
+def record(world, command):
+    program, *arguments = command.split()
+    with tempfile.TemporaryDirectory() as folder:
+        spec = pathlib.Path(folder) / "spec.json"
+        done = subprocess.run([sys.executable, str(RECORDER), "--world", str(world), "-o", str(spec), str(HERE / "programs" / program),
+                               *arguments], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{command}: exit {done.returncode}\n{done.stderr[-3000:]}")
+        return spec.read_text()
+
+
+def without_version(text):
+    spec = json.loads(text)
+    spec.get("x-recorded", {}).pop("torch", None)
+    return spec
+
+
+def main():
+    check, names = "--check" in sys.argv[1:], [a for a in sys.argv[1:] if not a.startswith("-")]
+    status = 0
+    for name, (world, command) in RECORDINGS.items():
+        if names and name not in names:
+            continue
+        path, text = HERE / f"{name}.json", record(world, command)
+        if not check:
+            path.write_text(text)
+        same = without_version(path.read_text()) == without_version(text)
+        status |= not same
+        spec = json.loads(text)
+        print(f"{name}: {len(spec['redistributions'])} distinct, {sum(r['count'] for r in spec['redistributions'])} in all"
+              + ("" if same else ", NOT what the file says"), flush=True)
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
