@@ -1,5 +1,4 @@
-"""The weights of a Llama-3 8B layer go from a training mesh of 64 ranks (fsdp 8 x tp 8) to a serving mesh of 32 of them (replicas 4 x tp 8),
-which wants them in float16-sized shards of its own: attention by heads, the vocabulary by rows.
+"""The weights of a Llama-3 8B layer go from a training mesh of 64 ranks (fsdp 8 x tp 8) to a serving mesh of 32 of them (replicas 4 x tp 8).
 
 usage: checkpoint.py
 """
@@ -9,21 +8,16 @@ from torch.distributed.tensor import Replicate, Shard, empty
 
 import meshplan_capture
 
-TRAIN = {"wq": (4096, 4096, 0), "wk": (1024, 4096, 0), "wv": (1024, 4096, 0), "wo": (4096, 4096, 1), "w1": (14336, 4096, 0),
-         "w2": (4096, 14336, 1), "w3": (14336, 4096, 0), "norm": (4096,), "embedding": (128256, 4096, 0)}
+# rows, columns, the dim that tp splits
+MATRICES = {"wq": (4096, 4096, 0), "wk": (1024, 4096, 0), "wv": (1024, 4096, 0), "wo": (4096, 4096, 1), "w1": (14336, 4096, 0),
+            "w2": (4096, 14336, 1), "w3": (14336, 4096, 0), "embedding": (128256, 4096, 0)}
 
 train = init_device_mesh("cpu", (8, 8), mesh_dim_names=("fsdp", "tp"))
 serve = DeviceMesh("cpu", torch.arange(32).view(4, 8), mesh_dim_names=("replica", "tp"))
 
-before, after = {}, {}
-for name, (*shape, last) in TRAIN.items():
-    if len(shape) == 1:  # a matrix: rows, columns, the dim that tp splits
-        shape = [*shape, last]
-    if name == "norm":
-        before[name] = empty(4096, device_mesh=train, placements=[Shard(0), Replicate()], dtype=torch.bfloat16)
-        after[name] = empty(4096, device_mesh=serve, placements=[Replicate(), Replicate()], dtype=torch.bfloat16)
-        continue
-    rows, columns, dim = TRAIN[name]
+before = {"norm": empty(4096, device_mesh=train, placements=[Shard(0), Replicate()], dtype=torch.bfloat16)}
+after = {"norm": empty(4096, device_mesh=serve, placements=[Replicate(), Replicate()], dtype=torch.bfloat16)}
+for name, (rows, columns, dim) in MATRICES.items():
     before[name] = empty(rows, columns, device_mesh=train, placements=[Shard(0), Shard(dim)], dtype=torch.bfloat16)
     after[name] = empty(rows, columns, device_mesh=serve, placements=[Replicate(), Shard(dim)], dtype=torch.bfloat16)
 meshplan_capture.running.reshard(before, after)

@@ -31,16 +31,15 @@ class Step:
         return x.redistribute(self.mesh, [Shard(0), placement])
 
     def heads(self, x):
-        """[batch, heads, tokens, size] with the heads over tp: 2 + 2 + 2 + 0. A view cannot cut 6 heads in 4, so the projection is gathered
+        """[batch, tokens, heads, size] with the heads over tp: 2 + 2 + 2 + 0. A view cannot cut 6 heads in 4, so the projection is gathered
         first."""
-        whole = self.on_tp(x, Replicate()).unflatten(-1, (HEADS, HIDDEN // HEADS)).transpose(1, 2)
-        return self.on_tp(whole, Shard(1))
+        return self.on_tp(self.on_tp(x, Replicate()).unflatten(-1, (HEADS, HIDDEN // HEADS)), Shard(2))
 
     def layer(self, x):
         full = self.on_tp(x, Replicate())
         q, k, v = (self.heads(F.linear(full, self.gathered(self.weight((HIDDEN, HIDDEN), 0)))) for _ in range(3))
         mixed = q * k + v  # stands for attention, which is local to a head
-        joined = self.on_tp(mixed, Replicate()).transpose(1, 2).contiguous().flatten(2)
+        joined = self.on_tp(mixed, Replicate()).flatten(2)
         out = F.linear(self.on_tp(joined, Shard(2)), self.gathered(self.weight((HIDDEN, HIDDEN), 1)))
         x = x + self.on_tp(out, Shard(1))
         full = self.on_tp(x, Replicate())
