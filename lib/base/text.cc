@@ -19,6 +19,32 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
+std::string escaped(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\t') {
+      result += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += "\\u00";
+      result += digits[byte >> 4U];
+      result += digits[byte & 15U];
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string quoted(std::string_view text) { return "\"" + escaped(text) + "\""; }
+
 std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   const char* end = text.data() + text.size();

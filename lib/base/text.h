@@ -11,6 +11,12 @@ namespace meshplan {
 
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// `text` as it may stand in a one-line message or a table: control characters, quotes and backslashes as JSON escapes them.
+// Law: the result has no byte below 0x20 and no 0x7f, and two different texts stay different.
+[[nodiscard]] std::string escaped(std::string_view text);
+// The same in double quotes.
+[[nodiscard]] std::string quoted(std::string_view text);
+
 // A whole decimal integer, nothing before or after it; nullopt otherwise or on int64 overflow.
 [[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
 

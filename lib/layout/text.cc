@@ -47,7 +47,7 @@ std::string to_text(const Layout& layout) {
 Result<Layout> parse_layout(std::string_view text) {
   if (text == "1:0") return Layout{};
   const auto wrong = [&](const std::string& why) {
-    return bad_input("\"" + std::string(text) + "\" is no layout: " + why + "; write sizes and strides like 8:1 or (2,4):(8,1)");
+    return bad_input(quoted(text) + " is no layout: " + why + "; write sizes and strides like 8:1 or (2,4):(8,1)");
   };
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return wrong("it has no \":\"");

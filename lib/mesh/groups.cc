@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/int_math.h"
+#include "base/text.h"
 
 namespace meshplan {
 namespace {
@@ -41,7 +42,7 @@ std::vector<Group> group_table(const MeshTable& table) {
 const Group& group_of(const std::vector<Group>& groups, const MeshDim& dim) {
   const auto found = std::find_if(groups.begin(), groups.end(),
                                   [&](const Group& group) { return group.layout == dim.layout && group.options == dim.group_options; });
-  MESHPLAN_CHECK(found != groups.end(), "the group table holds every dim of every mesh, and lacks \"" + dim.name + "\"");
+  MESHPLAN_CHECK(found != groups.end(), "the group table holds every dim of every mesh, and lacks " + quoted(dim.name));
   return *found;
 }
 

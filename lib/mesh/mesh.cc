@@ -129,14 +129,15 @@ Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t w
 }  // namespace
 
 Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string, int64_t>>& dims, std::vector<int64_t> ranks) {
-  const std::string place = name.empty() ? "the mesh" : "mesh \"" + name + "\"";
+  const std::string place = name.empty() ? "the mesh" : "mesh " + quoted(name);
   Mesh mesh;
   int64_t world = 1;
   for (size_t i = dims.size(); i-- > 0;) {
     const auto& [dim, extent] = dims[i];
     if (dim.empty()) return bad_input("dim " + std::to_string(i) + " of " + place + " has no name");
-    if (extent < 1) return bad_input("dim \"" + dim + "\" of " + place + " has size " + std::to_string(extent) + "; sizes are 1 or more");
-    if (find_dim(mesh, dim)) return bad_input(place + " has two dims \"" + dim + "\"; give each its own name");
+    if (extent < 1)
+      return bad_input("dim " + quoted(dim) + " of " + place + " has size " + std::to_string(extent) + "; sizes are 1 or more");
+    if (find_dim(mesh, dim)) return bad_input(place + " has two dims " + quoted(dim) + "; give each its own name");
     mesh.dims.push_back({dim, extent, extent > 1 ? Layout{{{extent, world}}} : Layout{}});
     const auto product = checked_mul(world, extent);
     if (!product) return bad_input("the sizes of the dims of " + place + " multiply to more than 64 bits");
@@ -156,7 +157,7 @@ Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string
 std::string to_text(const Mesh& mesh) {
   std::vector<std::string> parts;
   parts.reserve(mesh.dims.size());
-  for (const MeshDim& dim : mesh.dims) parts.push_back(dim.name + " " + std::to_string(dim.size));
+  for (const MeshDim& dim : mesh.dims) parts.push_back(escaped(dim.name) + " " + std::to_string(dim.size));
   return join(parts, " x ");
 }
 

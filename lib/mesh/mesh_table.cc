@@ -9,8 +9,6 @@
 namespace meshplan {
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
-
 std::string quoted_list(const std::vector<std::string>& names) {
   std::string text = "[";
   for (size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + quoted(names[i]);
@@ -60,7 +58,7 @@ Status check_order(const Mesh& mesh, const std::vector<size_t>& dims, const char
   std::string layouts;
   for (const size_t i : dims) {
     names.push_back(mesh.dims[i].name);
-    layouts += (layouts.empty() ? "" : ", ") + mesh.dims[i].name + " " + to_text(mesh.dims[i].layout);
+    layouts += (layouts.empty() ? "" : ", ") + escaped(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout);
   }
   return bad_input(std::string("cannot ") + operation + " " + quoted_list(names) + " of mesh " + quoted(mesh.name) +
                    ": the strides must descend and are " + layouts +

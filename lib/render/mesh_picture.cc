@@ -52,7 +52,7 @@ std::vector<Axis> axes_of(const Mesh& mesh) {
   std::vector<Axis> axes;
   if (mesh_copies(mesh) > 1) axes.push_back({"copy", mesh_copies(mesh), copies_layout(mesh)});
   for (const MeshDim& dim : mesh.dims) {
-    if (dim.size > 1) axes.push_back({dim.name, dim.size, dim.layout});
+    if (dim.size > 1) axes.push_back({escaped(dim.name), dim.size, dim.layout});
   }
   return axes;
 }

@@ -57,7 +57,7 @@ std::string sharing_text(const Group& group, const std::string& mesh, const std:
   std::string text;
   for (const GroupUser& user : group.users) {
     if (user.mesh == mesh && user.name == name) continue;
-    text += (text.empty() ? "" : ", ") + user.mesh + "." + user.name;
+    text += (text.empty() ? "" : ", ") + escaped(user.mesh + "." + user.name);
   }
   return text;
 }
@@ -75,11 +75,11 @@ std::string all_ranks(const Universe& universe, const Layout& layout) {
 
 std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups, const MeshViewOptions& options) {
   const int64_t copies = mesh_copies(mesh);
-  std::string text = "\n" + mesh.name + ": " + to_text(mesh) + (copies > 1 ? ", " + with_commas(copies) + " copies" : "") + "\n";
+  std::string text = "\n" + escaped(mesh.name) + ": " + to_text(mesh) + (copies > 1 ? ", " + with_commas(copies) + " copies" : "") + "\n";
   std::vector<std::vector<std::string>> rows{{"dim", "size", "layout", "communicators", "shared with"}};
   for (const MeshDim& dim : mesh.dims) {
     const Group& group = group_of(groups, dim);
-    rows.push_back({dim.name, with_commas(dim.size), to_text(dim.layout), communicators_text(group.count, group.size),
+    rows.push_back({escaped(dim.name), with_commas(dim.size), to_text(dim.layout), communicators_text(group.count, group.size),
                     sharing_text(group, mesh.name, dim.name)});
     if (!dim.group_options.empty()) rows.back().back() += " (group options " + dim.group_options + ")";
   }
@@ -87,7 +87,7 @@ std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups, const 
   text += mesh_picture(mesh, {.color = options.color, .width = options.width});
   if (options.ranks) {
     for (const MeshDim& dim : mesh.dims) {
-      if (dim.size > 1) text += "  communicators of " + dim.name + "\n" + all_ranks(*mesh.universe, dim.layout);
+      if (dim.size > 1) text += "  communicators of " + escaped(dim.name) + "\n" + all_ranks(*mesh.universe, dim.layout);
     }
   }
   return text;
@@ -99,9 +99,10 @@ std::string flattens_text(const MeshTable& table, const std::vector<Group>& grou
   for (const Group& group : groups) {
     for (const GroupUser& user : group.users) {
       if (user.dims == std::vector<std::string>{user.name}) continue;
-      rows.push_back({user.name, with_commas(group.size), to_text(group.layout), communicators_text(group.count, group.size),
-                      user.mesh + ": " + join(user.dims, ", "), sharing_text(group, user.mesh, user.name)});
-      if (options.ranks && group.size > 1) lists += "  communicators of " + user.name + "\n" + all_ranks(*table.universe, group.layout);
+      rows.push_back({escaped(user.name), with_commas(group.size), to_text(group.layout), communicators_text(group.count, group.size),
+                      escaped(user.mesh + ": " + join(user.dims, ", ")), sharing_text(group, user.mesh, user.name)});
+      if (options.ranks && group.size > 1)
+        lists += "  communicators of " + escaped(user.name) + "\n" + all_ranks(*table.universe, group.layout);
     }
   }
   return rows.size() == 1 ? "" : "\n" + table_text(rows, "") + lists;
@@ -114,13 +115,13 @@ std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, 
   for (const Mesh& mesh : table.meshes) {
     const Coordinates at = coordinates_at(mesh, position);
     const int64_t copies = mesh_copies(mesh);
-    text += "\n" + mesh.name + ": " + to_text(mesh) +
+    text += "\n" + escaped(mesh.name) + ": " + to_text(mesh) +
             (copies > 1 ? ", in copy " + std::to_string(at.copy) + " of " + with_commas(copies) : "") + "\n";
     std::vector<std::vector<std::string>> rows{{"dim", "coordinate", "its communicator"}};
     for (size_t i = 0; i < mesh.dims.size(); ++i) {
       const MeshDim& dim = mesh.dims[i];
       const int64_t base = position - offset_at(dim.layout, at.along[i]);
-      rows.push_back({dim.name, std::to_string(at.along[i]) + " of " + std::to_string(dim.size),
+      rows.push_back({escaped(dim.name), std::to_string(at.along[i]) + " of " + std::to_string(dim.size),
                       group_of(groups, dim).size == 1 ? "none: one rank" : ranks_text(*table.universe, dim.layout, base, 16)});
     }
     text += table_text(rows, "  ");

@@ -12,6 +12,15 @@ TEST_CASE("join puts the separator between parts only") {
   CHECK(join({"a", "", "b"}, ", ") == "a, , b");
 }
 
+TEST_CASE("escaped text has one line and nothing that a terminal would obey") {
+  CHECK(escaped("dp_shard") == "dp_shard");
+  CHECK(escaped("a\nb\tc") == "a\\nb\\tc");
+  CHECK(escaped("\x1b[31m\x7f") == "\\u001b[31m\\u007f");
+  CHECK(escaped("\"\\") == "\\\"\\\\");
+  CHECK(escaped("größe") == "größe");
+  CHECK(quoted("a b") == "\"a b\"");
+}
+
 TEST_CASE("parse_int takes a whole decimal int64 and nothing else") {
   CHECK(parse_int("0") == 0);
   CHECK(parse_int("-12") == -12);

@@ -248,6 +248,11 @@ TEST_CASE("names that need escapes stay one JSON string") {
   REQUIRE(add_root(table, "a\"b\\\n\xff", 2, {}, {}).ok());
   const auto parsed = nlohmann::json::parse(mesh_view_json(table, {}).value());
   CHECK(parsed["meshes"][0]["name"].get<std::string>().substr(0, 5) == "a\"b\\\n");
+  MeshTable escape;
+  REQUIRE(add_root(escape, "m\x1b[31m", 4, {}, {{"a\n", 2}, {"b", 2}}).ok());
+  const std::string text = mesh_view_text(escape, {.ranks = true}).value();
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.find("\nm\\u001b[31m: a\\n 2 x b 2\n") != std::string::npos);
 }
 
 }  // namespace meshplan
