@@ -16,12 +16,12 @@
 namespace meshplan {
 
 struct CodeEntry {
-  std::string_view code;         // "E0203"
-  std::string_view name;         // "unknown_key": what -W takes for a warning, and the id of a SARIF rule
-  std::string_view title;        // one line
-  std::string_view explanation;  // some sentences
-  std::string_view failing;      // a spec (or a command) that gives it; empty where no input of its own does
-  std::string_view mended;       // the same, mended
+  std::string code;         // "E0203"
+  std::string name;         // "unknown_key": what -W takes for a warning, and the name of a SARIF rule
+  std::string title;        // one line
+  std::string explanation;  // one paragraph
+  std::string failing;      // a spec, or a command line with what it prints
+  std::string mended;       // the same, mended
 };
 
 // Ascending by code.

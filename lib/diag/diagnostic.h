@@ -69,11 +69,13 @@ struct Diagnostic {
   std::optional<SecondPlace> second;
   std::string help;  // one line; empty: none
   std::optional<Fix> fix;
+  int64_t weight = 0;  // what it costs, for ranking: where only some can be shown, larger ones are shown first
   bool operator==(const Diagnostic&) const = default;
 };
 
 // Collects diagnostics.
-//   - An error at a stretch of the input that has an error already is a consequence of it and is dropped.
+//   - An error (E....) at a stretch of the input that has an error already is a consequence of it and is dropped. Warnings that a flag has
+//     made errors are judgements of their own and stay.
 //   - At most `cap` diagnostics of a severity are kept; the others are counted.
 //   - sorted() is stable: by file, position, code, then the order in which they were added.
 class Diagnostics {

@@ -1,0 +1,84 @@
+#include "diag/codes.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "diag/code_parts.h"
+
+namespace meshplan {
+namespace {
+
+std::string indented(const std::string& text) {
+  std::string out = "    ";
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out;
+}
+
+// Words broken into lines of at most 100 characters.
+std::string wrapped(const std::string& text) {
+  constexpr size_t width = 100;
+  std::string out;
+  size_t column = 0;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (column > 0 && column + 1 + (end - at) > width) {
+      out += '\n';
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += text.substr(at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string spec_of(const std::string& members) { return "{\n  \"schema\": \"meshplan/spec/1\",\n  " + members + "\n}"; }
+
+std::string redistribution_of(const std::string& members) {
+  return spec_of(
+      "\"mesh\": {\"dims\": [{\"name\": \"dp\", \"size\": 2}, {\"name\": \"tp\", \"size\": 4}]},\n"
+      "  \"redistributions\": [{\"id\": \"wq.grad\",\n    " +
+      members + "}]");
+}
+
+const std::vector<CodeEntry>& code_table() {
+  static const std::vector<CodeEntry> table = [] {
+    std::vector<CodeEntry> all;
+    for (auto part : {text_codes, form_codes, mesh_codes, redistribution_codes, command_codes, advice_codes}) {
+      for (CodeEntry& entry : part()) all.push_back(std::move(entry));
+    }
+    std::sort(all.begin(), all.end(), [](const CodeEntry& a, const CodeEntry& b) { return a.code < b.code; });
+    return all;
+  }();
+  return table;
+}
+
+const CodeEntry* find_code(std::string_view code) {
+  const std::vector<CodeEntry>& table = code_table();
+  const auto found = std::lower_bound(table.begin(), table.end(), code,
+                                      [](const CodeEntry& entry, std::string_view wanted) { return entry.code < wanted; });
+  return found != table.end() && found->code == code ? &*found : nullptr;
+}
+
+std::optional<std::string> explain_code(std::string_view code) {
+  std::string upper(code);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  const CodeEntry* entry = find_code(upper);
+  if (entry == nullptr) return std::nullopt;
+  std::string text = entry->code + " (" + entry->name + "): " + entry->title + "\n\n" + wrapped(entry->explanation) + "\n";
+  if (!entry->failing.empty()) text += "\nThis gives it:\n\n" + indented(entry->failing) + "\n";
+  if (!entry->mended.empty()) text += "\nMended:\n\n" + indented(entry->mended) + "\n";
+  return text;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,38 @@
+#include "diag/code_parts.h"
+
+namespace meshplan {
+
+std::vector<CodeEntry> command_codes() {
+  return {
+      {"E0501", "bad_plan", "a plan file that cannot be read",
+       "The file is no plan, was written by a version with another major number, or was changed after it was written: its digest is over "
+       "everything else in it. Plan again from the spec.",
+       "meshplan verify spec.json", "meshplan plan spec.json -o plan.json\nmeshplan verify plan.json"},
+      {"E0502", "wrong_data", "verification or replay found wrong data",
+       "A step of the plan does not leave every rank with what its state says. The message names the redistribution, the step, and for a "
+       "replay "
+       "the rank and the first element. A plan that meshplan wrote and nobody changed passes; where it does not, that is a bug worth "
+       "reporting.",
+       "meshplan run plan.json --backend host --inject 0:1:flip", "meshplan run plan.json --backend host"},
+      {"E0601", "bad_usage", "a command line that means nothing, or a file that cannot be read or written",
+       "The message names the word or the path and, where one is near, what may have been meant. meshplan --help lists the commands, "
+       "meshplan "
+       "COMMAND --help what one takes.",
+       "meshplan plna spec.json", "meshplan plan spec.json"},
+      {"E0602", "environment", "something that is missing on this machine",
+       "A replay over MPI or NCCL needs that backend built in, its libraries and enough ranks or GPUs. The host backend runs everywhere.",
+       "meshplan run plan.json --backend nccl", "meshplan run plan.json --backend host"},
+      {"E0699", "internal", "a bug in meshplan",
+       "Something that must hold inside meshplan does not. No input should cause it; please report it with the input and the printed "
+       "sentence.",
+       "", ""},
+      {"N0701", "no_plan", "no plan exists",
+       "No sequence of steps makes this change (a partial of one kind cannot become one of another), or none fits the memory limit. The "
+       "message "
+       "says which, and for a limit the least peak that exists.",
+       redistribution_of(R"~("tensor": {"shape": [4096], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["P(max)", "R"])~"),
+       redistribution_of(R"~("tensor": {"shape": [4096], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["R", "R"])~")},
+  };
+}
+
+}  // namespace meshplan
