@@ -56,4 +56,7 @@ using FileReader = std::function<Result<std::string>(const std::string& path)>;
 [[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file, const FileReader& read_file,
                                             Diagnostics& diagnostics);
 
+// A topology file: the object that a spec's "topology" may hold, read as strictly. What `--topology FILE` reads.
+[[nodiscard]] std::optional<Topology> read_topology_file(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+
 }  // namespace meshplan

@@ -1,0 +1,188 @@
+#include "spec/read_topology.h"
+
+#include "base/utf8.h"
+
+namespace meshplan {
+namespace {
+
+constexpr int64_t most_thousandths = 1'000'000'000'000;  // 1e9 GB/s, as check_topology has it
+constexpr int64_t most_latency_ns = 1'000'000'000'000;
+constexpr int64_t most_per_peer_ns = 1'000'000'000;
+constexpr size_t most_levels = 8;
+
+// A bandwidth in MB/s from "gb_per_s" (up to three decimals) or "mb_per_s" (as plans and calibration write it).
+std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb, const std::string& gb_name, const std::string& mb_name) {
+  if (gb != 0 && mb != 0) {
+    reader.error_at_key("E0208", mb, quote(mb_name) + " beside " + quote(gb_name), {"keep one of them", {}, gb, "the same in other units"});
+    return std::nullopt;
+  }
+  if (gb != 0) return reader.thousandths(gb, quote(gb_name), 1, most_thousandths);
+  return reader.integer(mb, quote(mb_name), 1, most_thousandths);
+}
+
+std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t position) {
+  constexpr std::array<KeyRule, 7> rules{
+      {{"name"}, {"ranks", true}, {"gb_per_s"}, {"latency_ns", true}, {"per_peer_ns"}, {"exchange_percent"}, {"mb_per_s"}}};
+  const auto found = reader.members(index, rules, "a level of the topology");
+  if (!found) return std::nullopt;
+  const auto [name, ranks, gb, latency, per_peer, percent, mb] = *found;
+  TopologyLevel level;
+  const size_t before = reader.errors();
+  level.name = "level" + std::to_string(position);
+  if (name != 0) level.name = reader.name(name, "\"name\"").value_or("");
+  if (ranks != 0) level.ranks = reader.integer(ranks, "\"ranks\"", 1).value_or(0);
+  if (gb == 0 && mb == 0 && !reader.misspelt("gb_per_s")) {
+    reader.error("E0202", index, "a level of the topology lacks the key \"gb_per_s\"");
+  } else if (gb != 0 || mb != 0) {
+    level.mb_per_s = bandwidth(reader, gb, mb, "gb_per_s", "mb_per_s").value_or(1);
+  }
+  if (latency != 0) level.latency_ns = reader.integer(latency, "\"latency_ns\"", 0, most_latency_ns).value_or(0);
+  if (per_peer != 0) level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, most_per_peer_ns).value_or(0);
+  if (percent != 0) level.exchange_percent = reader.integer(percent, "\"exchange_percent\"", 1, 100).value_or(100);
+  if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0) return std::nullopt;
+  return level;
+}
+
+std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t index) {
+  const auto list = reader.elements(index, "\"levels\"");
+  if (!list) return std::nullopt;
+  if (list->empty()) {
+    reader.error("E0211", index, "\"levels\" is empty", {"a topology has one level or more, inside out", {}, 0, {}});
+    return std::nullopt;
+  }
+  if (list->size() > most_levels) {
+    reader.error("E0212", index,
+                 "a topology of " + std::to_string(list->size()) + " levels; at most " + std::to_string(most_levels) + " are priced");
+    return std::nullopt;
+  }
+  std::vector<TopologyLevel> levels;
+  bool good = true;
+  for (size_t i = 0; i < list->size(); ++i) {
+    const auto level = read_level(reader, (*list)[i], i);
+    if (!level) {
+      good = false;
+      continue;
+    }
+    if (good && i > 0) {
+      const int64_t inner = levels.back().ranks;
+      const std::string numbers = "level " + quote(level->name) + " holds " + std::to_string(level->ranks) + " ranks, ";
+      if (level->ranks < inner) {
+        reader.error("E0314", (*list)[i], numbers + "fewer than the " + std::to_string(inner) + " of the level inside it",
+                     {"list levels from the inside out", {}, (*list)[i - 1], "the level inside it"});
+        good = false;
+      } else if (level->ranks % inner != 0 && i + 1 < list->size()) {
+        reader.error("E0314", (*list)[i], numbers + "no multiple of the " + std::to_string(inner) + " of the level inside it",
+                     {"a unit of a level is made of whole units of the level inside it", {}, (*list)[i - 1], "the level inside it"});
+        good = false;
+      }
+    }
+    levels.push_back(*level);
+  }
+  if (!good) return std::nullopt;
+  return levels;
+}
+
+std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t levels) {
+  constexpr std::array<KeyRule, 4> rules{{{"op", true}, {"level"}, {"ranks"}, {"points", true}}};
+  const auto found = reader.members(index, rules, "a measured table");
+  if (!found) return std::nullopt;
+  const auto [op, level, ranks, points] = *found;
+  const size_t before = reader.errors();
+  MeasuredTable table;
+  if (op != 0) {
+    const std::vector<std::string> ops{"all_gather", "reduce_scatter", "all_to_all", "all_reduce", "exchange"};
+    if (const auto chosen = reader.choice(op, "collective", ops)) table.op = parse_op(ops[*chosen]).value_or(Op::all_reduce);
+  }
+  if (level != 0) table.level = reader.integer(level, "\"level\"", 0, levels == 0 ? 0 : static_cast<int64_t>(levels) - 1).value_or(0);
+  if (ranks != 0) table.ranks = reader.integer(ranks, "\"ranks\"", 2).value_or(2);
+  if (points != 0) {
+    const auto list = reader.elements(points, "\"points\"");
+    if (list && list->empty()) reader.error("E0211", points, "\"points\" is empty", {"a table has one [bytes, ns] or more", {}, 0, {}});
+    for (const uint32_t point : list.value_or(std::vector<uint32_t>{})) {
+      const auto pair = reader.elements(point, "a point");
+      if (!pair) continue;
+      if (pair->size() != 2) {
+        reader.error("E0314", point, "a point of " + std::to_string(pair->size()) + " numbers; it is [bytes, ns]");
+        continue;
+      }
+      const auto bytes = reader.integer((*pair)[0], "the bytes of a point", 1);
+      const auto ns = reader.integer((*pair)[1], "the ns of a point", 0, most_latency_ns);
+      if (!bytes || !ns) continue;
+      if (!table.points.empty() && (*bytes <= table.points.back().first || *ns < table.points.back().second)) {
+        reader.error("E0314", point, "the points do not ascend", {"bytes ascend and times never fall", {}, 0, {}});
+        continue;
+      }
+      table.points.emplace_back(*bytes, *ns);
+    }
+  }
+  if (reader.errors() > before || op == 0 || points == 0) return std::nullopt;
+  return table;
+}
+
+// A topology object with levels.
+std::optional<Topology> read_object(Reader& reader, uint32_t index) {
+  constexpr std::array<KeyRule, 7> rules{
+      {{"levels", true}, {"copy_gb_per_s"}, {"copy_mb_per_s"}, {"name"}, {"source"}, {"model"}, {"tables"}}};
+  const size_t before = reader.errors();
+  const auto found = reader.members(index, rules, "the topology");
+  if (!found) return std::nullopt;
+  const auto [levels, copy_gb, copy_mb, name, source, model, tables] = *found;
+  Topology topology;
+  if (name != 0) topology.name = std::string(reader.text(name, "\"name\"").value_or(""));
+  if (source != 0) topology.source = std::string(reader.text(source, "\"source\"").value_or(""));
+  if (model != 0 && reader.choice(model, "cost model", {"nccl"})) topology.model = "nccl";
+  if (copy_gb != 0 || copy_mb != 0) {
+    topology.copy_mb_per_s = bandwidth(reader, copy_gb, copy_mb, "copy_gb_per_s", "copy_mb_per_s").value_or(0);
+  }
+  if (levels != 0) topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
+  if (tables != 0) {
+    for (const uint32_t table : reader.elements(tables, "\"tables\"").value_or(std::vector<uint32_t>{})) {
+      if (auto read = read_table(reader, table, topology.levels.size())) topology.tables.push_back(std::move(*read));
+    }
+  }
+  if (reader.errors() > before || topology.levels.empty()) return std::nullopt;
+  return topology;
+}
+
+// {"file": "..."}
+std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const FileReader& read_file, Diagnostics& diagnostics) {
+  constexpr std::array<KeyRule, 1> rules{{{"file", true}}};
+  const auto found = reader.members(index, rules, "the topology");
+  if (!found) return std::nullopt;
+  const auto path = reader.name((*found)[0], "\"file\"");
+  if (!path) return std::nullopt;
+  const Result<std::string> text = read_file ? read_file(*path) : Result<std::string>(bad_input("no files can be read here"));
+  if (!text) {
+    reader.error("E0315", (*found)[0], "cannot read the topology file " + quote(*path) + ": " + printable(text.error().message, 300));
+    return std::nullopt;
+  }
+  return read_topology_file(*text, *path, diagnostics);
+}
+
+}  // namespace
+
+std::optional<Topology> read_topology_file(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  const auto document = parse_json(text, file, diagnostics);
+  if (!document) return std::nullopt;
+  Reader reader(*document, diagnostics);
+  return read_object(reader, 0);
+}
+
+std::optional<Topology> read_topology(Reader& reader, uint32_t index, const FileReader& read_file, Diagnostics& diagnostics) {
+  const JsonNode& node = reader.node(index);
+  if (node.kind == JsonKind::string) {
+    const auto chosen = reader.choice(index, "topology", topology_preset_names());
+    return chosen ? topology_preset(topology_preset_names()[*chosen]) : std::nullopt;
+  }
+  if (node.kind != JsonKind::object) {
+    reader.wrong_type(index, "\"topology\"", "a preset's name, {\"file\": ...} or an object with \"levels\"");
+    return std::nullopt;
+  }
+  std::string buffer;
+  for (uint32_t child = index + 1; child < node.next; child = reader.node(child).next) {
+    if (key_of(reader.document(), reader.node(child), buffer) == "file") return read_from_file(reader, index, read_file, diagnostics);
+  }
+  return read_object(reader, index);
+}
+
+}  // namespace meshplan

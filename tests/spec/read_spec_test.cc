@@ -1,0 +1,190 @@
+// Good specs, read into what they say.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/sha256.h"
+#include "diag/render.h"
+#include "spec/spec.h"
+
+namespace meshplan {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE_MESSAGE(in, "cannot open " << path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Spec good(std::string_view text, const FileReader& read_file = {}) {
+  Diagnostics diagnostics;
+  auto spec = read_spec(text, "spec.json", read_file, diagnostics);
+  REQUIRE_MESSAGE(spec.has_value(), render(diagnostics, {}));
+  CHECK(diagnostics.empty());
+  return std::move(*spec);
+}
+
+std::string simple(const std::string& redistribution) {
+  return R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]},
+             "redistributions": [{"id": "a", "tensor": {"shape": [16, 8], "dtype": "bfloat16"}, )~" +
+         redistribution + "}]}";
+}
+
+std::string text_of(const Request& request, const State& state, const Spec& spec) {
+  return to_text(state, mesh_shape(spec.meshes.meshes[request.src_mesh]));
+}
+
+}  // namespace
+
+TEST_CASE("the captured workloads are read") {
+  for (const char* name :
+       {"llama3-8b-fsdp8-tp8", "llama3-8b-fsdp8-tp8-flattened", "llama3-8b-hsdp2x8-tp4", "llama3-8b-hsdp2x8-tp4-flattened"}) {
+    const std::string text = read_text(std::string(MESHPLAN_TESTDATA) + "/specs/" + name + ".json");
+    const Spec spec = good(text);
+    CHECK(spec.meshes.meshes.size() == 1);
+    CHECK(spec.meshes.flattens.empty() == (std::string(name).find("flattened") == std::string::npos));
+    CHECK(spec.requests.size() > 10);
+    REQUIRE(spec.request_spans.size() == spec.requests.size());
+    const auto [begin, end] = spec.request_spans.front();
+    CHECK(text.substr(begin, 8) == "{\"id\": \"");
+    CHECK(text[end - 1] == '}');
+  }
+}
+
+TEST_CASE("a redistribution is read with all that it says") {
+  const Spec spec = good(simple(
+      R"~("src": ["P(sum)", "S(0)"], "dst": {"tp": "S(0)", "dp": "S(0)"}, "dst_order": [{"tensor_dim": 0, "mesh_dims": ["tp", "dp"]}],
+      "direction": "backward", "reduce_dtype": "float32", "count": 32, "x-note": [1e3, {"deep": null}])~"));
+  REQUIRE(spec.requests.size() == 1);
+  const Request& request = spec.requests[0];
+  CHECK(request.id == "a");
+  CHECK(request.tensor == TensorMeta{{16, 8}, DType::bfloat16});
+  CHECK(text_of(request, request.src, spec) == "P(sum)S(0)");
+  CHECK(text_of(request, request.dst, spec) == "S(0)[1]S(0)[0]");
+  CHECK(request.direction == Direction::backward);
+  CHECK(request.reduce_dtype == DType::float32);
+  CHECK(request.count == 32);
+  CHECK_FALSE(request.any_dst_order);
+}
+
+TEST_CASE("what a redistribution leaves out has its default") {
+  const Spec spec = good(simple(R"~("src": ["S(0)", "S(0)"], "dst": ["R", "R"])~"));
+  const Request& request = spec.requests[0];
+  CHECK(request.count == 1);
+  CHECK(request.direction == Direction::forward);
+  CHECK_FALSE(request.reduce_dtype);
+  CHECK(request.src_mesh == 0);
+  CHECK(request.dst_mesh == 0);
+  CHECK(spec.meshes.meshes[0].name == "mesh");
+  CHECK_FALSE(spec.topology);
+  CHECK_FALSE(spec.planner);
+}
+
+TEST_CASE("an order left to the planner, and strided shards") {
+  CHECK(good(simple(R"~("src": ["R", "R"], "dst": ["S(0)", "S(0)"], "dst_order": "any")~")).requests[0].any_dst_order);
+  const Spec spec = good(simple(R"~("src": ["SS(0,4)", "S(0)"], "dst": ["R", "R"])~"));
+  CHECK(text_of(spec.requests[0], spec.requests[0].src, spec) == "S(0)[1]S(0)[0]");
+}
+
+TEST_CASE("sum may be pending beside avg, and a scalar has no dims") {
+  CHECK(good(simple(R"~("src": ["P(sum)", "P(avg)"], "dst": ["R", "R"])~")).requests.size() == 1);
+  const Spec spec = good(R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]},
+    "redistributions": [{"id": "loss", "tensor": {"shape": [], "dtype": "float32"}, "src": ["P(avg)"], "dst": ["R"]}]})~");
+  CHECK(spec.requests[0].tensor.shape.empty());
+}
+
+TEST_CASE("options, budgets and silenced warnings") {
+  const Spec spec = good(R"~({
+    "schema": "meshplan/spec/1",
+    "mesh": {"dims": [{"name": "dp", "size": 2}], "ranks": [7, 3]},
+    "redistributions": [{"id": "a", "tensor": {"shape": [4], "dtype": "float32"}, "src": ["S(0)"], "dst": ["R"]}],
+    "options": {"planner": "graph", "rules": "dtensor", "groups": "any", "max_memory_bytes": -1, "one_reduction": true, "world_group": "skip"},
+    "budgets": {"total": {"wire_bytes": 10, "collectives": 0}, "redistributions": [{"id": "a", "predicted_ns": 5, "peak_bytes": 6}]},
+    "allow": [{"code": "W0301", "reason": "measured"}, {"code": "W0302", "id": "a", "reason": "small"}]})~");
+  CHECK(spec.planner == PlannerKind::graph);
+  CHECK(spec.rules == Rules::dtensor);
+  CHECK(spec.groups == GroupPolicy::any);
+  CHECK(spec.max_memory_bytes == -1);
+  CHECK(spec.one_reduction == true);
+  CHECK(spec.world_group == WorldGroup::skip);
+  REQUIRE(spec.budgets.size() == 2);
+  CHECK(spec.budgets[0].id.empty());
+  CHECK(spec.budgets[0].wire_bytes == 10);
+  CHECK(spec.budgets[0].collectives == 0);
+  CHECK_FALSE(spec.budgets[0].peak_bytes);
+  CHECK(spec.budgets[1].id == "a");
+  CHECK(spec.budgets[1].predicted_ns == 5);
+  CHECK(spec.budgets[1].peak_bytes == 6);
+  REQUIRE(spec.allow.size() == 2);
+  CHECK(spec.allow[1].code == "W0302");
+  CHECK(spec.allow[1].id == "a");
+  CHECK(spec.allow[1].reason == "small");
+  CHECK(materialise(spec.meshes.meshes[0]) == std::vector<int64_t>{7, 3});
+}
+
+TEST_CASE("topologies: a preset, levels, a file") {
+  const auto with = [](const std::string& topology) {
+    return R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": )~" + topology + "}";
+  };
+  CHECK(good(with("\"h100\"")).topology->name == "h100");
+  const std::string own = R"~({"copy_gb_per_s": 1500, "levels": [
+      {"name": "nvlink", "ranks": 8, "gb_per_s": 370.125, "latency_ns": 10000, "per_peer_ns": 500, "exchange_percent": 80},
+      {"name": "ib", "ranks": 1048576, "gb_per_s": 45, "latency_ns": 25000}]})~";
+  const Topology topology = *good(with(own)).topology;
+  REQUIRE(topology.levels.size() == 2);
+  CHECK(topology.copy_mb_per_s == 1500000);
+  CHECK(topology.levels[0] == TopologyLevel{"nvlink", 8, 370125, 10000, 500, 80});
+  CHECK(topology.levels[1] == TopologyLevel{"ib", 1048576, 45000, 25000, 0, 100});
+  const auto files = [&](const std::string& path) -> Result<std::string> {
+    if (path == "own.json") return own;
+    return bad_input("no such file");
+  };
+  CHECK(*good(with(R"~({"file": "own.json"})~"), files).topology == topology);
+  Diagnostics diagnostics;
+  CHECK(*read_topology_file(own, "own.json", diagnostics) == topology);
+  CHECK(*read_topology_file(write_topology(topology), "own.json", diagnostics) == topology);
+  CHECK(diagnostics.empty());
+}
+
+TEST_CASE("mesh operations") {
+  const Spec spec = good(R"~({"schema": "meshplan/spec/1", "meshes": [
+      {"name": "root", "world": 16, "dims": [{"name": "dp", "size": 2}, {"name": "cp", "size": 2}, {"name": "tp", "size": 4}]},
+      {"name": "outer", "of": "root", "slice": ["dp", "cp"], "group_options": {"priority": 1}},
+      {"of": "root", "flatten": ["dp", "cp"]},
+      {"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 2], "dims": ["tp_o", "tp_i"]},
+      {"name": "tp_only", "of": "root", "slice": ["tp"]},
+      {"name": "joined", "concatenate": ["dp_cp", "tp_only"]},
+      {"name": "turned", "of": "root", "transpose": ["cp", "dp", "tp"]}],
+    "redistributions": [
+      {"id": "a", "mesh": "joined", "tensor": {"shape": [64], "dtype": "float32"}, "src": ["S(0)", "R"], "dst": ["R", "R"]},
+      {"id": "b", "src_mesh": "outer", "dst_mesh": "tp_only", "tensor": {"shape": [64], "dtype": "float32"}, "src": ["S(0)", "R"], "dst": ["S(0)"]}]})~");
+  std::vector<std::string> names;
+  for (const Mesh& mesh : spec.meshes.meshes) names.push_back(mesh.name + ": " + to_text(mesh));
+  CHECK(names == std::vector<std::string>{"root: dp 2 x cp 2 x tp 4", "outer: dp 2 x cp 2", "dp_cp: dp_cp 4",
+                                          "split: dp 2 x cp 2 x tp_o 2 x tp_i 2", "tp_only: tp 4", "joined: dp_cp 4 x tp 4",
+                                          "turned: cp 2 x dp 2 x tp 4"});
+  CHECK(spec.meshes.meshes[1].group_options == "{\"priority\":1}");
+  CHECK(spec.meshes.flattens.size() == 1);
+  CHECK(spec.requests[1].src_mesh == 1);
+  CHECK(spec.requests[1].dst_mesh == 4);
+  const Spec torchtitan = good(
+      R"~({"schema": "meshplan/spec/1", "meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "cp": 2, "tp": 8, "ep": 8}}]})~");
+  CHECK(find_mesh(torchtitan.meshes, "sparse").has_value());
+  CHECK(find_mesh(torchtitan.meshes, "loss").has_value());
+}
+
+TEST_CASE("the digest is over the meaning of the text, not over its form") {
+  const std::string compact =
+      R"~({"mesh":{"dims":[{"name":"dp","size":2}]},"redistributions":[],"schema":"meshplan/spec/1","x-a":[1.5,100.0,1e+22,-0.001,0,"\u0001é\"\\/"],"x-b":{}})~";
+  CHECK(good(compact).digest == "sha256:" + sha256_hex(compact));
+  CHECK(good(R"~(// a comment
+    { "x-b": {}, "schema": "meshplan/spec/1", /* another */ "redistributions": [],
+      "x-a": [15e-1, 1e2, 1E22, -0.00100, -0, "\u0001\u00e9\"\\\/"],
+      "mesh": {"dims": [{"size": 2, "name": "\u0064p"}]} } // the end)~")
+            .digest == good(compact).digest);
+}
+
+}  // namespace meshplan
