@@ -43,7 +43,12 @@ void cut_at_zero(const State& state, std::vector<int64_t>& shape, Cuts cuts) {
   }
 }
 
-bool is_in(const Atom& atom, const std::vector<Atom>& atoms) { return std::find(atoms.begin(), atoms.end(), atom) != atoms.end(); }
+// Whether the atom is one of these or a part of one.
+bool is_in(const Atom& atom, const std::vector<Atom>& atoms) {
+  return std::any_of(atoms.begin(), atoms.end(), [&](const Atom& whole) {
+    return whole.mesh_dim == atom.mesh_dim && whole.before <= atom.before && atom.before * atom.size <= whole.before * whole.size;
+  });
+}
 
 // The tensor dim that a merged gather or scatter is about.
 std::optional<size_t> affected_dim(const Step& step) {
