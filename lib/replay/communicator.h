@@ -68,12 +68,17 @@ class Communicator {
   virtual Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) = 0;
   virtual Status run(const Call& call, Deadline deadline) = 0;
 
-  // Waits until every process is here.
+  // Waits until every process is here; after the deadline the error names those that are not, and `place`.
+  virtual Status roll_call(const std::string& place, Deadline deadline) = 0;
+  // Waits until every process is here, as fast as the library can.
   virtual Status barrier(Deadline deadline) = 0;
   // What every process says, in process order: for digests, counts and messages.
   virtual Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) = 0;
-  // Ends the run of every process, as fast as may be; `reason` is for those that can still hear.
-  virtual void abort(const std::string& reason) = 0;
+  // After an error that other processes may not have seen: ends them all, this one last, with the error's exit code. Returns only where
+  // there are no other processes.
+  virtual void abort(const Error& error) = 0;
+  // What the report says about the environment: library and version compiled for and loaded, which rank runs where. Every process calls it.
+  virtual Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) = 0;
 };
 
 }  // namespace meshplan

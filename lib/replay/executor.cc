@@ -322,38 +322,52 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
   return RedistributionRun(std::move(inside));
 }
 
-Status RedistributionRun::agree() {
-  Inside& in = *inside_;
-  const InjectedFault* fault = in.q.fault;
-  const bool ours =
-      fault != nullptr && std::any_of(in.locals.begin(), in.locals.end(), [&](int32_t l) { return in.global_id(l) == fault->rank; });
-  // Version, plan and steps apart, so that the message can say which differs.
-  std::string version = replay_version;
-  std::string text = in.digest_text;
-  if (ours && fault->kind == FaultKind::version) version += "-injected";
-  if (ours && fault->kind == FaultKind::plan) text += "injected";
-  const std::string said = version + " " + sha256_hex(text);
-  auto all = in.q.communicator->tell_all(said, in.deadline());
+Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
+  const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
+  const std::string place = "redistribution '" + q.redistribution->request.id + "', step 0";
+  std::string said;
+  if (!prepared) {
+    said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " + prepared.error().message;
+  } else {
+    const Inside& in = *prepared->inside_;
+    const bool ours =
+        q.fault != nullptr && std::any_of(in.locals.begin(), in.locals.end(), [&](int32_t l) { return in.global_id(l) == q.fault->rank; });
+    // Version and steps apart, so that the message can say which differs.
+    std::string version = replay_version;
+    std::string text = in.digest_text;
+    if (ours && q.fault->kind == FaultKind::version) version += "-injected";
+    if (ours && q.fault->kind == FaultKind::plan) text += "injected";
+    said = "ready " + version + " " + sha256_hex(text);
+  }
+  auto all = q.communicator->tell_all(said, deadline);
   if (!all) return all.error();
+  for (const std::string& text : *all) {
+    if (text.rfind("error ", 0) != 0) continue;
+    const int code = text[6] - '0';
+    for (Fault fault : {Fault::bad_input, Fault::no_plan, Fault::wrong_data, Fault::environment}) {
+      if (exit_code(fault) == code) return Error{fault, text.substr(8)};
+    }
+  }
   for (size_t p = 1; p < all->size(); ++p) {
     const std::string& first = (*all)[0];
     const std::string& other = (*all)[p];
     if (first == other) continue;
-    const std::string first_version = first.substr(0, first.find(' '));
-    const std::string other_version = other.substr(0, other.find(' '));
-    const std::string who = "redistribution '" + in.r->request.id + "', step 0: process " + std::to_string(p);
-    if (first_version != other_version) {
-      return environment(who + " is meshplan " + other_version + " and process 0 is " + first_version +
-                         "; start the same binary everywhere");
+    auto version_in = [](const std::string& text) { return text.substr(6, text.find(' ', 6) - 6); };
+    const std::string who = place + ": the process of rank " +
+                            (p < q.ranks->global_ids.size() ? std::to_string(q.ranks->global_ids[p]) : "number " + std::to_string(p));
+    if (version_in(first) != version_in(other)) {
+      return environment(who + " replays by version " + version_in(other) + " and the first process by " + version_in(first) +
+                         "; start the same meshplan everywhere");
     }
-    return wrong_data(who + " would run other steps than process 0; give every process the same plan and options");
+    return wrong_data(who + " would run other steps than the first process; give every process the same plan and options");
   }
   // Communicators, in the order of the steps: the same on every process.
+  Inside& in = *prepared->inside_;
   for (const PreparedStep& program : in.programs) {
     if (program.groups.empty()) continue;
     std::vector<std::vector<int32_t>> groups;
     for (const auto& group : program.groups) groups.push_back(*group);
-    if (auto done = in.q.communicator->prepare(groups, in.deadline()); !done) return done;
+    if (auto done = q.communicator->prepare(groups, deadline); !done) return done;
   }
   return in.fill_source();
 }
@@ -567,17 +581,22 @@ void RedistributionRun::Inside::act_as_told(size_t step) const {
   if (q.fault == nullptr || q.fault->step != static_cast<int64_t>(step)) return;
   const bool ours = std::any_of(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
   if (!ours) return;
-  if (q.fault->kind == FaultKind::exit) std::_Exit(3);
+  if (q.fault->kind == FaultKind::exit) std::_Exit(5);
   if (q.fault->kind == FaultKind::hang) {
     // Long past every deadline, yet not for ever.
     std::this_thread::sleep_for(std::chrono::minutes(10));
-    std::_Exit(3);
+    std::_Exit(5);
   }
 }
 
 Status RedistributionRun::Inside::run_all() const {
   for (size_t i = 0; i < programs.size(); ++i) {
     act_as_told(i);
+    if (auto done = q.communicator->roll_call(i < r->steps.size() ? place_of(*r, i) : "redistribution '" + r->request.id + "', its end",
+                                              deadline());
+        !done) {
+      return done;
+    }
     if (auto done = poison(i + 1); !done) return done;
     if (auto done = run_program(programs[i]); !done) return done;
     if (auto done = inject(i + 1); !done) return done;
@@ -704,18 +723,10 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options, Comm
     RedistributionRun::Question question{
         &plan, &r, &options, &ranks, &communicator, &device, fault == faults.end() ? nullptr : fault->second};
     auto run = RedistributionRun::prepare(question);
-    // A process that cannot go on says so, so that the others do not wait for it.
-    if (!run) {
-      communicator.abort(run.error().message);
-      return run.error();
-    }
-    if (auto done = run->agree(); !done) {
-      communicator.abort(done.error().message);
-      return done.error();
-    }
+    if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
     auto checked = run->run_and_check();
     if (!checked) {
-      communicator.abort(checked.error().message);
+      communicator.abort(checked.error());
       return checked.error();
     }
     report.redistributions.push_back(std::move(*checked));

@@ -30,8 +30,9 @@ class RedistributionRun {
 
   // Flows, buffers, communicators, source data. Collective: every process calls it.
   [[nodiscard]] static Result<RedistributionRun> prepare(const Question& question);
-  // Ends with the digest check of REPLAY.md: every process would do the same.
-  [[nodiscard]] Status agree();
+  // The digest check of REPLAY.md: every process is ready and would do the same; otherwise every process gets the same error. `prepared` is
+  // this process's result of `prepare`. Then communicators are made and the source is filled.
+  [[nodiscard]] static Status agree(Result<RedistributionRun>& prepared, const Question& question);
 
   [[nodiscard]] size_t steps() const;
   // Runs one step; nothing is poisoned or checked. For measuring.

@@ -24,6 +24,11 @@ bool contains(const Box& outer, const Box& inner) {
   return true;
 }
 
+// A mesh dim of size 1 may be pending without any rank to wait for.
+bool pending_of_size_one(const State& state) {
+  return std::any_of(state.partial.begin(), state.partial.end(), [](const PendingAtom& p) { return p.atom.size == 1; });
+}
+
 bool same_elements(const Box& a, const Box& b) { return a == b || (volume(a) == 0 && volume(b) == 0); }
 
 // Atoms before and after, sorted out.
@@ -70,12 +75,13 @@ class FlowMaker {
         break;
     }
     const bool reduces = step_.op == Op::reduce_scatter || step_.op == Op::all_reduce;
-    if (reduces && parts_.reduced.empty()) return fail(to_text(step_.op) + std::string(" has no pending reduction to complete"));
+    if (reduces && parts_.reduced.empty() && !pending_of_size_one(before_.state))
+      return fail(to_text(step_.op) + std::string(" has no pending reduction to complete"));
     if (!reduces && step_.op != Op::exchange && !parts_.reduced.empty()) {
       return fail(to_text(step_.op) + std::string(" loses a pending reduction"));
     }
     if (!parts_.added.empty()) return fail(to_text(step_.op) + std::string(" adds a pending reduction; only to_partial may"));
-    if (!parts_.reduced.empty()) {
+    if (reduces || !parts_.reduced.empty()) {
       set_reduction();
       auto outside = atoms_without(parts_.reduced, step_.mesh_dims, before_.mesh_shape);
       if (!outside) return fail(outside.error().message);
@@ -146,7 +152,7 @@ class FlowMaker {
 
   Status make_to_partial() {
     if (!parts_.reduced.empty()) return fail("to_partial completes a pending reduction");
-    if (parts_.added.empty()) return fail("to_partial adds no pending reduction");
+    if (parts_.added.empty() && !pending_of_size_one(after_.state)) return fail("to_partial adds no pending reduction");
     auto from_replicate = atoms_without(parts_.added, shard_atoms(before_.state), before_.mesh_shape);
     if (!from_replicate) return fail(from_replicate.error().message);
     auto from_shard = atoms_without(parts_.added, *from_replicate, before_.mesh_shape);
@@ -165,7 +171,7 @@ class FlowMaker {
     for (const Atom& a : *from_replicate) {
       if (op_of(a) == ReduceOp::sum || op_of(a) == ReduceOp::product) counted.push_back(a);
     }
-    flow_.reduce_op = op_of(parts_.added.front());
+    flow_.reduce_op = parts_.added.empty() ? ReduceOp::sum : op_of(parts_.added.front());
     const DigitSet others(counted, before_.mesh_shape);
     for (size_t s = 0; s < flow_.slots.size(); ++s) {
       SlotFlow& slot = flow_.slots[s];

@@ -55,7 +55,7 @@ class DigitSet {
   int64_t size_ = 1;
 };
 
-// The atoms of `a` without those parts that `b` has too. Error where parts of one mesh dim overlap without nesting.
+// The atoms of `a` without those parts that `b` has too; atoms of size 1 vanish. Error where parts of one mesh dim overlap without nesting.
 [[nodiscard]] Result<std::vector<Atom>> atoms_without(const std::vector<Atom>& a, const std::vector<Atom>& b,
                                                       const std::vector<int64_t>& mesh_shape);
 [[nodiscard]] std::vector<Atom> partial_atoms(const State& state);

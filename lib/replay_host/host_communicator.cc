@@ -26,11 +26,15 @@ std::vector<int32_t> HostCommunicator::local_ranks() const {
 }
 
 Status HostCommunicator::prepare(const std::vector<std::vector<int32_t>>& /*groups*/, Deadline /*deadline*/) { return Done{}; }
+Status HostCommunicator::roll_call(const std::string& /*place*/, Deadline /*deadline*/) { return Done{}; }
 Status HostCommunicator::barrier(Deadline /*deadline*/) { return Done{}; }
 Result<std::vector<std::string>> HostCommunicator::tell_all(const std::string& text, Deadline /*deadline*/) {
   return std::vector<std::string>{text};
 }
-void HostCommunicator::abort(const std::string& /*reason*/) {}
+void HostCommunicator::abort(const Error& /*error*/) {}
+Result<std::vector<std::pair<std::string, std::string>>> HostCommunicator::describe(Deadline /*deadline*/) {
+  return std::vector<std::pair<std::string, std::string>>{{"backend", "host"}, {"ranks in this process", std::to_string(world_)}};
+}
 
 Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
   number_.assign(static_cast<size_t>(world_), -1);

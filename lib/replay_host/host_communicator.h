@@ -17,9 +17,11 @@ class HostCommunicator final : public Communicator {
   [[nodiscard]] bool speaks() const override { return true; }
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override;
   Status run(const Call& call, Deadline deadline) override;
+  Status roll_call(const std::string& place, Deadline deadline) override;
   Status barrier(Deadline deadline) override;
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override;
-  void abort(const std::string& reason) override;
+  void abort(const Error& error) override;
+  Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override;
 
  private:
   int64_t world_;

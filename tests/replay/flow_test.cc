@@ -89,6 +89,7 @@ TEST_CASE("parts of mesh dims subtract") {
   CHECK(middle.part(7) == 2);
   CHECK(middle.part(5) == 0);
   CHECK(middle.size() == 2);
+  CHECK(atoms_without({{0, 1, 1}}, {}, {1})->empty());
   CHECK_FALSE(atoms_without({{0, 1, 6}}, {{0, 2, 3}, {0, 3, 2}}, {6}).ok());
 }
 

@@ -1,0 +1,51 @@
+#include "replay/backend.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace meshplan {
+namespace {
+
+std::string needs_of(const std::string& name) {
+  if (name == "mpi") return "install an MPI library (Debian: libopenmpi-dev openmpi-bin) and build meshplan again";
+  return "install the CUDA toolkit and NCCL 2.28 or newer and build meshplan again";
+}
+
+// The folders a module may be in: the one named in the environment, the program's own, ../lib/meshplan beside it.
+std::vector<std::filesystem::path> module_folders() {
+  if (const char* named = std::getenv("MESHPLAN_BACKENDS"); named != nullptr && *named != '\0') return {named};
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return {"."};
+  return {self.parent_path(), self.parent_path() / ".." / "lib" / "meshplan"};
+}
+
+}  // namespace
+
+Result<Backend> load_backend(const std::string& name, const BackendQuestion& question) {
+  const std::string file = "libmeshplan_replay_" + name + ".so";
+  std::filesystem::path found;
+  for (const std::filesystem::path& folder : module_folders()) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / file, error)) {
+      found = folder / file;
+      break;
+    }
+  }
+  if (found.empty()) return environment("backend " + name + ": " + file + " is not beside the program; " + needs_of(name));
+  // Never unloaded: its library's threads and exit handlers may outlive the run.
+  void* module = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe)
+    return environment("backend " + name + ": cannot load " + file + ": " + (why == nullptr ? "no reason given" : why) + "; " +
+                       needs_of(name));
+  }
+  void* symbol = dlsym(module, open_backend_symbol);
+  if (symbol == nullptr)
+    return environment("backend " + name + ": " + found.string() + " belongs to another version of meshplan; build both together");
+  return reinterpret_cast<OpenBackend>(symbol)(question);
+}
+
+}  // namespace meshplan

@@ -1,0 +1,39 @@
+// Backends: a device and a communicator, in this program or in a module that is loaded when asked for.
+//
+// A module is a shared library libmeshplan_replay_NAME.so beside the program (or in the folder that MESHPLAN_BACKENDS names), built from
+// the same sources. It exports one function, meshplan_open_backend, of type OpenBackend. The planner itself needs neither MPI nor a GPU
+// library.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "replay/communicator.h"
+#include "replay/device.h"
+
+namespace meshplan {
+
+struct Backend {
+  // In this order: the communicator goes first, the device last.
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;
+};
+
+struct BackendQuestion {
+  int64_t world = 1;                           // replay ranks that the plan needs
+  std::vector<int64_t> global_ids;             // of the replay ranks, ascending: for messages
+  int64_t threads = 0;                         // of each process; 0: as many as are good
+  std::chrono::milliseconds deadline{60'000};  // for starting
+  std::string register_buffers = "none";       // nccl: none, local or symmetric
+};
+
+// A change of any of these types changes the number, and with it the name of the function that modules export.
+using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
+inline constexpr const char* open_backend_symbol = "meshplan_open_backend_1";
+
+// Loads the module of that name ("mpi", "nccl") and opens it. Errors (environment) say what is missing and how to get it.
+[[nodiscard]] Result<Backend> load_backend(const std::string& name, const BackendQuestion& question);
+
+}  // namespace meshplan

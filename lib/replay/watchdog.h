@@ -1,0 +1,36 @@
+// Ends the process when a call of a library that cannot be interrupted outlasts its deadline.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace meshplan {
+
+// One call is watched at a time. Watching costs two stores; a thread of its own looks every few milliseconds.
+class Watchdog {
+ public:
+  // `who`: what messages start with, such as "rank 3". After a missed deadline it prints "WHO: PLACE: not done within its deadline" and
+  // ends the process with exit code 5, by which the launcher ends the others.
+  explicit Watchdog(std::string who);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void watch(const std::string& place, std::chrono::steady_clock::time_point deadline);
+  void rest() { deadline_.store(never, std::memory_order_release); }
+
+  // Prints the same kind of message and ends with exit code 5 on SIGTERM, which launchers send when another process has ended.
+  void report_termination();
+
+ private:
+  static constexpr int64_t never = INT64_MAX;
+  std::string who_;
+  std::atomic<int64_t> deadline_{never};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace meshplan

@@ -1,0 +1,20 @@
+// The backend of a name: "host" from this program, others from their modules.
+#pragma once
+
+#include "plan/plan.h"
+#include "replay/backend.h"
+#include "replay/report.h"
+
+namespace meshplan {
+
+// "host", "mpi" or "nccl".
+[[nodiscard]] Result<Backend> open_backend(const std::string& name, const BackendQuestion& question);
+
+// `meshplan run PLAN --backend NAME`: opens the backend and replays. Under mpirun every process calls it; the caller prints only where the
+// report's (or, after an error, process_speaks') answer is true, and every process returns the same exit code.
+[[nodiscard]] Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, const ReplayOptions& options);
+
+// Whether this process should print what all processes know: false for all but the first of several that a launcher has started.
+[[nodiscard]] bool process_speaks();
+
+}  // namespace meshplan

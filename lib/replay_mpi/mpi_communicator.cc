@@ -1,0 +1,413 @@
+#include "replay_mpi/mpi_communicator.h"
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "base/text.h"
+#include "replay/arithmetic.h"
+
+namespace meshplan {
+namespace {
+
+constexpr int tag_data = 1;
+constexpr int tag_alive = 2;
+
+// How long survivors listen for each other after a deadline was missed.
+constexpr auto listening = std::chrono::milliseconds(1500);
+
+MPI_Datatype moved_type(int64_t bytes) {
+  switch (bytes) {
+    case 1:
+      return MPI_UINT8_T;
+    case 2:
+      return MPI_UINT16_T;
+    case 4:
+      return MPI_UINT32_T;
+    default:
+      return MPI_UINT64_T;
+  }
+}
+
+// The dtype that a reduction runs in.
+DType reduced_dtype(DType dtype) { return is_floating(dtype) && element_bytes(dtype) < 4 ? DType::float32 : dtype; }
+
+MPI_Datatype reduced_type(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+      return MPI_DOUBLE;
+    case DType::int64:
+      return MPI_INT64_T;
+    case DType::int32:
+      return MPI_INT32_T;
+    case DType::int16:
+      return MPI_INT16_T;
+    case DType::int8:
+      return MPI_INT8_T;
+    case DType::uint8:
+    case DType::boolean:
+      return MPI_UINT8_T;
+    default:
+      return MPI_FLOAT;
+  }
+}
+
+MPI_Op op_of(DType dtype, ReduceOp op) {
+  if (dtype == DType::boolean) return op == ReduceOp::product || op == ReduceOp::min ? MPI_BAND : MPI_BOR;
+  switch (op) {
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::product:
+      return MPI_PROD;
+    default:
+      return MPI_SUM;
+  }
+}
+
+std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return {text, static_cast<size_t>(length)};
+}
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm world, int process, int processes, int64_t ranks, std::vector<int64_t> global_ids)
+      : world_(world),
+        process_(process),
+        processes_(processes),
+        ranks_(ranks),
+        global_ids_(std::move(global_ids)),
+        watchdog_(rank_text(process)) {
+    watchdog_.report_termination();
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+  ~MpiCommunicator() override {
+    for (auto& [key, comm] : split_) {
+      if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    }
+    MPI_Comm_free(&world_);
+  }
+
+  [[nodiscard]] std::string name() const override { return "mpi"; }
+  [[nodiscard]] int64_t world() const override { return processes_; }
+  [[nodiscard]] std::vector<int32_t> local_ranks() const override {
+    if (process_ >= ranks_) return {};
+    return {process_};
+  }
+  [[nodiscard]] bool speaks() const override { return process_ == 0; }
+
+  Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override {
+    if (split_.count(groups) != 0) return Done{};
+    const Watch watch(*this, "making communicators", deadline);
+    int colour = MPI_UNDEFINED;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (std::binary_search(groups[g].begin(), groups[g].end(), process_)) colour = static_cast<int>(g);
+    }
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (auto done = good(MPI_Comm_split(world_, colour, process_, &comm), "making communicators"); !done) return done;
+    if (comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    split_.emplace(groups, comm);
+    for (const auto& group : groups) {
+      if (std::binary_search(group.begin(), group.end(), process_)) by_group_[group] = comm;
+    }
+    return Done{};
+  }
+
+  Status run(const Call& call, Deadline deadline) override {
+    if (call.ranks.empty()) return Done{};
+    const Watch watch(*this, call.place, deadline);
+    const RankCall& mine = call.ranks.front();
+    if (auto fits = counts_fit(call, mine); !fits) return fits;
+    if (call.kind == CallKind::send_receive) return send_receive(call, mine);
+    const auto comm = by_group_.find(*mine.group);
+    if (comm == by_group_.end()) return environment(call.place + ": no communicator was made for this group");
+    switch (call.kind) {
+      case CallKind::all_gather:
+        return all_gather(call, mine, comm->second);
+      case CallKind::all_to_all:
+        return all_to_all(call, mine, comm->second);
+      default:
+        return reduce(call, mine, comm->second);
+    }
+  }
+
+  Status roll_call(const std::string& place, Deadline deadline) override {
+    // The watchdog only in case the library itself stands still: the deadline is kept here.
+    const Watch watch(*this, place, deadline + 4 * listening);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (auto done = good(MPI_Ibarrier(world_, &request), place); !done) return done;
+    int arrived = 0;
+    for (int turn = 0;; ++turn) {
+      if (auto done = good(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), place); !done) return done;
+      if (arrived != 0) return Done{};
+      if (std::chrono::steady_clock::now() > deadline) return name_missing(place);
+      if (turn > 200) std::this_thread::yield();
+    }
+  }
+
+  Status barrier(Deadline deadline) override {
+    const Watch watch(*this, "waiting for all ranks", deadline);
+    return good(MPI_Barrier(world_), "waiting for all ranks");
+  }
+
+  Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override {
+    const std::string place = "comparing notes";
+    const Watch watch(*this, place, deadline);
+    const int length = static_cast<int>(text.size());
+    std::vector<int> lengths(static_cast<size_t>(processes_));
+    if (auto done = good(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_), place); !done) return done.error();
+    std::vector<int> starts(lengths.size());
+    int total = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      starts[i] = total;
+      total += lengths[i];
+    }
+    std::string all(static_cast<size_t>(total), '\0');
+    if (auto done = good(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, world_), place);
+        !done) {
+      return done.error();
+    }
+    std::vector<std::string> out;
+    for (size_t i = 0; i < lengths.size(); ++i) out.push_back(all.substr(static_cast<size_t>(starts[i]), static_cast<size_t>(lengths[i])));
+    return out;
+  }
+
+  void abort(const Error& error) override {
+    if (processes_ == 1) return;
+    std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(), error.message.c_str());
+    std::fflush(stderr);
+    MPI_Abort(world_, exit_code(error.fault));
+  }
+
+  Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    std::string loaded(version, static_cast<size_t>(length));
+    loaded = loaded.substr(0, loaded.find(','));
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    MPI_Get_processor_name(host, &length);
+    auto hosts = tell_all({host, static_cast<size_t>(length)}, deadline);
+    if (!hosts) return hosts.error();
+    std::vector<std::pair<std::string, std::string>> out{{"backend", "mpi"}, {"library loaded", loaded}};
+#ifdef OMPI_MAJOR_VERSION
+    out.emplace_back("library compiled for", "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) +
+                                                 "." + std::to_string(OMPI_RELEASE_VERSION));
+#endif
+    for (size_t i = 0; i < hosts->size(); ++i) out.emplace_back("process " + std::to_string(i), (*hosts)[i]);
+    return out;
+  }
+
+ private:
+  [[nodiscard]] std::string rank_text(int process) const {
+    const auto p = static_cast<size_t>(process);
+    return p < global_ids_.size() ? "rank " + std::to_string(global_ids_[p]) : "process " + std::to_string(process);
+  }
+
+  struct Watch {
+    MpiCommunicator& owner;
+    Watch(MpiCommunicator& who, const std::string& place, Deadline deadline) : owner(who) { owner.watchdog_.watch(place, deadline); }
+    ~Watch() { owner.watchdog_.rest(); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+  };
+
+  static Status good(int code, const std::string& place) {
+    if (code == MPI_SUCCESS) return Done{};
+    return environment(place + ": MPI says: " + error_text(code));
+  }
+
+  static Status counts_fit(const Call& call, const RankCall& mine) {
+    for (const auto* chunks : {&mine.sends, &mine.receives}) {
+      int64_t total = 0;
+      for (const Chunk& c : *chunks) total += c.count;
+      if (total > INT_MAX) {
+        return environment(call.place + ": " + std::to_string(total) + " elements are more than one MPI call can carry (" +
+                           std::to_string(INT_MAX) + "); replay a smaller shape with --shrink");
+      }
+    }
+    return Done{};
+  }
+
+  struct Spread {
+    std::byte* base = nullptr;
+    std::vector<int> counts;
+    std::vector<int> starts;
+  };
+  // Chunks of one buffer, as the v-collectives want them.
+  static Spread spread(const std::vector<Chunk>& chunks, int64_t size) {
+    Spread out;
+    for (const Chunk& c : chunks) {
+      if (c.count > 0 && (out.base == nullptr || c.data < out.base)) out.base = c.data;
+    }
+    for (const Chunk& c : chunks) {
+      out.counts.push_back(static_cast<int>(c.count));
+      out.starts.push_back(c.count > 0 ? static_cast<int>((c.data - out.base) / size) : 0);
+    }
+    return out;
+  }
+
+  Status all_gather(const Call& call, const RankCall& mine, MPI_Comm comm) const {
+    const int64_t size = element_bytes(call.dtype);
+    const Spread to = spread(mine.receives, size);
+    const Chunk& from = mine.sends.front();
+    MPI_Datatype type = moved_type(size);
+    // Equal parts in order: the plain collective, which libraries do better.
+    const auto n = to.counts.front();
+    bool equal = n > 0;
+    for (size_t i = 0; i < to.counts.size(); ++i) equal = equal && to.counts[i] == n && to.starts[i] == static_cast<int>(i) * n;
+    if (equal) return good(MPI_Allgather(from.data, n, type, to.base, n, type, comm), call.place);
+    return good(MPI_Allgatherv(from.data, static_cast<int>(from.count), type, to.base, to.counts.data(), to.starts.data(), type, comm),
+                call.place);
+  }
+
+  Status all_to_all(const Call& call, const RankCall& mine, MPI_Comm comm) const {
+    const int64_t size = element_bytes(call.dtype);
+    const Spread from = spread(mine.sends, size);
+    const Spread to = spread(mine.receives, size);
+    MPI_Datatype type = moved_type(size);
+    return good(
+        MPI_Alltoallv(from.base, from.counts.data(), from.starts.data(), type, to.base, to.counts.data(), to.starts.data(), type, comm),
+        call.place);
+  }
+
+  Status reduce(const Call& call, const RankCall& mine, MPI_Comm comm) {
+    const DType wide = reduced_dtype(call.dtype);
+    const Chunk& to = mine.receives.front();
+    int64_t total = 0;
+    std::vector<int> counts;
+    for (const Chunk& c : mine.sends) {
+      counts.push_back(static_cast<int>(c.count));
+      total += c.count;
+    }
+    // Chunks lie one behind the other (replay/communicator.h), so the first is the start of all.
+    const std::byte* from = mine.sends.front().data;
+    std::byte* into = to.data;
+    if (wide != call.dtype) {
+      const auto bytes = static_cast<size_t>(element_bytes(wide));
+      wide_from_.resize(std::max(wide_from_.size(), static_cast<size_t>(total) * bytes));
+      wide_to_.resize(std::max(wide_to_.size(), static_cast<size_t>(to.count) * bytes));
+      cast_elements(call.dtype, from, wide, wide_from_.data(), total);
+      from = wide_from_.data();
+      into = wide_to_.data();
+    }
+    MPI_Datatype type = reduced_type(wide);
+    MPI_Op op = op_of(call.dtype, call.op);
+    Status done = Done{};
+    if (call.kind == CallKind::all_reduce) {
+      done = good(MPI_Allreduce(from, into, static_cast<int>(to.count), type, op, comm), call.place);
+    } else if (std::all_of(counts.begin(), counts.end(), [&](int n) { return n == counts.front(); })) {
+      done = good(MPI_Reduce_scatter_block(from, into, counts.front(), type, op, comm), call.place);
+    } else {
+      done = good(MPI_Reduce_scatter(from, into, counts.data(), type, op, comm), call.place);
+    }
+    if (done && wide != call.dtype) cast_elements(wide, into, call.dtype, to.data, to.count);
+    return done;
+  }
+
+  Status send_receive(const Call& call, const RankCall& mine) {
+    MPI_Datatype type = moved_type(element_bytes(call.dtype));
+    requests_.clear();
+    for (const Chunk& c : mine.receives) {
+      requests_.push_back(MPI_REQUEST_NULL);
+      if (auto done = good(MPI_Irecv(c.data, static_cast<int>(c.count), type, c.peer, tag_data, world_, &requests_.back()), call.place);
+          !done)
+        return done;
+    }
+    for (const Chunk& c : mine.sends) {
+      requests_.push_back(MPI_REQUEST_NULL);
+      if (auto done = good(MPI_Isend(c.data, static_cast<int>(c.count), type, c.peer, tag_data, world_, &requests_.back()), call.place);
+          !done)
+        return done;
+    }
+    return good(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), call.place);
+  }
+
+  // After a missed deadline every process that still runs says so to all others; those that stay silent are named.
+  Status name_missing(const std::string& place) const {
+    std::vector<bool> heard(static_cast<size_t>(processes_), false);
+    heard[static_cast<size_t>(process_)] = true;
+    std::vector<MPI_Request> requests(static_cast<size_t>(processes_), MPI_REQUEST_NULL);
+    for (int p = 0; p < processes_; ++p) {
+      if (p != process_) MPI_Isend(nullptr, 0, MPI_CHAR, p, tag_alive, world_, &requests[static_cast<size_t>(p)]);
+    }
+    const auto until = std::chrono::steady_clock::now() + listening;
+    while (std::chrono::steady_clock::now() < until) {
+      int ready = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, tag_alive, world_, &ready, &status);
+      if (ready != 0) {
+        MPI_Recv(nullptr, 0, MPI_CHAR, status.MPI_SOURCE, tag_alive, world_, MPI_STATUS_IGNORE);
+        heard[static_cast<size_t>(status.MPI_SOURCE)] = true;
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    std::string missing;
+    int count = 0;
+    for (int p = 0; p < processes_; ++p) {
+      if (heard[static_cast<size_t>(p)]) continue;
+      missing += (count++ == 0 ? "" : ", ") + rank_text(p);
+    }
+    if (count == 0) return environment(place + ": some rank came only after the deadline; allow more time");
+    return environment(place + ": " + missing + " did not come within the deadline");
+  }
+
+  MPI_Comm world_;
+  int process_;
+  int processes_;
+  int64_t ranks_;
+  std::vector<int64_t> global_ids_;
+  Watchdog watchdog_;
+  std::map<std::vector<std::vector<int32_t>>, MPI_Comm> split_;  // by partition
+  std::map<std::vector<int32_t>, MPI_Comm> by_group_;            // those this process is in; they belong to split_
+  std::vector<MPI_Request> requests_;
+  std::vector<std::byte> wide_from_;
+  std::vector<std::byte> wide_to_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids) {
+  int started = 0;
+  MPI_Initialized(&started);
+  if (started == 0) {
+    int provided = 0;
+    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    if (code != MPI_SUCCESS) return environment("backend mpi: MPI does not start: " + error_text(code));
+    // The program may end anywhere; MPI wants to be told.
+    std::atexit([] {
+      int ended = 0;
+      MPI_Finalized(&ended);
+      if (ended == 0) MPI_Finalize();
+    });
+  }
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int process = 0;
+  int processes = 1;
+  MPI_Comm_rank(comm, &process);
+  MPI_Comm_size(comm, &processes);
+  if (processes < world) {
+    MPI_Comm_free(&comm);
+    return environment("the plan needs " + std::to_string(world) + " ranks and MPI has started " + std::to_string(processes) +
+                       "; run it as: mpirun -n " + std::to_string(world) + " meshplan run PLAN --backend mpi");
+  }
+  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(comm, process, processes, world, std::move(global_ids)));
+}
+
+}  // namespace meshplan
