@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "tensor/box.h"
 
 namespace meshplan::verification {
 namespace {
@@ -33,20 +34,10 @@ std::optional<int32_t> role_of_atom(const Digits& digits, const DigitState& in_d
   return role;
 }
 
-// Extent of each tensor dim at coordinate 0, cut by the atoms that `cuts` accepts.
-template <class Cuts>
-void cut_at_zero(const State& state, std::vector<int64_t>& shape, Cuts cuts) {
-  for (size_t d = 0; d < shape.size(); ++d) {
-    for (const Atom& atom : state.shards[d]) {
-      if (cuts(atom)) shape[d] = ceil_div(shape[d], atom.size);
-    }
-  }
-}
-
-// Whether the atom is one of these or a part of one.
-bool is_in(const Atom& atom, const std::vector<Atom>& atoms) {
-  return std::any_of(atoms.begin(), atoms.end(), [&](const Atom& whole) {
-    return whole.mesh_dim == atom.mesh_dim && whole.before <= atom.before && atom.before * atom.size <= whole.before * whole.size;
+// Whether one of the atoms is the atom or has it as a part.
+bool is_within(const Atom& atom, const std::vector<Atom>& atoms) {
+  return std::any_of(atoms.begin(), atoms.end(), [&](const Atom& other) {
+    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before && atom.before * atom.size <= other.before * other.size;
   });
 }
 
@@ -64,7 +55,11 @@ std::vector<int64_t> greedy_logical_shape(const PlannedRedistribution& redistrib
   const Request& request = redistribution.request;
   auto before_dim = [&](int32_t mesh_dim) {
     std::vector<int64_t> shape = request.tensor.shape;
-    cut_at_zero(request.src, shape, [&](const Atom& atom) { return atom.mesh_dim < mesh_dim; });
+    for (size_t d = 0; d < shape.size(); ++d) {
+      for (const Atom& atom : request.src.shards[d]) {
+        if (atom.mesh_dim < mesh_dim) shape[d] = ceil_div(shape[d], atom.size);
+      }
+    }
     return shape;
   };
   // Scatters merge in ascending order of mesh dims, gathers in descending order, reductions in the order of the first pass, which descends.
@@ -197,8 +192,9 @@ Problem check_logical_shape(const PlannedRedistribution& redistribution, std::sp
   if (redistribution.planner == PlannerKind::greedy) {
     if (mesh_shape.size() > 1) expected = greedy_logical_shape(redistribution, step);
   } else {
-    if (redistribution.planner == PlannerKind::optimal && step.logical_shape.empty()) return std::nullopt;
-    cut_at_zero(before, expected, [&](const Atom& atom) { return !is_in(atom, step.mesh_dims); });
+    State others = before;
+    for (std::vector<Atom>& list : others.shards) std::erase_if(list, [&](const Atom& atom) { return is_within(atom, step.mesh_dims); });
+    expected = largest_box(others, expected, mesh_shape);
   }
   if (step.logical_shape == expected) return std::nullopt;
   return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(expected);
@@ -211,6 +207,76 @@ Problem check_merged(PlannerKind planner, const Step& step) {
   const int64_t least = planner == PlannerKind::optimal ? 1 : most;
   if (step.merged >= least && step.merged <= most) return std::nullopt;
   return "it claims to stand for " + std::to_string(step.merged) + " steps, with " + std::to_string(most) + " mesh dims to merge";
+}
+
+Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution, std::span<const int64_t> src_mesh_shape) {
+  int64_t collectives = 0;
+  const State* before = &redistribution.request.src;
+  for (const Step& step : redistribution.steps) {
+    // Only a step with a reduce op takes anything from what is pending; what has one rank needs no collective.
+    const bool any =
+        step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
+          if (pending.atom.size == 1) return false;
+          return !step.mesh.empty() || std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
+        });
+    collectives += any;
+    before = &step.state;
+  }
+  int64_t noted = 0;
+  const Mesh& mesh = plan.meshes.meshes[redistribution.request.src_mesh];
+  const std::vector<std::string> names = dim_names(mesh);
+  for (const ReductionNote& note : redistribution.reductions) {
+    noted += note.collectives;
+    for (const std::string& dim : note.dims) {
+      if (!parse_atom(dim, names, src_mesh_shape)) return "a reduction is said to be over '" + dim + "', which the mesh lacks";
+    }
+  }
+  if (noted != collectives) {
+    return "its reductions are said to pass through " + std::to_string(noted) + " collectives, its steps have " +
+           std::to_string(collectives);
+  }
+  if (plan.options.one_reduction && collectives > 1) {
+    return "one_reduction is asked for, but it reduces in " + std::to_string(collectives) + " collectives";
+  }
+  return std::nullopt;
+}
+
+Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
+  const std::string& trace = redistribution.trace;
+  const std::string& unmerged = redistribution.unmerged_trace;
+  auto ends = [](const std::string& text) {
+    const size_t first = std::min(text.find("->"), text.find("-->"));
+    const size_t last = text.rfind("->");
+    if (last == std::string::npos) return std::pair{text, text};
+    return std::pair{text.substr(0, first), text.substr(last + 2)};
+  };
+  if (ends(unmerged) != ends(trace)) return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
+  if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
+  int64_t stands_for = 0;
+  for (const Step& step : redistribution.steps) stands_for += step.merged;
+  if (stands_for == std::count(unmerged.begin(), unmerged.end(), '>')) return std::nullopt;
+  return "its steps stand for " + std::to_string(stands_for) + " unmerged ones, which its unmerged trace does not have: '" + unmerged + "'";
+}
+
+Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution) {
+  for (const Warning& warning : redistribution.warnings) {
+    const std::string name = std::string("its warning ") + to_text(warning.kind);
+    auto index = find_mesh(plan.meshes, warning.mesh);
+    if (!index) return name + " is about mesh '" + warning.mesh + "', which the plan lacks";
+    const Mesh& mesh = plan.meshes.meshes[*index];
+    std::optional<size_t> last;
+    for (const std::string& dim : warning.dims) {
+      auto at = find_dim(mesh, dim);
+      if (!at || (last && *at <= *last))
+        return name + " names '" + dim + "', which is no dim of mesh '" + warning.mesh + "' or out of order";
+      last = at;
+    }
+    if (warning.dims.size() < 2 || warning.operations < 1 || is_local(warning.collective)) {
+      return name + " is about " + std::to_string(warning.dims.size()) + " dims and " + std::to_string(warning.operations) + " " +
+             to_text(warning.collective) + " steps: there is nothing to merge";
+    }
+  }
+  return std::nullopt;
 }
 
 Problem check_totals(const PlannedRedistribution& redistribution) {

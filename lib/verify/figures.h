@@ -34,6 +34,16 @@ namespace meshplan::verification {
 // merged counts the steps that a collective stands for: under the rule planners one a mesh dim, else at most so many; 1 for all others.
 [[nodiscard]] Problem check_merged(PlannerKind planner, const Step& step);
 
+// The reductions noted pass through as many collectives as reduce something, and through one where the plan must have no more.
+[[nodiscard]] Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,
+                                       std::span<const int64_t> src_mesh_shape);
+
+// The unmerged trace starts and ends as the trace; under the rule planners it has the steps that the merged ones stand for.
+[[nodiscard]] Problem check_unmerged_trace(const PlannedRedistribution& redistribution);
+
+// Warnings name two or more dims of their mesh, in mesh order, and collectives.
+[[nodiscard]] Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution);
+
 // The totals of a redistribution are those of its steps.
 [[nodiscard]] Problem check_totals(const PlannedRedistribution& redistribution);
 

@@ -120,6 +120,7 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
     Problem problem = crossing ? verification::check_crossing(src_shape, dst_shape, shape.size(), *before, step)
                                : verification::check_step(mesh, sizes, shape, *before, step);
     if (!problem) problem = verification::check_group(plan, mesh, crosses ? &meshes.front() : nullptr, sizes, step);
+    if (!problem && step.phases > 1 && plan.topology.levels.size() < 2) problem = "two phases on a topology of one level";
     if (!problem) problem = verification::check_merged(redistribution.planner, step);
     if (!problem && !crosses) problem = verification::check_logical_shape(redistribution, sizes, *before, step);
     if (problem) return error_at(redistribution, i, *problem);
@@ -137,6 +138,9 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   if (redistribution.trace != trace_of(request.src, redistribution.steps, src_shape, dst_shape)) {
     return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "'");
   }
+  if (auto problem = verification::check_unmerged_trace(redistribution)) return error_at(redistribution, *problem);
+  if (auto problem = verification::check_reductions(plan, redistribution, src_shape)) return error_at(redistribution, *problem);
+  if (auto problem = verification::check_warnings(plan, redistribution)) return error_at(redistribution, *problem);
   if (auto problem = verification::check_totals(redistribution)) return error_at(redistribution, *problem);
   return Done{};
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
+#include "tensor/box.h"
 
 namespace meshplan::test {
 
@@ -42,6 +43,35 @@ inline Placement placement_in(const State& state, const Atom& atom) {
     if (std::any_of(state.shards[d].begin(), state.shards[d].end(), inside)) return shard(static_cast<int32_t>(d));
   }
   return replicate();
+}
+
+// The tensor narrowed, at coordinate 0, by what the step's mesh dims do not touch.
+inline std::vector<int64_t> logical_shape_of(const State& before, const Step& step, const std::vector<int64_t>& shape,
+                                             const std::vector<int64_t>& sizes) {
+  State others = before;
+  for (auto& list : others.shards) {
+    std::erase_if(list, [&](const Atom& atom) {
+      return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& listed) {
+        return listed.mesh_dim == atom.mesh_dim && listed.before <= atom.before && atom.before * atom.size <= listed.before * listed.size;
+      });
+    });
+  }
+  return largest_box(others, shape, sizes);
+}
+
+// Counts the collectives that reduce something.
+inline void note_reductions(PlannedRedistribution& planned) {
+  planned.reductions.clear();
+  const State* before = &planned.request.src;
+  for (const Step& step : planned.steps) {
+    const bool reduces = step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
+                           return pending.atom.size > 1 &&
+                                  std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
+                         });
+    if (reduces && planned.reductions.empty()) planned.reductions.emplace_back();
+    if (reduces) ++planned.reductions[0].collectives;
+    before = &step.state;
+  }
 }
 
 // A native plan of one redistribution on the first mesh.
@@ -92,6 +122,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
       if (is_shard(*step.src) != is_shard(*step.dst)) step.tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
       step.moves.clear();
     }
+    step.logical_shape = logical_shape_of(before, step, shape, sizes);
     if (!is_local(hand.op)) {
       step.group = hand.op == Op::exchange ? mesh.name : join(dims, "_");
       auto known = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& g) { return g.id == step.group; });
@@ -108,6 +139,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
     }
     before = step.state;
   }
+  note_reductions(r);
   std::sort(plan.groups.begin(), plan.groups.end(), [](const PlanGroup& a, const PlanGroup& b) { return a.id < b.id; });
   r.trace = trace_of(r.request.src, r.steps, sizes, sizes);
   r.unmerged_trace = r.trace;

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/int_math.h"
 #include "base/text.h"
 #include "plan/plan.h"
-#include "tensor/box.h"
 #include "verify/build_plan.h"
 #include "verify/random_world.h"
 
@@ -50,7 +48,6 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
   const std::vector<std::string> names = dim_names(mesh);
   if (planned.planner == PlannerKind::greedy) planned.planner = PlannerKind::graph;
   planned.totals = {};
-  planned.reductions.clear();
   State before = planned.request.src;
   for (Step& step : planned.steps) {
     const bool collective = !is_local(step.op) && step.op != Op::exchange;
@@ -82,13 +79,7 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
       if (is_shard(*step.src) != is_shard(*step.dst)) step.tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
       step.moves.clear();
     }
-    step.logical_shape = planned.request.tensor.shape;
-    for (size_t d = 0; d < step.logical_shape.size(); ++d) {
-      for (const Atom& atom : before.shards[d]) {
-        const bool listed = std::find(step.mesh_dims.begin(), step.mesh_dims.end(), atom) != step.mesh_dims.end();
-        if (!listed) step.logical_shape[d] = ceil_div(step.logical_shape[d], atom.size);
-      }
-    }
+    step.logical_shape = logical_shape_of(before, step, planned.request.tensor.shape, sizes);
     step.merged = collective ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
     step.group.clear();
     int64_t ranks = 1;
@@ -107,7 +98,12 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
     before = step.state;
   }
   planned.trace = trace_of(planned.request.src, planned.steps, sizes, sizes);
-  planned.unmerged_trace = planned.trace;
+  note_reductions(planned);
+  // One arrow for each step that the merged ones stand for.
+  planned.unmerged_trace = to_text(planned.request.src, sizes);
+  for (const Step& step : planned.steps) {
+    for (int64_t i = 0; i < step.merged; ++i) planned.unmerged_trace += "->" + to_text(step.state, sizes);
+  }
 }
 
 // Adds to the plan every group that `rewrite_figures` names.

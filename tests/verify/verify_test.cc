@@ -95,6 +95,14 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   using R = PlannedRedistribution;
   broken([](Plan&, R& r) { r.steps[0].state.partial = {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 4}, ReduceOp::max}}; }, "may not mix");
   broken([](Plan&, R& r) { r.trace += " "; }, "its trace");
+  broken([](Plan&, R& r) { r.unmerged_trace = "RR->" + r.unmerged_trace; }, "its unmerged trace has other ends");
+  broken([](Plan&, R& r) { r.reductions.clear(); }, "its reductions are said to pass through 0 collectives, its steps have 1");
+  broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "a reduction is said to be over 'z'");
+  broken(
+      [](Plan&, R& r) {
+        r.warnings.push_back({WarningKind::missing_flatten, {"b", "a"}, Op::all_gather, 2, 0, 0, "b_a", "mesh", ""});
+      },
+      "its warning missing_flatten names 'a'");
   broken([](Plan&, R& r) { r.totals.collectives = 3; }, "its total of collectives is 3, its steps have 2");
   broken([](Plan& p, R&) { p.totals.collectives = 3; }, "the file's total of collectives is 3");
   broken([](Plan&, R& r) { r.steps[1].group = "a"; }, "step 1 (all_gather): group 'a' has layout 2:4");
@@ -122,6 +130,73 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
         r.totals.collectives = 1;
       },
       "step 0 (reduce_scatter): it ends at S(1)S(0), but the target is RR");
+}
+
+TEST_CASE("one_reduction allows one collective that reduces") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  Plan plan = hand_plan(table, {8}, "P(sum)P(sum)",
+                        {{Op::all_reduce, {"a"}, "RP(sum)", ReduceOp::sum}, {Op::all_reduce, {"b"}, "RR", ReduceOp::sum}});
+  CHECK(verdict(plan) == "right");
+  plan.options.one_reduction = true;
+  CHECK(contains(verdict(plan), "it reduces in 2 collectives"));
+}
+
+TEST_CASE("an exchange in two phases needs two levels") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  Plan plan = hand_plan(table, {8, 8}, "S(0)R", {{Op::exchange, {}, "S(1)R"}});
+  plan.redistributions[0].steps[0].phases = 2;
+  plan.redistributions[0].totals.collectives = plan.totals.collectives = 2;
+  CHECK(contains(verdict(plan), "two phases on a topology of one level"));
+  plan.topology.levels = {{"inside", 4}, {"across", 8}};
+  CHECK(verdict(plan) == "right");
+}
+
+TEST_CASE("across meshes an exchange carries everything over") {
+  MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  REQUIRE(add_slice(table, "inner", "mesh", {"b"}).ok());
+  REQUIRE(add_transpose(table, "turned", "mesh", {"b", "a"}).ok());
+  Plan plan = hand_plan(table, {8, 8}, "S(0)R", {{Op::exchange, {}, "S(1)R"}});
+  PlannedRedistribution& r = plan.redistributions[0];
+  auto cross = [&](size_t dst_mesh, const std::string& src, const std::string& dst) {
+    r.request.dst_mesh = dst_mesh;
+    const std::vector<int64_t> to = mesh_shape(table.meshes[dst_mesh]);
+    r.request.src = *parse_state(src, std::vector<int64_t>{2, 4}, 2);
+    r.request.dst = r.dst = *parse_state(dst, to, 2);
+    r.steps.resize(1);
+    Step& step = r.steps[0];
+    step.state = r.dst;
+    step.mesh = table.meshes[dst_mesh].name;
+    step.mesh_dims.clear();
+    for (size_t m = 0; m < to.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, to[m]});
+    r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, std::vector<int64_t>{2, 4}, to);
+  };
+  cross(1, "S(0)R", "S(1)");
+  CHECK(verdict(plan) == "right");
+  cross(2, "S(0)S(1)", "S(1)[0]S(1)[1]");
+  CHECK(verdict(plan) == "right");
+  r.steps[0].mesh = "mesh";
+  CHECK(contains(verdict(plan), "step 0"));
+  cross(1, "P(sum)R", "S(1)");
+  CHECK(contains(verdict(plan), "it reduces without a reduce op"));
+  r.steps[0].reduce_op = ReduceOp::sum;
+  r.reductions = {{{"a"}, 1, "a"}};
+  CHECK(verdict(plan) == "right");
+  r.steps[0].reduce_op.reset();
+  r.reductions.clear();
+  cross(1, "RR", "P(sum)");
+  CHECK(contains(verdict(plan), "nothing pending can cross"));
+  // No step at all: right where every rank of the target holds its box already.
+  auto nothing = [&](size_t dst_mesh, const std::string& src, const std::string& dst) {
+    cross(dst_mesh, src, dst);
+    r.steps.clear();
+    r.totals = plan.totals = {};
+    r.trace = r.unmerged_trace = to_text(r.request.src, std::vector<int64_t>{2, 4});
+    plan.groups.clear();
+    return verdict(plan);
+  };
+  CHECK(nothing(1, "RR", "S(1)") == "right");
+  CHECK(nothing(2, "S(0)S(1)", "S(1)S(0)") == "right");
+  CHECK(contains(nothing(2, "S(0)S(1)", "S(0)S(1)"), "no step takes the data from mesh 'mesh' to mesh 'turned'"));
 }
 
 TEST_CASE("the cost does not grow with the number of ranks") {
