@@ -200,13 +200,11 @@ Problem check_logical_shape(const PlannedRedistribution& redistribution, std::sp
   return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(expected);
 }
 
-Problem check_merged(PlannerKind planner, const Step& step) {
-  const bool may_merge =
-      step.op == Op::all_gather || step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::all_to_all;
-  const int64_t most = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
-  const int64_t least = planner == PlannerKind::optimal ? 1 : most;
-  if (step.merged >= least && step.merged <= most) return std::nullopt;
-  return "it claims to stand for " + std::to_string(step.merged) + " steps, with " + std::to_string(most) + " mesh dims to merge";
+Problem check_merged(const Step& step) {
+  const bool may_merge = !is_local(step.op) && step.op != Op::exchange;
+  const int64_t stands_for = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
+  if (step.merged == stands_for) return std::nullopt;
+  return "it claims to stand for " + std::to_string(step.merged) + " steps where it stands for " + std::to_string(stands_for);
 }
 
 Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution, std::span<const int64_t> src_mesh_shape) {

@@ -31,8 +31,8 @@ namespace meshplan::verification {
 [[nodiscard]] Problem check_logical_shape(const PlannedRedistribution& redistribution, std::span<const int64_t> mesh_shape,
                                           const State& before, const Step& step);
 
-// merged counts the steps that a collective stands for: under the rule planners one a mesh dim, else at most so many; 1 for all others.
-[[nodiscard]] Problem check_merged(PlannerKind planner, const Step& step);
+// merged counts the steps that a collective stands for, one a mesh dim; 1 for all other steps.
+[[nodiscard]] Problem check_merged(const Step& step);
 
 // The reductions noted pass through as many collectives as reduce something, and through one where the plan must have no more.
 [[nodiscard]] Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,

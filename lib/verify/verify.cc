@@ -121,7 +121,7 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
                                : verification::check_step(mesh, sizes, shape, *before, step);
     if (!problem) problem = verification::check_group(plan, mesh, crosses ? &meshes.front() : nullptr, sizes, step);
     if (!problem && step.phases > 1 && plan.topology.levels.size() < 2) problem = "two phases on a topology of one level";
-    if (!problem) problem = verification::check_merged(redistribution.planner, step);
+    if (!problem) problem = verification::check_merged(step);
     if (!problem && !crosses) problem = verification::check_logical_shape(redistribution, sizes, *before, step);
     if (problem) return error_at(redistribution, i, *problem);
     before = &step.state;

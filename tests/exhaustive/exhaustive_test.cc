@@ -309,5 +309,37 @@ TEST_CASE("greedy and graph on 2x2x2") {
   report(tally);
 }
 
+const std::vector<Planner>& optimal_planners() {
+  static const std::vector<Planner> planners{{PlannerKind::optimal, GroupPolicy::declared, true},
+                                             {PlannerKind::optimal, GroupPolicy::any, true}};
+  return planners;
+}
+
+TEST_CASE("optimal on 2x2") {
+  Tally tally;
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{8}, {5}, {3}, {1}, {0}, {4, 4}, {5, 3}, {1, 2}}) {
+    sweep_all({{2, 2}, shape, sums_and_averages, 1, 3}, optimal_planners(), tally);
+    for (ReduceOp op : {ReduceOp::min, ReduceOp::max, ReduceOp::product}) sweep_all({{2, 2}, shape, {op}, 3, 5}, optimal_planners(), tally);
+  }
+  report(tally);
+}
+
+TEST_CASE("optimal on 2x3") {
+  Tally tally;
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{12}, {10}, {4}, {2}, {6, 6}, {5, 4}, {1, 3}}) {
+    sweep_all({{2, 3}, shape, sums_and_averages, 1, 5}, optimal_planners(), tally);
+  }
+  report(tally);
+}
+
+TEST_CASE("optimal on 2x2x2") {
+  Tally tally;
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{16}, {9}, {6}, {3}, {8, 8}, {6, 5}, {3, 2}}) {
+    sweep_all({{2, 2, 2}, shape, sums, 13, 11}, optimal_planners(), tally);
+    sweep_all({{2, 2, 2}, shape, sums_and_averages, 101, 3}, optimal_planners(), tally);
+  }
+  report(tally);
+}
+
 }  // namespace
 }  // namespace meshplan

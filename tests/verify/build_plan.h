@@ -122,6 +122,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
       if (is_shard(*step.src) != is_shard(*step.dst)) step.tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
       step.moves.clear();
     }
+    if (!is_local(hand.op) && hand.op != Op::exchange) step.merged = static_cast<int64_t>(step.mesh_dims.size());
     step.logical_shape = logical_shape_of(before, step, shape, sizes);
     if (!is_local(hand.op)) {
       step.group = hand.op == Op::exchange ? mesh.name : join(dims, "_");

@@ -51,10 +51,6 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
   State before = planned.request.src;
   for (Step& step : planned.steps) {
     const bool collective = !is_local(step.op) && step.op != Op::exchange;
-    if (step.op == Op::exchange) {
-      step.mesh_dims.clear();
-      for (size_t m = 0; m < sizes.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
-    }
     std::vector<Atom> told = step.mesh_dims;
     if (step.op == Op::reduce_scatter) {
       // Sliced in the same step.
@@ -240,6 +236,11 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
     });
     add("other op", i, [&](auto& p) {
       p.steps[i].op = static_cast<Op>(random.below(7));
+      // An exchange lists every mesh dim: the op is wrong, not its mesh dims.
+      if (p.steps[i].op == Op::exchange) {
+        p.steps[i].mesh_dims.clear();
+        for (size_t m = 0; m < sizes.size(); ++m) p.steps[i].mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
+      }
       return true;
     });
     add("other phases", i, [&](auto& p) {
