@@ -9,7 +9,7 @@ namespace meshplan {
 [[nodiscard]] std::vector<CodeEntry> form_codes();            // E02xx
 [[nodiscard]] std::vector<CodeEntry> mesh_codes();            // E03xx
 [[nodiscard]] std::vector<CodeEntry> redistribution_codes();  // E04xx
-[[nodiscard]] std::vector<CodeEntry> command_codes();         // E05xx, E06xx, N07xx
+[[nodiscard]] std::vector<CodeEntry> command_codes();         // E05xx, E06xx, N07xx, W08xx
 [[nodiscard]] std::vector<CodeEntry> advice_codes();          // W03xx, A04xx
 
 // The examples' frames: a spec of these members; one with a mesh of dp 2 x tp 4 and one redistribution of these members.

@@ -6,6 +6,7 @@
 //     E04xx  redistributions: placements, orders, tensors, budgets, silenced warnings
 //     E05xx  plan files            E06xx  the command line            N07xx  no plan exists
 //     W03xx  warnings of the planners                                 A04xx  findings of the audit
+//     W08xx  findings of diff
 #pragma once
 
 #include <optional>

@@ -22,6 +22,16 @@ std::vector<CodeEntry> command_codes() {
       {"E0602", "environment", "something that is missing on this machine",
        "A replay over MPI or NCCL needs that backend built in, its libraries and enough ranks or GPUs. The host backend runs everywhere.",
        "meshplan run plan.json --backend nccl", "meshplan run plan.json --backend host"},
+      {"E0603", "not_current", "a committed plan that its spec no longer gives",
+       "The spec, its options or meshplan changed after the plan was written. The message names the first differences; the help has the "
+       "command that writes the plan anew. meshplan diff shows all of it.",
+       "meshplan check changed-spec.json plan.json",
+       "meshplan plan changed-spec.json -o plan.json\nmeshplan check changed-spec.json plan.json"},
+      {"E0604", "over_budget", "a budget that the plan exceeds",
+       "The spec's \"budgets\" hold a figure that the plan is above: bytes, collectives, predicted time or peak memory of the file or of "
+       "one "
+       "redistribution. Either the plan got dearer by mistake, or the budget is to be raised.",
+       "", ""},
       {"E0699", "internal", "a bug in meshplan",
        "Something that must hold inside meshplan does not. No input should cause it; please report it with the input and the printed "
        "sentence.",
@@ -32,6 +42,12 @@ std::vector<CodeEntry> command_codes() {
        "says which, and for a limit the least peak that exists.",
        redistribution_of(R"~("tensor": {"shape": [4096], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["P(max)", "R"])~"),
        redistribution_of(R"~("tensor": {"shape": [4096], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["R", "R"])~")},
+      {"W0801", "diff_dearer", "a redistribution that became dearer", "diff found more predicted time or, at equal time, more bytes.", "",
+       ""},
+      {"W0802", "diff_numerics", "a reduction whose order or nesting changed",
+       "diff found that values are reduced in another order, nesting or dtype, so that results may differ in the last bits.", "", ""},
+      {"W0803", "diff_other", "a redistribution or declaration that changed otherwise", "diff found a change that makes nothing dearer.",
+       "", ""},
   };
 }
 

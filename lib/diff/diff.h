@@ -1,0 +1,91 @@
+// What changed between two plans, by meaning: what moved has not changed, what is formatted otherwise has not either.
+//
+//     old  grads x32   all_reduce on dp_tp               new  grads x32   all_reduce on tp, all_reduce on dp
+//     ->   dearer; "flatten dp_tp is no longer declared"; - all_reduce on dp_tp; + all_reduce on tp; + all_reduce on dp
+//
+// Redistributions are matched by id, those left over by content (then one was renamed); steps by content. Every change carries its cause
+// where one can be seen: in the request, in what the file declares, in the options.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// Ascending: a file's severity is the highest of its parts'.
+enum class DiffSeverity : uint8_t {
+  none,
+  cosmetic,  // other words, names, declarations; the same cost
+  cheaper,   // less predicted time, count-weighted, or at equal time fewer bytes
+  dearer,    // more
+  numerics,  // a reduction's order, nesting or dtype changed: results may differ in the last bits
+};
+[[nodiscard]] const char* to_text(DiffSeverity severity);  // "none", ..., "numerics-changing"
+
+enum class DiffKind : uint8_t { changed, added, removed, renamed };
+[[nodiscard]] const char* to_text(DiffKind kind);
+
+// A line of the steps' comparison.
+struct StepDiff {
+  enum class Kind : uint8_t { same, added, removed, moved };
+  Kind kind = Kind::same;
+  std::string text;  // "all_reduce sum on dp_tp, 16 ranks: 8 B, 10.5 us"
+};
+[[nodiscard]] const char* to_text(StepDiff::Kind kind);
+
+struct RedistributionDiff {
+  std::string id;
+  std::string old_id;  // where it was renamed
+  DiffKind kind = DiffKind::changed;
+  DiffSeverity severity = DiffSeverity::cosmetic;
+  int64_t old_count = 0;
+  int64_t new_count = 0;
+  std::optional<Totals> old_totals;  // count-weighted
+  std::optional<Totals> new_totals;
+  std::string old_trace;
+  std::string new_trace;
+  std::vector<std::string> causes;
+  std::vector<StepDiff> steps;  // empty where the steps are the same
+  std::string numerics;         // "reduced in 2 collectives (tp, then dp), was 1 (dp and tp)"
+};
+
+struct WarningDiff {
+  std::string code;
+  std::string id;  // of the redistribution
+  std::string message;
+};
+
+struct PlanDiff {
+  DiffSeverity severity = DiffSeverity::none;
+  std::vector<std::string> declarations;            // what the files declare otherwise: meshes, flattens, topology, options
+  std::vector<RedistributionDiff> redistributions;  // in the order of the new plan, then what was removed
+  std::vector<WarningDiff> new_warnings;
+  std::vector<WarningDiff> gone_warnings;
+  size_t compared = 0;  // redistributions of the new plan
+  Totals old_totals;
+  Totals new_totals;
+  std::string old_digest;
+  std::string new_digest;
+};
+[[nodiscard]] inline bool same(const PlanDiff& diff) { return diff.severity == DiffSeverity::none; }
+
+// Law: same(diff_plans(p, p)); severity none exactly where both plans have the same canonical content, the spec's digest apart.
+[[nodiscard]] PlanDiff diff_plans(const Plan& old_plan, const Plan& new_plan);
+
+// More predicted time, or at equal time more bytes; with percent, by more than so much.
+[[nodiscard]] bool is_dearer(const Totals& old_totals, const Totals& new_totals, int64_t more_than_percent = 0);
+
+// "+1.5 ms, +2.2 %": by how much `after` is more than `before`, in tenths of a percent; "" where they are equal.
+[[nodiscard]] std::string percent_text(int64_t before, int64_t after);
+
+// What `--fail-on` and `--only-if` ask: "dearer", "dearer=5%", "numerics", "warnings", "any".
+[[nodiscard]] bool holds(const PlanDiff& diff, const std::string& condition);
+
+// {"schema": "meshplan/diff/1", ...}; `failed`: whether the conditions asked for hold.
+[[nodiscard]] std::string diff_json(const PlanDiff& diff, bool failed);
+
+}  // namespace meshplan
