@@ -1,0 +1,222 @@
+#include "render/diff_text.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+std::string plural(size_t n, const std::string& noun) { return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s"); }
+
+// "12.0 MiB -> 16.0 MiB (+4.00 MiB, +33.3 %)"; one figure where nothing changed.
+template <class Print>
+std::string change(int64_t before, int64_t after, const Print& print) {
+  if (before == after) return print(after);
+  const std::string by = (after < before ? "-" : "+") + print(after < before ? before - after : after - before);
+  return print(before) + " -> " + print(after) + " (" + by + ", " + percent_text(before, after) + ")";
+}
+
+std::string bytes_change(const Totals& a, const Totals& b) { return change(a.wire_bytes, b.wire_bytes, human_bytes); }
+std::string time_change(const Totals& a, const Totals& b) { return change(ns_of_ps(a.predicted_ps), ns_of_ps(b.predicted_ps), human_ns); }
+std::string collectives_change(const Totals& a, const Totals& b) {
+  return change(a.collectives, b.collectives, [](int64_t n) { return with_commas(n); });
+}
+
+std::string headline(const PlanDiff& diff) {
+  const size_t n = diff.redistributions.size();
+  std::string text = std::string(to_text(diff.severity)) + ": ";
+  if (n == 0) return text + "no redistribution changes";
+  return text + plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " + std::to_string(std::max(diff.compared, n));
+}
+
+std::string total_lines(const PlanDiff& diff, bool costs) {
+  const Totals& a = diff.old_totals;
+  const Totals& b = diff.new_totals;
+  std::string text = "TOTAL  collectives " + collectives_change(a, b) + "\n       wire bytes  " + bytes_change(a, b) + "\n";
+  if (costs) text += "       predicted   " + time_change(a, b) + "\n";
+  return text + "       peak        " + change(a.peak_bytes, b.peak_bytes, human_bytes) + "\n";
+}
+
+std::string count_text(const RedistributionDiff& d) {
+  const int64_t count = d.kind == DiffKind::removed ? d.old_count : d.new_count;
+  return count > 1 ? " x" + with_commas(count) : "";
+}
+
+std::string figures(const RedistributionDiff& d, bool costs) {
+  if (d.kind == DiffKind::added || d.kind == DiffKind::removed) {
+    const Totals& t = d.kind == DiffKind::added ? *d.new_totals : *d.old_totals;
+    return human_bytes(t.wire_bytes) + (costs ? ", " + human_ns(ns_of_ps(t.predicted_ps)) : "");
+  }
+  return bytes_change(*d.old_totals, *d.new_totals) + (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
+}
+
+char mark_of(DiffKind kind) { return kind == DiffKind::added ? '+' : kind == DiffKind::removed ? '-' : '~'; }
+char mark_of(StepDiff::Kind kind) {
+  switch (kind) {
+    case StepDiff::Kind::added:
+      return '+';
+    case StepDiff::Kind::removed:
+      return '-';
+    case StepDiff::Kind::moved:
+      return '>';
+    case StepDiff::Kind::same:
+      return ' ';
+  }
+  return ' ';
+}
+
+class TextDiff {
+ public:
+  TextDiff(const PlanDiff& diff, const ShowOptions& options) : diff_(diff), options_(options) {}
+
+  std::string run() {
+    line(headline(diff_), "1");
+    for (const std::string& declaration : diff_.declarations) line("  " + declaration, "");
+    if (options_.detail != Detail::summary) {
+      size_t shown = 0;
+      for (const RedistributionDiff& d : diff_.redistributions) {
+        if (options_.top > 0 && shown == static_cast<size_t>(options_.top)) break;
+        ++shown;
+        redistribution(d);
+      }
+      if (shown < diff_.redistributions.size()) line(plural(diff_.redistributions.size() - shown, "more redistribution"), "");
+    }
+    for (const WarningDiff& w : diff_.new_warnings) line("new warning " + w.code + " of '" + w.id + "': " + w.message, "33");
+    for (const WarningDiff& w : diff_.gone_warnings) line("no longer warned: " + w.code + " of '" + w.id + "'", "32");
+    return out_ + total_lines(diff_, options_.costs);
+  }
+
+ private:
+  void line(const std::string& text, const std::string& color) {
+    out_ += options_.color && !color.empty() ? "\x1b[" + color + "m" + text + "\x1b[0m\n" : text + "\n";
+  }
+  void redistribution(const RedistributionDiff& d) {
+    static constexpr const char* colors[] = {"", "", "32", "31", "35"};
+    std::string head = std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
+    if (!d.old_id.empty()) head += ", renamed from " + d.old_id;
+    line(head + "  " + figures(d, options_.costs), colors[static_cast<size_t>(d.severity)]);
+    for (const std::string& cause : d.causes) line("    because " + cause, "");
+    if (!d.numerics.empty()) line("    " + d.numerics, "");
+    for (const StepDiff& step : d.steps) {
+      if (step.kind == StepDiff::Kind::same && options_.detail != Detail::full) continue;
+      line(std::string("    ") + mark_of(step.kind) + " " + step.text, step.kind == StepDiff::Kind::added     ? "32"
+                                                                       : step.kind == StepDiff::Kind::removed ? "31"
+                                                                                                              : "");
+    }
+  }
+
+  const PlanDiff& diff_;
+  const ShowOptions& options_;
+  std::string out_;
+};
+
+// The dearest changes first: what a reviewer must see when rows have to go.
+std::vector<const RedistributionDiff*> by_weight(const PlanDiff& diff) {
+  std::vector<const RedistributionDiff*> order;
+  for (const RedistributionDiff& d : diff.redistributions) order.push_back(&d);
+  const auto delta = [](const RedistributionDiff& d) {
+    const int64_t before = d.old_totals ? d.old_totals->predicted_ps : 0;
+    const int64_t after = d.new_totals ? d.new_totals->predicted_ps : 0;
+    return after > before ? after - before : before - after;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return delta(*a) > delta(*b); });
+  return order;
+}
+
+Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDiff*>& order, size_t rows, bool costs) {
+  Table table;
+  table.columns = {{"redistribution"},   {"count", true},     {"change"}, {"collectives", true},
+                   {"wire bytes", true}, {"predicted", true}, {"because"}};
+  if (!costs) table.columns.erase(table.columns.begin() + 5);
+  const auto cell = [](const std::optional<Totals>& a, const std::optional<Totals>& b, auto print) {
+    if (a && b) return print(*a, *b);
+    return b ? "+" + print(*b, *b) : "-" + print(*a, *a);
+  };
+  for (size_t i = 0; i < std::min(rows, order.size()); ++i) {
+    const RedistributionDiff& d = *order[i];
+    const std::string kind = d.kind == DiffKind::changed ? "" : std::string(to_text(d.kind)) + ", ";
+    std::vector<std::string> cells = {d.id,
+                                      with_commas(d.kind == DiffKind::removed ? d.old_count : d.new_count),
+                                      kind + to_text(d.severity),
+                                      cell(d.old_totals, d.new_totals, collectives_change),
+                                      cell(d.old_totals, d.new_totals, bytes_change),
+                                      cell(d.old_totals, d.new_totals, time_change),
+                                      join(d.causes, "; ")};
+    if (!costs) cells.erase(cells.begin() + 5);
+    table.rows.push_back({std::move(cells), {}});
+  }
+  if (rows < order.size()) table.rows.push_back({{}, std::to_string(order.size() - rows) + " more"});
+  std::vector<std::string> total = {"TOTAL",
+                                    "",
+                                    to_text(diff.severity),
+                                    collectives_change(diff.old_totals, diff.new_totals),
+                                    bytes_change(diff.old_totals, diff.new_totals),
+                                    time_change(diff.old_totals, diff.new_totals),
+                                    ""};
+  if (!costs) total.erase(total.begin() + 5);
+  table.rows.push_back({std::move(total), {}});
+  return table;
+}
+
+std::string folded(const RedistributionDiff& d) {
+  std::string text = "<details>\n<summary>" + escape_html(d.id) + "</summary>\n\n```diff\n";
+  const auto plain = [](std::string line) {
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    std::replace(line.begin(), line.end(), '`', '\'');
+    return line;
+  };
+  if (!d.old_trace.empty()) text += "- " + plain(d.old_trace) + "\n";
+  if (!d.new_trace.empty()) text += "+ " + plain(d.new_trace) + "\n";
+  for (const StepDiff& step : d.steps) text += std::string(1, mark_of(step.kind)) + " " + plain(step.text) + "\n";
+  if (!d.numerics.empty()) text += "! " + plain(d.numerics) + "\n";
+  return text + "```\n</details>\n";
+}
+
+}  // namespace
+
+std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options) {
+  if (same(diff)) return {};
+  return TextDiff(diff, options).run();
+}
+
+std::string render_diff_markdown(const PlanDiff& diff, const ShowOptions& options, size_t limit) {
+  std::string head = std::string(markdown_marker) + "\n### Communication plan: " + escape_markdown(to_text(diff.severity)) + "\n\n";
+  if (same(diff)) return head + "Nothing changes.\n";
+  const auto order = by_weight(diff);
+  head += escape_markdown(headline(diff)) + ": " + bytes_change(diff.old_totals, diff.new_totals) + " received by a rank";
+  if (options.costs) head += ", " + time_change(diff.old_totals, diff.new_totals) + " predicted";
+  head += ".\n";
+  std::string notes;
+  for (const std::string& declaration : diff.declarations) notes += "- " + escape_markdown(declaration) + "\n";
+  for (const WarningDiff& w : diff.new_warnings)
+    notes += "- new warning " + w.code + " of " + escape_markdown(w.id + ": " + w.message) + "\n";
+  const std::string left_out = "\nMore was left out: a comment holds no more. `meshplan diff` prints all of it.\n";
+  if (notes.size() > limit / 4)
+    notes = "- " + plural(diff.declarations.size() + diff.new_warnings.size(), "declaration or warning") + " differ\n";
+  head += "\n" + notes + "\n";
+  // As many rows as fit, then as many details as fit behind them; a row or a block is whole or absent.
+  size_t rows = options.top > 0 ? std::min(order.size(), static_cast<size_t>(options.top)) : order.size();
+  std::string table = table_markdown(diff_table(diff, order, rows, options.costs));
+  while (head.size() + table.size() + left_out.size() > limit && rows > 0) {
+    rows = rows > 16 ? rows / 2 : rows - 1;
+    table = table_markdown(diff_table(diff, order, rows, options.costs));
+  }
+  std::string out = head + table;
+  bool cut = rows < order.size();
+  if (options.detail != Detail::summary) {
+    out += "\n";
+    for (size_t i = 0; i < rows; ++i) {
+      const std::string block = folded(*order[i]);
+      if (out.size() + block.size() + left_out.size() > limit) {
+        cut = true;
+        break;
+      }
+      out += block;
+    }
+  }
+  return cut ? out + left_out : out;
+}
+
+}  // namespace meshplan

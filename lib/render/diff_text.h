@@ -1,0 +1,24 @@
+// A diff for people: on a terminal and in a pull request.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "diff/diff.h"
+#include "render/plan_view.h"
+
+namespace meshplan {
+
+// Nothing for equal plans. Detail summary: the totals; changes: each redistribution with its causes and the steps that differ; full: with
+// the steps that do not.
+[[nodiscard]] std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options);
+
+constexpr size_t markdown_limit = 65'000;  // characters; GitHub refuses comments above 65,536
+// What a comment is found again by.
+constexpr std::string_view markdown_marker = "<!-- meshplan-diff -->";
+
+// A comment for a pull request: headline, table, details folded; never above `limit` characters: details go first, then rows of the table,
+// and what is left out is said.
+[[nodiscard]] std::string render_diff_markdown(const PlanDiff& diff, const ShowOptions& options, size_t limit = markdown_limit);
+
+}  // namespace meshplan

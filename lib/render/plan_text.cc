@@ -1,0 +1,59 @@
+#include "render/plan_text.h"
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+// "mesh " where there is one, of the simple form; "mesh dense: " else.
+std::string mesh_title(const Plan& plan, const Mesh& mesh) {
+  return plan.meshes.meshes.size() == 1 && mesh.name == "mesh" ? "mesh " : "mesh " + mesh.name + ": ";
+}
+
+// What a redistribution's own section says below its steps with --detail full.
+std::string notes_of(const PlannedRedistribution& r) {
+  std::string text;
+  for (const ReductionNote& note : r.reductions) {
+    text += "  " + r.request.id + ": the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
+            (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting + "\n";
+  }
+  for (const AuditFinding& finding : r.audit) text += "  " + r.request.id + ": " + finding.code + " " + finding.message + "\n";
+  for (const Alternative& other : r.alternatives) {
+    text += "  " + r.request.id + ": instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
+            human_ns(ns_of_ps(other.totals.predicted_ps)) + "\n";
+  }
+  if (r.proven_gap_ps > 0) {
+    text += "  " + r.request.id + ": the search ended early; the best plan is at most " + human_ns(ns_of_ps(r.proven_gap_ps)) + " faster\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
+  std::string out;
+  for (const Mesh& mesh : plan.meshes.meshes) out += mesh_title(plan, mesh) + mesh_text(mesh) + "\n";
+  out += planning_line(plan) + "\n\n";
+  TableStyle style{options.width, options.unicode, options.color, options.detail == Detail::summary ? size_t{0} : size_t{2}};
+  out += table_text(options.detail == Detail::summary ? summary_table(plan, options) : step_table(plan, options), style);
+  if (options.detail == Detail::full) {
+    std::string notes;
+    for (const size_t index : chosen_redistributions(plan, options)) notes += notes_of(plan.redistributions[index]);
+    if (!notes.empty()) out += "\n" + notes;
+  }
+  return out + "\n" + summary_line(plan, options) + "\n";
+}
+
+std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
+  std::string out = "### Communication plan\n\n**" + escape_markdown(summary_line(plan, options)) + "**\n\n";
+  for (const Mesh& mesh : plan.meshes.meshes)
+    out += "- " + escape_markdown(mesh_title(plan, mesh)) + escape_markdown(mesh_text(mesh)) + "\n";
+  out += "- " + escape_markdown(planning_line(plan)) + "\n\n";
+  out += table_markdown(summary_table(plan, options));
+  if (options.detail != Detail::summary) {
+    out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) + "\n</details>\n";
+  }
+  return out;
+}
+
+}  // namespace meshplan

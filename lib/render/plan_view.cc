@@ -1,0 +1,289 @@
+#include "render/plan_view.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/int_math.h"
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+bool lands_on_dst(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
+  return r.request.src_mesh != r.request.dst_mesh && step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
+}
+
+const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
+  return plan.meshes.meshes[lands_on_dst(plan, r, step) ? r.request.dst_mesh : r.request.src_mesh];
+}
+
+int64_t weight(const PlannedRedistribution& r) { return saturating_mul(r.totals.predicted_ps, r.request.count); }
+
+// The op that takes one mesh dim from one placement to the other.
+Op single_op(const Placement& from, const Placement& to) {
+  if (is_shard(from)) return is_shard(to) ? Op::all_to_all : is_replicate(to) ? Op::all_gather : Op::to_partial;
+  if (is_partial(from)) return is_shard(to) ? Op::reduce_scatter : Op::all_reduce;
+  return is_shard(to) ? Op::slice : Op::to_partial;
+}
+
+void add_weighted(Totals& sum, const Totals& part, int64_t count) {
+  sum.collectives = saturating_add(sum.collectives, saturating_mul(part.collectives, count));
+  sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(part.wire_bytes, count));
+  sum.predicted_ps = saturating_add(sum.predicted_ps, saturating_mul(part.predicted_ps, count));
+  sum.lower_bound_bytes = saturating_add(sum.lower_bound_bytes, saturating_mul(part.lower_bound_bytes, count));
+  sum.lower_bound_ps = saturating_add(sum.lower_bound_ps, saturating_mul(part.lower_bound_ps, count));
+  sum.peak_bytes = std::max(sum.peak_bytes, part.peak_bytes);
+}
+
+std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
+
+}  // namespace
+
+StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, size_t index) {
+  StepQuestion question;
+  question.topology = &plan.topology;
+  question.src_mesh = index == 0 ? &plan.meshes.meshes[r.request.src_mesh] : &mesh_after(plan, r, r.steps[index - 1]);
+  question.dst_mesh = &mesh_after(plan, r, r.steps[index]);
+  question.tensor = &r.request.tensor;
+  question.reduce_dtype = r.request.reduce_dtype;
+  question.before = index == 0 ? &r.request.src : &r.steps[index - 1].state;
+  question.step = &r.steps[index];
+  return question;
+}
+
+int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
+  if (is_local(step.op)) return 1;
+  if (step.op == Op::exchange) {
+    // An exchange runs on the whole mesh; between meshes on the ranks of either.
+    const int64_t after = mesh_size(mesh_after(plan, r, step));
+    return lands_on_dst(plan, r, step) ? std::max(after, mesh_size(plan.meshes.meshes[r.request.src_mesh])) : after;
+  }
+  int64_t ranks = 1;
+  for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
+  return ranks;
+}
+
+std::string step_level(const Plan& plan, const PlannedRedistribution& r, size_t step) {
+  const StepCost cost = price_step(step_question(plan, r, step));
+  if (cost.level < 0 || cost.level >= static_cast<int64_t>(plan.topology.levels.size())) return {};
+  const TopologyLevel& level = plan.topology.levels[static_cast<size_t>(cost.level)];
+  return level.name.empty() ? "level " + std::to_string(cost.level) : level.name;
+}
+
+std::string step_name(const Step& step) {
+  std::string name = to_text(step.op);
+  if (step.phases > 1) name += ", " + std::to_string(step.phases) + " phases";
+  return name;
+}
+
+std::string step_arithmetic(const Step& step) {
+  std::string text = step.reduce_op ? to_text(*step.reduce_op) : "";
+  if (step.scale_divisor != 1) text += (text.empty() ? "x 1/" : ", x 1/") + std::to_string(step.scale_divisor);
+  return text;
+}
+
+std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribution& r) {
+  if (r.unmerged_trace == r.trace) return r.totals;
+  if (r.request.src_mesh != r.request.dst_mesh) return std::nullopt;
+  const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  Totals totals;
+  std::optional<State> before;
+  std::string_view rest = r.unmerged_trace;
+  while (!rest.empty()) {
+    const size_t arrow = rest.find("->");
+    std::string_view text = rest.substr(0, arrow);
+    if (!text.empty() && text.back() == '-') text.remove_suffix(1);
+    rest = arrow == std::string_view::npos ? std::string_view() : rest.substr(arrow + 2);
+    auto after = parse_state(text, shape, r.request.tensor.shape.size());
+    if (!after || !has_whole_dims(*after, shape)) return std::nullopt;
+    if (before) {
+      const auto from = placements_of(*before, shape);
+      const auto to = placements_of(*after, shape);
+      Step step;
+      for (size_t m = 0; m < shape.size(); ++m) {
+        if (from[m] == to[m]) continue;
+        if (!step.mesh_dims.empty()) return std::nullopt;
+        step.mesh_dims.push_back({static_cast<int32_t>(m), 1, shape[m]});
+        step.op = single_op(from[m], to[m]);
+        if (is_partial(from[m])) step.reduce_op = from[m].op;
+      }
+      if (step.mesh_dims.empty()) return std::nullopt;
+      step.state = *after;
+      StepQuestion question;
+      question.topology = &plan.topology;
+      question.src_mesh = question.dst_mesh = &mesh;
+      question.tensor = &r.request.tensor;
+      question.reduce_dtype = r.request.reduce_dtype;
+      question.before = &*before;
+      question.step = &step;
+      const StepCost cost = price_step(question);
+      if (!is_local(step.op) && step.mesh_dims[0].size > 1) ++totals.collectives;
+      totals.wire_bytes = saturating_add(totals.wire_bytes, cost.wire_bytes);
+      totals.predicted_ps = saturating_add(totals.predicted_ps, cost.predicted_ps);
+      totals.peak_bytes = std::max(totals.peak_bytes, cost.peak_bytes);
+    }
+    before = std::move(after).value();
+  }
+  return totals;
+}
+
+std::optional<Totals> unmerged_totals(const Plan& plan) {
+  Totals sum;
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    const auto totals = unmerged_totals(plan, r);
+    if (!totals) return std::nullopt;
+    add_weighted(sum, *totals, r.request.count);
+  }
+  return sum;
+}
+
+std::string tensor_text(const TensorMeta& tensor) {
+  std::string text = std::string(to_text(tensor.dtype)) + "[";
+  for (size_t i = 0; i < tensor.shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
+  return text + "]";
+}
+
+std::string change_text(const Plan& plan, const PlannedRedistribution& r) {
+  const Mesh& src = plan.meshes.meshes[r.request.src_mesh];
+  const Mesh& dst = plan.meshes.meshes[r.request.dst_mesh];
+  const std::string from = to_text(r.request.src, mesh_shape(src));
+  const std::string to = to_text(r.dst, mesh_shape(dst));
+  if (r.request.src_mesh == r.request.dst_mesh) return from + " -> " + to;
+  return from + " on " + src.name + " -> " + to + " on " + dst.name;
+}
+
+std::string mesh_text(const Mesh& mesh) {
+  const int64_t ranks = mesh_size(mesh);
+  const int64_t copies = mesh_copies(mesh);
+  return to_text(mesh) + ", " + with_commas(ranks) + (ranks == 1 ? " rank" : " ranks") +
+         (copies > 1 ? " (" + with_commas(copies) + " copies)" : "");
+}
+
+std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& options) {
+  std::vector<size_t> chosen(plan.redistributions.size());
+  std::iota(chosen.begin(), chosen.end(), size_t{0});
+  if (options.top <= 0) return chosen;
+  std::stable_sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) {
+    const PlannedRedistribution& x = plan.redistributions[a];
+    const PlannedRedistribution& y = plan.redistributions[b];
+    return std::pair(weight(x), saturating_mul(x.totals.wire_bytes, x.request.count)) >
+           std::pair(weight(y), saturating_mul(y.totals.wire_bytes, y.request.count));
+  });
+  if (chosen.size() > static_cast<size_t>(options.top)) chosen.resize(static_cast<size_t>(options.top));
+  return chosen;
+}
+
+Table step_table(const Plan& plan, const ShowOptions& options) {
+  Table table;
+  table.columns = {{"op"},   {"group"},           {"ranks", true}, {"wire bytes", true},
+                   {"link"}, {"predicted", true}, {"peak", true},  {"why", false, true}};
+  if (!options.costs) table.columns.erase(table.columns.begin() + 4, table.columns.begin() + 6);
+  size_t shown = 0;
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    const bool communicates = std::any_of(r.steps.begin(), r.steps.end(), [](const Step& step) { return !is_local(step.op); });
+    if (!communicates && options.detail != Detail::full) continue;
+    ++shown;
+    std::string heading = r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  " +
+                          tensor_text(r.request.tensor) + "  " + change_text(plan, r);
+    if (communicates) {
+      heading += "  (at least " + human_bytes(r.totals.lower_bound_bytes) +
+                 (options.costs ? ", " + time_text(r.totals.lower_bound_ps) : std::string()) + ")";
+    }
+    table.rows.push_back({{}, heading});
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      const Step& step = r.steps[i];
+      if (is_local(step.op) && options.detail != Detail::full) continue;
+      const std::string arithmetic = step_arithmetic(step);
+      const bool local = is_local(step.op);
+      std::vector<std::string> cells = {step_name(step) + (arithmetic.empty() ? "" : " " + arithmetic),
+                                        step.group,
+                                        std::to_string(step_ranks(plan, r, step)),
+                                        local ? "0 B" : human_bytes(step.wire_bytes),
+                                        step_level(plan, r, i),
+                                        local ? "0 ns" : time_text(step.predicted_ps),
+                                        human_bytes(step.peak_bytes),
+                                        step.why};
+      if (!options.costs) cells.erase(cells.begin() + 4, cells.begin() + 6);
+      table.rows.push_back({std::move(cells), {}});
+    }
+  }
+  const size_t left = plan.redistributions.size() - shown;
+  if (left > 0) {
+    table.rows.push_back({{},
+                          std::to_string(left) + (shown > 0 ? " more" : "") + (left == 1 ? " redistribution" : " redistributions") +
+                              (options.top > 0 ? "" : " without communication")});
+  }
+  return table;
+}
+
+Table summary_table(const Plan& plan, const ShowOptions& options) {
+  Table table;
+  table.columns = {{"redistribution"},  {"count", true},    {"collectives", true}, {"wire bytes", true},  {"at least", true},
+                   {"predicted", true}, {"at least", true}, {"share", true},       {"trace", false, true}};
+  if (!options.costs) table.columns.erase(table.columns.begin() + 5, table.columns.begin() + 8);
+  const auto row = [&](std::string name, std::string count, const Totals& totals, std::string trace) {
+    std::vector<std::string> cells = {std::move(name), std::move(count), with_commas(totals.collectives), human_bytes(totals.wire_bytes),
+                                      human_bytes(totals.lower_bound_bytes)};
+    if (options.costs) {
+      const int64_t all = plan.totals.predicted_ps;
+      // Tenths of a percent, in integers: the share of the whole.
+      const auto share = all > 0 ? static_cast<int64_t>(int128{totals.predicted_ps} * 1000 / all) : 0;
+      cells.push_back(time_text(totals.predicted_ps));
+      cells.push_back(time_text(totals.lower_bound_ps));
+      cells.push_back(std::to_string(share / 10) + "." + std::to_string(share % 10) + " %");
+    }
+    cells.push_back(std::move(trace));
+    table.rows.push_back({std::move(cells), {}});
+  };
+  const auto chosen = chosen_redistributions(plan, options);
+  std::vector<bool> shown(plan.redistributions.size());
+  for (const size_t index : chosen) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    shown[index] = true;
+    Totals weighted;
+    add_weighted(weighted, r.totals, r.request.count);
+    row(r.request.id, with_commas(r.request.count), weighted, r.trace);
+  }
+  if (chosen.size() < plan.redistributions.size()) {
+    Totals others;
+    int64_t count = 0;
+    for (size_t i = 0; i < shown.size(); ++i) {
+      if (shown[i]) continue;
+      add_weighted(others, plan.redistributions[i].totals, plan.redistributions[i].request.count);
+      count = saturating_add(count, plan.redistributions[i].request.count);
+    }
+    row("Others (" + std::to_string(plan.redistributions.size() - chosen.size()) + ")", with_commas(count), others, "");
+  }
+  int64_t count = 0;
+  for (const PlannedRedistribution& r : plan.redistributions) count = saturating_add(count, r.request.count);
+  row("TOTAL", with_commas(count), plan.totals, "");
+  return table;
+}
+
+std::string summary_line(const Plan& plan, const ShowOptions& options) {
+  const Totals& totals = plan.totals;
+  auto unmerged = unmerged_totals(plan);
+  if (unmerged && unmerged->collectives == totals.collectives && unmerged->wire_bytes == totals.wire_bytes) unmerged.reset();
+  std::string text = with_commas(totals.collectives) + (totals.collectives == 1 ? " collective" : " collectives");
+  if (unmerged) text += " (" + with_commas(unmerged->collectives) + " unmerged)";
+  text += ", " + human_bytes(totals.wire_bytes) + " received by a rank (";
+  if (unmerged) text += human_bytes(unmerged->wire_bytes) + " unmerged, ";
+  text += "at least " + human_bytes(totals.lower_bound_bytes) + ")";
+  if (options.costs) text += ", " + time_text(totals.predicted_ps) + " predicted (at least " + time_text(totals.lower_bound_ps) + ")";
+  return text + ", peak " + human_bytes(totals.peak_bytes);
+}
+
+std::string planning_line(const Plan& plan) {
+  const PlanOptions& options = plan.options;
+  std::string text = std::string("planner ") + to_text(options.planner) + ", rules " + to_text(options.rules) + ", groups " +
+                     to_text(options.groups) + ", topology " + (plan.topology.name.empty() ? "of the spec" : plan.topology.name);
+  if (options.max_memory_bytes > 0) text += ", memory limit " + human_bytes(options.max_memory_bytes);
+  if (options.max_memory_bytes < 0) text += ", no memory limit";
+  if (options.one_reduction) text += ", one reduction";
+  if (!options.merge) text += ", no merging";
+  return text;
+}
+
+}  // namespace meshplan

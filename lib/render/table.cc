@@ -1,0 +1,147 @@
+#include "render/table.h"
+
+#include <algorithm>
+
+namespace meshplan {
+namespace {
+
+constexpr size_t least_prose = 20;  // columns; below that a line may be longer than the width
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+}  // namespace
+
+size_t display_width(std::string_view text) {
+  return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), continues));
+}
+
+std::string cut_to(std::string_view text, size_t width, bool unicode) {
+  if (display_width(text) <= width) return std::string(text);
+  const std::string_view mark = unicode ? "\xe2\x80\xa6" : "...";
+  const size_t kept = width > display_width(mark) ? width - display_width(mark) : 0;
+  size_t end = 0;
+  for (size_t shown = 0; end < text.size(); ++end) {
+    if (!continues(text[end]) && shown++ == kept) break;
+  }
+  while (end > 0 && text[end - 1] == ' ') --end;
+  return std::string(text.substr(0, end)) + std::string(mark);
+}
+
+std::string table_text(const Table& table, const TableStyle& style) {
+  const size_t n = table.columns.size();
+  std::vector<size_t> widths(n);
+  for (size_t c = 0; c < n; ++c) widths[c] = display_width(table.columns[c].name);
+  for (const TableRow& row : table.rows) {
+    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], display_width(row.cells[c]));
+  }
+  if (style.width > 0 && n > 0 && table.columns.back().prose) {
+    size_t before = style.indent;
+    for (size_t c = 0; c + 1 < n; ++c) before += widths[c] + 2;
+    const auto all = static_cast<size_t>(style.width);
+    widths.back() = std::min(widths.back(), std::max(all > before ? all - before : 0, least_prose));
+  }
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& cells, const char* color) {
+    std::string text(style.indent, ' ');
+    for (size_t c = 0; c < cells.size(); ++c) {
+      const std::string cell = table.columns[c].prose ? cut_to(cells[c], widths[c], style.unicode) : cells[c];
+      const std::string blanks(widths[c] - std::min(widths[c], display_width(cell)), ' ');
+      if (c > 0) text += "  ";
+      text += table.columns[c].right ? blanks + cell : cell + blanks;
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += style.color && color != nullptr ? std::string(color) + text + "\x1b[0m\n" : text + "\n";
+  };
+  std::vector<std::string> names;
+  for (const TableColumn& column : table.columns) names.push_back(column.name);
+  line(names, "\x1b[2m");
+  for (const TableRow& row : table.rows) {
+    if (row.heading.empty()) {
+      line(row.cells, nullptr);
+      continue;
+    }
+    const std::string text = style.width > 0 ? cut_to(row.heading, static_cast<size_t>(style.width), style.unicode) : row.heading;
+    out += style.color ? "\x1b[1m" + text + "\x1b[0m\n" : text + "\n";
+  }
+  return out;
+}
+
+std::string escape_markdown(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      out += ' ';
+      continue;
+    }
+    if (c == '<') {
+      out += "&lt;";
+      continue;
+    }
+    if (std::string_view("|*_`\\[]#~@").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string table_markdown(const Table& table) {
+  std::string out = "|";
+  for (const TableColumn& column : table.columns) out += " " + escape_markdown(column.name) + " |";
+  out += "\n|";
+  for (const TableColumn& column : table.columns) out += column.right ? " ---: |" : " --- |";
+  out += "\n";
+  for (const TableRow& row : table.rows) {
+    out += "|";
+    if (!row.heading.empty()) {
+      out += " **" + escape_markdown(row.heading) + "** |";
+      for (size_t c = 1; c < table.columns.size(); ++c) out += " |";
+    }
+    for (const std::string& cell : row.cells) out += " " + escape_markdown(cell) + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string escape_html(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        // XML has no control characters.
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string table_html(const Table& table) {
+  std::string out = "<table>\n<tr>";
+  for (const TableColumn& column : table.columns) {
+    out += std::string("<th") + (column.right ? " class=\"n\"" : "") + ">" + escape_html(column.name) + "</th>";
+  }
+  out += "</tr>\n";
+  for (const TableRow& row : table.rows) {
+    out += "<tr>";
+    if (!row.heading.empty()) {
+      out += "<th colspan=\"" + std::to_string(table.columns.size()) + "\">" + escape_html(row.heading) + "</th>";
+    }
+    for (size_t c = 0; c < row.cells.size(); ++c) {
+      out += std::string("<td") + (table.columns[c].right ? " class=\"n\"" : "") + ">" + escape_html(row.cells[c]) + "</td>";
+    }
+    out += "</tr>\n";
+  }
+  return out + "</table>\n";
+}
+
+}  // namespace meshplan
