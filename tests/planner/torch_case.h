@@ -12,8 +12,7 @@
 
 namespace meshplan::test {
 
-// {"source", "seed", "cases": [...]}, from testdata/vectors or from any path.
-[[nodiscard]] nlohmann::json read_json(const std::string& path);
+// {"source", "seed", "cases": [...]}
 [[nodiscard]] nlohmann::json read_vectors(const std::string& name);
 
 struct TorchCase {

@@ -1,0 +1,294 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+const CommandDescription* find_command(std::string_view name) {
+  for (const CommandDescription& command : command_descriptions()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  auto near = nearest(word, candidates);
+  // Letters that changed places ("plna") count as two edits, too many for a short word.
+  for (const std::string& candidate : candidates) {
+    if (!near && std::is_permutation(word.begin(), word.end(), candidate.begin(), candidate.end())) near = candidate;
+  }
+  return near ? "; did you mean " + *near + "?" : std::string();
+}
+
+// Every name of every flag of the command, with whether it takes a value.
+std::map<std::string, bool> flag_names(const CommandDescription& command) {
+  std::map<std::string, bool> names;
+  for (const auto* list : {&command.flags, &common_flag_descriptions()}) {
+    for (const FlagDescription& flag : *list) {
+      for (const std::string& name : split(flag.names, ',')) names[name] = !flag.value.empty();
+    }
+  }
+  return names;
+}
+
+// Words that look like flags and are none, before anything else: CLI11 would call them files.
+Status check_flags(const CommandDescription& command, const std::vector<std::string>& words) {
+  const auto names = flag_names(command);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") return Done{};
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string name = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    const auto known = names.find(name);
+    if (known == names.end()) {
+      std::vector<std::string> candidates;
+      for (const auto& [candidate, value] : names) candidates.push_back(candidate);
+      const std::string near = suggestion(name, candidates);
+      return bad_input("meshplan " + command.name + " has no flag " + name +
+                       (near.empty() ? "; meshplan " + command.name + " --help lists its flags" : near));
+    }
+    // The value of a flag may begin with a dash: --max-memory -1.
+    if (known->second && word == name) ++i;
+  }
+  return Done{};
+}
+
+// Binds the words of the description table to the fields of Arguments.
+class Binder {
+ public:
+  Binder(CLI::App& app, const CommandDescription& command) : app_(app), command_(command) {}
+
+  template <class Field>
+  CLI::Option* value(const char* name, Field& field) {
+    const FlagDescription* flag = described(name);
+    return flag == nullptr ? nullptr : app_.add_option(flag->names, field)->type_name(flag->value);
+  }
+  void on(const char* name, bool& field) {
+    if (const FlagDescription* flag = described(name)) app_.add_flag(flag->names, field);
+  }
+  // One of the words that the description lists.
+  CLI::Option* choice(const char* name, std::string& field) {
+    CLI::Option* option = value(name, field);
+    if (option == nullptr) return nullptr;
+    const std::vector<std::string> choices = split(described(name)->value, '|');
+    option->check([choices](const std::string& word) {
+      if (std::find(choices.begin(), choices.end(), word) != choices.end()) return std::string();
+      return "expected one of " + join(choices, " ") + ", not \"" + word + "\"" + suggestion(word, choices);
+    });
+    return option;
+  }
+  void atleast(const char* name, int64_t& field, int64_t least) { bounded(value(name, field), least); }
+  void atleast(const char* name, std::optional<int64_t>& field, int64_t least) { bounded(value(name, field), least); }
+
+ private:
+  static void bounded(CLI::Option* option, int64_t least) {
+    if (option == nullptr) return;
+    option->check([least](const std::string& word) {
+      const auto number = parse_int(word);
+      if (number && *number >= least) return std::string();
+      return "expected a whole number from " + std::to_string(least) + " on, not \"" + word + "\"";
+    });
+  }
+  const FlagDescription* described(const char* name) const {
+    for (const auto* list : {&command_.flags, &common_flag_descriptions()}) {
+      for (const FlagDescription& flag : *list) {
+        const auto names = split(flag.names, ',');
+        if (std::find(names.begin(), names.end(), name) != names.end()) return &flag;
+      }
+    }
+    return nullptr;
+  }
+  CLI::App& app_;
+  const CommandDescription& command_;
+};
+
+// Words given for flags whose values are enumerations.
+struct Words {
+  std::string color = "auto", diagnostics = "text", costs = "on", data = "exact";
+  std::string planner, rules, groups, cost_model;
+  std::vector<std::string> warnings;
+};
+
+void bind(Binder& bind, Arguments& to, Words& words) {
+  bind.value("-o", to.output);
+  bind.choice("--format", to.format);
+  bind.choice("--color", words.color);
+  bind.choice("--diagnostics", words.diagnostics);
+  bind.on("--quiet", to.common.quiet);
+  bind.on("--verbose", to.common.verbose);
+  if (CLI::Option* option = bind.value("-W", words.warnings)) option->allow_extra_args(false);
+
+  bind.choice("--planner", words.planner);
+  bind.choice("--rules", words.rules);
+  bind.choice("--groups", words.groups);
+  bind.choice("--cost-model", words.cost_model);
+  bind.value("--topology", to.planning.topology);
+  bind.atleast("--ranks-per-host", to.planning.ranks_per_host, 1);
+  bind.atleast("--max-memory", to.planning.max_memory_bytes, -1);
+  bind.atleast("--max-groups", to.planning.max_groups, 0);
+  bind.atleast("--alternatives", to.planning.alternatives, 0);
+  bind.on("--one-reduction", to.planning.one_reduction);
+  bind.on("--no-merge", to.planning.no_merge);
+  bind.on("--audit", to.planning.audit);
+
+  bind.choice("--detail", to.detail);
+  bind.choice("--costs", words.costs);
+  bind.atleast("--top", to.top, 1);
+  if (CLI::Option* option = bind.value("--id", to.only)) option->allow_extra_args(false);
+
+  if (CLI::Option* option = bind.value("--fail-on", to.fail_on)) option->allow_extra_args(false);
+  bind.choice("--only-if", to.only_if);
+  bind.value("--against", to.against);
+  bind.value("--junit", to.junit);
+
+  bind.choice("--backend", to.backend);
+  bind.on("--shrink", to.shrink);
+  bind.on("--full-size", to.full_size);
+  bind.choice("--data", words.data);
+  bind.atleast("--seed", to.seed, 0);
+  if (CLI::Option* option = bind.value("--inject", to.inject)) option->allow_extra_args(false);
+  bind.atleast("--launch", to.launch, 1);
+  bind.on("--measure", to.measure);
+  bind.atleast("--repeat", to.repeat, 1);
+  bind.value("--report", to.report);
+  bind.choice("--graph", to.graph);
+  bind.choice("--register", to.buffers);
+
+  bind.on("--ranks", to.ranks);
+  bind.atleast("--rank", to.rank, 0);
+}
+
+Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy& policy) {
+  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape", "non-ascending"};
+  std::vector<std::string> all = {"error"};
+  for (const std::string& kind : kinds) {
+    all.push_back("no-" + kind);
+    all.push_back("error=" + kind);
+  }
+  for (const std::string& word : words) {
+    if (word == "error") {
+      policy.all_errors = true;
+    } else if (std::find(all.begin(), all.end(), word) == all.end()) {
+      return bad_input("-W: expected one of " + join(all, " ") + ", not \"" + word + "\"" + suggestion(word, all));
+    } else if (word[0] == 'n') {
+      policy.silenced.push_back(word.substr(3));
+    } else {
+      policy.errors.push_back(word.substr(6));
+    }
+  }
+  return Done{};
+}
+
+Status check_fail_on(const std::vector<std::string>& words) {
+  static const std::vector<std::string> conditions = {"dearer", "numerics", "warnings", "any"};
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const bool percent = word.substr(0, equals) == "dearer" && equals != std::string::npos && word.back() == '%' &&
+                         parse_int(std::string_view(word).substr(equals + 1, word.size() - equals - 2)).value_or(-1) >= 0;
+    if (percent || std::find(conditions.begin(), conditions.end(), word) != conditions.end()) continue;
+    return bad_input("--fail-on: expected one of dearer dearer=N% numerics warnings any, not \"" + word + "\"" +
+                     suggestion(word, conditions));
+  }
+  return Done{};
+}
+
+// How many positional words a command takes: least, most.
+std::pair<size_t, size_t> input_counts(const std::string& command) {
+  if (command == "explain") return {1, 2};
+  if (command == "diff") return {1, 2};
+  if (command == "check" || command == "calibrate") return {1, SIZE_MAX};
+  return {1, 1};
+}
+
+Status check_inputs(const Arguments& arguments, const CommandDescription& command) {
+  auto [least, most] = input_counts(arguments.command);
+  const std::string usage = "; usage: meshplan " + command.name + " " + command.inputs;
+  if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
+  if (arguments.inputs.size() < least) {
+    return bad_input("meshplan " + command.name + " needs " + (least == 1 ? "a file" : "two files") + " and got " +
+                     std::to_string(arguments.inputs.size()) + usage);
+  }
+  if (arguments.inputs.size() > most)
+    return bad_input("meshplan " + command.name + " has no use for \"" + arguments.inputs[most] + "\"" + usage);
+  return Done{};
+}
+
+// CLI11's messages as one line of ours.
+Error usage_error(const std::string& command, std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  while (!message.empty() && (message.back() == '.' || message.back() == ' ')) message.pop_back();
+  return bad_input("meshplan " + command + ": " + message);
+}
+
+}  // namespace
+
+Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
+  Arguments to;
+  if (words.empty()) return bad_input("no command is given; meshplan --help lists them");
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    to.answer = help_text(words.size() > 1 ? words[1] : "");
+    if (to.answer->empty()) to.answer = help_text("");
+    return to;
+  }
+  if (words[0] == "--version" || words[0] == "-V") {
+    to.answer = version_text();
+    return to;
+  }
+  const CommandDescription* command = find_command(words[0]);
+  if (command == nullptr) {
+    std::vector<std::string> names;
+    for (const CommandDescription& each : command_descriptions()) names.push_back(each.name);
+    const std::string near = suggestion(words[0], names);
+    return bad_input("there is no command " + words[0] + (near.empty() ? "; meshplan --help lists them" : near));
+  }
+  to.command = command->name;
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  const auto end = std::find(rest.begin(), rest.end(), "--");
+  if (std::find(rest.begin(), end, "--help") != end || std::find(rest.begin(), end, "-h") != end) {
+    to.answer = help_text(command->name);
+    return to;
+  }
+  if (const auto known = check_flags(*command, rest); !known) return known.error();
+
+  Words given;
+  CLI::App app;
+  app.set_help_flag();
+  app.add_option("inputs", to.inputs);
+  Binder binder(app, *command);
+  bind(binder, to, given);
+  try {
+    std::reverse(rest.begin(), rest.end());  // CLI11 takes the words from the back
+    app.parse(rest);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(command->name, error.what());
+  }
+  to.common.color = given.color == "auto" ? ColorChoice::automatic : given.color == "always" ? ColorChoice::always : ColorChoice::never;
+  to.common.diagnostics = parse_diagnostic_format(given.diagnostics).value_or(DiagnosticFormat::text);
+  to.costs = given.costs == "on";
+  to.random_data = given.data == "random";
+  to.planning.planner = parse_planner(given.planner);
+  to.planning.rules = parse_rules(given.rules);
+  to.planning.groups = parse_group_policy(given.groups);
+  to.planning.cost_model = parse_cost_model(given.cost_model);
+  if (const auto read = read_warning_policy(given.warnings, to.common.warnings); !read) return read.error();
+  if (const auto read = check_fail_on(to.fail_on); !read) return read.error();
+  if (const auto counted = check_inputs(to, *command); !counted) return counted.error();
+  return to;
+}
+
+}  // namespace meshplan

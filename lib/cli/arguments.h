@@ -1,0 +1,96 @@
+// The command line, parsed: one struct with what every command may be given, and descriptions of the commands for help, completion and the
+// man page.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/context.h"
+#include "tensor/request.h"
+
+namespace meshplan {
+
+// Flags that beat the spec's options.
+struct PlanningFlags {
+  std::optional<PlannerKind> planner;
+  std::optional<Rules> rules;
+  std::optional<GroupPolicy> groups;
+  std::optional<CostModel> cost_model;
+  std::optional<int64_t> max_memory_bytes;
+  std::optional<int64_t> ranks_per_host;
+  std::optional<int64_t> max_groups;
+  int64_t alternatives = 0;
+  std::string topology;  // a preset's name or a file; empty: the spec's
+  bool one_reduction = false;
+  bool no_merge = false;
+  bool audit = false;
+};
+
+struct Arguments {
+  std::string command;              // "plan"; empty: none was given
+  std::vector<std::string> inputs;  // positional, in order
+  std::string output;               // -o
+  std::string format;               // --format, checked against the command's list; empty: the command's default
+  CommonFlags common;
+  PlanningFlags planning;
+
+  // Help and version end the run with exit 0: the text to print.
+  std::optional<std::string> answer;
+
+  // show, diff
+  std::string detail;
+  bool costs = true;
+  int64_t top = 0;
+  // diff
+  std::vector<std::string> fail_on;
+  std::string only_if;
+  std::string against;  // diff: git:REF:PATH; run: a plan to measure against
+  // check
+  std::string junit;
+  // run
+  std::string backend = "host";
+  bool shrink = false;
+  bool full_size = false;
+  bool random_data = false;
+  bool measure = false;
+  int64_t launch = 0;
+  int64_t seed = 1;
+  int64_t repeat = 0;
+  std::vector<std::string> inject;
+  std::vector<std::string> only;
+  std::string report;
+  std::string graph;
+  std::string buffers;
+  // mesh
+  bool ranks = false;
+  std::optional<int64_t> rank;
+};
+
+struct FlagDescription {
+  std::string names;  // "-o,--output"
+  std::string value;  // "FILE", "declared|any"; empty: a switch
+  std::string help;
+};
+struct CommandDescription {
+  std::string name;
+  std::string inputs;  // "SPEC", "OLD NEW"
+  std::string summary;
+  std::vector<std::string> examples;  // "meshplan plan spec.json", a blank-separated remark behind "#"
+  std::vector<FlagDescription> flags;
+};
+
+// Bad usage is an error (exit 2) whose message suggests what may have been meant.
+[[nodiscard]] Result<Arguments> parse_arguments(const std::vector<std::string>& arguments);
+
+// The commands in the order of the help; flags that every command takes are described apart.
+[[nodiscard]] const std::vector<CommandDescription>& command_descriptions();
+[[nodiscard]] const std::vector<FlagDescription>& common_flag_descriptions();
+
+// What --help prints; the empty name: the overview. Examples stand first.
+[[nodiscard]] std::string help_text(const std::string& command);
+[[nodiscard]] std::string version_text();
+
+}  // namespace meshplan

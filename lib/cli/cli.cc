@@ -1,0 +1,90 @@
+#include "cli/cli.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "base/check.h"
+#include "cli/codes.h"
+#include "cli/commands.h"
+
+namespace meshplan {
+namespace {
+
+constexpr int internal_error = 70;
+
+int dispatch(Context& context, const Arguments& arguments) {
+  static constexpr std::pair<std::string_view, int (*)(Context&, const Arguments&)> commands[] = {
+      {"plan", plan_command}, {"schema", schema_command}, {"explain", explain_command}, {"show", show_command},
+      {"diff", diff_command}, {"verify", verify_command}, {"run", run_command},         {"mesh", mesh_command},
+  };
+  for (const auto& [name, command] : commands) {
+    if (name == arguments.command) return command(context, arguments);
+  }
+  MESHPLAN_CHECK(false, "every command that the parser knows has a function, and " + arguments.command + " has none");
+}
+
+// --diagnostics and --color hold for bad usage as well, where they could not be parsed with the rest.
+CommonFlags flags_of_bad_usage(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  const auto value = [&](const std::string& name) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == name && i + 1 < words.size()) return words[i + 1];
+      if (words[i].rfind(name + "=", 0) == 0) return words[i].substr(name.size() + 1);
+    }
+    return std::string();
+  };
+  flags.diagnostics = parse_diagnostic_format(value("--diagnostics")).value_or(DiagnosticFormat::text);
+  if (value("--color") == "always") flags.color = ColorChoice::always;
+  if (value("--color") == "never") flags.color = ColorChoice::never;
+  return flags;
+}
+
+void print_diagnostics(Context& context) {
+  DiagnosticRendering rendering;
+  rendering.format = context.flags.diagnostics;
+  rendering.color = context.color(Stream::err);
+  rendering.tool_version = MESHPLAN_VERSION;
+  context.err << render(context.diagnostics, rendering) << std::flush;
+}
+
+int run_checked(Context& context, const std::vector<std::string>& words) {
+  const auto arguments = parse_arguments(words);
+  int code = 0;
+  if (!arguments) {
+    context.flags = flags_of_bad_usage(words);
+    code = context.fail("", arguments.error(), code_bad_usage);
+  } else {
+    context.flags = arguments->common;
+    if (arguments->answer) {
+      const auto written = context.write_output("-", *arguments->answer);
+      return written ? 0 : context.fail("", written.error());
+    }
+    code = dispatch(context, *arguments);
+  }
+  print_diagnostics(context);
+  return code;
+}
+
+}  // namespace
+
+int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in, std::ostream& out, std::ostream& err) {
+  Context context(system, in, out, err);
+  std::string what;
+  try {
+    return run_checked(context, arguments);
+  } catch (const std::bad_alloc&) {
+    what = "there is not enough memory";
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  try {
+    print_diagnostics(context);
+    err << "meshplan: this is a bug in meshplan (" << MESHPLAN_VERSION << "): " << what
+        << "\nmeshplan: please report it with the command and the input file\n";
+  } catch (const std::exception&) {
+    return internal_error;
+  }
+  return internal_error;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,117 @@
+#include "cli/context.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iostream>
+#include <iterator>
+#include <system_error>
+
+#include "base/text.h"
+#include "cli/codes.h"
+
+namespace meshplan {
+namespace {
+
+// spdlog's own default writes to stdout, which is for data.
+void log_to(std::ostream& err, spdlog::level::level_enum level, std::string_view message) {
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(err, true);
+  spdlog::logger logger("meshplan", sink);
+  logger.set_level(spdlog::level::trace);
+  logger.set_formatter(std::make_unique<spdlog::pattern_formatter>("meshplan: %v", spdlog::pattern_time_type::local, "\n"));
+  logger.log(level, "{}", message);
+}
+
+}  // namespace
+
+Result<std::string> Context::read_input(const std::string& path) {
+  if (path != "-") return system.read_file(path);
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in.bad()) return bad_input("cannot read stdin");
+  return text;
+}
+
+Status Context::write_output(const std::string& path, const std::string& text) {
+  if (!path.empty() && path != "-") return system.write_file(path, text);
+  errno = 0;
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.flush();
+  // Nobody reads on: that is the reader's choice (`meshplan show plan.json | head`) and no failure.
+  if (!out && errno != EPIPE) return environment(std::string("cannot write to stdout: ") + std::generic_category().message(errno));
+  return Done{};
+}
+
+void Context::say(std::string_view message) {
+  if (!flags.quiet) log_to(err, spdlog::level::info, message);
+}
+
+void Context::explain(std::string_view message) {
+  if (flags.verbose) log_to(err, spdlog::level::debug, message);
+}
+
+int Context::fail(const std::string& file, const Error& error) { return fail_at(whole_file(file), error); }
+
+int Context::fail_at(Place place, const Error& error) {
+  static constexpr std::string_view codes[] = {code_bad_usage, code_no_plan, code_wrong_data, code_environment};
+  Diagnostic diagnostic;
+  diagnostic.code = std::string(codes[static_cast<size_t>(error.fault)]);
+  diagnostic.place = std::move(place);
+  diagnostic.message = error.message;
+  diagnostics.add(std::move(diagnostic));
+  return exit_code(error.fault);
+}
+
+int Context::fail(const std::string& file, const Error& error, std::string_view code) {
+  Diagnostic diagnostic;
+  diagnostic.code = std::string(code);
+  diagnostic.place = whole_file(file);
+  diagnostic.message = error.message;
+  diagnostics.add(std::move(diagnostic));
+  return exit_code(error.fault);
+}
+
+bool Context::color(Stream stream) {
+  if (flags.color != ColorChoice::automatic) return flags.color == ColorChoice::always;
+  if (const auto no_color = system.variable("NO_COLOR"); no_color && !no_color->empty()) return false;
+  if (const auto term = system.variable("TERM"); term && *term == "dumb") return false;
+  return system.is_terminal(stream);
+}
+
+int64_t Context::columns() {
+  if (const auto columns = system.variable("COLUMNS")) {
+    if (const auto value = parse_int(*columns); value && *value > 0) return std::max<int64_t>(*value, 40);
+  }
+  if (!system.is_terminal(Stream::out)) return 0;
+  const int64_t columns = system.terminal_columns();
+  return columns > 0 ? std::max<int64_t>(columns, 40) : 0;
+}
+
+bool Context::unicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const auto value = system.variable(name);
+    if (!value || value->empty()) continue;
+    std::string upper = *value;
+    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    return upper.find("UTF-8") != std::string::npos || upper.find("UTF8") != std::string::npos;
+  }
+  return false;
+}
+
+void Progress::update(size_t done, size_t all, std::string_view what) {
+  if (context_.flags.quiet || !context_.system.is_terminal(Stream::err)) return;
+  const int64_t now = context_.system.now_ms();
+  if (now - start_ms_ < 1000 || (shown_ && now - shown_ms_ < 100)) return;
+  context_.err << "\r\x1b[K" << done << "/" << all << " " << what << std::flush;
+  shown_ = true;
+  shown_ms_ = now;
+}
+
+void Progress::clear() {
+  if (shown_) context_.err << "\r\x1b[K" << std::flush;
+  shown_ = false;
+}
+
+}  // namespace meshplan

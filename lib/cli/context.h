@@ -1,0 +1,82 @@
+// What every command runs in: the outside world, its streams, and what the user wants to see of what.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/system.h"
+#include "diag/diagnostic.h"
+#include "diag/render.h"
+
+namespace meshplan {
+
+enum class ColorChoice : uint8_t { automatic, always, never };
+
+// What -W says of a kind of warning.
+struct WarningPolicy {
+  bool all_errors = false;            // -W error
+  std::vector<std::string> errors;    // -W error=missing-flatten
+  std::vector<std::string> silenced;  // -W no-missing-flatten
+};
+
+struct CommonFlags {
+  ColorChoice color = ColorChoice::automatic;
+  bool quiet = false;
+  bool verbose = false;
+  DiagnosticFormat diagnostics = DiagnosticFormat::text;
+  WarningPolicy warnings;
+};
+
+class Context {
+ public:
+  Context(System& outside, std::istream& input, std::ostream& output, std::ostream& messages)
+      : system(outside), in(input), out(output), err(messages) {}
+
+  System& system;
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  CommonFlags flags;
+  Diagnostics diagnostics;  // rendered once, when the command ends
+
+  // The text of a file, or of stdin for "-".
+  [[nodiscard]] Result<std::string> read_input(const std::string& path);
+  // Data: to the file, or to stdout for "" and "-".
+  [[nodiscard]] Status write_output(const std::string& path, const std::string& text);
+  // A message for the user on stderr; --quiet drops it.
+  void say(std::string_view message);
+  // The same, said only with --verbose.
+  void explain(std::string_view message);
+
+  // An error that concerns a file as a whole, or none (""); returns its exit code.
+  int fail(const std::string& file, const Error& error);
+  int fail(const std::string& file, const Error& error, std::string_view code);
+  int fail_at(Place place, const Error& error);
+
+  [[nodiscard]] bool color(Stream stream);
+  // Columns that a table may use; 0: as wide as it is.
+  [[nodiscard]] int64_t columns();
+  // Whether the locale says UTF-8; else pictures and tables are plain ASCII.
+  [[nodiscard]] bool unicode();
+};
+
+// A line on a terminal that says how far a long run is; it appears after a second and is taken away at the end.
+class Progress {
+ public:
+  explicit Progress(Context& context) : context_(context), start_ms_(context.system.now_ms()) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { clear(); }
+  void update(size_t done, size_t all, std::string_view what);
+  void clear();
+
+ private:
+  Context& context_;
+  int64_t start_ms_;
+  int64_t shown_ms_ = 0;
+  bool shown_ = false;
+};
+
+}  // namespace meshplan

@@ -1,0 +1,180 @@
+// Every command and flag with its help: the one table that help, completion, the man page and the parser's suggestions read.
+#include "base/text.h"
+#include "cli/arguments.h"
+
+namespace meshplan {
+namespace {
+
+std::vector<FlagDescription> with(std::vector<FlagDescription> own, const std::vector<std::vector<FlagDescription>>& shared) {
+  for (const auto& list : shared) own.insert(own.end(), list.begin(), list.end());
+  return own;
+}
+
+const std::vector<FlagDescription> planning = {
+    {"--planner", "greedy|graph|optimal", "who plans; greedy and graph follow PyTorch's rules (default: optimal)"},
+    {"--rules", "dtensor|native", "what plans may be made of (default: the planner's)"},
+    {"--groups", "declared|any", "communicators that plans may use (default: declared)"},
+    {"--cost-model", "topology|dtensor|unit", "what graph searches with (default: dtensor)"},
+    {"--topology", "NAME|FILE", "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file"},
+    {"--ranks-per-host", "N", "ranks of a host, for the dtensor cost model"},
+    {"--max-memory", "BYTES", "no step's peak above it; 0: states within the larger of source and target, -1: no limit"},
+    {"--one-reduction", "", "each reduction in one collective, so that every replica gets equal bits"},
+    {"--no-merge", "", "leave steps on single mesh dims as they are"},
+    {"--max-groups", "K", "with --groups any: declare at most K more groups"},
+};
+
+const std::vector<FlagDescription> showing = {
+    {"--detail", "summary|changes|full", "how much: totals only, steps that communicate, or everything (default: changes)"},
+    {"--costs", "on|off", "off leaves predicted times out, for texts that outlive a change of the cost model"},
+    {"--top", "N", "the N dearest redistributions, the others in one line"},
+};
+
+}  // namespace
+
+const std::vector<CommandDescription>& command_descriptions() {
+  static const std::vector<CommandDescription> commands = {
+      {"plan",
+       "SPEC",
+       "plan every redistribution of a spec, prove the plan and write it",
+       {"meshplan plan spec.json -o plan.json", "meshplan plan spec.json --format text        # the table, nothing written",
+        "meshplan plan spec.json --topology h100 --groups any", "meshplan plan spec.json --planner greedy     # what PyTorch does"},
+       with({{"-o,--output", "PLAN", "write the plan here, at once or not at all (default: stdout)"},
+             {"--format", "json|text|markdown|torch|svg|html|mermaid|dot|perfetto", "what is written (default: json, the plan file)"},
+             {"--audit", "", "say what PyTorch's plan for the same request does worse or wrong"},
+             {"--alternatives", "N", "keep the N next best plans"}},
+            {planning, showing})},
+      {"show",
+       "PLAN",
+       "render a plan",
+       {"meshplan show plan.json", "meshplan show plan.json --detail full", "meshplan show plan.json --format html -o plan.html",
+        "meshplan plan spec.json | meshplan show -"},
+       with({{"--format", "text|json|markdown|torch|svg|html|mermaid|dot|perfetto", "default: text"},
+             {"-o,--output", "FILE", "write it here (default: stdout)"},
+             {"--id", "ID", "only this redistribution; may be repeated"}},
+            {showing})},
+      {"explain",
+       "PLAN|CODE [ID]",
+       "say why each step is there and what it costs, or what a diagnostic means",
+       {"meshplan explain plan.json                    # every redistribution", "meshplan explain plan.json layers.wq.grad",
+        "meshplan explain W0301"},
+       {{"-o,--output", "FILE", "write it here (default: stdout)"}}},
+      {"diff",
+       "OLD NEW",
+       "compare two plans, or two specs, by meaning: exit 0 same, 1 different",
+       {"meshplan diff old.plan.json new.plan.json", "meshplan diff old.json new.json                        # specs are planned first",
+        "meshplan diff plan.json --against git:main:plan.json   # what this branch changes",
+        "meshplan diff old.json new.json --fail-on dearer=5% --format markdown"},
+       with({{"--format", "text|json|markdown|github|sarif", "default: text"},
+             {"-o,--output", "FILE", "write it here (default: stdout)"},
+             {"--against", "git:REF:PATH", "the old side as git has it; then one input, the new side"},
+             {"--fail-on", "dearer[=N%]|numerics|warnings|any", "exit 1 only if this holds; may be repeated (default: any)"},
+             {"--only-if", "dearer|numerics|warnings|any", "print nothing unless this holds"}},
+            {showing, planning})},
+      {"verify",
+       "PLAN",
+       "prove a plan correct without planning",
+       {"meshplan verify plan.json", "meshplan plan spec.json | meshplan verify -"},
+       {}},
+      {"run",
+       "PLAN",
+       "replay a plan on data and check every element of every rank",
+       {"meshplan run plan.json                        # all ranks in this process",
+        "meshplan run plan.json --shrink               # at a small shape with the same divisibility",
+        "meshplan run plan.json --inject 0:3:flip      # a fault put in is found and named",
+        "meshplan run plan.json --backend nccl --launch 8 --measure --report report.json"},
+       {{"--backend", "host|mpi|nccl", "who moves the data (default: host)"},
+        {"--shrink", "", "replay the smallest shape that keeps every divisibility and emptiness"},
+        {"--full-size", "", "never shrink, however big the tensors"},
+        {"--id", "ID", "only this redistribution; may be repeated"},
+        {"--data", "exact|random", "exact: bit for bit; random: error against float64 (default: exact)"},
+        {"--seed", "N", "of the data (default: 1)"},
+        {"--inject", "STEP:RANK:KIND", "put a fault in: flip, drop, swap, ...; may be repeated"},
+        {"--launch", "N", "start N ranks on this machine (mpi, nccl)"},
+        {"--measure", "", "time every step"},
+        {"--repeat", "N", "measured repetitions"},
+        {"--against", "PLAN", "measure this plan beside it, interleaved"},
+        {"--report", "FILE", "write the report, with every sample, as JSON"},
+        {"--graph", "on|off", "replay as one CUDA graph (nccl)"},
+        {"--register", "none|local|symmetric", "registration of buffers (nccl)"}}},
+      {"mesh",
+       "SPEC",
+       "print layouts, groups and shared communicators of a spec's meshes",
+       {"meshplan mesh spec.json", "meshplan mesh spec.json --ranks --format json", "meshplan mesh spec.json --rank 17"},
+       {{"--format", "text|json", "default: text"},
+        {"--ranks", "", "list the ranks of every mesh and communicator"},
+        {"--rank", "R", "the coordinates of one global rank"},
+        {"-o,--output", "FILE", "write it here (default: stdout)"}}},
+      {"schema", "spec|plan|mesh|diff|report", "print a JSON Schema", {"meshplan schema spec > spec.schema.json"}, {}},
+  };
+  return commands;
+}
+
+const std::vector<FlagDescription>& common_flag_descriptions() {
+  static const std::vector<FlagDescription> flags = {
+      {"-h,--help", "", "examples and flags"},
+      {"--color", "auto|always|never", "colours (default: auto, on a terminal unless NO_COLOR is set)"},
+      {"-q,--quiet", "", "no messages but errors and warnings"},
+      {"-v,--verbose", "", "more messages"},
+      {"-W", "error|no-KIND|...",
+       "error: warnings fail the run; error=KIND; no-KIND drops a kind (missing-flatten, uneven-shape, non-ascending)"},
+      {"--diagnostics", "text|json|github|sarif", "how errors and warnings are printed on stderr (default: text)"},
+  };
+  return flags;
+}
+
+namespace {
+
+std::string flag_lines(const std::vector<FlagDescription>& flags) {
+  std::string text;
+  for (const FlagDescription& flag : flags) {
+    std::string left = "  ";
+    for (const char c : flag.names) left += c == ',' ? std::string(", ") : std::string(1, c);
+    if (!flag.value.empty()) left += " " + flag.value;
+    left += left.size() < 30 ? std::string(30 - left.size(), ' ') : "\n" + std::string(30, ' ');
+    text += left + flag.help + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string help_text(const std::string& command) {
+  if (command.empty()) {
+    std::string text =
+        "Plans how sharded tensors move between layouts on a device mesh, and proves the plan by replay.\n\n"
+        "Examples:\n"
+        "  meshplan plan spec.json -o plan.json      # plan what the spec asks for\n"
+        "  meshplan show plan.json                   # see the collectives, their bytes and times\n"
+        "  meshplan run plan.json                    # replay it on data, every element checked\n"
+        "  meshplan diff plan.json --against git:main:plan.json\n\n"
+        "Usage: meshplan COMMAND [FLAGS]\n\nCommands:\n";
+    for (const CommandDescription& each : command_descriptions()) {
+      std::string left = "  " + each.name + " " + each.inputs;
+      left += left.size() < 38 ? std::string(38 - left.size(), ' ') : " ";
+      text += left + each.summary + "\n";
+    }
+    text += "\nFlags of every command:\n" + flag_lines(common_flag_descriptions());
+    text += flag_lines({{"--version", "", "print the version"}, {"--help-man", "", "print this as a man page"}});
+    text +=
+        "\n\"-\" is stdin or stdout wherever a file is named. Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
+        "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 something is missing here; 70 a bug in meshplan.\n"
+        "meshplan COMMAND --help says more.\n";
+    return text;
+  }
+  for (const CommandDescription& each : command_descriptions()) {
+    if (each.name != command) continue;
+    std::string text = "Examples:\n";
+    for (const std::string& example : each.examples) text += "  " + example + "\n";
+    text += "\nUsage: meshplan " + each.name + " " + each.inputs + " [FLAGS]\n\n";
+    std::string summary = each.summary;
+    summary[0] = static_cast<char>(summary[0] - 'a' + 'A');
+    text += summary + ".\n\n";
+    if (!each.flags.empty()) text += "Flags:\n" + flag_lines(each.flags) + "\n";
+    return text + "Flags of every command:\n" + flag_lines(common_flag_descriptions());
+  }
+  return {};
+}
+
+std::string version_text() { return std::string("meshplan ") + MESHPLAN_VERSION + "\n"; }
+
+}  // namespace meshplan

@@ -1,0 +1,163 @@
+#include "cli/planning.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/codes.h"
+#include "cli/warnings.h"
+#include "planner/planner.h"
+
+namespace meshplan {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text, int& code) {
+  const auto read_beside = [&](const std::string& name) {
+    return context.system.read_file(name.empty() || name.front() == '/' ? name : folder_of(path) + name);
+  };
+  auto spec = read_spec(text, path, read_beside, context.diagnostics);
+  if (!spec) code = exit_code(Fault::bad_input);
+  return spec;
+}
+
+Rules implied_rules(PlannerKind planner) { return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor; }
+
+}  // namespace
+
+Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags) {
+  PlanOptions options;
+  if (flags.planner) {
+    options.planner = *flags.planner;
+  } else if (flags.rules) {
+    const bool keep = spec.planner && implied_rules(*spec.planner) == *flags.rules;
+    options.planner = keep ? *spec.planner : *flags.rules == Rules::dtensor ? PlannerKind::greedy : PlannerKind::optimal;
+  } else if (spec.planner) {
+    options.planner = *spec.planner;
+  } else if (spec.rules && *spec.rules == Rules::dtensor) {
+    options.planner = PlannerKind::greedy;
+  }
+  options.rules = implied_rules(options.planner);
+  // A planner given as a flag beats the rules of the spec; two choices of one place must agree.
+  const bool flags_agree = !flags.rules || *flags.rules == options.rules;
+  const bool spec_agrees = flags.planner || flags.rules || !spec.rules || *spec.rules == options.rules;
+  if (!flags_agree || !spec_agrees) {
+    return bad_input(std::string("planner ") + to_text(options.planner) + " plans under the " + to_text(options.rules) +
+                     " rules and no others; leave out one of the two");
+  }
+  options.groups = flags.groups ? *flags.groups : spec.groups.value_or(options.groups);
+  options.max_memory_bytes = flags.max_memory_bytes ? *flags.max_memory_bytes : spec.max_memory_bytes.value_or(0);
+  options.one_reduction = flags.one_reduction || spec.one_reduction.value_or(false);
+  options.world_group = spec.world_group.value_or(options.world_group);
+  options.merge = !flags.no_merge;
+  options.audit = flags.audit;
+  options.alternatives = flags.alternatives;
+  if (flags.max_groups) options.max_groups = *flags.max_groups;
+  options.ranks_per_host = flags.ranks_per_host;
+  if (flags.cost_model) {
+    if (options.planner == PlannerKind::optimal && *flags.cost_model != CostModel::topology) {
+      return bad_input(std::string("the optimal planner plans with the topology's costs, so --cost-model ") + to_text(*flags.cost_model) +
+                       " has no meaning; leave it out, or use --planner graph");
+    }
+    options.cost_model = *flags.cost_model;
+  }
+  return options;
+}
+
+Result<Topology> settle_topology(Context& context, const Spec& spec, const PlanningFlags& flags) {
+  if (flags.topology.empty()) return spec.topology ? *spec.topology : uniform_topology();
+  if (auto preset = topology_preset(flags.topology)) return *std::move(preset);
+  const bool is_path = flags.topology.find_first_of("./") != std::string::npos || flags.topology == "-";
+  if (!is_path) {
+    const auto near = nearest(flags.topology, topology_preset_names());
+    return bad_input("--topology: there is no preset \"" + flags.topology + "\"" +
+                     (near ? "; did you mean " + *near + "?" : "; the presets are " + join(topology_preset_names(), " ")));
+  }
+  const auto text = context.read_input(flags.topology);
+  if (!text) return bad_input("--topology: " + text.error().message);
+  auto topology = parse_topology(*text);
+  if (!topology) return bad_input("--topology " + flags.topology + ": " + topology.error().message);
+  return topology;
+}
+
+std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path, const std::string& text, const PlanningFlags& flags,
+                                          int& code) {
+  auto spec = parse_spec(context, path, text, code);
+  if (!spec) return std::nullopt;
+  const auto options = settle_options(*spec, flags);
+  if (!options) {
+    code = context.fail(path, options.error());
+    return std::nullopt;
+  }
+  const auto topology = settle_topology(context, *spec, flags);
+  if (!topology) {
+    code = context.fail(path, topology.error());
+    return std::nullopt;
+  }
+  const int64_t start = context.system.now_ms();
+  PlanOutcome outcome = plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
+  context.explain(path + ": planned in " + std::to_string(context.system.now_ms() - start) + " ms");
+  SpecPlaces places(text, path);
+  if (!outcome.failures.empty()) {
+    code = 0;
+    for (const PlanFailure& failure : outcome.failures) {
+      const Request& request = spec->requests[failure.index];
+      Error error = failure.error;
+      if (error.message.find("'" + request.id + "'") == std::string::npos)
+        error.message = "redistribution '" + request.id + "': " + error.message;
+      context.fail_at(places.redistribution(failure.index), error);
+      // Bad input is named before a missing plan, which may follow from it.
+      const int own = exit_code(error.fault);
+      code = code == 0 ? own : std::min(code, own);
+    }
+    return std::nullopt;
+  }
+  PlannedSpec planned{*std::move(spec), std::move(outcome.plan), false};
+  planned.warnings_fail = report_warnings(context, places, planned.spec, planned.plan);
+  return planned;
+}
+
+std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path, const PlanningFlags& flags, int& code) {
+  const auto text = context.read_input(path);
+  if (!text) {
+    code = context.fail(path, text.error());
+    return std::nullopt;
+  }
+  return plan_spec_text(context, path, *text, flags, code);
+}
+
+std::optional<Spec> load_spec(Context& context, const std::string& path, int& code) {
+  const auto text = context.read_input(path);
+  if (!text) {
+    code = context.fail(path, text.error());
+    return std::nullopt;
+  }
+  return parse_spec(context, path, *text, code);
+}
+
+std::optional<Plan> load_plan(Context& context, const std::string& path, int& code) {
+  const auto text = context.read_input(path);
+  if (!text) {
+    code = context.fail(path, text.error());
+    return std::nullopt;
+  }
+  auto plan = read_plan(*text);
+  if (!plan) {
+    code = context.fail(path, plan.error(), code_bad_plan);
+    return std::nullopt;
+  }
+  return std::move(plan).value();
+}
+
+std::optional<DocumentKind> document_kind(std::string_view text) {
+  // The first of the two that stands as a value; specs may hold comments, so this is no parse.
+  const size_t spec = text.find("\"meshplan/spec/");
+  const size_t plan = text.find("\"meshplan/plan/");
+  if (spec == std::string_view::npos && plan == std::string_view::npos) return std::nullopt;
+  return plan < spec ? DocumentKind::plan : DocumentKind::spec;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,42 @@
+// From a spec to a plan, as every command that plans does it: read, settle the options, plan, warn.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/context.h"
+#include "plan/plan.h"
+#include "spec/spec.h"
+
+namespace meshplan {
+
+struct PlannedSpec {
+  Spec spec;
+  Plan plan;
+  bool warnings_fail = false;  // a warning that -W makes an error
+};
+
+// What flags and the spec's options come to: flags beat the spec, what neither gives has its default, greedy and graph imply the dtensor
+// rules. Errors: choices that exclude each other.
+[[nodiscard]] Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags);
+// --topology: a preset's name or a file; else the spec's; else uniform.
+[[nodiscard]] Result<Topology> settle_topology(Context& context, const Spec& spec, const PlanningFlags& flags);
+
+// Everything from the file on. Problems go to context.diagnostics; then there is no value and `code` is the exit code. Warnings of the
+// planners go there too, merged over the file.
+[[nodiscard]] std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path, const PlanningFlags& flags, int& code);
+// The same from text that was read already; `path` names it and gives the folder that the spec's own files are relative to.
+[[nodiscard]] std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path, const std::string& text,
+                                                        const PlanningFlags& flags, int& code);
+
+// A spec alone, or nothing and the exit code.
+[[nodiscard]] std::optional<Spec> load_spec(Context& context, const std::string& path, int& code);
+// A plan file, or nothing and the exit code.
+[[nodiscard]] std::optional<Plan> load_plan(Context& context, const std::string& path, int& code);
+
+// Whether the text is a spec or a plan, by its schema; nullopt where it is neither.
+enum class DocumentKind : uint8_t { spec, plan };
+[[nodiscard]] std::optional<DocumentKind> document_kind(std::string_view text);
+
+}  // namespace meshplan

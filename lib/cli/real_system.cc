@@ -1,0 +1,199 @@
+#include "cli/real_system.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+extern char** environ;
+
+namespace meshplan {
+namespace {
+
+std::string reason(int error) { return std::strerror(error); }
+
+// A file descriptor that is closed at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// Appends what is there; false at the end of the file or on an error.
+bool read_some(int fd, std::string& to) {
+  std::array<char, 65536> buffer;
+  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  if (n < 0) return errno == EINTR;
+  to.append(buffer.data(), static_cast<size_t>(n));
+  return n > 0;
+}
+
+Error cannot_write(const std::string& path, int error) { return bad_input("cannot write " + path + ": " + reason(error)); }
+
+}  // namespace
+
+Result<std::string> RealSystem::read_file(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return bad_input("cannot read " + path + ": " + reason(errno));
+  if (S_ISDIR(facts.st_mode)) return bad_input("cannot read " + path + ": it is a folder");
+  std::string text;
+  if (facts.st_size > 0) text.reserve(static_cast<size_t>(facts.st_size) + 1);
+  errno = 0;
+  while (read_some(file.get(), text)) {
+  }
+  if (errno != 0) return bad_input("cannot read " + path + ": " + reason(errno));
+  return text;
+}
+
+Status RealSystem::write_file(const std::string& path, const std::string& text) {
+  struct stat facts {};
+  const bool exists = ::stat(path.c_str(), &facts) == 0;
+  if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": it is a folder");
+  if (exists && !S_ISREG(facts.st_mode)) {  // a device or a pipe is written to, not replaced
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0 || !write_all(file.get(), text)) return cannot_write(path, errno);
+    return Done{};
+  }
+  // A link is followed: what it points to is replaced.
+  std::error_code ignored;
+  const std::filesystem::path target = exists ? std::filesystem::canonical(path, ignored) : std::filesystem::path(path);
+  std::string temporary = target.string() + ".XXXXXX";
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return cannot_write(path, errno);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  const mode_t mode = exists ? facts.st_mode & 07777 : 0666 & ~mask;
+  bool done = ::fchmod(file.get(), mode) == 0 && write_all(file.get(), text) && ::fsync(file.get()) == 0;
+  int error = errno;
+  file.close();
+  if (done && ::rename(temporary.c_str(), target.c_str()) != 0) {
+    done = false;
+    error = errno;
+  }
+  if (done) return Done{};
+  ::unlink(temporary.c_str());
+  return cannot_write(path, error);
+}
+
+bool RealSystem::is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+Result<std::vector<std::string>> RealSystem::list_json(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error);
+  while (!error && entry != fs::recursive_directory_iterator()) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (name.front() == '.') {
+      if (entry->is_directory(ignored)) entry.disable_recursion_pending();
+    } else if (entry->path().extension() == ".json" && entry->is_regular_file(ignored)) {
+      files.push_back(entry->path().string());
+    }
+    entry.increment(error);
+  }
+  if (error) return bad_input("cannot list " + folder + ": " + error.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<std::string> RealSystem::run_program(const std::vector<std::string>& command) {
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  if (::pipe2(out.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
+  const Descriptor out_read(out[0]);
+  Descriptor out_write(out[1]);
+  if (::pipe2(err.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
+  const Descriptor err_read(err[0]);
+  Descriptor err_write(err[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out_write.get(), 1);
+  posix_spawn_file_actions_adddup2(&actions, err_write.get(), 2);
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return environment("cannot run " + command[0] + ": " + reason(failed));
+  out_write.close();
+  err_write.close();
+  // Both streams are read as they come, so that neither fills up while the other is waited for.
+  std::string text;
+  std::string complaint;
+  std::array<pollfd, 2> waiting = {pollfd{out_read.get(), POLLIN, 0}, pollfd{err_read.get(), POLLIN, 0}};
+  while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      if (!read_some(waiting[i].fd, i == 0 ? text : complaint)) waiting[i].fd = -1;
+      waiting[i].revents = 0;
+    }
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
+  while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
+  std::replace(complaint.begin(), complaint.end(), '\n', ' ');
+  return bad_input(command[0] + " failed: " + (complaint.empty() ? "it says nothing" : complaint));
+}
+
+std::optional<std::string> RealSystem::variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+bool RealSystem::is_terminal(Stream stream) { return ::isatty(static_cast<int>(stream)) == 1; }
+
+int64_t RealSystem::terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 0;
+}
+
+int64_t RealSystem::now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace meshplan

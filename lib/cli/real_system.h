@@ -1,0 +1,21 @@
+// The operating system behind cli/system.h.
+#pragma once
+
+#include "cli/system.h"
+
+namespace meshplan {
+
+class RealSystem : public System {
+ public:
+  [[nodiscard]] Result<std::string> read_file(const std::string& path) override;
+  [[nodiscard]] Status write_file(const std::string& path, const std::string& text) override;
+  [[nodiscard]] bool is_folder(const std::string& path) override;
+  [[nodiscard]] Result<std::vector<std::string>> list_json(const std::string& folder) override;
+  [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& command) override;
+  [[nodiscard]] std::optional<std::string> variable(const std::string& name) override;
+  [[nodiscard]] bool is_terminal(Stream stream) override;
+  [[nodiscard]] int64_t terminal_columns() override;
+  [[nodiscard]] int64_t now_ms() override;
+};
+
+}  // namespace meshplan

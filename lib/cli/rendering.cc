@@ -1,0 +1,71 @@
+#include "cli/rendering.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "render/plan_text.h"
+#include "render/torch.h"
+
+namespace meshplan {
+namespace {
+
+// The plan with these redistributions only, and their totals.
+Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
+  std::vector<std::string> known;
+  for (const PlannedRedistribution& r : plan.redistributions) known.push_back(r.request.id);
+  for (const std::string& id : ids) {
+    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    const auto near = nearest(id, known);
+    return bad_input("the plan has no redistribution '" + id + "'" + (near ? "; did you mean '" + *near + "'?" : ""));
+  }
+  Plan part = plan;
+  part.redistributions.clear();
+  part.totals = {};
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end()) part.redistributions.push_back(r);
+  }
+  for (const PlannedRedistribution& r : part.redistributions) {
+    const int64_t count = r.request.count;
+    const auto add = [&](int64_t Totals::*field) {
+      part.totals.*field = saturating_add(part.totals.*field, saturating_mul(r.totals.*field, count));
+    };
+    for (auto field :
+         {&Totals::collectives, &Totals::wire_bytes, &Totals::predicted_ps, &Totals::lower_bound_bytes, &Totals::lower_bound_ps})
+      add(field);
+    part.totals.peak_bytes = std::max(part.totals.peak_bytes, r.totals.peak_bytes);
+  }
+  return part;
+}
+
+}  // namespace
+
+ShowOptions show_options(Context& context, const Arguments& arguments) {
+  ShowOptions options;
+  if (arguments.detail == "summary") options.detail = Detail::summary;
+  if (arguments.detail == "full") options.detail = Detail::full;
+  options.costs = arguments.costs;
+  options.top = arguments.top;
+  const bool to_stdout = arguments.output.empty() || arguments.output == "-";
+  options.width = to_stdout ? context.columns() : 0;
+  options.color = to_stdout && context.color(Stream::out);
+  options.unicode = context.unicode();
+  return options;
+}
+
+Result<std::string> render_as(Context& context, const std::string& format, const Plan& plan, const Arguments& arguments) {
+  if (!arguments.only.empty()) {
+    auto part = only(plan, arguments.only);
+    if (!part) return part.error();
+    Arguments rest = arguments;
+    rest.only.clear();
+    return render_as(context, format, *part, rest);
+  }
+  const ShowOptions options = show_options(context, arguments);
+  if (format == "json") return write_plan(plan);
+  if (format == "markdown") return render_plan_markdown(plan, options);
+  if (format == "torch") return render_torch(plan);
+  return render_plan_text(plan, options);
+}
+
+}  // namespace meshplan

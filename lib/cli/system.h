@@ -1,0 +1,35 @@
+// Where the outside world begins: files, the environment, the clock and other programs. Commands see nothing else of it, so that their
+// tests need no process and no disk.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace meshplan {
+
+enum class Stream : uint8_t { in, out, err };
+
+class System {
+ public:
+  virtual ~System() = default;
+  // Errors name the path and what the system said.
+  [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
+  // The file is as it was, or holds all of `text`; never anything between.
+  [[nodiscard]] virtual Status write_file(const std::string& path, const std::string& text) = 0;
+  [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;
+  // Files below the folder whose names end in ".json", with their paths, ascending; hidden ones left out.
+  [[nodiscard]] virtual Result<std::vector<std::string>> list_json(const std::string& folder) = 0;
+  // What a program prints on stdout; no shell. The error holds what it printed on stderr.
+  [[nodiscard]] virtual Result<std::string> run_program(const std::vector<std::string>& command) = 0;
+
+  [[nodiscard]] virtual std::optional<std::string> variable(const std::string& name) = 0;
+  [[nodiscard]] virtual bool is_terminal(Stream stream) = 0;
+  [[nodiscard]] virtual int64_t terminal_columns() = 0;  // 0: not known
+  [[nodiscard]] virtual int64_t now_ms() = 0;            // from any start, never back
+};
+
+}  // namespace meshplan

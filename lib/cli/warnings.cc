@@ -1,0 +1,120 @@
+#include "cli/warnings.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "spec/document.h"
+
+namespace meshplan {
+namespace {
+
+constexpr size_t max_placed = 10'000;  // redistributions whose places are worked out; each costs the length of the text before it
+
+// "missing-flatten": the kind as -W takes it.
+std::string policy_name(WarningKind kind) {
+  std::string name = to_text(kind);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+bool names(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back("\"" + text + "\"");
+  return "[" + join(quoted, ", ") + "]";
+}
+
+std::string plural(int64_t n, const std::string& noun) { return with_commas(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+std::string message_of(const MergedWarning& merged) {
+  const Warning& warning = merged.warning;
+  // The planner's own sentence says what is the matter; behind "; saves" it has the figures of one redistribution.
+  std::string text = warning.message.substr(0, warning.message.find("; saves "));
+  text += " (" + (merged.ids.size() == 1 ? "'" + merged.ids[0] + "'" : plural(static_cast<int64_t>(merged.ids.size()), "redistribution"));
+  if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
+  if (warning.saves_ps > 0) text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps));
+  if (warning.saves_ps > 0 && warning.saves_collectives > 0) text += " and " + plural(warning.saves_collectives, "collective");
+  return text + (merged.times > 1 && warning.saves_ps > 0 ? " in all)" : ")");
+}
+
+}  // namespace
+
+std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Allow>& allow) {
+  std::vector<MergedWarning> merged;
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    const PlannedRedistribution& r = plan.redistributions[i];
+    for (const Warning& warning : r.warnings) {
+      const bool allowed = std::any_of(allow.begin(), allow.end(), [&](const Allow& entry) {
+        return entry.code == warning_code(warning.kind) && (entry.id.empty() || entry.id == r.request.id);
+      });
+      if (allowed) continue;
+      auto found = std::find_if(merged.begin(), merged.end(), [&](const MergedWarning& other) {
+        return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh && other.warning.dims == warning.dims &&
+               other.warning.collective == warning.collective;
+      });
+      if (found == merged.end()) {
+        found = merged.insert(merged.end(), {warning, 0, {}, i});
+        found->warning.saves_ps = found->warning.saves_collectives = 0;
+      }
+      found->times = saturating_add(found->times, r.request.count);
+      found->ids.push_back(r.request.id);
+      found->warning.saves_ps = saturating_add(found->warning.saves_ps, saturating_mul(warning.saves_ps, r.request.count));
+      found->warning.saves_collectives =
+          saturating_add(found->warning.saves_collectives, saturating_mul(warning.saves_collectives, r.request.count));
+    }
+  }
+  return merged;
+}
+
+std::string declaration_of(const Plan& plan, const Warning& warning) {
+  if (warning.fix_name.empty()) return {};
+  const std::string dims = quoted_list(warning.dims);
+  const bool simple = plan.meshes.meshes.size() == 1 && plan.meshes.meshes[0].name == "mesh";
+  if (simple) return "{\"dims\": " + dims + ", \"name\": \"" + warning.fix_name + "\"}";
+  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh + "\", \"flatten\": " + dims + "}";
+}
+
+bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, const Plan& plan) {
+  const WarningPolicy& policy = context.flags.warnings;
+  bool fails = false;
+  for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
+    const std::string name = policy_name(merged.warning.kind);
+    if (names(policy.silenced, name)) continue;
+    const bool is_error = policy.all_errors || names(policy.errors, name);
+    fails = fails || is_error;
+    Diagnostic diagnostic;
+    diagnostic.code = warning_code(merged.warning.kind);
+    diagnostic.severity = is_error ? Severity::error : Severity::warning;
+    diagnostic.place = places.redistribution(merged.first);
+    diagnostic.message = message_of(merged);
+    const std::string declaration = declaration_of(plan, merged.warning);
+    if (!declaration.empty()) {
+      const bool simple = declaration.rfind("{\"dims\"", 0) == 0;
+      diagnostic.help = std::string("add to ") + (simple ? "\"flattened\" of \"mesh\"" : "\"meshes\"") + ": " + declaration;
+    }
+    context.diagnostics.add(std::move(diagnostic));
+  }
+  return fails;
+}
+
+Place SpecPlaces::redistribution(size_t index) {
+  if (!parsed_) {
+    parsed_ = true;
+    Diagnostics reported_already(0);
+    const auto document = parse_json(text_, path_, reported_already);
+    const uint32_t list = document && !document->nodes.empty() ? find_key(*document, 0, "redistributions") : 0;
+    if (list != 0 && document->nodes[list].kind == JsonKind::array) {
+      for (uint32_t node = list + 1; node < document->nodes[list].next; node = document->nodes[node].next) {
+        if (places_.size() > max_placed) break;
+        places_.push_back(place_of(*document, node));
+      }
+    }
+  }
+  return index < places_.size() ? places_[index] : whole_file(path_);
+}
+
+}  // namespace meshplan
