@@ -148,8 +148,9 @@ TwoPhasePieces two_phase_pieces(std::span<const RankBox> sources, std::span<cons
     for (const Shard& wanted : shards_of(wanting, in_rank_order(wanting))) {
       for (const Shard& shard : shards) {
         if (!overlaps(shard.box, wanted.box)) continue;
-        const bool held = std::any_of(shard.members.begin(), shard.members.end(),
-                                      [&](int32_t s) { return unit_of(sources[static_cast<size_t>(s)].rank, level_ranks) == unit; });
+        const bool held = std::any_of(shard.members.begin(), shard.members.end(), [&, host = unit](int32_t s) {
+          return unit_of(sources[static_cast<size_t>(s)].rank, level_ranks) == host;
+        });
         if (held) continue;
         const Box missing = intersect(shard.box, wanted.box);
         const int64_t parts = missing.empty() ? 1 : m;

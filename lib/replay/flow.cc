@@ -319,7 +319,9 @@ class FlowMaker {
         if (step_.phases == 2) {
           TwoPhasePieces pieces = two_phase_pieces(holding, wanting, levels);
           // On one mesh target slots and source slots of a class are the same ranks: a fetching target is a slot before, too.
-          auto self_of = [&](int32_t target) { return flow_.slots[static_cast<size_t>(target_slots[static_cast<size_t>(target)])].self; };
+          auto self_of = [&, &slots_of_class = target_slots](int32_t target) {
+            return flow_.slots[static_cast<size_t>(slots_of_class[static_cast<size_t>(target)])].self;
+          };
           for (ExchangePiece& p : pieces.fetches) {
             flow_.fetches.push_back({source_slots[static_cast<size_t>(p.source)], self_of(p.target), std::move(p.box)});
           }
