@@ -20,8 +20,9 @@ State state_from(const nlohmann::json& side, std::span<const int64_t> mesh_shape
 
 }  // namespace
 
-nlohmann::json read_vectors(const std::string& name) {
-  const std::string path = std::string(MESHPLAN_TESTDATA) + "/vectors/" + name;
+nlohmann::json read_vectors(const std::string& name) { return read_json(std::string(MESHPLAN_TESTDATA) + "/vectors/" + name); }
+
+nlohmann::json read_json(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
   return nlohmann::json::parse(file);

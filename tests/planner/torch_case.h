@@ -12,7 +12,8 @@
 
 namespace meshplan::test {
 
-// {"source", "seed", "cases": [...]}
+// {"source", "seed", "cases": [...]}, from testdata/vectors or from any path.
+[[nodiscard]] nlohmann::json read_json(const std::string& path);
 [[nodiscard]] nlohmann::json read_vectors(const std::string& name);
 
 struct TorchCase {
