@@ -4,40 +4,10 @@
 
 #include "base/utf8.h"
 #include "spec/document.h"
+#include "spec/json_words.h"
 
 namespace meshplan {
 namespace {
-
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
-bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '+' || c == '.'; }
-
-// Whether the text is a JSON number, and which kind.
-JsonKind number_kind(std::string_view text) {
-  size_t at = 0;
-  const auto digits = [&] {
-    const size_t from = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    return at > from;
-  };
-  if (at < text.size() && text[at] == '-') ++at;
-  const size_t first = at;
-  if (!digits() || (text[first] == '0' && at > first + 1)) return JsonKind::broken;
-  JsonKind kind = JsonKind::integer;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    kind = JsonKind::number;
-    if (!digits()) return JsonKind::broken;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    kind = JsonKind::number;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    if (!digits()) return JsonKind::broken;
-  }
-  return at == text.size() ? kind : JsonKind::broken;
-}
 
 class Parser {
  public:
@@ -296,6 +266,10 @@ class Parser {
   JsonKind read_word(JsonNode& made) {
     const size_t begin = at_;
     while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    if (at_ < text_.size() && text_[at_] == '(') {  // S(0) without quotes
+      const size_t end = text_.find_first_of(")\n", at_);
+      if (end != std::string_view::npos && text_[end] == ')') at_ = end + 1;
+    }
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (is_digit(word[0]) || word[0] == '-') {
       const JsonKind kind = number_kind(word);
@@ -321,17 +295,6 @@ class Parser {
              Fix{"\"" + std::string(word) + "\"", false});
     }
     return JsonKind::broken;
-  }
-
-  static std::string number_help(std::string_view word) {
-    if (word[0] == '+') return "write it without the plus sign";
-    if (word[0] == '.') return "write a digit before the point";
-    const std::string_view digits = word[0] == '-' ? word.substr(1) : word;
-    if (digits.size() > 1 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
-      return "hexadecimal is not JSON; write it in decimal";
-    if (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) return "write it without leading zeros";
-    if (word.find('_') != std::string_view::npos) return "write the digits without separators";
-    return "write a decimal number such as 8, -1 or 2.5";
   }
 
   // Something that begins no value. Passed over up to where the next value may begin.

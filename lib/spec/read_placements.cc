@@ -69,8 +69,9 @@ class StateReader {
     bool good = true;
     if (node.count != mesh().dims.size()) {
       reader_.error("E0402", index,
-                    std::string(what_) + " has " + std::to_string(node.count) + " placements; mesh " + quote(mesh().name) + " has " +
-                        std::to_string(mesh().dims.size()) + (mesh().dims.size() == 1 ? " dim" : " dims"),
+                    std::string(what_) + " has " + std::to_string(node.count) + (node.count == 1 ? " placement" : " placements") +
+                        "; mesh " + quote(mesh().name) + " has " + std::to_string(mesh().dims.size()) +
+                        (mesh().dims.size() == 1 ? " dim" : " dims"),
                     {"give one for each of " + join(dim_names(mesh()), ", "), {}, 0, {}});
       good = false;
     }

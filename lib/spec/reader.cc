@@ -104,10 +104,12 @@ bool Reader::find_members(uint32_t index, const KeyRule* rules, size_t count, ui
       unknown_key(child, std::string(key), rules, count, what);
     }
   }
+  std::vector<std::string> missing;
   for (size_t i = 0; i < count; ++i) {
-    if (!rules[i].required || found[i] != 0 || misspelt(rules[i].name)) continue;
-    error("E0202", index, std::string(what) + " lacks the key " + quote(rules[i].name));
+    if (rules[i].required && found[i] == 0 && !misspelt(rules[i].name)) missing.push_back(quote(rules[i].name));
   }
+  if (!missing.empty())
+    error("E0202", index, std::string(what) + " lacks the key" + (missing.size() == 1 ? " " : "s ") + join(missing, ", "));
   return true;
 }
 

@@ -1,8 +1,7 @@
 // Good specs, read into what they say.
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
+#include "spec/spec_files.h"
 
 #include "base/sha256.h"
 #include "diag/render.h"
@@ -10,14 +9,6 @@
 
 namespace meshplan {
 namespace {
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE_MESSAGE(in, "cannot open " << path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 Spec good(std::string_view text, const FileReader& read_file = {}) {
   Diagnostics diagnostics;
