@@ -38,6 +38,45 @@ std::vector<CodeEntry> advice_codes() {
        "any "
        "order of a declared group.",
        "", ""},
+      {"A0401", "merged_uneven_gather", "PyTorch gathers uneven nested shards as if they were flat",
+       "10 elements cut in 2 and then in 2 are pieces of 3, 2, 3 and 2; cut in 4 at once they are 3, 3, 3 and 1. PyTorch merges the two "
+       "all_gathers of the nested shards into one over the flattened mesh and reads the pieces as the flat ones: the result is wrong, on "
+       "every rank alike, and nothing is raised. Plans of meshplan pack by the real boxes and are right. In PyTorch pad the tensor dim to "
+       "a "
+       "multiple of the merged group, or do not declare the flatten.",
+       flattened(declared, "[10]", R"~(["S(0)", "S(0)"])~", R"~(["R", "R"])~"),
+       flattened(declared, "[16]", R"~(["S(0)", "S(0)"])~", R"~(["R", "R"])~")},
+      {"A0402", "rank_dependent_merge", "PyTorch's ranks disagree about merging",
+       "Whether reduce_scatters merge depends on whether the extent that a rank sees divides by the merged group. Where an outer mesh dim "
+       "cuts the tensor dim unevenly, ranks see different extents: some enter one collective, the others several, and the program hangs or "
+       "fails. Pad the tensor dim until the outer cut is even.",
+       "", ""},
+      {"A0403", "not_executable", "PyTorch plans a step that it cannot execute",
+       "A pending reduction cannot become one of another kind, nor a shard a pending reduction other than sum. PyTorch's greedy planner "
+       "plans such steps all the same and fails when it runs them. Under the dtensor rules that is no plan (exit 3); the audit of a native "
+       "plan says it beside the plan that works.",
+       "", ""},
+      {"A0404", "unit_dim_traffic", "a mesh dim of size 1 costs traffic",
+       "A mesh dim of size 1 moves nothing itself, but PyTorch's rules see its placement: where it shards the target's tensor dim and not "
+       "the source's, or the other way round, the shards inside it are gathered and cut again for nothing. Give it the same placement on "
+       "both sides, or leave the dim out of the mesh.",
+       "", ""},
+      {"A0405", "sequential_reductions", "a reduction that passes through several collectives",
+       "Each collective may add in an order of its own, so that ranks that should hold the same values may differ in the last bits. One "
+       "collective over a flattened mesh gives every replica the same. Declare the flatten, or plan with one_reduction.",
+       flattened("", "[16]", R"~(["P(sum)", "P(sum)"])~", R"~(["R", "R"])~"),
+       flattened(declared, "[16]", R"~(["P(sum)", "P(sum)"])~", R"~(["R", "R"])~")},
+      {"A0406", "whole_reduction", "more is reduced than the target keeps",
+       "The target shards a tensor dim over mesh dims that are free during the reduction, or that are reduced themselves, and PyTorch "
+       "slices "
+       "only afterwards. A slice first, or a reduce_scatter, moves a fraction of the bytes.",
+       flattened("", "[16, 16]", R"~(["P(sum)", "R"])~", R"~(["R", "S(0)"])~"),
+       flattened("", "[16, 16]", R"~(["P(sum)", "S(0)"])~", R"~(["R", "S(0)"])~")},
+      {"A0407", "merged_costs_more", "a merged step that costs more than its parts",
+       "PyTorch merges whenever a flatten is declared. Across hosts one collective over all ranks can take longer than one inside the "
+       "hosts "
+       "and one between them, which moves less over the slow links. The finding gives both times under the plan's topology.",
+       "", ""},
   };
 }
 

@@ -10,6 +10,7 @@
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
 #include "planner/advice.h"
+#include "planner/audit.h"
 #include "planner/numerics.h"
 #include "planner/optimal.h"
 #include "planner/plan_groups.h"
@@ -124,6 +125,8 @@ class Pipeline {
       value_warnings(question, *rules, planned);
     }
 
+    if (options_.audit) planned.audit = audit(question, rules, planned);
+
     plan_.groups = groups_.groups();
     const Status proof = verify_redistribution(plan_, planned);
     MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
@@ -157,15 +160,67 @@ class Pipeline {
       if (warning.kind != WarningKind::missing_flatten) continue;
       std::vector<int32_t> dims;
       for (const std::string& name : warning.dims) dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
-      PlannedRedistribution other;
-      other.request = planned.request;
-      other.dst = planned.dst;
-      other.steps = merged_steps(question, answer, dims).steps;
-      price_redistribution(other, meshes_, topology_);
+      const PlannedRedistribution other = priced(*question.request, merged_steps(question, answer, dims));
       warning.saves_ps = planned.totals.predicted_ps - other.totals.predicted_ps;
       warning.saves_collectives = planned.totals.collectives - other.totals.collectives;
       warning.message += saved_text(warning);
     }
+  }
+
+  // Steps priced as a redistribution of their own, for comparisons.
+  [[nodiscard]] PlannedRedistribution priced(const Request& request, StepList list) const {
+    PlannedRedistribution other;
+    other.request = request;
+    other.dst = std::move(list.dst);
+    other.steps = std::move(list.steps);
+    price_redistribution(other, meshes_, topology_);
+    other.reductions = reduction_notes(request.src, other.steps, meshes_.meshes[request.src_mesh]);
+    return other;
+  }
+
+  // What PyTorch would do wrong or badly, beside the best plan there is.
+  std::vector<AuditFinding> audit(const PlanQuestion& question, const std::optional<RuleAnswer>& rules,
+                                  const PlannedRedistribution& planned) {
+    const Request& request = *question.request;
+    const bool is_torch = rules && options_.rules == Rules::dtensor;
+    PlanOptions torch_options = options_;
+    if (!is_torch) {
+      torch_options.planner = PlannerKind::greedy;
+      torch_options.rules = Rules::dtensor;
+      torch_options.merge = true;
+    }
+    const PlanQuestion torch_question{&meshes_, &topology_, &request, &torch_options};
+    std::vector<AuditFinding> findings;
+    if (is_torch) {
+      findings = audit_findings(torch_question, {*rules, planned});
+    } else if (const auto answer = rule_transitions(torch_question); !answer) {
+      findings = {not_executable(answer.error())};
+    } else {
+      TorchPlan torch{*answer, priced(request, merged_steps(torch_question, *answer))};
+      torch.planned.planner = answer->planner;
+      findings = audit_findings(torch_question, torch);
+      for (AuditFinding& found : findings) found.step = -1;  // of PyTorch's plan, which is not in the file
+    }
+    for (AuditFinding& found : findings) {
+      const std::optional<PlannedRedistribution> better = best_plan(request, found.code == "A0405");
+      if (!better) continue;
+      const std::vector<int64_t> src_shape = mesh_shape(meshes_.meshes[request.src_mesh]);
+      const std::vector<int64_t> dst_shape = mesh_shape(meshes_.meshes[request.dst_mesh]);
+      found.better_wire_bytes = better->totals.wire_bytes;
+      found.better_trace = trace_of(request.src, better->steps, src_shape, dst_shape);
+    }
+    return findings;
+  }
+
+  // The native rules' best plan, priced; with one_reduction where that leaves any.
+  std::optional<PlannedRedistribution> best_plan(const Request& request, bool one_reduction) {
+    PlanOptions native = options_;
+    native.planner = PlannerKind::optimal;
+    native.rules = Rules::native;
+    native.one_reduction = options_.one_reduction || one_reduction;
+    auto found = plan_optimal({&meshes_, &topology_, &request, &native}, levels_of(request.src_mesh));
+    if (!found) return one_reduction ? best_plan(request, false) : std::nullopt;
+    return priced(request, *std::move(found));
   }
 
   const MeshTable& meshes_;

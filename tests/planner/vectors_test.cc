@@ -63,6 +63,8 @@ TEST_CASE("recorded plans of PyTorch") {
   const Tally tally = check_vectors("redistribute.json", test::read_vectors("redistribute.json"));
   CHECK(tally.plans == 457);
   CHECK(tally.refused == 4);
+  CHECK(check_vectors("redistribute_uneven.json", test::read_vectors("redistribute_uneven.json")).plans == 231);
+  CHECK(check_vectors("redistribute_fresh.json", test::read_vectors("redistribute_fresh.json")).plans == 746);
   const char* more = std::getenv("MESHPLAN_VECTORS");
   std::istringstream files(more == nullptr ? "" : more);
   for (std::string file; std::getline(files, file, ':');) {
