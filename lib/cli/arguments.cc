@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "cli/man_page.h"
 
 namespace meshplan {
 namespace {
@@ -247,6 +248,10 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   }
   if (words[0] == "--version" || words[0] == "-V") {
     to.answer = version_text();
+    return to;
+  }
+  if (words[0] == "--help-man") {
+    to.answer = man_page();
     return to;
   }
   const CommandDescription* command = find_command(words[0]);

@@ -70,6 +70,12 @@ const std::vector<CommandDescription>& command_descriptions() {
              {"--fail-on", "dearer[=N%]|numerics|warnings|any", "exit 1 only if this holds; may be repeated (default: any)"},
              {"--only-if", "dearer|numerics|warnings|any", "print nothing unless this holds"}},
             {showing, planning})},
+      {"check",
+       "SPEC [PLAN]",
+       "does the committed plan still belong to the spec, and do budgets hold?",
+       {"meshplan check spec.json plan.json", "meshplan check specs/                        # every spec in a folder",
+        "meshplan check a.json b.json --junit check.xml -W error"},
+       with({{"--junit", "FILE", "also write the results as JUnit XML"}}, {planning})},
       {"verify",
        "PLAN",
        "prove a plan correct without planning",
@@ -105,6 +111,12 @@ const std::vector<CommandDescription>& command_descriptions() {
         {"--rank", "R", "the coordinates of one global rank"},
         {"-o,--output", "FILE", "write it here (default: stdout)"}}},
       {"schema", "spec|plan|mesh|diff|report", "print a JSON Schema", {"meshplan schema spec > spec.schema.json"}, {}},
+      {"completion",
+       "bash|zsh|fish",
+       "print the completions of a shell",
+       {"meshplan completion bash > /etc/bash_completion.d/meshplan", "meshplan completion zsh > \"${fpath[1]}/_meshplan\"",
+        "meshplan completion fish > ~/.config/fish/completions/meshplan.fish"},
+       {}},
   };
   return commands;
 }

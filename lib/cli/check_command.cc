@@ -1,0 +1,243 @@
+// meshplan check SPEC [PLAN]...: does the spec plan, is the committed plan what it gives, do its budgets hold?
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/codes.h"
+#include "cli/commands.h"
+#include "cli/junit.h"
+#include "cli/planning.h"
+#include "cli/warnings.h"
+#include "diff/diff.h"
+#include "render/diff_text.h"
+
+namespace meshplan {
+namespace {
+
+// One spec and the plan that stands beside it, and what came out.
+struct Item {
+  std::string spec;
+  std::string plan;  // empty: none
+  int code = 0;
+  std::string result;  // one line
+  std::string detail;  // what differs
+  Diagnostics diagnostics;
+};
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Specs of a folder, each with NAME.plan.json beside NAME.json where that is there.
+Status add_folder(Context& context, const std::string& folder, std::vector<Item>& items) {
+  const auto files = context.system.list_json(folder);
+  if (!files) return files.error();
+  for (const std::string& file : *files) {
+    const auto text = context.system.read_file(file);
+    if (!text) return text.error();
+    if (document_kind(*text) != DocumentKind::spec) continue;
+    Item item;
+    item.spec = file;
+    const std::string beside = file.substr(0, file.size() - 5) + ".plan.json";
+    if (std::binary_search(files->begin(), files->end(), beside)) item.plan = beside;
+    items.push_back(std::move(item));
+  }
+  return Done{};
+}
+
+// A plan belongs to the spec before it; a name that says plan is one even where it cannot be read.
+Status collect(Context& context, const std::vector<std::string>& inputs, std::vector<Item>& items) {
+  for (const std::string& input : inputs) {
+    if (input != "-" && context.system.is_folder(input)) {
+      const size_t before = items.size();
+      if (const auto added = add_folder(context, input, items); !added) return added.error();
+      if (items.size() == before) return bad_input("there is no spec in folder " + input);
+      continue;
+    }
+    bool is_plan = ends_with(input, ".plan.json");
+    if (!is_plan && input != "-" && !items.empty()) {
+      const auto text = context.system.read_file(input);
+      is_plan = text && document_kind(*text) == DocumentKind::plan;
+    }
+    if (is_plan) {
+      if (items.empty()) return bad_input(input + " is a plan; name the spec that it belongs to before it");
+      if (!items.back().plan.empty()) return bad_input(input + " is a second plan of " + items.back().spec);
+      items.back().plan = input;
+      continue;
+    }
+    items.emplace_back();
+    items.back().spec = input;
+  }
+  return Done{};
+}
+
+struct Figure {
+  const char* name;
+  std::optional<int64_t> budget;
+  int64_t value;
+};
+
+// Adds an error for every figure above its budget; the number of budgets, and how many are exceeded.
+std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path, const PlannedSpec& planned) {
+  int64_t given = 0;
+  int64_t exceeded = 0;
+  for (const Budget& budget : planned.spec.budgets) {
+    const Totals* totals = budget.id.empty() ? &planned.plan.totals : nullptr;
+    for (const PlannedRedistribution& r : planned.plan.redistributions) {
+      if (!budget.id.empty() && r.request.id == budget.id) totals = &r.totals;
+    }
+    if (totals == nullptr) continue;  // the spec's reader has refused unknown ids
+    const Figure figures[] = {{"wire_bytes", budget.wire_bytes, totals->wire_bytes},
+                              {"collectives", budget.collectives, totals->collectives},
+                              {"predicted_ns", budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
+                              {"peak_bytes", budget.peak_bytes, totals->peak_bytes}};
+    for (const Figure& figure : figures) {
+      if (!figure.budget) continue;
+      ++given;
+      if (figure.value <= *figure.budget) continue;
+      ++exceeded;
+      context.fail(path,
+                   bad_input((budget.id.empty() ? std::string("the file's ") : "redistribution '" + budget.id + "': ") + figure.name +
+                             " is " + with_commas(figure.value) + ", above its budget of " + with_commas(*figure.budget)),
+                   code_over_budget);
+    }
+  }
+  return {given, exceeded};
+}
+
+// Whether the committed plan is what the spec gives; else adds what differs.
+bool check_plan(Context& context, Item& item, const Plan& fresh) {
+  const auto text = context.read_input(item.plan);
+  if (!text) {
+    item.code = context.fail(item.plan, text.error());
+    return false;
+  }
+  const std::string wanted = write_plan(fresh);
+  if (*text == wanted) return true;
+  const auto committed = read_plan(*text);
+  if (!committed) {
+    item.code = context.fail(item.plan, committed.error(), code_bad_plan);
+    return false;
+  }
+  const auto normal = read_plan(wanted);
+  MESHPLAN_CHECK(normal.ok(), "what was written is read again");
+  if (committed->digest == normal->digest) return true;  // other line ends or blanks
+  const PlanDiff diff = diff_plans(*committed, *normal);
+  const std::string help = "; refresh it: meshplan plan " + item.spec + " -o " + item.plan;
+  const std::string what =
+      same(diff) ? "the spec's text changed, the plan stays the same" : std::string(to_text(diff.severity)) + " changes";
+  item.code = 1;
+  item.detail = render_diff_text(diff, {});
+  context.fail(item.plan, bad_input("this is not the plan that " + item.spec + " gives: " + what + help), code_not_current);
+  return false;
+}
+
+void check_item(System& system, std::istream& in, const CommonFlags& flags, const PlanningFlags& planning, Item& item) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Context context(system, in, out, err);
+  context.flags = flags;
+  context.flags.quiet = true;
+  auto planned = plan_spec(context, item.spec, planning, item.code);
+  if (planned) {
+    std::vector<std::string> good;
+    std::vector<std::string> bad;
+    if (planned->warnings_fail) {
+      item.code = 1;
+      bad.emplace_back("warnings");
+    }
+    const auto [budgets, exceeded] = check_budgets(context, item.spec, *planned);
+    if (exceeded > 0) {
+      item.code = 1;
+      bad.push_back(std::to_string(exceeded) + " of " + std::to_string(budgets) + " budgets exceeded");
+    } else if (budgets > 0) {
+      good.push_back(std::to_string(budgets) + (budgets == 1 ? " budget holds" : " budgets hold"));
+    }
+    if (!item.plan.empty()) {
+      const int before = item.code;
+      item.code = 0;
+      if (check_plan(context, item, planned->plan)) {
+        good.push_back(item.plan + " is current");
+      } else {
+        bad.push_back(item.plan + (item.code == 1 ? " is not current" : " cannot be read"));
+      }
+      item.code = std::max(before, item.code);
+    }
+    item.result = bad.empty() ? "plans" + std::string(good.empty() ? "" : ", ") + join(good, ", ") : join(bad, ", ");
+  } else {
+    item.result = item.code == exit_code(Fault::no_plan) ? "no plan exists" : "bad input";
+  }
+  item.diagnostics = std::move(context.diagnostics);
+}
+
+// Bad input first, then what has no plan, then what differs.
+int combined_code(const std::vector<Item>& items) {
+  int code = 0;
+  for (const Item& item : items) {
+    if (item.code == 0) continue;
+    if (code == 0 || code == 1) {
+      code = item.code;
+    } else if (item.code != 1) {
+      code = std::min(code, item.code);
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+int check_command(Context& context, const Arguments& arguments) {
+  std::vector<Item> items;
+  if (const auto collected = collect(context, arguments.inputs, items); !collected) return context.fail("", collected.error());
+  const size_t workers = std::min<size_t>({items.size(), std::max(1U, std::thread::hardware_concurrency()), 16});
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> broken(items.size());
+  const auto work = [&] {
+    for (size_t i = next++; i < items.size(); i = next++) {
+      try {
+        check_item(context.system, context.in, arguments.common, arguments.planning, items[i]);
+      } catch (...) {
+        broken[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : broken) {
+    if (error) std::rethrow_exception(error);
+  }
+
+  std::string text;
+  std::vector<JunitCase> cases;
+  for (const Item& item : items) {
+    const std::string result = item.spec + ": " + item.result;
+    text += (item.code == 0 ? "ok    " : "fails ") + result + "\n";
+    for (size_t at = 0; at < item.detail.size();) {
+      const size_t end = item.detail.find('\n', at);
+      text += "      " + item.detail.substr(at, end - at) + "\n";
+      at = end + 1;
+    }
+    std::string reasons;
+    for (const Diagnostic& diagnostic : item.diagnostics.sorted()) {
+      reasons += render_text(diagnostic);
+      context.diagnostics.add(diagnostic);
+    }
+    cases.push_back({item.spec, item.code == 0 ? "" : item.result, item.code == 0 ? "" : reasons + item.detail});
+  }
+  if (!arguments.junit.empty()) {
+    if (const auto written = context.write_output(arguments.junit, junit_xml("meshplan check", cases)); !written) {
+      return context.fail("", written.error());
+    }
+  }
+  if (arguments.junit != "-") {
+    if (const auto written = context.write_output("-", text); !written) return context.fail("", written.error());
+  }
+  return combined_code(items);
+}
+
+}  // namespace meshplan

@@ -1,0 +1,221 @@
+// meshplan completion SHELL, and the man page: both are printed from the table of commands.
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/man_page.h"
+
+namespace meshplan {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t at = 0;
+  while (true) {
+    const size_t end = text.find(separator, at);
+    parts.push_back(text.substr(at, end - at));
+    if (end == std::string::npos) return parts;
+    at = end + 1;
+  }
+}
+
+// The words that a value may be; empty where it is a file, a number or a name.
+std::vector<std::string> choices_of(const std::string& value) {
+  if (value.find('|') == std::string::npos) return {};
+  std::vector<std::string> words;
+  for (const std::string& word : split(value, '|')) {
+    const bool literal = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string::npos;
+    if (literal) words.push_back(word);
+  }
+  return words;
+}
+
+std::vector<FlagDescription> flags_of(const CommandDescription& command) {
+  std::vector<FlagDescription> flags = command.flags;
+  flags.insert(flags.end(), common_flag_descriptions().begin(), common_flag_descriptions().end());
+  return flags;
+}
+
+std::string command_names() {
+  std::vector<std::string> names;
+  for (const CommandDescription& command : command_descriptions()) names.push_back(command.name);
+  return join(names, " ");
+}
+
+std::string bash_completion() {
+  std::string out =
+      "# bash completion of meshplan\n"
+      "_meshplan() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+      "    COMPREPLY=($(compgen -W \"" +
+      command_names() +
+      " --help --version\" -- \"$word\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case \"$command $before\" in\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    for (const FlagDescription& flag : flags_of(command)) {
+      const auto choices = choices_of(flag.value);
+      if (choices.empty()) continue;
+      for (const std::string& name : split(flag.names, ',')) {
+        out +=
+            "    \"" + command.name + " " + name + "\") COMPREPLY=($(compgen -W \"" + join(choices, " ") + "\" -- \"$word\")); return ;;\n";
+      }
+    }
+  }
+  out += "  esac\n  local words=\n  case $command in\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    std::vector<std::string> names;
+    for (const FlagDescription& flag : flags_of(command)) {
+      for (const std::string& name : split(flag.names, ',')) names.push_back(name);
+    }
+    const auto inputs = choices_of(command.inputs);
+    out += "    " + command.name + ") words=\"" + join(names, " ") + "\"" +
+           (inputs.empty() ? "" : "; [[ $word == -* ]] || words=\"" + join(inputs, " ") + "\"") + " ;;\n";
+  }
+  return out +
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "  [ ${#COMPREPLY[@]} -gt 0 ] && [[ -n $word ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+         "}\n"
+         "complete -o filenames -F _meshplan meshplan\n";
+}
+
+// A text within single quotes of a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string zsh_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ':' || c == '[' || c == ']' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string zsh_completion() {
+  std::string out = "#compdef meshplan\n# zsh completion of meshplan\n_meshplan() {\n  local -a commands=(\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    out += "    " + quoted(command.name + ":" + zsh_text(command.summary)) + "\n";
+  }
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    _describe command commands\n"
+      "    return\n"
+      "  fi\n"
+      "  local command=$words[2]\n"
+      "  shift words\n"
+      "  (( CURRENT-- ))\n"
+      "  case $command in\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    out += "    " + command.name + ") _arguments";
+    for (const FlagDescription& flag : flags_of(command)) {
+      const auto choices = choices_of(flag.value);
+      for (const std::string& name : split(flag.names, ',')) {
+        std::string spec = name + "[" + zsh_text(flag.help) + "]";
+        if (!flag.value.empty()) spec += ":" + zsh_text(flag.value) + ":" + (choices.empty() ? "_files" : "(" + join(choices, " ") + ")");
+        out += " \\\n      " + quoted(spec);
+      }
+    }
+    const auto inputs = choices_of(command.inputs);
+    out += " \\\n      " + quoted("*:" + zsh_text(command.inputs) + ":" + (inputs.empty() ? "_files" : "(" + join(inputs, " ") + ")")) +
+           " ;;\n";
+  }
+  return out + "  esac\n}\n_meshplan \"$@\"\n";
+}
+
+std::string fish_completion() {
+  std::string out = "# fish completion of meshplan\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    out += "complete -c meshplan -n __fish_use_subcommand -f -a " + command.name + " -d " + quoted(command.summary) + "\n";
+  }
+  for (const CommandDescription& command : command_descriptions()) {
+    const std::string when = "complete -c meshplan -n " + quoted("__fish_seen_subcommand_from " + command.name);
+    const auto inputs = choices_of(command.inputs);
+    if (!inputs.empty()) out += when + " -f -a " + quoted(join(inputs, " ")) + "\n";
+    for (const FlagDescription& flag : flags_of(command)) {
+      out += when;
+      for (const std::string& name : split(flag.names, ',')) {
+        out += name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      }
+      const auto choices = choices_of(flag.value);
+      if (!choices.empty()) {
+        out += " -x -a " + quoted(join(choices, " "));
+      } else if (!flag.value.empty()) {
+        out += " -r";
+      }
+      out += " -d " + quoted(flag.help) + "\n";
+    }
+  }
+  return out;
+}
+
+// A word or sentence as roff takes it: no line may begin with a dot or a quote.
+std::string roff(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) {
+      out += std::string("\\&") + c;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string roff_flags(const std::vector<FlagDescription>& flags) {
+  std::string out;
+  for (const FlagDescription& flag : flags) {
+    out += ".TP\n\\fB" + roff(join(split(flag.names, ','), ", ")) + "\\fR";
+    if (!flag.value.empty()) out += " \\fI" + roff(flag.value) + "\\fR";
+    out += "\n" + roff(flag.help) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string man_page() {
+  std::string out =
+      ".TH MESHPLAN 1 \"\" \"" + roff(version_text().substr(0, version_text().size() - 1)) + "\"\n.SH NAME\nmeshplan \\- " +
+      "plan how sharded tensors move between layouts on a device mesh\n.SH SYNOPSIS\n\\fBmeshplan\\fR \\fICOMMAND\\fR [\\fIFLAGS\\fR]\n";
+  out += ".SH COMMANDS\n";
+  for (const CommandDescription& command : command_descriptions()) {
+    out += ".SS meshplan " + roff(command.name + " " + command.inputs) + "\n" + roff(command.summary) + "\n.PP\n.nf\n";
+    for (const std::string& example : command.examples) out += roff(example) + "\n";
+    out += ".fi\n" + roff_flags(command.flags);
+  }
+  out += ".SH FLAGS OF EVERY COMMAND\n" + roff_flags(common_flag_descriptions());
+  out += ".SH EXIT STATUS\n";
+  const std::pair<const char*, const char*> codes[] = {
+      {"0", "done, no difference"},
+      {"1", "a difference was found, a budget exceeded, or a condition of --fail-on holds"},
+      {"2", "bad usage or bad input; nothing was written"},
+      {"3", "no plan exists"},
+      {"4", "replay or verification found wrong data"},
+      {"5", "something is missing on this machine"},
+      {"70", "a bug in meshplan itself"}};
+  for (const auto& [code, meaning] : codes) out += std::string(".TP\n") + code + "\n" + roff(meaning) + "\n";
+  return out;
+}
+
+int completion_command(Context& context, const Arguments& arguments) {
+  const std::string& shell = arguments.inputs[0];
+  std::string text;
+  if (shell == "bash") text = bash_completion();
+  if (shell == "zsh") text = zsh_completion();
+  if (shell == "fish") text = fish_completion();
+  if (text.empty()) return context.fail("", bad_input("there are completions for bash, zsh and fish, not for \"" + shell + "\""));
+  if (const auto written = context.write_output("-", text); !written) return context.fail("", written.error());
+  return 0;
+}
+
+}  // namespace meshplan
