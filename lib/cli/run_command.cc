@@ -3,7 +3,7 @@
 #include "cli/codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
-#include "replay_host/host.h"
+#include "replay_host/open_backend.h"
 
 namespace meshplan {
 namespace {
@@ -35,9 +35,12 @@ int run_command(Context& context, const Arguments& arguments) {
   Progress progress(context);
   const auto options = replay_options(arguments, progress);
   if (!options) return context.fail(path, options.error());
-  const auto report = replay_on_host(*plan, *options);
+  const auto report = replay_on(arguments.backend, *plan, *options);
   progress.clear();
-  if (!report) return context.fail(path, report.error());
+  if (!report) {
+    // Under a launcher every process knows the error and the first one says it.
+    return process_speaks() ? context.fail(path, report.error()) : exit_code(report.error().fault);
+  }
   if (!report->speaks) return all_right(*report) ? 0 : exit_code(Fault::wrong_data);
   if (const auto written = context.write_output("-", to_text(*report)); !written) return context.fail("", written.error());
   if (all_right(*report)) return 0;

@@ -35,6 +35,7 @@ std::string message_of(const MergedWarning& merged) {
   // The planner's own sentence says what is the matter; behind "; saves" it has the figures of one redistribution.
   std::string text = warning.message.substr(0, warning.message.find("; saves "));
   text += " (" + (merged.ids.size() == 1 ? "'" + merged.ids[0] + "'" : plural(static_cast<int64_t>(merged.ids.size()), "redistribution"));
+  for (size_t i = 1; i < merged.collectives.size(); ++i) text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
   if (warning.saves_ps > 0) text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps));
   if (warning.saves_ps > 0 && warning.saves_collectives > 0) text += " and " + plural(warning.saves_collectives, "collective");
@@ -53,15 +54,17 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
       });
       if (allowed) continue;
       auto found = std::find_if(merged.begin(), merged.end(), [&](const MergedWarning& other) {
-        return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh && other.warning.dims == warning.dims &&
-               other.warning.collective == warning.collective;
+        return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh && other.warning.dims == warning.dims;
       });
       if (found == merged.end()) {
-        found = merged.insert(merged.end(), {warning, 0, {}, i});
+        found = merged.insert(merged.end(), {warning, 0, {}, {}, i});
         found->warning.saves_ps = found->warning.saves_collectives = 0;
       }
       found->times = saturating_add(found->times, r.request.count);
-      found->ids.push_back(r.request.id);
+      if (!names(found->ids, r.request.id)) found->ids.push_back(r.request.id);
+      if (std::find(found->collectives.begin(), found->collectives.end(), warning.collective) == found->collectives.end()) {
+        found->collectives.push_back(warning.collective);
+      }
       found->warning.saves_ps = saturating_add(found->warning.saves_ps, saturating_mul(warning.saves_ps, r.request.count));
       found->warning.saves_collectives =
           saturating_add(found->warning.saves_collectives, saturating_mul(warning.saves_collectives, r.request.count));

@@ -10,11 +10,12 @@
 
 namespace meshplan {
 
-// One warning of the file: what the warnings of equal (kind, mesh, dims, collective) come to.
+// One warning of the file: what the warnings of equal (kind, mesh, dims) come to.
 struct MergedWarning {
   Warning warning;               // the first of them; saves_ps and saves_collectives are count-weighted sums
   int64_t times = 0;             // how often its redistributions happen
   std::vector<std::string> ids;  // of the redistributions, in order
+  std::vector<Op> collectives;   // each once, in order
   size_t first = 0;              // index of the first
 };
 
