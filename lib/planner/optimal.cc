@@ -55,7 +55,7 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
   step.logical_shape = request.tensor.shape;
   int64_t averaged = 1;
   for (const PendingAtom& p : request.src.partial) {
-    if (std::find(landing.partial.begin(), landing.partial.end(), p) != landing.partial.end()) continue;
+    if (p.atom.size == 1 || std::find(landing.partial.begin(), landing.partial.end(), p) != landing.partial.end()) continue;
     if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) step.scale_divisor = 0;  // several: one sum, divided below
     step.reduce_op = p.op;
     if (p.op == ReduceOp::avg) averaged *= p.atom.size;

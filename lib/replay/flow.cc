@@ -83,7 +83,8 @@ class FlowMaker {
     if (!parts_.added.empty()) return fail(to_text(step_.op) + std::string(" adds a pending reduction; only to_partial may"));
     if (reduces || !parts_.reduced.empty()) {
       set_reduction();
-      auto outside = atoms_without(parts_.reduced, step_.mesh_dims, before_.mesh_shape);
+      // Across meshes the step's mesh dims are those of the mesh that it lands on, and all of the source's are reduced.
+      auto outside = atoms_without(crosses_ ? std::vector<Atom>{} : parts_.reduced, step_.mesh_dims, before_.mesh_shape);
       if (!outside) return fail(outside.error().message);
       if (!outside->empty()) return fail("reduces over a mesh dim that is not among its mesh_dims");
     }
@@ -106,7 +107,6 @@ class FlowMaker {
       if (step_.op != Op::exchange) return fail(to_text(step_.op) + std::string(" cannot cross from mesh to mesh; only an exchange may"));
       if (!after.empty()) return fail("an exchange across meshes leaves a reduction pending; complete it before or after");
       parts_.reduced = before;
-      parts_.talking = step_.mesh_dims;
       return Done{};
     }
     auto reduced = atoms_without(before, after, before_.mesh_shape);
