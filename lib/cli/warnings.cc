@@ -113,7 +113,8 @@ Place SpecPlaces::redistribution(size_t index) {
     if (list != 0 && document->nodes[list].kind == JsonKind::array) {
       for (uint32_t node = list + 1; node < document->nodes[list].next; node = document->nodes[node].next) {
         if (places_.size() > max_placed) break;
-        places_.push_back(place_of(*document, node));
+        const uint32_t id = find_key(*document, node, "id");
+        places_.push_back(place_of(*document, id != 0 ? id : node));
       }
     }
   }

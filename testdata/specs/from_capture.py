@@ -15,7 +15,7 @@ CAPTURED = HERE.parent / "workloads" / "captured.json"
 # workload -> (file stem, the flattened meshes that help)
 WORKLOADS = {
     "llama3-8b fsdp8 x tp8": ("llama3-8b-fsdp8-tp8", [["fsdp", "tp"]]),
-    "llama3-8b hsdp 2x8 x tp4": ("llama3-8b-hsdp2x8-tp4", [["fsdp", "tp"], ["dp_replicate", "fsdp", "tp"]]),
+    "llama3-8b hsdp 2x8 x tp4": ("llama3-8b-hsdp2x8-tp4", [["dp_replicate", "fsdp"], ["fsdp", "tp"], ["dp_replicate", "fsdp", "tp"]]),
 }
 
 # (weights as [out, in], placement on tp) -> name. Column-parallel weights shard dim 0 on tp, row-parallel ones dim 1.

@@ -13,6 +13,7 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PLANS = TOP / "testdata" / "plans"
 PLANNERS = ["", "greedy"]  # "": the default
+NO_PLAN = {("recorded-checkpoint-64-to-32", "greedy")}  # crosses meshes, which PyTorch's rules cannot: exit 3
 
 
 def main(arguments):
@@ -24,10 +25,14 @@ def main(arguments):
     expected = set()
     for spec in sorted((TOP / "testdata" / "specs").glob("*.json")):
         for planner in PLANNERS:
-            path = PLANS / (".".join([spec.stem] + [planner] * bool(planner)) + ".plan.json")
-            expected.add(path)
             command = [meshplan, "plan", str(spec.relative_to(TOP))] + (["--planner", planner] if planner else [])
             result = subprocess.run(command, cwd=TOP, capture_output=True, check=False)
+            if (spec.stem, planner) in NO_PLAN:
+                if result.returncode != 3 or result.stdout:
+                    failures.append(f"{' '.join(command)}: exit {result.returncode}, expected 3 and no plan")
+                continue
+            path = PLANS / (".".join([spec.stem] + [planner] * bool(planner)) + ".plan.json")
+            expected.add(path)
             if result.returncode != 0:
                 failures.append(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr.decode()}")
                 continue

@@ -4,7 +4,7 @@
 usage: readme.py MESHPLAN [--update]      --update writes what the commands print now into README.md
 
 A console block holds commands (`$ command`), each followed by what it prints on stdout and stderr. They run in one scratch folder that looks
-like the project's top, with `meshplan` on the PATH. Durations, which no two runs share, are compared as `# ms`.
+like the project's top, with `meshplan` on the PATH. A line `...` stands for any lines; --update keeps as many lines around it as there were.
 """
 import difflib
 import os
@@ -17,7 +17,6 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 README = TOP / "README.md"
 BLOCK = re.compile(r"^```(console|jsonc)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DURATION = re.compile(r"\b\d+(\.\d+)? (us|ms|s)\b(?= \(measured\)|$)")
 
 
 def run(command, folder, meshplan):
@@ -29,19 +28,32 @@ def run(command, folder, meshplan):
 
 
 def commands_of(block):
-    """The commands of a console block; one that ends in a backslash goes on in the next line."""
+    """[command, lines that it is shown to print]; a command that ends in a backslash goes on in the next line."""
     commands = []
-    lines = iter(block.splitlines())
-    for line in lines:
-        if line.startswith("$ ") and not (commands and commands[-1][1]):
-            commands.append([line[2:], line.endswith("\\")])
-        elif commands and commands[-1][1]:
-            commands[-1] = [commands[-1][0] + "\n" + line, line.endswith("\\")]
-    return [command for command, _ in commands]
+    for line in block.splitlines():
+        if commands and not commands[-1][1] and commands[-1][0].endswith("\\"):
+            commands[-1][0] += "\n" + line
+        elif line.startswith("$ "):
+            commands.append([line[2:], []])
+        else:
+            commands[-1][1].append(line)
+    return commands
+
+
+def shortened(actual, shown):
+    """The lines that a command prints, cut where the README cuts them."""
+    if "..." not in shown:
+        return actual
+    head = shown.index("...")
+    tail = len(shown) - head - 1
+    return actual[:head] + ["..."] + actual[len(actual) - tail:] if len(actual) > head + tail else actual
 
 
 def rewritten(block, folder, meshplan):
-    return "".join(f"$ {command}\n{run(command, folder, meshplan)}".rstrip() + "\n" for command in commands_of(block))
+    lines = []
+    for command, shown in commands_of(block):
+        lines += ["$ " + command] + shortened(run(command, folder, meshplan).rstrip().splitlines(), shown)
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments):
@@ -72,8 +84,8 @@ def main(arguments):
     if arguments[1:] == ["--update"]:
         README.write_text(new, encoding="utf-8")
     else:
-        still = [DURATION.sub("# ms", text).splitlines(keepends=True) for text in (old, new)]
-        difference = "".join(difflib.unified_diff(*still, "README.md as it stands", "README.md as its commands print"))
+        both = [text.splitlines(keepends=True) for text in (old, new)]
+        difference = "".join(difflib.unified_diff(*both, "README.md as it stands", "README.md as its commands print"))
         if difference:
             failures.append(difference + f"\nif that is right: {pathlib.Path(__file__).relative_to(TOP)} {arguments[0]} --update")
     print("\n".join(failures) or "README.md is true")
