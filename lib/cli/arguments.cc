@@ -222,7 +222,7 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
   if (arguments.inputs.size() < least) {
     return bad_input("meshplan " + command.name + " needs " + (least == 1 ? "a file" : "two files") + " and got " +
-                     std::to_string(arguments.inputs.size()) + usage);
+                     (arguments.inputs.empty() ? "none" : "one") + usage);
   }
   if (arguments.inputs.size() > most)
     return bad_input("meshplan " + command.name + " has no use for \"" + arguments.inputs[most] + "\"" + usage);

@@ -128,7 +128,7 @@ bool check_plan(Context& context, Item& item, const Plan& fresh) {
   const PlanDiff diff = diff_plans(*committed, *normal);
   const std::string help = "; refresh it: meshplan plan " + item.spec + " -o " + item.plan;
   const std::string what =
-      same(diff) ? "the spec's text changed, the plan stays the same" : std::string(to_text(diff.severity)) + " changes";
+      same(diff) ? "the spec's text changed, the plan stays the same" : "a " + std::string(to_text(diff.severity)) + " difference";
   item.code = 1;
   item.detail = render_diff_text(diff, {});
   context.fail(item.plan, bad_input("this is not the plan that " + item.spec + " gives: " + what + help), code_not_current);

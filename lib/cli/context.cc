@@ -45,7 +45,9 @@ Status Context::write_output(const std::string& path, const std::string& text) {
 }
 
 void Context::say(std::string_view message) {
-  if (!flags.quiet) log_to(err, spdlog::level::info, message);
+  // Diagnostics as one document stand alone on stderr.
+  const bool document = flags.diagnostics == DiagnosticFormat::json || flags.diagnostics == DiagnosticFormat::sarif;
+  if (!flags.quiet && !document) log_to(err, spdlog::level::info, message);
 }
 
 void Context::explain(std::string_view message) {

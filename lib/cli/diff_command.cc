@@ -26,7 +26,10 @@ std::optional<Plan> plan_of(Context& context, const std::string& path, const std
   auto planned = plan_spec_text(context, path, text, arguments.planning, code);
   context.flags = std::move(kept);
   if (!planned) return std::nullopt;
-  return std::move(planned->plan);
+  // As the file would hold it: whole nanoseconds, and the digest.
+  auto plan = read_plan(write_plan(planned->plan));
+  MESHPLAN_CHECK(plan.ok(), "what was written is read again");
+  return std::move(plan).value();
 }
 
 // git:REF:PATH as git has it.

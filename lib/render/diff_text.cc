@@ -25,9 +25,8 @@ std::string collectives_change(const Totals& a, const Totals& b) {
 
 std::string headline(const PlanDiff& diff) {
   const size_t n = diff.redistributions.size();
-  std::string text = std::string(to_text(diff.severity)) + ": ";
-  if (n == 0) return text + "no redistribution changes";
-  return text + plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " + std::to_string(std::max(diff.compared, n));
+  if (n == 0) return "no redistribution changes";
+  return plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " + std::to_string(std::max(diff.compared, n));
 }
 
 std::string total_lines(const PlanDiff& diff, bool costs) {
@@ -71,7 +70,7 @@ class TextDiff {
   TextDiff(const PlanDiff& diff, const ShowOptions& options) : diff_(diff), options_(options) {}
 
   std::string run() {
-    line(headline(diff_), "1");
+    line(std::string(to_text(diff_.severity)) + ": " + headline(diff_), "1");
     for (const std::string& declaration : diff_.declarations) line("  " + declaration, "");
     if (options_.detail != Detail::summary) {
       size_t shown = 0;
