@@ -46,6 +46,9 @@ class Device {
   // Runs do(i) for i in 0..n-1, in any order, on as many threads as the device has for about `bytes` of work. The first error (by i) wins.
   virtual Status for_each(int64_t n, int64_t bytes, const std::function<Status(int64_t)>& run) = 0;
 
+  // Waits until all work given so far is done.
+  virtual Status synchronise() = 0;
+
   // Writes the guards on both sides of a buffer of so many bytes.
   virtual Status guard(int32_t rank, std::byte* data, int64_t bytes) = 0;
   // Writes the guards and fills the buffer with a pattern that no data has by chance.

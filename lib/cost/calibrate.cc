@@ -1,0 +1,132 @@
+#include "cost/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace meshplan {
+namespace {
+
+struct Pool {
+  double ns = 0;
+  double weight = 0;
+  size_t points = 1;
+};
+
+// Times that never fall: neighbours out of order are pooled into their weighted mean, again and again.
+std::vector<double> never_falling(const std::vector<std::pair<double, double>>& times) {
+  std::vector<Pool> pools;
+  for (const auto& [ns, weight] : times) {
+    pools.push_back({ns, weight, 1});
+    while (pools.size() > 1 && pools[pools.size() - 2].ns > pools.back().ns) {
+      const Pool last = pools.back();
+      pools.pop_back();
+      Pool& into = pools.back();
+      into.ns = (into.ns * into.weight + last.ns * last.weight) / (into.weight + last.weight);
+      into.weight += last.weight;
+      into.points += last.points;
+    }
+  }
+  std::vector<double> out;
+  for (const Pool& p : pools) out.insert(out.end(), p.points, p.ns);
+  return out;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// Bytes that a rank receives over the level for a size (PLANNING.md: per rank, even groups).
+double wire_bytes(const CalibrationPoint& p) {
+  const auto n = static_cast<double>(p.ranks);
+  const auto size = static_cast<double>(p.size_bytes);
+  switch (p.op) {
+    case Op::all_reduce:
+      return size * 2 * (n - 1) / n;
+    case Op::exchange:
+      return size;
+    default:
+      return size * (n - 1) / n;
+  }
+}
+
+// Latency and bandwidth of one level from (bytes, ns): the median slope of all pairs of different sizes, then the median offset.
+void fit_level(TopologyLevel& level, const std::vector<std::pair<double, double>>& points, int64_t peers) {
+  std::vector<double> slopes;
+  for (size_t i = 0; i < points.size(); ++i) {
+    for (size_t j = i + 1; j < points.size(); ++j) {
+      if (points[i].first == points[j].first) continue;
+      slopes.push_back((points[j].second - points[i].second) / (points[j].first - points[i].first));
+    }
+  }
+  if (slopes.empty()) return;
+  const double slope = median_of(slopes);  // ns a byte
+  if (slope <= 0) return;                  // time does not grow with size: noise, no bandwidth to be had from it
+  std::vector<double> offsets;
+  for (const auto& [bytes, ns] : points) offsets.push_back(ns - slope * bytes);
+  level.mb_per_s = std::max<int64_t>(1, std::llround(1000.0 / slope));
+  level.latency_ns = std::max<int64_t>(0, std::llround(median_of(offsets)) - level.per_peer_ns * peers);
+}
+
+}  // namespace
+
+Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPoint>& points) {
+  Topology out = base;
+  std::map<std::tuple<Op, int64_t, int64_t>, std::map<int64_t, std::vector<const CalibrationPoint*>>> by_table;
+  std::map<int64_t, std::vector<std::pair<double, double>>> exchanges;
+  std::map<int64_t, std::vector<std::pair<double, double>>> collectives;
+  std::map<int64_t, int64_t> peers;
+  for (const CalibrationPoint& p : points) {
+    if (is_local(p.op) || p.ranks < 2 || p.size_bytes < 1 || p.ns < 1 || p.level < 0) continue;
+    if (static_cast<size_t>(p.level) >= base.levels.size()) {
+      return bad_input("a measured step uses level " + std::to_string(p.level) + " and the topology has " +
+                       std::to_string(base.levels.size()) + " levels; calibrate with the topology that the plan was made for");
+    }
+    (p.op == Op::exchange ? exchanges : collectives)[p.level].emplace_back(wire_bytes(p), static_cast<double>(p.ns));
+    if (p.op == Op::exchange) {
+      peers[p.level] = std::max(peers[p.level], p.ranks - 1);
+    } else {
+      by_table[{p.op, p.level, p.ranks}][p.size_bytes].push_back(&p);
+    }
+  }
+  if (by_table.empty() && exchanges.empty()) {
+    return bad_input("the reports hold no timed step that communicates; measure with meshplan run PLAN --measure --report FILE");
+  }
+  for (size_t l = 0; l < out.levels.size(); ++l) {
+    const auto level = static_cast<int64_t>(l);
+    if (exchanges[level].size() >= 2) {
+      fit_level(out.levels[l], exchanges[level], peers[level]);
+    } else {
+      fit_level(out.levels[l], collectives[level], 0);
+    }
+  }
+  for (const auto& [key, sizes] : by_table) {
+    MeasuredTable table{std::get<0>(key), std::get<1>(key), std::get<2>(key), {}};
+    std::vector<std::pair<double, double>> times;
+    for (const auto& [bytes, group] : sizes) {
+      std::vector<double> ns;
+      double weight = 0;
+      for (const CalibrationPoint* p : group) {
+        ns.push_back(static_cast<double>(p->ns));
+        weight += static_cast<double>(std::max<int64_t>(1, p->samples));
+      }
+      times.emplace_back(median_of(ns), weight);
+    }
+    const std::vector<double> rising = never_falling(times);
+    size_t i = 0;
+    for (const auto& entry : sizes) table.points.emplace_back(entry.first, std::llround(rising[i++]));
+    out.tables.erase(
+        std::remove_if(out.tables.begin(), out.tables.end(),
+                       [&](const MeasuredTable& t) { return t.op == table.op && t.level == table.level && t.ranks == table.ranks; }),
+        out.tables.end());
+    out.tables.push_back(std::move(table));
+  }
+  out.name.clear();
+  out.source = "measured by meshplan";
+  return out;
+}
+
+}  // namespace meshplan

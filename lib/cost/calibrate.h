@@ -1,0 +1,32 @@
+// From measured times to a topology that predicts them.
+//
+// A collective gets a table for each (op, level, ranks): the median time at each size, made never to fall with size (a larger message that
+// came out faster is noise: neighbours are pooled, weighted by their samples). Exchanges and levels without tables are priced by their
+// levels, whose latency and bandwidth are fitted too: the line through the exchanges' points, or else through all collectives' points of
+// that level, that has the median slope of all pairs and the median offset. Law: a table passes through its points; more bytes never cost
+// less (tests/cost/calibrate_test.cc).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// One measured step.
+struct CalibrationPoint {
+  Op op = Op::all_reduce;
+  int64_t level = 0;       // outermost level used
+  int64_t ranks = 2;       // of the group
+  int64_t size_bytes = 0;  // as reports give it: nccl-tests' size; for exchange what the busiest rank receives
+  int64_t ns = 0;          // median
+  int64_t samples = 1;
+};
+
+// `base` with its tables replaced where points cover them, and its levels fitted where two or more sizes do. Errors (bad_input): no usable
+// point, a level that the base lacks.
+[[nodiscard]] Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPoint>& points);
+
+}  // namespace meshplan

@@ -1,0 +1,343 @@
+#include "measure/measure.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/step_cost.h"
+#include "replay/executor.h"
+
+namespace meshplan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int64_t ns_since(Clock::time_point start) { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count(); }
+
+const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
+  if (!step.mesh.empty()) {
+    if (auto at = find_mesh(plan.meshes, step.mesh)) return plan.meshes.meshes[*at];
+  }
+  return plan.meshes.meshes[r.request.src_mesh];
+}
+
+int64_t elements_of(const std::vector<int64_t>& sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+
+// What nccl-tests would call size and count, and the prediction, for the shape that is replayed.
+std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution& r, const std::vector<int64_t>& shape) {
+  std::vector<StepTimes> frames;
+  const State* before = &r.request.src;
+  const Mesh* mesh_before = &plan.meshes.meshes[r.request.src_mesh];
+  const TensorMeta tensor{shape, r.request.tensor.dtype};
+  for (const Step& step : r.steps) {
+    const Mesh& mesh = mesh_after(plan, r, step);
+    StepTimes t;
+    t.op = step.op;
+    t.group = step.group;
+    for (const Atom& atom : step.mesh_dims) {
+      t.mesh_dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
+      t.group_size *= atom.size;
+    }
+    const bool reduces = step.reduce_op.has_value();
+    t.type = reduces && r.request.reduce_dtype ? *r.request.reduce_dtype : tensor.dtype;
+    t.redop = step.reduce_op;
+    const StepCost cost = price_step({&plan.topology, mesh_before, &mesh, &tensor, r.request.reduce_dtype, before, &step});
+    t.level = cost.level;
+    t.predicted_ns = ns_of_ps(cost.predicted_ps);
+    const int64_t width = element_bytes(t.type);
+    const int64_t held = elements_of(largest_box(*before, shape, mesh_shape(*mesh_before)));
+    const int64_t gets = elements_of(largest_box(step.state, shape, mesh_shape(mesh)));
+    const int64_t n = t.group_size;
+    switch (step.op) {
+      case Op::all_gather:
+        t.count = held;
+        t.size_bytes = n * held * width;
+        break;
+      case Op::reduce_scatter:
+        t.count = gets;
+        t.size_bytes = n * gets * width;
+        break;
+      case Op::all_reduce:
+        t.count = held;
+        t.size_bytes = held * width;
+        break;
+      case Op::all_to_all:
+        t.count = n > 1 ? cost.wire_bytes / (n - 1) / width : 0;
+        t.size_bytes = n * t.count * width;
+        break;
+      case Op::exchange:
+        t.count = cost.wire_bytes / width;
+        t.size_bytes = cost.wire_bytes;
+        break;
+      default:
+        t.count = gets;
+        t.size_bytes = gets * width;
+        break;
+    }
+    frames.push_back(std::move(t));
+    before = &step.state;
+    mesh_before = &mesh;
+  }
+  return frames;
+}
+
+int64_t predicted_sum(const std::vector<StepTimes>& steps) {
+  int64_t ns = 0;
+  for (const StepTimes& s : steps) ns += s.predicted_ns;
+  return ns;
+}
+
+// Replaces each list of samples by the largest of all processes, sample by sample.
+Status slowest_of_all(std::vector<std::vector<int64_t>*> lists, Communicator& communicator, Deadline deadline) {
+  std::string mine;
+  for (const auto* list : lists) {
+    for (int64_t ns : *list) mine += std::to_string(ns) + " ";
+  }
+  auto all = communicator.tell_all(mine, deadline);
+  if (!all) return all.error();
+  for (const std::string& text : *all) {
+    std::istringstream words(text);
+    for (auto* list : lists) {
+      for (int64_t& ns : *list) {
+        int64_t theirs = 0;
+        if (words >> theirs) ns = std::max(ns, theirs);
+      }
+    }
+  }
+  return Done{};
+}
+
+// Steps until the end of the step is the end of its work.
+Status run_to_end(RedistributionRun& run, size_t step, Device& device) {
+  if (auto done = run.run_step(step); !done) return done;
+  return device.synchronise();
+}
+
+Status run_whole(RedistributionRun& run, Device& device) {
+  for (size_t i = 0; i < run.steps(); ++i) {
+    if (auto done = run.run_step(i); !done) return done;
+  }
+  return device.synchronise();
+}
+
+// Barrier to barrier.
+Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device, Deadline deadline) {
+  if (auto done = communicator.barrier(deadline); !done) return done.error();
+  const auto start = Clock::now();
+  if (auto done = run_whole(run, device); !done) return done.error();
+  if (auto done = communicator.barrier(deadline); !done) return done.error();
+  return ns_since(start);
+}
+
+std::vector<const PlannedRedistribution*> chosen_of(const Plan& plan, const ReplayOptions& options) {
+  std::vector<const PlannedRedistribution*> chosen;
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    const bool wanted =
+        options.only_ids.empty() || std::find(options.only_ids.begin(), options.only_ids.end(), r.request.id) != options.only_ids.end();
+    if (wanted) chosen.push_back(&r);
+  }
+  return chosen;
+}
+
+MeasureReport empty_report(const Plan& plan, const MeasureOptions& options, const Communicator& communicator) {
+  MeasureReport report;
+  report.backend = communicator.name();
+  report.ranks = plan.meshes.universe->world;
+  report.speaks = communicator.speaks();
+  report.plan_digest = plan.digest;
+  report.spec_digest = plan.spec_digest;
+  report.topology = plan.topology;
+  report.options = options.replay;
+  report.warmup = options.warmup;
+  report.repetitions = options.repetitions;
+  return report;
+}
+
+// Checked, then ready to be timed.
+struct Ready {
+  RedistributionRun run;
+  RedistributionTimes times;
+};
+Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks, const MeasureOptions& options,
+                         Communicator& communicator, Device& device) {
+  const RedistributionRun::Question question{&plan, &r, &options.replay, &ranks, &communicator, &device, nullptr};
+  auto run = RedistributionRun::prepare(question);
+  if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
+  auto checked = run->run_and_check();
+  if (!checked) {
+    communicator.abort(checked.error());
+    return checked.error();
+  }
+  RedistributionTimes times;
+  times.count = r.request.count;
+  times.dtype = r.request.tensor.dtype;
+  times.steps = step_frames(plan, r, run->replay_shape());
+  times.predicted_ns = predicted_sum(times.steps);
+  times.replay = std::move(*checked);
+  return Ready{std::move(*run), std::move(times)};
+}
+
+Result<RankTable> ranks_for(const Plan& plan, Communicator& communicator) {
+  if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
+  RankTable ranks = make_rank_table(*plan.meshes.universe);
+  const auto world = static_cast<int64_t>(ranks.global_ids.size());
+  if (communicator.world() < world) {
+    return environment("the plan needs " + std::to_string(world) + " ranks and there are " + std::to_string(communicator.world()) +
+                       "; start as many processes");
+  }
+  return ranks;
+}
+
+}  // namespace
+
+double algorithm_bandwidth(const StepTimes& step) {
+  const int64_t ns = summarise(step.samples_ns).median;
+  if (is_local(step.op) || ns == 0) return 0;
+  return static_cast<double>(step.size_bytes) / static_cast<double>(ns);
+}
+
+double bus_bandwidth(const StepTimes& step) {
+  const auto n = static_cast<double>(step.group_size);
+  switch (step.op) {
+    case Op::all_reduce:
+      return algorithm_bandwidth(step) * 2 * (n - 1) / n;
+    case Op::all_gather:
+    case Op::reduce_scatter:
+    case Op::all_to_all:
+      return algorithm_bandwidth(step) * (n - 1) / n;
+    default:
+      return algorithm_bandwidth(step);
+  }
+}
+
+ReplayReport replay_part(const MeasureReport& report) {
+  ReplayReport replay;
+  replay.backend = report.backend;
+  replay.ranks = report.ranks;
+  replay.speaks = report.speaks;
+  for (const RedistributionTimes& r : report.redistributions) replay.redistributions.push_back(r.replay);
+  return replay;
+}
+
+MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const ReplayReport& replay) {
+  MeasureReport report;
+  report.backend = replay.backend;
+  report.ranks = replay.ranks;
+  report.speaks = replay.speaks;
+  report.plan_digest = plan.digest;
+  report.spec_digest = plan.spec_digest;
+  report.topology = plan.topology;
+  report.options = options;
+  for (const RedistributionReport& r : replay.redistributions) {
+    RedistributionTimes times;
+    times.replay = r;
+    for (const PlannedRedistribution& planned : plan.redistributions) {
+      if (planned.request.id != r.id) continue;
+      times.count = planned.request.count;
+      times.dtype = planned.request.tensor.dtype;
+      times.steps = step_frames(plan, planned, r.replay_shape);
+      times.predicted_ns = predicted_sum(times.steps);
+    }
+    report.redistributions.push_back(std::move(times));
+  }
+  return report;
+}
+
+Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options, Communicator& communicator, Device& device) {
+  auto ranks = ranks_for(plan, communicator);
+  if (!ranks) return ranks.error();
+  MeasureReport report = empty_report(plan, options, communicator);
+  auto deadline = [&] { return Clock::now() + options.replay.step_deadline; };
+  auto environment_facts = communicator.describe(deadline());
+  if (!environment_facts) return environment_facts.error();
+  report.environment = std::move(*environment_facts);
+  const auto chosen = chosen_of(plan, options.replay);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (options.replay.progress) options.replay.progress(i, chosen.size(), chosen[i]->request.id);
+    device.reset();
+    auto ready = make_ready(plan, *chosen[i], *ranks, options, communicator, device);
+    if (!ready) return ready.error();
+    for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
+      for (size_t s = 0; s < ready->run.steps(); ++s) {
+        if (auto done = communicator.barrier(deadline()); !done) return done.error();
+        const auto start = Clock::now();
+        if (auto done = run_to_end(ready->run, s, device); !done) return done.error();
+        if (turn >= 0) ready->times.steps[s].samples_ns.push_back(ns_since(start));
+      }
+      auto whole = time_whole(ready->run, communicator, device, deadline());
+      if (!whole) return whole.error();
+      if (turn >= 0) ready->times.samples_ns.push_back(*whole);
+    }
+    std::vector<std::vector<int64_t>*> lists{&ready->times.samples_ns};
+    for (StepTimes& s : ready->times.steps) lists.push_back(&s.samples_ns);
+    if (auto done = slowest_of_all(lists, communicator, deadline()); !done) return done.error();
+    report.redistributions.push_back(std::move(ready->times));
+  }
+  return report;
+}
+
+Result<AgainstReport> measure_against(const Plan& first, const Plan& second, const MeasureOptions& options, Communicator& communicator,
+                                      Device& device) {
+  auto first_ranks = ranks_for(first, communicator);
+  if (!first_ranks) return first_ranks.error();
+  auto second_ranks = ranks_for(second, communicator);
+  if (!second_ranks) return second_ranks.error();
+  AgainstReport report{empty_report(first, options, communicator), empty_report(second, options, communicator), {}, {}, {}};
+  auto deadline = [&] { return Clock::now() + options.replay.step_deadline; };
+  auto facts = communicator.describe(deadline());
+  if (!facts) return facts.error();
+  report.first.environment = report.second.environment = *facts;
+  const auto ours = chosen_of(first, options.replay);
+  const auto theirs = chosen_of(second, options.replay);
+  auto named = [](const auto& list, const std::string& id) {
+    return std::find_if(list.begin(), list.end(), [&](const PlannedRedistribution* r) { return r->request.id == id; });
+  };
+  for (const PlannedRedistribution* r : theirs) {
+    if (named(ours, r->request.id) == ours.end()) report.only_second.push_back(r->request.id);
+  }
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const std::string& id = ours[i]->request.id;
+    if (options.replay.progress) options.replay.progress(i, ours.size(), id);
+    const auto other = named(theirs, id);
+    if (other == theirs.end()) {
+      report.only_first.push_back(id);
+      continue;
+    }
+    device.reset();
+    auto a = make_ready(first, *ours[i], *first_ranks, options, communicator, device);
+    if (!a) return a.error();
+    auto b = make_ready(second, **other, *second_ranks, options, communicator, device);
+    if (!b) return b.error();
+    for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
+      // Whoever goes first may find the caches colder: take turns.
+      const bool swapped = (turn & 1) != 0;
+      for (int k = 0; k < 2; ++k) {
+        Ready& now = (k == 0) != swapped ? *a : *b;
+        auto ns = time_whole(now.run, communicator, device, deadline());
+        if (!ns) return ns.error();
+        if (turn >= 0) now.times.samples_ns.push_back(*ns);
+      }
+    }
+    if (auto done = slowest_of_all({&a->times.samples_ns, &b->times.samples_ns}, communicator, deadline()); !done) return done.error();
+    AgainstEntry entry;
+    entry.id = id;
+    entry.first = summarise(a->times.samples_ns);
+    entry.second = summarise(b->times.samples_ns);
+    entry.difference = compare_paired(b->times.samples_ns, a->times.samples_ns);
+    entry.first_ulp = a->times.replay.largest_ulp;
+    entry.second_ulp = b->times.replay.largest_ulp;
+    entry.predicted_first_ns = a->times.predicted_ns;
+    entry.predicted_second_ns = b->times.predicted_ns;
+    report.entries.push_back(std::move(entry));
+    report.first.redistributions.push_back(std::move(a->times));
+    report.second.redistributions.push_back(std::move(b->times));
+  }
+  return report;
+}
+
+}  // namespace meshplan

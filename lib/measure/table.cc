@@ -1,0 +1,105 @@
+// The measured tables for people.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "measure/measure.h"
+
+namespace meshplan {
+namespace {
+
+// nccl-tests' words for types.
+std::string type_word(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return "float";
+    case DType::float64:
+      return "double";
+    case DType::float16:
+      return "half";
+    case DType::float8_e4m3:
+      return "f8e4m3";
+    case DType::float8_e5m2:
+      return "f8e5m2";
+    case DType::boolean:
+      return "bool";
+    default:
+      return to_text(dtype);
+  }
+}
+
+std::string op_word(const std::optional<ReduceOp>& op) {
+  if (!op) return "none";
+  return *op == ReduceOp::product ? "prod" : to_text(*op);
+}
+
+std::string padded(const std::string& text, int width) {
+  const auto missing = static_cast<size_t>(std::abs(width)) > text.size() ? static_cast<size_t>(std::abs(width)) - text.size() : 0;
+  return width < 0 ? text + std::string(missing, ' ') : std::string(missing, ' ') + text;
+}
+
+std::string decimal(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+std::string micros(int64_t ns) { return decimal(static_cast<double>(ns) / 1000, 2); }
+
+std::string ratio(int64_t measured, int64_t predicted) {
+  return predicted == 0 ? "-" : decimal(static_cast<double>(measured) / static_cast<double>(predicted), 2);
+}
+
+}  // namespace
+
+std::string to_text(const MeasureReport& report) {
+  std::string out = "# backend " + report.backend + ", " + std::to_string(report.ranks) + " ranks, warmup " +
+                    std::to_string(report.warmup) + ", repetitions " + std::to_string(report.repetitions) +
+                    ", medians of the slowest rank\n";
+  for (const auto& [key, value] : report.environment) out += "# " + key + ": " + value + "\n";
+  out += "# " + padded("op", -15) + padded("size", 12) + padded("count", 12) + padded("type", 10) + padded("redop", 8) +
+         padded("time", 12) + padded("algbw", 9) + padded("busbw", 9) + padded("#wrong", 8) + padded("predicted", 12) +
+         padded("measured/", 11) + "\n";
+  out += "# " + padded("", -15) + padded("(B)", 12) + padded("(elements)", 12) + padded("", 10) + padded("", 8) + padded("(us)", 12) +
+         padded("(GB/s)", 9) + padded("(GB/s)", 9) + padded("", 8) + padded("(us)", 12) + padded("predicted", 11) + "\n";
+  for (const RedistributionTimes& r : report.redistributions) {
+    out += r.replay.id + (r.replay.shrunk ? " (shrunk)" : "") + "\n";
+    for (const StepTimes& s : r.steps) {
+      const int64_t median = summarise(s.samples_ns).median;
+      out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) + padded(std::to_string(s.count), 12) +
+             padded(type_word(s.type), 10) + padded(op_word(s.redop), 8) + padded(micros(median), 12) +
+             padded(decimal(algorithm_bandwidth(s), 2), 9) + padded(decimal(bus_bandwidth(s), 2), 9) + padded("", 8) +
+             padded(micros(s.predicted_ns), 12) + padded(ratio(median, s.predicted_ns), 11) + "\n";
+    }
+    const Summary whole = summarise(r.samples_ns);
+    out += "  " + padded("whole", -15) + padded("", 42) + padded(micros(whole.median), 12) + padded("", 18) +
+           padded(std::to_string(r.replay.wrong), 8) + padded(micros(r.predicted_ns), 12) +
+           padded(ratio(whole.median, r.predicted_ns), 11) + "\n";
+    for (const Difference& d : r.replay.differences) out += "  " + to_text(d) + "\n";
+  }
+  return out;
+}
+
+std::string to_text(const AgainstReport& report) {
+  std::string out = "# backend " + report.first.backend + ", " + std::to_string(report.first.ranks) + " ranks, " +
+                    std::to_string(report.first.repetitions) + " turns each, medians in us with 95 % intervals, second against first\n";
+  for (const AgainstEntry& e : report.entries) {
+    out += e.id + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) + ", " + micros(e.first.median_high) + "] -> " +
+           micros(e.second.median) + " [" + micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
+    if (e.difference.significant) {
+      out += e.difference.median > 0 ? "+" : "";
+      out += micros(e.difference.median) + " us, " + ratio(e.second.median, e.first.median) + "x";
+    } else {
+      out += "~";
+    }
+    out += "  (promised " + micros(e.predicted_first_ns) + " -> " + micros(e.predicted_second_ns) + ")";
+    if (e.first_ulp > 0 || e.second_ulp > 0)
+      out += "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
+    out += "\n";
+  }
+  for (const std::string& id : report.only_first) out += id + ": only in the first plan\n";
+  for (const std::string& id : report.only_second) out += id + ": only in the second plan\n";
+  return out;
+}
+
+}  // namespace meshplan

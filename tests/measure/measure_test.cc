@@ -1,0 +1,183 @@
+#include "measure/measure.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../replay_host/hand_made.h"
+#include "cost/step_cost.h"
+#include "cost/topology.h"
+#include "measure/read_report.h"
+#include "replay_host/open_backend.h"
+
+using namespace meshplan;
+using namespace meshplan::test;
+
+namespace {
+
+Plan plan_of(const std::vector<HandStep>& steps, const std::string& src, std::vector<int64_t> shape = {64, 32}) {
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}});
+  hand.tensor = {std::move(shape), DType::float32};
+  hand.src = src;
+  hand.steps = steps;
+  return make_plan(hand);
+}
+
+MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
+  auto backend = open_backend("host", {4, {}, 1});
+  REQUIRE(backend.ok());
+  auto report = measure(plan, options, *backend->communicator, *backend->device);
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+  return *report;
+}
+
+}  // namespace
+
+TEST_CASE("sizes and counts are those of nccl-tests, per op") {
+  MeasureOptions options;
+  options.repetitions = 7;
+  struct Story {
+    std::string src;
+    HandStep step;
+    int64_t size;
+    int64_t count;
+    double bus;
+  };
+  // float32 [64, 32]: 8192 B in all.
+  for (const Story& s :
+       std::vector<Story>{{"S(0)[0]S(0)[1]", {Op::all_gather, {"a", "b"}, "RR"}, 8192, 512, 0.75},
+                          {"P(sum)P(sum)", {Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum}, 8192, 2048, 1.5},
+                          {"P(sum)P(sum)", {Op::reduce_scatter, {"a", "b"}, "S(0)[0]S(0)[1]", ReduceOp::sum}, 8192, 512, 0.75},
+                          {"S(0)[0]S(0)[1]", {Op::all_to_all, {"a", "b"}, "S(1)[0]S(1)[1]"}, 2048, 128, 0.75},
+                          {"S(0)R", {Op::exchange, {"a", "b"}, "S(1)R"}, 2048, 512, 1}}) {
+    CAPTURE(to_text(s.step.op));
+    const MeasureReport report = measure_on_host(plan_of({s.step}, s.src), options);
+    REQUIRE(report.redistributions.size() == 1);
+    const RedistributionTimes& r = report.redistributions[0];
+    REQUIRE(r.steps.size() == 1);
+    CHECK(r.steps[0].size_bytes == s.size);
+    CHECK(r.steps[0].count == s.count);
+    CHECK(r.steps[0].samples_ns.size() == 7);
+    CHECK(r.samples_ns.size() == 7);
+    CHECK(r.replay.wrong == 0);
+    CHECK(r.replay.checked > 0);
+    CHECK(r.steps[0].predicted_ns > 10000);
+    CHECK(bus_bandwidth(r.steps[0]) == doctest::Approx(algorithm_bandwidth(r.steps[0]) * s.bus));
+    CHECK(algorithm_bandwidth(r.steps[0]) > 0);
+  }
+}
+
+TEST_CASE("the worked example of the header") {
+  StepTimes step;
+  step.op = Op::all_gather;
+  step.group_size = 4;
+  step.size_bytes = 4194304;
+  step.samples_ns = {200000};
+  CHECK(algorithm_bandwidth(step) == doctest::Approx(20.97).epsilon(0.001));
+  CHECK(bus_bandwidth(step) == doctest::Approx(15.73).epsilon(0.001));
+}
+
+TEST_CASE("a report is JSON that calibration reads back, and planning with it predicts what was measured") {
+  MeasureOptions options;
+  options.repetitions = 15;
+  std::vector<ReportPoints> reports;
+  std::vector<StepTimes> measured;
+  for (int64_t rows : {64, 512, 4096}) {
+    const MeasureReport report = measure_on_host(
+        plan_of({{Op::all_gather, {"b"}, "S(0)R"}, {Op::exchange, {"a", "b"}, "S(1)R"}}, "S(0)[0]S(0)[1]", {rows, 64}), options);
+    const std::string text = write_report(report);
+    const auto json = nlohmann::json::parse(text);
+    CHECK(json.at("schema") == "meshplan/report/1");
+    CHECK(json.at("redistributions").at(0).at("steps").at(0).at("time").at("samples_ns").size() == 15);
+    auto points = read_report_points(text, "report.json");
+    REQUIRE_MESSAGE(points.ok(), (points.ok() ? "" : points.error().message));
+    CHECK(points->points.size() == 2);
+    reports.push_back(*points);
+    measured.push_back(report.redistributions[0].steps[0]);
+    auto nccl = read_report_points(write_nccl_tests_json(report), "nccl.json");
+    REQUIRE(nccl.ok());
+    CHECK(nccl->points.size() == 2);
+    CHECK(nccl->points[0].size_bytes == points->points[0].size_bytes);
+    const auto timeline = nlohmann::json::parse(write_timeline(report));
+    CHECK(timeline.at("traceEvents").size() == 3 + 4);
+    const std::string table = to_text(report);
+    for (const char* word : {"size", "count", "type", "redop", "time", "algbw", "busbw", "#wrong", "predicted", "all_gather", "exchange"}) {
+      CHECK(table.find(word) != std::string::npos);
+    }
+  }
+  auto topology = calibrate_reports(reports, std::nullopt);
+  REQUIRE(topology.ok());
+  std::vector<double> off;
+  size_t i = 0;
+  for (int64_t rows : {64, 512, 4096}) {
+    Plan plan = plan_of({{Op::all_gather, {"b"}, "S(0)R"}}, "S(0)[0]S(0)[1]", {rows, 64});
+    const Mesh& mesh = plan.meshes.meshes[0];
+    const PlannedRedistribution& r = plan.redistributions[0];
+    const StepCost cost = price_step({&*topology, &mesh, &mesh, &r.request.tensor, std::nullopt, &r.request.src, &r.steps[0]});
+    CHECK(cost.tier == "measured");
+    off.push_back(
+        std::abs(static_cast<double>(ns_of_ps(cost.predicted_ps)) / static_cast<double>(summarise(measured[i++].samples_ns).median) - 1));
+  }
+  std::sort(off.begin(), off.end());
+  CHECK(off[1] <= 0.10);
+}
+
+TEST_CASE("two plans are measured in turns") {
+  MeasureOptions options;
+  options.repetitions = 9;
+  const Plan merged = plan_of({{Op::all_gather, {"a", "b"}, "RR"}}, "S(0)[0]S(0)[1]");
+  const Plan apart = plan_of({{Op::all_gather, {"b"}, "S(0)R"}, {Op::all_gather, {"a"}, "RR"}}, "S(0)[0]S(0)[1]");
+  auto backend = open_backend("host", {4, {}, 1});
+  REQUIRE(backend.ok());
+  auto report = measure_against(apart, merged, options, *backend->communicator, *backend->device);
+  REQUIRE(report.ok());
+  REQUIRE(report->entries.size() == 1);
+  CHECK(report->entries[0].first.samples == 9);
+  CHECK(report->entries[0].second.samples == 9);
+  CHECK(report->entries[0].predicted_first_ns > report->entries[0].predicted_second_ns);
+  CHECK(to_text(*report).find("hand: ") != std::string::npos);
+  const auto json = nlohmann::json::parse(write_report(*report));
+  CHECK(json.at("against").at("comparison").size() == 1);
+}
+
+TEST_CASE("a replay without times is a report too, and calibration says what is missing") {
+  const Plan plan = plan_of({{Op::all_gather, {"a", "b"}, "RR"}}, "S(0)[0]S(0)[1]");
+  auto replayed = replay_on("host", plan, {});
+  REQUIRE(replayed.ok());
+  const std::string text = write_report(untimed(plan, {}, *replayed));
+  CHECK(nlohmann::json::parse(text).at("redistributions").at(0).at("checked") == 4 * 2048);
+  auto points = read_report_points(text, "report.json");
+  REQUIRE(points.ok());
+  auto topology = calibrate_reports({*points}, std::nullopt);
+  REQUIRE_FALSE(topology.ok());
+  CHECK(topology.error().message.find("no timed step") != std::string::npos);
+}
+
+TEST_CASE("broken reports are refused by place") {
+  for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
+           {"", "expected a JSON object"},
+           {"[]", "expected a JSON object"},
+           {"{}", "expected a meshplan report"},
+           {R"({"schema": "meshplan/report/2"})", "/schema"},
+           {R"({"schema": "meshplan/report/1"})", "/redistributions: expected a list"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{}]})", "/redistributions/0/steps"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{"wrong": 3, "steps": []}]})", "wrong data was measured"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "dance"}]}]})", "'dance' is no op"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "time": {}}]}]})", "expected level"},
+           {R"({"results": [{"size": 4}]})", "cannot tell which collective"},
+           {R"({"args": ["all_reduce_perf"], "results": [{"size": 4}]})", "expected size, and devices"}}) {
+    auto points = read_report_points(text, "x.json");
+    REQUIRE_MESSAGE(!points.ok(), text);
+    CHECK_MESSAGE(points.error().message.find(part) != std::string::npos, points.error().message);
+    CHECK(points.error().message.rfind("x.json: ", 0) == 0);
+  }
+  const std::string nccl = R"({"args": ["./build/all_reduce_perf", "-b", "8"], "config": {"devices": [{}, {}, {}, {}]},
+    "results": [{"size": 1024, "count": 256, "type": "float", "redop": "sum", "root": "-1", "out_of_place": {"time": 12.5}, "actual_iterations": 20}]})";
+  auto points = read_report_points(nccl, "x.json");
+  REQUIRE(points.ok());
+  REQUIRE(points->points.size() == 1);
+  CHECK(points->points[0].ns == 12500);
+  CHECK(points->points[0].ranks == 4);
+  CHECK(points->points[0].op == Op::all_reduce);
+}
