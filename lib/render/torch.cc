@@ -172,7 +172,30 @@ class Body {
     at_ = state;
   }
 
+  // redistribute() makes no replica partial: the first rank of each mesh dim keeps the value and the others hold the identity; where the
+  // value reduced with itself is itself, all keep it.
+  void make_partial(const Step& step) {
+    const std::vector<Placement> from = placements_of(at_, shape_);
+    const std::vector<Placement> to = placements_of(step.state, shape_);
+    std::string keeps;
+    std::string identity;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == to[i] || (to[i].op != ReduceOp::sum && to[i].op != ReduceOp::product)) continue;
+      keeps += (keeps.empty() ? "" : " and ") + std::string("mesh.get_local_rank(") + std::to_string(i) + ") == 0";
+      identity = to[i].op == ReduceOp::sum ? "torch.zeros_like" : "torch.ones_like";
+    }
+    const std::string local = keeps.empty() ? "x.to_local()" : "x.to_local() if " + keeps + " else " + identity + "(x.to_local())";
+    lines_.push_back({"x = DTensor.from_local(" + local + ", mesh, " + state_code(step.state, shape_) +
+                          ", run_check=False, shape=x.shape, stride=x.stride())",
+                      name_of(step)});
+    at_ = step.state;
+  }
+
   void add_step(const State& before, const Step& step) {
+    if (step.op == Op::to_partial && at_ == before && only_replicas_change(before, step.state)) {
+      make_partial(step);
+      return;
+    }
     const std::string reason = at_ == before ? obstacle(step) : "the step before it has no call in PyTorch";
     if (reason.empty()) {
       call(step.state, step.reduce_op.has_value(), name_of(step));
@@ -181,6 +204,16 @@ class Body {
     lines_.push_back({"", name_of(step) + " to " + to_text(step.state, shape_) + ": " + reason});
     if (at_ == before && add_parts(before, step)) return;
     if (has_whole_dims(step.state, shape_)) call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
+  }
+
+  [[nodiscard]] bool only_replicas_change(const State& before, const State& after) const {
+    if (!has_whole_dims(before, shape_) || !has_whole_dims(after, shape_)) return false;
+    const std::vector<Placement> from = placements_of(before, shape_);
+    const std::vector<Placement> to = placements_of(after, shape_);
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] != to[i] && !is_replicate(from[i])) return false;
+    }
+    return true;
   }
 
   // One call a mesh dim, where each of them runs as it should.
@@ -296,7 +329,7 @@ void append_flattens(std::string& out, const Plan& plan) {
 std::string render_torch(const Plan& plan) {
   std::string functions;
   std::string table;
-  std::set<std::string> taken = {"declare_flattened", "torch", "REDISTRIBUTIONS", "Partial", "Replicate", "Shard"};
+  std::set<std::string> taken = {"declare_flattened", "torch", "DTensor", "REDISTRIBUTIONS", "Partial", "Replicate", "Shard"};
   for (const PlannedRedistribution& planned : plan.redistributions) {
     const std::string name = function_name(planned.request.id, taken);
     append_function(functions, plan, planned, name);
@@ -304,8 +337,9 @@ std::string render_torch(const Plan& plan) {
   }
   std::string out = "# What a PyTorch program does to follow the plan " + plan.digest + "\n";
   out += "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
-  if (functions.find("torch.") != std::string::npos) out += "import torch\n";
-  out += "from torch.distributed.tensor import Partial, Replicate, Shard\n";
+  if (functions.find("= x.to(torch.") != std::string::npos || functions.find(" torch.") != std::string::npos) out += "import torch\n";
+  out += std::string("from torch.distributed.tensor import ") + (functions.find("DTensor.") == std::string::npos ? "" : "DTensor, ") +
+         "Partial, Replicate, Shard\n";
   if (functions.find("_StridedShard(") != std::string::npos) out += "from torch.distributed.tensor.placement_types import _StridedShard\n";
   append_flattens(out, plan);
   out += functions + "\n\nREDISTRIBUTIONS = {\n" + table + "}\n";

@@ -64,10 +64,16 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
     if (torch_op(from[i], to[i]) != step.op)
       return "PyTorch would run " + std::string(to_text(torch_op(from[i], to[i]))) + " on " + mesh.dims[i].name;
   }
-  if (has_uneven_nesting(before, tensor) || has_uneven_nesting(step.state, tensor)) {
-    return "an uneven extent cut by several mesh dims: PyTorch takes rank 0's sizes for every rank's";
+  if (step.op == Op::to_partial && std::any_of(changed.begin(), changed.end(), [&](int32_t i) {
+        return !is_shard(from[static_cast<size_t>(i)]) || to[static_cast<size_t>(i)].op != ReduceOp::sum;
+      })) {
+    return "redistribute() makes only shards partial, and only sums";
   }
   if (is_local(step.op) && !orders) return "";
+  const bool gathers = step.op == Op::all_gather || step.op == Op::all_to_all;
+  if ((gathers || changed.size() > 1) && (has_uneven_nesting(before, tensor) || has_uneven_nesting(step.state, tensor))) {
+    return "an uneven extent cut by several mesh dims: PyTorch takes rank 0's sizes for every rank's";
+  }
   if (changed.size() == 1) return "";
   if (orders) return "several mesh dims at once under a shard order of one's own";
   const Placement& src = from[static_cast<size_t>(changed.front())];

@@ -72,7 +72,7 @@ TEST_CASE("one mesh dim at a time runs as it is") {
   CHECK(obstacle({"S(0)P(sum)", {{Op::reduce_scatter, "S(0)S(1)"}}}).empty());
   CHECK(obstacle({"S(0)S(1)", {{Op::all_to_all, "S(0)[0]S(0)[1]"}}}).empty());
   CHECK(obstacle({"RS(1)", {{Op::slice, "S(0)S(1)"}}}).empty());
-  CHECK(obstacle({"RR", {{Op::to_partial, "P(sum)R"}}}).empty());
+  CHECK(obstacle({"S(0)R", {{Op::to_partial, "P(sum)R"}}}).empty());
 }
 
 TEST_CASE("several mesh dims need a flattened mesh and equal changes") {
@@ -114,6 +114,16 @@ TEST_CASE("a merged step without its flatten becomes a call a mesh dim, the last
   REQUIRE(second != std::string::npos);
   CHECK(first < second);
   CHECK(has(text, "needs them flattened"));
+}
+
+TEST_CASE("a replica becomes partial by hand") {
+  CHECK(has(obstacle({"RR", {{Op::to_partial, "P(sum)R"}}}), "only shards"));
+  const std::string sum = render_torch(plan_of({"RR", {{Op::to_partial, "RP(sum)"}}}));
+  CHECK(has(sum, "import DTensor, Partial"));
+  CHECK(has(sum, "x.to_local() if mesh.get_local_rank(1) == 0 else torch.zeros_like(x.to_local()), mesh, [Replicate(), Partial(\"sum\")]"));
+  const std::string max = render_torch(plan_of({"RR", {{Op::to_partial, "P(max)P(max)"}}}));
+  CHECK(has(max, "DTensor.from_local(x.to_local(), mesh, [Partial(\"max\"), Partial(\"max\")]"));
+  CHECK_FALSE(has(max, "import torch\n"));
 }
 
 TEST_CASE("an exchange is left to PyTorch, in words") {
