@@ -41,7 +41,7 @@ int explain_command(Context& context, const Arguments& arguments) {
   for (const PlannedRedistribution& r : plan->redistributions) {
     ids.push_back(r.request.id);
     if (arguments.inputs.size() > 1 && r.request.id != arguments.inputs[1]) continue;
-    text += (text.empty() ? "" : "\n") + explain_redistribution(*plan, r);
+    text += (text.empty() ? "" : "\n") + explain_redistribution(*plan, r, arguments.inputs.size() > 1);
   }
   if (text.empty() && arguments.inputs.size() > 1) {
     const auto near = nearest(arguments.inputs[1], ids);

@@ -4,7 +4,9 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "render/graphs.h"
 #include "render/plan_text.h"
+#include "render/svg.h"
 #include "render/torch.h"
 
 namespace meshplan {
@@ -64,6 +66,11 @@ Result<std::string> render_as(Context& context, const std::string& format, const
   const ShowOptions options = show_options(context, arguments);
   if (format == "json") return write_plan(plan);
   if (format == "markdown") return render_plan_markdown(plan, options);
+  if (format == "svg") return render_svg(plan, options);
+  if (format == "html") return render_html(plan, options);
+  if (format == "mermaid") return render_mermaid(plan, options);
+  if (format == "dot") return render_dot(plan, options);
+  if (format == "perfetto") return render_perfetto(plan, options);
   if (format == "torch") return render_torch(plan);
   return render_plan_text(plan, options);
 }

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cost/step_cost.h"
+#include "render/grid.h"
 #include "render/plan_view.h"
 
 namespace meshplan {
@@ -9,37 +10,51 @@ namespace {
 
 std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 
+std::string indented(const std::string& text, const std::string& by) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out += by + text.substr(at, end - at);
+    out += "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string against_bound(int64_t value, int64_t bound) {
   if (bound <= 0 || value <= bound) return value <= bound ? "which no plan can beat" : "";
-  return std::to_string(value / bound) + "." + std::to_string(value % bound * 100 / bound / 10) + std::to_string(value % bound * 100 / bound % 10) +
-         " times the bound";
+  return std::to_string(value / bound) + "." + std::to_string(value % bound * 100 / bound / 10) +
+         std::to_string(value % bound * 100 / bound % 10) + " times the bound";
 }
 
 }  // namespace
 
-std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& r) {
-  std::string out = r.request.id + (r.request.count > 1 ? " (" + with_commas(r.request.count) + " times)" : "") + ": " + tensor_text(r.request.tensor) +
-                    ", " + change_text(plan, r) + "\n";
+std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& r, bool grids) {
+  std::string out = r.request.id + (r.request.count > 1 ? " (" + with_commas(r.request.count) + " times)" : "") + ": " +
+                    tensor_text(r.request.tensor) + ", " + change_text(plan, r) + "\n";
   out += "  planned by " + std::string(to_text(r.planner)) + " under the " + to_text(r.rules) + " rules as " + r.trace + "\n";
   if (r.unmerged_trace != r.trace) out += "  without merging " + r.unmerged_trace + "\n";
+  if (grids)
+    out += "\n" + indented(grid_text(make_grid(plan.meshes.meshes[r.request.src_mesh], r.request.src, r.request.tensor.shape)), "    ");
   if (r.steps.empty()) return out + "  nothing moves: every rank holds what it needs\n";
   for (size_t i = 0; i < r.steps.size(); ++i) {
     const Step& step = r.steps[i];
     const std::string arithmetic = step_arithmetic(step);
     out += "\n  step " + std::to_string(i) + ": " + step_name(step) + (arithmetic.empty() ? "" : " " + arithmetic);
     if (!is_local(step.op)) {
-      out += " on " + step.group + ", " + with_commas(step_ranks(plan, r, step)) + " ranks: " + human_bytes(step.wire_bytes) + " received, " +
-             time_text(step.predicted_ps);
+      out += " on " + step.group + ", " + with_commas(step_ranks(plan, r, step)) + " ranks: " + human_bytes(step.wire_bytes) +
+             " received, " + time_text(step.predicted_ps);
     }
     out += ", peak " + human_bytes(step.peak_bytes) + "\n";
     const bool on_dst = !step.mesh.empty() && step.mesh != plan.meshes.meshes[r.request.src_mesh].name;
     const Mesh& mesh = plan.meshes.meshes[on_dst ? r.request.dst_mesh : r.request.src_mesh];
     out += "    leaves " + to_text(step.state, mesh_shape(mesh)) + (step.mesh.empty() ? "" : " on " + step.mesh) + "\n";
+    if (grids) out += indented(grid_text(make_grid(mesh, step.state, r.request.tensor.shape)), "    ");
     if (!step.why.empty()) out += "    why: " + step.why + "\n";
   }
   out += "\n  received " + human_bytes(r.totals.wire_bytes) + " of at least " + human_bytes(r.totals.lower_bound_bytes) + " (" +
-         against_bound(r.totals.wire_bytes, r.totals.lower_bound_bytes) + "), predicted " + time_text(r.totals.predicted_ps) + " of at least " +
-         time_text(r.totals.lower_bound_ps) + "\n";
+         against_bound(r.totals.wire_bytes, r.totals.lower_bound_bytes) + "), predicted " + time_text(r.totals.predicted_ps) +
+         " of at least " + time_text(r.totals.lower_bound_ps) + "\n";
   if (r.proven_gap_ps > 0) out += "  the search ended early: the best plan is at most " + time_text(r.proven_gap_ps) + " faster\n";
   for (const ReductionNote& note : r.reductions) {
     out += "  the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +

@@ -7,6 +7,7 @@
 
 namespace meshplan {
 
-[[nodiscard]] std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& redistribution);
+// With `grids`, the part of the tensor that each rank holds before and after each step.
+[[nodiscard]] std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& redistribution, bool grids);
 
 }  // namespace meshplan

@@ -1,0 +1,129 @@
+#include "render/frame_svg.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "render/table.h"
+
+namespace meshplan {
+namespace {
+
+constexpr int64_t cell_width = 64;
+constexpr int64_t cell_height = 48;
+constexpr int64_t cell_gap = 6;
+constexpr int64_t outer_gap = 10;
+constexpr int64_t header = 18;
+constexpr int64_t character = 7;  // width of one, about
+constexpr int64_t bottom = 16;    // the line that says what is left out
+
+int64_t label_width(const Grid& grid) {
+  size_t longest = 0;
+  for (const std::string& label : grid.row_labels) longest = std::max(longest, display_width(label));
+  return longest == 0 ? 0 : static_cast<int64_t>(longest) * character + 6;
+}
+
+int64_t row_top(const Grid& grid, size_t row) {
+  int64_t y = header;
+  for (size_t r = 0; r < row; ++r) y += cell_height + cell_gap;
+  for (size_t r = 1; r <= row; ++r) y += grid.gap_before[r] ? outer_gap : 0;
+  return y;
+}
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+// Tenths of a pixel as a decimal, so that nothing depends on how a machine prints fractions.
+std::string tenths(int64_t value) { return number(value / 10) + (value % 10 == 0 ? "" : "." + number(value % 10)); }
+
+// Colours in steps of the golden angle: neighbours differ, the same everywhere.
+std::string color_of(size_t shard) { return "hsl(" + number(static_cast<int64_t>(shard * 137 % 360)) + ",62%,72%)"; }
+
+// Where an interval lies in `span` pixels, in tenths; a sliver stays visible.
+std::pair<int64_t, int64_t> scaled(const Box& box, const std::vector<int64_t>& shape, int dim, int64_t span) {
+  if (dim < 0) return {0, span * 10};
+  const auto d = static_cast<size_t>(dim);
+  const int64_t extent = std::max<int64_t>(shape[d], 1);
+  const auto lo = static_cast<int64_t>(int128{box[d].lo} * span * 10 / extent);
+  const auto hi = static_cast<int64_t>(int128{box[d].hi} * span * 10 / extent);
+  return {lo, std::max<int64_t>(hi - lo, box[d].hi > box[d].lo ? 10 : 0)};
+}
+
+}  // namespace
+
+FrameSize frame_size(const Grid& grid) {
+  const auto columns = static_cast<int64_t>(grid.column_labels.size());
+  FrameSize size;
+  size.width = label_width(grid) + columns * (cell_width + cell_gap);
+  size.height = row_top(grid, grid.rows.size() - 1) + cell_height + (grid.shown < grid.ranks ? bottom : 0) + 4;
+  return size;
+}
+
+ShownDims shown_dims(const PlannedRedistribution& r) {
+  const size_t rank = r.request.tensor.shape.size();
+  std::vector<bool> sharded(rank);
+  const auto note = [&](const State& state) {
+    for (size_t d = 0; d < rank; ++d) sharded[d] = sharded[d] || !state.shards[d].empty();
+  };
+  note(r.request.src);
+  for (const Step& step : r.steps) note(step.state);
+  std::vector<int> dims;
+  for (size_t d = 0; d < rank; ++d) {
+    if (sharded[d]) dims.push_back(static_cast<int>(d));
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    if (!sharded[d]) dims.push_back(static_cast<int>(d));
+  }
+  ShownDims shown;
+  if (!dims.empty()) shown.rows = dims[0];
+  if (dims.size() > 1) {
+    shown.rows = std::min(dims[0], dims[1]);
+    shown.columns = std::max(dims[0], dims[1]);
+  }
+  return shown;
+}
+
+std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const ShownDims& shown) {
+  const int64_t left = label_width(grid);
+  std::string out;
+  for (size_t c = 0; c < grid.column_labels.size(); ++c) {
+    const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap) + cell_width / 2;
+    out +=
+        "<text class=\"axis\" x=\"" + number(x) + "\" y=\"12\" text-anchor=\"middle\">" + escape_html(grid.column_labels[c]) + "</text>\n";
+  }
+  for (size_t r = 0; r < grid.rows.size(); ++r) {
+    const int64_t y = row_top(grid, r);
+    if (left > 0) {
+      out += "<text class=\"axis\" x=\"0\" y=\"" + number(y + cell_height / 2 + 4) + "\">" + escape_html(grid.row_labels[r]) + "</text>\n";
+    }
+    for (size_t c = 0; c < grid.rows[r].size(); ++c) {
+      const GridCell& cell = grid.rows[r][c];
+      const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap);
+      const auto [top, height] = scaled(cell.box, shape, shown.rows, cell_height);
+      const auto [begin, width] = scaled(cell.box, shape, shown.columns, cell_width);
+      out += "<g><title>rank " + number(cell.rank) + ": " + escape_html(cell.text) + "</title><rect class=\"cell\" x=\"" + number(x) +
+             "\" y=\"" + number(y) + "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) + "\"/>";
+      if (volume(cell.box) > 0) {
+        const std::string place = "x=\"" + tenths(x * 10 + begin) + "\" y=\"" + tenths(y * 10 + top) + "\" width=\"" + tenths(width) +
+                                  "\" height=\"" + tenths(height) + "\"";
+        out += "<rect " + place + " fill=\"" + color_of(cell.shard) + "\"/>";
+        if (cell.pending) out += "<rect " + place + " fill=\"url(#pending)\"/>";
+      }
+      out += "<text class=\"rank\" x=\"" + number(x + 4) + "\" y=\"" + number(y + 13) + "\">" + number(cell.rank) + "</text></g>\n";
+    }
+  }
+  if (grid.shown < grid.ranks) {
+    out += "<text class=\"axis\" x=\"" + number(left) + "\" y=\"" + number(frame_size(grid).height - 4) + "\">" +
+           with_commas(grid.ranks - grid.shown) + " of " + with_commas(grid.ranks) + " ranks are not shown</text>\n";
+  }
+  return out;
+}
+
+std::string frame_definitions() {
+  return "<defs><pattern id=\"pending\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
+         "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#333\" stroke-opacity=\"0.45\" stroke-width=\"2\"/></pattern></defs>\n"
+         "<style>text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#222}.axis{font-size:11px;fill:#555}"
+         ".rank{font-size:11px}.title{font-size:14px;font-weight:bold}.state{font-size:12px}.step{font-size:12px;fill:#0b57a4}"
+         ".cell{fill:#fff;stroke:#999}</style>\n";
+}
+
+}  // namespace meshplan

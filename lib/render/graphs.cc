@@ -1,0 +1,136 @@
+#include "render/graphs.h"
+
+#include <map>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "plan/json.h"
+#include "render/grid.h"
+
+namespace meshplan {
+namespace {
+
+// A label within double quotes: Mermaid knows entities only.
+std::string mermaid_label(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "#quot;";
+        break;
+      case '#':
+        out += "#35;";
+        break;
+      case '<':
+        out += "#lt;";
+        break;
+      case '>':
+        out += "#gt;";
+        break;
+      case '`':
+        out += "#96;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string dot_label(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+std::string node(size_t redistribution, size_t frame) { return "r" + std::to_string(redistribution) + "s" + std::to_string(frame); }
+
+// Nanoseconds as microseconds with three decimals.
+std::string microseconds(int64_t ns) {
+  const std::string rest = std::to_string(ns % 1000);
+  return std::to_string(ns / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
+}
+
+std::string json_text(const std::string& text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
+}
+
+}  // namespace
+
+std::string render_mermaid(const Plan& plan, const ShowOptions& options) {
+  std::string out = "flowchart LR\n";
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    out += "  subgraph r" + std::to_string(index) + "[" + mermaid_label(r.request.id) + "]\n";
+    const auto frames = frames_of(plan, r);
+    for (size_t i = 0; i < frames.size(); ++i) out += "    " + node(index, i) + "[" + mermaid_label(frame_title(plan, frames[i])) + "]\n";
+    for (size_t i = 1; i < frames.size(); ++i) {
+      const char* arrow = is_local(frames[i].step->op) ? " -.->|" : " -->|";
+      out += "    " + node(index, i - 1) + arrow + mermaid_label(arrow_text(plan, r, *frames[i].step, options.costs)) + "| " +
+             node(index, i) + "\n";
+    }
+    out += "  end\n";
+  }
+  return out;
+}
+
+std::string render_dot(const Plan& plan, const ShowOptions& options) {
+  std::string out = "digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=monospace];\n  edge [fontname=monospace];\n";
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    out += "  subgraph cluster_r" + std::to_string(index) + " {\n    label=" + dot_label(r.request.id) + ";\n";
+    const auto frames = frames_of(plan, r);
+    for (size_t i = 0; i < frames.size(); ++i)
+      out += "    " + node(index, i) + " [label=" + dot_label(frame_title(plan, frames[i])) + "];\n";
+    for (size_t i = 1; i < frames.size(); ++i) {
+      out += "    " + node(index, i - 1) + " -> " + node(index, i) +
+             " [label=" + dot_label(arrow_text(plan, r, *frames[i].step, options.costs)) +
+             (is_local(frames[i].step->op) ? ", style=dashed" : "") + "];\n";
+    }
+    out += "  }\n";
+  }
+  return out + "}\n";
+}
+
+std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
+  // One track a group, in order of first use; local steps take no time and are left out.
+  std::map<std::string, size_t> tracks;
+  std::vector<std::string> names;
+  std::string events;
+  int64_t now = 0;
+  const auto event = [&](const std::string& text) { events += (events.empty() ? "\n" : ",\n") + text; };
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    const int64_t start = now;
+    for (const Step& step : r.steps) {
+      if (is_local(step.op)) continue;
+      const auto [track, added] = tracks.try_emplace(step.group, names.size() + 1);
+      if (added) names.push_back(step.group);
+      const int64_t took = ns_of_ps(step.predicted_ps);
+      event("{\"name\": " + json_text(step_name(step)) + ", \"cat\": \"step\", \"ph\": \"X\", \"ts\": " + microseconds(now) +
+            ", \"dur\": " + microseconds(took) + ", \"pid\": 1, \"tid\": " + std::to_string(track->second) +
+            ", \"args\": {\"redistribution\": " + json_text(r.request.id) + ", \"wire_bytes\": " + std::to_string(step.wire_bytes) +
+            ", \"peak_bytes\": " + std::to_string(step.peak_bytes) + ", \"why\": " + json_text(step.why) + "}}");
+      now = saturating_add(now, took);
+    }
+    if (now == start) continue;
+    event("{\"name\": " + json_text(r.request.id) + ", \"cat\": \"redistribution\", \"ph\": \"X\", \"ts\": " + microseconds(start) +
+          ", \"dur\": " + microseconds(now - start) + ", \"pid\": 1, \"tid\": 0, \"args\": {\"count\": " + std::to_string(r.request.count) +
+          ", \"trace\": " + json_text(r.trace) + "}}");
+  }
+  const auto name_track = [&](size_t track, const std::string& name) {
+    event("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": " + std::to_string(track) +
+          ", \"args\": {\"name\": " + json_text(name) + "}}");
+  };
+  event("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"a rank, predicted\"}}");
+  name_track(0, "redistributions");
+  for (size_t i = 0; i < names.size(); ++i) name_track(i + 1, "group " + names[i]);
+  return "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [" + events + "\n]}\n";
+}
+
+}  // namespace meshplan

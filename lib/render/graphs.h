@@ -1,0 +1,17 @@
+// The states of a plan as graphs, and its steps on a timeline, for tools that draw them.
+#pragma once
+
+#include <string>
+
+#include "render/plan_view.h"
+
+namespace meshplan {
+
+// A Mermaid flowchart: one subgraph a redistribution, states as nodes, steps as arrows.
+[[nodiscard]] std::string render_mermaid(const Plan& plan, const ShowOptions& options);
+// The same for Graphviz.
+[[nodiscard]] std::string render_dot(const Plan& plan, const ShowOptions& options);
+// The predicted timeline, every redistribution once and one after the other, as trace events that Perfetto and chrome://tracing read.
+[[nodiscard]] std::string render_perfetto(const Plan& plan, const ShowOptions& options);
+
+}  // namespace meshplan
