@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace meshplan {
 namespace {
 
@@ -30,6 +33,14 @@ size_t utf8_length(std::string_view text, size_t at) {
 size_t utf8_count(std::string_view text) {
   size_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) {
+    while (at + 8 <= text.size()) {  // eight ASCII characters at a time
+      uint64_t eight = 0;
+      std::memcpy(&eight, text.data() + at, 8);
+      if ((eight & 0x8080808080808080U) != 0) break;
+      at += 8;
+      count += 8;
+    }
+    if (at == text.size()) break;
     const size_t length = utf8_length(text, at);
     at += length == 0 ? 1 : length;
   }

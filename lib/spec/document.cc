@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <list>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -113,15 +114,24 @@ std::string canonical_number(std::string_view text, JsonKind kind) {
 }
 
 struct Member {
-  std::string key;
+  std::string_view key;
   uint32_t node = 0;
 };
 
-void append_scalar(const JsonDocument& document, const JsonNode& node, std::string& out) {
+// A text in its quotes: without a backslash it is canonical as it stands.
+void append_text(std::string& out, std::string_view quoted, bool escaped) {
+  if (!escaped) {
+    out += quoted;
+    return;
+  }
   std::string buffer;
+  out += json_string(resolved(quoted, escaped, buffer));
+}
+
+void append_scalar(const JsonDocument& document, const JsonNode& node, std::string& out) {
   switch (node.kind) {
     case JsonKind::string:
-      out += json_string(string_of(document, node, buffer));
+      append_text(out, raw(document, node), node.escaped);
       break;
     case JsonKind::integer:
     case JsonKind::number:
@@ -148,15 +158,20 @@ void append_canonical(const JsonDocument& document, uint32_t index, std::string&
   } else if (node.kind == JsonKind::object) {
     std::vector<Member> members;
     members.reserve(node.count);
-    std::string buffer;
+    std::list<std::string> unescaped;
     for (uint32_t child = index + 1; child < node.next; child = document.nodes[child].next) {
-      members.push_back({std::string(key_of(document, document.nodes[child], buffer)), child});
+      const JsonNode& member = document.nodes[child];
+      std::string buffer;
+      std::string_view key = key_of(document, member, buffer);
+      if (member.key_escaped) key = unescaped.emplace_back(key);
+      members.push_back({key, child});
     }
     std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
     out += '{';
     for (size_t i = 0; i < members.size(); ++i) {
       if (i > 0) out += ',';
-      out += json_string(members[i].key);
+      const JsonNode& member = document.nodes[members[i].node];
+      append_text(out, document.text.substr(member.key_begin, member.key_end - member.key_begin), member.key_escaped);
       out += ':';
       append_canonical(document, members[i].node, out);
     }

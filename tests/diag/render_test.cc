@@ -100,8 +100,8 @@ TEST_CASE("JSON holds all of it") {
                              {"column", 3},
                              {"end_line", 4},
                              {"end_column", 9},
-                             {"begin", 36},
-                             {"end", 42},
+                             {"begin", 33},
+                             {"end", 39},
                              {"pointer", "/mesh"}});
   CHECK(one["second"]["label"] == "first given here");
   CHECK(one["second"]["place"]["line"] == 2);
