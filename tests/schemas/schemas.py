@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The schemas: the same meaning in draft-07 and 2020-12, every field described, every document of ours valid, and the spec's schema of one mind
+with the reader about the bad specs, except for what a schema cannot say.
+
+usage: schemas.py MESHPLAN [-v] [NAME...]      MESHPLAN: the binary; names of single tests, as in SchemaTest.test_fields_are_described
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema  # Debian: python3-jsonschema
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+DATA = TOP / "testdata"
+NAMES = ["spec", "plan", "mesh", "diff", "report"]
+DRAFTS = [jsonschema.Draft7Validator, jsonschema.Draft202012Validator]
+MESHPLAN = ""
+
+# Codes that a schema can give as well. What the others say hangs on more than one value: products, names, places, orders.
+FORM = {"E0201", "E0202", "E0203", "E0205", "E0206", "E0207", "E0208", "E0209", "E0211", "E0212", "E0303", "E0307", "E0401", "E0407"}
+# Where the schema may say either: 1.5 is no integer for it while 2.0 is one, and the code of an error is no code of a warning.
+EITHER = {"E0204", "E0412"}
+# The mistake stands in another file.
+OTHER_FILE = {"topology-bad-file.json"}
+
+
+def load(name):
+    return json.loads((TOP / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+
+
+def without_comments(text):
+    return re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', lambda m: m.group(1) or " ", text, flags=re.DOTALL)
+
+
+def read_json(path):
+    """The document, or None where it is no JSON."""
+    try:
+        return json.loads(without_comments(path.read_bytes().decode("utf-8")))
+    except ValueError:
+        return None
+
+
+def valid(name, document):
+    verdicts = {draft.__name__: draft(load(name)).is_valid(document) for draft in DRAFTS}
+    assert len(set(verdicts.values())) == 1, f"the drafts differ: {verdicts}"
+    return all(verdicts.values())
+
+
+def errors(name, document):
+    return [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:300]}" for e in DRAFTS[0](load(name)).iter_errors(document)][:5]
+
+
+def run(*arguments, codes=(0,)):
+    done = subprocess.run([MESHPLAN, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode in codes, f"{arguments}: {done.returncode}\n{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def run_or_none(*arguments):
+    """The document, or None where there is no plan (exit 3)."""
+    done = subprocess.run([MESHPLAN, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode in (0, 3), f"{arguments}: {done.returncode}\n{done.stderr}"
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def subschemas(schema, way=""):
+    """Every schema below one, with the way to it."""
+    if isinstance(schema, dict):
+        yield way, schema
+        for key, value in schema.items():
+            if key in ("properties", "patternProperties", "definitions"):
+                for name, below in value.items():
+                    yield from subschemas(below, f"{way}/{key}/{name}")
+            elif key in ("items", "additionalProperties", "not", "if", "then", "else") and isinstance(value, dict):
+                yield from subschemas(value, f"{way}/{key}")
+            elif key in ("oneOf", "anyOf", "allOf"):
+                for i, below in enumerate(value):
+                    yield from subschemas(below, f"{way}/{key}/{i}")
+
+
+def good_specs():
+    return sorted(DATA.glob("good-specs/*.json")) + sorted(DATA.glob("specs/*.json"))
+
+
+class SchemaTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_all_of_them_are_schemas_in_both_drafts(self):
+        for name in NAMES:
+            for draft in DRAFTS:
+                draft.check_schema(load(name))
+            self.assertRegex(load(name)["$id"], rf"/{name}/1\.json$")
+            self.assertIn(f"meshplan {name}, version 1", load(name)["title"])
+
+    def test_nothing_means_something_else_in_the_other_draft(self):
+        for name in NAMES:
+            for way, schema in subschemas(load(name)):
+                where = f"{name}{way}"
+                self.assertFalse({"dependencies", "additionalItems", "$recursiveRef", "$defs", "contains", "prefixItems", "$anchor", "format"} & set(schema), where)
+                self.assertNotIsInstance(schema.get("items"), list, where)
+                if "$ref" in schema:
+                    self.assertEqual(set(schema), {"$ref"}, f"{where}: draft-07 ignores what stands beside $ref")
+
+    def test_fields_are_described(self):
+        for name in NAMES:
+            whole = load(name)
+            for way, schema in subschemas(whole):
+                for field, below in schema.get("properties", {}).items():
+                    if "$ref" in below:
+                        below = whole["definitions"][below["$ref"].split("/")[-1]]
+                    self.assertTrue(below.get("description"), f"{name}{way}/properties/{field} is not described")
+
+    def test_the_binary_holds_them(self):
+        for name in NAMES:
+            self.assertEqual(run("schema", name), load(name))
+
+    def test_good_specs_are_valid(self):
+        self.assertGreater(len(good_specs()), 8)
+        for path in good_specs():
+            self.assertTrue(valid("spec", read_json(path)), f"{path}: {errors('spec', read_json(path))}")
+
+    def test_reader_and_schema_agree_on_bad_specs(self):
+        expected = {}
+        for path in sorted(DATA.glob("bad-specs/*.json")):
+            lines = path.with_suffix(".expect").read_text(encoding="utf-8").splitlines()
+            expected[path] = {re.match(r"[^:]*:\d+:\d+: (\w+)", line).group(1) for line in lines}
+        for line in (DATA / "bad-specs/mutated/expected.txt").read_text(encoding="utf-8").splitlines():
+            name, _, _, code = line.replace(" ", "").split(":")
+            expected[DATA / "bad-specs/mutated" / name] = {code}
+        judged, wrong = 0, []
+        for path, codes in expected.items():
+            document = read_json(path)
+            # A problem of the text is gone once a lenient JSON reader has read it.
+            if document is None or any(code.startswith("E01") for code in codes) or path.name in OTHER_FILE or codes <= EITHER:
+                continue
+            judged += 1
+            refused = not valid("spec", document)
+            if refused != bool(codes & FORM):
+                wrong.append(f"{path.name} {sorted(codes)}: the schema {'refuses' if refused else 'accepts'} it {errors('spec', document)}")
+        self.assertGreater(judged, 150)
+        self.assertEqual(wrong, [])
+
+    def test_what_the_binary_writes_is_valid(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plans = []
+            for spec in good_specs():
+                for arguments in (["plan", spec], ["plan", spec, "--planner", "greedy", "--audit"]):
+                    document = run_or_none(*arguments)
+                    if document is None:
+                        continue
+                    self.assertTrue(valid("plan", document), f"{arguments}: {errors('plan', document)}")
+                    plans.append(pathlib.Path(folder, f"{len(plans)}.json"))
+                    plans[-1].write_text(json.dumps(document), encoding="utf-8")
+                for more in ([], ["--rank", "0"]):
+                    document = run("mesh", spec, "--format", "json", *more)
+                    self.assertTrue(valid("mesh", document), f"{spec}: {errors('mesh', document)}")
+            for old, new in zip(plans, plans[1:]):
+                document = run("diff", old, new, "--format", "json", codes=(0, 1))
+                self.assertTrue(valid("diff", document), f"{old} {new}: {errors('diff', document)}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    MESHPLAN = sys.argv.pop(1)
+    unittest.main()
