@@ -69,7 +69,7 @@ std::vector<int64_t> greedy_logical_shape(const PlannedRedistribution& redistrib
   if (step.op != Op::reduce_scatter) std::reverse(in_order.begin(), in_order.end());
   std::vector<int64_t> best = before_dim(in_order.front());
   const std::optional<size_t> dim = step.op == Op::all_reduce ? std::nullopt : affected_dim(step);
-  for (size_t i = 1; i < in_order.size() && dim; ++i) {
+  for (size_t i = 1; i < in_order.size() && dim && *dim < best.size(); ++i) {
     std::vector<int64_t> other = before_dim(in_order[i]);
     if (other[*dim] > best[*dim]) best = std::move(other);
   }
@@ -138,7 +138,8 @@ Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::
   return "group '" + step.group + "' has layout " + to_text(found->layout) + " where the ranks of mesh_dims have " + to_text(*layout);
 }
 
-Problem check_moves(const Digits& digits, const DigitState& before, const DigitState& after, const State& state_before, const Step& step) {
+Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, const DigitState& before, const DigitState& after,
+                    const State& state_before, const Step& step) {
   auto says = [&](const Atom& atom, const Placement& src, const Placement& dst) -> Problem {
     const auto from = role_of_atom(digits, before, state_before, atom);
     const auto to = role_of_atom(digits, after, step.state, atom);
@@ -174,6 +175,7 @@ Problem check_moves(const Digits& digits, const DigitState& before, const DigitS
   DigitSet told = 0;
   for (size_t i = 0; i < step.moves.size(); ++i) {
     const Move& move = step.moves[i];
+    if (!atom_in_mesh(move.atom, mesh_shape)) return "move " + std::to_string(i) + " is of no part of the mesh";
     if (i > 0 && !(step.moves[i - 1].atom < move.atom))
       return "moves " + std::to_string(i - 1) + " and " + std::to_string(i) + " are out of order";
     if (auto problem = says(move.atom, move.src, move.dst)) return problem;
@@ -292,7 +294,12 @@ Problem check_totals(const PlannedRedistribution& redistribution) {
   const Totals& said = redistribution.totals;
   if (auto problem = differs("collectives", said.collectives, sum.collectives)) return problem;
   if (auto problem = differs("wire_bytes", said.wire_bytes, sum.wire_bytes)) return problem;
-  return differs("peak_bytes", said.peak_bytes, sum.peak_bytes);
+  if (auto problem = differs("peak_bytes", said.peak_bytes, sum.peak_bytes)) return problem;
+  // A file holds nanoseconds, each rounded up by itself: the total may be less than the sum of its steps by up to one a step.
+  const int64_t steps = static_cast<int64_t>(redistribution.steps.size());
+  const int64_t excess = ns_of_ps(sum.predicted_ps) - ns_of_ps(said.predicted_ps);
+  if (excess >= 0 && excess <= steps) return std::nullopt;
+  return differs("predicted_ns", ns_of_ps(said.predicted_ps), ns_of_ps(sum.predicted_ps));
 }
 
 Problem check_meshes(const Plan& plan) {

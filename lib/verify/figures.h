@@ -23,8 +23,8 @@ namespace meshplan::verification {
 
 // src, dst and tensor_dim, or moves, say what the digits do: one src and dst (and the tensor dim, where just one of them is a shard) if all
 // mesh_dims have the same, else one move for each.
-[[nodiscard]] Problem check_moves(const Digits& digits, const DigitState& before, const DigitState& after, const State& state_before,
-                                  const Step& step);
+[[nodiscard]] Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, const DigitState& before,
+                                  const DigitState& after, const State& state_before, const Step& step);
 
 // The tensor as the rank at coordinate 0 sees it outside of the step's mesh dims (PLANNING.md, "logical shapes"): for greedy plans narrowed
 // by the source's shards on the mesh dims before, for others by the state's own other mesh dims; of several steps merged, the outermost.

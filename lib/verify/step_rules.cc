@@ -224,13 +224,14 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::s
   }
   Problem problem = changed == 0 && same_lists(from, to) ? check_unit_step(mesh, mesh_shape, before, step)
                                                          : check_data(mesh, mesh_shape, tensor_shape, digits, from, to, changed, step);
-  return problem ? problem : check_moves(digits, from, to, before, step);
+  return problem ? problem : check_moves(digits, mesh_shape, from, to, before, step);
 }
 
 Problem check_crossing(std::span<const int64_t> src_mesh_shape, std::span<const int64_t> dst_mesh_shape, size_t tensor_rank,
                        const State& before, const Step& step) {
   if (step.op != Op::exchange) return std::string(to_text(step.op)) + " from one mesh to another: only an exchange crosses meshes";
   if (auto problem = check_state(step.state, dst_mesh_shape, tensor_rank)) return "the state after it: " + *problem;
+  if (auto problem = check_mesh_dims(step, dst_mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
   if (!lists_every_dim(step.mesh_dims, dst_mesh_shape))
     return std::string("an exchange across meshes lists every mesh dim of the target's mesh");

@@ -97,6 +97,8 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
   const std::vector<int64_t> dst_shape = crosses ? mesh_shape(dst_mesh) : src_shape;
   const std::vector<int64_t>& shape = request.tensor.shape;
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
+    return error_at(redistribution, "its tensor has a negative size");
   if (auto problem = verification::check_state(request.src, src_shape, shape.size()))
     return error_at(redistribution, "source: " + *problem);
   if (auto problem = verification::check_state(redistribution.dst, dst_shape, shape.size())) {

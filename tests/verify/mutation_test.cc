@@ -200,5 +200,71 @@ TEST_CASE("every wrong figure of a step is caught, with the step named") {
   }
 }
 
+TEST_CASE("plans full of nonsense are refused, not crashed on") {
+  const uint64_t used_seed = seed();
+  Random random(used_seed + 3);
+  int64_t refused = 0;
+  int64_t tried = 0;
+  for (int64_t round = 0; round < 400; ++round) {
+    const MeshTable table = test::random_table(random);
+    const Request request = test::random_request(random, table, 2);
+    auto plan = plan_of(table, request, settings()[static_cast<size_t>(random.below(4))], true);
+    if (!plan || plan->redistributions[0].steps.empty()) continue;
+    static const std::vector<int64_t> wild{-1, 0, 1, 2, 3, 5, 64, 65, INT32_MAX, INT64_MAX, INT64_MIN};
+    auto wild_atom = [&] { return Atom{static_cast<int32_t>(random.pick(wild)), random.pick(wild), random.pick(wild)}; };
+    for (int64_t change = 0; change < 20; ++change) {
+      Plan broken = *plan;
+      PlannedRedistribution& r = broken.redistributions[0];
+      Step& step = r.steps[static_cast<size_t>(random.below(static_cast<int64_t>(r.steps.size())))];
+      State& state = random.one_in(2) ? step.state : random.one_in(2) ? r.request.src : r.dst;
+      switch (random.below(12)) {
+        case 0:
+          step.mesh_dims.push_back(wild_atom());
+          break;
+        case 1:
+          step.mesh_dims = {wild_atom()};
+          break;
+        case 2:
+          step.mesh_dims.clear();
+          break;
+        case 3:
+          state.partial.push_back({wild_atom(), ReduceOp::sum});
+          break;
+        case 4:
+          state.shards.emplace_back().push_back(wild_atom());
+          break;
+        case 5:
+          if (!state.shards.empty()) state.shards[0].push_back(wild_atom());
+          break;
+        case 6:
+          state.shards.clear();
+          break;
+        case 7:
+          step.moves.push_back({wild_atom(), shard(static_cast<int32_t>(random.pick(wild))), replicate()});
+          break;
+        case 8:
+          step.src = shard(static_cast<int32_t>(random.pick(wild)));
+          break;
+        case 9:
+          step.tensor_dim = static_cast<int32_t>(random.pick(wild));
+          break;
+        case 10:
+          r.request.tensor.shape.push_back(random.pick(wild));
+          break;
+        default:
+          step.op = Op::exchange;
+          step.mesh_dims = {wild_atom()};
+          step.scale_divisor = random.pick(wild);
+          step.phases = random.pick(wild);
+          break;
+      }
+      if (random.one_in(3)) r.request.dst_mesh = static_cast<size_t>(random.below(3));
+      ++tried;
+      refused += !verify_plan(broken).ok();
+    }
+  }
+  CHECK(refused > tried * 9 / 10);
+}
+
 }  // namespace
 }  // namespace meshplan
