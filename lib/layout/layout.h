@@ -60,7 +60,8 @@ struct Layout {
 // Strides of the modes of size > 1 descend (PyTorch's check_sorted).
 [[nodiscard]] bool is_sorted(const Layout& layout);
 
-// The modes of `parts`, one after the other. Law: offset_at(join, i * size(b) + j) = offset_at(a, i) + offset_at(b, j).
+// The modes of `parts`, one after the other; make_layout tells whether they still fit 64 bits. Law: offset_at(join, i * size(b) + j) =
+// offset_at(a, i) + offset_at(b, j).
 [[nodiscard]] Layout join_layouts(const std::vector<Layout>& parts);
 
 // Law: offset_at(composition(outer, inner), i) == offset_at(outer, offset_at(inner, i)) for every i < size(inner).

@@ -250,7 +250,8 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
   std::vector<Layout> parts;
   for (size_t i = 0; i < mesh.dims.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (is_injective(join_layouts({mesh.dims[j].layout, mesh.dims[i].layout}))) continue;
+      const auto both = make_layout(join_layouts({mesh.dims[j].layout, mesh.dims[i].layout}).modes);
+      if (both && is_injective(*both)) continue;  // two dims with more ranks than 64 bits count share some, too
       return bad_input("cannot concatenate " + quoted_list(meshes) + ": dims " + quoted(mesh.dims[j].name) + " " +
                        to_text(mesh.dims[j].layout) + " and " + quoted(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout) +
                        " share ranks");

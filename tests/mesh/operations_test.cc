@@ -200,6 +200,13 @@ TEST_CASE("dims that do not overlap in pairs may overlap together, or not tile: 
         "it");
 }
 
+TEST_CASE("a concatenation with more ranks than 64 bits count is refused") {
+  MeshTable table;
+  REQUIRE(add_root(table, "root", int64_t{1} << 62, {}, {}).ok());
+  REQUIRE(add_slice(table, "again", "root", {"root"}).ok());
+  CHECK(message(add_concatenate(table, "c", {"root", "again"})).find("share ranks") != std::string::npos);
+}
+
 TEST_CASE("transposes") {
   MeshTable table = world({0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23});
   REQUIRE(add_transpose(table, "t", "root", {"tp", "pp", "dp"}).ok());
