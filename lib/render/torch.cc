@@ -335,7 +335,7 @@ std::string render_torch(const Plan& plan) {
     append_function(functions, plan, planned, name);
     table += "    " + literal(planned.request.id) + ": " + name + ",\n";
   }
-  std::string out = "# What a PyTorch program does to follow the plan " + plan.digest + "\n";
+  std::string out = "# What a PyTorch program does to follow the plan" + (plan.digest.empty() ? "" : " " + plan.digest) + "\n";
   out += "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
   if (functions.find("= x.to(torch.") != std::string::npos || functions.find(" torch.") != std::string::npos) out += "import torch\n";
   out += std::string("from torch.distributed.tensor import ") + (functions.find("DTensor.") == std::string::npos ? "" : "DTensor, ") +
