@@ -138,7 +138,9 @@ TEST_CASE("every mutation that breaks a plan is caught, with the step named") {
   }
   int64_t caught = 0;
   int64_t equivalent = 0;
-  for (const auto& [name, count] : counts) {
+  for (const auto& entry : counts) {
+    const std::string& name = entry.first;
+    const Count& count = entry.second;
     INFO(name);
     CHECK(count.caught > 0);
     caught += count.caught;
