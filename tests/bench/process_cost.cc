@@ -100,9 +100,9 @@ int main(int argc, char** argv) {
       cpu = i == 0 ? sample.cpu_ms : std::min(cpu, sample.cpu_ms);
     }
     std::sort(times.begin(), times.end());
-    std::printf("%9.2f %9.2f %9.1f  %s\n", times.front(), times[times.size() / 2], memory,
+    std::printf("%9.2f %9.2f %9.2f %9.1f  %s\n", times.front(), times[times.size() / 2], cpu, memory,
                 file.empty() ? command[0].c_str() : file.c_str());
-    within = within && (max_ms <= 0 || times.front() < max_ms) && (max_mb <= 0 || memory < max_mb);
+    within = within && (max_ms <= 0 || cpu < max_ms) && (max_mb <= 0 || memory < max_mb);
   }
   if (!within) std::fprintf(stderr, "process_cost: above the limit of %g ms and %g MB\n", max_ms, max_mb);
   return within ? 0 : 1;
