@@ -1,0 +1,31 @@
+// What the module exports (replay/backend.h).
+#include <cstdlib>
+#include <numeric>
+
+#include "replay/backend.h"
+#include "replay_nccl/cuda_device.h"
+#include "replay_nccl/nccl_communicator.h"
+
+extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_1(
+    const meshplan::BackendQuestion& question) {
+  auto api = meshplan::load_nccl();
+  if (!api) return api.error();
+  auto rendezvous = meshplan::find_rendezvous([](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (!rendezvous) return rendezvous.error();
+  std::vector<int32_t> ranks{static_cast<int32_t>(rendezvous->process)};
+  if (rendezvous->processes == 1) {
+    ranks.resize(static_cast<size_t>(question.world));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  auto device = meshplan::open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
+  if (!device) return device.error();
+  auto communicator = meshplan::open_nccl({*api, device->get(), *rendezvous, question.world, question.global_ids, question.deadline});
+  if (!communicator) return communicator.error();
+  meshplan::Backend backend;
+  backend.device = std::move(*device);
+  backend.communicator = std::move(*communicator);
+  return backend;
+}

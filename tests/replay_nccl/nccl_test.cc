@@ -1,0 +1,261 @@
+// The NCCL backend's own logic over a fake NCCL (fake_nccl.cc): message order, padding, casts, communicators and error paths.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "hand_made.h"
+#include "host_gpu.h"
+#include "replay/backend.h"
+#include "replay/executor.h"
+#include "replay_nccl/nccl_communicator.h"
+#include "vector_plans.h"
+
+using namespace meshplan;
+using namespace meshplan::test;
+
+namespace {
+
+// A variable of the environment for one scope.
+struct Variable {
+  const char* name;
+  Variable(const char* which, const std::string& value) : name(which) { setenv(which, value.c_str(), 1); }
+  ~Variable() { unsetenv(name); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+};
+
+int alive() {
+  void* library = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(library != nullptr);
+  return reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_alive"))();
+}
+
+Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options = {}) {
+  auto api = load_nccl(FAKE_NCCL);
+  REQUIRE_MESSAGE(api.ok(), (api.ok() ? "" : api.error().message));
+  HostGpu device;
+  NcclQuestion question;
+  question.api = *api;
+  question.device = &device;
+  question.world = plan.meshes.universe->world;
+  question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
+  question.deadline = options.step_deadline;
+  auto communicator = open_nccl(question);
+  if (!communicator) return communicator.error();
+  return replay(plan, options, **communicator, device);
+}
+
+HandPlan small_hand() {
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}}, {10, 11, 12, 13});
+  hand.tensor = {{8, 4}, DType::float32};
+  hand.src = "P(sum)S(0)";
+  hand.steps = {
+      {Op::exchange, {"a", "b"}, "P(sum)S(1)"}, {Op::reduce_scatter, {"a"}, "S(0)S(1)", ReduceOp::sum}, {Op::all_gather, {"b"}, "S(0)R"}};
+  return hand;
+}
+
+std::vector<std::string> lines_of(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("every op, dtype, uneven and empty shard is right over NCCL calls") {
+  struct Story {
+    const char* src;
+    std::vector<HandStep> steps;
+  };
+  const std::vector<Story> stories{
+      {"S(0)[0]S(0)[1]", {{Op::all_gather, {"b"}, "S(0)R"}, {Op::all_gather, {"a"}, "RR"}}},
+      {"S(0)[0]S(0)[1]", {{Op::all_gather, {"a", "b"}, "RR"}}},
+      {"S(0)S(1)", {{Op::all_to_all, {"b"}, "S(0)[0]S(0)[1]"}, {Op::exchange, {"a", "b"}, "S(1)S(0)"}}},
+      {"P(sum)P(avg)", {{Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum, 3}}},
+      {"P(sum)P(sum)", {{Op::reduce_scatter, {"a", "b"}, "S(0)[0]S(0)[1]", ReduceOp::sum}}},
+      {"P(max)R", {{Op::reduce_scatter, {"a"}, "S(1)R", ReduceOp::max}}},
+      {"P(product)R", {{Op::all_reduce, {"a"}, "RR", ReduceOp::product}}},
+      {"P(min)S(0)", {{Op::exchange, {"a", "b"}, "S(1)R", ReduceOp::min}}},
+      {"S(0)S(1)", {{Op::exchange, {"a", "b"}, "RR", std::nullopt, 1, 2}}},
+  };
+  for (const Story& story : stories) {
+    for (DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::float8_e4m3, DType::int64, DType::int16,
+                        DType::uint8, DType::boolean}) {
+      for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{12, 24}, {10, 7}, {3, 1}}) {
+        HandPlan hand;
+        hand.table = one_mesh({{"a", 2}, {"b", 3}}, {5, 4, 3, 2, 1, 0});
+        hand.tensor = {shape, dtype};
+        hand.src = story.src;
+        hand.steps = story.steps;
+        hand.host_ranks = 3;
+        CAPTURE(story.src);
+        CAPTURE(to_text(dtype));
+        CAPTURE(shape);
+        auto report = replay_fake(make_plan(hand));
+        REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+        CHECK_MESSAGE(all_right(*report), to_text(*report));
+      }
+    }
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("recorded redistributions on 8 ranks, all planners") {
+  const auto plans = vector_plans(8);
+  CHECK(plans.size() > 600);
+  for (const VectorPlan& p : plans) {
+    CAPTURE(p.name);
+    auto report = replay_fake(p.plan);
+    REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+    CHECK_MESSAGE(all_right(*report), to_text(*report));
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("the calls: one split a partition for all its groups at once, equal counts as they are, uneven ones padded") {
+  const std::string log = "fake_nccl_calls.log";
+  std::remove(log.c_str());
+  {
+    const Variable to("FAKE_NCCL_LOG", log);
+    HandPlan hand;
+    hand.table = one_mesh({{"a", 2}, {"b", 2}});
+    hand.tensor = {{6}, DType::float32};
+    hand.src = "S(0)[0]S(0)[1]";
+    hand.steps = {{Op::all_gather, {"b"}, "S(0)R"}};
+    auto report = replay_fake(make_plan(hand));
+    REQUIRE(report.ok());
+    CHECK(all_right(*report));
+  }
+  const std::vector<std::string> lines = lines_of(log);
+  std::vector<std::string> want;
+  for (int r = 0; r < 4; ++r) want.push_back("ncclCommInitRankConfig rank " + std::to_string(r) + " of 4");
+  for (int r = 0; r < 4; ++r) want.push_back("ncclCommSplit rank " + std::to_string(r) + " colour " + std::to_string(r / 2));
+  // 6 over 2x2 is 2, 1, 2, 1: padded to 2 elements of 4 bytes.
+  for (int r = 0; r < 4; ++r) want.push_back("ncclAllGather rank " + std::to_string(r) + " of 2 count 8");
+  for (int r = 0; r < 8; ++r) want.emplace_back("ncclCommDestroy");
+  CHECK(lines == want);
+  std::remove(log.c_str());
+}
+
+TEST_CASE("injected faults are found and named") {
+  const Plan plan = make_plan(small_hand());
+  for (FaultKind kind : {FaultKind::flip, FaultKind::drop, FaultKind::swap, FaultKind::overrun}) {
+    ReplayOptions options;
+    options.faults = {{1, 12, kind}};
+    auto report = replay_fake(plan, options);
+    REQUIRE(report.ok());
+    CHECK_FALSE(all_right(*report));
+    const RedistributionReport& r = report->redistributions[0];
+    if (kind == FaultKind::overrun) {
+      CHECK(r.overruns == std::vector<Overrun>{{12, 1}});
+    } else {
+      REQUIRE_FALSE(r.differences.empty());
+      CHECK(r.differences[0].rank == 12);
+      CHECK(r.differences[0].step == 1);
+    }
+  }
+}
+
+TEST_CASE("a call that fails ends the run with the step's name, and every communicator is closed") {
+  const Plan plan = make_plan(small_hand());
+  for (const auto& [fail, part] :
+       std::vector<std::pair<std::string, std::string>>{{"ncclCommInitRankConfig:2", "starting: NCCL says: internal error"},
+                                                        {"ncclCommSplit:1", "making communicators: NCCL says"},
+                                                        {"ncclSend:0", "redistribution 'hand', step 0: NCCL says"},
+                                                        {"ncclReduceScatter:3", "redistribution 'hand', step 1: NCCL says"},
+                                                        {"ncclAllGather:0", "redistribution 'hand', step 2: NCCL says"}}) {
+    CAPTURE(fail);
+    // A fresh count of calls for each: the fake counts from the start of the program.
+    void* library = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(library != nullptr);
+    reinterpret_cast<void (*)()>(dlsym(library, "fake_nccl_forget"))();
+    const Variable failing("FAKE_NCCL_FAIL", fail);
+    auto report = replay_fake(plan);
+    REQUIRE_FALSE(report.ok());
+    CHECK(report.error().fault == Fault::environment);
+    CHECK_MESSAGE(report.error().message.find(part) != std::string::npos, report.error().message);
+    CHECK(alive() == 0);
+  }
+}
+
+TEST_CASE("a collective that never ends is given up at its deadline and aborted") {
+  void* library = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(library != nullptr);
+  reinterpret_cast<void (*)()>(dlsym(library, "fake_nccl_forget"))();
+  const Variable stuck("FAKE_NCCL_STUCK", "1");
+  ReplayOptions options;
+  options.step_deadline = std::chrono::milliseconds(200);
+  const auto start = std::chrono::steady_clock::now();
+  auto report = replay_fake(make_plan(small_hand()), options);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().fault == Fault::environment);
+  CHECK(report.error().message.find("step 1: rank 10 waited past its deadline") != std::string::npos);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("what is missing is named") {
+  auto none = load_nccl("libnccl_that_is_not_there.so.2");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().fault == Fault::environment);
+  CHECK(none.error().message.find("cannot load libnccl_that_is_not_there.so.2") != std::string::npos);
+  const Variable old("FAKE_NCCL_VERSION", "22005");
+  auto outdated = load_nccl(FAKE_NCCL);
+  REQUIRE_FALSE(outdated.ok());
+  CHECK(outdated.error().message.find("is NCCL 2.20.5 and 2.28 or newer is needed") != std::string::npos);
+  const Variable folder("MESHPLAN_BACKENDS", "/nowhere");
+  auto module = load_backend("nccl", {});
+  REQUIRE_FALSE(module.ok());
+  CHECK(module.error().fault == Fault::environment);
+  CHECK(module.error().message.find("libmeshplan_replay_nccl.so is not beside the program") != std::string::npos);
+}
+
+#ifdef NCCL_MODULE_FOLDER
+TEST_CASE("the module, started without a GPU, says so and the exit code is 5") {
+  const Variable folder("MESHPLAN_BACKENDS", NCCL_MODULE_FOLDER);
+  const Variable library("MESHPLAN_NCCL_LIBRARY", FAKE_NCCL);
+  const Variable hidden("CUDA_VISIBLE_DEVICES", "");
+  BackendQuestion question;
+  question.world = 2;
+  auto backend = load_backend("nccl", question);
+  REQUIRE_FALSE(backend.ok());
+  CHECK(exit_code(backend.error().fault) == 5);
+  CHECK_MESSAGE(backend.error().message.find("backend nccl: no GPU") != std::string::npos, backend.error().message);
+}
+#endif
+
+TEST_CASE("ranks are found in the order of the launchers") {
+  std::map<std::string, std::string> variables;
+  auto find = [&] {
+    return find_rendezvous([&](const char* name) -> std::optional<std::string> {
+      auto at = variables.find(name);
+      return at == variables.end() ? std::nullopt : std::optional<std::string>(at->second);
+    });
+  };
+  CHECK(find()->processes == 1);
+  variables = {{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}};
+  CHECK_FALSE(find().ok());  // nowhere to meet
+  variables["MASTER_ADDR"] = "node0";
+  variables["MASTER_PORT"] = "29500";
+  CHECK(find()->launcher == "torchrun");
+  CHECK(find()->address == "node0:29500");
+  CHECK(find()->local == 1);
+  variables["SLURM_PROCID"] = "5";
+  variables["SLURM_NTASKS"] = "8";
+  CHECK(find()->launcher == "Slurm");
+  CHECK(find()->process == 5);
+  variables["OMPI_COMM_WORLD_RANK"] = "2";
+  variables["OMPI_COMM_WORLD_SIZE"] = "4";
+  CHECK(find()->launcher == "Open MPI");
+  variables["MESHPLAN_RANK"] = "1";
+  variables["MESHPLAN_RANKS"] = "2";
+  variables["NCCL_COMM_ID"] = "127.0.0.1:4000";
+  CHECK(find()->launcher == "meshplan");
+  CHECK(find()->address == "127.0.0.1:4000");
+  variables["MESHPLAN_RANK"] = "2";
+  CHECK_FALSE(find().ok());
+}
