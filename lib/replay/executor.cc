@@ -420,6 +420,13 @@ Status RedistributionRun::Inside::run_program(const PreparedStep& program) const
   return Done{};
 }
 
+const Call* RedistributionRun::bare_call(size_t step) const {
+  for (const Phase& phase : inside_->programs[step].phases) {
+    if (phase.call) return &*phase.call;
+  }
+  return nullptr;
+}
+
 Status RedistributionRun::run_step(size_t step) { return inside_->run_program(inside_->programs[step]); }
 
 Status RedistributionRun::Inside::inject(size_t stand) const {

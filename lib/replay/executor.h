@@ -40,7 +40,8 @@ class RedistributionRun {
   // Runs all steps once with poison, guards and the check at the end, and, if something is wrong anywhere, once more with a check after
   // every step, to name the first wrong one.
   [[nodiscard]] Result<RedistributionReport> run_and_check();
-  // Bytes of the step on the wire for the rank that receives most, by the shape that is replayed: what the calls really carry.
+  // The step's first call by itself, without packing around it; null where nothing communicates. For measuring what replaying adds.
+  [[nodiscard]] const Call* bare_call(size_t step) const;
   [[nodiscard]] const std::vector<int64_t>& replay_shape() const;
 
  private:

@@ -33,7 +33,7 @@ Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, con
 }
 
 bool process_speaks() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
+  for (const char* name : {"MESHPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     const char* value = std::getenv(name);
     if (value != nullptr) return parse_int(value).value_or(0) == 0;
   }
