@@ -16,9 +16,9 @@ What is recorded
                     even all-to-alls are redistributions of a tensor over the group they run on
   x-not-covered     everything else that communicates, with its reason and count. Nothing is dropped in silence.
 
-Versions. 2.6 to 2.8: placements and strided shards; no shard orders, which came with 2.9; flattened meshes are found by their ranks in
-every version. Regions under torch.compile are seen once, when they are traced: the runner switches compilation off
-(TORCH_COMPILE_DISABLE=1). Pipeline stages are separate programs: record each with its own --rank.
+Versions. Tested with PyTorch 2.15; written for 2.6 and newer. Up to 2.8: placements and strided shards, but no shard orders, which came
+with 2.9. Flattened meshes are found by their ranks in every version. Regions under torch.compile are seen once, when they are traced: the
+runner switches compilation off. Pipeline stages are separate programs: record each with its own --rank.
 
 This file needs PyTorch and nothing else, and may be copied beside the program that uses it.
 """

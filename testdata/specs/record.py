@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Records the specs of programs/ with apps/capture/meshplan_capture.py. Needs PyTorch (recorded with 2.15); no GPU, a few minutes.
+"""Records the specs of programs/ with apps/capture/meshplan_capture.py. Needs PyTorch (recorded with 2.15); no GPU, a few minutes. Exits with 77 where
+PyTorch is missing.
 
 usage: record.py [--check] [NAME...]     --check writes nothing and exits 1 where a recording says other redistributions than its spec
 """
+import importlib.util
 import json
 import pathlib
 import subprocess
@@ -41,6 +43,9 @@ def without_version(text):
 
 
 def main():
+    if importlib.util.find_spec("torch") is None:
+        print("record.py: NOT RUN, PyTorch is not importable here (tests/run --with-torch makes a place where it is)")
+        return 77
     check, names = "--check" in sys.argv[1:], [a for a in sys.argv[1:] if not a.startswith("-")]
     status = 0
     for name, (world, command) in RECORDINGS.items():
