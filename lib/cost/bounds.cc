@@ -62,23 +62,29 @@ int64_t unit_need(const DigitProblem& p, int l) {
 
 }  // namespace
 
-Bounds bound_digits(const Topology& topology, const DigitProblem& p) {
+Bounds bound_digits(const Topology& topology, const DigitProblem& p, bool within_moves) {
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
   int64_t transfer = 0;
+  std::array<int64_t, max_levels + 1> needs{};
   for (int l = -1; l + 1 < levels; ++l) {
     const int64_t need = unit_need(p, l);
     if (l < 0) bounds.bytes = need;
     if (need == 0) break;  // a unit that needs nothing lies in one that needs nothing more from outside
     must_reach = l + 1;
+    needs[static_cast<size_t>(l + 1)] = need;
+  }
+  // What a unit of level l needs comes over the levels outside of it, all at once at best.
+  const int furthest = within_moves ? must_reach : levels - 1;
+  for (int l = -1; l < must_reach; ++l) {
     int64_t bandwidth = 0;
-    for (int k = l + 1; k < levels; ++k) {
+    for (int k = l + 1; k <= furthest; ++k) {
       bool used = false;
       for (int i = 0; i < p.atoms; ++i) used = used || p.atom[static_cast<size_t>(i)].level == k;
       if (used) bandwidth += topology.levels[static_cast<size_t>(k)].mb_per_s;
     }
-    if (bandwidth > 0) transfer = std::max(transfer, transfer_ps(need, 1, bandwidth));
+    if (bandwidth > 0) transfer = std::max(transfer, transfer_ps(needs[static_cast<size_t>(l + 1)], 1, bandwidth));
   }
   if (must_reach < 0 || !topology.model.empty() || !topology.tables.empty()) return bounds;
   int64_t latency = INT64_MAX;

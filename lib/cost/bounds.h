@@ -19,7 +19,8 @@ struct Bounds {
 [[nodiscard]] Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
                                   int64_t reduce_element_bytes, const State& src, const State& dst);
 
-// The same on lined-up digits, for the planner's inner loop.
-[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitProblem& problem);
+// The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the planner's moves takes less, which is tighter:
+// none of them fetches over slow links what lies nearer (tests hold it against an exhaustive search).
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitProblem& problem, bool within_moves = false);
 
 }  // namespace meshplan

@@ -67,7 +67,8 @@ void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
 
 class Mover {
  public:
-  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out) : p_(p), from_(from), out_(out) {
+  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only)
+      : p_(p), from_(from), out_(out), last_only_(last_only) {
     sharding_ = sharding(from, p.dims);
     free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
   }
@@ -83,7 +84,10 @@ class Mover {
 
  private:
   void emit(Hop& hop) {
-    if (!is_local(hop.op)) price_collective(p_, from_, hop);
+    if (!is_local(hop.op)) {
+      if (last_only_ && !local_steps_lead_to_target(p_, hop.to)) return;
+      price_collective(p_, from_, hop);
+    }
     out_.push_back(hop);
   }
 
@@ -268,6 +272,7 @@ class Mover {
   std::vector<Hop>& out_;
   uint16_t sharding_ = 0;
   uint16_t free_ = 0;
+  bool last_only_ = false;
   bool scalar_ = false;
 };
 
@@ -289,7 +294,20 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
 
 }  // namespace
 
-void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out) { Mover(p, from, out).run(); }
+void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
+  Mover(p, from, out, last_only).run();
+}
+
+bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
+  if (p.target.made != 0) return true;
+  if (at.pending != p.target.pending) return false;
+  for (int d = 0; d < p.dims; ++d) {
+    if (at.length(d) > p.target.length(d)) return false;
+    if (!std::equal(at.atom.begin() + at.begin_of(d), at.atom.begin() + at.end_of(d), p.target.atom.begin() + p.target.begin_of(d)))
+      return false;
+  }
+  return true;
+}
 
 Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
   Hop hop;

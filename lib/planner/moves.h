@@ -10,7 +10,11 @@ namespace meshplan {
 
 // Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`; costs filled in. Exchanges are not here: they
 // reach any spread, the search picks their targets.
-void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out);
+// `last_only`: of the communicating ones only those after which local steps lead to the target.
+void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false);
+
+// Whether slices and to_partials alone lead from here to the target (never wrongly false).
+[[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at);
 
 // The cost of an exchange hop; group, reduced and phases are set.
 [[nodiscard]] Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases);

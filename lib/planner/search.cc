@@ -32,38 +32,45 @@ struct Later {
   bool operator()(const Open& a, const Open& b) const { return a.f != b.f ? a.f > b.f : a.node > b.node; }
 };
 
-// Interned spreads of one question; storage is kept between questions of a thread.
+// Interned spreads of one question; storage is kept between questions of a thread, slots are told apart by the question's number.
 class Table {
  public:
   void clear() {
     nodes.clear();
-    std::fill(slots_.begin(), slots_.end(), -1);
+    if (++question_ == 0) slots_.assign(slots_.size(), {});
+    if (question_ == 0) question_ = 1;
   }
   int32_t intern(const Spread& s) {
     if (slots_.size() < 2 * (nodes.size() + 1)) grow();
     size_t mask = slots_.size() - 1;
     for (size_t i = hash_of(s) & mask;; i = (i + 1) & mask) {
-      if (slots_[i] < 0) {
-        slots_[i] = static_cast<int32_t>(nodes.size());
+      Slot& slot = slots_[i];
+      if (slot.question != question_) {
+        slot = {question_, static_cast<int32_t>(nodes.size())};
         nodes.emplace_back().at = s;
-        return slots_[i];
+        return slot.node;
       }
-      if (nodes[static_cast<size_t>(slots_[i])].at == s) return slots_[i];
+      if (nodes[static_cast<size_t>(slot.node)].at == s) return slot.node;
     }
   }
   std::vector<Node> nodes;
 
  private:
+  struct Slot {
+    uint32_t question = 0;
+    int32_t node = -1;
+  };
   void grow() {
-    slots_.assign(std::max<size_t>(256, slots_.size() * 4), -1);
+    slots_.assign(std::max<size_t>(1024, slots_.size() * 4), {});
     size_t mask = slots_.size() - 1;
     for (size_t n = 0; n < nodes.size(); ++n) {
       size_t i = hash_of(nodes[n].at) & mask;
-      while (slots_[i] >= 0) i = (i + 1) & mask;
-      slots_[i] = static_cast<int32_t>(n);
+      while (slots_[i].question == question_) i = (i + 1) & mask;
+      slots_[i] = {question_, static_cast<int32_t>(n)};
     }
   }
-  std::vector<int32_t> slots_;
+  std::vector<Slot> slots_;
+  uint32_t question_ = 1;
 };
 
 class Search {
@@ -242,17 +249,40 @@ class Search {
   }
 
   void expand(int32_t from) {
-    if (options_.collectives) {
-      moves_.clear();
-      const Spread at = node(from).at;
-      collective_moves(p_, at, moves_);
-      for (Hop& hop : moves_) relax(from, hop);
+    if (!options_.collectives) return;
+    // Two communicating steps pay a second latency on top of what the bound counts: where that is too much, only a last step can help.
+    const bool last_only =
+        has_best_ && !ties_matter() && saturating_add(saturating_add(node(from).g.ps, rest(from)), least_latency_ps_) >= best_.ps;
+    moves_.clear();
+    const Spread at = node(from).at;
+    collective_moves(p_, at, moves_, last_only);
+    for (Hop& hop : moves_) relax(from, hop);
+    if (!options_.exchange) return;
+    if (!last_only) {
+      exchanges(from);
+    } else if (from != source_) {
+      exchange_to_target(from, at);
     }
-    if (options_.exchange && options_.collectives) exchanges(from);
+  }
+
+  void exchange_to_target(int32_t from, const Spread& at) {
+    Spread landing = p_.target;
+    landing.made = at.made;
+    if (at == landing || (at.pending & landing.pending) != landing.pending) return;
+    Hop hop = exchange_hop(p_, at, landing, 1);
+    relax(from, hop);
+    if (two_levels_ && at.pending == landing.pending) {
+      Hop twice = exchange_hop(p_, at, landing, 2);
+      relax(from, twice);
+    }
   }
 
   // Nodes that an exchange may aim at with these atoms pending and made.
-  const std::vector<int32_t>& aims(uint16_t pending, uint16_t made) {
+  struct Aim {
+    int64_t left;  // bound from there to the target, ps
+    int32_t node;
+  };
+  const std::vector<Aim>& aims(uint16_t pending, uint16_t made) {
     auto [found, fresh] = aims_.try_emplace(std::make_pair(pending, made));
     if (!fresh) return found->second;
     Spread like = p_.target;
@@ -265,11 +295,19 @@ class Search {
       list.clear();
       near_ends(like, movable_atoms, list);
     }
-    std::vector<int32_t> ids;
-    for (const Spread& s : list) ids.push_back(table_.intern(s));
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    return aims_[std::make_pair(pending, made)] = std::move(ids);
+    // Only what could still be part of a better plan: one step to get there and the bound on the rest. Nearest to the target first.
+    std::vector<Aim>& aims = aims_[std::make_pair(pending, made)];
+    for (const Spread& s : list) {
+      int64_t left = s == p_.target ? 0 : bound_between(p_, s, p_.target).ps;
+      if (has_best_ && saturating_add(least_latency_ps_, left) > best_.ps) continue;
+      if (!may_hold(s)) continue;
+      int32_t id = table_.intern(s);
+      node(id).h = left;
+      aims.push_back({left, id});
+    }
+    std::sort(aims.begin(), aims.end(), [](const Aim& a, const Aim& b) { return a.left != b.left ? a.left < b.left : a.node < b.node; });
+    aims.erase(std::unique(aims.begin(), aims.end(), [](const Aim& a, const Aim& b) { return a.node == b.node; }), aims.end());
+    return aims;
   }
   [[nodiscard]] uint16_t frozen_atoms() const {
     uint16_t mask = 0;
@@ -332,9 +370,9 @@ class Search {
   void exchanges_reducing(int32_t from, const Spread& at, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
-    for (int32_t to : aims(pending, at.made)) {
-      if (to == from || !may_hold(to)) continue;
-      int64_t left = rest(to);
+    for (const auto& [left, to] : aims(pending, at.made)) {
+      if (has_best_ && saturating_add(saturating_add(g.ps, least_latency_ps_), left) > best_.ps) break;
+      if (to == from) continue;
       int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), left);
       if (has_best_ && (least > best_.ps || (least == best_.ps && g.collectives + 1 + (left > 0) > best_.collectives))) continue;
       if (node(to).reached && node(to).g.ps <= g.ps + least_latency_ps_) continue;
@@ -374,7 +412,7 @@ class Search {
   Table& table_;
   std::vector<Open> open_;
   std::vector<Hop> moves_;
-  std::map<std::pair<uint16_t, uint16_t>, std::vector<int32_t>> aims_;
+  std::map<std::pair<uint16_t, uint16_t>, std::vector<Aim>> aims_;
   int32_t source_ = 0;
   int32_t goal_ = 0;
   bool has_best_ = false;

@@ -183,22 +183,53 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
     p.even = p.even && extent % all == 0;
   }
 
-  // Digits.
+  // Digits. Atoms whose size shares a factor with another size are cut into primes, so that 4 lines up with 2 and 2.
+  auto cut_to_primes = [&](int64_t size) {
+    for (int i = 0; i < p.atoms; ++i) {
+      int64_t other = p.size[static_cast<size_t>(i)];
+      if (other != size && std::gcd(other, size) > 1) return true;
+    }
+    return false;
+  };
   p.exact_levels = levels.regular();
   for (int i = 0; i < p.atoms && p.exact_levels; ++i) {
     const Atom& atom = p.atom[static_cast<size_t>(i)];
     if (!levels.aligned(atom)) p.exact_levels = false;
+    const auto at = static_cast<size_t>(i);
+    auto add = [&](int64_t size, int level) {
+      if (p.digit_count[at] == max_digits_per_atom || p.digits.atoms == max_digits) {
+        p.exact_levels = false;
+        return;
+      }
+      p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(p.digits.atoms);
+      p.digits.atom[static_cast<size_t>(p.digits.atoms++)] = {size, level};
+    };
     for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
       int64_t lo = std::max(digit.before, atom.before);
       int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
       if (hi <= lo || !p.exact_levels) continue;
-      auto at = static_cast<size_t>(i);
-      if (p.digit_count[at] == 4 || p.digits.atoms == max_digits) {
-        p.exact_levels = false;
-        break;
+      int64_t left = hi / lo;
+      if (cut_to_primes(atom.size)) {
+        for (int64_t prime = 2; prime * prime <= left; ++prime) {
+          while (left % prime == 0 && left > prime) {
+            add(prime, digit.level);
+            left /= prime;
+          }
+        }
       }
-      p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(p.digits.atoms);
-      p.digits.atom[static_cast<size_t>(p.digits.atoms++)] = {hi / lo, digit.level};
+      add(left, digit.level);
+    }
+  }
+  constexpr int64_t few_ranks = 64;
+  p.ranks = mesh_size(*p.mesh);
+  if (p.ranks <= few_ranks) {
+    for (int64_t r = 0; r < p.ranks; ++r) {
+      auto c = coordinates_of(r, p.mesh_sizes);
+      for (int i = 0; i < p.atoms; ++i) {
+        const Atom& a = p.atom[static_cast<size_t>(i)];
+        auto m = static_cast<size_t>(a.mesh_dim);
+        p.coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
+      }
     }
   }
   p.digits.ranks_inside = 1;
@@ -403,12 +434,44 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   return price_exchange(q);
 }
 
+namespace {
+
+// The most elements that a rank's target has and its source has not, where boxes are even but do not line up.
+int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread& to) {
+  int64_t most = 0;
+  const int64_t target = box_elements(p, to);
+  for (int64_t r = 0; r < p.ranks; ++r) {
+    const int32_t* at = p.coordinates.data() + r * p.atoms;
+    int64_t overlap = p.total_elements;
+    for (int d = 0; d < p.dims; ++d) {
+      const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
+      auto interval = [&](const Spread& s) {
+        int64_t lo = 0;
+        int64_t width = extent;
+        for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
+          auto atom = s.atom[static_cast<size_t>(i)];
+          width /= p.size[atom];
+          lo += at[atom] * width;
+        }
+        return std::make_pair(lo, lo + width);
+      };
+      auto [a, a_end] = interval(from);
+      auto [b, b_end] = interval(to);
+      overlap = overlap / extent * std::max<int64_t>(0, std::min(a_end, b_end) - std::max(a, b));
+    }
+    most = std::max(most, target - overlap);
+  }
+  return most;
+}
+
+}  // namespace
+
 Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to) {
   if ((to.made & ~from.made) != 0) return {};
   DigitProblem digits;
   if (p.even && line_up(p, from, to, digits)) {
     if (digits.reduced != 0 && p.reduce_element > p.element) digits.total_bytes = digits.total_bytes / p.reduce_element * p.element;
-    return bound_digits(*p.topology, digits);
+    return bound_digits(*p.topology, digits, true);
   }
   // Uneven: rank 0 has the largest target and misses at least what its source, no larger than the largest, cannot cover.
   Bounds b;
@@ -416,8 +479,10 @@ Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to)
   int64_t held = box_elements(p, from);
   const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
   if (reduces) held = 0;
-  if (wanted <= held) return b;
-  b.bytes = (wanted - held) * std::min(p.element, reduces ? p.reduce_element : p.element);
+  int64_t missing = std::max<int64_t>(0, wanted - held);
+  if (p.even && !reduces && !p.coordinates.empty()) missing = missing_elements(p, from, to);
+  if (missing == 0) return b;
+  b.bytes = missing * std::min(p.element, reduces ? p.reduce_element : p.element);
   if (!p.levels_only && p.topology->copy_mb_per_s == 0) return b;
   int64_t bandwidth = 0;
   int64_t latency = INT64_MAX;

@@ -22,6 +22,7 @@ namespace meshplan {
 
 constexpr int max_atoms = 12;
 constexpr int max_spread_dims = 8;
+constexpr int max_digits_per_atom = 12;
 
 // A state: list d is atom[end[d-1] .. end[d]). Unused entries are 0, so that equal states are equal bytes.
 struct Spread {
@@ -81,8 +82,11 @@ struct PlanProblem {
   int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
   // Digits of each atom, for closed forms.
   DigitProblem digits;
-  std::array<std::array<int8_t, 4>, max_atoms> digit_of{};
+  std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
   std::array<int8_t, max_atoms> digit_count{};
+  // Coordinates of every rank on every atom, rank-major, for what digits do not answer; empty where the mesh is large.
+  std::vector<int32_t> coordinates;
+  int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
   int64_t peak_limit = INT64_MAX;   // peak of any step
