@@ -167,7 +167,6 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.on("--measure", to.measure);
   bind.atleast("--repeat", to.repeat, 1);
   bind.value("--report", to.report);
-  bind.choice("--graph", to.graph);
   bind.choice("--register", to.buffers);
 
   bind.on("--ranks", to.ranks);
@@ -261,6 +260,7 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     const std::string near = suggestion(words[0], names);
     return bad_input("there is no command " + words[0] + (near.empty() ? "; meshplan --help lists them" : near));
   }
+  to.words = words;
   to.command = command->name;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   const auto end = std::find(rest.begin(), rest.end(), "--");

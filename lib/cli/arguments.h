@@ -30,6 +30,7 @@ struct PlanningFlags {
 };
 
 struct Arguments {
+  std::vector<std::string> words;   // as given
   std::string command;              // "plan"; empty: none was given
   std::vector<std::string> inputs;  // positional, in order
   std::string output;               // -o
@@ -62,7 +63,6 @@ struct Arguments {
   std::vector<std::string> inject;
   std::vector<std::string> only;
   std::string report;
-  std::string graph;
   std::string buffers;
   // mesh
   bool ranks = false;

@@ -14,10 +14,10 @@ constexpr int internal_error = 70;
 
 int dispatch(Context& context, const Arguments& arguments) {
   static constexpr std::pair<std::string_view, int (*)(Context&, const Arguments&)> commands[] = {
-      {"plan", plan_command},   {"schema", schema_command},         {"explain", explain_command},
-      {"check", check_command}, {"completion", completion_command}, {"show", show_command},
-      {"diff", diff_command},   {"verify", verify_command},         {"run", run_command},
-      {"mesh", mesh_command},
+      {"plan", plan_command},   {"schema", schema_command},       {"explain", explain_command},
+      {"check", check_command}, {"calibrate", calibrate_command}, {"completion", completion_command},
+      {"show", show_command},   {"diff", diff_command},           {"verify", verify_command},
+      {"run", run_command},     {"mesh", mesh_command},
   };
   for (const auto& [name, command] : commands) {
     if (name == arguments.command) return command(context, arguments);

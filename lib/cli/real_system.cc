@@ -178,6 +178,22 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   return bad_input(command[0] + " failed: " + (complaint.empty() ? "it says nothing" : complaint));
 }
 
+Error RealSystem::become(const std::vector<std::string>& command) {
+  std::vector<std::string> words = command;
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  return environment("cannot run " + command[0] + ": " + reason(errno));
+}
+
+std::string RealSystem::own_path() {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return path.empty() ? "meshplan" : path.string();
+}
+
 std::optional<std::string> RealSystem::variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;

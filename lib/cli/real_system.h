@@ -12,6 +12,8 @@ class RealSystem : public System {
   [[nodiscard]] bool is_folder(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list_json(const std::string& folder) override;
   [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& command) override;
+  [[nodiscard]] Error become(const std::vector<std::string>& command) override;
+  [[nodiscard]] std::string own_path() override;
   [[nodiscard]] std::optional<std::string> variable(const std::string& name) override;
   [[nodiscard]] bool is_terminal(Stream stream) override;
   [[nodiscard]] int64_t terminal_columns() override;

@@ -26,6 +26,11 @@ class System {
   // What a program prints on stdout; no shell. The error holds what it printed on stderr.
   [[nodiscard]] virtual Result<std::string> run_program(const std::vector<std::string>& command) = 0;
 
+  // Runs a program in place of this process; comes back only where that fails.
+  [[nodiscard]] virtual Error become(const std::vector<std::string>& command) = 0;
+  // The path of the program that runs.
+  [[nodiscard]] virtual std::string own_path() = 0;
+
   [[nodiscard]] virtual std::optional<std::string> variable(const std::string& name) = 0;
   [[nodiscard]] virtual bool is_terminal(Stream stream) = 0;
   [[nodiscard]] virtual int64_t terminal_columns() = 0;  // 0: not known
