@@ -95,6 +95,7 @@ std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribu
     std::string text = dims_text(plan, r, step) + " (" + with_commas(ranks_of(step)) + " ranks, " + to_text(*step.reduce_op);
     if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
     if (r.request.reduce_dtype) text += std::string(" in ") + to_text(*r.request.reduce_dtype);
+    if (step.op == Op::exchange) text += ", in rank order";  // a collective chooses its own order
     reductions.push_back(text + ")");
   }
   return reductions;

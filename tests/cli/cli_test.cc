@@ -1,0 +1,262 @@
+// The command line against an outside world in memory: what is read, written and answered, and that nothing is written on errors.
+#include "cli/cli.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "cli/arguments.h"
+
+namespace meshplan {
+namespace {
+
+// Files in memory; records what was asked of it.
+class FakeSystem : public System {
+ public:
+  std::map<std::string, std::string> files;
+  std::map<std::string, std::string> variables;
+  std::set<Stream> terminals;
+  std::vector<std::string> writes;
+  std::vector<std::vector<std::string>> programs;
+  std::string program_output;
+  bool broken = false;  // every read throws
+  int64_t clock = 0;
+
+  Result<std::string> read_file(const std::string& path) override {
+    if (broken) throw std::logic_error("the fake is broken");
+    const auto file = files.find(path);
+    if (file == files.end()) return bad_input("cannot read " + path + ": No such file or directory");
+    return file->second;
+  }
+  Status write_file(const std::string& path, const std::string& text) override {
+    writes.push_back(path);
+    files[path] = text;
+    return Done{};
+  }
+  bool is_folder(const std::string& path) override {
+    return std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.first.rfind(path + "/", 0) == 0; });
+  }
+  Result<std::vector<std::string>> list_json(const std::string& folder) override {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : files) {
+      if (name.rfind(folder + "/", 0) == 0) names.push_back(name);
+    }
+    return names;
+  }
+  Result<std::string> run_program(const std::vector<std::string>& command) override {
+    programs.push_back(command);
+    return program_output;
+  }
+  Error become(const std::vector<std::string>& command) override {
+    programs.push_back(command);
+    return environment("cannot run " + command[0]);
+  }
+  std::string own_path() override { return "/bin/meshplan"; }
+  std::optional<std::string> variable(const std::string& name) override {
+    const auto value = variables.find(name);
+    return value == variables.end() ? std::nullopt : std::optional(value->second);
+  }
+  bool is_terminal(Stream stream) override { return terminals.count(stream) > 0; }
+  int64_t terminal_columns() override { return 80; }
+  int64_t now_ms() override { return clock += 600; }
+};
+
+struct Answer {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Answer run(FakeSystem& system, const std::vector<std::string>& words, const std::string& input = {}) {
+  std::istringstream in(input);
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_cli(words, system, in, out, err);
+  return {code, out.str(), err.str()};
+}
+
+const std::string spec = R"~({
+  "schema": "meshplan/spec/1",
+  "mesh": {"dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]},
+  "redistributions": [
+    {"id": "weights", "tensor": {"shape": [8, 8], "dtype": "float32"}, "src": ["S(0)", "S(1)"], "dst": ["R", "S(1)"]
+},
+    {"id": "loss", "tensor": {"shape": [], "dtype": "float32"}, "src": ["P(sum)", "P(sum)"], "dst": ["R", "R"], "count": 5}
+  ]
+})~";
+
+TEST_CASE("plan writes to stdout or to a file, and what it writes is read again") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  const Answer to_stdout = run(system, {"plan", "spec.json", "-q"});
+  CHECK(to_stdout.code == 0);
+  CHECK(system.writes.empty());
+  const Answer to_file = run(system, {"plan", "spec.json", "-o", "plan.json"});
+  CHECK(to_file.code == 0);
+  CHECK(to_file.out.empty());
+  CHECK(system.files["plan.json"] == to_stdout.out);
+  CHECK(run(system, {"plan", "-", "-q"}, spec).out == to_stdout.out);
+  CHECK(run(system, {"verify", "plan.json"}).code == 0);
+  CHECK(run(system, {"verify", "-"}, to_stdout.out).code == 0);
+  CHECK(run(system, {"show", "plan.json", "--format", "json"}).out == to_stdout.out);
+  CHECK(run(system, {"run", "plan.json"}).code == 0);
+  CHECK(run(system, {"diff", "plan.json", "spec.json"}).code == 0);
+  CHECK(run(system, {"check", "spec.json", "plan.json"}).code == 0);
+}
+
+TEST_CASE("nothing is written when something is wrong") {
+  FakeSystem system;
+  system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mehs\": {}}";
+  system.files["spec.json"] = spec;
+  for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
+           {{"plan", "bad.json", "-o", "out"}, 2},
+           {{"plan", "nowhere.json", "-o", "out"}, 2},
+           {{"plan", "spec.json", "-o", "out", "--planner", "gready"}, 2},
+           {{"plan", "spec.json", "-o", "out", "-W", "error"}, 1},
+           {{"plan", "spec.json", "-o", "out", "--topology", "nowhere.json"}, 2},
+           {{"show", "spec.json", "-o", "out"}, 2},
+       }) {
+    CAPTURE(words[1]);
+    const Answer answer = run(system, words);
+    CHECK(answer.code == code);
+    CHECK(answer.out.empty());
+    CHECK(!answer.err.empty());
+    CHECK(system.writes.empty());
+  }
+}
+
+TEST_CASE("a bug inside ends with a sentence and exit 70") {
+  FakeSystem system;
+  system.broken = true;
+  const Answer answer = run(system, {"plan", "spec.json"});
+  CHECK(answer.code == 70);
+  CHECK(answer.err.find("this is a bug in meshplan") != std::string::npos);
+  CHECK(answer.err.find("the fake is broken") != std::string::npos);
+  CHECK(answer.out.empty());
+}
+
+TEST_CASE("colours follow the flag, then NO_COLOR, then the terminal") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  const auto colored = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"show", "plan.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(system, words).out.find('\x1b') != std::string::npos;
+  };
+  CHECK(!colored({}));
+  CHECK(colored({"--color", "always"}));
+  system.terminals = {Stream::out};
+  CHECK(colored({}));
+  CHECK(!colored({"--color", "never"}));
+  system.variables["NO_COLOR"] = "1";
+  CHECK(!colored({}));
+  CHECK(colored({"--color=always"}));
+}
+
+TEST_CASE("tables fit the terminal and keep to ASCII where the locale does") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  system.terminals = {Stream::out};
+  system.variables["NO_COLOR"] = "1";
+  std::istringstream lines(run(system, {"show", "plan.json"}).out);
+  std::string line;
+  size_t rows = 0;
+  while (std::getline(lines, line) && !line.empty()) ++rows;
+  while (std::getline(lines, line) && !line.empty()) {
+    CHECK(line.size() <= 80 + 20);  // the reason keeps at least 20 columns
+    CHECK(std::all_of(line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+    ++rows;
+  }
+  CHECK(rows > 5);
+}
+
+TEST_CASE("diff asks git for the old side without a shell") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  system.program_output = system.files["plan.json"];
+  CHECK(run(system, {"diff", "plan.json", "--against", "git:main:plans/a;b.json"}).code == 0);
+  REQUIRE(system.programs.size() == 1);
+  CHECK(system.programs[0] == std::vector<std::string>{"git", "show", "main:./plans/a;b.json"});
+  CHECK(run(system, {"diff", "plan.json", "--against", "git:--output=x:plan.json"}).code == 2);
+  CHECK(system.programs.size() == 1);
+}
+
+TEST_CASE("check pairs the specs of a folder with the plans beside them, in stable order") {
+  FakeSystem system;
+  for (const char* name : {"d/b.json", "d/a.json", "d/c.json"}) system.files[name] = spec;
+  run(system, {"plan", "d/a.json", "-o", "d/a.plan.json", "-q"});
+  system.files["d/b.plan.json"] = "{}";
+  const Answer answer = run(system, {"check", "d", "-W", "no-missing-flatten"});
+  CHECK(answer.code == 2);
+  CHECK(answer.out ==
+        "ok    d/a.json: plans, d/a.plan.json is current\nfails d/b.json: d/b.plan.json cannot be read\nok    d/c.json: plans\n");
+}
+
+TEST_CASE("a run that lasts shows its progress on a terminal and takes it away") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  CHECK(run(system, {"run", "plan.json"}).err.empty());
+  system.terminals = {Stream::err};
+  const std::string err = run(system, {"run", "plan.json"}).err;
+  CHECK(err.find("replaying loss") != std::string::npos);
+  CHECK(err.substr(err.size() - 4) == "\r\x1b[K");
+  CHECK(run(system, {"run", "plan.json", "--quiet"}).err.empty());
+}
+
+TEST_CASE("every flag of every command is described, parsed and completed") {
+  FakeSystem system;
+  const std::string bash = run(system, {"completion", "bash"}).out;
+  const std::string fish = run(system, {"completion", "fish"}).out;
+  const std::string man = run(system, {"--help-man"}).out;
+  for (const CommandDescription& command : command_descriptions()) {
+    CAPTURE(command.name);
+    CHECK(!command.examples.empty());
+    CHECK(help_text(command.name).rfind("Examples:\n  ", 0) == 0);
+    CHECK(bash.find(command.name) != std::string::npos);
+    CHECK(man.find("meshplan " + command.name) != std::string::npos);
+    for (const FlagDescription& flag : command.flags) {
+      CAPTURE(flag.names);
+      const std::string name = flag.names.substr(flag.names.rfind(',') + 1);
+      CHECK(help_text(command.name).find(name) != std::string::npos);
+      CHECK(bash.find(name) != std::string::npos);
+      CHECK(fish.find(" -l " + name.substr(2)) != std::string::npos);
+      // A flag that the table describes and the parser does not bind is an unknown word to CLI11.
+      std::vector<std::string> words = {command.name, "x", name};
+      if (!flag.value.empty())
+        words.push_back(flag.value == "N" || flag.value == "K" || flag.value == "R" || flag.value == "BYTES"
+                            ? "1"
+                            : flag.value.substr(0, flag.value.find_first_of("|[")));
+      if (command.name == "diff" && name != "--against") words.insert(words.begin() + 2, "y");
+      const auto parsed = parse_arguments(words);
+      CHECK_MESSAGE(parsed.ok(), (parsed.ok() ? "" : parsed.error().message));
+    }
+  }
+}
+
+TEST_CASE("flags beat the options of the spec") {
+  FakeSystem system;
+  std::string greedy = spec;
+  greedy.insert(greedy.rfind('}'), ", \"options\": {\"planner\": \"greedy\", \"rules\": \"dtensor\"}");
+  system.files["spec.json"] = greedy;
+  const auto planned_by = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"plan", "spec.json", "--format", "text", "-W", "no-missing-flatten"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string out = run(system, words).out;
+    const size_t at = out.find("planner ");
+    return out.substr(at, out.find(", groups", at) - at);
+  };
+  CHECK(planned_by({}) == "planner greedy, rules dtensor");
+  CHECK(planned_by({"--planner", "optimal"}) == "planner optimal, rules native");
+  CHECK(planned_by({"--rules", "native"}) == "planner optimal, rules native");
+  CHECK(planned_by({"--planner", "graph"}) == "planner graph, rules dtensor");
+}
+
+}  // namespace
+}  // namespace meshplan

@@ -1,0 +1,181 @@
+// Laws of diffs: a plan is the same as itself, both directions tell of the same redistributions, and severities follow the totals.
+#include "diff/diff.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/planner.h"
+#include "spec/spec.h"
+
+namespace meshplan {
+namespace {
+
+struct World {
+  std::vector<std::pair<std::string, int64_t>> dims = {{"dp", 2}, {"tp", 4}};
+  bool flattened = false;
+  PlanOptions options;
+  std::vector<Request> requests;
+};
+
+Request request(const std::string& id, std::vector<int64_t> shape, State src, State dst, int64_t count = 1) {
+  Request r;
+  r.id = id;
+  r.tensor = {std::move(shape), DType::float32};
+  r.src = std::move(src);
+  r.dst = std::move(dst);
+  r.count = count;
+  return r;
+}
+
+State state(const std::string& text, const World& world, size_t rank) {
+  std::vector<int64_t> shape;
+  for (const auto& [name, size] : world.dims) shape.push_back(size);
+  auto parsed = parse_state(text, shape, rank);
+  REQUIRE(parsed.ok());
+  return *parsed;
+}
+
+World example() {
+  World world;
+  world.requests = {request("loss", {}, state("P(sum)P(sum)", world, 0), state("RR", world, 0), 32),
+                    request("weights", {64, 64}, state("S(0)S(1)", world, 2), state("S(0)R", world, 2))};
+  return world;
+}
+
+// As read from a file: whole nanoseconds and a digest.
+Plan plan_of(const World& world) {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 8, {}, world.dims).ok());
+  if (world.flattened) REQUIRE(declare_flatten(meshes, "mesh", {"dp", "tp"}).ok());
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), world.requests, world.options, "sha256:0");
+  REQUIRE(outcome.failures.empty());
+  auto plan = read_plan(write_plan(outcome.plan));
+  REQUIRE(plan.ok());
+  return *plan;
+}
+
+// Under PyTorch's rules the loss takes one all_reduce a mesh dim, or one on the flatten.
+World by_pytorch(bool flattened) {
+  World world = example();
+  world.flattened = flattened;
+  world.options.planner = PlannerKind::greedy;
+  world.options.rules = Rules::dtensor;
+  return world;
+}
+
+TEST_CASE("a plan is the same as itself, whatever its spec was called") {
+  const Plan plan = plan_of(example());
+  CHECK(same(diff_plans(plan, plan)));
+  Plan other = plan;
+  other.spec_digest = "sha256:1";
+  CHECK(same(diff_plans(plan, other)));
+  for (const char* condition : {"any", "dearer", "dearer=0%", "numerics", "warnings"}) CHECK(!holds(diff_plans(plan, plan), condition));
+}
+
+TEST_CASE("a flatten that is gone is the cause, the reduction's nesting changes and the warning is new") {
+  const PlanDiff diff = diff_plans(plan_of(by_pytorch(true)), plan_of(by_pytorch(false)));
+  CHECK(diff.severity == DiffSeverity::numerics);
+  REQUIRE(diff.redistributions.size() == 1);
+  const RedistributionDiff& loss = diff.redistributions[0];
+  CHECK(loss.id == "loss");
+  CHECK(loss.causes == std::vector<std::string>{"flatten dp_tp over dp, tp is no longer declared"});
+  CHECK(loss.numerics.find("; was dp and tp (8 ranks, sum)") != std::string::npos);
+  CHECK(loss.new_totals->collectives == 64);
+  CHECK(loss.old_totals->collectives == 32);
+  CHECK(diff.new_warnings.size() == 1);
+  CHECK(diff.gone_warnings.empty());
+  for (const char* condition : {"any", "dearer", "numerics", "warnings"}) CHECK(holds(diff, condition));
+  CHECK(!holds(diff, "dearer=1000%"));
+
+  const PlanDiff back = diff_plans(plan_of(by_pytorch(false)), plan_of(by_pytorch(true)));
+  CHECK(!holds(back, "dearer"));
+  CHECK(!holds(back, "warnings"));
+  CHECK(back.gone_warnings.size() == 1);
+}
+
+TEST_CASE("a flatten that nothing uses is a difference") {
+  World without = example();
+  without.requests.erase(without.requests.begin());
+  World with = without;
+  with.flattened = true;
+  const PlanDiff diff = diff_plans(plan_of(without), plan_of(with));
+  CHECK(diff.severity == DiffSeverity::cosmetic);
+  CHECK(diff.redistributions.empty());
+  CHECK(diff.declarations == std::vector<std::string>{"flatten dp_tp over dp, tp is declared"});
+}
+
+TEST_CASE("redistributions are matched by id, then by content") {
+  World moved = example();
+  std::swap(moved.requests[0], moved.requests[1]);
+  const PlanDiff order = diff_plans(plan_of(example()), plan_of(moved));
+  CHECK(order.redistributions.empty());
+
+  World renamed = example();
+  renamed.requests[1].id = "parameters";
+  const PlanDiff name = diff_plans(plan_of(example()), plan_of(renamed));
+  REQUIRE(name.redistributions.size() == 1);
+  CHECK(name.redistributions[0].kind == DiffKind::renamed);
+  CHECK(name.redistributions[0].old_id == "weights");
+  CHECK(name.severity == DiffSeverity::cosmetic);
+
+  World fewer = example();
+  fewer.requests.pop_back();
+  CHECK(diff_plans(plan_of(example()), plan_of(fewer)).severity == DiffSeverity::cheaper);
+  const PlanDiff more = diff_plans(plan_of(fewer), plan_of(example()));
+  CHECK(more.severity == DiffSeverity::dearer);
+  CHECK(more.redistributions[0].kind == DiffKind::added);
+}
+
+TEST_CASE("every change of the request is named") {
+  World other = example();
+  other.requests[1].tensor.shape = {64, 128};
+  other.requests[1].count = 2;
+  const PlanDiff diff = diff_plans(plan_of(example()), plan_of(other));
+  REQUIRE(diff.redistributions.size() == 1);
+  CHECK(diff.redistributions[0].causes ==
+        std::vector<std::string>{"the tensor is float32[64, 128]; was float32[64, 64]", "the count is 2; was 1"});
+  CHECK(diff.redistributions[0].severity == DiffSeverity::dearer);
+}
+
+TEST_CASE("another planner, other options and another mesh are causes") {
+  World greedy = example();
+  greedy.options.planner = PlannerKind::greedy;
+  greedy.options.rules = Rules::dtensor;
+  CHECK(diff_plans(plan_of(example()), plan_of(greedy)).declarations ==
+        std::vector<std::string>{"the planner is greedy; was optimal", "the set of rules is dtensor; was native"});
+  World turned = example();
+  turned.dims = {{"dp", 4}, {"tp", 2}};
+  turned.requests[0].src = state("P(sum)P(sum)", turned, 0);
+  turned.requests[1].src = state("S(0)S(1)", turned, 2);
+  turned.requests[1].dst = state("S(0)R", turned, 2);
+  const PlanDiff mesh = diff_plans(plan_of(example()), plan_of(turned));
+  CHECK(mesh.declarations == std::vector<std::string>{"mesh dim dp has size 4; was 2", "mesh dim tp has size 2; was 4"});
+  REQUIRE(mesh.redistributions.size() == 1);  // the loss is reduced by one exchange of the same 8 ranks
+  CHECK(mesh.redistributions[0].causes == mesh.declarations);
+}
+
+TEST_CASE("percentages are exact tenths, away from zero at halves") {
+  CHECK(percent_text(1000, 1000).empty());
+  CHECK(percent_text(1000, 1025) == "+2.5 %");
+  CHECK(percent_text(2000, 2001) == "+0.1 %");
+  CHECK(percent_text(100'000, 99'999) == "-<0.1 %");
+  CHECK(percent_text(0, 7) == "from nothing");
+  CHECK(percent_text(1, INT64_MAX).back() == '%');
+}
+
+TEST_CASE("the verdict of the JSON says what the conditions say") {
+  const PlanDiff diff = diff_plans(plan_of(by_pytorch(true)), plan_of(by_pytorch(false)));
+  const auto document = nlohmann::json::parse(diff_json(diff, true));
+  CHECK(document["schema"] == "meshplan/diff/1");
+  CHECK(document["verdict"] == nlohmann::json({{"dearer", true},
+                                               {"different", true},
+                                               {"failed", true},
+                                               {"numerics", true},
+                                               {"severity", "numerics-changing"},
+                                               {"warnings", true}}));
+  CHECK(document["redistributions"][0]["steps"].size() == 3);
+}
+
+}  // namespace
+}  // namespace meshplan

@@ -1,0 +1,147 @@
+// Renderings of plans: laws of the tables and pictures. What they look like is in testdata/cli.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cost/topology.h"
+#include "planner/planner.h"
+#include "render/diff_text.h"
+#include "render/graphs.h"
+#include "render/grid.h"
+#include "render/plan_text.h"
+#include "render/svg.h"
+
+namespace meshplan {
+namespace {
+
+// `n` redistributions with ids that every format must escape.
+Plan hostile_plan(size_t n) {
+  MeshTable meshes;
+  MESHPLAN_CHECK(add_root(meshes, "mesh", 12, {}, {{"a\"<b>|", 3}, {"b`&*", 2}, {"c", 2}}).ok(), "the mesh is valid");
+  std::vector<Request> requests;
+  for (size_t i = 0; i < n; ++i) {
+    Request r;
+    r.id = "x</script><img>\"|`_*\n" + std::to_string(i);
+    r.tensor = {{10, 7 + static_cast<int64_t>(i)}, DType::float32};
+    r.src = *parse_state("S(0)P(sum)R", std::vector<int64_t>{3, 2, 2}, 2);
+    r.dst = *parse_state("RS(1)S(0)", std::vector<int64_t>{3, 2, 2}, 2);
+    requests.push_back(r);
+  }
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:0");
+  MESHPLAN_CHECK(outcome.failures.empty(), "every request can be planned");
+  return outcome.plan;
+}
+
+size_t count_of(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+TEST_CASE("the grid holds the boxes of all ranks") {
+  const Plan plan = hostile_plan(1);
+  for (const Frame& frame : frames_of(plan, plan.redistributions[0])) {
+    const Grid grid = make_grid(*frame.mesh, *frame.state, {10, 7});
+    const std::vector<int64_t> ranks = materialise(*frame.mesh);
+    const std::vector<int64_t> shape = mesh_shape(*frame.mesh);
+    size_t index = 0;
+    for (const auto& row : grid.rows) {
+      for (const GridCell& cell : row) {
+        CHECK(cell.rank == ranks[index]);
+        CHECK(cell.box == box_of(*frame.state, std::vector<int64_t>{10, 7}, shape, coordinates_of(static_cast<int64_t>(index), shape)));
+        ++index;
+      }
+    }
+    CHECK(index == 12);
+    CHECK(grid.gap_before == std::vector<bool>{false, false, true, false, true, false});
+  }
+}
+
+TEST_CASE("of a large mesh the corner is shown and the rest counted") {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 1 << 20, {}, {{"dp", 1 << 10}, {"tp", 1 << 10}}).ok());
+  const Grid grid = make_grid(meshes.meshes[0], *parse_state("S(0)R", std::vector<int64_t>{1 << 10, 1 << 10}, 1), {1 << 20});
+  CHECK(grid.shown == 64);
+  CHECK(grid_text(grid).find("(1,048,512 of 1,048,576 ranks are not shown)") != std::string::npos);
+}
+
+TEST_CASE("ids cannot break out of any format") {
+  const Plan plan = hostile_plan(2);
+  const std::string html = render_html(plan, {});
+  CHECK(count_of(html, "<script>") == 1);
+  CHECK(count_of(html, "</script>") == 1);
+  CHECK(html.find("<img>") == std::string::npos);
+  CHECK(html.find("http://") == std::string::npos);  // the page needs nothing else
+  CHECK(html.find("https://") == std::string::npos);
+  const std::string svg = render_svg(plan, {});
+  CHECK(svg.find("<img>") == std::string::npos);
+  CHECK(count_of(svg, "<g") == count_of(svg, "</g>"));
+  const auto trace = nlohmann::json::parse(render_perfetto(plan, {}));
+  CHECK(trace["traceEvents"].size() > 4);
+  const std::string mermaid = render_mermaid(plan, {});
+  CHECK(count_of(mermaid, "subgraph") == 2);
+  CHECK(mermaid.find("<img>") == std::string::npos);
+  CHECK(count_of(render_dot(plan, {}), "subgraph") == 2);
+  for (const std::string& line : {render_plan_markdown(plan, {})}) CHECK(line.find("<img>") == std::string::npos);
+}
+
+TEST_CASE("the timeline adds up to the predicted time") {
+  const Plan plan = hostile_plan(3);
+  const auto trace = nlohmann::json::parse(render_perfetto(plan, {}));
+  double steps = 0;
+  double whole = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event.value("cat", "") == "step") steps += event["dur"].get<double>();
+    if (event.value("cat", "") == "redistribution") whole += event["dur"].get<double>();
+  }
+  CHECK(steps == doctest::Approx(whole));
+  CHECK(whole >= static_cast<double>(ns_of_ps(plan.totals.predicted_ps)) / 1000);
+}
+
+TEST_CASE("the summary's rows add up, whatever is folded into Others") {
+  const Plan plan = hostile_plan(6);
+  for (int64_t top : {0, 1, 3, 6, 9}) {
+    ShowOptions options;
+    options.top = top;
+    const Table table = summary_table(plan, options);
+    const size_t shown = top == 0 || top >= 6 ? 6 : static_cast<size_t>(top) + 1;
+    CHECK(table.rows.size() == shown + 1);
+    CHECK(table.rows.back().cells[0] == "TOTAL");
+    int64_t collectives = 0;
+    for (size_t i = 0; i + 1 < table.rows.size(); ++i) collectives += std::stoll(table.rows[i].cells[2]);
+    CHECK(std::to_string(collectives) == table.rows.back().cells[2]);
+  }
+}
+
+TEST_CASE("text is cut to a width by characters, not bytes") {
+  CHECK(cut_to("abcdef", 6, true) == "abcdef");
+  CHECK(cut_to("abcdef", 5, true) == "abcd\xe2\x80\xa6");
+  CHECK(cut_to("abcdef", 5, false) == "ab...");
+  CHECK(cut_to("\xc3\xa9\xc3\xa9\xc3\xa9", 2, true) == "\xc3\xa9\xe2\x80\xa6");
+  CHECK(display_width("\xc3\xa9\xe2\x80\xa6") == 2);
+}
+
+TEST_CASE("a comment for a pull request never exceeds its limit and never ends inside a table or a block") {
+  const Plan before = hostile_plan(120);
+  Plan after = before;
+  for (PlannedRedistribution& r : after.redistributions) {
+    r.totals.predicted_ps *= 2;
+    r.steps[0].predicted_ps *= 2;
+    r.steps[0].why = "another reason";
+  }
+  after.totals.predicted_ps *= 2;
+  const PlanDiff diff = diff_plans(before, after);
+  REQUIRE(diff.redistributions.size() == 120);
+  for (size_t limit : {size_t{1'500}, size_t{5'000}, size_t{20'000}, markdown_limit}) {
+    const std::string text = render_diff_markdown(diff, {}, limit);
+    CHECK(text.size() <= limit);
+    CHECK(text.rfind(markdown_marker, 0) == 0);
+    CHECK(count_of(text, "<details>") == count_of(text, "</details>"));
+    CHECK(count_of(text, "```") % 2 == 0);
+    CHECK(count_of(text, "| TOTAL |") == 1);
+    CHECK((limit == markdown_limit || text.find("More was left out") != std::string::npos));
+  }
+}
+
+}  // namespace
+}  // namespace meshplan
