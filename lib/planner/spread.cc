@@ -438,6 +438,7 @@ namespace {
 
 // The most elements that a rank's target has and its source has not, where boxes are even but do not line up.
 int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread& to) {
+  if (p.total_elements == 0) return 0;
   int64_t most = 0;
   const int64_t target = box_elements(p, to);
   for (int64_t r = 0; r < p.ranks; ++r) {
