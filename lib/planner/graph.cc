@@ -130,7 +130,6 @@ class EdgeCost {
       : question_(question),
         mesh_(question.meshes->meshes[question.request->src_mesh]),
         shape_(mesh_shape(mesh_)),
-        names_(dim_names(mesh_)),
         model_(question.options->cost_model, shape_, question.request->tensor, ranks_per_host(question)) {}
 
   [[nodiscard]] bool by_topology() const { return question_.options->cost_model == CostModel::topology; }
@@ -143,7 +142,7 @@ class EdgeCost {
     Step step;
     step.op = op_of(src, dst);
     step.mesh_dims = {{transition.mesh_dim, 1, shape_[mesh_dim]}};
-    describe_moves(step, {{step.mesh_dims[0], src, dst}});
+    describe_uniform(step, src, dst);
     if (is_partial(src)) step.reduce_op = src.op;
     step.state = std::move(after);
     StepQuestion asked;
@@ -161,7 +160,6 @@ class EdgeCost {
   const PlanQuestion& question_;
   const Mesh& mesh_;
   std::vector<int64_t> shape_;
-  std::vector<std::string> names_;
   DtensorCost model_;
 };
 

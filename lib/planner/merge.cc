@@ -44,45 +44,69 @@ void merge_parts(std::span<const Transition> run, size_t first, std::span<const 
   for (size_t i = 0; i < run.size(); ++i) runs.push_back({first + i, 1});
 }
 
-std::string listed(std::span<const Move> moves, std::span<const std::string> dim_names) {
-  std::string text;
-  for (size_t i = 0; i < moves.size(); ++i) {
-    if (i != 0) text += i + 1 == moves.size() ? " and " : ", ";
-    text += dim_names[static_cast<size_t>(moves[i].atom.mesh_dim)];
-  }
-  return text;
-}
-
-std::string reason_of(const Step& step, std::span<const Move> moves, const Placement& final_placement,
-                      std::span<const std::string> dim_names) {
-  const std::string dims = listed(moves, dim_names);
-  const std::string tensor_dim = std::to_string(step.tensor_dim.value_or(0));
+// What a step is for; `last` is what its mesh dims hold in the end.
+std::string reason_of(const Step& step, std::span<const Transition> run, const Placement& last, const Mesh& mesh) {
   std::string why;
+  why.reserve(128);
+  const auto dims = [&] {
+    for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
+      if (i != 0) why += i + 1 == step.mesh_dims.size() ? " and " : ", ";
+      why += mesh.dims[static_cast<size_t>(step.mesh_dims[i].mesh_dim)].name;
+    }
+  };
+  const auto tensor_dim = [&](const Placement& p) { why += std::to_string(p.tensor_dim); };
+  const auto becomes = [&] {
+    if (is_replicate(last)) return;
+    why += "; it becomes ";
+    why += to_text(last);
+    why += " below";
+  };
+  const Placement& src = run.front().src;
+  const Placement& dst = run.front().dst;
   switch (step.op) {
     case Op::all_gather:
-      why = "replicates tensor dim " + tensor_dim + " over " + dims;
-      if (!is_replicate(final_placement)) {
-        why += is_shard(final_placement)
-                   ? ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced again below"
-                   : "; it becomes " + to_text(final_placement) + " below";
+      why += "replicates tensor dim ";
+      tensor_dim(src);
+      why += " over ";
+      dims();
+      if (is_shard(last)) {
+        why += ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced again below";
+      } else {
+        becomes();
       }
       break;
     case Op::all_reduce:
-      why = "finishes the pending reduction over " + dims;
-      if (!is_replicate(final_placement)) why += "; it becomes " + to_text(final_placement) + " below";
+      why += "finishes the pending reduction over ";
+      dims();
+      becomes();
       break;
     case Op::reduce_scatter:
-      why = "finishes the pending reduction over " + dims + " and keeps this rank's shard of tensor dim " + tensor_dim;
+      why += "finishes the pending reduction over ";
+      dims();
+      why += " and keeps this rank's shard of tensor dim ";
+      tensor_dim(dst);
       break;
     case Op::all_to_all:
-      why = "moves the shard over " + dims + " from tensor dim " + std::to_string(step.src->tensor_dim) + " to tensor dim " +
-            std::to_string(step.dst->tensor_dim);
+      why += "moves the shard over ";
+      dims();
+      why += " from tensor dim ";
+      tensor_dim(src);
+      why += " to tensor dim ";
+      tensor_dim(dst);
       break;
     case Op::slice:
-      why = "keeps this rank's shard of tensor dim " + tensor_dim + " over " + dims + ", a local step";
+      why += "keeps this rank's shard of tensor dim ";
+      tensor_dim(dst);
+      why += " over ";
+      dims();
+      why += ", a local step";
       break;
     default:
-      why = "writes the value as a contribution to " + to_text(moves.front().dst) + " over " + dims + ", a local step";
+      why += "writes the value as a contribution to ";
+      why += to_text(dst);
+      why += " over ";
+      dims();
+      why += ", a local step";
       break;
   }
   if (step.merged > 1) {
@@ -139,41 +163,48 @@ MergeResult merge_transitions(std::span<const Transition> transitions, std::span
   return result;
 }
 
-std::vector<Step> steps_of(const State& src, std::span<const Transition> transitions, std::span<const MergedRun> runs,
-                           std::span<const int64_t> mesh_shape, std::span<const std::string> dim_names, ShardPosition position) {
+std::vector<Step> steps_of(const State& src, std::span<const Transition> transitions, std::span<const MergedRun> runs, const Mesh& mesh,
+                           ShardPosition position) {
   std::vector<Step> steps;
   steps.reserve(runs.size());
-  State state = src;
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  const State* before = &src;
   for (const MergedRun& merged : runs) {
     const std::span<const Transition> run = transitions.subspan(merged.first, merged.count);
     Step& step = steps.emplace_back();
     step.op = op_of(run.front().src, run.front().dst);
     step.merged = static_cast<int64_t>(merged.count);
     step.logical_shape = outermost(run).logical_shape;
-    std::vector<Move> moves;
+    step.state = *before;
     for (const Transition& t : run) {
-      apply_transition(state, t, mesh_shape, position);
-      moves.push_back({{t.mesh_dim, 1, mesh_shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
+      apply_transition(step.state, t, shape, position);
+      step.mesh_dims.push_back({t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]});
     }
-    step.state = state;
-    std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.atom < b.atom; });
-    for (const Move& move : moves) step.mesh_dims.push_back(move.atom);
+    before = &step.state;
+    std::sort(step.mesh_dims.begin(), step.mesh_dims.end());
     if (step.op == Op::all_reduce || step.op == Op::reduce_scatter) {
-      step.reduce_op = moves.front().src.op;
-      if (moves.size() > 1 && sums_or_averages(moves.front().src)) {
+      step.reduce_op = run.front().src.op;
+      if (run.size() > 1 && sums_or_averages(run.front().src)) {
         // One reduction by sum; what was to be averaged is divided afterwards.
         step.reduce_op = ReduceOp::sum;
-        for (const Move& move : moves) {
-          if (move.src.op == ReduceOp::avg) step.scale_divisor = saturating_mul(step.scale_divisor, move.atom.size);
+        for (const Transition& t : run) {
+          if (t.src.op == ReduceOp::avg) step.scale_divisor = saturating_mul(step.scale_divisor, shape[static_cast<size_t>(t.mesh_dim)]);
         }
       }
     }
-    const Transition* later = nullptr;
-    for (size_t i = merged.first + merged.count; i < transitions.size(); ++i) {
-      if (transitions[i].mesh_dim == run.front().mesh_dim) later = &transitions[i];
+    if (run.size() == 1) {
+      describe_uniform(step, run.front().src, run.front().dst);
+    } else {
+      std::vector<Move> moves;
+      for (const Transition& t : run) moves.push_back({{t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
+      std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.atom < b.atom; });
+      describe_moves(step, std::move(moves));
     }
-    describe_moves(step, moves);
-    step.why = reason_of(step, moves, later == nullptr ? run.back().dst : later->dst, dim_names);
+    const Placement* last = &run.front().dst;
+    for (size_t i = merged.first + merged.count; i < transitions.size(); ++i) {
+      if (transitions[i].mesh_dim == run.front().mesh_dim) last = &transitions[i].dst;
+    }
+    step.why = reason_of(step, run, *last, mesh);
   }
   return steps;
 }

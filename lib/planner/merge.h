@@ -61,7 +61,6 @@ enum class MergeRule : uint8_t {
 
 // The runs as steps with their states, operations, scales and reasons; groups, costs and peaks are the pipeline's.
 [[nodiscard]] std::vector<Step> steps_of(const State& src, std::span<const Transition> transitions, std::span<const MergedRun> runs,
-                                         std::span<const int64_t> mesh_shape, std::span<const std::string> dim_names,
-                                         ShardPosition position);
+                                         const Mesh& mesh, ShardPosition position);
 
 }  // namespace meshplan

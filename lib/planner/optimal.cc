@@ -197,7 +197,6 @@ Result<StepList> plan_across(const PlanQuestion& question) {
   }
   Bounds bounds = lower_bounds(request, *question.meshes, *question.topology);
   best->proven_gap_ps = std::max<int64_t>(0, best_ps - bounds.ps);
-  best->unmerged = best->steps;
   return std::move(*best);
 }
 
@@ -221,7 +220,6 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
       Request one = request;
       one.dst = target;
       StepList list = one_exchange(one, mesh, mesh, *question.topology);
-      list.unmerged = list.steps;
       Bounds bounds = lower_bounds(one, *question.meshes, *question.topology);
       list.proven_gap_ps = std::max<int64_t>(0, total_ps(one, question, list) - bounds.ps);
       return list;
@@ -243,7 +241,6 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
                    ": the least peak that exists is " + std::to_string(least) + " bytes per rank; raise the limit to that");
   }
-  best->unmerged = best->steps;
   return std::move(*best);
 }
 

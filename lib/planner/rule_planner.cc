@@ -87,20 +87,17 @@ Result<RuleAnswer> rule_transitions(const PlanQuestion& question) {
     answer.transitions =
         greedy_transitions(placements_of(request.src, shape), placements_of(request.dst, shape), shape, request.tensor.shape);
   }
-  if (auto executable = check_executable(answer.transitions, shape, dim_names(mesh)); !executable) return executable.error();
+  if (auto executable = check_executable(answer.transitions, mesh); !executable) return executable.error();
   return answer;
 }
 
 StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer, std::span<const int32_t> also_declared) {
   const Mesh& mesh = mesh_of(question);
-  const std::vector<int64_t> shape = mesh_shape(mesh);
-  const std::vector<std::string> names = dim_names(mesh);
-  const std::vector<MergedRun> single = one_by_one(answer.transitions.size());
+  const State& src = question.request->src;
   StepList list;
   list.dst = question.request->dst;
-  list.unmerged = steps_of(question.request->src, answer.transitions, single, shape, names, answer.position);
   if (!question.options->merge) {
-    list.steps = list.unmerged;
+    list.steps = steps_of(src, answer.transitions, one_by_one(answer.transitions.size()), mesh, answer.position);
     return list;
   }
   auto is_declared = [&](std::span<const int32_t> dims) {
@@ -108,10 +105,11 @@ StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer, st
     return find_flatten(*question.meshes, mesh, {dims.begin(), dims.end()}) != nullptr;
   };
   const MergeRule rule = question.options->rules == Rules::native ? MergeRule::largest_sub_run : MergeRule::whole_run;
-  const MergeResult merged = merge_transitions(answer.transitions, shape, is_declared, rule);
-  list.steps = merged.runs.size() == single.size()
-                   ? list.unmerged
-                   : steps_of(question.request->src, answer.transitions, merged.runs, shape, names, answer.position);
+  const MergeResult merged = merge_transitions(answer.transitions, mesh_shape(mesh), is_declared, rule);
+  list.steps = steps_of(src, answer.transitions, merged.runs, mesh, answer.position);
+  if (merged.runs.size() != answer.transitions.size()) {
+    list.unmerged = steps_of(src, answer.transitions, one_by_one(answer.transitions.size()), mesh, answer.position);
+  }
   for (const UnmergedRun& unmerged : merged.unmerged) {
     Warning warning = warning_of(unmerged, answer.transitions, mesh);
     // Once per set of dims and reason, as PyTorch warns.

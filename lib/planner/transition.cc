@@ -11,13 +11,12 @@ Op op_of(const Placement& src, const Placement& dst) {
   return Op::slice;
 }
 
-Status check_executable(std::span<const Transition> transitions, std::span<const int64_t> mesh_shape,
-                        std::span<const std::string> dim_names) {
+Status check_executable(std::span<const Transition> transitions, const Mesh& mesh) {
   for (const Transition& t : transitions) {
-    const auto dim = static_cast<size_t>(t.mesh_dim);
-    if (mesh_shape[dim] == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
+    const MeshDim& dim = mesh.dims[static_cast<size_t>(t.mesh_dim)];
+    if (dim.size == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
     if (is_shard(t.src) && t.dst.op == ReduceOp::sum) continue;
-    return no_plan("mesh dim '" + dim_names[dim] + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +
+    return no_plan("mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +
                    ", which no operation does: PyTorch plans this step and fails on it; go through R");
   }
   return Done{};
@@ -41,6 +40,12 @@ void apply_transition(State& state, const Transition& transition, std::span<cons
   }
 }
 
+void describe_uniform(Step& step, const Placement& src, const Placement& dst) {
+  step.src = src;
+  step.dst = dst;
+  if (is_shard(src) != is_shard(dst)) step.tensor_dim = is_shard(src) ? src.tensor_dim : dst.tensor_dim;
+}
+
 void describe_moves(Step& step, std::vector<Move> moves) {
   step.src.reset();
   step.dst.reset();
@@ -49,15 +54,11 @@ void describe_moves(Step& step, std::vector<Move> moves) {
   const bool uniform = !moves.empty() && std::all_of(moves.begin(), moves.end(), [&](const Move& move) {
     return move.src == moves.front().src && move.dst == moves.front().dst;
   });
-  if (!uniform) {
+  if (uniform) {
+    describe_uniform(step, moves.front().src, moves.front().dst);
+  } else {
     step.moves = std::move(moves);
-    return;
   }
-  const Placement& src = moves.front().src;
-  const Placement& dst = moves.front().dst;
-  step.src = src;
-  step.dst = dst;
-  if (is_shard(src) != is_shard(dst)) step.tensor_dim = is_shard(src) ? src.tensor_dim : dst.tensor_dim;
 }
 
 }  // namespace meshplan

@@ -30,8 +30,7 @@ struct Transition {
 
 // PyTorch plans, and cannot execute, a change from one pending reduction to another or from a shard to a pending reduction other than sum.
 // On a mesh dim of size 1 nothing is executed and everything is allowed. The error (no_plan) names both placements.
-[[nodiscard]] Status check_executable(std::span<const Transition> transitions, std::span<const int64_t> mesh_shape,
-                                      std::span<const std::string> dim_names);
+[[nodiscard]] Status check_executable(std::span<const Transition> transitions, const Mesh& mesh);
 
 // Where a shard that a step makes stands in its tensor dim's order.
 enum class ShardPosition : uint8_t {
@@ -42,7 +41,9 @@ enum class ShardPosition : uint8_t {
 // Changes `state` as the transition says.
 void apply_transition(State& state, const Transition& transition, std::span<const int64_t> mesh_shape, ShardPosition position);
 
-// Moves of a step from what its mesh dims held and hold; fills src, dst and tensor_dim where one of each says it all, else `moves`.
+// Says in the step that all its mesh dims go from `src` to `dst`: src, dst, and tensor_dim where just one is cut or joined.
+void describe_uniform(Step& step, const Placement& src, const Placement& dst);
+// The same from what each mesh dim held and holds: uniform where one src and dst says it all, else `moves`.
 void describe_moves(Step& step, std::vector<Move> moves);
 
 }  // namespace meshplan

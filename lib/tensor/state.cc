@@ -158,6 +158,26 @@ std::vector<std::vector<Placed>> parts_by_dim(const State& state, std::span<cons
   return parts;
 }
 
+// The same where every atom is a whole mesh dim, one entry for each: what rule planners and most plans have. False elsewhere.
+bool whole_parts(const State& state, std::span<const int64_t> mesh_shape, std::vector<Placed>& parts) {
+  parts.resize(mesh_shape.size());
+  for (size_t m = 0; m < parts.size(); ++m) parts[m].atom = {static_cast<int32_t>(m), 1, mesh_shape[m]};
+  const auto put = [&](const Atom& atom, const Placement& placement, int64_t order) {
+    const auto m = static_cast<size_t>(atom.mesh_dim);
+    if (atom.size != mesh_shape[m] || !is_replicate(parts[m].placement)) return false;
+    parts[m].placement = placement;
+    parts[m].order = order;
+    return true;
+  };
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    for (size_t i = 0; i < state.shards[d].size(); ++i) {
+      if (!put(state.shards[d][i], shard(static_cast<int32_t>(d)), static_cast<int64_t>(i))) return false;
+    }
+  }
+  return std::all_of(state.partial.begin(), state.partial.end(),
+                     [&](const PendingAtom& pending) { return put(pending.atom, partial(pending.op), -1); });
+}
+
 }  // namespace
 
 bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape) {
@@ -169,6 +189,11 @@ bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape) {
 
 std::vector<Placement> placements_of(const State& state, std::span<const int64_t> mesh_shape) {
   std::vector<Placement> placements;
+  if (std::vector<Placed> whole; whole_parts(state, mesh_shape, whole)) {
+    placements.reserve(whole.size());
+    for (const Placed& p : whole) placements.push_back(p.placement);
+    return placements;
+  }
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
     MESHPLAN_CHECK(list.size() == 1, "placements_of needs a state of whole mesh dims, not " + to_text(state, mesh_shape));
     placements.push_back(list[0].placement);
@@ -214,21 +239,29 @@ std::vector<State> all_orders(const State& state, size_t limit) {
 }
 
 std::string to_text(const State& state, std::span<const int64_t> mesh_shape) {
-  auto print = [&](const Placed& p) {
-    std::string text = to_text(p.placement);
-    if (is_shard(p.placement) && state.shards[static_cast<size_t>(p.placement.tensor_dim)].size() > 1) text += "[" + number(p.order) + "]";
-    return text;
-  };
   std::string out;
+  auto print = [&](const Placed& p) {
+    out += to_text(p.placement);
+    if (!is_shard(p.placement) || state.shards[static_cast<size_t>(p.placement.tensor_dim)].size() < 2) return;
+    out += '[';
+    out += number(p.order);
+    out += ']';
+  };
+  if (std::vector<Placed> whole; whole_parts(state, mesh_shape, whole)) {
+    out.reserve(6 * whole.size());
+    for (const Placed& p : whole) print(p);
+    return out;
+  }
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
     if (list.size() == 1) {
-      out += print(list[0]);
+      print(list[0]);
       continue;
     }
     out += "{";
     for (size_t i = 0; i < list.size(); ++i) {
       if (i != 0) out += ",";
-      out += print(list[i]) + ":" + number(list[i].atom.size);
+      print(list[i]);
+      out += ":" + number(list[i].atom.size);
     }
     out += "}";
   }
