@@ -1,5 +1,7 @@
 #include "planner/greedy.h"
 
+#include <algorithm>
+
 #include "base/int_math.h"
 
 namespace meshplan {
@@ -20,28 +22,30 @@ bool outer_shards_agree(std::span<const Placement> now, std::span<const Placemen
 std::vector<Transition> greedy_transitions(std::span<const Placement> src, std::span<const Placement> dst,
                                            std::span<const int64_t> mesh_shape, std::span<const int64_t> tensor_shape) {
   std::vector<Transition> transitions;
-  const std::vector<int64_t> whole(tensor_shape.begin(), tensor_shape.end());
   if (mesh_shape.size() == 1) {
-    if (src[0] != dst[0]) transitions.push_back({0, src[0], dst[0], whole});
+    if (src[0] != dst[0]) transitions.push_back({0, src[0], dst[0], {tensor_shape.begin(), tensor_shape.end()}});
     return transitions;
   }
 
-  // The tensor as the rank at coordinate 0 sees it before mesh dim i of the source shards it.
-  std::vector<std::vector<int64_t>> logical_shapes;
-  std::vector<int64_t> narrowed = whole;
+  // The tensor as the rank at coordinate 0 sees it before mesh dim i of the source shards it, one after the other.
+  std::vector<int64_t> logical_shapes(tensor_shape.begin(), tensor_shape.end());
+  const auto rank = static_cast<std::ptrdiff_t>(tensor_shape.size());
+  logical_shapes.resize(tensor_shape.size() * mesh_shape.size());
   int64_t shards = 1;
   for (size_t i = 0; i < mesh_shape.size(); ++i) {
-    logical_shapes.push_back(narrowed);
+    const auto here = logical_shapes.begin() + static_cast<std::ptrdiff_t>(i) * rank;
+    const bool is_last = i + 1 == mesh_shape.size();
+    if (!is_last) std::copy(here, here + rank, here + rank);
     if (!is_shard(src[i])) continue;
-    int64_t& extent = narrowed[static_cast<size_t>(src[i].tensor_dim)];
-    extent = ceil_div(extent, mesh_shape[i]);
+    if (!is_last) here[rank + src[i].tensor_dim] = ceil_div(here[src[i].tensor_dim], mesh_shape[i]);
     shards = saturating_mul(shards, mesh_shape[i]);
   }
 
   std::vector<Placement> now(src.begin(), src.end());
   auto change = [&](size_t i, const Placement& target) {
     if (now[i] == target) return;
-    transitions.push_back({static_cast<int32_t>(i), now[i], target, logical_shapes[i]});
+    const auto shape = logical_shapes.begin() + static_cast<std::ptrdiff_t>(i) * rank;
+    transitions.push_back({static_cast<int32_t>(i), now[i], target, {shape, shape + rank}});
     now[i] = target;
   };
   if (shards > 1) {
