@@ -3,11 +3,31 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
+#include "planner/advice.h"
 
 namespace meshplan {
 namespace {
 
 std::string plural(size_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+// --max-groups K: the k flattens that give the most for the whole file, by planning it again with them.
+void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
+  const FlattenRanking ranking =
+      rank_flattens(planned.plan.meshes, planned.plan.topology, planned.spec.requests, planned.plan.options, most);
+  if (ranking.chosen.empty()) {
+    context.say("no flatten makes this file cheaper");
+    return;
+  }
+  int64_t before = ranking.declared_ps;
+  context.say("these " + plural(ranking.chosen.size(), "flatten") + " give the most, of " + human_ns(ns_of_ps(before)) + " predicted" +
+              (ranking.exhaustive ? ":" : " (added one at a time: too many choices to plan all):"));
+  for (const RankedFlatten& flatten : ranking.chosen) {
+    context.say("  {\"dims\": [\"" + join(flatten.dims, "\", \"") + "\"], \"name\": \"" + join(flatten.dims, "_") + "\"} on " +
+                flatten.mesh + ": saves " + human_ns((before - flatten.total_ps) / 1000) + " more, " +
+                human_ns(ns_of_ps(flatten.total_ps)) + " left");
+    before = flatten.total_ps;
+  }
+}
 
 }  // namespace
 
@@ -25,6 +45,7 @@ int plan_command(Context& context, const Arguments& arguments) {
                 with_commas(plan.totals.collectives) + " collectives, " + human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
                 human_ns(ns_of_ps(plan.totals.predicted_ps)) + " predicted");
   }
+  if (plan.options.max_groups >= 0) say_ranking(context, *planned, plan.options.max_groups);
   return 0;
 }
 

@@ -101,6 +101,7 @@ namespace {
 int64_t file_ps(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests, const PlanOptions& options) {
   PlanOptions quiet = options;
   quiet.audit = false;
+  quiet.alternatives = 0;
   PlanOutcome outcome = plan_requests(meshes, topology, requests, quiet, "");
   return outcome.plan.totals.predicted_ps;
 }

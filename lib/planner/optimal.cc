@@ -1,6 +1,7 @@
 #include "planner/optimal.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/int_math.h"
 #include "cost/step_figures.h"
@@ -249,8 +250,59 @@ Result<StepList> plan_optimal(const PlanQuestion& question) {
   return plan_optimal(question, levels);
 }
 
-PlanCost cost_of(const PlannedRedistribution& priced) {
-  return {priced.totals.predicted_ps, priced.totals.collectives, priced.totals.wire_bytes};
+std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
+                                           int64_t count) {
+  std::vector<Alternative> alternatives;
+  const Request& request = *question.request;
+  if (count <= 0 || request.src_mesh != request.dst_mesh) return alternatives;
+  auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
+  if (!problem || problem->source == problem->target) return alternatives;
+  std::vector<Hop> first;
+  collective_moves(*problem, problem->source, first);
+  Spread landing = problem->target;
+  landing.made = 0;
+  for (int phases : {1, 2}) {
+    const bool allowed = !(problem->source == landing) &&
+                         (phases == 1 || (question.topology->levels.size() > 1 && problem->source.pending == landing.pending));
+    if (allowed) first.push_back(exchange_hop(*problem, problem->source, landing, phases));
+  }
+  const std::vector<int64_t>& shape = problem->mesh_sizes;
+  for (const Hop& hop : first) {
+    if (saturating_mul(box_elements(*problem, hop.to), problem->element) > problem->state_limit) continue;
+    if (problem->peak_limit != INT64_MAX && peak_of(*problem, problem->source, hop) > problem->peak_limit) continue;
+    PlanProblem rest = *problem;
+    rest.source = hop.to;
+    Found found = find_cheapest(rest);
+    if (!found.exists) continue;
+    std::vector<Hop> hops{hop};
+    hops.insert(hops.end(), found.hops.begin(), found.hops.end());
+    PlannedRedistribution other;
+    other.request = request;
+    other.steps = steps_of_hops(*problem, hops, "");
+    price_redistribution(other, *question.meshes, *question.topology);
+    Alternative a{trace_of(request.src, other.steps, shape, shape), other.totals};
+    a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
+    a.totals.lower_bound_ps = best.totals.lower_bound_ps;
+    if (a.trace == best.trace && a.totals == best.totals) continue;
+    if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end()) alternatives.push_back(std::move(a));
+  }
+  std::sort(alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
+    auto key = [](const Alternative& x) {
+      return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes, x.totals.peak_bytes,
+                             std::string_view(x.trace));
+    };
+    return key(a) < key(b);
+  });
+  // The same states at a higher price, such as one exchange in two phases, say nothing new.
+  std::vector<Alternative> kept;
+  for (Alternative& a : alternatives) {
+    const bool known =
+        a.trace == best.trace || std::any_of(kept.begin(), kept.end(), [&](const Alternative& k) { return k.trace == a.trace; });
+    if (known && a.totals.collectives == best.totals.collectives) continue;
+    if (static_cast<int64_t>(kept.size()) == count) break;
+    kept.push_back(std::move(a));
+  }
+  return kept;
 }
 
 }  // namespace meshplan

@@ -18,7 +18,9 @@ namespace meshplan {
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
                                             const std::vector<std::vector<size_t>>& also_declared = {});
 
-// The cost of a list's steps as the search counts it.
-[[nodiscard]] PlanCost cost_of(const PlannedRedistribution& priced);
+// The next best plans after `best`: for every other first step the cheapest plan that starts with it, cheapest first, `count` at most, each
+// trace once (plan --alternatives). None across meshes.
+[[nodiscard]] std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels,
+                                                         const PlannedRedistribution& best, int64_t count);
 
 }  // namespace meshplan

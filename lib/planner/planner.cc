@@ -121,6 +121,7 @@ class Pipeline {
     if (auto allowed = check_limits(planned); !allowed) return allowed.error();
     if (searches) {
       planned.warnings = missing_flattens(question, levels_of(request.src_mesh), planned);
+      planned.alternatives = alternative_plans(question, levels_of(request.src_mesh), planned, options_.alternatives);
     } else {
       value_warnings(question, *rules, planned);
     }

@@ -11,6 +11,8 @@ namespace {
 
 // Arrangements of the movable atoms that an exchange may aim at before the list is cut down to those near the ends.
 constexpr size_t full_list = 6'000;
+// The same where every one of them is priced in full, for the least peak.
+constexpr size_t listable_aims = 700;
 
 struct Node {
   Spread at;
@@ -450,10 +452,30 @@ int64_t least_peak(const PlanProblem& p) {
     if (peak > reached[key(at)]) continue;
     hops.clear();
     collective_moves(p, at, hops);
-    Spread landing = p.target;
-    landing.made = at.made;
-    const bool all_at_once = !p.one_reduction || at.pending == landing.pending || (p.source.pending == at.pending);
-    if (!(at == landing) && all_at_once) hops.push_back(exchange_hop(p, at, landing, 1));
+    const auto pending_open = static_cast<uint16_t>(at.pending & ~p.kept);
+    for (uint16_t q = pending_open;; q = static_cast<uint16_t>((q - 1) & pending_open)) {
+      if (!(p.one_reduction && q != 0 && q != pending_open)) {
+        Spread like = at;
+        like.pending = static_cast<uint16_t>(at.pending & ~q);
+        unsigned frozen = 0;
+        for (int d = 0; d < p.dims; ++d) {
+          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k) frozen |= 1U << at.atom[static_cast<size_t>(at.begin_of(d) + k)];
+        }
+        const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
+        std::vector<Spread> aims;
+        // Beyond what can be listed, the target alone: the least peak named is then one that exists, if not always the least.
+        if (!all_spreads(p, like, movable, listable_aims, aims)) {
+          aims.clear();
+          Spread landing = p.target;
+          landing.made = at.made;
+          if (landing.pending == like.pending) aims.push_back(landing);
+        }
+        for (const Spread& to : aims) {
+          if (!(to == at)) hops.push_back(exchange_hop(p, at, to, 1));
+        }
+      }
+      if (q == 0) break;
+    }
     for (const Hop& hop : hops) {
       int64_t next = std::max(peak, peak_of(p, at, hop));
       auto [known, fresh] = reached.try_emplace(key(hop.to), next);
