@@ -115,16 +115,17 @@ void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& kno
   }
 }
 
-// Only warnings can be silenced.
+// Only the planners' warnings can be silenced.
 void check_silenced(Reader& reader, uint32_t index, const std::string& code) {
   const CodeEntry* entry = find_code(code);
-  if (entry != nullptr && entry->code == code && code[0] == 'W') return;
+  const auto planners = [](std::string_view known) { return known.substr(0, 3) == "W03"; };
+  if (entry != nullptr && planners(code)) return;
   std::vector<std::string> warnings;
   for (const CodeEntry& known : code_table()) {
-    if (known.code[0] == 'W') warnings.emplace_back(known.code);
+    if (planners(known.code)) warnings.emplace_back(known.code);
   }
   const std::string message =
-      entry != nullptr ? quote(code) + " is no warning, and only warnings can be silenced" : "there is no warning " + quote(code);
+      entry != nullptr ? quote(code) + " is no warning of a planner, and only those can be silenced" : "there is no warning " + quote(code);
   reader.error("E0412", index, message, suggestion(code, warnings, "the warnings are "));
 }
 
