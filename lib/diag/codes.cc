@@ -2,17 +2,26 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/utf8.h"
 #include "diag/code_parts.h"
 
 namespace meshplan {
 namespace {
 
+// Indented lines, bytes that are not UTF-8 as <E9>.
 std::string indented(const std::string& text) {
   std::string out = "    ";
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += "    ";
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    if (length == 0) {
+      constexpr const char* hex = "0123456789ABCDEF";
+      const auto byte = static_cast<unsigned char>(text[at++]);
+      out += std::string("<") + hex[byte >> 4] + hex[byte & 15] + ">";
+      continue;
+    }
+    out += text.substr(at, length);
+    if (text[at] == '\n') out += "    ";
+    at += length;
   }
   return out;
 }
