@@ -93,7 +93,7 @@ int64_t predicted_sum(const std::vector<StepTimes>& steps) {
 }
 
 // Replaces each list of samples by the largest of all processes, sample by sample.
-Status slowest_of_all(std::vector<std::vector<int64_t>*> lists, Communicator& communicator, Deadline deadline) {
+Status slowest_of_all(const std::vector<std::vector<int64_t>*>& lists, Communicator& communicator, Deadline deadline) {
   std::string mine;
   for (const auto* list : lists) {
     for (int64_t ns : *list) mine += std::to_string(ns) + " ";
