@@ -51,6 +51,7 @@ std::string explain_redistribution(const Plan& plan, const PlannedRedistribution
     out += "    leaves " + to_text(step.state, mesh_shape(mesh)) + (step.mesh.empty() ? "" : " on " + step.mesh) + "\n";
     if (grids) out += indented(grid_text(make_grid(mesh, step.state, r.request.tensor.shape)), "    ");
     if (!step.why.empty()) out += "    why: " + step.why + "\n";
+    if (!is_local(step.op)) out += indented(explain_cost(step_question(plan, r, i)), "    cost: ");
   }
   out += "\n  received " + human_bytes(r.totals.wire_bytes) + " of at least " + human_bytes(r.totals.lower_bound_bytes) + " (" +
          against_bound(r.totals.wire_bytes, r.totals.lower_bound_bytes) + "), predicted " + time_text(r.totals.predicted_ps) +

@@ -1,0 +1,148 @@
+// The arithmetic of a step in words: what explain_cost prints.
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/collective_time.h"
+#include "cost/exchange.h"
+#include "cost/step_figures.h"
+
+namespace meshplan {
+namespace {
+
+std::string fraction(int64_t bytes, int64_t denominator) {
+  const bool whole = bytes % denominator == 0;
+  return whole ? with_commas(bytes / denominator) + " B" : with_commas(bytes) + "/" + with_commas(denominator) + " B";
+}
+
+std::string ps_text(int64_t ps) { return with_commas(ps) + " ps"; }
+
+// One line a level that is used, then the sum.
+std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied, const std::string& before) {
+  std::string out;
+  int64_t latency = 0;
+  int64_t peers = 0;
+  int64_t slowest = 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
+    const TopologyLevel& level = topology.levels[l];
+    int64_t bandwidth = level.mb_per_s;
+    int64_t bytes = traffic.bytes[l];
+    std::string share;
+    if (exchange && level.exchange_percent != 100) {
+      share = " x " + std::to_string(level.exchange_percent) + " %";
+      bandwidth *= level.exchange_percent;
+      bytes = saturating_mul(bytes, 100);
+    }
+    const int64_t ps = transfer_ps(bytes, traffic.denominator, bandwidth);
+    slowest = std::max(slowest, ps);
+    latency = level.latency_ns;
+    out += before + "over " + level.name + ": " + fraction(traffic.bytes[l], traffic.denominator) + " a rank / " +
+           with_commas(level.mb_per_s) + " MB/s" + share + " = " + ps_text(ps);
+    if (exchange) {
+      peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
+      out += ", " + with_commas(traffic.peers[l]) + (traffic.peers[l] == 1 ? " peer x " : " peers x ") + with_commas(level.per_peer_ns) +
+             " ns";
+    }
+    out += "\n";
+  }
+  const int64_t copy = topology.copy_mb_per_s > 0 ? transfer_ps(copied, 1, topology.copy_mb_per_s) : 0;
+  out += before + "latency " + with_commas(latency) + " ns";
+  if (exchange) out += " + peers " + with_commas(peers) + " ns";
+  out += " + slowest level " + ps_text(slowest);
+  if (topology.copy_mb_per_s > 0)
+    out += " + copies " + with_commas(copied) + " B / " + with_commas(topology.copy_mb_per_s) + " MB/s = " + ps_text(copy);
+  out += " = " + ps_text(traffic_ps(topology, traffic, exchange, copied)) + "\n";
+  return out;
+}
+
+std::string members_text(const Topology& topology, const GroupShape& shape) {
+  std::string out;
+  for (size_t l = 0; l < shape.members.size(); ++l) {
+    if (l != 0) out += ", ";
+    if (shape.uniform) {
+      out += std::to_string(shape.members[l]) + " in one unit of " + topology.levels[l].name;
+    } else {
+      out += "up to " + std::to_string(shape.reach[l]) + " more at " + topology.levels[l].name;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string explain_cost(const StepQuestion& q) {
+  const Step& step = *q.step;
+  if (is_local(step.op)) return "local: no bytes, no time\n";
+  const Topology& topology = *q.topology;
+  const LevelMap levels(*q.src_mesh, topology);
+  int64_t element = element_bytes(q.tensor->dtype);
+  if (step.reduce_op && q.reduce_dtype) element = element_bytes(*q.reduce_dtype);
+  if (step.op == Op::exchange) {
+    ExchangeQuestion e;
+    e.levels = &levels;
+    e.dst_mesh = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh ? q.dst_mesh : nullptr;
+    e.shape = q.tensor->shape;
+    e.element_bytes = element;
+    e.src = q.before;
+    e.dst = &step.state;
+    e.phases = static_cast<int>(step.phases);
+    e.whole_pieces = step.whole_pieces;
+    const ExchangeCost cost = price_exchange(e);
+    std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) + " B and sends at most " + with_commas(cost.sent_bytes) +
+                      " B" + (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
+    if (step.phases == 2) {
+      out += "first phase, each host fetches what it misses:\n" + traffic_lines(topology, cost.traffic, true, 0, "  ");
+      out += "second phase, inside the host:\n" + traffic_lines(topology, cost.inner, true, 0, "  ");
+      return out;
+    }
+    return out + traffic_lines(topology, cost.traffic, true, saturating_mul(2, cost.wire_bytes), "");
+  }
+  int64_t group = 1;
+  for (const Atom& atom : step.mesh_dims) group *= atom.size;
+  if (group == 1) return "one rank a group: no bytes, no time\n";
+  const StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group, element);
+  std::string out;
+  switch (step.op) {
+    case Op::all_reduce:
+      out +=
+          "input " + with_commas(f.bytes.whole) + " B, 2 x " + std::to_string(group - 1) + "/" + std::to_string(group) + " of it received";
+      break;
+    case Op::all_gather:
+      out += std::to_string(group) + " x largest box " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
+             " B, all but one box received";
+      break;
+    case Op::reduce_scatter:
+      out += std::to_string(group) + " x largest chunk " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
+             " B, all but one chunk received";
+      break;
+    default:
+      out += std::to_string(group) + " x largest piece " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
+             " B, all but one piece received";
+      break;
+  }
+  out += ": " + with_commas(f.wire) + " B\n";
+  std::string tier;
+  const auto& shapes = levels.shapes(step.mesh_dims);
+  const int64_t total = finer_ps(topology, shapes, f.bytes, tier);
+  // The dearest of the groups decides; they all look alike unless ranks are permuted or levels cut them differently.
+  const GroupShape* dearest = &shapes.front();
+  for (const GroupShape& shape : shapes) {
+    if (collective_ps(topology, shape, f.bytes) > collective_ps(topology, *dearest, f.bytes)) dearest = &shape;
+  }
+  out += "members: " + members_text(topology, *dearest) + "\n";
+  if (tier != "levels") return out + "priced by the " + tier + " tier: " + ps_text(total) + "\n";
+  if (!dearest->uniform) {
+    Traffic traffic;
+    for (size_t l = 0; l < dearest->reach.size(); ++l) {
+      traffic.bytes[l] = saturating_mul(f.bytes.piece, dearest->reach[l]);
+      traffic.peers[l] = dearest->reach[l];
+    }
+    out += "units hold different numbers of members: priced as an exchange of the padded pieces";
+    out += step.op == Op::all_reduce ? ", twice\n" : "\n";
+    return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
+  }
+  return out + traffic_lines(topology, collective_traffic(*dearest, f.bytes), step.op == Op::all_to_all, f.bytes.copied, "");
+}
+
+}  // namespace meshplan
