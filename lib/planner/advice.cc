@@ -41,10 +41,11 @@ DimSet dims_of(const Step& step) {
   return set;
 }
 
-PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels, const std::vector<DimSet>& declared) {
+PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels, const std::vector<DimSet>& declared,
+                                  int64_t below_ps) {
   PlannedRedistribution other;
   other.request = *question.request;
-  auto list = plan_optimal(question, levels, declared);
+  auto list = plan_optimal(question, levels, declared, below_ps);
   if (!list) {
     other.totals.predicted_ps = INT64_MAX;
     return other;
@@ -64,7 +65,7 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   std::vector<DimSet> sets = undeclared_sets(*question.meshes, mesh);
   if (sets.empty() || planned.totals.predicted_ps == planned.totals.lower_bound_ps) return warnings;
-  PlannedRedistribution most = priced_with(question, levels, sets);
+  PlannedRedistribution most = priced_with(question, levels, sets, planned.totals.predicted_ps);
   if (most.totals.predicted_ps >= planned.totals.predicted_ps) return warnings;
   size_t wide = 0;
   for (const MeshDim& d : mesh.dims) wide += d.size > 1;
@@ -74,7 +75,7 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
     });
   }
   for (const DimSet& set : sets) {
-    PlannedRedistribution with = priced_with(question, levels, {set});
+    PlannedRedistribution with = priced_with(question, levels, {set}, planned.totals.predicted_ps);
     if (with.totals.predicted_ps >= planned.totals.predicted_ps) continue;
     auto used = std::find_if(with.steps.begin(), with.steps.end(),
                              [&](const Step& s) { return s.op != Op::exchange && !is_local(s.op) && dims_of(s) == set; });

@@ -17,7 +17,7 @@ Status check_kinds(const Request& request, const Mesh& mesh) {
   if (request.src_mesh != request.dst_mesh) return Done{};
   for (const PendingAtom& from : request.src.partial) {
     for (const PendingAtom& to : request.dst.partial) {
-      if (from.atom.mesh_dim != to.atom.mesh_dim || may_mix(from.op, to.op)) continue;
+      if (from.atom.mesh_dim != to.atom.mesh_dim || from.atom.size == 1 || may_mix(from.op, to.op)) continue;
       return no_plan("nothing turns " + to_text(partial(from.op)) + " into " + to_text(partial(to.op)) + " on mesh dim '" +
                      mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name + "': reduce to R first, as a redistribution of its own");
     }
@@ -203,7 +203,8 @@ Result<StepList> plan_across(const PlanQuestion& question) {
 
 }  // namespace
 
-Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels, const std::vector<std::vector<size_t>>& also_declared) {
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels, const std::vector<std::vector<size_t>>& also_declared,
+                              int64_t below_ps) {
   const Request& request = *question.request;
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   if (auto kinds = check_kinds(request, mesh); !kinds) return kinds.error();
@@ -215,6 +216,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
   int64_t least = INT64_MAX;
   SearchOptions search;
   search.state_budget = question.options->state_budget;
+  search.below_ps = below_ps;
   for (const State& target : targets) {
     auto problem = make_problem(levels, *question.meshes, request, target, *question.options);
     if (!problem) {
@@ -228,6 +230,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     declare(*problem, also_declared);
     Found found = find_cheapest(*problem, search);
     if (!found.exists) {
+      if (below_ps != INT64_MAX) continue;
       least = std::min(least, least_peak(*problem));
       continue;
     }

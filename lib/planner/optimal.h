@@ -16,7 +16,7 @@ namespace meshplan {
 // The same with the source mesh's level map at hand. `also_declared`: sets of mesh dims that count as declared flattened, for what-if
 // questions.
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
-                                            const std::vector<std::vector<size_t>>& also_declared = {});
+                                            const std::vector<std::vector<size_t>>& also_declared = {}, int64_t below_ps = INT64_MAX);
 
 // The next best plans after `best`: for every other first step the cheapest plan that starts with it, cheapest first, `count` at most, each
 // trace once (plan --alternatives). None across meshes.

@@ -91,6 +91,11 @@ class Search {
       least_latency_ps_ = std::min(least_latency_ps_, saturating_mul(level.latency_ns, 1000));
     if (!p_.levels_only) least_latency_ps_ = 0;
 
+    if (options_.below_ps != INT64_MAX) {
+      has_best_ = true;
+      wanted_ = false;
+      best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
+    }
     Bounds bound = bound_between(p_, p_.source, p_.target);
     node(source_).reached = true;
     node(source_).h = bound.ps;
@@ -194,7 +199,7 @@ class Search {
 
   void offer(const PlanCost& cost, std::vector<Hop> hops) {
     if (has_best_ && !(cost < best_)) return;
-    has_best_ = true;
+    has_best_ = wanted_ = true;
     best_ = cost;
     best_hops_ = std::move(hops);
   }
@@ -204,8 +209,8 @@ class Search {
     for (int32_t at = goal_; at != source_; at = node(at).parent) hops.push_back(node(at).hop);
     std::reverse(hops.begin(), hops.end());
     const PlanCost cost = node(goal_).g;
-    if (!has_best_ || cost < best_ || (cost == best_ && !hops.empty() && hops.front().op < best_hops_.front().op)) {
-      has_best_ = true;
+    if (!has_best_ || cost < best_ || (cost == best_ && !hops.empty() && !best_hops_.empty() && hops.front().op < best_hops_.front().op)) {
+      has_best_ = wanted_ = true;
       best_ = cost;
       best_hops_ = std::move(hops);
     }
@@ -396,7 +401,7 @@ class Search {
 
   Found finish(std::vector<Hop> hops) {
     Found found;
-    found.exists = has_best_ || source_ == goal_;
+    found.exists = (has_best_ && wanted_) || source_ == goal_;
     found.hops = std::move(hops);
     found.cost = best_;
     found.settled = settled_;
@@ -418,6 +423,7 @@ class Search {
   int32_t source_ = 0;
   int32_t goal_ = 0;
   bool has_best_ = false;
+  bool wanted_ = true;  // false while best_ is only the time to stay below
   PlanCost best_;
   std::vector<Hop> best_hops_;
   bool two_levels_ = false;

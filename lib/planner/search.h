@@ -35,8 +35,9 @@ struct Found {
 
 struct SearchOptions {
   int64_t state_budget = 200'000;
-  bool exchange = true;     // false: collectives only (for comparisons)
-  bool collectives = true;  // false: one exchange, in one phase or two
+  int64_t below_ps = INT64_MAX;  // only a plan that takes less is wanted; none found: `exists` is false
+  bool exchange = true;          // false: collectives only (for comparisons)
+  bool collectives = true;       // false: one exchange, in one phase or two
 };
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});
