@@ -119,6 +119,7 @@ int run_command(Context& context, const Arguments& arguments) {
   progress.clear();
   if (!outcome) {
     // Under a launcher every process knows the error and the first one says it.
+    let_the_speaker_finish();
     return process_speaks() ? context.fail(path, outcome.error()) : exit_code(outcome.error().fault);
   }
   if (outcome->speaks) {
@@ -132,7 +133,9 @@ int run_command(Context& context, const Arguments& arguments) {
   if (outcome->right) return 0;
   const Error error =
       wrong_data(with_commas(outcome->wrong) + " of " + with_commas(outcome->checked) + " elements are not where or what they should be");
-  return outcome->speaks ? context.fail(path, error) : exit_code(error.fault);
+  if (outcome->speaks) return context.fail(path, error);
+  let_the_speaker_finish();
+  return exit_code(error.fault);
 }
 
 }  // namespace meshplan

@@ -1,6 +1,8 @@
 #include "replay_host/open_backend.h"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "base/text.h"
 #include "replay/executor.h"
@@ -38,6 +40,10 @@ bool process_speaks() {
     if (value != nullptr) return parse_int(value).value_or(0) == 0;
   }
   return true;
+}
+
+void let_the_speaker_finish() {
+  if (!process_speaks()) std::this_thread::sleep_for(std::chrono::seconds(2));
 }
 
 }  // namespace meshplan

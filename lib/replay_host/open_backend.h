@@ -17,4 +17,8 @@ namespace meshplan {
 // Whether this process should print what all processes know: false for all but the first of several that a launcher has started.
 [[nodiscard]] bool process_speaks();
 
+// To be called before a failing exit. A launcher ends every process at the first one that fails, the speaker in mid-sentence: the others
+// give it two seconds.
+void let_the_speaker_finish();
+
 }  // namespace meshplan

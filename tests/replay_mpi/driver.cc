@@ -83,9 +83,14 @@ std::vector<Plan> hand_plans(int64_t n) {
 int finish(const Result<ReplayReport>& report) {
   if (!report) {
     if (process_speaks()) std::fprintf(stderr, "%s\n", report.error().message.c_str());
+    let_the_speaker_finish();
     return exit_code(report.error().fault);
   }
   if (process_speaks()) std::printf("%s", to_text(*report).c_str());
+  if (!all_right(*report)) {
+    std::fflush(stdout);
+    let_the_speaker_finish();
+  }
   return all_right(*report) ? 0 : exit_code(Fault::wrong_data);
 }
 
