@@ -30,7 +30,7 @@ std::vector<DimSet> undeclared_sets(const MeshTable& meshes, const Mesh& mesh) {
     for (size_t i = 0; i < wide.size(); ++i) {
       if ((pick >> i & 1) != 0) set.push_back(wide[i]);
     }
-    if (find_flatten(meshes, mesh, set) == nullptr) sets.push_back(std::move(set));
+    if (!find_native_flatten(meshes, mesh, set)) sets.push_back(std::move(set));
   }
   return sets;
 }

@@ -265,9 +265,10 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       return mask;
     };
     for (size_t m : wide) p.allowed[mask_of(m)] = 1;
-    const bool root_counts = !meshes.meshes.empty() && meshes.meshes.front().dims.size() == 1;
-    for (size_t pick = 1; pick < size_t{1} << wide.size(); ++pick) {
-      if ((pick & (pick - 1)) == 0 || (meshes.flattens.empty() && !root_counts)) continue;
+    // Sets of several mesh dims, where anything can declare one: a flatten, or a root of one dim.
+    const bool any_set = !meshes.flattens.empty() || (!meshes.meshes.empty() && meshes.meshes.front().dims.size() == 1);
+    for (size_t pick = 1; any_set && pick < size_t{1} << wide.size(); ++pick) {
+      if ((pick & (pick - 1)) == 0) continue;
       std::vector<size_t> set;
       uint16_t mask = 0;
       for (size_t i = 0; i < wide.size(); ++i) {
@@ -275,9 +276,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
         set.push_back(wide[i]);
         mask = static_cast<uint16_t>(mask | mask_of(wide[i]));
       }
-      bool declared = find_flatten(meshes, *p.mesh, set) != nullptr;
-      if (!declared && root_counts) declared = group_layout(*p.mesh, set) == coalesce(meshes.meshes.front().dims[0].layout);
-      if (declared) p.allowed[mask] = 1;
+      if (find_native_flatten(meshes, *p.mesh, set)) p.allowed[mask] = 1;
     }
   }
 
