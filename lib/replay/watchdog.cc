@@ -34,7 +34,8 @@ extern "C" void on_termination(int /*signal*/) {
 Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
   std::strncpy(whose, who_.c_str(), longest - 1);
   thread_ = std::thread([this] {
-    while (!stop_.load(std::memory_order_acquire)) {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(20), [this] { return stop_; })) {
       const int64_t deadline = deadline_.load(std::memory_order_acquire);
       if (deadline != never && std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
         put("meshplan: ");
@@ -44,13 +45,16 @@ Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
         put(": not done within its deadline; another rank hangs, or the deadline is too short\n");
         _exit(5);
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   });
 }
 
 Watchdog::~Watchdog() {
-  stop_.store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
   thread_.join();
 }
 

@@ -3,7 +3,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -29,7 +30,9 @@ class Watchdog {
   static constexpr int64_t never = INT64_MAX;
   std::string who_;
   std::atomic<int64_t> deadline_{never};
-  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -7,12 +7,13 @@
 
 using namespace meshplan;
 
-TEST_CASE("recorded redistributions replay with every element right") {
-  const auto plans = test::vector_plans(16);
-  CHECK(plans.size() > 600);
+namespace {
+
+void replay_all(const std::vector<test::VectorPlan>& plans, size_t at_least, const std::vector<bool>& shrinks) {
+  CHECK(plans.size() >= at_least);
   for (const test::VectorPlan& p : plans) {
     CAPTURE(p.name);
-    for (bool shrink : {false, true}) {
+    for (bool shrink : shrinks) {
       ReplayOptions options;
       options.threads = 1;
       options.shrink = shrink;
@@ -21,4 +22,22 @@ TEST_CASE("recorded redistributions replay with every element right") {
       CHECK_MESSAGE(all_right(*report), to_text(*report));
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("recorded redistributions replay with every element right") {
+  replay_all(test::vector_plans(16), 601, {false, true});
+  replay_all(test::vector_plans(8), 601, {true});
+}
+
+// 73 cases and 44 redistributions, each under three planners where they apply.
+TEST_CASE("reshards that others were measured on replay with every element right") {
+  replay_all(test::reshard_plans(64), 190, {false});
+  replay_all(test::reshard_plans(8), 190, {false});
+}
+
+TEST_CASE("captured training steps replay with every element right, at their own size of mesh and on 8 ranks") {
+  replay_all(test::workload_plans(64), 130, {true});
+  replay_all(test::workload_plans(8), 130, {true});
 }

@@ -6,6 +6,8 @@
 #include <cstdlib>
 
 #include "hand_made.h"
+#include "measure/measure.h"
+#include "measure/read_report.h"
 #include "replay/executor.h"
 #include "replay_host/open_backend.h"
 #include "vector_plans.h"
@@ -94,15 +96,64 @@ int finish(const Result<ReplayReport>& report) {
   return all_right(*report) ? 0 : exit_code(Fault::wrong_data);
 }
 
-int replay_all(const std::vector<Plan>& plans) {
+int replay_all(const std::vector<Plan>& plans, const ReplayOptions& options = {}) {
   int64_t checked = 0;
   for (const Plan& plan : plans) {
-    auto report = replay_on("mpi", plan, {});
+    auto report = replay_on("mpi", plan, options);
     if (!report || !all_right(*report)) return finish(report);
     checked += checked_elements(*report);
   }
   if (process_speaks()) std::printf("%zu plans, %lld elements, 0 wrong\n", plans.size(), static_cast<long long>(checked));
   return checked > 0 ? 0 : 4;
+}
+
+// Measures a plan, and then against another in the same processes; what the reports must hold is checked here.
+int measure_both() {
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}}, {10, 11, 12, 13});
+  hand.tensor = {{256, 64}, DType::bfloat16};
+  hand.src = "P(sum)S(0)";
+  hand.steps = {
+      {Op::exchange, {"a", "b"}, "P(sum)S(1)"}, {Op::reduce_scatter, {"a"}, "S(0)S(1)", ReduceOp::sum}, {Op::all_gather, {"b"}, "S(0)R"}};
+  const Plan first = make_plan(hand);
+  hand.steps = {{Op::reduce_scatter, {"a"}, "S(1)S(0)", ReduceOp::sum}, {Op::exchange, {"a", "b"}, "S(0)R"}};
+  const Plan second = make_plan(hand);
+  auto backend = open_backend("mpi", {4, {10, 11, 12, 13}, 1});
+  if (!backend) return finish(backend.error());
+  MeasureOptions options;
+  options.repetitions = 5;
+  auto report = measure(first, options, *backend->communicator, *backend->device);
+  if (!report) return finish(report.error());
+  auto wrong = [](const char* what) {
+    std::fprintf(stderr, "measured report: %s\n", what);
+    return 4;
+  };
+  const RedistributionTimes& times = report->redistributions.at(0);
+  if (times.replay.wrong != 0 || times.replay.checked == 0) return wrong("data");
+  if (times.samples_ns.size() != 5 || times.steps.size() != 3) return wrong("samples of the whole");
+  for (const StepTimes& step : times.steps) {
+    if (step.samples_ns.size() != 5) return wrong("samples of a step");
+    if (!(bus_bandwidth(step) > 0)) return wrong("bandwidth");
+  }
+  int places = 0;
+  for (const auto& [key, value] : report->environment) places += key.rfind("process ", 0) == 0 && !value.empty() ? 1 : 0;
+  if (places != 4) return wrong("the place of each process");
+  auto points = read_report_points(write_report(*report), "report.json");
+  if (!points) return finish(points.error());
+  if (points->points.size() != 3) return wrong("calibration points");
+  auto against = measure_against(first, second, options, *backend->communicator, *backend->device);
+  if (!against) return finish(against.error());
+  if (against->entries.size() != 1 || against->entries[0].second.samples != 5) return wrong("comparison");
+  // Every process holds the same samples: those of the slowest rank.
+  std::string samples;
+  for (int64_t ns : times.samples_ns) samples += std::to_string(ns) + " ";
+  auto all = backend->communicator->tell_all(samples, std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  if (!all) return finish(all.error());
+  for (const std::string& other : *all) {
+    if (other != samples) return wrong("samples differ between processes");
+  }
+  if (process_speaks()) std::printf("%s%s", to_text(*report).c_str(), to_text(*against).c_str());
+  return 0;
 }
 
 int64_t processes() {
@@ -123,12 +174,14 @@ int main(int argc, char** argv) {
   });
   const std::string scenario = argc > 1 ? argv[1] : "";
   if (scenario == "plans") return replay_all(hand_plans(argc > 2 ? std::atoll(argv[2]) : processes()));
-  if (scenario == "vectors") {
+  if (scenario == "set" && argc > 2) {
     std::vector<Plan> plans;
-    for (VectorPlan& p : vector_plans(processes(), argc > 2 ? static_cast<size_t>(std::atoll(argv[2])) : 1))
-      plans.push_back(std::move(p.plan));
-    return replay_all(plans);
+    for (VectorPlan& p : plans_of_set(argv[2], processes())) plans.push_back(std::move(p.plan));
+    ReplayOptions options;
+    options.shrink_above_bytes = int64_t{1} << 20;
+    return replay_all(plans, options);
   }
+  if (scenario == "measure") return measure_both();
   if (scenario == "fault" && argc > 2) {
     HandPlan hand;
     hand.table = one_mesh({{"a", 2}, {"b", 2}});
