@@ -3,90 +3,64 @@
 #include <algorithm>
 
 #include "base/int_math.h"
-#include "cost/digit_problem.h"
 #include "tensor/box.h"
 
 namespace meshplan {
 namespace {
 
-bool has(uint64_t mask, int i) { return (mask >> i & 1) != 0; }
-
 // Bytes that one unit of level `l` (-1: a rank) must fetch from outside of it, per rank of the unit, for the worst unit.
 //
 // Without a reduction across units: the union of its targets less what its members hold. With contributions in c > 1 units every element of
 // the union needs something from outside, and all units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
-int64_t unit_need(const DigitProblem& p, int l) {
-  auto outside = [&](int atom) { return p.atom[static_cast<size_t>(atom)].level > l; };
-  int64_t union_parts = 1;
-  int64_t held_parts = 1;
-  int64_t target_copies = 1;  // over units
-  int64_t ranks = 1;          // all that take part
-  int64_t inside = 1;         // in one unit
-  int64_t kept_inside = 1;
-  int64_t kept_outside = 1;
-  int64_t contributions = 1;  // units that hold one
+int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitSet outside) {
+  DigitSet held = p.src_only & outside;  // what members hold: source digits outside, where no outside digit of the target cuts
   bool crossed = false;
-  uint64_t in_target = 0;
-  for (int i = 0; i < p.positions; ++i) {
-    int a = p.src[static_cast<size_t>(i)];
-    int b = p.dst[static_cast<size_t>(i)];
-    if (a < 0 && b < 0) continue;
-    int64_t q = p.atom[static_cast<size_t>(a >= 0 ? a : b)].size;
-    bool a_out = a >= 0 && outside(a);
-    bool b_out = b >= 0 && outside(b);
-    if (b >= 0) in_target |= uint64_t{1} << b;
-    if (b_out) union_parts *= q;
-    if (a_out && !b_out) held_parts *= q;
-    crossed = crossed || (a_out && b_out && a != b);
+  for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
+    if ((outside >> p.before[i] & 1) == 0) continue;
+    if ((outside >> p.after[i] & 1) == 0)
+      held |= DigitSet{1} << p.before[i];
+    else
+      crossed = true;
   }
-  for (int i = 0; i < p.atoms; ++i) {
-    int64_t size = p.atom[static_cast<size_t>(i)].size;
-    ranks *= size;
-    if (!outside(i)) inside *= size;
-    if (has(p.kept, i)) {
-      (outside(i) ? kept_outside : kept_inside) *= size;
-    } else {
-      if (has(p.reduced, i) && outside(i)) contributions *= size;
-      if (outside(i) && !has(in_target, i)) target_copies *= size;
-    }
-  }
-  int64_t united = p.total_bytes / union_parts;
-  int64_t missing = contributions > 1 || crossed ? united : united - united / held_parts;
-  int64_t need = ceil_div(saturating_mul(missing, kept_inside), inside);
-  if (contributions > 1) {
-    int64_t carried = saturating_mul(p.total_bytes, contributions - 1 + target_copies - 1);
-    need = std::max(need, ceil_div(carried, ranks / (kept_inside * kept_outside)));
+  const DigitSet inside = world.all() & ~outside;
+  const int64_t united = p.total_bytes / world.product(p.dst & outside);
+  const DigitSet contributing = p.reduced & outside;
+  int64_t missing = contributing != 0 || crossed ? united : united - united / world.product(held);
+  int64_t need = missing;
+  if (inside != 0 && missing != 0) need = ceil_div(saturating_mul(missing, world.product(p.kept & inside)), world.product(inside));
+  if (contributing != 0) {
+    const int64_t contributions = world.product(contributing);         // units that hold one
+    const int64_t copies = world.product(outside & ~p.dst & ~p.kept);  // of the target, over units
+    const int64_t carried = saturating_mul(p.total_bytes, contributions - 1 + copies - 1);
+    need = std::max(need, ceil_div(carried, world.product(world.all() & ~p.kept)));
   }
   return need;
 }
 
 }  // namespace
 
-Bounds bound_digits(const Topology& topology, const DigitProblem& p, bool within_moves) {
+Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& p, bool within_moves) {
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
-  int64_t transfer = 0;
-  std::array<int64_t, max_levels + 1> needs{};
+  std::array<int64_t, max_levels + 1> needs;
+  DigitSet outside = world.all();
   for (int l = -1; l + 1 < levels; ++l) {
-    const int64_t need = unit_need(p, l);
+    if (l >= 0) outside &= ~world.at_level(l);
+    const int64_t need = unit_need(world, p, outside);
     if (l < 0) bounds.bytes = need;
     if (need == 0) break;  // a unit that needs nothing lies in one that needs nothing more from outside
     must_reach = l + 1;
     needs[static_cast<size_t>(l + 1)] = need;
   }
-  // What a unit of level l needs comes over the levels outside of it, all at once at best.
-  const int furthest = within_moves ? must_reach : levels - 1;
-  for (int l = -1; l < must_reach; ++l) {
-    int64_t bandwidth = 0;
-    for (int k = l + 1; k <= furthest; ++k) {
-      bool used = false;
-      for (int i = 0; i < p.atoms; ++i) used = used || p.atom[static_cast<size_t>(i)].level == k;
-      if (used) bandwidth += topology.levels[static_cast<size_t>(k)].mb_per_s;
-    }
-    if (bandwidth > 0) transfer = std::max(transfer, transfer_ps(needs[static_cast<size_t>(l + 1)], 1, bandwidth));
-  }
   if (must_reach < 0 || !topology.model.empty() || !topology.tables.empty()) return bounds;
+  // What a unit of level l needs comes over the levels outside of it, all at once at best.
+  int64_t transfer = 0;
+  int64_t bandwidth = 0;
+  for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
+    if (world.at_level(k) != 0) bandwidth += topology.levels[static_cast<size_t>(k)].mb_per_s;
+    if (k <= must_reach && bandwidth > 0) transfer = std::max(transfer, transfer_ps(needs[static_cast<size_t>(k)], 1, bandwidth));
+  }
   int64_t latency = INT64_MAX;
   for (int k = must_reach; k < levels; ++k) latency = std::min(latency, topology.levels[static_cast<size_t>(k)].latency_ns);
   bounds.ps = saturating_add(saturating_mul(latency, 1000), transfer);
@@ -177,7 +151,7 @@ Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int6
   if (makes_partial) return {};  // zero-filled contributions may spare any rank its bytes
   int64_t parts = reduced_parts(src, dst);
   int64_t element = parts > 1 ? std::min(element_bytes, reduce_element_bytes) : element_bytes;
-  if (auto digits = align_digits(levels, shape, element, src, dst)) return bound_digits(levels.topology(), *digits);
+  if (auto digits = align_digits(levels, shape, element, src, dst)) return bound_digits(levels.topology(), digits->world, digits->change);
   return listed_bounds(levels.topology(), levels.mesh(), levels.mesh(), shape, element_bytes, reduce_element_bytes, src, dst);
 }
 

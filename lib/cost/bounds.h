@@ -21,6 +21,6 @@ struct Bounds {
 
 // The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the planner's moves takes less, which is tighter:
 // none of them fetches over slow links what lies nearer (tests hold it against an exhaustive search).
-[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitProblem& problem, bool within_moves = false);
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, bool within_moves = false);
 
 }  // namespace meshplan

@@ -11,12 +11,10 @@
 //            the aligned forms over the largest boxes stand in, an upper estimate for received bytes.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 
-#include "cost/collective_time.h"
-#include "cost/level_map.h"
+#include "cost/digits.h"
 #include "tensor/state.h"
 
 namespace meshplan {
@@ -50,30 +48,7 @@ struct ExchangeQuestion {
 constexpr int64_t listed_limit = 4'000'000;  // (rank, source shard) pairs
 
 // The aligned engine on bare digits, for the planner's inner loop.
-struct DigitAtom {
-  int64_t size = 1;
-  int level = 0;
-};
-constexpr int max_digits = 32;
-struct DigitProblem {
-  int atoms = 0;
-  std::array<DigitAtom, max_digits> atom{};
-  uint64_t in_source = 0;  // atoms that shard the source
-  uint64_t kept = 0;       // pending before and after
-  uint64_t reduced = 0;    // pending before, not after
-  // Digit positions of the tensor: which atom controls each in the source and in the target, -1 for none. Radix = size of the controlling
-  // atom.
-  int positions = 0;
-  std::array<int8_t, 2 * max_digits> src{};
-  std::array<int8_t, 2 * max_digits> dst{};
-  int64_t total_bytes = 0;   // of the whole tensor
-  int64_t longest = 1;       // extent of the longest dim of one piece, in elements
-  int64_t ranks_inside = 1;  // ranks of the mesh in one unit of level 0
-};
-[[nodiscard]] ExchangeCost price_digits(const Topology& topology, const DigitProblem& problem, int phases,
+[[nodiscard]] ExchangeCost price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
                                         std::optional<bool> whole_pieces);
-
-// Bytes that some rank must receive between two aligned states without a reduction: its target less what its source covers.
-[[nodiscard]] int64_t missing_bytes(const DigitProblem& problem);
 
 }  // namespace meshplan

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/int_math.h"
-#include "cost/digit_problem.h"
+#include "cost/exchange.h"
 
 namespace meshplan {
 namespace {
@@ -105,68 +105,58 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
     }
   } while (changed);
 
-  DigitProblem p;
-  // One digit atom per cut of each mesh dim that is larger than one.
-  std::vector<std::vector<int>> id(cuts.size());
-  p.ranks_inside = 1;
+  std::optional<DigitProblem> problem(std::in_place);
+  auto& [world, change] = *problem;
+  // One digit per cut of each mesh dim that is larger than one.
+  std::vector<std::vector<int8_t>> id(cuts.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
-    const auto& digits = levels.digits(m);
     for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
-      if (p.atoms == max_digits) return std::nullopt;
       int level = 0;
-      for (const LevelDigit& digit : digits) {
+      for (const LevelDigit& digit : levels.digits(m)) {
         if (digit.before <= cuts[m][i] && cuts[m][i + 1] <= digit.before * digit.size) level = digit.level;
       }
-      id[m].push_back(p.atoms);
-      DigitAtom atom{cuts[m][i + 1] / cuts[m][i], level};
-      if (level == 0) p.ranks_inside *= atom.size;
-      p.atom[static_cast<size_t>(p.atoms++)] = atom;
+      id[m].push_back(static_cast<int8_t>(world.count()));
+      if (!world.add(cuts[m][i + 1] / cuts[m][i], level)) return std::nullopt;
     }
   }
-  auto digit_of = [&](const Piece& piece) {
-    const Cuts& c = cuts[static_cast<size_t>(piece.mesh_dim)];
-    auto at = static_cast<size_t>(std::lower_bound(c.begin(), c.end(), piece.lo) - c.begin());
-    return id[static_cast<size_t>(piece.mesh_dim)][at];
+  auto digits_of = [&](const std::vector<Atom>& order) {
+    std::vector<int8_t> digits;
+    for (const Piece& piece : pieces_of(order, cuts)) {
+      const Cuts& c = cuts[static_cast<size_t>(piece.mesh_dim)];
+      auto at = static_cast<size_t>(std::lower_bound(c.begin(), c.end(), piece.lo) - c.begin());
+      digits.push_back(id[static_cast<size_t>(piece.mesh_dim)][at]);
+    }
+    return digits;
   };
   auto pending = [&](const State& state) {
-    uint64_t mask = 0;
+    DigitSet set = 0;
     for (const PendingAtom& atom : state.partial) {
-      for (const Piece& piece : pieces_of({atom.atom}, cuts)) mask |= uint64_t{1} << digit_of(piece);
+      for (int8_t digit : digits_of({atom.atom})) set |= DigitSet{1} << digit;
     }
-    return mask;
+    return set;
   };
-  p.kept = pending(src) & pending(dst);
-  p.reduced = pending(src) & ~pending(dst);
-  p.total_bytes = element_bytes;
-  p.longest = 1;
+  change.kept = pending(src) & pending(dst);
+  change.reduced = pending(src) & ~pending(dst);
+  change.total_bytes = element_bytes;
   for (size_t d = 0; d < shape.size(); ++d) {
-    p.total_bytes = saturating_mul(p.total_bytes, shape[d]);
-    auto a = pieces_of(src.shards[d], cuts);
-    auto b = pieces_of(dst.shards[d], cuts);
+    change.total_bytes = saturating_mul(change.total_bytes, shape[d]);
+    const auto a = digits_of(src.shards[d]);
+    const auto b = digits_of(dst.shards[d]);
+    if (!change.add_dim(world, a.data(), static_cast<int>(a.size()), b.data(), static_cast<int>(b.size()))) return std::nullopt;
     int64_t parts = 1;
-    for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-      if (static_cast<size_t>(p.positions) == p.src.size()) return std::nullopt;
-      int sa = i < a.size() ? digit_of(a[i]) : -1;
-      int sb = i < b.size() ? digit_of(b[i]) : -1;
-      if (sa >= 0 && sb >= 0 && p.atom[static_cast<size_t>(sa)].size != p.atom[static_cast<size_t>(sb)].size) return std::nullopt;
-      if (sa >= 0) p.in_source |= uint64_t{1} << sa;
-      p.src[static_cast<size_t>(p.positions)] = static_cast<int8_t>(sa);
-      p.dst[static_cast<size_t>(p.positions)] = static_cast<int8_t>(sb);
-      ++p.positions;
-      parts *= p.atom[static_cast<size_t>(sa >= 0 ? sa : sb)].size;
-    }
+    for (int8_t digit : a.size() > b.size() ? a : b) parts *= world.size(digit);
     if (shape[d] % parts != 0) return std::nullopt;
-    p.longest = std::max(p.longest, shape[d] / parts);
+    change.longest = std::max(change.longest, shape[d] / parts);
   }
-  if (p.total_bytes == INT64_MAX) return std::nullopt;
-  return p;
+  if (change.total_bytes == INT64_MAX) return std::nullopt;
+  return problem;
 }
 
 std::optional<ExchangeCost> price_exchange_aligned(const ExchangeQuestion& q) {
   if (q.dst_mesh != nullptr) return std::nullopt;
   auto problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
   if (!problem) return std::nullopt;
-  return price_digits(q.levels->topology(), *problem, q.phases, q.whole_pieces);
+  return price_digits(q.levels->topology(), problem->world, problem->change, q.phases, q.whole_pieces);
 }
 
 ExchangeCost price_exchange(const ExchangeQuestion& question) {

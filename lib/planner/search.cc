@@ -83,8 +83,7 @@ class Search {
     source_ = table_.intern(p_.source);
     goal_ = table_.intern(p_.target);
     if (source_ == goal_) return finish({});
-    two_levels_ = false;
-    for (int i = 0; i < p_.digits.atoms; ++i) two_levels_ = two_levels_ || p_.digits.atom[static_cast<size_t>(i)].level > 0;
+    two_levels_ = (p_.world.all() & ~p_.world.at_level(0)) != 0;
     if (!p_.exact_levels) two_levels_ = p_.topology->levels.size() > 1;
     least_latency_ps_ = INT64_MAX;
     for (const TopologyLevel& level : p_.topology->levels)

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/int_math.h"
-#include "cost/digit_problem.h"
 #include "tensor/box.h"
 
 namespace meshplan {
@@ -62,6 +61,17 @@ std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State&
     }
   }
   return cuts;
+}
+
+void list_coordinates(PlanProblem& p) {
+  for (int64_t r = 0; r < p.ranks; ++r) {
+    auto c = coordinates_of(r, p.mesh_sizes);
+    for (int i = 0; i < p.atoms; ++i) {
+      const Atom& a = p.atom[static_cast<size_t>(i)];
+      auto m = static_cast<size_t>(a.mesh_dim);
+      p.coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
+    }
+  }
 }
 
 }  // namespace
@@ -197,12 +207,15 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
     if (!levels.aligned(atom)) p.exact_levels = false;
     const auto at = static_cast<size_t>(i);
     auto add = [&](int64_t size, int level) {
-      if (p.digit_count[at] == max_digits_per_atom || p.digits.atoms == max_digits) {
+      if (p.digit_count[at] == max_digits_per_atom || !p.world.add(size, level)) {
         p.exact_levels = false;
         return;
       }
-      p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(p.digits.atoms);
-      p.digits.atom[static_cast<size_t>(p.digits.atoms++)] = {size, level};
+      const int digit = p.world.count() - 1;
+      p.digit_set[at] |= DigitSet{1} << digit;
+      p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(digit);
+      p.atoms_are_digits = p.atoms_are_digits && digit == i;
+      p.always_line_up = p.always_line_up && size == p.world.size(0);
     };
     for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
       int64_t lo = std::max(digit.before, atom.before);
@@ -220,22 +233,10 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       add(left, digit.level);
     }
   }
-  constexpr int64_t few_ranks = 64;
+  p.always_line_up = p.always_line_up && p.exact_levels;
   p.ranks = mesh_size(*p.mesh);
-  if (p.ranks <= few_ranks) {
-    for (int64_t r = 0; r < p.ranks; ++r) {
-      auto c = coordinates_of(r, p.mesh_sizes);
-      for (int i = 0; i < p.atoms; ++i) {
-        const Atom& a = p.atom[static_cast<size_t>(i)];
-        auto m = static_cast<size_t>(a.mesh_dim);
-        p.coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
-      }
-    }
-  }
-  p.digits.ranks_inside = 1;
-  for (int i = 0; i < p.digits.atoms; ++i) {
-    if (p.digits.atom[static_cast<size_t>(i)].level == 0) p.digits.ranks_inside *= p.digits.atom[static_cast<size_t>(i)].size;
-  }
+  constexpr int64_t few_ranks = 64;
+  if (p.ranks <= few_ranks && p.even && !p.always_line_up) list_coordinates(p);
 
   // Uneven worlds too large to list rank by rank in a search: exchanges are priced on extents rounded up.
   constexpr int64_t listable = 64;
@@ -249,6 +250,10 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       extent = saturating_mul(ceil_div(extent, all), all);
     }
   }
+
+  p.digit_bytes = p.element;
+  for (int64_t extent : p.padded ? p.padded_shape : p.tensor.shape) p.digit_bytes = saturating_mul(p.digit_bytes, extent);
+  p.digit_reduce_bytes = p.digit_bytes / p.element * p.reduce_element;
 
   // Which sets of atoms a collective may run on.
   const size_t masks = size_t{1} << p.atoms;
@@ -360,66 +365,70 @@ const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask)
   return *cached;
 }
 
-bool line_up(const PlanProblem& p, const Spread& from, const Spread& to, DigitProblem& out) {
-  if (!p.exact_levels || (!p.even && !p.padded)) return false;
-  out.atoms = p.digits.atoms;
-  std::copy_n(p.digits.atom.begin(), static_cast<size_t>(out.atoms), out.atom.begin());
-  out.ranks_inside = p.digits.ranks_inside;
-  out.in_source = 0;
-  out.kept = 0;
-  out.reduced = 0;
-  out.positions = 0;
-  out.total_bytes = p.element;
-  out.longest = p.idle_longest;
-  const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
-  out.total_bytes = p.element;
-  for (int64_t extent : shape) out.total_bytes = saturating_mul(out.total_bytes, extent);
+DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
+  DigitSpread out;
+  if (p.atoms_are_digits) {
+    std::memcpy(out.digit.data(), s.atom.data(), s.atom.size());
+    out.end = s.end;
+    out.pending = static_cast<DigitSet>(s.pending | s.made);
+    return out;
+  }
+  uint8_t count = 0;
+  int at = 0;
   for (int d = 0; d < p.dims; ++d) {
-    int a = from.begin_of(d), a_end = from.end_of(d), a_digit = 0;
-    int b = to.begin_of(d), b_end = to.end_of(d), b_digit = 0;
-    int64_t parts = 1;
-    while (a < a_end || b < b_end) {
-      int sa = -1;
-      int sb = -1;
-      if (a < a_end) {
-        auto atom = from.atom[static_cast<size_t>(a)];
-        sa = p.digit_of[atom][static_cast<size_t>(a_digit)];
-        if (++a_digit == p.digit_count[atom]) ++a, a_digit = 0;
-      }
-      if (b < b_end) {
-        auto atom = to.atom[static_cast<size_t>(b)];
-        sb = p.digit_of[atom][static_cast<size_t>(b_digit)];
-        if (++b_digit == p.digit_count[atom]) ++b, b_digit = 0;
-      }
-      int64_t q = p.digits.atom[static_cast<size_t>(sa >= 0 ? sa : sb)].size;
-      if (sa >= 0 && sb >= 0 && p.digits.atom[static_cast<size_t>(sb)].size != q) return false;
-      if (sa >= 0) out.in_source |= uint64_t{1} << sa;
-      out.src[static_cast<size_t>(out.positions)] = static_cast<int8_t>(sa);
-      out.dst[static_cast<size_t>(out.positions)] = static_cast<int8_t>(sb);
-      ++out.positions;
-      parts *= q;
+    for (; at < s.end_of(d); ++at) {
+      const auto atom = s.atom[static_cast<size_t>(at)];
+      for (int k = 0; k < p.digit_count[atom]; ++k) out.digit[count++] = p.digit_of[atom][static_cast<size_t>(k)];
     }
-    if (p.tensor_dim[static_cast<size_t>(d)] >= 0) {
-      out.longest = std::max(out.longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] / parts);
-    }
+    out.end[static_cast<size_t>(d)] = count;
   }
-  const unsigned before = from.pending | from.made;
-  const unsigned after = to.pending | to.made;
-  if (before != 0) {
-    for (int i = 0; i < p.atoms; ++i) {
-      if ((before >> i & 1) == 0) continue;
-      uint64_t& mask = (after >> i & 1) != 0 ? out.kept : out.reduced;
-      for (int k = 0; k < p.digit_count[static_cast<size_t>(i)]; ++k)
-        mask |= uint64_t{1} << p.digit_of[static_cast<size_t>(i)][static_cast<size_t>(k)];
-    }
-    if (out.reduced != 0) out.total_bytes = out.total_bytes / p.element * p.reduce_element;
+  out.pending = 0;
+  for (unsigned left = s.pending | s.made; left != 0; left &= left - 1)
+    out.pending |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  return out;
+}
+
+bool line_up(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to, DigitChange& out) {
+  if (!p.exact_levels || (!p.even && !p.padded)) return false;
+  int a = 0;
+  int b = 0;
+  for (int d = 0; d < p.dims; ++d) {
+    const int a_end = from.end[static_cast<size_t>(d)];
+    const int b_end = to.end[static_cast<size_t>(d)];
+    if (!out.add_dim(p.world, from.digit.data() + a, a_end - a, to.digit.data() + b, b_end - b)) return false;
+    a = a_end;
+    b = b_end;
   }
+  out.kept = from.pending & to.pending;
+  out.reduced = from.pending & ~to.pending;
+  out.total_bytes = out.reduced != 0 ? p.digit_reduce_bytes : p.digit_bytes;
   return true;
 }
 
+int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to) {
+  int64_t longest = p.idle_longest;
+  const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
+  auto parts = [&](const DigitSpread& s, int d) {
+    int64_t n = 1;
+    for (int i = d == 0 ? 0 : s.end[static_cast<size_t>(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
+      n *= p.world.size(s.digit[static_cast<size_t>(i)]);
+    return n;
+  };
+  for (int d = 0; d < p.dims; ++d) {
+    if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
+    longest = std::max(longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] / std::max(parts(from, d), parts(to, d)));
+  }
+  return longest;
+}
+
 ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
-  DigitProblem digits;
-  if (line_up(p, from, to, digits)) return price_digits(*p.topology, digits, phases, std::nullopt);
+  DigitChange change;
+  const DigitSpread a = digits_of(p, from);
+  const DigitSpread b = digits_of(p, to);
+  if (line_up(p, a, b, change)) {
+    change.longest = longest_of_piece(p, a, b);
+    return price_digits(*p.topology, p.world, change, phases, std::nullopt);
+  }
   State src = to_state(p, from);
   State dst = to_state(p, to);
   ExchangeQuestion q;
@@ -467,11 +476,16 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
 }  // namespace
 
 Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to) {
+  return bound_between(p, from, digits_of(p, from), to, digits_of(p, to));
+}
+
+Bounds bound_between(const PlanProblem& p, const Spread& from, const DigitSpread& from_digits, const Spread& to,
+                     const DigitSpread& to_digits) {
   if ((to.made & ~from.made) != 0) return {};
-  DigitProblem digits;
-  if (p.even && line_up(p, from, to, digits)) {
-    if (digits.reduced != 0 && p.reduce_element > p.element) digits.total_bytes = digits.total_bytes / p.reduce_element * p.element;
-    return bound_digits(*p.topology, digits, true);
+  DigitChange change;
+  if (p.even && line_up(p, from_digits, to_digits, change)) {
+    if (change.reduced != 0) change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
+    return bound_digits(*p.topology, p.world, change, true);
   }
   // Uneven: rank 0 has the largest target and misses at least what its source, no larger than the largest, cannot cover.
   Bounds b;

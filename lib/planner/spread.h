@@ -47,6 +47,13 @@ static_assert(sizeof(Spread) == 24);
   return h ^ h >> 29;
 }
 
+// A spread's digits (cost/digits.h): list d is digit[end[d-1] .. end[d]), what lies beyond the last end is not read.
+struct DigitSpread {
+  std::array<int8_t, max_digits> digit;
+  std::array<uint8_t, max_spread_dims> end;
+  DigitSet pending;  // with either op
+};
+
 // Appends to or cuts the end of list d.
 void append(Spread& s, int dims, int d, uint8_t atom);
 void drop_last(Spread& s, int dims, int d, int count);
@@ -81,9 +88,14 @@ struct PlanProblem {
   int64_t total_elements = 1;
   int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
   // Digits of each atom, for closed forms.
-  DigitProblem digits;
+  DigitWorld world;
   std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
   std::array<int8_t, max_atoms> digit_count{};
+  std::array<DigitSet, max_atoms> digit_set{};
+  bool atoms_are_digits = true;    // atom i is digit i
+  bool always_line_up = true;      // every digit has one size: any two spreads line up
+  int64_t digit_bytes = 0;         // of the tensor whose boxes the closed forms see (padded_shape where padded)
+  int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // Coordinates of every rank on every atom, rank-major, for what digits do not answer; empty where the mesh is large.
   std::vector<int32_t> coordinates;
   int64_t ranks = 1;
@@ -108,12 +120,18 @@ struct PlanProblem {
 // Mesh atoms of a mask in mesh order, adjacent parts of one mesh dim joined.
 [[nodiscard]] std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask);
 
-// Lines up two spreads; false where digits do not match (the slow engines answer then).
-[[nodiscard]] bool line_up(const PlanProblem& p, const Spread& from, const Spread& to, DigitProblem& out);
+[[nodiscard]] DigitSpread digits_of(const PlanProblem& p, const Spread& s);
+// Lines up two spreads for bounds (`longest` is not set); false where digits do not match, or boxes are not products of them: the slow
+// engines answer then.
+[[nodiscard]] bool line_up(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to, DigitChange& out);
+// Extent of the longest dim of one piece between two spreads that line up.
+[[nodiscard]] int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to);
 
 // Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
 // What no plan from `from` to `to` can beat.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to);
+[[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const DigitSpread& from_digits, const Spread& to,
+                                   const DigitSpread& to_digits);
 
 }  // namespace meshplan
