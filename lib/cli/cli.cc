@@ -80,9 +80,12 @@ int run_cli(const std::vector<std::string>& arguments, System& system, std::istr
     what = error.what();
   }
   try {
+    Diagnostic bug;
+    bug.code = code_internal;
+    bug.message = std::string("this is a bug in meshplan (") + MESHPLAN_VERSION + "): " + what;
+    bug.help = "please report it with the command and the input file";
+    context.diagnostics.add(std::move(bug));
     print_diagnostics(context);
-    err << "meshplan: this is a bug in meshplan (" << MESHPLAN_VERSION << "): " << what
-        << "\nmeshplan: please report it with the command and the input file\n";
   } catch (const std::exception&) {
     return internal_error;
   }

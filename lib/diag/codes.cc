@@ -85,7 +85,8 @@ std::optional<std::string> explain_code(std::string_view code) {
   const CodeEntry* entry = find_code(upper);
   if (entry == nullptr) return std::nullopt;
   std::string text = entry->code + " (" + entry->name + "): " + entry->title + "\n\n" + wrapped(entry->explanation) + "\n";
-  if (!entry->failing.empty()) text += "\nThis gives it:\n\n" + indented(entry->failing) + "\n";
+  const std::string with = entry->command.empty() ? "" : ", with " + entry->command;
+  if (!entry->failing.empty()) text += "\nThis gives it" + with + ":\n\n" + indented(entry->failing) + "\n";
   if (!entry->mended.empty()) text += "\nMended:\n\n" + indented(entry->mended) + "\n";
   return text;
 }

@@ -6,7 +6,6 @@
 //     E04xx  redistributions: placements, orders, tensors, budgets, silenced warnings
 //     E05xx  plan files            E06xx  the command line            N07xx  no plan exists
 //     W03xx  warnings of the planners  W08xx  changes that a diff reports  A04xx  findings of the audit
-//     W08xx  findings of diff
 #pragma once
 
 #include <optional>
@@ -17,12 +16,13 @@
 namespace meshplan {
 
 struct CodeEntry {
-  std::string code;         // "E0203"
-  std::string name;         // "unknown_key": what -W takes for a warning, and the name of a SARIF rule
-  std::string title;        // one line
-  std::string explanation;  // one paragraph
-  std::string failing;      // a spec, or a command line with what it prints
-  std::string mended;       // the same, mended
+  std::string code;          // "E0203"
+  std::string name;          // "unknown_key": what -W takes for a warning, and the name of a SARIF rule
+  std::string title;         // one line
+  std::string explanation;   // one paragraph
+  std::string failing;       // a spec, or a command line with what it prints
+  std::string mended;        // the same, mended
+  std::string command = {};  // what gives the code for a spec, where that is not `meshplan plan spec.json`
 };
 
 // Ascending by code.

@@ -3,6 +3,12 @@
 namespace meshplan {
 
 std::vector<CodeEntry> form_codes() {
+  std::string ones = "1";
+  for (int i = 1; i < 65; ++i) ones += ", 1";
+  const auto tensor_of = [](const std::string& shape) {
+    return redistribution_of("\"tensor\": {\"shape\": " + shape +
+                             ", \"dtype\": \"float32\"},\n    \"src\": [\"R\", \"S(0)\"], \"dst\": [\"R\", \"R\"]");
+  };
   const std::string mesh = R"~("mesh": {"dims": [{"name": "dp", "size": 2}]})~";
   const std::string good = spec_of(mesh);
   return {
@@ -59,7 +65,7 @@ std::vector<CodeEntry> form_codes() {
        "A mesh or a tensor has at most 64 dims and a topology at most 8 levels. More than 62 mesh dims of size 2 would hold more ranks "
        "than "
        "64 bits count.",
-       "", ""},
+       tensor_of("[" + ones + "]"), tensor_of("[8, 8]")},
   };
 }
 

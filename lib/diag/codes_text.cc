@@ -45,7 +45,7 @@ std::vector<CodeEntry> text_codes() {
        "At most 64 MiB and 8,388,608 values are read, which is room for more than 300,000 redistributions. Put repeated redistributions "
        "into "
        "one with a count, or split the file.",
-       "", ""},
+       "yes '[]' | head -c 70000000 | meshplan plan -", "meshplan plan spec.json"},
       {"E0110", "duplicate_key", "a key given twice in one object",
        "Which of the two values holds would depend on the reader, so neither is taken. The second place shows the first one.",
        spec_of(R"~("mesh": {"dims": [{"name": "dp", "size": 2, "size": 4}]})~"), spec_of(mesh)},

@@ -10,10 +10,11 @@ std::string mesh_title(const Plan& plan, const Mesh& mesh) {
   return plan.meshes.meshes.size() == 1 && mesh.name == "mesh" ? "mesh " : "mesh " + mesh.name + ": ";
 }
 
-// What a redistribution's own section says below its steps with --detail full.
-std::string notes_of(const PlannedRedistribution& r) {
+// What is said below the steps: what was asked for when planning (--audit, --alternatives), and with --detail full how reductions run.
+std::string notes_of(const PlannedRedistribution& r, Detail detail) {
   std::string text;
   for (const ReductionNote& note : r.reductions) {
+    if (detail != Detail::full) break;
     text += "  " + r.request.id + ": the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
             (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting + "\n";
   }
@@ -22,7 +23,7 @@ std::string notes_of(const PlannedRedistribution& r) {
     text += "  " + r.request.id + ": instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
             human_ns(ns_of_ps(other.totals.predicted_ps)) + "\n";
   }
-  if (r.proven_gap_ps > 0) {
+  if (r.proven_gap_ps > 0 && detail == Detail::full) {
     text += "  " + r.request.id + ": the search ended early; the best plan is at most " + human_ns(ns_of_ps(r.proven_gap_ps)) + " faster\n";
   }
   return text;
@@ -36,9 +37,9 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
   out += planning_line(plan) + "\n\n";
   TableStyle style{options.width, options.unicode, options.color, options.detail == Detail::summary ? size_t{0} : size_t{2}};
   out += table_text(options.detail == Detail::summary ? summary_table(plan, options) : step_table(plan, options), style);
-  if (options.detail == Detail::full) {
+  if (options.detail != Detail::summary) {
     std::string notes;
-    for (const size_t index : chosen_redistributions(plan, options)) notes += notes_of(plan.redistributions[index]);
+    for (const size_t index : chosen_redistributions(plan, options)) notes += notes_of(plan.redistributions[index], options.detail);
     if (!notes.empty()) out += "\n" + notes;
   }
   return out + "\n" + summary_line(plan, options) + "\n";
@@ -50,6 +51,14 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
     out += "- " + escape_markdown(mesh_title(plan, mesh)) + escape_markdown(mesh_text(mesh)) + "\n";
   out += "- " + escape_markdown(planning_line(plan)) + "\n\n";
   out += table_markdown(summary_table(plan, options));
+  std::string findings;
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    const PlannedRedistribution& r = plan.redistributions[index];
+    for (const AuditFinding& finding : r.audit) {
+      findings += "- " + finding.code + " in " + escape_markdown(r.request.id) + ": " + escape_markdown(finding.message) + "\n";
+    }
+  }
+  if (!findings.empty()) out += "\n" + findings;
   if (options.detail != Detail::summary) {
     out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) + "\n</details>\n";
   }

@@ -133,7 +133,8 @@ TEST_CASE("a bug inside ends with a sentence and exit 70") {
   system.broken = true;
   const Answer answer = run(system, {"plan", "spec.json"});
   CHECK(answer.code == 70);
-  CHECK(answer.err.find("this is a bug in meshplan") != std::string::npos);
+  CHECK(answer.err.find("error[E0699]: this is a bug in meshplan") == 0);
+  CHECK(run(system, {"plan", "spec.json", "--diagnostics", "json"}).err.find("{\"code\": \"E0699\"") != std::string::npos);
   CHECK(answer.err.find("the fake is broken") != std::string::npos);
   CHECK(answer.out.empty());
 }
