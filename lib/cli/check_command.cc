@@ -117,11 +117,8 @@ bool check_plan(Context& context, Item& item, const Plan& fresh) {
   }
   const std::string wanted = write_plan(fresh);
   if (*text == wanted) return true;
-  const auto committed = read_plan(*text);
-  if (!committed) {
-    item.code = context.fail(item.plan, committed.error(), code_bad_plan);
-    return false;
-  }
+  const auto committed = load_plan_text(context, item.plan, *text, item.code);
+  if (!committed) return false;
   const auto normal = read_plan(wanted);
   MESHPLAN_CHECK(normal.ok(), "what was written is read again");
   if (committed->digest == normal->digest) return true;  // other line ends or blanks

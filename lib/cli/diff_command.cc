@@ -15,12 +15,7 @@ namespace {
 
 // A plan, or a spec that is planned first. Warnings of planning are not of interest here: the diff has those that are new.
 std::optional<Plan> plan_of(Context& context, const std::string& path, const std::string& text, const Arguments& arguments, int& code) {
-  if (document_kind(text) == DocumentKind::plan) {
-    auto plan = read_plan(text);
-    if (plan) return std::move(plan).value();
-    code = context.fail(path, plan.error(), code_bad_plan);
-    return std::nullopt;
-  }
+  if (document_kind(text) == DocumentKind::plan) return load_plan_text(context, path, text, code);
   CommonFlags kept = context.flags;
   context.flags.warnings.silenced = {"missing-flatten", "uneven-shape", "non-ascending"};
   auto planned = plan_spec_text(context, path, text, arguments.planning, code);
@@ -63,10 +58,8 @@ Diagnostics findings(const PlanDiff& diff, const std::string& file) {
     finding.severity = numerics || dearer ? Severity::warning : Severity::note;
     finding.place = whole_file(file);
     finding.message = "redistribution '" + d.id + "' " + to_text(d.kind) + ", " + to_text(d.severity);
-    if (d.old_totals && d.new_totals) {
-      finding.message += ": " + human_ns(ns_of_ps(d.old_totals->predicted_ps)) + " -> " + human_ns(ns_of_ps(d.new_totals->predicted_ps)) +
-                         ", " + human_bytes(d.old_totals->wire_bytes) + " -> " + human_bytes(d.new_totals->wire_bytes);
-    }
+    if (d.old_totals && d.new_totals) finding.message += ": " + diff_figures(d, true);
+    finding.weight = diff_weight(d);
     if (!d.causes.empty()) finding.message += "; " + join(d.causes, "; ");
     if (!d.numerics.empty()) finding.message += "; " + d.numerics;
     all.add(std::move(finding));

@@ -34,6 +34,8 @@ struct PlannedSpec {
 [[nodiscard]] std::optional<Spec> load_spec(Context& context, const std::string& path, int& code);
 // A plan file, or nothing and the exit code.
 [[nodiscard]] std::optional<Plan> load_plan(Context& context, const std::string& path, int& code);
+// The same from text that was read already; `path` names it.
+[[nodiscard]] std::optional<Plan> load_plan_text(Context& context, const std::string& path, const std::string& text, int& code);
 
 // Whether the text is a spec or a plan, by its schema; nullopt where it is neither.
 enum class DocumentKind : uint8_t { spec, plan };

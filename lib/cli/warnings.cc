@@ -94,6 +94,7 @@ bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, con
     diagnostic.severity = is_error ? Severity::error : Severity::warning;
     diagnostic.place = places.redistribution(merged.first);
     diagnostic.message = message_of(merged);
+    diagnostic.weight = merged.warning.saves_ps;
     const std::string declaration = declaration_of(plan, merged.warning);
     if (!declaration.empty()) {
       const bool simple = declaration.rfind("{\"dims\"", 0) == 0;

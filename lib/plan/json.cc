@@ -10,24 +10,52 @@
 namespace meshplan {
 namespace {
 
+// A byte of the text that counts those before it, since the events carry no positions.
+class CountingIterator {
+ public:
+  using difference_type = std::ptrdiff_t;
+  using value_type = char;
+  using pointer = const char*;
+  using reference = const char&;
+  using iterator_category = std::input_iterator_tag;
+  CountingIterator(const char* at, size_t* count) : at_(at), count_(count) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  size_t* count_;
+};
+
 // Builds the tree from the events of nlohmann's parser, which knows syntax, escapes and UTF-8 but keeps the last of keys given twice and
 // turns integers beyond 64 bits into fractions.
 class TreeBuilder {
  public:
   using json = nlohmann::json;
 
+  // `consumed`: bytes read so far; behind a number that is one byte more than its end.
+  explicit TreeBuilder(const size_t& consumed) : consumed_(consumed) {}
+
   bool null() { return put({}); }
   bool boolean(bool value) { return put({value}); }
   bool number_integer(json::number_integer_t value) { return put({int64_t{value}}); }
   bool number_unsigned(json::number_unsigned_t value) {
-    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return refuse("a number does not fit 64 bits");
+    if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return refuse("the number " + std::to_string(value) + " does not fit 64 bits", behind_number(std::to_string(value).size()));
+    }
     return put({static_cast<int64_t>(value)});
   }
   bool number_float(json::number_float_t /*value*/, const std::string& text) {
-    return refuse("the number " + text + " is no whole number of 64 bits");
+    return refuse("the number " + text + " is no whole number of 64 bits", behind_number(text.size()));
   }
   bool string(std::string& value) { return put({std::move(value)}); }
-  bool binary(json::binary_t& /*value*/) { return refuse("binary data"); }
+  bool binary(json::binary_t& /*value*/) { return refuse("binary data", {}); }
   bool start_object(size_t /*size*/) { return open({JsonObject()}); }
   bool start_array(size_t /*size*/) { return open({JsonList()}); }
   bool key(std::string& name) {
@@ -39,7 +67,7 @@ class TreeBuilder {
     const auto by_key = [](const auto& a, const auto& b) { return a.first < b.first; };
     if (!std::is_sorted(members.begin(), members.end(), by_key)) std::sort(members.begin(), members.end(), by_key);
     for (size_t i = 1; i < members.size(); ++i) {
-      if (members[i].first == members[i - 1].first) return refuse("the key \"" + members[i].first + "\" is given twice in one object");
+      if (members[i].first == members[i - 1].first) return refuse("the key \"" + members[i].first + "\" is given twice in one object", {});
     }
     return end_array();
   }
@@ -50,7 +78,7 @@ class TreeBuilder {
     return put(std::move(done));
   }
   bool parse_error(size_t position, const std::string& /*token*/, const json::exception& error) {
-    position_ = position;
+    byte_ = position == 0 ? 0 : position - 1;
     const std::string what = error.what();
     const size_t reason = what.rfind("; ");
     problem_ = reason == std::string::npos ? "it is no JSON" : what.substr(reason + 2);
@@ -58,16 +86,18 @@ class TreeBuilder {
   }
 
   Json root;
-  [[nodiscard]] const std::string& problem() const { return problem_; }
-  [[nodiscard]] std::optional<size_t> position() const { return position_; }
+  [[nodiscard]] JsonRefusal refusal() const { return {problem_, byte_}; }
 
  private:
-  bool refuse(std::string problem) {
+  bool refuse(std::string problem, std::optional<size_t> byte) {
     problem_ = std::move(problem);
+    byte_ = byte;
     return false;
   }
+  [[nodiscard]] size_t behind_number(size_t length) const { return consumed_ > length ? consumed_ - 1 - length : 0; }
   bool open(Json container) {
-    if (open_.size() >= json_max_depth) return refuse("it is nested deeper than " + std::to_string(json_max_depth) + " levels");
+    if (open_.size() >= json_max_depth)
+      return refuse("it is nested deeper than " + std::to_string(json_max_depth) + " levels", consumed_ - 1);
     open_.push_back(std::move(container));
     keys_.emplace_back();
     return true;
@@ -86,18 +116,19 @@ class TreeBuilder {
   std::vector<Json> open_;
   std::vector<std::string> keys_;  // of the member that comes next, one per open container
   std::string problem_;
-  std::optional<size_t> position_;
+  std::optional<size_t> byte_;
+  const size_t& consumed_;
 };
 
-std::string line_and_column(std::string_view text, size_t position) {
-  const std::string_view before = text.substr(0, position == 0 ? 0 : std::min(position - 1, text.size()));
+}  // namespace
+
+std::string line_and_column(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const size_t start = before.rfind('\n');
   const size_t column = start == std::string_view::npos ? before.size() : before.size() - start - 1;
   return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
 }
-
-}  // namespace
 
 const Json* find_member(const Json& json, std::string_view key) {
   const auto* members = std::get_if<JsonObject>(&json.value);
@@ -107,17 +138,17 @@ const Json* find_member(const Json& json, std::string_view key) {
   return at != members->end() && at->first == key ? &at->second : nullptr;
 }
 
-Result<Json> parse_json(std::string_view text) {
-  TreeBuilder builder;
-  bool done = false;
+std::variant<Json, JsonRefusal> parse_json(std::string_view text) {
+  size_t consumed = 0;
+  TreeBuilder builder(consumed);
+  const CountingIterator first(text.data(), &consumed);
+  const CountingIterator last(text.data() + text.size(), &consumed);
   try {
-    done = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+    if (nlohmann::json::sax_parse(first, last, &builder)) return std::move(builder.root);
   } catch (const nlohmann::json::exception& error) {
-    return bad_input(std::string("it is no JSON: ") + error.what());
+    return JsonRefusal{std::string("it is no JSON: ") + error.what(), {}};
   }
-  if (done) return std::move(builder.root);
-  if (builder.position()) return bad_input(line_and_column(text, *builder.position()) + ": " + builder.problem());
-  return bad_input(builder.problem());
+  return builder.refusal();
 }
 
 void append_integer(std::string& out, int64_t value) {

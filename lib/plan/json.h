@@ -3,17 +3,16 @@
 // Reading keeps every key, sorted, and is strict about what would make one text mean two things: keys given twice, numbers outside of
 // int64, bytes that are not UTF-8, nesting beyond `json_max_depth`.
 //
-// Law: json_text(*parse_json(t)) is the same for every formatting of the same content.
+// Law: append_json of parse_json(t) is the same for every formatting of the same content.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "base/result.h"
 
 namespace meshplan {
 
@@ -36,8 +35,14 @@ struct JsonMember {
 // The member of an object; nullptr where there is none or `json` is no object.
 [[nodiscard]] const Json* find_member(const Json& json, std::string_view key);
 
-// Errors name line and column.
-[[nodiscard]] Result<Json> parse_json(std::string_view text);
+// Why a text is no such JSON, and the byte where that shows; no byte where it lies in several places (a key given twice).
+struct JsonRefusal {
+  std::string message;
+  std::optional<size_t> byte;
+};
+[[nodiscard]] std::variant<Json, JsonRefusal> parse_json(std::string_view text);
+// "line 2, column 3" of a byte of the text.
+[[nodiscard]] std::string line_and_column(std::string_view text, size_t byte);
 
 // Compact, keys ascending.
 void append_json(std::string& out, const Json& json);

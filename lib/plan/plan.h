@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -204,6 +205,13 @@ struct Plan {
 // Any formatting of the same content. Unknown minor keys are kept out of the way, an unknown major version is refused by name; a digest
 // that does not match the content is an error unless `check_digest` is false.
 [[nodiscard]] Result<Plan> read_plan(std::string_view text, bool check_digest = true);
+// The same, and where the trouble lies apart from what it is.
+struct PlanRefusal {
+  std::string message;
+  std::string pointer;         // of the value concerned; "" is the whole document
+  std::optional<size_t> byte;  // where the text is no JSON; then there is no pointer
+};
+[[nodiscard]] std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text, bool check_digest = true);
 
 // "P(sum)RS(0)->RRS(0)-->...": the states joined by "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh
 // dims).

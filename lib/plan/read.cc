@@ -7,104 +7,14 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "plan/json.h"
+#include "plan/json_value.h"
 #include "plan/plan.h"
 
 namespace meshplan {
 namespace {
 
-constexpr int64_t max_int = std::numeric_limits<int64_t>::max();
 constexpr size_t max_tensor_rank = 64;
 constexpr size_t max_mesh_dims = 64;
-
-// Ends the reading of a file; caught in read_plan.
-struct Unreadable {
-  std::string message;
-};
-
-// A value and the way to it. Lives only as long as the values above it.
-class Value {
- public:
-  explicit Value(const Json& json) : json_(&json) {}
-  Value(const Json& json, const Value& up, std::string_view key) : json_(&json), up_(&up), key_(key) {}
-  Value(const Json& json, const Value& up, size_t index) : json_(&json), up_(&up), index_(index) {}
-
-  [[noreturn]] void fail(const std::string& message) const {
-    const std::string place = pointer();
-    throw Unreadable{(place.empty() ? std::string("the whole document") : place) + ": " + message};
-  }
-  [[nodiscard]] std::string pointer() const {
-    if (up_ == nullptr) return {};
-    return up_->pointer() + "/" + (key_.data() == nullptr ? std::to_string(index_) : std::string(key_));
-  }
-
-  [[nodiscard]] bool has(std::string_view key) const { return find_member(*json_, key) != nullptr; }
-  [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(json_->value); }
-  [[nodiscard]] bool is_text() const { return std::holds_alternative<std::string>(json_->value); }
-  [[nodiscard]] Value at(std::string_view key) const {
-    if (!std::holds_alternative<JsonObject>(json_->value)) fail("expected an object");
-    const Json* member = find_member(*json_, key);
-    if (member == nullptr) fail("the key \"" + std::string(key) + "\" is missing");
-    return {*member, *this, key};
-  }
-
-  [[nodiscard]] int64_t integer(int64_t least, int64_t most = max_int) const {
-    const auto* number = std::get_if<int64_t>(&json_->value);
-    if (number == nullptr) fail("expected a whole number");
-    if (*number < least || *number > most) {
-      fail(std::to_string(*number) + " is out of range: expected " + std::to_string(least) +
-           (most == max_int ? " or more" : " to " + std::to_string(most)));
-    }
-    return *number;
-  }
-  [[nodiscard]] bool flag() const {
-    const auto* value = std::get_if<bool>(&json_->value);
-    if (value == nullptr) fail("expected true or false");
-    return *value;
-  }
-  [[nodiscard]] const std::string& text() const {
-    const auto* value = std::get_if<std::string>(&json_->value);
-    if (value == nullptr) fail("expected a text");
-    return *value;
-  }
-  // Nanoseconds of the file as picoseconds, held at the largest where they were held when written.
-  [[nodiscard]] int64_t picoseconds(int64_t least = 0) const { return saturating_mul(integer(least, ns_of_ps(max_int)), 1000); }
-
-  // Calls `read` with each element.
-  template <class Read>
-  void each(const Read& read) const {
-    const auto* list = std::get_if<JsonList>(&json_->value);
-    if (list == nullptr) fail("expected a list");
-    for (size_t i = 0; i < list->size(); ++i) read(Value((*list)[i], *this, i));
-  }
-  [[nodiscard]] std::vector<std::string> texts() const {
-    std::vector<std::string> all;
-    each([&](const Value& value) { all.push_back(value.text()); });
-    return all;
-  }
-  [[nodiscard]] std::vector<int64_t> integers(int64_t least) const {
-    std::vector<int64_t> all;
-    each([&](const Value& value) { all.push_back(value.integer(least)); });
-    return all;
-  }
-
-  // What a parser of the text form gives, its error placed here.
-  template <class Parsed>
-  [[nodiscard]] Parsed must(Result<Parsed> result) const {
-    if (!result) fail(result.error().message);
-    return std::move(result).value();
-  }
-  template <class Parsed>
-  [[nodiscard]] Parsed must(std::optional<Parsed> result, const char* what) const {
-    if (!result) fail("\"" + text() + "\" is no " + what);
-    return *result;
-  }
-
- private:
-  const Json* json_;
-  const Value* up_ = nullptr;
-  std::string_view key_;
-  size_t index_ = 0;
-};
 
 struct MeshNames {
   std::vector<std::string> names;
@@ -433,7 +343,7 @@ class PlanReader {
     warning.dims = value.at("dims").texts();
     warning.collective = named(value.at("collective"), parse_op, "operation");
     warning.operations = value.at("operations").integer(0);
-    warning.saves_ps = saturating_mul(value.at("saves_ns").integer(-ns_of_ps(max_int), ns_of_ps(max_int)), 1000);
+    warning.saves_ps = saturating_mul(value.at("saves_ns").integer(-ns_of_ps(max_plan_int), ns_of_ps(max_plan_int)), 1000);
     warning.saves_collectives = value.at("saves_collectives").integer(std::numeric_limits<int64_t>::min());
     if (const Value fix = value.at("fix"); !fix.is_null()) warning.fix_name = fix.at("name").text();
     warning.mesh = value.at("mesh").text();
@@ -485,19 +395,29 @@ void check_content(const Value& root, const Json& json) {
 
 }  // namespace
 
-Result<Plan> read_plan(std::string_view text, bool check_digest) {
+std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text, bool check_digest) {
   const auto json = parse_json(text);
-  if (!json) return json.error();
+  if (const auto* refusal = std::get_if<JsonRefusal>(&json)) return PlanRefusal{refusal->message, {}, refusal->byte};
+  const Json& document = std::get<Json>(json);
   try {
-    const Value root(*json);
+    const Value root(document);
     check_schema(root);
-    if (check_digest) check_content(root, *json);
     Plan plan = PlanReader().read(root);
     if (root.has("digest")) plan.digest = root.at("digest").text();
+    // Last: of a plan changed by hand the value that cannot be is more to the point than the digest.
+    if (check_digest) check_content(root, document);
     return plan;
   } catch (const Unreadable& unreadable) {
-    return bad_input(unreadable.message);
+    return unreadable.refusal;
   }
+}
+
+Result<Plan> read_plan(std::string_view text, bool check_digest) {
+  auto read = try_read_plan(text, check_digest);
+  if (auto* plan = std::get_if<Plan>(&read)) return std::move(*plan);
+  const PlanRefusal& refusal = std::get<PlanRefusal>(read);
+  if (refusal.byte) return bad_input(line_and_column(text, *refusal.byte) + ": " + refusal.message);
+  return bad_input((refusal.pointer.empty() ? "the whole document" : refusal.pointer) + ": " + refusal.message);
 }
 
 }  // namespace meshplan

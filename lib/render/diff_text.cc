@@ -42,14 +42,6 @@ std::string count_text(const RedistributionDiff& d) {
   return count > 1 ? " x" + with_commas(count) : "";
 }
 
-std::string figures(const RedistributionDiff& d, bool costs) {
-  if (d.kind == DiffKind::added || d.kind == DiffKind::removed) {
-    const Totals& t = d.kind == DiffKind::added ? *d.new_totals : *d.old_totals;
-    return human_bytes(t.wire_bytes) + (costs ? ", " + human_ns(ns_of_ps(t.predicted_ps)) : "");
-  }
-  return bytes_change(*d.old_totals, *d.new_totals) + (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
-}
-
 char mark_of(DiffKind kind) { return kind == DiffKind::added ? '+' : kind == DiffKind::removed ? '-' : '~'; }
 char mark_of(StepDiff::Kind kind) {
   switch (kind) {
@@ -94,7 +86,7 @@ class TextDiff {
     static constexpr const char* colors[] = {"", "", "32", "31", "35"};
     std::string head = std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
     if (!d.old_id.empty()) head += ", renamed from " + d.old_id;
-    line(head + "  " + figures(d, options_.costs), colors[static_cast<size_t>(d.severity)]);
+    line(head + "  " + diff_figures(d, options_.costs), colors[static_cast<size_t>(d.severity)]);
     for (const std::string& cause : d.causes) line("    because " + cause, "");
     if (!d.numerics.empty()) line("    " + d.numerics, "");
     for (const StepDiff& step : d.steps) {
@@ -114,13 +106,8 @@ class TextDiff {
 std::vector<const RedistributionDiff*> by_weight(const PlanDiff& diff) {
   std::vector<const RedistributionDiff*> order;
   for (const RedistributionDiff& d : diff.redistributions) order.push_back(&d);
-  const auto delta = [](const RedistributionDiff& d) {
-    const int64_t before = d.old_totals ? d.old_totals->predicted_ps : 0;
-    const int64_t after = d.new_totals ? d.new_totals->predicted_ps : 0;
-    return after > before ? after - before : before - after;
-  };
   std::stable_sort(order.begin(), order.end(),
-                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return delta(*a) > delta(*b); });
+                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return diff_weight(*a) > diff_weight(*b); });
   return order;
 }
 
@@ -174,6 +161,20 @@ std::string folded(const RedistributionDiff& d) {
 }
 
 }  // namespace
+
+std::string diff_figures(const RedistributionDiff& d, bool costs) {
+  if (d.kind == DiffKind::added || d.kind == DiffKind::removed) {
+    const Totals& t = d.kind == DiffKind::added ? *d.new_totals : *d.old_totals;
+    return human_bytes(t.wire_bytes) + (costs ? ", " + human_ns(ns_of_ps(t.predicted_ps)) : "");
+  }
+  return bytes_change(*d.old_totals, *d.new_totals) + (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
+}
+
+int64_t diff_weight(const RedistributionDiff& d) {
+  const int64_t before = d.old_totals ? d.old_totals->predicted_ps : 0;
+  const int64_t after = d.new_totals ? d.new_totals->predicted_ps : 0;
+  return after > before ? after - before : before - after;
+}
 
 std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options) {
   if (same(diff)) return {};

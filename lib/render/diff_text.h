@@ -9,6 +9,11 @@
 
 namespace meshplan {
 
+// "8.00 MiB -> 12.0 MiB (+4.00 MiB, +50.0 %), 10.0 us -> 12.0 us (+2.00 us, +20.0 %)"; of what was added or removed, its own figures.
+[[nodiscard]] std::string diff_figures(const RedistributionDiff& redistribution, bool costs);
+// By how much its count-weighted predicted time differs, in picoseconds, up or down: how changes are ranked.
+[[nodiscard]] int64_t diff_weight(const RedistributionDiff& redistribution);
+
 // Nothing for equal plans. Detail summary: the totals; changes: each redistribution with its causes and the steps that differ; full: with
 // the steps that do not.
 [[nodiscard]] std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options);

@@ -81,7 +81,7 @@ TEST_CASE("the canonical text has sorted keys and no spaces, and the digest is o
   written.erase("digest");
   CHECK(written == content);
   std::string own;
-  append_json(own, *parse_json(write_plan(plan)));
+  append_json(own, std::get<Json>(parse_json(write_plan(plan))));
   written["digest"] = "sha256:" + sha256_hex(compact);
   CHECK(own == written.dump());
 }
@@ -138,8 +138,22 @@ TEST_CASE("what a plan cannot be is refused with its place") {
         "/redistributions/0/steps/0/scale: expected a scale such as \"1/8\", or null");
   CHECK(refused([](json& p) { p["redistributions"][1]["dst_mesh"] = "nowhere"; }) ==
         "/redistributions/1/dst_mesh: there is no mesh \"nowhere\" in this plan");
-  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = 1.5; }) == "the number 1.5 is no whole number of 64 bits");
-  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = uint64_t{1} << 63; }) == "a number does not fit 64 bits");
+  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = 1.5; }).find(": the number 1.5 is no whole number of 64 bits") !=
+        std::string::npos);
+  CHECK(refused([](json& p) {
+          p["totals"]["wire_bytes"] = uint64_t{1} << 63;
+        }).find(": the number 9223372036854775808 does not fit 64 bits") != std::string::npos);
+}
+
+TEST_CASE("a value changed by hand is named, not the digest that it breaks") {
+  const auto read = try_read_plan(changed([](json& p) { p["redistributions"][0]["steps"][0]["op"] = "gather"; }));
+  REQUIRE(std::holds_alternative<PlanRefusal>(read));
+  CHECK(std::get<PlanRefusal>(read).pointer == "/redistributions/0/steps/0/op");
+  CHECK(std::get<PlanRefusal>(read).message == "\"gather\" is no operation");
+  CHECK(!std::get<PlanRefusal>(read).byte);
+  const auto broken = try_read_plan("{\"schema\": }");
+  REQUIRE(std::holds_alternative<PlanRefusal>(broken));
+  CHECK(std::get<PlanRefusal>(broken).byte == size_t{11});
 }
 
 TEST_CASE("a digest that does not match the content is refused unless the caller waives it") {
@@ -151,12 +165,16 @@ TEST_CASE("a digest that does not match the content is refused unless the caller
 TEST_CASE("text that is no JSON is refused with its line and column") {
   CHECK(message_of("").find("line 1, column 1: ") == 0);
   CHECK(message_of("{\"a\": 1,\n  b}").find("line 2, column 3: ") == 0);
-  CHECK(message_of("{\"a\": 1, \"a\": 2}") == "the key \"a\" is given twice in one object");
+  CHECK(message_of("{\"a\": 1,\n  \"b\": 1.5}") == "line 2, column 8: the number 1.5 is no whole number of 64 bits");
+  CHECK(message_of("[\n-1e3]") == "line 2, column 1: the number -1e3 is no whole number of 64 bits");
+  CHECK(message_of("1.5") == "line 1, column 1: the number 1.5 is no whole number of 64 bits");
+  CHECK(message_of("{\"a\": [9223372036854775808\n]}") == "line 1, column 8: the number 9223372036854775808 does not fit 64 bits");
+  CHECK(message_of("{\"a\": 1, \"a\": 2}") == "the whole document: the key \"a\" is given twice in one object");
   CHECK(message_of("[]") == "the whole document: expected an object");
   CHECK(message_of("\"\xff\"").find("line 1, column 2: ") == 0);
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += i % 2 == 0 ? "[" : "{\"a\":";
-  CHECK(message_of(deep) == "it is nested deeper than 64 levels");
+  CHECK(message_of(deep) == "line 1, column 193: it is nested deeper than 64 levels");
 }
 
 // Every value of the document in turn replaced by others: a plan or an error, never a crash; what is read is written and read again.
