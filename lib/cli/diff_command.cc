@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
+#include "cli/warnings.h"
 #include "render/diff_text.h"
 
 namespace meshplan {
@@ -47,16 +48,22 @@ Result<std::string> read_from_git(Context& context, const std::string& against) 
   return text;
 }
 
-// What annotations and SARIF carry: one finding a redistribution, at the new file.
-Diagnostics findings(const PlanDiff& diff, const std::string& file) {
+// What annotations and SARIF carry: one finding a redistribution, where the new file has its id.
+Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::string& file, const std::string& text) {
   Diagnostics all;
+  SpecPlaces places(text, file);  // specs and plans list their redistributions alike
+  const auto place_of_id = [&](const std::string& id) {
+    const auto& list = new_plan.redistributions;
+    const auto found = std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.request.id == id; });
+    return found == list.end() ? whole_file(file) : places.redistribution(static_cast<size_t>(found - list.begin()));
+  };
   for (const RedistributionDiff& d : diff.redistributions) {
     Diagnostic finding;
     const bool numerics = d.severity == DiffSeverity::numerics;
     const bool dearer = d.severity == DiffSeverity::dearer;
     finding.code = numerics ? code_diff_numerics : dearer ? code_diff_dearer : code_diff_other;
     finding.severity = numerics || dearer ? Severity::warning : Severity::note;
-    finding.place = whole_file(file);
+    finding.place = d.kind == DiffKind::removed ? whole_file(file) : place_of_id(d.id);
     finding.message = "redistribution '" + d.id + "' " + to_text(d.kind) + ", " + to_text(d.severity);
     if (d.old_totals && d.new_totals) finding.message += ": " + diff_figures(d, true);
     finding.weight = diff_weight(d);
@@ -75,7 +82,14 @@ Diagnostics findings(const PlanDiff& diff, const std::string& file) {
   return all;
 }
 
-std::string render_diff(Context& context, const PlanDiff& diff, const Arguments& arguments, const std::string& new_path, bool failed) {
+// The new side: where annotations point.
+struct NewSide {
+  const Plan& plan;
+  const std::string& path;
+  const std::string& text;
+};
+
+std::string render_diff(Context& context, const PlanDiff& diff, const Arguments& arguments, const NewSide& side, bool failed) {
   const ShowOptions options = show_options(context, arguments);
   if (arguments.format == "json") return diff_json(diff, failed);
   if (arguments.format == "markdown") return render_diff_markdown(diff, options);
@@ -83,7 +97,7 @@ std::string render_diff(Context& context, const PlanDiff& diff, const Arguments&
     DiagnosticRendering rendering;
     rendering.format = *parse_diagnostic_format(arguments.format);
     rendering.tool_version = MESHPLAN_VERSION;
-    return render(findings(diff, new_path), rendering);
+    return render(findings(diff, side.plan, side.path, side.text), rendering);
   }
   return render_diff_text(diff, options);
 }
@@ -109,7 +123,8 @@ int diff_command(Context& context, const Arguments& arguments) {
   const bool failed =
       std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) { return holds(diff, condition); });
   std::string text;
-  if (arguments.only_if.empty() || holds(diff, arguments.only_if)) text = render_diff(context, diff, arguments, new_path, failed);
+  if (arguments.only_if.empty() || holds(diff, arguments.only_if))
+    text = render_diff(context, diff, arguments, {*new_plan, new_path, *new_text}, failed);
   if (const auto written = context.write_output(arguments.output, text); !written) return context.fail("", written.error());
   return failed ? 1 : 0;
 }
