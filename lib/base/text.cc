@@ -45,6 +45,12 @@ std::string escaped(std::string_view text) {
 
 std::string quoted(std::string_view text) { return "\"" + escaped(text) + "\""; }
 
+void append_integer(std::string& out, int64_t value) {
+  std::array<char, 24> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out.append(digits.data(), end);
+}
+
 std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   const char* end = text.data() + text.size();

@@ -17,6 +17,9 @@ namespace meshplan {
 // The same in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
+// Appends std::to_string(value), without a string of its own.
+void append_integer(std::string& out, int64_t value);
+
 // A whole decimal integer, nothing before or after it; nullopt otherwise or on int64 overflow.
 [[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text.h"
+
 namespace meshplan {
 namespace {
 
@@ -149,12 +151,6 @@ std::variant<Json, JsonRefusal> parse_json(std::string_view text) {
     return JsonRefusal{std::string("it is no JSON: ") + error.what(), {}};
   }
   return builder.refusal();
-}
-
-void append_integer(std::string& out, int64_t value) {
-  std::array<char, 24> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  out.append(digits.data(), end);
 }
 
 void append_json_text(std::string& out, std::string_view text) {

@@ -48,6 +48,5 @@ struct JsonRefusal {
 void append_json(std::string& out, const Json& json);
 // The text in quotes, escaped as little as JSON allows.
 void append_json_text(std::string& out, std::string_view text);
-void append_integer(std::string& out, int64_t value);
 
 }  // namespace meshplan

@@ -42,10 +42,15 @@ std::vector<Transition> greedy_transitions(std::span<const Placement> src, std::
   }
 
   std::vector<Placement> now(src.begin(), src.end());
+  transitions.reserve(2 * mesh_shape.size());
   auto change = [&](size_t i, const Placement& target) {
     if (now[i] == target) return;
     const auto shape = logical_shapes.begin() + static_cast<std::ptrdiff_t>(i) * rank;
-    transitions.push_back({static_cast<int32_t>(i), now[i], target, {shape, shape + rank}});
+    Transition& made = transitions.emplace_back();
+    made.mesh_dim = static_cast<int32_t>(i);
+    made.src = now[i];
+    made.dst = target;
+    made.logical_shape.assign(shape, shape + rank);
     now[i] = target;
   };
   if (shards > 1) {

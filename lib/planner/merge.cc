@@ -142,6 +142,7 @@ std::optional<WarningKind> merge_obstacle(std::span<const Transition> run, std::
 MergeResult merge_transitions(std::span<const Transition> transitions, std::span<const int64_t> mesh_shape, const IsDeclared& is_declared,
                               MergeRule rule) {
   MergeResult result;
+  result.runs.reserve(transitions.size());
   for (size_t first = 0; first < transitions.size();) {
     size_t end = first + 1;
     while (end < transitions.size() && may_join(transitions[end], transitions[first])) ++end;

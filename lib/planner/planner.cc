@@ -110,7 +110,7 @@ class Pipeline {
     const std::vector<int64_t> src_shape = mesh_shape(mesh);
     const std::vector<int64_t> dst_shape = mesh_shape(meshes_.meshes[request.dst_mesh]);
     planned.trace = trace_of(request.src, planned.steps, src_shape, dst_shape);
-    planned.unmerged_trace = list.unmerged.empty() ? planned.trace : trace_of(request.src, list.unmerged, src_shape, dst_shape);
+    planned.unmerged_trace = list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
 
     groups_.name_groups(planned);
     price_redistribution(planned, meshes_, topology_);

@@ -22,7 +22,7 @@ constexpr PlannerKind default_planner = PlannerKind::greedy;
 // What one planner answers for one request: the steps (states, ops, groups by mesh_dims, reasons), before pricing and verification.
 struct StepList {
   std::vector<Step> steps;
-  std::vector<Step> unmerged;     // for the unmerged trace; empty where nothing merged
+  std::string unmerged_trace;     // the states passed through where nothing merges; empty where nothing merged
   std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
   State dst;                      // the target reached
   int64_t proven_gap_ps = 0;

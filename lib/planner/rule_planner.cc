@@ -1,6 +1,7 @@
 #include "planner/rule_planner.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -17,6 +18,21 @@ std::vector<MergedRun> one_by_one(size_t count) {
   std::vector<MergedRun> runs(count);
   for (size_t i = 0; i < count; ++i) runs[i].first = i;
   return runs;
+}
+
+// The states that the transitions pass through, one by one, as trace_of writes them.
+std::string unmerged_trace(const State& src, std::span<const Transition> transitions, std::span<const int64_t> mesh_shape,
+                           ShardPosition position) {
+  std::string trace;
+  trace.reserve((transitions.size() + 1) * (6 * mesh_shape.size() + 2));
+  append_text(trace, src, mesh_shape);
+  State state = src;
+  for (const Transition& t : transitions) {
+    apply_transition(state, t, mesh_shape, position);
+    trace += "->";
+    append_text(trace, state, mesh_shape);
+  }
+  return trace;
 }
 
 Warning warning_of(const UnmergedRun& unmerged, std::span<const Transition> transitions, const Mesh& mesh) {
@@ -93,6 +109,7 @@ Result<RuleAnswer> rule_transitions(const PlanQuestion& question) {
 
 StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer, std::span<const int32_t> also_declared) {
   const Mesh& mesh = mesh_of(question);
+  const std::vector<int64_t> shape = mesh_shape(mesh);
   const State& src = question.request->src;
   StepList list;
   list.dst = question.request->dst;
@@ -100,15 +117,16 @@ StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer, st
     list.steps = steps_of(src, answer.transitions, one_by_one(answer.transitions.size()), mesh, answer.position);
     return list;
   }
-  auto is_declared = [&](std::span<const int32_t> dims) {
+  const auto declared_in_question = [&](std::span<const int32_t> dims) {
     if (std::equal(dims.begin(), dims.end(), also_declared.begin(), also_declared.end())) return true;
     return find_flatten(*question.meshes, mesh, {dims.begin(), dims.end()}) != nullptr;
   };
+  const IsDeclared is_declared = std::cref(declared_in_question);  // by reference: a std::function of that size would be on the heap
   const MergeRule rule = question.options->rules == Rules::native ? MergeRule::largest_sub_run : MergeRule::whole_run;
-  const MergeResult merged = merge_transitions(answer.transitions, mesh_shape(mesh), is_declared, rule);
+  const MergeResult merged = merge_transitions(answer.transitions, shape, is_declared, rule);
   list.steps = steps_of(src, answer.transitions, merged.runs, mesh, answer.position);
   if (merged.runs.size() != answer.transitions.size()) {
-    list.unmerged = steps_of(src, answer.transitions, one_by_one(answer.transitions.size()), mesh, answer.position);
+    list.unmerged_trace = unmerged_trace(src, answer.transitions, shape, answer.position);
   }
   for (const UnmergedRun& unmerged : merged.unmerged) {
     Warning warning = warning_of(unmerged, answer.transitions, mesh);

@@ -14,6 +14,29 @@ Interval part(int64_t total, int64_t chunk, int64_t index) {
   return {lo, lo + std::min(chunk, total - lo)};
 }
 
+// Consecutive atoms of one mesh dim, each continuing the one before it: they cut as one.
+struct Run {
+  size_t end = 0;
+  int64_t product = 1;
+  bool from_major = false;
+};
+
+Run run_at(std::span<const Atom> order, size_t begin) {
+  Run run{begin, 1, order[begin].before == 1};
+  int64_t reached = order[begin].before;
+  while (run.end < order.size() && order[run.end].mesh_dim == order[begin].mesh_dim && order[run.end].before == reached) {
+    run.product *= order[run.end].size;
+    reached *= order[run.end].size;
+    ++run.end;
+  }
+  return run;
+}
+
+// What one index of the run keeps of `total`, the last ones apart.
+int64_t chunk_of(const Run& run, int64_t dim_size, int64_t total) {
+  return run.from_major ? ceil_div(total, dim_size) * (dim_size / run.product) : ceil_div(total, run.product);
+}
+
 }  // namespace
 
 int64_t volume(const Box& box) {
@@ -44,24 +67,23 @@ Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<c
                         std::span<const int64_t> coordinates) {
   Interval held{0, extent};
   for (size_t i = 0; i < order.size();) {
-    // One run: consecutive atoms of one mesh dim, each continuing the one before it.
+    const Run run = run_at(order, i);
     const auto dim = static_cast<size_t>(order[i].mesh_dim);
-    int64_t product = 1;
     int64_t index = 0;
-    int64_t end = order[i].before;
-    bool from_major = order[i].before == 1;
-    while (i < order.size() && static_cast<size_t>(order[i].mesh_dim) == dim && order[i].before == end) {
-      index = index * order[i].size + atom_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
-      product *= order[i].size;
-      end *= order[i].size;
-      ++i;
-    }
-    int64_t w = width(held);
-    int64_t chunk = from_major ? ceil_div(w, mesh_shape[dim]) * (mesh_shape[dim] / product) : ceil_div(w, product);
-    Interval kept = part(w, chunk, index);
+    for (; i < run.end; ++i) index = index * order[i].size + atom_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
+    const Interval kept = part(width(held), chunk_of(run, mesh_shape[dim], width(held)), index);
     held = {held.lo + kept.lo, held.lo + kept.hi};
   }
   return held;
+}
+
+int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+  for (size_t i = 0; i < order.size();) {
+    const Run run = run_at(order, i);
+    extent = std::min(extent, chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], extent));
+    i = run.end;
+  }
+  return extent;
 }
 
 Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
@@ -71,9 +93,8 @@ Box box_of(const State& state, std::span<const int64_t> shape, std::span<const i
 }
 
 std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape) {
-  const std::vector<int64_t> zero(mesh_shape.size(), 0);
   std::vector<int64_t> sizes(shape.size());
-  for (size_t d = 0; d < shape.size(); ++d) sizes[d] = width(shard_interval(state.shards[d], shape[d], mesh_shape, zero));
+  for (size_t d = 0; d < shape.size(); ++d) sizes[d] = largest_shard(state.shards[d], shape[d], mesh_shape);
   return sizes;
 }
 

@@ -34,6 +34,9 @@ using Box = std::vector<Interval>;
 [[nodiscard]] Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
                          std::span<const int64_t> coordinates);
 
+// The size of the largest of these intervals, over all coordinates.
+[[nodiscard]] int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+
 // Sizes of the largest box, which is the one at coordinate 0 everywhere: chunks are cut by ceilings, the first is never the smaller.
 [[nodiscard]] std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape);
 

@@ -9,6 +9,7 @@ namespace meshplan {
 namespace {
 
 constexpr std::array<const char*, 5> reduce_names = {"sum", "avg", "min", "max", "product"};
+constexpr std::array<std::string_view, 5> partial_texts = {"P(sum)", "P(avg)", "P(min)", "P(max)", "P(product)"};
 
 // "NAME(inside)" -> inside; nullopt where the text has another form.
 std::optional<std::string_view> inside(std::string_view text, std::string_view name) {
@@ -39,18 +40,37 @@ bool may_mix(ReduceOp a, ReduceOp b) {
   return a == b || (additive(a) && additive(b));
 }
 
-std::string to_text(const Placement& placement) {
+void append_text(std::string& out, const Placement& placement) {
   switch (placement.kind) {
     case Placement::Kind::replicate:
-      return "R";
+      out += 'R';
+      return;
     case Placement::Kind::shard:
-      return "S(" + std::to_string(placement.tensor_dim) + ")";
+      if (placement.tensor_dim < 10) {  // in one piece: traces are written and compared everywhere
+        const std::array<char, 4> text{'S', '(', static_cast<char>('0' + placement.tensor_dim), ')'};
+        out.append(text.data(), text.size());
+        return;
+      }
+      out += "S(";
+      append_integer(out, placement.tensor_dim);
+      break;
     case Placement::Kind::partial:
-      return std::string("P(") + to_text(placement.op) + ")";
+      out += partial_texts[static_cast<size_t>(placement.op)];
+      return;
     case Placement::Kind::strided_shard:
-      return "SS(" + std::to_string(placement.tensor_dim) + "," + std::to_string(placement.split_factor) + ")";
+      out += "SS(";
+      append_integer(out, placement.tensor_dim);
+      out += ',';
+      append_integer(out, placement.split_factor);
+      break;
   }
-  return "?";
+  out += ')';
+}
+
+std::string to_text(const Placement& placement) {
+  std::string out;
+  append_text(out, placement);
+  return out;
 }
 
 Result<Placement> parse_placement(std::string_view text) {

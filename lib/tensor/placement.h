@@ -35,6 +35,7 @@ struct Placement {
 
 // Law: parse_placement(to_text(p)) == p. The error says what was expected; a mask partial (P(mask)) is refused by name.
 [[nodiscard]] std::string to_text(const Placement& placement);
+void append_text(std::string& out, const Placement& placement);
 [[nodiscard]] Result<Placement> parse_placement(std::string_view text);
 
 }  // namespace meshplan

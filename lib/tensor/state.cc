@@ -1,8 +1,10 @@
 #include "tensor/state.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/int_math.h"
+#include "base/text.h"
 
 namespace meshplan {
 namespace {
@@ -158,24 +160,31 @@ std::vector<std::vector<Placed>> parts_by_dim(const State& state, std::span<cons
   return parts;
 }
 
-// The same where every atom is a whole mesh dim, one entry for each: what rule planners and most plans have. False elsewhere.
-bool whole_parts(const State& state, std::span<const int64_t> mesh_shape, std::vector<Placed>& parts) {
-  parts.resize(mesh_shape.size());
-  for (size_t m = 0; m < parts.size(); ++m) parts[m].atom = {static_cast<int32_t>(m), 1, mesh_shape[m]};
-  const auto put = [&](const Atom& atom, const Placement& placement, int64_t order) {
+// What each mesh dim does in a state where every atom is a whole mesh dim: what rule planners and most plans have.
+struct WholeDims {
+  static constexpr size_t most = 8;
+  std::array<Placement, most> placement;
+  std::array<int32_t, most> order;  // position in its tensor dim's order
+};
+
+// False where some atom is a part of a mesh dim, and for meshes of more dims.
+bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDims& dims) {
+  if (mesh_shape.size() > WholeDims::most) return false;
+  std::fill_n(dims.placement.begin(), mesh_shape.size(), replicate());
+  const auto put = [&](const Atom& atom, const Placement& placement, size_t order) {
     const auto m = static_cast<size_t>(atom.mesh_dim);
-    if (atom.size != mesh_shape[m] || !is_replicate(parts[m].placement)) return false;
-    parts[m].placement = placement;
-    parts[m].order = order;
+    if (atom.size != mesh_shape[m] || !is_replicate(dims.placement[m])) return false;
+    dims.placement[m] = placement;
+    dims.order[m] = static_cast<int32_t>(order);
     return true;
   };
   for (size_t d = 0; d < state.shards.size(); ++d) {
     for (size_t i = 0; i < state.shards[d].size(); ++i) {
-      if (!put(state.shards[d][i], shard(static_cast<int32_t>(d)), static_cast<int64_t>(i))) return false;
+      if (!put(state.shards[d][i], shard(static_cast<int32_t>(d)), i)) return false;
     }
   }
   return std::all_of(state.partial.begin(), state.partial.end(),
-                     [&](const PendingAtom& pending) { return put(pending.atom, partial(pending.op), -1); });
+                     [&](const PendingAtom& pending) { return put(pending.atom, partial(pending.op), 0); });
 }
 
 }  // namespace
@@ -189,9 +198,8 @@ bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape) {
 
 std::vector<Placement> placements_of(const State& state, std::span<const int64_t> mesh_shape) {
   std::vector<Placement> placements;
-  if (std::vector<Placed> whole; whole_parts(state, mesh_shape, whole)) {
-    placements.reserve(whole.size());
-    for (const Placed& p : whole) placements.push_back(p.placement);
+  if (WholeDims whole; whole_dims(state, mesh_shape, whole)) {
+    placements.assign(whole.placement.begin(), whole.placement.begin() + static_cast<std::ptrdiff_t>(mesh_shape.size()));
     return placements;
   }
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
@@ -238,33 +246,43 @@ std::vector<State> all_orders(const State& state, size_t limit) {
   return all;
 }
 
-std::string to_text(const State& state, std::span<const int64_t> mesh_shape) {
-  std::string out;
-  auto print = [&](const Placed& p) {
-    out += to_text(p.placement);
-    if (!is_shard(p.placement) || state.shards[static_cast<size_t>(p.placement.tensor_dim)].size() < 2) return;
+void append_text(std::string& out, const State& state, std::span<const int64_t> mesh_shape) {
+  const auto print = [&](const Placement& placement, int64_t order) {
+    append_text(out, placement);
+    if (!is_shard(placement) || state.shards[static_cast<size_t>(placement.tensor_dim)].size() < 2) return;
+    if (order < 10) {
+      const std::array<char, 3> text{'[', static_cast<char>('0' + order), ']'};
+      out.append(text.data(), text.size());
+      return;
+    }
     out += '[';
-    out += number(p.order);
+    append_integer(out, order);
     out += ']';
   };
-  if (std::vector<Placed> whole; whole_parts(state, mesh_shape, whole)) {
-    out.reserve(6 * whole.size());
-    for (const Placed& p : whole) print(p);
-    return out;
+  if (WholeDims whole; whole_dims(state, mesh_shape, whole)) {
+    for (size_t m = 0; m < mesh_shape.size(); ++m) print(whole.placement[m], whole.order[m]);
+    return;
   }
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
     if (list.size() == 1) {
-      print(list[0]);
+      print(list[0].placement, list[0].order);
       continue;
     }
-    out += "{";
+    out += '{';
     for (size_t i = 0; i < list.size(); ++i) {
-      if (i != 0) out += ",";
-      print(list[i]);
-      out += ":" + number(list[i].atom.size);
+      if (i != 0) out += ',';
+      print(list[i].placement, list[i].order);
+      out += ':';
+      append_integer(out, list[i].atom.size);
     }
-    out += "}";
+    out += '}';
   }
+}
+
+std::string to_text(const State& state, std::span<const int64_t> mesh_shape) {
+  std::string out;
+  out.reserve(6 * mesh_shape.size());
+  append_text(out, state, mesh_shape);
   return out;
 }
 

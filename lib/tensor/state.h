@@ -84,6 +84,7 @@ struct ShardOrder {
 // PyTorch's text: "P(sum)RS(0)", "S(0)[0]S(0)[1]R", a split dim as "{S(0):2,R:2}".
 // Law: parse_state(to_text(s)) == s, except that a lone atom per tensor dim carries no order.
 [[nodiscard]] std::string to_text(const State& state, std::span<const int64_t> mesh_shape);
+void append_text(std::string& out, const State& state, std::span<const int64_t> mesh_shape);
 [[nodiscard]] Result<State> parse_state(std::string_view text, std::span<const int64_t> mesh_shape, size_t tensor_rank);
 
 struct TensorMeta {

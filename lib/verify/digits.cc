@@ -28,12 +28,35 @@ std::string place(const Atom& atom) {
   return "mesh dim " + std::to_string(atom.mesh_dim) + " part (" + std::to_string(atom.before) + ")" + std::to_string(atom.size);
 }
 
+// What is wrong with a state whose atoms lie in the mesh, by digits: mesh dims may be split.
+Problem check_parts(const State& state, std::span<const int64_t> mesh_shape) {
+  Digits digits;
+  const State* const states[] = {&state};
+  if (!make_digits(mesh_shape, states, {}, digits)) return std::string("the parts of a mesh dim do not nest");
+  DigitSet used = 0;
+  uint64_t used_unit_dims = 0;  // mesh dims of size 1 among the first 64; beyond that a repeat does no harm to any box
+  const Atom* twice = nullptr;
+  each_atom(state, [&](const Atom& atom) {
+    DigitSet set = digits_of({&atom, 1}, digits);
+    if ((used & set) != 0) twice = &atom;
+    used |= set;
+    if (set == 0 && atom.mesh_dim < 64) {
+      if ((used_unit_dims >> atom.mesh_dim & 1) != 0) twice = &atom;
+      used_unit_dims |= uint64_t{1} << atom.mesh_dim;
+    }
+  });
+  if (twice != nullptr) return place(*twice) + " is used twice";
+  return std::nullopt;
+}
+
 }  // namespace
 
 ShardList DigitState::shard_list(size_t tensor_dim) const {
-  size_t start = starts[tensor_dim];
-  ShardList list{order.data() + start, static_cast<size_t>(starts[tensor_dim + 1] - start), continues >> start, 0};
-  for (size_t i = 0; i < list.count; ++i) list.set |= digit_bit(list.digits[i]);
+  const auto dim = static_cast<int32_t>(tensor_dim);
+  size_t start = 0;
+  while (start < listed && role[order[start]] < dim) ++start;
+  ShardList list{order.data() + start, 0, start < listed ? continues >> start : 0, 0};
+  for (; start + list.count < listed && role[list.digits[list.count]] == dim; ++list.count) list.set |= digit_bit(list.digits[list.count]);
   return list;
 }
 
@@ -81,43 +104,36 @@ DigitSet digits_of(std::span<const Atom> atoms, const Digits& digits) {
   DigitSet set = 0;
   for (const Atom& atom : atoms) {
     for (size_t i = 0; i < digits.count; ++i) {
-      const Digit& digit = digits.list[i];
-      if (digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before && digit.before < atom.before * atom.size) set |= digit_bit(i);
+      if (is_part_of(digits.list[i], atom)) set |= digit_bit(i);
     }
   }
   return set;
 }
 
 void to_digits(const State& state, const Digits& digits, DigitState& out) {
-  out.role.fill(role_free);
+  std::fill_n(out.role.begin(), digits.count, role_free);
+  out.listed = 0;
   out.continues = 0;
-  out.sharded = 0;
   out.pending = 0;
-  out.starts.clear();
-  size_t filled = 0;
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    out.starts.push_back(static_cast<uint8_t>(filled));
     const Atom* previous = nullptr;
     for (const Atom& atom : state.shards[d]) {
       bool in_run = previous != nullptr && previous->mesh_dim == atom.mesh_dim && previous->before * previous->size == atom.before;
       for (size_t i = 0; i < digits.count; ++i) {
-        const Digit& digit = digits.list[i];
-        if (digit.mesh_dim != atom.mesh_dim || digit.before < atom.before || digit.before >= atom.before * atom.size) continue;
-        if (in_run) out.continues |= uint64_t{1} << filled;
+        if (!is_part_of(digits.list[i], atom)) continue;
+        if (in_run) out.continues |= uint64_t{1} << out.listed;
         in_run = true;
-        out.order[filled++] = static_cast<uint8_t>(i);
+        out.order[out.listed++] = static_cast<uint8_t>(i);
         out.role[i] = static_cast<int32_t>(d);
-        out.sharded |= digit_bit(i);
       }
       previous = &atom;
     }
   }
-  out.starts.push_back(static_cast<uint8_t>(filled));
   for (const PendingAtom& pending : state.partial) {
-    DigitSet set = digits_of({&pending.atom, 1}, digits);
-    out.pending |= set;
     for (size_t i = 0; i < digits.count; ++i) {
-      if (has(set, i)) out.role[i] = role_of(pending.op);
+      if (!is_part_of(digits.list[i], pending.atom)) continue;
+      out.role[i] = role_of(pending.op);
+      out.pending |= digit_bit(i);
     }
   }
 }
@@ -138,21 +154,16 @@ Problem check_state(const State& state, std::span<const int64_t> mesh_shape, siz
       }
     }
   }
-  Digits digits;
-  const State* const states[] = {&state};
-  if (!make_digits(mesh_shape, states, {}, digits)) return std::string("the parts of a mesh dim do not nest");
-  DigitSet used = 0;
-  uint64_t used_unit_dims = 0;  // mesh dims of size 1 among the first 64; beyond that a repeat does no harm to any box
+  if (mesh_shape.size() > 64) return check_parts(state, mesh_shape);
+  bool whole = true;
+  uint64_t used = 0;  // mesh dims
   const Atom* twice = nullptr;
   each_atom(state, [&](const Atom& atom) {
-    DigitSet set = digits_of({&atom, 1}, digits);
-    if ((used & set) != 0) twice = &atom;
-    used |= set;
-    if (set == 0 && atom.mesh_dim < 64) {
-      if ((used_unit_dims >> atom.mesh_dim & 1) != 0) twice = &atom;
-      used_unit_dims |= uint64_t{1} << atom.mesh_dim;
-    }
+    whole = whole && is_whole(atom, mesh_shape);
+    if ((used >> atom.mesh_dim & 1) != 0) twice = &atom;
+    used |= uint64_t{1} << atom.mesh_dim;
   });
+  if (!whole) return check_parts(state, mesh_shape);
   if (twice != nullptr) return place(*twice) + " is used twice";
   return std::nullopt;
 }

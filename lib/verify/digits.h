@@ -28,12 +28,18 @@ constexpr size_t max_digits = 64;
 [[nodiscard]] constexpr bool has(DigitSet set, size_t digit) { return (set >> digit & 1) != 0; }
 
 struct Digit {
-  int32_t mesh_dim = 0;
-  int64_t before = 1;  // product of the sizes of the more major digits of its mesh dim
-  int64_t size = 2;
-  int64_t mesh_dim_size = 2;
+  int32_t mesh_dim;
+  int64_t before;  // product of the sizes of the more major digits of its mesh dim
+  int64_t size;
+  int64_t mesh_dim_size;
 };
 
+// Whether the digit is the atom or one of its factors.
+[[nodiscard]] inline bool is_part_of(const Digit& digit, const Atom& atom) {
+  return digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before && digit.before < atom.before * atom.size;
+}
+
+// Only the first `count` entries mean anything; the others are never written, as clearing them would cost more than most proofs.
 struct Digits {
   std::array<Digit, max_digits> list;
   size_t count = 0;
@@ -54,14 +60,13 @@ constexpr int32_t role_free = -1;
 [[nodiscard]] constexpr bool is_pending_role(int32_t role) { return role <= -2; }
 [[nodiscard]] constexpr ReduceOp op_of_role(int32_t role) { return static_cast<ReduceOp>(-2 - role); }
 
-// A state in digits.
+// A state in digits. Of `order` the first `listed` entries mean something, of `role` one a digit.
 struct DigitState {
-  std::array<uint8_t, max_digits> order{};  // the shard lists of all tensor dims, one after the other
-  std::array<int32_t, max_digits> role{};
+  std::array<uint8_t, max_digits> order;  // the shard lists of all tensor dims, one after the other
+  std::array<int32_t, max_digits> role;
+  size_t listed = 0;
   uint64_t continues = 0;
-  DigitSet sharded = 0;
   DigitSet pending = 0;
-  std::vector<uint8_t> starts;  // entry d: where tensor dim d's list starts in `order`; one more entry at the end
 
   [[nodiscard]] ShardList shard_list(size_t tensor_dim) const;
 };

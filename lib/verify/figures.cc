@@ -1,6 +1,7 @@
 #include "verify/figures.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/int_math.h"
@@ -24,14 +25,12 @@ Placement placement_of_role(int32_t role) {
 // The one role that all of an atom has; nullopt where its digits differ.
 std::optional<int32_t> role_of_atom(const Digits& digits, const DigitState& in_digits, const State& state, const Atom& atom) {
   std::optional<int32_t> role;
-  const DigitSet set = digits_of({&atom, 1}, digits);
-  if (set == 0) return role_of_unit_dim(state, atom.mesh_dim);
   for (size_t i = 0; i < digits.count; ++i) {
-    if (!has(set, i)) continue;
+    if (!is_part_of(digits.list[i], atom)) continue;
     if (role && *role != in_digits.role[i]) return std::nullopt;
     role = in_digits.role[i];
   }
-  return role;
+  return role ? role : role_of_unit_dim(state, atom.mesh_dim);
 }
 
 // Whether one of the atoms is the atom or has it as a part.
@@ -51,29 +50,46 @@ std::optional<size_t> affected_dim(const Step& step) {
   return std::nullopt;
 }
 
-std::vector<int64_t> greedy_logical_shape(const PlannedRedistribution& redistribution, const Step& step) {
-  const Request& request = redistribution.request;
-  auto before_dim = [&](int32_t mesh_dim) {
-    std::vector<int64_t> shape = request.tensor.shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      for (const Atom& atom : request.src.shards[d]) {
-        if (atom.mesh_dim < mesh_dim) shape[d] = ceil_div(shape[d], atom.size);
-      }
-    }
-    return shape;
-  };
-  // Scatters merge in ascending order of mesh dims, gathers in descending order, reductions in the order of the first pass, which descends.
-  // The outermost is the first of those with the largest extent of the affected tensor dim.
-  std::vector<int32_t> in_order;
-  for (const Atom& atom : step.mesh_dims) in_order.push_back(atom.mesh_dim);
-  if (step.op != Op::reduce_scatter) std::reverse(in_order.begin(), in_order.end());
-  std::vector<int64_t> best = before_dim(in_order.front());
-  const std::optional<size_t> dim = step.op == Op::all_reduce ? std::nullopt : affected_dim(step);
-  for (size_t i = 1; i < in_order.size() && dim && *dim < best.size(); ++i) {
-    std::vector<int64_t> other = before_dim(in_order[i]);
-    if (other[*dim] > best[*dim]) best = std::move(other);
+// One size of the logical shape of a greedy step over one mesh dim: the tensor narrowed by the source's shards on the mesh dims before.
+int64_t greedy_extent(const Request& request, size_t tensor_dim, int32_t mesh_dim) {
+  int64_t extent = request.tensor.shape[tensor_dim];
+  for (const Atom& atom : request.src.shards[tensor_dim]) {
+    if (atom.mesh_dim < mesh_dim) extent = ceil_div(extent, atom.size);
   }
-  return best;
+  return extent;
+}
+
+// The mesh dim of the outermost of the steps that a greedy step stands for. Scatters merge in ascending order of mesh dims, gathers in
+// descending order, reductions in the order of the first pass, which descends: the first of those with the largest extent of the affected
+// tensor dim.
+int32_t outermost_dim(const Request& request, const Step& step) {
+  const bool ascending = step.op == Op::reduce_scatter;
+  const size_t count = step.mesh_dims.size();
+  int32_t outermost = step.mesh_dims[ascending ? 0 : count - 1].mesh_dim;
+  if (count == 1 || step.op == Op::all_reduce) return outermost;
+  const std::optional<size_t> dim = affected_dim(step);
+  if (!dim || *dim >= request.tensor.shape.size()) return outermost;
+  int64_t most = greedy_extent(request, *dim, outermost);
+  for (size_t i = 1; i < count; ++i) {
+    const int32_t other = step.mesh_dims[ascending ? i : count - 1 - i].mesh_dim;
+    const int64_t extent = greedy_extent(request, *dim, other);
+    if (extent <= most) continue;
+    most = extent;
+    outermost = other;
+  }
+  return outermost;
+}
+
+// The same for the other planners: the tensor dim as the state's atoms outside of the step's mesh dims cut it at coordinate 0.
+int64_t extent_outside(const std::vector<Atom>& order, int64_t extent, std::span<const int64_t> mesh_shape, const Step& step) {
+  const auto inside = [&](const Atom& atom) { return is_within(atom, step.mesh_dims); };
+  auto kept = static_cast<size_t>(std::find_if(order.begin(), order.end(), inside) - order.begin());
+  if (std::all_of(order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), inside)) {
+    return largest_shard({order.data(), kept}, extent, mesh_shape);
+  }
+  std::vector<Atom> others;
+  std::remove_copy_if(order.begin(), order.end(), std::back_inserter(others), inside);
+  return largest_shard(others, extent, mesh_shape);
 }
 
 std::map<std::string, int64_t> uses_by_group(const Plan& plan) {
@@ -113,6 +129,32 @@ Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, 
   return coalesce(joined);
 }
 
+// Whether `layout` is that of the ranks that differ on these atoms alone: the comparison of layout_of with it, without a layout made.
+Result<bool> has_layout(const Layout& layout, const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms) {
+  size_t at = 0;  // modes of `layout` found right
+  std::optional<Mode> open;
+  const auto close = [&] { return !open || (at < layout.modes.size() && layout.modes[at++] == *open); };
+  for (const Atom& atom : atoms) {
+    const auto dim = static_cast<size_t>(atom.mesh_dim);
+    if (atom.size != mesh_shape[dim]) {
+      const auto whole = layout_of(mesh, mesh_shape, atoms);
+      if (!whole) return whole.error();
+      return layout == *whole;
+    }
+    for (const Mode& mode : mesh.dims[dim].layout.modes) {
+      if (mode.size == 1) continue;
+      const auto reach = checked_mul(mode.size, mode.stride);
+      if (open && reach && open->stride == *reach) {
+        open = Mode{open->size * mode.size, mode.stride};
+        continue;
+      }
+      if (!close()) return false;
+      open = mode;
+    }
+  }
+  return close() && at == layout.modes.size();
+}
+
 int64_t ranks_of_group(const Step& step) {
   int64_t ranks = 1;
   for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
@@ -127,14 +169,16 @@ Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::
   }
   auto found = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& group) { return group.id == step.group; });
   if (found == plan.groups.end()) return "group '" + step.group + "' is not in the plan's groups";
-  auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
-  if (!layout) return layout.error().message;
-  if (found->layout == *layout) return std::nullopt;
+  const auto same = has_layout(found->layout, mesh, mesh_shape, step.mesh_dims);
+  if (!same) return same.error().message;
+  if (*same) return std::nullopt;
   if (whole != nullptr && step.op == Op::exchange) {
     std::vector<size_t> all(whole->dims.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     if (found->layout == group_layout(*whole, all)) return std::nullopt;
   }
+  const auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
+  if (!layout) return layout.error().message;
   return "group '" + step.group + "' has layout " + to_text(found->layout) + " where the ranks of mesh_dims have " + to_text(*layout);
 }
 
@@ -143,9 +187,9 @@ Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, c
   auto says = [&](const Atom& atom, const Placement& src, const Placement& dst) -> Problem {
     const auto from = role_of_atom(digits, before, state_before, atom);
     const auto to = role_of_atom(digits, after, step.state, atom);
+    if (from && to && placement_of_role(*from) == src && placement_of_role(*to) == dst) return std::nullopt;
     const std::string dim = "mesh dim " + std::to_string(atom.mesh_dim);
     if (!from || !to) return dim + " is split, and its parts do not all go from " + to_text(src) + " to " + to_text(dst);
-    if (placement_of_role(*from) == src && placement_of_role(*to) == dst) return std::nullopt;
     return "it says that " + dim + " goes from " + to_text(src) + " to " + to_text(dst) + ", but it goes from " +
            to_text(placement_of_role(*from)) + " to " + to_text(placement_of_role(*to));
   };
@@ -190,16 +234,19 @@ Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, c
 
 Problem check_logical_shape(const PlannedRedistribution& redistribution, std::span<const int64_t> mesh_shape, const State& before,
                             const Step& step) {
-  std::vector<int64_t> expected = redistribution.request.tensor.shape;
-  if (redistribution.planner == PlannerKind::greedy) {
-    if (mesh_shape.size() > 1) expected = greedy_logical_shape(redistribution, step);
-  } else {
-    State others = before;
-    for (std::vector<Atom>& list : others.shards) std::erase_if(list, [&](const Atom& atom) { return is_within(atom, step.mesh_dims); });
-    expected = largest_box(others, expected, mesh_shape);
-  }
-  if (step.logical_shape == expected) return std::nullopt;
-  return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(expected);
+  const Request& request = redistribution.request;
+  const std::vector<int64_t>& shape = request.tensor.shape;
+  const bool greedy = redistribution.planner == PlannerKind::greedy;
+  const int32_t outermost = greedy && mesh_shape.size() > 1 ? outermost_dim(request, step) : 0;
+  const auto expected = [&](size_t d) {
+    return greedy ? greedy_extent(request, d, outermost) : extent_outside(before.shards[d], shape[d], mesh_shape, step);
+  };
+  bool right = step.logical_shape.size() == shape.size();
+  for (size_t d = 0; d < shape.size() && right; ++d) right = step.logical_shape[d] == expected(d);
+  if (right) return std::nullopt;
+  std::vector<int64_t> sees;
+  for (size_t d = 0; d < shape.size(); ++d) sees.push_back(expected(d));
+  return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(sees);
 }
 
 Problem check_merged(const Step& step) {
@@ -224,11 +271,11 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
   }
   int64_t noted = 0;
   const Mesh& mesh = plan.meshes.meshes[redistribution.request.src_mesh];
-  const std::vector<std::string> names = dim_names(mesh);
   for (const ReductionNote& note : redistribution.reductions) {
     noted += note.collectives;
     for (const std::string& dim : note.dims) {
-      if (!parse_atom(dim, names, src_mesh_shape)) return "a reduction is said to be over '" + dim + "', which the mesh lacks";
+      if (!find_dim(mesh, dim) && !parse_atom(dim, dim_names(mesh), src_mesh_shape))
+        return "a reduction is said to be over '" + dim + "', which the mesh lacks";
     }
   }
   if (noted != collectives) {
@@ -244,13 +291,14 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
 Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
   const std::string& trace = redistribution.trace;
   const std::string& unmerged = redistribution.unmerged_trace;
-  auto ends = [](const std::string& text) {
-    const size_t first = std::min(text.find("->"), text.find("-->"));
+  const auto ends = [](std::string_view text) {
+    size_t first = text.find("->");
     const size_t last = text.rfind("->");
-    if (last == std::string::npos) return std::pair{text, text};
+    if (last == std::string_view::npos) return std::pair{text, text};
+    if (first > 0 && text[first - 1] == '-') --first;
     return std::pair{text.substr(0, first), text.substr(last + 2)};
   };
-  if (ends(unmerged) != ends(trace)) return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
+  if (unmerged != trace && ends(unmerged) != ends(trace)) return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
   if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
   int64_t stands_for = 0;
   for (const Step& step : redistribution.steps) stands_for += step.merged;

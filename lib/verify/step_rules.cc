@@ -152,8 +152,9 @@ Problem check_exchange_of_unlike_parts(const State& before, const Step& step) {
   return check_reduction(before.partial, step);
 }
 
+// Where every digit has the same role in both.
 bool same_lists(const DigitState& a, const DigitState& b) {
-  return a.starts == b.starts && std::equal(a.order.begin(), a.order.begin() + a.starts.back(), b.order.begin());
+  return a.listed == b.listed && std::equal(a.order.begin(), a.order.begin() + a.listed, b.order.begin());
 }
 
 // A step that changes digits or their order: op, roles, reduction, then whether every rank finds its data.

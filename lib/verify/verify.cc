@@ -32,6 +32,7 @@ bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_sh
 Problem check_target(const PlannedRedistribution& redistribution) {
   const Request& request = redistribution.request;
   const State& reached = redistribution.dst;
+  if (reached == request.dst && request.direction == Direction::forward) return std::nullopt;
   State asked = request.dst;
   if (request.direction == Direction::backward && request.src_mesh == request.dst_mesh) {
     std::erase_if(asked.partial, [&](const PendingAtom& target) {

@@ -21,6 +21,14 @@ TEST_CASE("escaped text has one line and nothing that a terminal would obey") {
   CHECK(quoted("a b") == "\"a b\"");
 }
 
+TEST_CASE("an integer is appended as std::to_string writes it") {
+  for (int64_t value : {int64_t{0}, int64_t{-7}, int64_t{12345}, INT64_MAX, INT64_MIN}) {
+    std::string text = "n=";
+    append_integer(text, value);
+    CHECK(text == "n=" + std::to_string(value));
+  }
+}
+
 TEST_CASE("parse_int takes a whole decimal int64 and nothing else") {
   CHECK(parse_int("0") == 0);
   CHECK(parse_int("-12") == -12);

@@ -43,9 +43,16 @@ Tally check_vectors(const std::string& file, const nlohmann::json& vectors) {
       }
       REQUIRE(answer.ok());
       const StepList list = merged_steps(question, *answer);
-      const std::vector<Step>& apart = list.unmerged.empty() ? list.steps : list.unmerged;
+      PlanOptions unmerged = options;
+      unmerged.merge = false;
+      const std::vector<Step> apart = merged_steps({&c.meshes, &topology, &c.request, &unmerged}, *answer).steps;
       const std::vector<int64_t> shape = mesh_shape(c.meshes.meshes[0]);
       CHECK(trace_of(c.request.src, apart, shape, shape) == torch.at("trace").get<std::string>());
+      if (apart.size() == list.steps.size()) {
+        CHECK(list.unmerged_trace.empty());
+      } else {
+        CHECK(list.unmerged_trace == torch.at("trace").get<std::string>());
+      }
       CHECK(trace_of(c.request.src, list.steps, shape, shape) == torch.at("merged_trace").get<std::string>());
       CHECK(test::steps_json(c.request.src, apart, shape) == torch.at("steps"));
       CHECK(test::steps_json(c.request.src, list.steps, shape) == torch.at("merged_steps"));
