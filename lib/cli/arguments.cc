@@ -168,6 +168,10 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.atleast("--repeat", to.repeat, 1);
   bind.value("--report", to.report);
   bind.choice("--register", to.buffers);
+  bind.on("--graph", to.graph);
+  bind.atleast("--deadline", to.deadline, 1);
+  bind.value("--timeline", to.timeline);
+  bind.value("--nccl-tests", to.nccl_tests);
 
   bind.on("--ranks", to.ranks);
   bind.atleast("--rank", to.rank, 0);

@@ -62,7 +62,11 @@ struct Arguments {
   int64_t repeat = 0;
   std::vector<std::string> inject;
   std::vector<std::string> only;
+  int64_t deadline = 0;  // seconds; 0: the default
+  bool graph = false;
   std::string report;
+  std::string timeline;
+  std::string nccl_tests;
   std::string buffers;
   // mesh
   bool ranks = false;

@@ -15,6 +15,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
+
+#include "replay_host/launch.h"
 
 extern char** environ;
 
@@ -186,6 +189,13 @@ Error RealSystem::become(const std::vector<std::string>& command) {
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
   return environment("cannot run " + command[0] + ": " + reason(errno));
+}
+
+Result<int> RealSystem::launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) {
+  std::ostringstream lines;
+  auto code = launch_ranks(command, ranks, lines, std::chrono::seconds(5));
+  messages += lines.str();
+  return code;
 }
 
 std::string RealSystem::own_path() {

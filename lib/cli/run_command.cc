@@ -1,4 +1,7 @@
 // meshplan run PLAN
+#include <algorithm>
+#include <utility>
+
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cli/commands.h"
@@ -23,6 +26,12 @@ Result<ReplayOptions> replay_options(const Arguments& arguments, Progress& progr
     if (!fault) return bad_input("--inject: " + fault.error().message);
     options.faults.push_back(*fault);
   }
+  options.graph = arguments.graph;
+  if (options.graph && arguments.backend != "nccl") return bad_input("--graph records CUDA graphs: it needs --backend nccl");
+  if (arguments.deadline > 0) options.step_deadline = std::chrono::seconds(arguments.deadline);
+  if (!arguments.measure && !(arguments.timeline.empty() && arguments.nccl_tests.empty())) {
+    return bad_input("--timeline and --nccl-tests write measured times: they need --measure");
+  }
   options.progress = [&progress](size_t done, size_t all, const std::string& id) { progress.update(done, all, "replaying " + id); };
   return options;
 }
@@ -32,6 +41,8 @@ struct Outcome {
   bool speaks = true;
   std::string text;    // for people
   std::string report;  // JSON
+  std::string timeline;
+  std::string nccl_tests;
   int64_t wrong = 0;
   int64_t checked = 0;
   bool right = true;
@@ -72,6 +83,8 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, c
     add_replay(outcome, replay_part(*measured));
     outcome.text = to_text(*measured);
     outcome.report = write_report(*measured);
+    outcome.timeline = write_timeline(*measured);
+    outcome.nccl_tests = write_nccl_tests_json(*measured);
     return outcome;
   }
   const auto compared = measure_against(plan, *against, measuring, *backend->communicator, *backend->device);
@@ -83,12 +96,13 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, c
   return outcome;
 }
 
-// --launch: the same command under mpirun. Comes back only where there is no mpirun.
-Error launch(Context& context, const Arguments& arguments) {
-  if (arguments.backend != "mpi") {
-    return bad_input("--launch starts the ranks of the mpi backend; the " + arguments.backend + " backend needs no launcher here");
+// --launch: the same command in so many processes, under mpirun or started from here; gives the exit code.
+int launch(Context& context, const std::string& path, const Arguments& arguments) {
+  if (arguments.backend == "host") {
+    return context.fail(
+        path, bad_input("--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
   }
-  std::vector<std::string> command = {"mpirun", "-n", std::to_string(arguments.launch), context.system.own_path()};
+  std::vector<std::string> command = {context.system.own_path()};
   for (size_t i = 0; i < arguments.words.size(); ++i) {
     if (arguments.words[i] == "--launch") {
       ++i;
@@ -96,14 +110,25 @@ Error launch(Context& context, const Arguments& arguments) {
       command.push_back(arguments.words[i]);
     }
   }
-  return context.system.become(command);
+  if (arguments.backend == "mpi") {
+    command.insert(command.begin(), {"mpirun", "-n", std::to_string(arguments.launch)});
+    return context.fail(path, context.system.become(command));
+  }
+  std::string messages;
+  const auto code = context.system.launch(command, arguments.launch, messages);
+  for (size_t at = 0; at < messages.size();) {
+    const size_t end = std::min(messages.find('\n', at), messages.size());
+    context.say(messages.substr(at, end - at));
+    at = end + 1;
+  }
+  return code ? *code : context.fail(path, code.error());
 }
 
 }  // namespace
 
 int run_command(Context& context, const Arguments& arguments) {
   const std::string& path = arguments.inputs[0];
-  if (arguments.launch > 0) return context.fail(path, launch(context, arguments));
+  if (arguments.launch > 0) return launch(context, path, arguments);
   int code = 0;
   const auto plan = load_plan(context, path, code);
   if (!plan) return code;
@@ -123,10 +148,12 @@ int run_command(Context& context, const Arguments& arguments) {
     return process_speaks() ? context.fail(path, outcome.error()) : exit_code(outcome.error().fault);
   }
   if (outcome->speaks) {
-    if (!arguments.report.empty()) {
-      if (const auto written = context.write_output(arguments.report, outcome->report); !written) return context.fail("", written.error());
+    for (const auto& [file, text] : {std::pair{&arguments.report, &outcome->report}, std::pair{&arguments.timeline, &outcome->timeline},
+                                     std::pair{&arguments.nccl_tests, &outcome->nccl_tests}}) {
+      if (file->empty()) continue;
+      if (const auto written = context.write_output(*file, *text); !written) return context.fail("", written.error());
     }
-    if (arguments.report != "-") {
+    if (arguments.report != "-" && arguments.timeline != "-" && arguments.nccl_tests != "-") {
       if (const auto written = context.write_output("-", outcome->text); !written) return context.fail("", written.error());
     }
   }

@@ -28,6 +28,8 @@ class System {
 
   // Runs a program in place of this process; comes back only where that fails.
   [[nodiscard]] virtual Error become(const std::vector<std::string>& command) = 0;
+  // Starts so many processes of a program, one a rank, and waits for all (replay_host/launch.h); what went wrong is added to `messages`.
+  [[nodiscard]] virtual Result<int> launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) = 0;
   // The path of the program that runs.
   [[nodiscard]] virtual std::string own_path() = 0;
 

@@ -118,7 +118,8 @@ Status run_to_end(RedistributionRun& run, size_t step, Device& device) {
   return device.synchronise();
 }
 
-Status run_whole(RedistributionRun& run, Device& device) {
+Status run_whole(RedistributionRun& run, Device& device, bool graph) {
+  if (graph) return run.run_recorded();  // the barrier that follows waits for its end
   for (size_t i = 0; i < run.steps(); ++i) {
     if (auto done = run.run_step(i); !done) return done;
   }
@@ -126,10 +127,11 @@ Status run_whole(RedistributionRun& run, Device& device) {
 }
 
 // Barrier to barrier.
-Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device, Deadline deadline) {
+Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device, const ReplayOptions& options) {
+  const Deadline deadline = Clock::now() + options.step_deadline;
   if (auto done = communicator.barrier(deadline); !done) return done.error();
   const auto start = Clock::now();
-  if (auto done = run_whole(run, device); !done) return done.error();
+  if (auto done = run_whole(run, device, options.graph); !done) return done.error();
   if (auto done = communicator.barrier(deadline); !done) return done.error();
   return ns_since(start);
 }
@@ -269,7 +271,7 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options, C
         if (auto done = run_to_end(ready->run, s, device); !done) return done.error();
         if (turn >= 0) ready->times.steps[s].samples_ns.push_back(ns_since(start));
       }
-      auto whole = time_whole(ready->run, communicator, device, deadline());
+      auto whole = time_whole(ready->run, communicator, device, options.replay);
       if (!whole) return whole.error();
       if (turn >= 0) ready->times.samples_ns.push_back(*whole);
     }
@@ -318,7 +320,7 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second, con
       const bool swapped = (turn & 1) != 0;
       for (int k = 0; k < 2; ++k) {
         Ready& now = (k == 0) != swapped ? *a : *b;
-        auto ns = time_whole(now.run, communicator, device, deadline());
+        auto ns = time_whole(now.run, communicator, device, options.replay);
         if (!ns) return ns.error();
         if (turn >= 0) now.times.samples_ns.push_back(*ns);
       }

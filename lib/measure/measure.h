@@ -1,6 +1,7 @@
 // Measured replays: how long each step and each whole plan takes, beside what the topology predicts.
 //
-// A step is timed from a barrier to its end on the slowest rank; a whole redistribution from barrier to barrier. Every plan is checked on
+// A step is timed from a barrier to its end on the slowest rank; a whole redistribution from barrier to barrier (with ReplayOptions::graph,
+// as one recorded graph). Every plan is checked on
 // exact data before it is timed. Sizes and bandwidths follow nccl-tests:
 //
 //     op               size (bytes)                              busbw / algbw       algbw = size / time

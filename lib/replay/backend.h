@@ -31,7 +31,7 @@ struct BackendQuestion {
 
 // A change of any of these types changes the number, and with it the name of the function that modules export.
 using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
-inline constexpr const char* open_backend_symbol = "meshplan_open_backend_1";
+inline constexpr const char* open_backend_symbol = "meshplan_open_backend_2";
 
 // Loads the module of that name ("mpi", "nccl") and opens it. Errors (environment) say what is missing and how to get it.
 [[nodiscard]] Result<Backend> load_backend(const std::string& name, const BackendQuestion& question);

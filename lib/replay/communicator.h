@@ -40,6 +40,9 @@ struct RankCall {
   const std::vector<int32_t>* group = nullptr;  // replay ranks, ascending
   std::vector<Chunk> sends;
   std::vector<Chunk> receives;
+  // all_to_all: how many elements every member gives every other one, where that is one number for all pairs of the group, so that each
+  // member knows it of all; -1 where pairs differ.
+  int64_t equal_parts = -1;
 };
 
 struct Call {

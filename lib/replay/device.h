@@ -49,6 +49,12 @@ class Device {
   // Waits until all work given so far is done.
   virtual Status synchronise() = 0;
 
+  // Records what `enqueue` puts on the device, its communicator's calls included, instead of running it (a CUDA graph). False where the
+  // device cannot. The recording stays until the next one or `reset`.
+  virtual Result<bool> record(const std::function<Status()>& /*enqueue*/) { return false; }
+  // Starts the recorded work, as one.
+  virtual Status run_recorded() { return Done{}; }
+
   // Writes the guards on both sides of a buffer of so many bytes.
   virtual Status guard(int32_t rank, std::byte* data, int64_t bytes) = 0;
   // Writes the guards and fills the buffer with a pattern that no data has by chance.

@@ -154,7 +154,8 @@ struct RedistributionRun::Inside {
   std::vector<int32_t> local_number;
   std::shared_ptr<const DataTable> table;
   std::string digest_text;
-  uint64_t salt = 0;                             // from the id
+  uint64_t salt = 0;  // from the id
+  bool recorded = false;
   std::vector<std::vector<size_t>> local_slots;  // by stand: slots that this process plays
 
   [[nodiscard]] Deadline deadline() const { return std::chrono::steady_clock::now() + q.options->step_deadline; }
@@ -183,6 +184,8 @@ struct RedistributionRun::Inside {
   Status inject(size_t stand) const;
   Status run_program(const PreparedStep& program) const;
   Status run_all() const;
+  Status run_recorded();
+  Status check_recorded(RedistributionReport& report);
   Status find_first_wrong(RedistributionReport& report) const;
   Result<int64_t> everyones_sum(int64_t value) const;
   void act_as_told(size_t step) const;
@@ -325,6 +328,12 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
 Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
   const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
   const std::string place = "redistribution '" + q.redistribution->request.id + "', step 0";
+  // Errors that other processes do not share end them too.
+  auto alone = [&](const Error& error) {
+    const Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};
+    q.communicator->abort(located);
+    return located;
+  };
   std::string said;
   if (!prepared) {
     said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " + prepared.error().message;
@@ -340,7 +349,7 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
     said = "ready " + version + " " + sha256_hex(text);
   }
   auto all = q.communicator->tell_all(said, deadline);
-  if (!all) return all.error();
+  if (!all) return alone(all.error());
   for (const std::string& text : *all) {
     if (text.rfind("error ", 0) != 0) continue;
     const int code = text[6] - '0';
@@ -367,9 +376,10 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
     if (program.groups.empty()) continue;
     std::vector<std::vector<int32_t>> groups;
     for (const auto& group : program.groups) groups.push_back(*group);
-    if (auto done = q.communicator->prepare(groups, deadline); !done) return done;
+    if (auto done = q.communicator->prepare(groups, deadline); !done) return alone(done.error());
   }
-  return in.fill_source();
+  auto filled = in.fill_source();
+  return filled ? filled : Status(alone(filled.error()));
 }
 
 int64_t RedistributionRun::Inside::contribution_of(const Stand& stand, int64_t index) const {
@@ -427,6 +437,7 @@ const Call* RedistributionRun::bare_call(size_t step) const {
   return nullptr;
 }
 
+Status RedistributionRun::run_recorded() { return inside_->run_recorded(); }
 Status RedistributionRun::run_step(size_t step) { return inside_->run_program(inside_->programs[step]); }
 
 Status RedistributionRun::Inside::inject(size_t stand) const {
@@ -611,6 +622,35 @@ Status RedistributionRun::Inside::run_all() const {
   return Done{};
 }
 
+Status RedistributionRun::Inside::run_recorded() {
+  if (!recorded) {
+    auto made = q.device->record([&]() -> Status {
+      for (const PreparedStep& program : programs) {
+        if (auto done = run_program(program); !done) return done;
+      }
+      return Done{};
+    });
+    if (!made) return made.error();
+    if (!*made) {
+      return bad_input("--graph: the " + q.communicator->name() + " backend cannot record a graph here; leave it out");
+    }
+    recorded = true;
+  }
+  return q.device->run_recorded();
+}
+
+// The same steps once more, as a graph, into poisoned buffers.
+Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
+  for (size_t i = 1; i < stands.size(); ++i) {
+    if (auto done = poison(i); !done) return done;
+  }
+  if (auto done = q.device->synchronise(); !done) return done;
+  if (auto done = run_recorded(); !done) return done;
+  if (auto done = q.communicator->barrier(deadline()); !done) return done;
+  if (auto done = check_guards(stands.size() - 1, report); !done) return done;
+  return check_stand(stands.size() - 1, static_cast<int64_t>(r->steps.size()) - 1, report);
+}
+
 Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
   auto all = q.communicator->tell_all(std::to_string(value), deadline());
   if (!all) return all.error();
@@ -662,6 +702,8 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   if (!wrong) return wrong.error();
   if (*wrong > 0) {
     if (auto done = in.find_first_wrong(report); !done) return done.error();
+  } else if (in.q.options->graph) {
+    if (auto done = in.check_recorded(report); !done) return done.error();
   }
   auto all = in.q.communicator->tell_all(encode(report), in.deadline());
   if (!all) return all.error();
@@ -707,8 +749,9 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options, Comm
     if (!std::binary_search(ranks.global_ids.begin(), ranks.global_ids.end(), fault.rank)) {
       return bad_input("--inject " + to_text(fault) + ": the plan has no rank " + std::to_string(fault.rank));
     }
-    if (needs_process(fault.kind) && communicator.name() == "host") {
-      return bad_input("--inject " + to_text(fault) + ": the host backend has one process for all ranks; use --backend mpi");
+    if (needs_process(fault.kind) && communicator.local_ranks().size() > 1) {
+      return bad_input("--inject " + to_text(fault) + ": the " + communicator.name() +
+                       " backend has one process for all ranks; use --backend mpi" + (communicator.name() == "nccl" ? " or --launch" : ""));
     }
     auto target = std::find_if(chosen.begin(), chosen.end(), [&](const PlannedRedistribution* r) {
       return static_cast<int64_t>(r->steps.size()) > fault.step && faults.find(r) == faults.end();
@@ -722,6 +765,14 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options, Comm
   report.backend = communicator.name();
   report.ranks = world;
   report.speaks = communicator.speaks();
+  if (communicator.local_ranks().size() < static_cast<size_t>(world)) {
+    auto facts = communicator.describe(std::chrono::steady_clock::now() + options.step_deadline);
+    if (!facts) {
+      communicator.abort(facts.error());
+      return facts.error();
+    }
+    report.environment = std::move(*facts);
+  }
   for (size_t i = 0; i < chosen.size(); ++i) {
     const PlannedRedistribution& r = *chosen[i];
     if (options.progress) options.progress(i, chosen.size(), r.request.id);

@@ -37,6 +37,8 @@ class RedistributionRun {
   [[nodiscard]] size_t steps() const;
   // Runs one step; nothing is poisoned or checked. For measuring.
   [[nodiscard]] Status run_step(size_t step);
+  // Starts all steps as one recorded graph (ReplayOptions::graph), which the first call of it records.
+  [[nodiscard]] Status run_recorded();
   // Runs all steps once with poison, guards and the check at the end, and, if something is wrong anywhere, once more with a check after
   // every step, to name the first wrong one.
   [[nodiscard]] Result<RedistributionReport> run_and_check();

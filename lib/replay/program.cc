@@ -295,14 +295,33 @@ class ProgramMaker {
     for (const Unpack& u : list) copy(u.rank, u.part, u.from, u.from_box, u.to, u.to_box);
   }
 
+  // RankCall::equal_parts of a group.
+  [[nodiscard]] int64_t equal_parts(const std::vector<int32_t>& group) const {
+    int64_t part = -1;
+    for (int32_t member : group) {
+      const std::vector<Take>& takes = flow_.slots[static_cast<size_t>(member)].takes;
+      if (takes.size() != group.size()) return -1;
+      for (const Take& take : takes) {
+        const int64_t n = volume(take.box);
+        if (n == 0 || (part >= 0 && n != part)) return -1;
+        part = n;
+      }
+    }
+    return part;
+  }
+
   Status make_all_to_all() {
     invert();
+    std::map<const std::vector<int32_t>*, int64_t> parts;  // by group
     std::vector<RankCall> calls;
     std::vector<Unpack> unpacks;
     auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
       RankCall call;
       call.rank = after_.ranks[s];
       call.group = group;
+      auto [known, fresh] = parts.try_emplace(group, -1);
+      if (fresh) known->second = equal_parts(slot.group);
+      call.equal_parts = known->second;
       // Sends: one part for each member; straight from the box if every part is one piece of it.
       const auto self = static_cast<size_t>(slot.self);
       std::map<int32_t, const Take*> given;

@@ -34,6 +34,24 @@ std::string line_of(const RedistributionReport& r) {
   return line + "\n";
 }
 
+// "processes 0-7 on host-a": one line for neighbours in the same place.
+std::string places_text(const std::vector<std::pair<std::string, std::string>>& environment) {
+  std::string out;
+  std::vector<std::string> places;
+  for (const auto& [key, value] : environment) {
+    if (key.rfind("process ", 0) == 0) places.push_back(value);
+  }
+  for (size_t first = 0; first < places.size();) {
+    size_t end = first + 1;
+    while (end < places.size() && places[end] == places[first]) ++end;
+    const bool one = end == first + 1;
+    out += (one ? "process " : "processes ") + std::to_string(first) + (one ? "" : "-" + std::to_string(end - 1)) + " on " + places[first] +
+           "\n";
+    first = end;
+  }
+  return out;
+}
+
 }  // namespace
 
 int64_t checked_elements(const ReplayReport& report) {
@@ -69,6 +87,7 @@ std::string to_text(const ReplayReport& report) {
     }
   }
   const auto n = report.redistributions.size();
+  out += places_text(report.environment);
   out += report.backend + ": " + std::to_string(n) + (n == 1 ? " redistribution on " : " redistributions on ") +
          std::to_string(report.ranks) + " ranks, " + with_commas(checked_elements(report)) + " elements checked, " +
          with_commas(wrong_elements(report)) + " wrong\n";

@@ -21,6 +21,7 @@ struct ReplayOptions {
   // Above this many bytes over all ranks and states a redistribution is shrunk by itself, unless full_size.
   int64_t shrink_above_bytes = int64_t{32} << 20;
   std::vector<InjectedFault> faults;
+  bool graph = false;                               // also run each redistribution as one recorded graph, and time that
   int64_t threads = 0;                              // of the host; 0: one a core
   std::chrono::milliseconds step_deadline{60'000};  // a step that takes longer ends the run
   size_t keep_differences = 8;                      // of each redistribution
@@ -65,6 +66,8 @@ struct RedistributionReport {
 struct ReplayReport {
   std::string backend;
   int64_t ranks = 0;  // of the world
+  // Several processes: what each says about where it runs ("process N", host), as Communicator::describe gives it.
+  std::vector<std::pair<std::string, std::string>> environment;
   std::vector<RedistributionReport> redistributions;
   bool speaks = true;  // false on processes other than the first: the caller prints nothing there
 };

@@ -3,7 +3,7 @@
 #include "replay/host_device.h"
 #include "replay_mpi/mpi_communicator.h"
 
-extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_1(
+extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_2(
     const meshplan::BackendQuestion& question) {
   meshplan::Backend backend;
   auto communicator = meshplan::open_mpi(question.world, question.global_ids);

@@ -42,7 +42,14 @@ class CudaDevice final : public GpuDevice {
   ~CudaDevice() override {
     for (auto& [rank, place] : places_) {
       (void)cudaSetDevice(place.gpu);
-      for (Slab& slab : place.slabs) (void)cudaFree(slab.data);
+      forget(place);
+      for (Slab& slab : place.slabs) {
+        if (memory_.free) {
+          memory_.free(slab.data);
+        } else {
+          (void)cudaFree(slab.data);
+        }
+      }
       for (auto& [slot, buffer] : place.scratch) (void)cudaFree(buffer.data);
       (void)cudaStreamDestroy(place.stream);
     }
@@ -100,7 +107,7 @@ class CudaDevice final : public GpuDevice {
     while (place.current < place.slabs.size() && place.slabs[place.current].size - place.slabs[place.current].used < need) ++place.current;
     if (place.current == place.slabs.size()) {
       Slab slab;
-      if (auto done = get(rank, std::max(need, slab_bytes), slab); !done) return done.error();
+      if (auto done = get_slab(rank, need, slab); !done) return done.error();
       place.slabs.push_back(slab);
     }
     Slab& slab = place.slabs[place.current];
@@ -111,6 +118,7 @@ class CudaDevice final : public GpuDevice {
 
   void reset() override {
     for (auto& [rank, place] : places_) {
+      forget(place);
       for (Slab& slab : place.slabs) slab.used = 0;
       place.current = 0;
     }
@@ -164,6 +172,45 @@ class CudaDevice final : public GpuDevice {
     }
     return Done{};
   }
+
+  // Each rank's stream becomes one graph.
+  Result<bool> record(const std::function<Status()>& enqueue) override {
+    for (auto& [rank, place] : places_) {
+      forget(place);
+      if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done.error();
+      if (auto done = good(cudaStreamBeginCapture(place.stream, cudaStreamCaptureModeThreadLocal), "begin a graph"); !done)
+        return done.error();
+    }
+    recording_ = true;
+    Status status = enqueue();
+    recording_ = false;
+    for (auto& [rank, place] : places_) {
+      cudaGraph_t graph = nullptr;
+      (void)cudaSetDevice(place.gpu);
+      Status ended = good(cudaStreamEndCapture(place.stream, &graph), "end a graph");
+      if (status && ended) ended = good(cudaGraphInstantiate(&place.recorded, graph, 0), "make a graph ready");
+      if (graph != nullptr) (void)cudaGraphDestroy(graph);
+      if (status && !ended) status = ended;
+    }
+    if (!status) return status.error();
+    return true;
+  }
+
+  Status run_recorded() override {
+    for (auto& [rank, place] : places_) {
+      if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
+      if (auto done = good(cudaGraphLaunch(place.recorded, place.stream), "start a graph"); !done) return done;
+    }
+    return Done{};
+  }
+
+  void take_memory_from(GpuMemory memory) override { memory_ = std::move(memory); }
+  [[nodiscard]] std::vector<GpuSlab> slabs(int32_t rank) const override {
+    std::vector<GpuSlab> out;
+    for (const Slab& slab : places_.at(rank).slabs) out.push_back({slab.data, slab.size});
+    return out;
+  }
+  [[nodiscard]] bool recording() const override { return recording_; }
 
   Status guard(int32_t rank, std::byte* data, int64_t bytes) override {
     auto on = stream(rank);
@@ -248,7 +295,24 @@ class CudaDevice final : public GpuDevice {
     std::vector<Slab> slabs;
     size_t current = 0;
     std::map<int, Slab> scratch;
+    cudaGraphExec_t recorded = nullptr;
   };
+
+  static void forget(Place& place) {
+    if (place.recorded != nullptr) (void)cudaGraphExecDestroy(place.recorded);
+    place.recorded = nullptr;
+  }
+
+  Status get_slab(int32_t rank, int64_t need, Slab& slab) const {
+    if (!memory_.get) return get(rank, std::max(need, slab_bytes), slab);
+    // Times a power of two, so that ranks with boxes of nearly one size have slabs of the same.
+    int64_t bytes = slab_bytes;
+    while (bytes < need) bytes *= 2;
+    auto data = memory_.get(bytes);
+    if (!data) return environment("rank number " + std::to_string(rank) + ": " + data.error().message);
+    slab = {*data, bytes, 0};
+    return Done{};
+  }
 
   static Status get(int32_t rank, int64_t bytes, Slab& slab) {
     void* data = nullptr;
@@ -294,6 +358,8 @@ class CudaDevice final : public GpuDevice {
 
   std::map<int32_t, Place> places_;
   std::map<std::pair<int32_t, const std::byte*>, const std::byte*> tables_;
+  GpuMemory memory_;
+  bool recording_ = false;
   int runtime_ = 0;
   int driver_ = 0;
 };

@@ -2,9 +2,23 @@
 // work.
 #pragma once
 
+#include <utility>
+
 #include "replay/device.h"
 
 namespace meshplan {
+
+// A large piece of memory that buffers are cut from.
+struct GpuSlab {
+  std::byte* data = nullptr;
+  int64_t bytes = 0;
+};
+
+// Where slabs come from.
+struct GpuMemory {
+  std::function<Result<std::byte*>(int64_t)> get;
+  std::function<void(std::byte*)> free;
+};
 
 class GpuDevice : public Device {
  public:
@@ -14,9 +28,15 @@ class GpuDevice : public Device {
   virtual Result<bool> idle(int32_t rank) = 0;
   // A buffer that outlives `reset`; growing it again invalidates the old one. `slot` tells buffers of one rank apart.
   virtual Result<std::byte*> scratch(int32_t rank, int slot, int64_t bytes) = 0;
-  // Reads and writes between host memory and a buffer, finished on return (they wait for the stream).
-  // What the report says: GPU names, driver and runtime versions, which rank has which GPU.
+  // What the report says: GPU names, driver and runtime versions, which rank has which GPU ("rank number N").
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> facts() const = 0;
+
+  // Slabs of `allocate`'s buffers come from here; before the first of them. NCCL registers its own memory only.
+  virtual void take_memory_from(GpuMemory memory) = 0;
+  // The slabs of a rank, in the order of their making; they stay until the device ends.
+  [[nodiscard]] virtual std::vector<GpuSlab> slabs(int32_t rank) const = 0;
+  // Inside Device::record: what is enqueued is not run now, so nobody may wait for it.
+  [[nodiscard]] virtual bool recording() const = 0;
 };
 
 }  // namespace meshplan

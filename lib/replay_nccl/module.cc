@@ -6,10 +6,12 @@
 #include "replay_nccl/cuda_device.h"
 #include "replay_nccl/nccl_communicator.h"
 
-extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_1(
+extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_2(
     const meshplan::BackendQuestion& question) {
-  auto api = meshplan::load_nccl();
-  if (!api) return api.error();
+  auto registration = meshplan::parse_registration(question.register_buffers);
+  if (!registration) return registration.error();
+  auto nccl = meshplan::NcclLibrary::load();
+  if (!nccl) return nccl.error();
   auto rendezvous = meshplan::find_rendezvous([](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -22,7 +24,8 @@ extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Bac
   }
   auto device = meshplan::open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
   if (!device) return device.error();
-  auto communicator = meshplan::open_nccl({*api, device->get(), *rendezvous, question.world, question.global_ids, question.deadline});
+  auto communicator =
+      meshplan::open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids, question.deadline, *registration});
   if (!communicator) return communicator.error();
   meshplan::Backend backend;
   backend.device = std::move(*device);

@@ -1,93 +1,63 @@
 #include "replay_nccl/nccl_communicator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <sstream>
 #include <thread>
+
+#include "base/text.h"
+#include "replay/watchdog.h"
+#include "replay_nccl/control.h"
+#include "replay_nccl/nccl_enqueue.h"
+#include "replay_nccl/registered_buffers.h"
 
 namespace meshplan {
 namespace {
 
-// The dtype that a reduction runs in on the wire.
-DType reduced_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::int16:
-      return DType::int32;
-    case DType::float8_e4m3:
-    case DType::float8_e5m2:
-      return DType::float32;
-    default:
-      return dtype;
+using Comms = std::map<int32_t, NcclComm>;  // by local rank
+
+// How long after its own deadline a call may still be ending itself before the watchdog ends the process.
+constexpr auto margin = std::chrono::seconds(6);
+
+// Waits a little, more the longer the wait has been: short calls are seen at once, long ones leave the core to others.
+class Pause {
+ public:
+  void rest() {
+    if (++turns_ < 1000) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
   }
-}
-
-ncclDataType_t nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return ncclFloat64;
-    case DType::float32:
-      return ncclFloat32;
-    case DType::bfloat16:
-      return ncclBfloat16;
-    case DType::float16:
-      return ncclFloat16;
-    case DType::int64:
-      return ncclInt64;
-    case DType::int32:
-      return ncclInt32;
-    case DType::int8:
-      return ncclInt8;
-    default:
-      return ncclUint8;
+  // Now and then, for what is too dear to ask at every turn.
+  [[nodiscard]] bool every_so_often() const { return turns_ % 256 == 255; }
+  // Whether this was asked for the first time so long ago.
+  bool worried_for(std::chrono::milliseconds time) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!worried_since_) worried_since_ = now;
+    return now - *worried_since_ > time;
   }
-}
 
-ncclRedOp_t nccl_op(DType dtype, ReduceOp op) {
-  if (dtype == DType::boolean) return op == ReduceOp::product || op == ReduceOp::min ? ncclMin : ncclMax;
-  switch (op) {
-    case ReduceOp::min:
-      return ncclMin;
-    case ReduceOp::max:
-      return ncclMax;
-    case ReduceOp::product:
-      return ncclProd;
-    default:
-      return ncclSum;
-  }
-}
-
-// Scratch buffers of a rank.
-enum Slot : int { slot_send, slot_receive, slot_wide_send, slot_wide_receive, slot_notes_send, slot_notes_receive };
-
-LocalOp copy_bytes(const std::byte* from, std::byte* to, int64_t bytes) {
-  LocalOp op;
-  op.dtype = DType::uint8;
-  op.from = from;
-  op.to = to;
-  op.region.run = bytes;
-  return op;
-}
-
-LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte* to, int64_t count) {
-  LocalOp op;
-  op.kind = LocalOp::Kind::cast;
-  op.from_dtype = from_dtype;
-  op.dtype = dtype;
-  op.from = from;
-  op.to = to;
-  op.count = count;
-  return op;
-}
+ private:
+  std::optional<Deadline> worried_since_;
+  int turns_ = 0;
+};
 
 class NcclCommunicator final : public Communicator {
  public:
-  explicit NcclCommunicator(const NcclQuestion& q) : q_(q), device_(*q.device) {
-    if (q.rendezvous.processes > 1) {
+  explicit NcclCommunicator(const NcclQuestion& q)
+      : q_(q), device_(*q.device), registered_(q.nccl, q.registration), watchdog_(own_name(q)) {
+    if (several()) {
       ranks_ = q.rendezvous.processes;
       locals_ = {static_cast<int32_t>(q.rendezvous.process)};
+      watchdog_.report_termination();
     } else {
       ranks_ = q.world;
       locals_.resize(static_cast<size_t>(q.world));
@@ -96,27 +66,41 @@ class NcclCommunicator final : public Communicator {
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-  ~NcclCommunicator() override {
-    for (auto& [partition, comms] : split_) {
-      for (auto& [rank, comm] : comms) close(comm);
-    }
-    for (auto& [rank, comm] : world_) close(comm);
-  }
+  ~NcclCommunicator() override { close_all(); }
 
   Status open() {
     const Deadline deadline = std::chrono::steady_clock::now() + q_.deadline;
+    const std::string place = "starting";
+    const Watch watch(*this, place, deadline);
     if (!q_.rendezvous.address.empty()) setenv("NCCL_COMM_ID", q_.rendezvous.address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-    ncclUniqueId id;
-    if (auto done = good(q_.api.get_unique_id(&id), "starting"); !done) return done;
-    if (auto done = good(q_.api.group_start(), "starting"); !done) return done;
-    for (int32_t rank : locals_) {
-      auto stream = device_.stream(rank);
-      if (!stream) return stream.error();
-      ncclConfig_t config = quiet_config();
-      if (auto done = good(q_.api.init_rank(&world_[rank], static_cast<int>(ranks_), id, rank, &config), "starting"); !done) return done;
-    }
-    if (auto done = good(q_.api.group_end(), "starting"); !done) return done;
-    return settle(world_, "starting", deadline);
+    NcclId id{};
+    if (auto done = good(q_.nccl.unique_id(id), place); !done) return done;
+    auto begun = in_group(place, [&]() -> Status {
+      for (int32_t rank : locals_) {
+        auto stream = device_.stream(rank);
+        if (!stream) return stream.error();
+        if (auto done = good(q_.nccl.init_rank(world_[rank], static_cast<int>(ranks_), id, rank), place); !done) return done;
+      }
+      return Done{};
+    });
+    if (!begun) return begun;
+    if (auto done = settle(world_, place, deadline); !done) return done;
+    if (!several()) return Done{};
+    Control::Question line;
+    line.process = q_.rendezvous.process;
+    line.processes = ranks_;
+    line.host = q_.rendezvous.address.substr(0, q_.rendezvous.address.rfind(':'));
+    line.rank_text = [this](int64_t process) { return rank_text(static_cast<int32_t>(process)); };
+    line.deadline = deadline;
+    line.share = [&](const std::string& word) -> Result<std::string> {
+      std::string all(word.size() * static_cast<size_t>(ranks_), '\0');
+      if (auto done = gather_bytes(word, all, place, deadline); !done) return done.error();
+      return all.substr(0, word.size());
+    };
+    auto control = Control::open(line);
+    if (!control) return broken(control.error());
+    control_ = std::move(*control);
+    return Done{};
   }
 
   [[nodiscard]] std::string name() const override { return "nccl"; }
@@ -131,356 +115,317 @@ class NcclCommunicator final : public Communicator {
   [[nodiscard]] bool speaks() const override { return q_.rendezvous.process == 0; }
 
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override {
-    if (split_.count(groups) != 0) return Done{};
-    std::map<int32_t, ncclComm_t>& comms = split_[groups];
     const std::string place = "making communicators";
-    if (auto done = good(q_.api.group_start(), place); !done) return done;
-    for (int32_t rank : locals_) {
-      int colour = NCCL_SPLIT_NOCOLOR;
-      int key = 0;
-      for (size_t g = 0; g < groups.size(); ++g) {
-        const auto at = std::lower_bound(groups[g].begin(), groups[g].end(), rank);
-        if (at == groups[g].end() || *at != rank) continue;
-        colour = static_cast<int>(g);
-        key = static_cast<int>(at - groups[g].begin());
+    const Watch watch(*this, place, deadline);
+    if (split_.count(groups) == 0) {
+      Comms& comms = split_[groups];
+      auto begun = in_group(place, [&]() -> Status {
+        for (int32_t rank : locals_) {
+          int colour = -1;
+          int key = 0;
+          for (size_t g = 0; g < groups.size(); ++g) {
+            const auto at = std::lower_bound(groups[g].begin(), groups[g].end(), rank);
+            if (at == groups[g].end() || *at != rank) continue;
+            colour = static_cast<int>(g);
+            key = static_cast<int>(at - groups[g].begin());
+          }
+          if (auto done = good(q_.nccl.split(world_.at(rank), colour, key, comms[rank]), place); !done) return done;
+        }
+        return Done{};
+      });
+      if (!begun) return begun;
+      if (auto done = settle(world_, place, deadline); !done) return done;
+      if (auto done = settle(comms, place, deadline); !done) return done;
+      for (const auto& group : groups) {
+        for (int32_t rank : group) {
+          if (comms.count(rank) != 0) by_group_[{group, rank}] = comms.at(rank);
+        }
       }
-      ncclConfig_t config = quiet_config();
-      ncclComm_t& comm = comms[rank];
-      if (auto done = good(q_.api.split(world_.at(rank), colour, key, &comm, &config), place); !done) return done;
+      in_order_.push_back(&comms);
     }
-    if (auto done = good(q_.api.group_end(), place); !done) return done;
-    if (auto done = settle(world_, place, deadline); !done) return done;
-    if (auto done = settle(comms, place, deadline); !done) return done;
-    for (const auto& group : groups) {
-      for (int32_t rank : group) {
-        if (comms.count(rank) != 0) by_group_[{group, rank}] = comms.at(rank);
-      }
-    }
-    return Done{};
+    return registered_.wanted() ? register_new(deadline) : Status(Done{});
   }
 
   Status run(const Call& call, Deadline deadline) override {
-    std::vector<Enqueued> after;
-    if (auto done = good(q_.api.group_start(), call.place); !done) return done;
-    std::map<int32_t, ncclComm_t> used;
-    Status status = Done{};
-    for (const RankCall& rank : call.ranks) {
-      auto stream = device_.stream(rank.rank);
-      if (!stream) {
-        status = stream.error();
-        break;
-      }
-      ncclComm_t comm = world_.at(rank.rank);
-      if (rank.group != nullptr) {
-        const auto at = by_group_.find({*rank.group, rank.rank});
-        if (at == by_group_.end()) {
-          status = environment(call.place + ": no communicator was made for this group");
-          break;
+    const Watch watch(*this, call.place, deadline);
+    std::vector<FollowUp> after;
+    Comms used;
+    auto begun = in_group(call.place, [&]() -> Status {
+      for (const RankCall& rank : call.ranks) {
+        auto stream = device_.stream(rank.rank);
+        if (!stream) return stream.error();
+        NcclComm comm = world_.at(rank.rank);
+        if (rank.group != nullptr) {
+          const auto at = by_group_.find({*rank.group, rank.rank});
+          if (at == by_group_.end()) return environment(call.place + ": no communicator was made for this group");
+          comm = at->second;
         }
-        comm = at->second;
+        used[rank.rank] = comm;
+        if (auto done = enqueue_call({&q_.nccl, &device_, &call, &rank, comm, *stream}, after); !done) return done;
       }
-      used[rank.rank] = comm;
-      status = enqueue(call, rank, comm, static_cast<cudaStream_t>(*stream), after);
-      if (!status) break;
-    }
-    // The group is closed in any case: an open one would hold every later call.
-    Status closed = good(q_.api.group_end(), call.place);
-    if (!status) return status;
-    if (!closed) return closed;
+      return Done{};
+    });
+    if (!begun) return begun;
     if (auto done = settle(used, call.place, deadline); !done) return done;
-    for (const Enqueued& e : after) {
+    for (const FollowUp& e : after) {
       if (auto done = device_.work(e.rank, e.ops); !done) return done;
     }
-    return wait(call.place, deadline);
+    return device_.recording() ? Status(Done{}) : wait(call.place, deadline);
   }
 
   Status roll_call(const std::string& place, Deadline deadline) override {
-    if (q_.rendezvous.processes == 1) return Done{};
-    return meet(place, deadline);
+    if (!several()) return Done{};
+    const Watch watch(*this, place, deadline);
+    auto all = compare(std::string(), place, deadline);
+    return all ? Status(Done{}) : Status(all.error());
   }
   Status barrier(Deadline deadline) override {
-    if (q_.rendezvous.processes == 1) return wait("waiting for all ranks", deadline);
-    return meet("waiting for all ranks", deadline);
+    const std::string place = "waiting for all ranks";
+    const Watch watch(*this, place, deadline);
+    if (!several()) return wait(place, deadline);
+    std::string all(static_cast<size_t>(ranks_), '\0');
+    return gather_bytes(std::string(1, '\0'), all, place, deadline);
   }
-
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override {
-    if (q_.rendezvous.processes == 1) return std::vector<std::string>{text};
-    const int32_t rank = locals_.front();
-    auto length = static_cast<int64_t>(text.size());
-    std::string lengths(static_cast<size_t>(ranks_) * sizeof(int64_t), '\0');
-    if (auto done = gather_bytes(rank, reinterpret_cast<const char*>(&length), sizeof(length), lengths.data(), deadline); !done)
-      return done.error();
-    std::vector<int64_t> each(static_cast<size_t>(ranks_));
-    std::memcpy(each.data(), lengths.data(), lengths.size());
-    const int64_t longest = std::max<int64_t>(1, *std::max_element(each.begin(), each.end()));
-    std::string padded = text;
-    padded.resize(static_cast<size_t>(longest), '\0');
-    std::string all(static_cast<size_t>(longest * ranks_), '\0');
-    if (auto done = gather_bytes(rank, padded.data(), longest, all.data(), deadline); !done) return done.error();
-    std::vector<std::string> out;
-    for (size_t p = 0; p < each.size(); ++p) out.push_back(all.substr(p * static_cast<size_t>(longest), static_cast<size_t>(each[p])));
-    return out;
+    if (!several()) return std::vector<std::string>{text};
+    const std::string place = "comparing notes";
+    const Watch watch(*this, place, deadline);
+    return compare(text, place, deadline);
   }
 
   void abort(const Error& error) override {
-    for (auto& [partition, comms] : split_) {
-      for (auto& [rank, comm] : comms) abort_one(comm);
+    const Watch watch(*this, "ending after: " + error.message, std::chrono::steady_clock::now());
+    if (several()) {
+      std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(locals_.front()).c_str(), error.message.c_str());
+      std::fflush(stderr);
+      if (control_) control_->report({error.fault, rank_text(locals_.front()) + " stopped: " + error.message});
     }
-    for (auto& [rank, comm] : world_) abort_one(comm);
-    if (q_.rendezvous.processes == 1) return;
-    std::fprintf(stderr, "meshplan: rank %s: %s\n", rank_text(locals_.front()).c_str(), error.message.c_str());
-    std::_Exit(exit_code(error.fault));
+    broken_ = true;
+    close_all();
+    if (several()) std::_Exit(exit_code(error.fault));
   }
 
-  Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline /*deadline*/) override {
+  Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
     std::vector<std::pair<std::string, std::string>> out{{"backend", "nccl"},
-                                                         {"NCCL compiled for", nccl_version_text(NCCL_VERSION_CODE)},
-                                                         {"NCCL loaded", nccl_version_text(q_.api.version) + " from " + q_.api.path},
+                                                         {"NCCL compiled for", nccl_version_text(NcclLibrary::version_compiled_for())},
+                                                         {"NCCL loaded", nccl_version_text(q_.nccl.version()) + " from " + q_.nccl.path()},
                                                          {"processes", std::to_string(q_.rendezvous.processes)}};
     if (!q_.rendezvous.launcher.empty()) out.emplace_back("started by", q_.rendezvous.launcher);
-    for (auto& fact : device_.facts()) out.push_back(std::move(fact));
+    if (q_.registration != Registration::none) {
+      out.emplace_back("registered buffers", q_.registration == Registration::local ? "local" : "symmetric");
+    }
+    char host[256] = "";
+    (void)gethostname(host, sizeof(host) - 1);
+    std::string mine = host;
+    for (auto& [key, value] : device_.facts()) {
+      if (key.rfind("rank number ", 0) == 0) {
+        mine += (several() ? ", " : "; ") + (several() ? value : key + ": " + value);
+      } else {
+        out.emplace_back(key, value);
+      }
+    }
+    auto places = tell_all(mine, deadline);
+    if (!places) return places.error();
+    for (size_t p = 0; p < places->size(); ++p) out.emplace_back("process " + std::to_string(p), (*places)[p]);
     return out;
   }
 
  private:
-  // Local work that follows the collective on the rank's stream.
-  struct Enqueued {
-    int32_t rank = 0;
-    std::vector<LocalOp> ops;
-  };
+  [[nodiscard]] bool several() const { return q_.rendezvous.processes > 1; }
 
-  static ncclConfig_t quiet_config() {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    return config;
+  static std::string own_name(const NcclQuestion& q) {
+    if (q.rendezvous.processes == 1) return "all ranks";
+    const auto p = static_cast<size_t>(q.rendezvous.process);
+    return p < q.global_ids.size() ? "rank " + std::to_string(q.global_ids[p]) : "process " + std::to_string(p);
   }
-
   [[nodiscard]] std::string rank_text(int32_t rank) const {
     const auto r = static_cast<size_t>(rank);
-    return std::to_string(r < q_.global_ids.size() ? q_.global_ids[r] : rank);
+    return r < q_.global_ids.size() ? "rank " + std::to_string(q_.global_ids[r]) : "process " + std::to_string(rank);
   }
 
-  Status good(ncclResult_t result, const std::string& place) const {
-    if (result == ncclSuccess || result == ncclInProgress) return Done{};
-    return environment(place + ": NCCL says: " + q_.api.error_string(result));
+  // A watched stretch; never inside another one.
+  struct Watch {
+    NcclCommunicator& owner;
+    Watch(NcclCommunicator& who, const std::string& place, Deadline deadline) : owner(who) {
+      owner.watchdog_.watch(place, deadline + margin);
+    }
+    ~Watch() { owner.watchdog_.rest(); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+  };
+
+  // After this error communicators are aborted, not closed: closing may wait for ranks that will never come.
+  Error broken(Error error) {
+    broken_ = true;
+    return error;
+  }
+  Status good(NcclCode code, const std::string& place) {
+    auto done = nccl_good(q_.nccl, code, place);
+    return done ? done : Status(broken(done.error()));
+  }
+
+  // The group is closed in any case: an open one would hold every later call.
+  template <class Body>
+  Status in_group(const std::string& place, Body&& body) {
+    if (auto done = good(q_.nccl.group_start(), place); !done) return done;
+    Status status = body();
+    Status closed = good(q_.nccl.group_end(), place);
+    if (!status) return broken(status.error());
+    return closed;
+  }
+
+  // One turn of every wait: what is wrong elsewhere, or that it has lasted too long.
+  Status keep_waiting(Pause& pause, const std::string& place, int32_t rank, Deadline deadline) {
+    if (control_ && pause.every_so_often()) {
+      if (auto wrong = control_->trouble(place); wrong && pause.worried_for(std::chrono::milliseconds(300))) return broken(*wrong);
+    }
+    if (std::chrono::steady_clock::now() > deadline) return broken(late(place, rank));
+    pause.rest();
+    return Done{};
   }
 
   // Until no communicator is in progress any more.
-  Status settle(const std::map<int32_t, ncclComm_t>& comms, const std::string& place, Deadline deadline) const {
+  Status settle(const Comms& comms, const std::string& place, Deadline deadline) {
     for (const auto& [rank, comm] : comms) {
       if (comm == nullptr) continue;
-      ncclResult_t state = ncclInProgress;
+      Pause pause;
       while (true) {
-        if (auto done = good(q_.api.async_error(comm, &state), place); !done) return done;
-        if (state != ncclInProgress) break;
-        if (std::chrono::steady_clock::now() > deadline) return late(place, rank);
-        std::this_thread::yield();
+        NcclCode state = nccl_busy;
+        if (auto done = good(q_.nccl.state_of(comm, state), place); !done) return done;
+        if (state == nccl_done) break;
+        if (state != nccl_busy) return broken(failed(place, rank, state, deadline));
+        if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
       }
-      if (state != ncclSuccess) return environment(place + ": rank " + rank_text(rank) + ": NCCL says: " + q_.api.error_string(state));
     }
     return Done{};
   }
 
   // Until every local stream is idle; a communicator that fails meanwhile ends the wait.
-  Status wait(const std::string& place, Deadline deadline) const {
+  Status wait(const std::string& place, Deadline deadline) {
     for (int32_t rank : locals_) {
+      Pause pause;
       while (true) {
         auto idle = device_.idle(rank);
-        if (!idle) return environment(place + ": " + idle.error().message);
+        if (!idle) return broken(environment(place + ": " + idle.error().message));
         if (*idle) break;
-        ncclResult_t state = ncclSuccess;
-        if (auto done = good(q_.api.async_error(world_.at(rank), &state), place); !done) return done;
-        if (state != ncclSuccess && state != ncclInProgress) {
-          return environment(place + ": rank " + rank_text(rank) + ": NCCL says: " + q_.api.error_string(state));
+        if (pause.every_so_often()) {
+          for (const Comms* comms : all_comms()) {
+            const auto at = comms->find(rank);
+            if (at == comms->end() || at->second == nullptr) continue;
+            NcclCode state = nccl_done;
+            if (auto done = good(q_.nccl.state_of(at->second, state), place); !done) return done;
+            if (state != nccl_done && state != nccl_busy) return broken(failed(place, rank, state, deadline));
+          }
         }
-        if (std::chrono::steady_clock::now() > deadline) return late(place, rank);
-        std::this_thread::yield();
+        if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
       }
     }
     return Done{};
+  }
+
+  [[nodiscard]] std::vector<const Comms*> all_comms() const {
+    std::vector<const Comms*> out{&world_};
+    out.insert(out.end(), in_order_.begin(), in_order_.end());
+    return out;
   }
 
   [[nodiscard]] Error late(const std::string& place, int32_t rank) const {
-    return environment(place + ": rank " + rank_text(rank) +
+    return environment(place + ": " + rank_text(rank) +
                        " waited past its deadline; another rank hangs or has ended, or the deadline is too short");
   }
-
-  void close(ncclComm_t& comm) const {
-    if (comm != nullptr) q_.api.destroy(comm);
-    comm = nullptr;
-  }
-  void abort_one(ncclComm_t& comm) const {
-    if (comm != nullptr) q_.api.abort(comm);
-    comm = nullptr;
-  }
-
-  // One rank's part of the call, on its stream, with what has to follow it.
-  Status enqueue(const Call& call, const RankCall& rank, ncclComm_t comm, cudaStream_t stream, std::vector<Enqueued>& after) {
-    switch (call.kind) {
-      case CallKind::send_receive:
-        return send_receive(call, rank, comm, stream);
-      case CallKind::all_gather:
-        return all_gather(call, rank, comm, stream, after);
-      case CallKind::all_to_all:
-        return all_to_all(call, rank, comm, stream);
-      default:
-        return reduce(call, rank, comm, stream, after);
+  // What NCCL reports first, the line between the processes explains: it knows which rank has ended. It may take a moment to know.
+  [[nodiscard]] Error failed(const std::string& place, int32_t rank, NcclCode state, Deadline deadline) const {
+    const auto until = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(500));
+    while (control_ && std::chrono::steady_clock::now() < until) {
+      if (auto wrong = control_->trouble(place)) return *wrong;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    return environment(place + ": " + rank_text(rank) + ": NCCL says: " + q_.nccl.error_text(state));
   }
 
-  Status send_receive(const Call& call, const RankCall& rank, ncclComm_t comm, cudaStream_t stream) {
-    const auto size = static_cast<size_t>(element_bytes(call.dtype));
-    for (const Chunk& c : rank.sends) {
-      if (auto done = good(q_.api.send(c.data, static_cast<size_t>(c.count) * size, ncclUint8, c.peer, comm, stream), call.place); !done)
-        return done;
-    }
-    for (const Chunk& c : rank.receives) {
-      if (auto done = good(q_.api.receive(c.data, static_cast<size_t>(c.count) * size, ncclUint8, c.peer, comm, stream), call.place); !done)
-        return done;
-    }
-    return Done{};
+  Result<std::vector<std::string>> compare(const std::string& text, const std::string& place, Deadline deadline) {
+    auto all = control_->gather(text, place, deadline);
+    if (!all) return broken(all.error());
+    return all;
   }
 
-  // Chunks of one count, one behind the other.
-  static bool equal_in_order(const std::vector<Chunk>& chunks, int64_t size) {
-    for (size_t i = 0; i < chunks.size(); ++i) {
-      if (chunks[i].count != chunks[0].count || chunks[i].data != chunks[0].data + static_cast<int64_t>(i) * chunks[0].count * size)
-        return false;
-    }
-    return true;
-  }
-
-  static int64_t largest(const std::vector<Chunk>& chunks) {
-    int64_t n = 0;
-    for (const Chunk& c : chunks) n = std::max(n, c.count);
-    return n;
-  }
-
-  Status all_gather(const Call& call, const RankCall& rank, ncclComm_t comm, cudaStream_t stream, std::vector<Enqueued>& after) {
-    const int64_t size = element_bytes(call.dtype);
-    const Chunk& mine = rank.sends.front();
-    if (equal_in_order(rank.receives, size)) {
-      return good(q_.api.all_gather(mine.data, rank.receives.front().data, static_cast<size_t>(mine.count * size), ncclUint8, comm, stream),
-                  call.place);
-    }
-    const int64_t most = largest(rank.receives);
-    auto arrival = device_.scratch(rank.rank, slot_receive, most * size * static_cast<int64_t>(rank.receives.size()));
-    if (!arrival) return arrival.error();
-    const std::byte* from = mine.data;
-    if (mine.count < most) {
-      auto padded = device_.scratch(rank.rank, slot_send, most * size);
-      if (!padded) return padded.error();
-      const std::vector<LocalOp> pack{copy_bytes(mine.data, *padded, mine.count * size)};
-      if (auto done = device_.work(rank.rank, pack); !done) return done;
-      from = *padded;
-    }
-    Enqueued then{rank.rank, {}};
-    for (size_t i = 0; i < rank.receives.size(); ++i) {
-      const Chunk& c = rank.receives[i];
-      if (c.count > 0) then.ops.push_back(copy_bytes(*arrival + static_cast<int64_t>(i) * most * size, c.data, c.count * size));
-    }
-    after.push_back(std::move(then));
-    return good(q_.api.all_gather(from, *arrival, static_cast<size_t>(most * size), ncclUint8, comm, stream), call.place);
-  }
-
-  Status all_to_all(const Call& call, const RankCall& rank, ncclComm_t comm, cudaStream_t stream) {
-    const int64_t size = element_bytes(call.dtype);
-    // Grouped sends and receives of exact counts. ncclAlltoAll needs every pair's part equal, which a member cannot tell from its own parts
-    // alone, and members that chose differently would hang.
-    for (size_t m = 0; m < rank.sends.size(); ++m) {
-      const Chunk& to = rank.sends[m];
-      const Chunk& from = rank.receives[m];
-      if (to.count > 0) {
-        if (auto done =
-                good(q_.api.send(to.data, static_cast<size_t>(to.count * size), ncclUint8, static_cast<int>(m), comm, stream), call.place);
-            !done) {
-          return done;
-        }
-      }
-      if (from.count > 0) {
-        if (auto done =
-                good(q_.api.receive(from.data, static_cast<size_t>(from.count * size), ncclUint8, static_cast<int>(m), comm, stream),
-                     call.place);
-            !done) {
-          return done;
-        }
-      }
-    }
-    return Done{};
-  }
-
-  Status reduce(const Call& call, const RankCall& rank, ncclComm_t comm, cudaStream_t stream, std::vector<Enqueued>& after) {
-    const DType wide = reduced_dtype(call.dtype);
-    const int64_t size = element_bytes(wide);
-    const int64_t narrow = element_bytes(call.dtype);
-    const bool casts = wide != call.dtype;
-    const Chunk& to = rank.receives.front();
-    const bool scatters = call.kind == CallKind::reduce_scatter;
-    const int64_t most = scatters ? largest(rank.sends) : rank.sends.front().count;
-    const bool direct = !casts && (!scatters || equal_in_order(rank.sends, narrow));
-    const std::byte* from = rank.sends.front().data;
-    std::byte* into = to.data;
-    if (!direct) {
-      auto padded = device_.scratch(rank.rank, slot_wide_send, most * size * static_cast<int64_t>(rank.sends.size()));
-      if (!padded) return padded.error();
-      auto arrival = device_.scratch(rank.rank, slot_wide_receive, most * size);
-      if (!arrival) return arrival.error();
-      std::vector<LocalOp> pack;
-      for (size_t m = 0; m < rank.sends.size(); ++m) {
-        const Chunk& c = rank.sends[m];
-        std::byte* at = *padded + static_cast<int64_t>(m) * most * size;
-        if (c.count == 0) continue;
-        pack.push_back(casts ? cast_op(call.dtype, c.data, wide, at, c.count) : copy_bytes(c.data, at, c.count * size));
-      }
-      if (auto done = device_.work(rank.rank, pack); !done) return done;
-      from = *padded;
-      into = *arrival;
-      if (to.count > 0) {
-        after.push_back(
-            {rank.rank, {casts ? cast_op(wide, into, call.dtype, to.data, to.count) : copy_bytes(into, to.data, to.count * size)}});
-      }
-    }
-    const ncclRedOp_t op = nccl_op(call.dtype, call.op);
-    const auto n = static_cast<size_t>(most);
-    if (scatters) return good(q_.api.reduce_scatter(from, into, n, nccl_type(wide), op, comm, stream), call.place);
-    return good(q_.api.all_reduce(from, into, n, nccl_type(wide), op, comm, stream), call.place);
-  }
-
-  Status meet(const std::string& place, Deadline deadline) {
-    char token = 0;
-    std::string all(static_cast<size_t>(ranks_), '\0');
-    Status done = gather_bytes(locals_.front(), &token, 1, all.data(), deadline);
-    return done ? done : Status(Error{done.error().fault, place + ": " + done.error().message});
-  }
-
-  // The same number of bytes from every process, over the world communicator.
-  Status gather_bytes(int32_t rank, const char* bytes, int64_t count, char* all, Deadline deadline) {
-    const std::string place = "comparing notes";
+  // As many bytes from every process as from this one, over the world communicator.
+  Status gather_bytes(const std::string& mine, std::string& all, const std::string& place, Deadline deadline) {
+    const int32_t rank = locals_.front();
+    const auto count = static_cast<int64_t>(mine.size());
     auto stream = device_.stream(rank);
     if (!stream) return stream.error();
-    auto out = device_.scratch(rank, slot_notes_send, count);
+    auto out = device_.scratch(rank, static_cast<int>(ScratchUse::notes_send), count);
     if (!out) return out.error();
-    auto in = device_.scratch(rank, slot_notes_receive, count * ranks_);
+    auto in = device_.scratch(rank, static_cast<int>(ScratchUse::notes_receive), count * ranks_);
     if (!in) return in.error();
-    if (auto done = device_.write(rank, reinterpret_cast<const std::byte*>(bytes), *out, count); !done) return done;
-    ncclComm_t comm = world_.at(rank);
-    if (auto done =
-            good(q_.api.all_gather(*out, *in, static_cast<size_t>(count), ncclUint8, comm, static_cast<cudaStream_t>(*stream)), place);
-        !done) {
-      return done;
-    }
+    if (auto done = device_.write(rank, reinterpret_cast<const std::byte*>(mine.data()), *out, count); !done) return done;
+    if (auto done = good(q_.nccl.all_gather(*out, *in, count, world_.at(rank), *stream), place); !done) return done;
     if (auto done = settle(world_, place, deadline); !done) return done;
     if (auto done = wait(place, deadline); !done) return done;
-    return device_.read(rank, *in, reinterpret_cast<std::byte*>(all), count * ranks_);
+    return device_.read(rank, *in, reinterpret_cast<std::byte*>(all.data()), count * ranks_);
+  }
+
+  // Slabs that are new since the last time, with every communicator. Every process comes here at the same points.
+  Status register_new(Deadline deadline) {
+    const std::string place = "registering buffers";
+    std::vector<std::vector<int64_t>> sizes;
+    std::string mine;
+    for (int32_t rank : locals_) {
+      std::vector<int64_t> list;
+      for (const GpuSlab& slab : device_.slabs(rank)) {
+        list.push_back(slab.bytes);
+        mine += std::to_string(slab.bytes) + " ";
+      }
+      sizes.push_back(std::move(list));
+    }
+    if (several()) {
+      auto all = compare(mine, place, deadline);
+      if (!all) return all.error();
+      sizes.clear();
+      for (const std::string& text : *all) {
+        std::istringstream words(text);
+        sizes.emplace_back();
+        for (int64_t bytes = 0; words >> bytes;) sizes.back().push_back(bytes);
+      }
+    }
+    const std::vector<size_t> slabs = registered_.common(sizes);
+    for (const Comms* comms : all_comms()) {
+      if (auto done = in_group(place, [&] { return registered_.add(*comms, device_, slabs, place); }); !done) return done;
+      if (auto done = settle(*comms, place, deadline); !done) return done;
+    }
+    return Done{};
+  }
+
+  void close(NcclComm& comm) {
+    if (comm == nullptr) return;
+    if (broken_) {
+      q_.nccl.abort(comm);
+    } else {
+      registered_.drop(comm);
+      q_.nccl.destroy(comm);
+    }
+    comm = nullptr;
+  }
+  void close_all() {
+    for (auto& [partition, comms] : split_) {
+      for (auto& [rank, comm] : comms) close(comm);
+    }
+    for (auto& [rank, comm] : world_) close(comm);
   }
 
   NcclQuestion q_;
   GpuDevice& device_;
   int64_t ranks_ = 1;
   std::vector<int32_t> locals_;
-  std::map<int32_t, ncclComm_t> world_;                                               // by local rank
-  std::map<std::vector<std::vector<int32_t>>, std::map<int32_t, ncclComm_t>> split_;  // by partition, then local rank
-  std::map<std::pair<std::vector<int32_t>, int32_t>, ncclComm_t> by_group_;           // they belong to split_
+  Comms world_;
+  std::map<std::vector<std::vector<int32_t>>, Comms> split_;               // by partition
+  std::vector<const Comms*> in_order_;                                     // of split_, as they were made
+  std::map<std::pair<std::vector<int32_t>, int32_t>, NcclComm> by_group_;  // they belong to split_
+  RegisteredBuffers registered_;
+  std::unique_ptr<Control> control_;
+  Watchdog watchdog_;
+  bool broken_ = false;
 };
 
 }  // namespace
@@ -489,6 +434,21 @@ Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question) {
   if (question.rendezvous.processes > 1 && question.rendezvous.processes < question.world) {
     return environment("the plan needs " + std::to_string(question.world) + " ranks and there are " +
                        std::to_string(question.rendezvous.processes) + "; start as many processes");
+  }
+  if (!question.nccl.can_register(question.registration)) {
+    return environment("--register: " + question.nccl.path() + " is NCCL " + nccl_version_text(question.nccl.version()) +
+                       ", which cannot register buffers so; leave it out or install a newer one");
+  }
+  if (question.registration != Registration::none) {
+    const NcclLibrary nccl = question.nccl;
+    question.device->take_memory_from({[nccl](int64_t bytes) -> Result<std::byte*> {
+                                         std::byte* data = nullptr;
+                                         const NcclCode code = nccl.allocate(data, bytes);
+                                         if (code == nccl_done) return data;
+                                         return environment("NCCL has no memory for " + std::to_string(bytes) +
+                                                            " bytes: " + nccl.error_text(code) + "; replay a smaller shape with --shrink");
+                                       },
+                                       [nccl](std::byte* data) { nccl.release(data); }});
   }
   auto communicator = std::make_unique<NcclCommunicator>(question);
   if (auto done = communicator->open(); !done) return done.error();

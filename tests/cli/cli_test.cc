@@ -54,6 +54,12 @@ class FakeSystem : public System {
     programs.push_back(command);
     return environment("cannot run " + command[0]);
   }
+  Result<int> launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) override {
+    programs.push_back(command);
+    programs.back().push_back(std::to_string(ranks) + " ranks");
+    messages = "rank number 1 ended with exit code 4\n";
+    return 4;
+  }
   std::string own_path() override { return "/bin/meshplan"; }
   std::optional<std::string> variable(const std::string& name) override {
     const auto value = variables.find(name);
@@ -239,6 +245,18 @@ TEST_CASE("every flag of every command is described, parsed and completed") {
       CHECK_MESSAGE(parsed.ok(), (parsed.ok() ? "" : parsed.error().message));
     }
   }
+}
+
+TEST_CASE("--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {
+  FakeSystem system;
+  const auto nccl = run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});
+  CHECK(nccl.code == 4);
+  CHECK(nccl.err.find("rank number 1 ended with exit code 4") != std::string::npos);
+  CHECK(run(system, {"run", "p.json", "--launch=2", "--backend", "mpi"}).code == 5);
+  CHECK(system.programs ==
+        std::vector<std::vector<std::string>>{{"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
+                                              {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
+  CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
 }
 
 TEST_CASE("flags beat the options of the spec") {

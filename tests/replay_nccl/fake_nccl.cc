@@ -1,7 +1,11 @@
-// A small NCCL over host memory: all ranks in one process, calls collected between ncclGroupStart and ncclGroupEnd and run there, in the
-// order of the calls. It checks what NCCL would not notice (a rank missing from a collective, counts, types or ops that differ, a send
-// without its receive) and writes one line a call to the file that FAKE_NCCL_LOG names. FAKE_NCCL_FAIL=function:number makes that call,
-// counted from 0, fail; FAKE_NCCL_STUCK=number leaves that group in progress for ever.
+// A small NCCL over host memory, in two ways. One process that plays all ranks: calls are collected between ncclGroupStart and
+// ncclGroupEnd and run there, in the order of the calls. One process a rank: calls go on the caller's stream (fake_stream.h), and ranks
+// reach each other through sockets (fake_peers.h) named by NCCL_COMM_ID. Both check what NCCL would not notice (a rank missing from a
+// collective, counts, types or ops that differ, a send without its receive, windows of different sizes) and write one line a call to the
+// file that FAKE_NCCL_LOG names. FAKE_NCCL_FAIL=function:number makes that call, counted from 0, fail; FAKE_NCCL_STUCK=number leaves that
+// group in progress for ever; FAKE_NCCL_DEAF leaves a collective in progress for ever when a rank has ended, as over NVLink, instead of an
+// error, as over the network; FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number. Compiled with
+// FAKE_NCCL_OLD it lacks what newer libraries offer.
 #include <nccl.h>
 
 #include <algorithm>
@@ -12,36 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "replay/arithmetic.h"
+#include "fake_calls.h"
+#include "fake_remote.h"
 
-using meshplan::DType;
-using meshplan::ReduceOp;
-
-struct ncclComm {
-  std::vector<int> members;  // world ranks
-  int rank = 0;              // in members
-  int family = 0;            // communicators made together
-  bool stuck = false;
-};
+using namespace meshplan::test;
 
 namespace {
 
-struct Pending {
-  enum Kind { gather, scatter, reduce, send, receive } kind;
+struct Window {
   ncclComm* comm;
-  const std::byte* from;
-  std::byte* to;
-  size_t count;
-  ncclDataType_t type;
-  ncclRedOp_t op;
-  int peer;
-};
-
-struct Split {
-  ncclComm* parent;
-  int colour;
-  int key;
-  ncclComm_t* out;
+  size_t bytes;
 };
 
 int depth = 0;
@@ -52,6 +36,7 @@ std::vector<Split> splits;
 std::vector<ncclComm*> starting;
 std::map<std::string, int> called;
 std::vector<ncclComm*> alive;
+std::vector<Window> windows;
 
 void note(const std::string& line) {
   const char* file = std::getenv("FAKE_NCCL_LOG");
@@ -67,71 +52,24 @@ bool should_fail(const std::string& function) {
   return wanted != nullptr && wanted == function + ":" + std::to_string(called[function]++);
 }
 
-DType dtype_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclFloat64:
-      return DType::float64;
-    case ncclFloat32:
-      return DType::float32;
-    case ncclFloat16:
-      return DType::float16;
-    case ncclBfloat16:
-      return DType::bfloat16;
-    case ncclInt64:
-      return DType::int64;
-    case ncclInt32:
-      return DType::int32;
-    case ncclInt8:
-      return DType::int8;
-    default:
-      return DType::uint8;
-  }
-}
-
-ReduceOp op_of(ncclRedOp_t op) {
-  switch (op) {
-    case ncclProd:
-      return ReduceOp::product;
-    case ncclMin:
-      return ReduceOp::min;
-    case ncclMax:
-      return ReduceOp::max;
-    default:
-      return ReduceOp::sum;
-  }
-}
-
 ncclResult_t run_collective(const std::vector<Pending>& members) {
   const Pending& first = members.front();
   const size_t n = first.comm->members.size();
   if (members.size() != n) return ncclInvalidUsage;  // a rank is missing: NCCL would hang
-  const DType dtype = dtype_of(first.type);
-  const auto size = static_cast<size_t>(meshplan::element_bytes(dtype));
   for (const Pending& m : members) {
     if (m.kind != first.kind || m.count != first.count || m.type != first.type || m.op != first.op) return ncclInvalidUsage;
   }
-  for (const Pending& m : members) {
-    const auto mine = static_cast<size_t>(m.comm->rank);
-    for (const Pending& other : members) {
-      const auto theirs = static_cast<size_t>(other.comm->rank);
-      if (m.kind == Pending::gather) {
-        std::memmove(m.to + theirs * m.count * size, other.from, m.count * size);
-        continue;
-      }
-      const std::byte* part = m.kind == Pending::scatter ? other.from + mine * m.count * size : other.from;
-      if (&other == &members.front()) {
-        std::memmove(m.to, part, m.count * size);
-      } else {
-        meshplan::combine(dtype, op_of(m.op), m.to, part, static_cast<int64_t>(m.count));
-      }
-    }
-  }
+  for (const Pending& m : members) compute(members, m);
   return ncclSuccess;
 }
 
 ncclResult_t run_pending() {
   std::vector<Pending> work;
   work.swap(pending);
+  if (!work.empty() && !work.front().comm->name.empty()) {
+    put_on_streams(work);
+    return ncclSuccess;
+  }
   // Pairs: the k-th send from a to b meets the k-th receive at b from a, per family.
   std::map<std::vector<int>, std::vector<const Pending*>> sends;
   for (const Pending& p : work) {
@@ -168,6 +106,10 @@ ncclResult_t run_splits() {
   std::vector<Split> work;
   work.swap(splits);
   if (work.empty()) return ncclSuccess;
+  if (!work.front().parent->name.empty()) {
+    for (const Split& split : work) begin_remote_split(split);
+    return ncclSuccess;
+  }
   if (work.size() != work.front().parent->members.size()) return ncclInvalidUsage;
   const int family = ++families;
   for (const Split& mine : work) {
@@ -190,8 +132,35 @@ ncclResult_t run_splits() {
   return ncclSuccess;
 }
 
+// A window is one of all members, each with as much.
+ncclResult_t check_windows() {
+  std::vector<Window> work;
+  work.swap(windows);
+  std::map<std::pair<int, std::vector<int>>, std::vector<Window>> by_comm;
+  for (const Window& w : work) {
+    if (w.comm->name.empty()) by_comm[{w.comm->family, w.comm->members}].push_back(w);
+  }
+  for (const auto& [key, list] : by_comm) {
+    std::map<int, std::vector<size_t>> sizes;  // by member
+    for (const Window& w : list) sizes[w.comm->rank].push_back(w.bytes);
+    if (sizes.size() != key.second.size()) return ncclInvalidUsage;
+    for (const auto& [member, of_member] : sizes) {
+      if (of_member != sizes.begin()->second) return ncclInvalidUsage;
+    }
+  }
+  return ncclSuccess;
+}
+
+// The process of a rank ends within a collective, as if it had crashed.
+void die_if_told(int rank) {
+  static int begun = 0;
+  const char* told = std::getenv("FAKE_NCCL_DIE");
+  if (told != nullptr && told == std::to_string(rank) + ":" + std::to_string(begun++)) std::_Exit(9);
+}
+
 ncclResult_t enqueue(const char* name, Pending p) {
   if (should_fail(name)) return ncclInternalError;
+  die_if_told(p.comm->world_rank());
   std::string line = std::string(name) + " rank " + std::to_string(p.comm->members[static_cast<size_t>(p.comm->rank)]) + " of " +
                      std::to_string(p.comm->members.size()) + " count " + std::to_string(p.count);
   if (p.kind == Pending::send || p.kind == Pending::receive)
@@ -203,6 +172,7 @@ ncclResult_t enqueue(const char* name, Pending p) {
 
 const std::byte* in(const void* p) { return static_cast<const std::byte*>(p); }
 std::byte* out(void* p) { return static_cast<std::byte*>(p); }
+FakeStream* on(cudaStream_t stream) { return reinterpret_cast<FakeStream*>(stream); }
 
 }  // namespace
 
@@ -214,6 +184,7 @@ ncclResult_t ncclGetVersion(int* version) {
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) {
+  if (result == ncclRemoteError) return "remote process exited or there was a network error";
   return result == ncclInvalidUsage ? "invalid usage: ranks do not agree" : "internal error";
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -238,7 +209,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  *state = comm->stuck ? ncclInProgress : ncclSuccess;
+  turn_remote(alive, comm);
+  *state = comm->stuck ? ncclInProgress : comm->state;
   return ncclSuccess;
 }
 static ncclResult_t drop(ncclComm_t comm, const char* name) {
@@ -246,6 +218,7 @@ static ncclResult_t drop(ncclComm_t comm, const char* name) {
   auto at = std::find(alive.begin(), alive.end(), comm);
   if (at == alive.end()) return ncclInvalidUsage;  // closed twice
   alive.erase(at);
+  if (comm->name == "world") end_remote_world();
   delete comm;
   return ncclSuccess;
 }
@@ -257,27 +230,69 @@ ncclResult_t ncclGroupStart() {
 }
 ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
+  const char* meeting = std::getenv("NCCL_COMM_ID");
+  if (starting.size() == 1 && starting.front()->members.size() > 1 && meeting != nullptr) {
+    begin_remote_world(starting.front(), meeting);
+    starting.clear();
+  }
   // Every rank of a new world must have come.
   if (!starting.empty() && starting.size() != starting.front()->members.size()) return ncclInvalidUsage;
   starting.clear();
   if (auto result = run_splits(); result != ncclSuccess) return result;
+  if (auto result = check_windows(); result != ncclSuccess) return result;
   return run_pending();
 }
-ncclResult_t ncclAllGather(const void* s, void* r, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclAllGather", {Pending::gather, comm, in(s), out(r), count, type, ncclSum, 0});
+ncclResult_t ncclAllGather(const void* s, void* r, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  return enqueue("ncclAllGather", {Pending::gather, comm, in(s), out(r), count, type, ncclSum, 0, on(stream)});
 }
-ncclResult_t ncclReduceScatter(const void* s, void* r, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclReduceScatter", {Pending::scatter, comm, in(s), out(r), count, type, op, 0});
+ncclResult_t ncclReduceScatter(const void* s, void* r, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream) {
+  return enqueue("ncclReduceScatter", {Pending::scatter, comm, in(s), out(r), count, type, op, 0, on(stream)});
 }
-ncclResult_t ncclAllReduce(const void* s, void* r, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclAllReduce", {Pending::reduce, comm, in(s), out(r), count, type, op, 0});
+ncclResult_t ncclAllReduce(const void* s, void* r, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return enqueue("ncclAllReduce", {Pending::reduce, comm, in(s), out(r), count, type, op, 0, on(stream)});
 }
-ncclResult_t ncclSend(const void* s, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclSend", {Pending::send, comm, in(s), nullptr, count, type, ncclSum, peer});
+ncclResult_t ncclSend(const void* s, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return enqueue("ncclSend", {Pending::send, comm, in(s), nullptr, count, type, ncclSum, peer, on(stream)});
 }
-ncclResult_t ncclRecv(void* r, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclRecv", {Pending::receive, comm, nullptr, out(r), count, type, ncclSum, peer});
+ncclResult_t ncclRecv(void* r, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return enqueue("ncclRecv", {Pending::receive, comm, nullptr, out(r), count, type, ncclSum, peer, on(stream)});
 }
+#ifndef FAKE_NCCL_OLD
+ncclResult_t ncclAlltoAll(const void* s, void* r, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  return enqueue("ncclAlltoAll", {Pending::all_to_all, comm, in(s), out(r), count, type, ncclSum, 0, on(stream)});
+}
+ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
+  *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *data == nullptr ? ncclSystemError : ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* data) {
+  std::free(data);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* data, size_t bytes, void** handle) {
+  note("ncclCommRegister rank " + std::to_string(comm->world_rank()) + " of " + std::to_string(comm->members.size()) + " bytes " +
+       std::to_string(bytes));
+  *handle = data;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void*) {
+  note("ncclCommDeregister rank " + std::to_string(comm->world_rank()) + " of " + std::to_string(comm->members.size()));
+  return ncclSuccess;
+}
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t bytes, ncclWindow_t* window, int flags) {
+  note("ncclCommWindowRegister rank " + std::to_string(comm->world_rank()) + " of " + std::to_string(comm->members.size()) + " bytes " +
+       std::to_string(bytes) + (flags == NCCL_WIN_COLL_SYMMETRIC ? " symmetric" : ""));
+  windows.push_back({comm, bytes});
+  *window = static_cast<ncclWindow_t>(data);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
+  note("ncclCommWindowDeregister rank " + std::to_string(comm->world_rank()) + " of " + std::to_string(comm->members.size()));
+  return ncclSuccess;
+}
+#endif
 // For the tests: counts start again from 0.
 void fake_nccl_forget() {
   called.clear();
@@ -286,6 +301,7 @@ void fake_nccl_forget() {
   pending.clear();
   splits.clear();
   starting.clear();
+  windows.clear();
 }
 // How many communicators were never closed.
 int fake_nccl_alive() { return static_cast<int>(alive.size()); }

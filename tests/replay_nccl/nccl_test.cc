@@ -32,12 +32,14 @@ int alive() {
   return reinterpret_cast<int (*)()>(dlsym(library, "fake_nccl_alive"))();
 }
 
-Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options = {}) {
-  auto api = load_nccl(FAKE_NCCL);
-  REQUIRE_MESSAGE(api.ok(), (api.ok() ? "" : api.error().message));
+Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options = {}, Registration registration = Registration::none,
+                                 const char* library = FAKE_NCCL) {
+  auto nccl = NcclLibrary::load(library);
+  REQUIRE_MESSAGE(nccl.ok(), (nccl.ok() ? "" : nccl.error().message));
   HostGpu device;
   NcclQuestion question;
-  question.api = *api;
+  question.nccl = *nccl;
+  question.registration = registration;
   question.device = &device;
   question.world = plan.meshes.universe->world;
   question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
@@ -104,14 +106,18 @@ TEST_CASE("every op, dtype, uneven and empty shard is right over NCCL calls") {
   CHECK(alive() == 0);
 }
 
-TEST_CASE("recorded redistributions on 8 ranks, all planners") {
-  const auto plans = vector_plans(8);
-  CHECK(plans.size() > 600);
-  for (const VectorPlan& p : plans) {
-    CAPTURE(p.name);
-    auto report = replay_fake(p.plan);
-    REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
-    CHECK_MESSAGE(all_right(*report), to_text(*report));
+TEST_CASE("recorded redistributions, reshards and captured training steps on 8 ranks, all planners") {
+  for (const auto& [set, at_least] : std::vector<std::pair<std::string, size_t>>{{"vectors", 601}, {"reshard", 190}, {"workloads", 130}}) {
+    const auto plans = plans_of_set(set, 8);
+    CHECK(plans.size() >= at_least);
+    ReplayOptions options;
+    options.shrink_above_bytes = int64_t{1} << 20;
+    for (const VectorPlan& p : plans) {
+      CAPTURE(p.name);
+      auto report = replay_fake(p.plan, options);
+      REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+      CHECK_MESSAGE(all_right(*report), to_text(*report));
+    }
   }
   CHECK(alive() == 0);
 }
@@ -139,6 +145,81 @@ TEST_CASE("the calls: one split a partition for all its groups at once, equal co
   for (int r = 0; r < 8; ++r) want.emplace_back("ncclCommDestroy");
   CHECK(lines == want);
   std::remove(log.c_str());
+}
+
+namespace {
+
+// The lines of the fake's log that name one of these functions, over a replay.
+std::vector<std::string> calls_of(const Plan& plan, const std::vector<std::string>& functions, Registration registration,
+                                  const char* library) {
+  const std::string log = "fake_nccl_calls.log";
+  std::remove(log.c_str());
+  const Variable to("FAKE_NCCL_LOG", log);
+  auto report = replay_fake(plan, {}, registration, library);
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+  CHECK_MESSAGE(all_right(*report), to_text(*report));
+  std::vector<std::string> out;
+  for (const std::string& line : lines_of(log)) {
+    for (const std::string& name : functions) {
+      if (line.rfind(name + " ", 0) == 0) out.push_back(line);
+    }
+  }
+  std::remove(log.c_str());
+  return out;
+}
+
+Plan transposed(std::vector<int64_t> shape) {
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}});
+  hand.tensor = {std::move(shape), DType::float32};
+  hand.src = "S(0)R";
+  hand.steps = {{Op::all_to_all, {"a"}, "S(1)R"}};
+  return make_plan(hand);
+}
+
+}  // namespace
+
+TEST_CASE("all_to_all is ncclAlltoAll where every pair is equal and the library has it, else grouped sends and receives") {
+  const std::vector<std::string> functions{"ncclAlltoAll", "ncclSend", "ncclRecv"};
+  // 4x4 over 2: every pair has 2x2 float32.
+  const auto equal = calls_of(transposed({4, 4}), functions, Registration::none, FAKE_NCCL);
+  REQUIRE(equal.size() == 4);
+  for (int r = 0; r < 4; ++r) CHECK(equal[static_cast<size_t>(r)] == "ncclAlltoAll rank " + std::to_string(r) + " of 2 count 16");
+  // 3 over 2 is 2 and 1: pairs differ.
+  const auto uneven = calls_of(transposed({4, 3}), functions, Registration::none, FAKE_NCCL);
+  CHECK(uneven.size() == 16);
+  CHECK(uneven.front() == "ncclSend rank 0 of 2 count 16 peer 0");
+  CHECK(calls_of(transposed({4, 4}), functions, Registration::none, FAKE_NCCL_OLD).front() == "ncclSend rank 0 of 2 count 16 peer 0");
+}
+
+TEST_CASE("--register makes every buffer known to every communicator, once, and takes it back before closing it") {
+  const std::vector<std::string> local{"ncclCommRegister", "ncclCommDeregister"};
+  const auto each = calls_of(transposed({4, 4}), local, Registration::local, FAKE_NCCL);
+  // Of each rank: two boxes and the staging of the packed side, in the world and in its group of 2; then back.
+  const auto registered = std::count_if(each.begin(), each.end(), [](const auto& line) { return line.rfind("ncclCommRegister", 0) == 0; });
+  CHECK(registered > 0);
+  CHECK(registered % 8 == 0);
+  CHECK(static_cast<size_t>(registered) * 2 == each.size());
+  const auto windows =
+      calls_of(transposed({4, 4}), {"ncclCommWindowRegister", "ncclCommWindowDeregister"}, Registration::symmetric, FAKE_NCCL);
+  CHECK(windows.size() == each.size());
+  CHECK(windows.front() == "ncclCommWindowRegister rank 0 of 4 bytes 160 symmetric");
+  // Buffers of different sizes cannot be one window: those are left out, and the data is right all the same.
+  const auto uneven = calls_of(transposed({3, 3}), {"ncclCommWindowRegister"}, Registration::symmetric, FAKE_NCCL);
+  CHECK(uneven.size() < static_cast<size_t>(registered));
+  auto refused = replay_fake(transposed({4, 4}), {}, Registration::local, FAKE_NCCL_OLD);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().fault == Fault::environment);
+  CHECK(refused.error().message.find("cannot register buffers") != std::string::npos);
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("a graph needs streams: asked for without them, it is refused") {
+  ReplayOptions options;
+  options.graph = true;
+  auto report = replay_fake(transposed({4, 4}), options);
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().message.find("cannot record a graph") != std::string::npos);
 }
 
 TEST_CASE("injected faults are found and named") {
@@ -199,12 +280,12 @@ TEST_CASE("a collective that never ends is given up at its deadline and aborted"
 }
 
 TEST_CASE("what is missing is named") {
-  auto none = load_nccl("libnccl_that_is_not_there.so.2");
+  auto none = NcclLibrary::load("libnccl_that_is_not_there.so.2");
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().fault == Fault::environment);
   CHECK(none.error().message.find("cannot load libnccl_that_is_not_there.so.2") != std::string::npos);
   const Variable old("FAKE_NCCL_VERSION", "22005");
-  auto outdated = load_nccl(FAKE_NCCL);
+  auto outdated = NcclLibrary::load(FAKE_NCCL);
   REQUIRE_FALSE(outdated.ok());
   CHECK(outdated.error().message.find("is NCCL 2.20.5 and 2.28 or newer is needed") != std::string::npos);
   const Variable folder("MESHPLAN_BACKENDS", "/nowhere");
