@@ -155,7 +155,10 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   if (CLI::Option* option = bind.value("--fail-on", to.fail_on)) option->allow_extra_args(false);
   bind.choice("--only-if", to.only_if);
   bind.value("--against", to.against);
+  bind.on("--new-file", to.new_file);
+  bind.on("--git-driver", to.git_driver);
   bind.value("--junit", to.junit);
+  bind.atleast("--jobs", to.jobs, 1);
 
   bind.choice("--backend", to.backend);
   bind.on("--shrink", to.shrink);
@@ -223,6 +226,7 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   auto [least, most] = input_counts(arguments.command);
   const std::string usage = "; usage: meshplan " + command.name + " " + command.inputs;
   if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
+  if (arguments.git_driver) least = 1, most = 9;  // a path alone where it is unmerged; else 7, and 9 where it was renamed
   if (arguments.inputs.size() < least) {
     return bad_input("meshplan " + command.name + " needs " + (least == 1 ? "a file" : "two files") + " and got " +
                      (arguments.inputs.empty() ? "none" : "one") + usage);

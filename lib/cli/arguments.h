@@ -48,9 +48,12 @@ struct Arguments {
   // diff
   std::vector<std::string> fail_on;
   std::string only_if;
+  bool new_file = false;
+  bool git_driver = false;
   std::string against;  // diff: git:REF:PATH; run: a plan to measure against
   // check
   std::string junit;
+  int64_t jobs = 0;  // 0: as many as there are cores
   // run
   std::string backend = "host";
   bool shrink = false;
@@ -77,6 +80,7 @@ struct FlagDescription {
   std::string names;  // "-o,--output"
   std::string value;  // "FILE", "declared|any"; empty: a switch
   std::string help;
+  std::vector<std::string> words = {};  // for completion, where `value` does not list them
 };
 struct CommandDescription {
   std::string name;

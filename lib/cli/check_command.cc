@@ -189,7 +189,9 @@ int combined_code(const std::vector<Item>& items) {
 int check_command(Context& context, const Arguments& arguments) {
   std::vector<Item> items;
   if (const auto collected = collect(context, arguments.inputs, items); !collected) return context.fail("", collected.error());
-  const size_t workers = std::min<size_t>({items.size(), std::max(1U, std::thread::hardware_concurrency()), 16});
+  const size_t wanted =
+      arguments.jobs > 0 ? static_cast<size_t>(arguments.jobs) : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16);
+  const size_t workers = std::min({items.size(), wanted, size_t{256}});
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> broken(items.size());
   const auto work = [&] {

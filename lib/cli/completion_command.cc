@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/man_page.h"
+#include "diag/codes.h"
 
 namespace meshplan {
 namespace {
@@ -17,8 +18,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
   }
 }
 
-// The words that a value may be; empty where it is a file, a number or a name.
-std::vector<std::string> choices_of(const std::string& value) {
+// The literal words of "greedy|graph|optimal"; empty where a value is a file, a number or a name.
+std::vector<std::string> listed(const std::string& value) {
   if (value.find('|') == std::string::npos) return {};
   std::vector<std::string> words;
   for (const std::string& word : split(value, '|')) {
@@ -27,6 +28,30 @@ std::vector<std::string> choices_of(const std::string& value) {
   }
   return words;
 }
+
+// The words that a flag takes, and whether a file may stand there too.
+struct Choices {
+  std::vector<std::string> words;
+  bool files = false;
+};
+Choices choices_of(const FlagDescription& flag) {
+  if (flag.value.empty()) return {};
+  Choices choices{flag.words.empty() ? listed(flag.value) : flag.words, false};
+  choices.files = choices.words.empty() || flag.value.find("FILE") != std::string::npos;
+  return choices;
+}
+
+// The words that a command's own input may be: a shell, a schema, the code of a diagnostic.
+Choices inputs_of(const CommandDescription& command) {
+  Choices choices{listed(command.inputs), false};
+  if (command.name == "explain") {
+    for (const CodeEntry& entry : code_table()) choices.words.push_back(entry.code);
+  }
+  choices.files = choices.words.empty() || command.name == "explain";
+  return choices;
+}
+
+bool repeats(const FlagDescription& flag) { return flag.names == "-W" || flag.help.find("may be repeated") != std::string::npos; }
 
 std::vector<FlagDescription> flags_of(const CommandDescription& command) {
   std::vector<FlagDescription> flags = command.flags;
@@ -44,38 +69,40 @@ std::string bash_completion() {
   std::string out =
       "# bash completion of meshplan\n"
       "_meshplan() {\n"
-      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words= files=\n"
+      "  # readline takes --flag=value for three words\n"
+      "  if [ \"$word\" = \"=\" ]; then word=; elif [ \"$before\" = \"=\" ]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"" +
       command_names() +
-      " --help --version\" -- \"$word\"))\n"
+      " --help --version --help-man\" -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
       "  case \"$command $before\" in\n";
   for (const CommandDescription& command : command_descriptions()) {
     for (const FlagDescription& flag : flags_of(command)) {
-      const auto choices = choices_of(flag.value);
-      if (choices.empty()) continue;
-      for (const std::string& name : split(flag.names, ',')) {
-        out +=
-            "    \"" + command.name + " " + name + "\") COMPREPLY=($(compgen -W \"" + join(choices, " ") + "\" -- \"$word\")); return ;;\n";
-      }
+      if (flag.value.empty()) continue;
+      const Choices choices = choices_of(flag);
+      std::vector<std::string> patterns;
+      for (const std::string& name : split(flag.names, ',')) patterns.push_back("\"" + command.name + " " + name + "\"");
+      out += "    " + join(patterns, "|") + ") words=\"" + join(choices.words, " ") + "\"" + (choices.files ? " files=1" : "") + " ;;\n";
     }
   }
-  out += "  esac\n  local words=\n  case $command in\n";
+  out += "    *) case $command in\n";
   for (const CommandDescription& command : command_descriptions()) {
     std::vector<std::string> names;
     for (const FlagDescription& flag : flags_of(command)) {
       for (const std::string& name : split(flag.names, ',')) names.push_back(name);
     }
-    const auto inputs = choices_of(command.inputs);
-    out += "    " + command.name + ") words=\"" + join(names, " ") + "\"" +
-           (inputs.empty() ? "" : "; [[ $word == -* ]] || words=\"" + join(inputs, " ") + "\"") + " ;;\n";
+    const Choices inputs = inputs_of(command);
+    out += "      " + command.name + ") if [[ $word == -* ]]; then words=\"" + join(names, " ") + "\"; else words=\"" +
+           join(inputs.words, " ") + "\"" + (inputs.files ? " files=1" : "") + "; fi ;;\n";
   }
   return out +
+         "    esac ;;\n"
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-         "  [ ${#COMPREPLY[@]} -gt 0 ] && [[ -n $word ]] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+         "  [ -z \"$files\" ] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
          "}\n"
          "complete -o filenames -F _meshplan meshplan\n";
 }
@@ -96,6 +123,13 @@ std::string zsh_text(const std::string& text) {
   return out;
 }
 
+// What _arguments does for a value: words, files, or either (where its colons are not those that part the specification).
+std::string zsh_action(const Choices& choices) {
+  if (choices.words.empty()) return "_files";
+  const std::string words = "(" + join(choices.words, " ") + ")";
+  return choices.files ? "{_alternative \"words\\:word\\:" + words + "\" \"files\\:file\\:_files\"}" : words;
+}
+
 std::string zsh_completion() {
   std::string out = "#compdef meshplan\n# zsh completion of meshplan\n_meshplan() {\n  local -a commands=(\n";
   for (const CommandDescription& command : command_descriptions()) {
@@ -114,37 +148,42 @@ std::string zsh_completion() {
   for (const CommandDescription& command : command_descriptions()) {
     out += "    " + command.name + ") _arguments";
     for (const FlagDescription& flag : flags_of(command)) {
-      const auto choices = choices_of(flag.value);
-      for (const std::string& name : split(flag.names, ',')) {
-        std::string spec = name + "[" + zsh_text(flag.help) + "]";
-        if (!flag.value.empty()) spec += ":" + zsh_text(flag.value) + ":" + (choices.empty() ? "_files" : "(" + join(choices, " ") + ")");
+      const auto names = split(flag.names, ',');
+      for (const std::string& name : names) {
+        // A flag is offered once, under one of its names, unless it may be repeated; long ones take --flag=value too.
+        std::string spec = repeats(flag) ? "*" : names.size() > 1 ? "(" + join(names, " ") + ")" : "";
+        spec += name + (flag.value.empty() ? "" : name[1] == '-' ? "=" : "+") + "[" + zsh_text(flag.help) + "]";
+        if (!flag.value.empty()) spec += ":" + zsh_text(flag.value) + ":" + zsh_action(choices_of(flag));
         out += " \\\n      " + quoted(spec);
       }
     }
-    const auto inputs = choices_of(command.inputs);
-    out += " \\\n      " + quoted("*:" + zsh_text(command.inputs) + ":" + (inputs.empty() ? "_files" : "(" + join(inputs, " ") + ")")) +
-           " ;;\n";
+    out += " \\\n      " + quoted("*:" + zsh_text(command.inputs) + ":" + zsh_action(inputs_of(command))) + " ;;\n";
   }
   return out + "  esac\n}\n_meshplan \"$@\"\n";
 }
 
 std::string fish_completion() {
-  std::string out = "# fish completion of meshplan\n";
+  std::string out =
+      "# fish completion of meshplan\n"
+      "function __meshplan_command\n"
+      "    set -l words (commandline -opc)\n"
+      "    test (count $words) -ge 2; and test $words[2] = $argv[1]\n"
+      "end\n";
   for (const CommandDescription& command : command_descriptions()) {
     out += "complete -c meshplan -n __fish_use_subcommand -f -a " + command.name + " -d " + quoted(command.summary) + "\n";
   }
   for (const CommandDescription& command : command_descriptions()) {
-    const std::string when = "complete -c meshplan -n " + quoted("__fish_seen_subcommand_from " + command.name);
-    const auto inputs = choices_of(command.inputs);
-    if (!inputs.empty()) out += when + " -f -a " + quoted(join(inputs, " ")) + "\n";
+    const std::string when = "complete -c meshplan -n " + quoted("__meshplan_command " + command.name);
+    const Choices inputs = inputs_of(command);
+    if (!inputs.words.empty()) out += when + (inputs.files ? "" : " -f") + " -a " + quoted(join(inputs.words, " ")) + "\n";
     for (const FlagDescription& flag : flags_of(command)) {
       out += when;
       for (const std::string& name : split(flag.names, ',')) {
         out += name[1] == '-' ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
-      const auto choices = choices_of(flag.value);
-      if (!choices.empty()) {
-        out += " -x -a " + quoted(join(choices, " "));
+      const Choices choices = choices_of(flag);
+      if (!choices.words.empty()) {
+        out += (choices.files ? " -r -a " : " -x -a ") + quoted(join(choices.words, " "));
       } else if (!flag.value.empty()) {
         out += " -r";
       }

@@ -1,6 +1,7 @@
 // Every command and flag with its help: the one table that help, completion, the man page and the parser's suggestions read.
 #include "base/text.h"
 #include "cli/arguments.h"
+#include "cost/topology.h"
 
 namespace meshplan {
 namespace {
@@ -15,7 +16,8 @@ const std::vector<FlagDescription> planning = {
     {"--rules", "dtensor|native", "what plans may be made of (default: the planner's)"},
     {"--groups", "declared|any", "communicators that plans may use (default: declared)"},
     {"--cost-model", "topology|dtensor|unit", "what graph searches with (default: dtensor)"},
-    {"--topology", "NAME|FILE", "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file"},
+    {"--topology", "NAME|FILE", "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file",
+     topology_preset_names()},
     {"--ranks-per-host", "N", "ranks of a host, for the dtensor cost model"},
     {"--max-memory", "BYTES", "no step's peak above it; 0: states within the larger of source and target, -1: no limit"},
     {"--one-reduction", "", "each reduction in one collective, so that every replica gets equal bits"},
@@ -67,7 +69,12 @@ const std::vector<CommandDescription>& command_descriptions() {
        with({{"--format", "text|json|markdown|github|sarif", "default: text"},
              {"-o,--output", "FILE", "write it here (default: stdout)"},
              {"--against", "git:REF:PATH", "the old side as git has it; then one input, the new side"},
-             {"--fail-on", "dearer[=N%]|numerics|warnings|any", "exit 1 only if this holds; may be repeated (default: any)"},
+             {"-N,--new-file", "", "with --against: where git has no such file, everything counts as added"},
+             {"--git-driver", "", "the words are those that git gives a diff driver; exit 0, as git wants it"},
+             {"--fail-on",
+              "dearer[=N%]|numerics|warnings|any",
+              "exit 1 only if this holds; may be repeated (default: any)",
+              {"dearer", "numerics", "warnings", "any"}},
              {"--only-if", "dearer|numerics|warnings|any", "print nothing unless this holds"}},
             {showing, planning})},
       {"check",
@@ -75,7 +82,9 @@ const std::vector<CommandDescription>& command_descriptions() {
        "does the committed plan still belong to the spec, and do budgets hold?",
        {"meshplan check spec.json plan.json", "meshplan check specs/                        # every spec in a folder",
         "meshplan check a.json b.json --junit check.xml -W error"},
-       with({{"--junit", "FILE", "also write the results as JUnit XML"}}, {planning})},
+       with({{"--junit", "FILE", "also write the results as JUnit XML"},
+             {"--jobs", "N", "files planned at once; the output is the same (default: one a core, at most 16)"}},
+            {planning})},
       {"verify",
        "PLAN",
        "prove a plan correct without planning",
@@ -111,7 +120,7 @@ const std::vector<CommandDescription>& command_descriptions() {
        "fit a topology to measured reports",
        {"meshplan calibrate report.json -o topology.json", "meshplan plan spec.json --topology topology.json"},
        {{"-o,--output", "FILE", "write the topology here (default: stdout)"},
-        {"--topology", "NAME|FILE", "fit this one (default: the topology of the first report)"}}},
+        {"--topology", "NAME|FILE", "fit this one (default: the topology of the first report)", topology_preset_names()}}},
       {"mesh",
        "SPEC",
        "print layouts, groups and shared communicators of a spec's meshes",
@@ -137,8 +146,11 @@ const std::vector<FlagDescription>& common_flag_descriptions() {
       {"--color", "auto|always|never", "colours (default: auto, on a terminal unless NO_COLOR is set)"},
       {"-q,--quiet", "", "no messages but errors and warnings"},
       {"-v,--verbose", "", "more messages"},
-      {"-W", "error|no-KIND|...",
-       "error: warnings fail the run; error=KIND; no-KIND drops a kind (missing-flatten, uneven-shape, non-ascending)"},
+      {"-W",
+       "error|no-KIND|...",
+       "error: warnings fail the run; error=KIND; no-KIND drops a kind (missing-flatten, uneven-shape, non-ascending)",
+       {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending", "no-missing-flatten", "no-uneven-shape",
+        "no-non-ascending"}},
       {"--diagnostics", "text|json|github|sarif", "how errors and warnings are printed on stderr (default: text)"},
   };
   return flags;

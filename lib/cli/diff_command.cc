@@ -28,8 +28,21 @@ std::optional<Plan> plan_of(Context& context, const std::string& path, const std
   return std::move(plan).value();
 }
 
-// git:REF:PATH as git has it.
-Result<std::string> read_from_git(Context& context, const std::string& against) {
+// What git names where a file is new or deleted: a side that is not there.
+constexpr std::string_view no_file = "/dev/null";
+
+// A plan that asks for nothing, on the meshes and under the options of the other side, so that all of that one was added or removed.
+Plan empty_plan_beside(const Plan& other) {
+  Plan empty = other;
+  empty.digest.clear();
+  empty.groups.clear();
+  empty.redistributions.clear();
+  empty.totals = {};
+  return empty;
+}
+
+// git:REF:PATH as git has it; no value: REF has no such file, and `new_file` says that this is no mistake.
+Result<std::optional<std::string>> read_from_git(Context& context, const std::string& against, bool new_file) {
   const size_t colon = against.find(':', 4);
   if (against.rfind("git:", 0) != 0 || colon == std::string::npos || colon == 4 || colon + 1 == against.size()) {
     return bad_input("--against: expected git:REF:PATH, such as git:main:plan.json, not \"" + against + "\"");
@@ -39,13 +52,25 @@ Result<std::string> read_from_git(Context& context, const std::string& against) 
   if (ref.front() == '-') return bad_input("--against: \"" + ref + "\" is no git revision");
   // A path as the user stands, not as the repository's top does.
   if (path.front() != '/' && path.rfind("./", 0) != 0 && path.rfind("../", 0) != 0) path.insert(0, "./");
-  auto text = context.system.run_program({"git", "show", ref + ":" + path});
-  if (!text) {
-    Error error = text.error();
-    error.message = "--against " + against + ": " + error.message;
-    return error;
+  if (new_file) {
+    const auto found = context.system.run_program({"git", "ls-tree", "--name-only", ref, "--", path});
+    if (found && found->empty()) return std::optional<std::string>();
   }
-  return text;
+  auto text = context.system.run_program({"git", "show", ref + ":" + path});
+  if (text) return std::optional(*std::move(text));
+  Error error = text.error();
+  error.message = "--against " + against + ": " + error.message;
+  if (!new_file && error.message.find("git failed: fatal: path ") != std::string::npos) error.message += "; if the file is new: --new-file";
+  return error;
+}
+
+// The text of one side; no value: it is not there. Problems are reported, then `code` is not 0.
+std::optional<std::string> side_text(Context& context, const std::string& path, int& code) {
+  if (path == no_file) return std::nullopt;
+  const auto text = context.read_input(path);
+  if (text) return *text;
+  code = context.fail(path, text.error());
+  return std::nullopt;
 }
 
 // What annotations and SARIF carry: one finding a redistribution, where the new file has its id.
@@ -102,21 +127,30 @@ std::string render_diff(Context& context, const PlanDiff& diff, const Arguments&
   return render_diff_text(diff, options);
 }
 
-}  // namespace
-
-int diff_command(Context& context, const Arguments& arguments) {
+int compare(Context& context, const Arguments& arguments) {
   const bool from_git = !arguments.against.empty();
   const std::string& new_path = arguments.inputs.back();
   const std::string old_path = from_git ? arguments.against : arguments.inputs[0];
-  const auto old_text = from_git ? read_from_git(context, arguments.against) : context.read_input(old_path);
-  if (!old_text) return context.fail(from_git ? "" : old_path, old_text.error());
-  const auto new_text = context.read_input(new_path);
-  if (!new_text) return context.fail(new_path, new_text.error());
-
   int code = 0;
-  const auto old_plan = plan_of(context, old_path, *old_text, arguments, code);
-  const auto new_plan = plan_of(context, new_path, *new_text, arguments, code);
-  if (!old_plan || !new_plan) return code;
+  std::optional<std::string> old_text;
+  if (from_git) {
+    const auto text = read_from_git(context, arguments.against, arguments.new_file);
+    if (!text) return context.fail("", text.error());
+    old_text = *text;
+  } else {
+    old_text = side_text(context, old_path, code);
+  }
+  const std::optional<std::string> new_text = side_text(context, new_path, code);
+  if (code != 0) return code;
+  if (!old_text && !new_text) return 0;  // nothing on either side
+
+  std::optional<Plan> old_plan;
+  std::optional<Plan> new_plan;
+  if (old_text) old_plan = plan_of(context, old_path, *old_text, arguments, code);
+  if (new_text) new_plan = plan_of(context, new_path, *new_text, arguments, code);
+  if (code != 0) return code;
+  if (!old_plan) old_plan = empty_plan_beside(*new_plan);
+  if (!new_plan) new_plan = empty_plan_beside(*old_plan);
 
   const PlanDiff diff = diff_plans(*old_plan, *new_plan);
   const std::vector<std::string> conditions = arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
@@ -124,9 +158,31 @@ int diff_command(Context& context, const Arguments& arguments) {
       std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) { return holds(diff, condition); });
   std::string text;
   if (arguments.only_if.empty() || holds(diff, arguments.only_if))
-    text = render_diff(context, diff, arguments, {*new_plan, new_path, *new_text}, failed);
+    text = render_diff(context, diff, arguments, {*new_plan, new_path, new_text.value_or(std::string())}, failed);
   if (const auto written = context.write_output(arguments.output, text); !written) return context.fail("", written.error());
   return failed ? 1 : 0;
+}
+
+// git diff.NAME.command: path old-file old-hex old-mode new-file new-hex new-mode [new-path what]; the path alone while it is unmerged.
+// A driver that fails ends `git diff` at its file, so that only a bug does.
+int compare_for_git(Context& context, const Arguments& arguments) {
+  const std::vector<std::string>& words = arguments.inputs;
+  const std::string new_path = words.size() > 7 ? words[7] : words[0];
+  std::string header = "meshplan diff a/" + words[0] + " b/" + new_path;
+  if (context.color(Stream::out)) header = "\x1b[1m" + header + "\x1b[0m";
+  header += words.size() < 7 ? "\nunmerged\n" : "\n";
+  if (const auto written = context.write_output(arguments.output, header); !written) return context.fail("", written.error());
+  if (words.size() < 7) return 0;
+  Arguments sides = arguments;
+  sides.inputs = {words[1], words[4]};
+  (void)compare(context, sides);
+  return 0;
+}
+
+}  // namespace
+
+int diff_command(Context& context, const Arguments& arguments) {
+  return arguments.git_driver ? compare_for_git(context, arguments) : compare(context, arguments);
 }
 
 }  // namespace meshplan

@@ -3,12 +3,17 @@
 
 usage: golden.py MESHPLAN [--record]      --record writes what comes out now; commit that by itself, with the reason
 
+Passed by builds of other compilers and build types (tests/golden/identity makes them), it shows that they write the same bytes; planning all
+specs at once on many threads must not change them either.
+
 testdata/plans/<spec>.plan.json is what `meshplan plan <spec>` writes, <spec>.<planner>.plan.json what `--planner <planner>` does.
 """
 import difflib
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PLANS = TOP / "testdata" / "plans"
@@ -16,11 +21,32 @@ PLANNERS = ["", "greedy"]  # "": the default
 NO_PLAN = {("recorded-checkpoint-64-to-32", "greedy")}  # crosses meshes, which PyTorch's rules cannot: exit 3
 
 
+def check_on_threads(meshplan):
+    """`check` of every spec, four times over, beside its golden plan: the same answer on one thread and on many; what is wrong, as text."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        specs = sorted((TOP / "testdata" / "specs").glob("*.json"))
+        for spec in specs:
+            for copy in range(4):
+                shutil.copy(spec, folder / f"{copy}-{spec.name}")
+                shutil.copy(PLANS / f"{spec.stem}.plan.json", folder / f"{copy}-{spec.stem}.plan.json")
+        answers = {}
+        for jobs in ("1", "16"):
+            command = [meshplan, "check", ".", "--jobs", jobs]
+            answers[jobs] = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        one, many = answers["1"], answers["16"]
+        if (one.returncode, one.stdout, one.stderr) != (many.returncode, many.stdout, many.stderr):
+            return "check says one thing on 1 thread and another on 16:\n" + one.stdout + "\n" + many.stdout
+        if many.returncode != 0 or many.stdout.count(" is current\n") != 4 * len(specs):
+            return f"check on 16 threads: exit {many.returncode}\n{many.stdout}"
+    return ""
+
+
 def main(arguments):
     if not arguments or arguments[1:] not in ([], ["--record"]):
         print(__doc__, file=sys.stderr)
         return 2
-    meshplan, record = arguments[0], len(arguments) > 1
+    meshplan, record = str(pathlib.Path(arguments[0]).resolve()), len(arguments) > 1
     failures = []
     expected = set()
     for spec in sorted((TOP / "testdata" / "specs").glob("*.json")):
@@ -52,9 +78,12 @@ def main(arguments):
             path.unlink()
         else:
             failures.append(f"testdata/plans/{path.name} belongs to no spec")
+    threads = "" if record else check_on_threads(meshplan)
+    if threads:
+        failures.append(threads)
     if failures:
         failures.append("if the new plans are right: tests/golden/golden.py MESHPLAN --record")
-    print("\n".join(failures) or f"{len(expected)} golden plans are the same")
+    print("\n".join(failures) or f"{len(expected)} golden plans are the same, on one thread and on many")
     return 1 if failures else 0
 
 
