@@ -153,7 +153,7 @@ std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const Fil
   if (!path) return std::nullopt;
   const Result<std::string> text = read_file ? read_file(*path) : Result<std::string>(bad_input("no files can be read here"));
   if (!text) {
-    reader.error("E0315", (*found)[0], "cannot read the topology file " + quote(*path) + ": " + printable(text.error().message, 300));
+    reader.error("E0315", (*found)[0], printable(text.error().message, 300));
     return std::nullopt;
   }
   return read_topology_file(*text, *path, diagnostics);

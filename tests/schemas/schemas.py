@@ -60,6 +60,11 @@ def run(*arguments, codes=(0,)):
     return json.loads(done.stdout)
 
 
+def run_quietly(*arguments, codes=(0,)):
+    done = subprocess.run([MESHPLAN, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode in codes, f"{arguments}: {done.returncode}\n{done.stderr}"
+
+
 def run_or_none(*arguments):
     """The document, or None where there is no plan (exit 3)."""
     done = subprocess.run([MESHPLAN, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
@@ -162,9 +167,29 @@ class SchemaTest(unittest.TestCase):
                 document = run("diff", old, new, "--format", "json", codes=(0, 1))
                 self.assertTrue(valid("diff", document), f"{old} {new}: {errors('diff', document)}")
 
+    def test_what_a_run_reports_is_valid(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = {}
+            for planner in ("optimal", "greedy"):
+                made[planner] = pathlib.Path(folder, f"{planner}.plan.json")
+                run_quietly("plan", DATA / "good-specs/simple.json", "--planner", planner, "-o", made[planner])
+            report = pathlib.Path(folder, "report.json")
+            for kind, more in (("replayed", []), ("measured", ["--measure", "--repeat", "2"]),
+                               ("compared", ["--repeat", "2", "--against", made["greedy"]]),
+                               ("found wrong", ["--inject", "0:0:flip"])):
+                run_quietly("run", made["optimal"], "--shrink", "--report", report, *more, codes=(4,) if kind == "found wrong" else (0,))
+                document = read_json(report)
+                self.assertTrue(valid("report", document), f"{kind}: {errors('report', document)}")
+                self.assertFalse(valid("report", {key: value for key, value in document.items() if key != "schema"}), kind)
+                report.unlink()
+            run_quietly("run", made["optimal"], "--measure", "--repeat", "2", "--shrink", "--report", report)
+            topology = run("calibrate", report)  # what reads reports reads this one; a spec may hold what it writes
+            spec = {"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": topology}
+            self.assertTrue(valid("spec", spec), errors("spec", spec))
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    MESHPLAN = sys.argv.pop(1)
+    MESHPLAN = str(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main()

@@ -28,7 +28,7 @@ std::vector<std::filesystem::path> json_files(const std::filesystem::path& folde
 
 FileReader reader_beside(const std::filesystem::path& spec) {
   return [folder = spec.parent_path()](const std::string& path) -> Result<std::string> {
-    if (!std::filesystem::exists(folder / path)) return bad_input("no such file");
+    if (!std::filesystem::exists(folder / path)) return bad_input("cannot read " + path + ": No such file or directory");
     return read_text(folder / path);
   };
 }
