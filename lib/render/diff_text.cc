@@ -57,6 +57,20 @@ char mark_of(StepDiff::Kind kind) {
   return ' ';
 }
 
+std::vector<const RedistributionDiff*> in_order(const PlanDiff& diff) {
+  std::vector<const RedistributionDiff*> order;
+  for (const RedistributionDiff& d : diff.redistributions) order.push_back(&d);
+  return order;
+}
+
+// The dearest changes first: what a reviewer must see when rows have to go.
+std::vector<const RedistributionDiff*> by_weight(const PlanDiff& diff) {
+  std::vector<const RedistributionDiff*> order = in_order(diff);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return diff_weight(*a) > diff_weight(*b); });
+  return order;
+}
+
 class TextDiff {
  public:
   TextDiff(const PlanDiff& diff, const ShowOptions& options) : diff_(diff), options_(options) {}
@@ -65,13 +79,11 @@ class TextDiff {
     line(std::string(to_text(diff_.severity)) + ": " + headline(diff_), "1");
     for (const std::string& declaration : diff_.declarations) line("  " + declaration, "");
     if (options_.detail != Detail::summary) {
-      size_t shown = 0;
-      for (const RedistributionDiff& d : diff_.redistributions) {
-        if (options_.top > 0 && shown == static_cast<size_t>(options_.top)) break;
-        ++shown;
-        redistribution(d);
-      }
-      if (shown < diff_.redistributions.size()) line(plural(diff_.redistributions.size() - shown, "more redistribution"), "");
+      // In the order of the plan; where only some are shown, those that change the most.
+      const auto order = options_.top > 0 ? by_weight(diff_) : in_order(diff_);
+      const size_t shown = options_.top > 0 ? std::min(order.size(), static_cast<size_t>(options_.top)) : order.size();
+      for (size_t i = 0; i < shown; ++i) redistribution(*order[i]);
+      if (shown < order.size()) line(plural(order.size() - shown, "more redistribution"), "");
     }
     for (const WarningDiff& w : diff_.new_warnings) line("new warning " + w.code + " of '" + w.id + "': " + w.message, "33");
     for (const WarningDiff& w : diff_.gone_warnings) line("no longer warned: " + w.code + " of '" + w.id + "'", "32");
@@ -101,15 +113,6 @@ class TextDiff {
   const ShowOptions& options_;
   std::string out_;
 };
-
-// The dearest changes first: what a reviewer must see when rows have to go.
-std::vector<const RedistributionDiff*> by_weight(const PlanDiff& diff) {
-  std::vector<const RedistributionDiff*> order;
-  for (const RedistributionDiff& d : diff.redistributions) order.push_back(&d);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return diff_weight(*a) > diff_weight(*b); });
-  return order;
-}
 
 Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDiff*>& order, size_t rows, bool costs) {
   Table table;
