@@ -493,7 +493,7 @@ def read_all_to_all_single(args, kwargs, size):
     for i, name in ((2, "output_split_sizes"), (3, "input_split_sizes")):
         splits = argument(args, kwargs, i, name)
         if splits and len({str(s) for s in splits}) > 1:
-            raise NotCovered("all_to_all with uneven splits: who sends what depends on data")
+            raise NotCovered("all_to_all with uneven splits (rows chosen by data, a ring's rotation)")
     return tensor, all_to_all_tensor(list(tensor.shape), size), "S(1)", "S(0)"
 
 
@@ -537,7 +537,7 @@ def functional_reduce_scatter(args, size):
 def functional_all_to_all(args, size):
     for splits in args[1:3]:
         if len({str(s) for s in splits}) > 1:
-            raise NotCovered("all_to_all with uneven splits: who sends what depends on data")
+            raise NotCovered("all_to_all with uneven splits (rows chosen by data, a ring's rotation)")
     return args[0], all_to_all_tensor(list(args[0].shape), size), "S(1)", "S(0)"
 
 
@@ -577,7 +577,8 @@ class Recorder:
         self.counts, self.first = {}, {}        # key -> count; key -> notes of the first request
         self.name, self.depth = None, 0         # the phase as the program calls it; inside a redistribution
         self.modules, self.restore, self.roots, self.seen_meshes = ModulePath(), [], [], []
-        self.reshards, self.backward_of, self.notes = [], None, {}
+        self.reshards, self.notes = [], {}
+        self.in_gradient, self.backward_of = False, None  # in the backward of a redistribution; the line and module of its forward
 
     def reshard(self, source, target, name="", count=1):
         """Records that `target`'s DTensors get `source`'s data, mesh to mesh: two DTensors, or two state dicts with the same keys."""
@@ -598,7 +599,7 @@ class Recorder:
         def tap(local_tensor, current_spec, target_spec, *args, **kwargs):
             phase = self.name or ("backward" if backward_running() != -1 else "forward")
             explicit = kwargs.get("is_explicit", origin == "redistribute" and backward_running() == -1)
-            gradient = bool(kwargs.get("is_backward", False)) or (origin == "redistribute" and not explicit)
+            gradient = bool(kwargs.get("is_backward", False)) or (origin == "redistribute" and (self.in_gradient or not explicit))
             key = (current_spec, target_spec, phase, origin, gradient)
             try:
                 if key in counts:
@@ -715,11 +716,11 @@ class Recorder:
             return forward(ctx, *args, **kwargs)
 
         def tapped_backward(ctx, *args, **kwargs):
-            recorder.backward_of = getattr(ctx, "meshplan_source", None)
+            recorder.in_gradient, recorder.backward_of = True, getattr(ctx, "meshplan_source", None)
             try:
                 return backward(ctx, *args, **kwargs)
             finally:
-                recorder.backward_of = None
+                recorder.in_gradient, recorder.backward_of = False, None
         for name, tap in (("forward", tapped_forward), ("backward", tapped_backward)):
             self.restore.append((node, name, staticmethod(getattr(node, name))))
             setattr(node, name, staticmethod(tap))
@@ -727,7 +728,7 @@ class Recorder:
     def tap_meshes(self):
         recorder, original = self, DeviceMesh.__init__
 
-        def tapped(mesh, *args, **kwargs):
+        def tapped(mesh, /, *args, **kwargs):  # older versions pass the ranks as `mesh`
             original(mesh, *args, **kwargs)
             recorder.seen_meshes.append(mesh)
         self.replace(DeviceMesh, "__init__", tapped)
@@ -982,11 +983,22 @@ def pretend_world(world, rank, recorder_notes, real_tensors=False, integer=1, cu
             if ranks or tensors and all(type(t) is torch.Tensor for t in tensors):
                 with torch._subclasses.fake_tensor.unset_fake_temporarily():
                     return func(*args, **(kwargs or {}))
+            if func.namespace == "c10d":
+                return self.communicate(func, args, kwargs or {})
             if func is torch.ops.aten._local_scalar_dense.default:
                 recorder_notes["values-read"] = recorder_notes.get("values-read", 0) + 1
                 dtype = args[0].dtype
                 return False if dtype is torch.bool else (1.0 if dtype.is_floating_point else integer)
             return super().__torch_dispatch__(func, types, args, kwargs)
+
+        @staticmethod
+        def communicate(func, args, kwargs):
+            """A collective in place, which fake tensors do not know in every version: the fake group gets tensors without elements, and the
+            program its own tensors back."""
+            with torch._subclasses.fake_tensor.unset_fake_temporarily():
+                stand_in = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(0, dtype=t.dtype), (args, kwargs))
+                done = func(*stand_in[0], **stand_in[1])
+            return (args[0], done[1]) if isinstance(done, tuple) and len(done) == 2 else done
 
     def really(function):
         def call(*args, **kwargs):
@@ -1000,21 +1012,54 @@ def pretend_world(world, rank, recorder_notes, real_tensors=False, integer=1, cu
             if value is make_mesh:
                 put(module, name, really(make_mesh))
 
+    swap = torch.utils.swap_tensors
+
+    def swap_fakes(first, second):
+        """Module.to() swaps fake parameters, which the fake mode remembers by weak references and so forbids."""
+        fakes = [t for t in (first, second) if isinstance(t, torch._subclasses.FakeTensor)]
+        if len(fakes) == 2 and (first.dtype, first.device, first.shape) == (second.dtype, second.device, second.shape):
+            return  # there is no data to swap
+        for fake in fakes:
+            memo = fake.fake_mode.fake_tensor_converter.meta_converter.tensor_memo
+            for key in [k for k, v in memo.items() if v is fake]:
+                del memo[key]
+        swap(first, second)
+
+    if not hasattr(torch.cpu.Stream, "record_event"):  # 2.6: FSDP2 asks the CPU's streams for what they cannot do yet
+        torch.cpu.Stream.record_event = lambda stream, event=None: event or torch.cpu.Event()
+        torch.cpu.Stream.wait_event = lambda stream, event: None
+
     with contextlib.ExitStack() as stack:
         if not real_tensors:
             stack.enter_context(Fake(allow_non_fake_inputs=True))
+            put(torch.utils, "swap_tensors", swap_fakes)
         if cuda_as_cpu and not torch.cuda.is_available():
-            stack.enter_context(CudaAsCpu())
+            stack.enter_context(CudaAsCpu(not real_tensors))
             put(torch.cuda, "set_device", lambda *a, **k: None)
             put(torch.cuda, "synchronize", lambda *a, **k: None)
             initial = DeviceMesh.__init__
-            put(DeviceMesh, "__init__", lambda self, device_type, *a, **k: initial(self, "cpu" if device_type == "cuda" else device_type, *a, **k))
+
+            def on_cpu(self, /, *args, **kwargs):
+                if "device_type" in kwargs:
+                    kwargs["device_type"] = str(CudaAsCpu.on_cpu(kwargs["device_type"]))
+                return initial(self, *(str(CudaAsCpu.on_cpu(a)) if i == 0 else a for i, a in enumerate(args)), **kwargs)
+            put(DeviceMesh, "__init__", on_cpu)
         try:
             yield
         finally:
             for owner, name, value in reversed(saved):
                 setattr(owner, name, value)
             destroy()
+
+
+def attention_of_cuda(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    """The operator that CUDA would choose: DTensor has sharding rules for it, and for few versions' CPU attention."""
+    aten = torch.ops.aten
+    if attn_mask is None and query.dtype in (torch.bfloat16, torch.float16):
+        return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]
+    if enable_gqa and key.shape[-3] != query.shape[-3]:  # this one wants as many key heads as query heads
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    return aten._scaled_dot_product_efficient_attention(query, key, value, attn_mask, query.requires_grad, dropout_p, is_causal, scale=scale)[0]
 
 
 class CudaAsCpu(torch.overrides.TorchFunctionMode):
@@ -1024,9 +1069,16 @@ class CudaAsCpu(torch.overrides.TorchFunctionMode):
         kwargs = {k: self.on_cpu(v) if k == "device" else v for k, v in (kwargs or {}).items()}
         if func is torch.Tensor.cuda:
             return args[0]
+        if func is torch.nn.functional.scaled_dot_product_attention and self.fake_tensors:
+            if any(isinstance(a, torch.distributed.tensor.DTensor) for a in (*args, *kwargs.values())):
+                return attention_of_cuda(*args, **kwargs)
         if func is torch.Tensor.to:
             args = (args[0], *(self.on_cpu(a) for a in args[1:]))
         return func(*args, **kwargs)
+
+    def __init__(self, fake_tensors=False):
+        super().__init__()
+        self.fake_tensors = fake_tensors
 
     @staticmethod
     def on_cpu(value):

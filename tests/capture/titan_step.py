@@ -8,7 +8,7 @@ import importlib
 
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor import DTensor, Replicate
+from torchtitan.components.loss import cross_entropy_loss
 from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
 from torchtitan.distributed import ParallelDims, full_dtensor, utils as titan_utils
 from torchtitan.models.common.attention import ScaledDotProductAttention
@@ -57,9 +57,8 @@ def main():
         tokens, labels, _ = full_dtensor.parallelize_inputs(dims, tokens, tokens, {})
     with titan_utils.get_spmd_context(parallel_dims=dims, spmd_typechecking=False)():
         logits = model(tokens)
-        if isinstance(logits, DTensor) and not isinstance(labels, DTensor):
-            labels = DTensor.from_local(labels, logits.device_mesh, [Replicate()] * logits.device_mesh.ndim, run_check=False)
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        vocabulary = logits.shape[-1] * (given.tp if given.backend == "spmd_types" else 1)
+        loss = cross_entropy_loss(logits, labels, global_vocab_size=vocabulary)
         phase("backward")
         loss.backward()
     phase("grad_norm")
