@@ -228,8 +228,12 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
   if (arguments.git_driver) least = 1, most = 9;  // a path alone where it is unmerged; else 7, and 9 where it was renamed
   if (arguments.inputs.size() < least) {
-    return bad_input("meshplan " + command.name + " needs " + (least == 1 ? "a file" : "two files") + " and got " +
-                     (arguments.inputs.empty() ? "none" : "one") + usage);
+    const bool listed = arguments.command == "schema" || arguments.command == "completion";
+    return bad_input("meshplan " + command.name + " needs " +
+                     (listed       ? "a name"
+                      : least == 1 ? "a file"
+                                   : "two files") +
+                     " and got " + (arguments.inputs.empty() ? "none" : "one") + usage);
   }
   if (arguments.inputs.size() > most)
     return bad_input("meshplan " + command.name + " has no use for \"" + arguments.inputs[most] + "\"" + usage);

@@ -176,8 +176,14 @@ std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& 
 
 Table step_table(const Plan& plan, const ShowOptions& options) {
   Table table;
-  table.columns = {{"op"},   {"group"},           {"ranks", true}, {"wire bytes", true},
-                   {"link"}, {"predicted", true}, {"peak", true},  {"why", false, true}};
+  table.columns = {{"op"},
+                   {"group"},
+                   {"ranks", true, false, true},
+                   {"wire bytes", true},
+                   {"link", false, false, true},
+                   {"predicted", true},
+                   {"peak", true, false, true},
+                   {"why", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 4, table.columns.begin() + 6);
   size_t shown = 0;
   for (const size_t index : chosen_redistributions(plan, options)) {
@@ -220,8 +226,15 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
 
 Table summary_table(const Plan& plan, const ShowOptions& options) {
   Table table;
-  table.columns = {{"redistribution"},  {"count", true},    {"collectives", true}, {"wire bytes", true},  {"at least", true},
-                   {"predicted", true}, {"at least", true}, {"share", true},       {"trace", false, true}};
+  table.columns = {{"redistribution"},
+                   {"count", true},
+                   {"collectives", true, false, true},
+                   {"wire bytes", true},
+                   {"at least", true, false, true},
+                   {"predicted", true},
+                   {"at least", true, false, true},
+                   {"share", true, false, true},
+                   {"trace", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 5, table.columns.begin() + 8);
   const auto row = [&](std::string name, std::string count, const Totals& totals, std::string trace) {
     std::vector<std::string> cells = {std::move(name), std::move(count), with_commas(totals.collectives), human_bytes(totals.wire_bytes),

@@ -84,7 +84,8 @@ std::string render_html(const Plan& plan, const ShowOptions& options) {
       "block}"
       ".frame{display:none}.frame.on{display:block}.step{color:#0b57a4;min-height:1.4em}.why{color:#555;min-height:1.4em}"
       "code,.state{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}table{border-collapse:collapse;font-size:.9em}"
-      "td,th{padding:.2em .7em;text-align:left;border-bottom:1px solid #ddd}.n{text-align:right;white-space:nowrap}input[type=range]{width:24em}"
+      "td,th{padding:.2em .7em;text-align:left;border-bottom:1px solid "
+      "#ddd}.n{text-align:right;white-space:nowrap}input[type=range]{width:24em}"
       "tr.on td{background:#eaf2fb}</style>\n</head>\n<body>\n<svg width=\"0\" height=\"0\" style=\"position:absolute\">" +
       frame_definitions() + "</svg>\n<h1>Communication plan</h1>\n<p>" + escape_html(summary_line(plan, options)) + "</p>\n<p>" +
       escape_html(planning_line(plan)) + "</p>\n<p><label>Redistribution <select id=\"which\">\n";

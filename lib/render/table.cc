@@ -5,7 +5,32 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t least_prose = 20;  // columns; below that a line may be longer than the width
+constexpr size_t least_prose = 20;  // columns; below that there is none
+
+// Which columns there is room for; the width of the prose becomes what is left for it.
+std::vector<bool> fit(const Table& table, const TableStyle& style, std::vector<size_t>& widths) {
+  const size_t n = table.columns.size();
+  std::vector<bool> shown(n, true);
+  if (style.width <= 0 || n == 0) return shown;
+  const auto all = static_cast<size_t>(style.width);
+  // The columns shown but for `without`, and two blanks between them.
+  const auto taken = [&](size_t without) {
+    size_t sum = style.indent;
+    for (size_t c = 0; c < n; ++c) sum += shown[c] && c != without ? widths[c] + 2 : 0;
+    return sum;
+  };
+  if (table.columns.back().prose) {
+    const size_t before = taken(n - 1);
+    const size_t room = all > before ? all - before : 0;
+    const size_t least = std::min(widths.back(), least_prose);
+    shown.back() = room >= least;
+    widths.back() = std::min(widths.back(), room);
+  }
+  for (size_t c = n; c-- > 0 && taken(n) > all + 2;) {
+    if (table.columns[c].spare) shown[c] = false;
+  }
+  return shown;
+}
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -34,16 +59,12 @@ std::string table_text(const Table& table, const TableStyle& style) {
   for (const TableRow& row : table.rows) {
     for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], display_width(row.cells[c]));
   }
-  if (style.width > 0 && n > 0 && table.columns.back().prose) {
-    size_t before = style.indent;
-    for (size_t c = 0; c + 1 < n; ++c) before += widths[c] + 2;
-    const auto all = static_cast<size_t>(style.width);
-    widths.back() = std::min(widths.back(), std::max(all > before ? all - before : 0, least_prose));
-  }
+  const std::vector<bool> shown = fit(table, style, widths);
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells, const char* color) {
     std::string text(style.indent, ' ');
     for (size_t c = 0; c < cells.size(); ++c) {
+      if (!shown[c]) continue;
       const std::string cell = table.columns[c].prose ? cut_to(cells[c], widths[c], style.unicode) : cells[c];
       const std::string blanks(widths[c] - std::min(widths[c], display_width(cell)), ' ');
       if (c > 0) text += "  ";
@@ -63,7 +84,11 @@ std::string table_text(const Table& table, const TableStyle& style) {
     const std::string text = style.width > 0 ? cut_to(row.heading, static_cast<size_t>(style.width), style.unicode) : row.heading;
     out += style.color ? "\x1b[1m" + text + "\x1b[0m\n" : text + "\n";
   }
-  return out;
+  std::string missing;
+  for (size_t c = 0; c < n; ++c) {
+    if (!shown[c]) missing += (missing.empty() ? "" : ", ") + table.columns[c].name;
+  }
+  return missing.empty() ? out : out + "(no room for " + missing + ")\n";
 }
 
 std::string escape_markdown(std::string_view text) {

@@ -12,6 +12,7 @@ struct TableColumn {
   std::string name;
   bool right = false;  // numbers stand to the right
   bool prose = false;  // may be cut where the width is limited; at most one column, the last
+  bool spare = false;  // may be left out where the width does not hold it: the prose first, then these from the right
 };
 
 struct TableRow {
@@ -35,7 +36,7 @@ struct TableStyle {
   bool color = false;
   size_t indent = 0;  // of rows, not of headings
 };
-// Every line ends in a newline and none in a blank.
+// Every line ends in a newline and none in a blank. Columns that are left out are named in a last line.
 [[nodiscard]] std::string table_text(const Table& table, const TableStyle& style);
 // A GitHub table; headings become rows in bold.
 [[nodiscard]] std::string table_markdown(const Table& table);

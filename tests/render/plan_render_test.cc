@@ -65,6 +65,24 @@ TEST_CASE("of a large mesh the corner is shown and the rest counted") {
   CHECK(grid_text(grid).find("(1,048,512 of 1,048,576 ranks are not shown)") != std::string::npos);
 }
 
+TEST_CASE("a table leaves out columns before it is wider than the terminal") {
+  Table table;
+  table.columns = {{"op"}, {"ranks", true, false, true}, {"bytes", true}, {"peak", true, false, true}, {"why", false, true}};
+  table.rows = {{{"all_gather", "8", "112 MiB", "272 MiB", "gathers the shards over tp into one collective"}, {}}};
+  const auto at = [&](int64_t width) { return table_text(table, {width, false, false, 2}); };
+  CHECK(at(0) ==
+        "  op          ranks    bytes     peak  why\n  all_gather      8  112 MiB  272 MiB  gathers the shards over tp into one "
+        "collective\n");
+  CHECK(at(60) == "  op          ranks    bytes     peak  why\n  all_gather      8  112 MiB  272 MiB  gathers the shards...\n");
+  CHECK(at(58) == "  op          ranks    bytes     peak\n  all_gather      8  112 MiB  272 MiB\n(no room for why)\n");
+  CHECK(at(37) == at(58));
+  CHECK(at(36) == "  op          ranks    bytes\n  all_gather      8  112 MiB\n(no room for peak, why)\n");
+  CHECK(at(27) == "  op            bytes\n  all_gather  112 MiB\n(no room for ranks, peak, why)\n");
+  CHECK(at(10) == at(27));
+  table.rows[0].cells[4] = "short";  // prose that fits is shown however little room it has
+  CHECK(at(44) == "  op          ranks    bytes     peak  why\n  all_gather      8  112 MiB  272 MiB  short\n");
+}
+
 TEST_CASE("ids cannot break out of any format") {
   const Plan plan = hostile_plan(2);
   const std::string html = render_html(plan, {});
