@@ -20,7 +20,8 @@ namespace {
 // One spec and the plan that stands beside it, and what came out.
 struct Item {
   std::string spec;
-  std::string plan;  // empty: none
+  std::string plan;   // empty: none
+  std::string flags;  // " --planner greedy": what the plan is to be made with again
   int code = 0;
   std::string result;  // one line
   std::string detail;  // what differs
@@ -29,6 +30,12 @@ struct Item {
 
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// NAME.plan.json for NAME.json.
+std::string plan_beside(const std::string& spec) {
+  const std::string_view end = ".json";
+  return ends_with(spec, end) ? spec.substr(0, spec.size() - end.size()) + ".plan.json" : std::string();
 }
 
 // Specs of a folder, each with NAME.plan.json beside NAME.json where that is there.
@@ -41,14 +48,15 @@ Status add_folder(Context& context, const std::string& folder, std::vector<Item>
     if (document_kind(*text) != DocumentKind::spec) continue;
     Item item;
     item.spec = file;
-    const std::string beside = file.substr(0, file.size() - 5) + ".plan.json";
+    const std::string beside = plan_beside(file);
     if (std::binary_search(files->begin(), files->end(), beside)) item.plan = beside;
     items.push_back(std::move(item));
   }
   return Done{};
 }
 
-// A plan belongs to the spec before it; a name that says plan is one even where it cannot be read.
+// A plan belongs to the spec before it; a name that says plan is one even where it cannot be read. A spec named alone has the plan beside
+// it, as in a folder.
 Status collect(Context& context, const std::vector<std::string>& inputs, std::vector<Item>& items) {
   for (const std::string& input : inputs) {
     if (input != "-" && context.system.is_folder(input)) {
@@ -70,6 +78,10 @@ Status collect(Context& context, const std::vector<std::string>& inputs, std::ve
     }
     items.emplace_back();
     items.back().spec = input;
+  }
+  for (Item& item : items) {
+    const std::string beside = plan_beside(item.spec);
+    if (item.plan.empty() && !beside.empty() && context.system.read_file(beside)) item.plan = beside;
   }
   return Done{};
 }
@@ -123,7 +135,7 @@ bool check_plan(Context& context, Item& item, const Plan& fresh) {
   MESHPLAN_CHECK(normal.ok(), "what was written is read again");
   if (committed->digest == normal->digest) return true;  // other line ends or blanks
   const PlanDiff diff = diff_plans(*committed, *normal);
-  const std::string help = "; refresh it: meshplan plan " + item.spec + " -o " + item.plan;
+  const std::string help = "; refresh it: meshplan plan " + item.spec + " -o " + item.plan + item.flags;
   const std::string what =
       same(diff) ? "the spec's text changed, the plan stays the same" : "a " + std::string(to_text(diff.severity)) + " difference";
   item.code = 1;
@@ -170,6 +182,25 @@ void check_item(System& system, std::istream& in, const CommonFlags& flags, cons
   item.diagnostics = std::move(context.diagnostics);
 }
 
+// The words of the command line that planning hangs on, for a command that plans alike.
+std::string planning_words(const std::vector<std::string>& words) {
+  static const std::vector<std::string> switches = {"--one-reduction", "--no-merge"};
+  static const std::vector<std::string> valued = {"--planner",  "--rules",          "--groups",     "--cost-model",
+                                                  "--topology", "--ranks-per-host", "--max-memory", "--max-groups"};
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    const bool has_value = is_in(valued, name);
+    if (!has_value && !is_in(switches, name)) continue;
+    text += " " + words[i];
+    if (has_value && name == words[i] && i + 1 < words.size()) text += " " + words[++i];
+  }
+  return text;
+}
+
 // Bad input first, then what has no plan, then what differs.
 int combined_code(const std::vector<Item>& items) {
   int code = 0;
@@ -189,6 +220,7 @@ int combined_code(const std::vector<Item>& items) {
 int check_command(Context& context, const Arguments& arguments) {
   std::vector<Item> items;
   if (const auto collected = collect(context, arguments.inputs, items); !collected) return context.fail("", collected.error());
+  for (Item& item : items) item.flags = planning_words(arguments.words);
   const size_t wanted =
       arguments.jobs > 0 ? static_cast<size_t>(arguments.jobs) : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16);
   const size_t workers = std::min({items.size(), wanted, size_t{256}});

@@ -154,8 +154,10 @@ int compare(Context& context, const Arguments& arguments) {
 
   const PlanDiff diff = diff_plans(*old_plan, *new_plan);
   const std::vector<std::string> conditions = arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
-  const bool failed =
-      std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) { return holds(diff, condition); });
+  // A plan that is new differs from nothing, but is no dearer than what it did not replace.
+  const bool is_new = from_git && !old_text;
+  const bool failed = std::any_of(conditions.begin(), conditions.end(),
+                                  [&](const std::string& condition) { return is_new ? condition == "any" : holds(diff, condition); });
   std::string text;
   if (arguments.only_if.empty() || holds(diff, arguments.only_if))
     text = render_diff(context, diff, arguments, {*new_plan, new_path, new_text.value_or(std::string())}, failed);
