@@ -28,9 +28,11 @@ struct LocalOp {
   ReduceOp op = ReduceOp::sum;        // identity, combine
   const std::byte* from = nullptr;    // copy, cast, combine
   std::byte* to = nullptr;
-  Region region;        // copy
-  int64_t count = 0;    // all but copy
-  int64_t divisor = 1;  // divide
+  Region region;            // copy
+  bool past_cache = false;  // copy: part of more work than caches hold
+  int64_t joined = 1;       // copy: how many alike ones it stands for (join_copies); above 1 they are the region's first dim
+  int64_t count = 0;        // all but copy
+  int64_t divisor = 1;      // divide
 };
 
 class Device {

@@ -64,7 +64,7 @@ void HostDevice::reset() {
 void do_on_host(const LocalOp& op) {
   switch (op.kind) {
     case LocalOp::Kind::copy:
-      return copy_region(op.region, op.from, op.to, element_bytes(op.dtype));
+      return copy_region(op.region, op.from, op.to, element_bytes(op.dtype), op.past_cache);
     case LocalOp::Kind::identity:
       return fill_identity(op.dtype, op.op, op.to, op.count);
     case LocalOp::Kind::cast:

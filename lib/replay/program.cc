@@ -4,8 +4,13 @@
 #include <map>
 #include <utility>
 
+#include "replay/join_copies.h"
+
 namespace meshplan {
 namespace {
+
+// A step whose new boxes are larger than this, over the local ranks, leaves nothing in a core's caches that the next phase would find.
+constexpr int64_t cached_bytes = int64_t{16} << 20;
 
 // A take, seen from the rank that gives.
 struct Give {
@@ -61,6 +66,13 @@ class ProgramMaker {
     }
     if (!done) return done.error();
     finish_reduction();
+    for (Phase& phase : out_.phases) {
+      for (auto& ops : phase.work) {
+        for (LocalOp& op : ops) {
+          if (op.past_cache && op.joined > 1) read_in_order(op);
+        }
+      }
+    }
     return std::move(out_);
   }
 
@@ -86,7 +98,10 @@ class ProgramMaker {
     op.from = from;
     op.to = to;
     op.region = make_region(part, from_box, to_box);
-    if (op.region.run > 0) work_of(rank).push_back(std::move(op));
+    op.past_cache = out_.local_bytes > cached_bytes;
+    if (op.region.run == 0) return;
+    std::vector<LocalOp>& list = work_of(rank);
+    if (list.empty() || !join_copies(list.back(), op)) list.push_back(std::move(op));
   }
 
   Result<std::byte*> stage(int32_t rank, int64_t count) {

@@ -75,7 +75,8 @@ void for_each_run(const Region& region, Visitor&& visit) {
   }
 }
 
-// Moves the region's elements of `element_size` bytes. The buffers do not overlap.
-void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size);
+// Moves the region's elements of `element_size` bytes. The buffers do not overlap. `past_cache`: it is part of more work than caches hold,
+// so what is written is not kept in them, and what is read is asked for ahead.
+void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, bool past_cache = false);
 
 }  // namespace meshplan

@@ -83,6 +83,28 @@ TEST_CASE("packing and unpacking bring every element back, for every element siz
   }
 }
 
+TEST_CASE("going past the cache moves the same bytes, whatever their length and place") {
+  for (int64_t run : {255, 256, 300, 1024, 1061}) {
+    for (int64_t shift : {0, 1, 17}) {
+      const Box box{{0, 5}, {0, run + 40}};
+      const Box part{{1, 4}, {shift, shift + run}};
+      std::vector<std::byte> whole(static_cast<size_t>(volume(box)));
+      for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 37 % 251);
+      std::vector<std::byte> kept(static_cast<size_t>(volume(part)) + 64, std::byte{9});
+      std::vector<std::byte> past = kept;
+      // Packed to a place that is no multiple of anything.
+      copy_region(make_region(part, box, part), whole.data(), kept.data() + 3, 1);
+      copy_region(make_region(part, box, part), whole.data(), past.data() + 3, 1, true);
+      CHECK(kept == past);
+      std::vector<std::byte> back(whole.size(), std::byte{8});
+      std::vector<std::byte> around = back;
+      copy_region(make_region(part, part, box), kept.data() + 3, back.data(), 1);
+      copy_region(make_region(part, part, box), past.data() + 3, around.data(), 1, true);
+      CHECK(back == around);
+    }
+  }
+}
+
 TEST_CASE("whole rows are contiguous and columns are not") {
   const Box box{{0, 8}, {0, 6}};
   CHECK(contiguous_offset({{2, 5}, {0, 6}}, box) == 12);
