@@ -4,13 +4,14 @@
 #include <map>
 
 #include "base/int_math.h"
+#include "planner/aims.h"
 #include "planner/moves.h"
 
 namespace meshplan {
 namespace {
 
-// Arrangements of the movable atoms that an exchange may aim at before the list is cut down to those near the ends.
-constexpr size_t full_list = 6'000;
+// Spreads that one question may look at as aims of exchanges before the list is cut down to those near the ends.
+constexpr int64_t most_aim_visits = 150'000;
 // The same where every one of them is priced in full, for the least peak.
 constexpr size_t listable_aims = 700;
 
@@ -41,6 +42,15 @@ class Table {
     nodes.clear();
     if (++question_ == 0) slots_.assign(slots_.size(), {});
     if (question_ == 0) question_ = 1;
+  }
+  [[nodiscard]] int32_t find(const Spread& s) const {
+    const size_t mask = slots_.size() - 1;
+    for (size_t i = hash_of(s) & mask; !slots_.empty(); i = (i + 1) & mask) {
+      const Slot& slot = slots_[i];
+      if (slot.question != question_) return -1;
+      if (nodes[static_cast<size_t>(slot.node)].at == s) return slot.node;
+    }
+    return -1;
   }
   int32_t intern(const Spread& s) {
     if (slots_.size() < 2 * (nodes.size() + 1)) grow();
@@ -75,14 +85,47 @@ class Table {
   uint32_t question_ = 1;
 };
 
+// What the searches of one thread share: storage only.
+struct Workspace {
+  Table table;
+  std::vector<Open> open;
+  std::vector<Hop> moves;
+  std::vector<Hop> best;
+  struct AimList {
+    uint16_t pending;
+    uint16_t made;
+    std::vector<Aim> aims;
+  };
+  std::vector<AimList> lists;  // the first `used` are of this question
+  size_t used = 0;
+};
+Workspace& workspace() {
+  thread_local Workspace w;
+  return w;
+}
+
 class Search {
  public:
-  Search(const PlanProblem& p, const SearchOptions& options) : p_(p), options_(options), table_(table()) { table_.clear(); }
+  Search(const PlanProblem& p, const SearchOptions& options)
+      : p_(p),
+        options_(options),
+        work_(workspace()),
+        table_(work_.table),
+        open_(work_.open),
+        moves_(work_.moves),
+        best_hops_(work_.best),
+        source_digits_(digits_of(p, p.source)),
+        target_digits_(digits_of(p, p.target)) {
+    table_.clear();
+    open_.clear();
+    best_hops_.clear();
+    work_.used = 0;
+  }
 
   Found run() {
     source_ = table_.intern(p_.source);
     goal_ = table_.intern(p_.target);
-    if (source_ == goal_) return finish({});
+    if (source_ == goal_) return finish();
     two_levels_ = (p_.world.all() & ~p_.world.at_level(0)) != 0;
     if (!p_.exact_levels) two_levels_ = p_.topology->levels.size() > 1;
     least_latency_ps_ = INT64_MAX;
@@ -95,13 +138,13 @@ class Search {
       wanted_ = false;
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
     }
-    Bounds bound = bound_between(p_, p_.source, p_.target);
+    Bounds bound = bound_between(p_, p_.source, source_digits_, p_.target, target_digits_);
     node(source_).reached = true;
     node(source_).h = bound.ps;
     seed();
     if (has_best_ && best_.ps <= bound.ps && best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes &&
         !ties_matter())
-      return finish(path_of_best());
+      return finish();
     push(source_);
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), Later());
@@ -126,19 +169,16 @@ class Search {
       }
       expand(top.node);
     }
-    return finish(path_of_best());
+    return finish();
   }
 
  private:
-  static Table& table() {
-    thread_local Table t;
-    return t;
-  }
   Node& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
 
   int64_t rest(int32_t i) {
-    if (node(i).h < 0) node(i).h = i == goal_ ? 0 : bound_between(p_, Spread(node(i).at), p_.target).ps;
-    return node(i).h;
+    Node& n = node(i);
+    if (n.h < 0) n.h = i == goal_ ? 0 : bound_between(p_, n.at, digits_of(p_, n.at), p_.target, target_digits_).ps;
+    return n.h;
   }
 
   [[nodiscard]] bool ties_matter() const {
@@ -171,16 +211,16 @@ class Search {
     if (!options_.exchange) return;
     Spread landing = p_.target;
     landing.made = 0;
-    {
-      for (int phases : {1, 2}) {
-        if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
-        if (p_.source == landing || !may_hold(landing)) continue;
-        Hop hop = exchange_hop(p_, p_.source, landing, phases);
-        if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
-        std::vector<Hop> hops{hop};
-        make_partials(landing, hops);
-        offer(hop.cost, std::move(hops));
-      }
+    if (p_.source == landing || !may_hold(landing)) return;
+    for (int phases : {1, 2}) {
+      if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
+      Hop hop = exchange_hop(p_, p_.source, landing, phases);
+      if (has_best_ && !(hop.cost < best_)) continue;
+      if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
+      has_best_ = wanted_ = true;
+      best_ = hop.cost;
+      best_hops_.assign(1, hop);
+      make_partials(landing, best_hops_);
     }
   }
 
@@ -196,23 +236,16 @@ class Search {
     }
   }
 
-  void offer(const PlanCost& cost, std::vector<Hop> hops) {
-    if (has_best_ && !(cost < best_)) return;
+  void accept_goal() {
+    const PlanCost cost = node(goal_).g;
+    int32_t first = goal_;
+    while (node(first).parent != source_) first = node(first).parent;
+    if (has_best_ && !(cost < best_) && !(cost == best_ && !best_hops_.empty() && node(first).hop.op < best_hops_.front().op)) return;
     has_best_ = wanted_ = true;
     best_ = cost;
-    best_hops_ = std::move(hops);
-  }
-
-  void accept_goal() {
-    std::vector<Hop> hops;
-    for (int32_t at = goal_; at != source_; at = node(at).parent) hops.push_back(node(at).hop);
-    std::reverse(hops.begin(), hops.end());
-    const PlanCost cost = node(goal_).g;
-    if (!has_best_ || cost < best_ || (cost == best_ && !hops.empty() && !best_hops_.empty() && hops.front().op < best_hops_.front().op)) {
-      has_best_ = wanted_ = true;
-      best_ = cost;
-      best_hops_ = std::move(hops);
-    }
+    best_hops_.clear();
+    for (int32_t at = goal_; at != source_; at = node(at).parent) best_hops_.push_back(node(at).hop);
+    std::reverse(best_hops_.begin(), best_hops_.end());
   }
 
   // The default memory rule: no state on the way larger than the larger end.
@@ -227,7 +260,8 @@ class Search {
     return n.bytes <= p_.state_limit;
   }
 
-  void relax(int32_t from, Hop& hop) {
+  // `left`: the bound from there to the target where it is known, else -1.
+  void relax(int32_t from, const Hop& hop, int64_t left = -1) {
     PlanCost g = node(from).g;
     g.ps = saturating_add(g.ps, hop.cost.ps);
     g.collectives += hop.cost.collectives;
@@ -236,6 +270,7 @@ class Search {
     int32_t to = table_.intern(hop.to);
     if (!may_hold(to)) return;
     Node& n = node(to);
+    if (left >= 0) n.h = left;
     if (n.reached && !(g < n.g)) {
       // Equal cost: the earlier op, then the smaller group.
       if (g == n.g && to != source_ && !is_local(hop.op) && std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group)) {
@@ -283,130 +318,66 @@ class Search {
     }
   }
 
-  // Nodes that an exchange may aim at with these atoms pending and made.
-  struct Aim {
-    int64_t left;  // bound from there to the target, ps
-    int32_t node;
-  };
+  // What an exchange may aim at with these atoms pending and made.
   const std::vector<Aim>& aims(uint16_t pending, uint16_t made) {
-    auto [found, fresh] = aims_.try_emplace(std::make_pair(pending, made));
-    if (!fresh) return found->second;
-    Spread like = p_.target;
-    like.pending = pending;
-    like.made = made;
-    const auto movable_atoms = static_cast<uint16_t>(p_.all & ~pending & ~made & ~frozen_atoms());
-    std::vector<Spread> list;
-    if (!all_spreads(p_, like, movable_atoms, full_list, list)) {
-      complete_ = false;
-      list.clear();
-      near_ends(like, movable_atoms, list);
+    for (size_t i = 0; i < work_.used; ++i) {
+      if (work_.lists[i].pending == pending && work_.lists[i].made == made) return work_.lists[i].aims;
     }
-    // Only what could still be part of a better plan: one step to get there and the bound on the rest. Nearest to the target first.
-    std::vector<Aim>& aims = aims_[std::make_pair(pending, made)];
-    for (const Spread& s : list) {
-      int64_t left = s == p_.target ? 0 : bound_between(p_, s, p_.target).ps;
-      if (has_best_ && saturating_add(least_latency_ps_, left) > best_.ps) continue;
-      if (!may_hold(s)) continue;
-      int32_t id = table_.intern(s);
-      node(id).h = left;
-      aims.push_back({left, id});
-    }
-    std::sort(aims.begin(), aims.end(), [](const Aim& a, const Aim& b) { return a.left != b.left ? a.left < b.left : a.node < b.node; });
-    aims.erase(std::unique(aims.begin(), aims.end(), [](const Aim& a, const Aim& b) { return a.node == b.node; }), aims.end());
-    return aims;
-  }
-  [[nodiscard]] uint16_t frozen_atoms() const {
-    uint16_t mask = 0;
-    for (int d = 0; d < p_.dims; ++d) {
-      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) {
-        mask = static_cast<uint16_t>(mask | 1U << p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + k)]);
-      }
-    }
-    return mask;
-  }
-
-  // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.
-  void near_ends(const Spread& like, uint16_t movable, std::vector<Spread>& out) {
-    for (const Spread* end : {&p_.target, &p_.source}) {
-      Spread base = *end;
-      base.pending = like.pending;
-      base.made = like.made;
-      // Atoms that are not movable here leave the lists' ends; an end that has one elsewhere has no counterpart.
-      for (int d = 0; d < p_.dims; ++d) {
-        while (base.length(d) > p_.frozen[static_cast<size_t>(d)] &&
-               (movable >> base.atom[static_cast<size_t>(base.end_of(d) - 1)] & 1) == 0) {
-          drop_last(base, p_.dims, d, 1);
-        }
-      }
-      if ((sharding(base, p_.dims) & ~movable & ~frozen_atoms()) != 0) continue;
-      out.push_back(base);
-      extend(base, movable, 3, out);
-      for (int d = 0; d < p_.dims; ++d) {
-        Spread cut = base;
-        while (cut.length(d) > p_.frozen[static_cast<size_t>(d)]) {
-          drop_last(cut, p_.dims, d, 1);
-          out.push_back(cut);
-          extend(cut, movable, 1, out);
-        }
-      }
-    }
-  }
-  void extend(const Spread& base, uint16_t movable, int depth, std::vector<Spread>& out) {
-    if (depth == 0) return;
-    const auto free = static_cast<uint16_t>(movable & ~sharding(base, p_.dims));
-    for (int i = 0; i < p_.atoms; ++i) {
-      if ((free >> i & 1) == 0) continue;
-      for (int d = 0; d < p_.dims; ++d) {
-        Spread next = base;
-        append(next, p_.dims, d, static_cast<uint8_t>(i));
-        out.push_back(next);
-        extend(next, movable, depth - 1, out);
-      }
-    }
+    if (work_.used == work_.lists.size()) work_.lists.emplace_back();
+    Workspace::AimList& list = work_.lists[work_.used++];
+    list.pending = pending;
+    list.made = made;
+    AimQuestion q;
+    q.problem = &p_;
+    q.source_digits = &source_digits_;
+    q.target_digits = &target_digits_;
+    q.pending = pending;
+    q.made = made;
+    if (has_best_) q.most_ps = best_.ps;
+    q.least_latency_ps = least_latency_ps_;
+    complete_ = list_aims(q, aim_visits_, list.aims) && complete_;
+    return list.aims;
   }
 
   void exchanges(int32_t from) {
     const Spread at = node(from).at;
+    const DigitSpread digits = digits_of(p_, at);
     const auto open = static_cast<uint16_t>(at.pending & ~p_.kept);
     for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, q);
+      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, digits, q);
       if (q == 0) break;
     }
   }
-  void exchanges_reducing(int32_t from, const Spread& at, uint16_t q) {
+  void exchanges_reducing(int32_t from, const Spread& at, const DigitSpread& digits, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
-    for (const auto& [left, to] : aims(pending, at.made)) {
-      if (has_best_ && saturating_add(saturating_add(g.ps, least_latency_ps_), left) > best_.ps) break;
-      if (to == from) continue;
-      int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), left);
-      if (has_best_ && (least > best_.ps || (least == best_.ps && g.collectives + 1 + (left > 0) > best_.collectives))) continue;
-      if (node(to).reached && node(to).g.ps <= g.ps + least_latency_ps_) continue;
-      const Spread target = node(to).at;
-      Bounds bound = bound_between(p_, at, target);
-      int64_t ps = saturating_add(g.ps, bound.ps);
-      if (has_best_ && saturating_add(ps, left) > best_.ps) continue;
-      if (node(to).reached && node(to).g.ps < ps) continue;
-      Hop hop = exchange_hop(p_, at, target, 1);
-      relax(from, hop);
-      if (two_levels_ && q == 0) {
-        Hop twice = exchange_hop(p_, at, target, 2);
-        relax(from, twice);
+    for (const Aim& aim : aims(pending, at.made)) {
+      const int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), aim.left);
+      if (has_best_ && least > best_.ps) break;
+      if (has_best_ && least == best_.ps && g.collectives + 1 + (aim.left > 0) > best_.collectives) continue;
+      if (aim.at == at) continue;
+      const int64_t here = from == source_ ? aim.before : bound_between(p_, at, digits, aim.at, aim.digits).ps;
+      if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
+      const int32_t to = table_.find(aim.at);
+      if (to >= 0 && node(to).reached && node(to).g.ps < saturating_add(g.ps, std::max(here, least_latency_ps_ + 1))) continue;
+      for (int phases : {1, 2}) {
+        if (phases == 2 && (!two_levels_ || q != 0)) continue;
+        Hop hop = exchange_hop(p_, at, aim.at, phases);
+        if (has_best_ && saturating_add(saturating_add(g.ps, hop.cost.ps), aim.left) > best_.ps) continue;
+        relax(from, hop, aim.left);
       }
     }
   }
 
-  std::vector<Hop> path_of_best() { return has_best_ ? best_hops_ : std::vector<Hop>{}; }
-
-  Found finish(std::vector<Hop> hops) {
+  Found finish() {
     Found found;
     found.exists = (has_best_ && wanted_) || source_ == goal_;
-    found.hops = std::move(hops);
+    if (has_best_) found.hops.assign(best_hops_.begin(), best_hops_.end());
     found.cost = best_;
     found.settled = settled_;
     if (has_best_ && (exhausted_ || !complete_ || p_.padded)) {
       // Not every plan was looked at: the gap is to what no plan can beat.
-      int64_t floor = bound_between(p_, p_.source, p_.target).ps;
+      int64_t floor = bound_between(p_, p_.source, source_digits_, p_.target, target_digits_).ps;
       if (exhausted_ && complete_ && !p_.padded) floor = std::max(floor, frontier_);
       found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
     }
@@ -415,16 +386,19 @@ class Search {
 
   const PlanProblem& p_;
   const SearchOptions& options_;
+  Workspace& work_;
   Table& table_;
-  std::vector<Open> open_;
-  std::vector<Hop> moves_;
-  std::map<std::pair<uint16_t, uint16_t>, std::vector<Aim>> aims_;
+  std::vector<Open>& open_;
+  std::vector<Hop>& moves_;
+  std::vector<Hop>& best_hops_;
+  const DigitSpread source_digits_;
+  const DigitSpread target_digits_;
+  int64_t aim_visits_ = most_aim_visits;
   int32_t source_ = 0;
   int32_t goal_ = 0;
   bool has_best_ = false;
   bool wanted_ = true;  // false while best_ is only the time to stay below
   PlanCost best_;
-  std::vector<Hop> best_hops_;
   bool two_levels_ = false;
   bool complete_ = true;
   bool exhausted_ = false;
