@@ -28,7 +28,15 @@ __extension__ using int128 = __int128;  // intermediate products of bytes and pi
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 // The same sum or product, held at INT64_MAX instead of overflowing (costs and totals, where "more" is all that matters).
-[[nodiscard]] int64_t saturating_add(int64_t a, int64_t b);
-[[nodiscard]] int64_t saturating_mul(int64_t a, int64_t b);
+[[nodiscard]] constexpr int64_t saturating_add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+[[nodiscard]] constexpr int64_t saturating_mul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
 
 }  // namespace meshplan

@@ -23,9 +23,9 @@ class Lister {
     for (int d = 0; d < p_.dims; ++d) drop_last(base, p_.dims, d, base.length(d) - p_.frozen[static_cast<size_t>(d)]);
     bool complete = true;
     if (p_.tensor_dim[0] < 0) {
-      visit(base);
+      once(base);
     } else {
-      complete = arrange(base, movable_, 0, false);
+      complete = arrange(base, packed_of(base), frozen_digits(0), movable_, 0, false);
       if (!complete) {
         out_.clear();
         near_ends();
@@ -53,8 +53,8 @@ class Lister {
     const DigitSet outside = p_.world.all() & ~p_.world.at_level(0);
     const int64_t bytes = std::min(p_.digit_bytes, p_.digit_reduce_bytes);
     DigitSet target = 0;
-    for (int i = 0; i < q_.target_digits->end[static_cast<size_t>(p_.dims - 1)]; ++i)
-      target |= DigitSet{1} << q_.target_digits->digit[static_cast<size_t>(i)];
+    for (int i = 0; i < q_.target->digits.end[static_cast<size_t>(p_.dims - 1)]; ++i)
+      target |= DigitSet{1} << q_.target->digits.digit[static_cast<size_t>(i)];
     int64_t all = 0;
     int64_t outer = 0;
     int64_t outer_latency = INT64_MAX;
@@ -81,9 +81,14 @@ class Lister {
     return floor_ > 0 && outside(atom) && outside(wanted) ? outer_floor_ : floor_;
   }
 
-  bool arrange(const Spread& now, uint16_t left, int d, bool crossed_here) {
-    if (d == p_.dims) return visit(now);
-    if (!arrange(now, left, d + 1, false)) return false;
+  // `packed`: of `now`, and `count` the digits of list d, where the world packs.
+  bool arrange(const Spread& now, const Packed& packed, int count, uint16_t left, int d, bool crossed_here) {
+    if (d == p_.dims) {
+      if (visits_-- <= 0) return false;
+      consider(now, packed);
+      return true;
+    }
+    if (!arrange(now, packed, d + 1 < p_.dims ? frozen_digits(d + 1) : 0, left, d + 1, false)) return false;
     const int k = now.length(d);
     for (unsigned rest = left; rest != 0; rest &= rest - 1) {
       const int i = __builtin_ctz(rest);
@@ -91,26 +96,28 @@ class Lister {
       if (saturating_add(floor, q_.least_latency_ps) > q_.most_ps) continue;
       Spread next = now;
       append(next, p_.dims, d, static_cast<uint8_t>(i));
-      if (!arrange(next, static_cast<uint16_t>(left & ~(1U << i)), d, crossed_here || floor > 0)) return false;
+      Packed next_packed = packed;
+      const int added = q_.world->usable() ? q_.world->put(next_packed, d, count, i) : 0;
+      if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(left & ~(1U << i)), d, crossed_here || floor > 0)) return false;
     }
     return true;
   }
-
-  bool visit(const Spread& s) {
-    if (visits_-- <= 0) return false;
-    consider(s);
-    return true;
+  [[nodiscard]] int frozen_digits(int d) const {
+    int count = 0;
+    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += p_.digit_count[static_cast<size_t>(target_at(d, k))];
+    return count;
   }
-  void consider(const Spread& s) {
-    Aim aim;
-    aim.digits = digits_of(p_, s);
-    if (!(s == p_.target)) aim.left = bound_between(p_, s, aim.digits, p_.target, *q_.target_digits).ps;
-    if (saturating_add(aim.left, q_.least_latency_ps) > q_.most_ps) return;
+
+  void consider(const Spread& s, const Packed& packed) {
+    View view;
+    view.packed = packed;
+    view.digits = digits_of(p_, s);
+    const int64_t left = s == p_.target ? 0 : q_.world->bound_ps(s, view, p_.target, *q_.target);
+    if (saturating_add(left, q_.least_latency_ps) > q_.most_ps) return;
     if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
-    aim.before = bound_between(p_, p_.source, *q_.source_digits, s, aim.digits).ps;
-    if (saturating_add(aim.left, aim.before) > q_.most_ps) return;
-    aim.at = s;
-    out_.push_back(aim);
+    const int64_t before = q_.world->bound_ps(p_.source, *q_.source, s, view);
+    if (saturating_add(left, before) > q_.most_ps) return;
+    out_.push_back({left, before, s, view});
   }
 
   // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.
@@ -148,8 +155,9 @@ class Lister {
       }
     }
   }
+  [[nodiscard]] Packed packed_of(const Spread& s) const { return q_.world->usable() ? q_.world->pack(s) : Packed{}; }
   void once(const Spread& s) {
-    if (std::none_of(out_.begin(), out_.end(), [&](const Aim& a) { return a.at == s; })) consider(s);
+    if (std::none_of(out_.begin(), out_.end(), [&](const Aim& a) { return a.at == s; })) consider(s, packed_of(s));
   }
 
   const AimQuestion& q_;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/spread.h"
+#include "planner/packed.h"
 
 namespace meshplan {
 
@@ -11,13 +11,14 @@ struct Aim {
   int64_t left = 0;    // bound from here to the target, ps
   int64_t before = 0;  // bound from the source to here, ps
   Spread at;
-  DigitSpread digits;
+  View view;
 };
 
 struct AimQuestion {
   const PlanProblem* problem = nullptr;
-  const DigitSpread* source_digits = nullptr;
-  const DigitSpread* target_digits = nullptr;
+  PackedWorld* world = nullptr;  // of the problem
+  const View* source = nullptr;
+  const View* target = nullptr;
   uint16_t pending = 0;  // of the aims
   uint16_t made = 0;
   int64_t most_ps = INT64_MAX;   // of a plan that is of any use

@@ -88,6 +88,7 @@ class Table {
 // What the searches of one thread share: storage only.
 struct Workspace {
   Table table;
+  PackedWorld world;
   std::vector<Open> open;
   std::vector<Hop> moves;
   std::vector<Hop> best;
@@ -114,8 +115,10 @@ class Search {
         open_(work_.open),
         moves_(work_.moves),
         best_hops_(work_.best),
-        source_digits_(digits_of(p, p.source)),
-        target_digits_(digits_of(p, p.target)) {
+        world_(work_.world) {
+    world_.reset(p);
+    source_view_ = world_.view(p.source);
+    target_view_ = world_.view(p.target);
     table_.clear();
     open_.clear();
     best_hops_.clear();
@@ -138,7 +141,7 @@ class Search {
       wanted_ = false;
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
     }
-    Bounds bound = bound_between(p_, p_.source, source_digits_, p_.target, target_digits_);
+    Bounds bound = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits);
     node(source_).reached = true;
     node(source_).h = bound.ps;
     seed();
@@ -177,7 +180,7 @@ class Search {
 
   int64_t rest(int32_t i) {
     Node& n = node(i);
-    if (n.h < 0) n.h = i == goal_ ? 0 : bound_between(p_, n.at, digits_of(p_, n.at), p_.target, target_digits_).ps;
+    if (n.h < 0) n.h = i == goal_ ? 0 : world_.bound_ps(n.at, world_.view(n.at), p_.target, target_view_);
     return n.h;
   }
 
@@ -329,8 +332,9 @@ class Search {
     list.made = made;
     AimQuestion q;
     q.problem = &p_;
-    q.source_digits = &source_digits_;
-    q.target_digits = &target_digits_;
+    q.world = &world_;
+    q.source = &source_view_;
+    q.target = &target_view_;
     q.pending = pending;
     q.made = made;
     if (has_best_) q.most_ps = best_.ps;
@@ -341,14 +345,14 @@ class Search {
 
   void exchanges(int32_t from) {
     const Spread at = node(from).at;
-    const DigitSpread digits = digits_of(p_, at);
+    const View view = world_.view(at);
     const auto open = static_cast<uint16_t>(at.pending & ~p_.kept);
     for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, digits, q);
+      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, view, q);
       if (q == 0) break;
     }
   }
-  void exchanges_reducing(int32_t from, const Spread& at, const DigitSpread& digits, uint16_t q) {
+  void exchanges_reducing(int32_t from, const Spread& at, const View& view, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
     for (const Aim& aim : aims(pending, at.made)) {
@@ -356,12 +360,15 @@ class Search {
       if (has_best_ && least > best_.ps) break;
       if (has_best_ && least == best_.ps && g.collectives + 1 + (aim.left > 0) > best_.collectives) continue;
       if (aim.at == at) continue;
-      const int64_t here = from == source_ ? aim.before : bound_between(p_, at, digits, aim.at, aim.digits).ps;
+      const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, view, aim.at, aim.view);
       if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
       const int32_t to = table_.find(aim.at);
       if (to >= 0 && node(to).reached && node(to).g.ps < saturating_add(g.ps, std::max(here, least_latency_ps_ + 1))) continue;
       for (int phases : {1, 2}) {
         if (phases == 2 && (!two_levels_ || q != 0)) continue;
+        if (phases == 1 && q == 0 && has_best_ && world_.usable() &&
+            saturating_add(saturating_add(g.ps, world_.exchange_floor_ps(view.packed, aim.view.packed)), aim.left) > best_.ps)
+          continue;
         Hop hop = exchange_hop(p_, at, aim.at, phases);
         if (has_best_ && saturating_add(saturating_add(g.ps, hop.cost.ps), aim.left) > best_.ps) continue;
         relax(from, hop, aim.left);
@@ -377,7 +384,7 @@ class Search {
     found.settled = settled_;
     if (has_best_ && (exhausted_ || !complete_ || p_.padded)) {
       // Not every plan was looked at: the gap is to what no plan can beat.
-      int64_t floor = bound_between(p_, p_.source, source_digits_, p_.target, target_digits_).ps;
+      int64_t floor = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits).ps;
       if (exhausted_ && complete_ && !p_.padded) floor = std::max(floor, frontier_);
       found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
     }
@@ -391,8 +398,9 @@ class Search {
   std::vector<Open>& open_;
   std::vector<Hop>& moves_;
   std::vector<Hop>& best_hops_;
-  const DigitSpread source_digits_;
-  const DigitSpread target_digits_;
+  PackedWorld& world_;
+  View source_view_;
+  View target_view_;
   int64_t aim_visits_ = most_aim_visits;
   int32_t source_ = 0;
   int32_t goal_ = 0;

@@ -178,9 +178,12 @@ int main(int argc, char** argv) {
   run({"2x2x2, tensor rank 2, 4 ranks a host, all pairs", {2, 2, 2}, 2, 4, 0, false}, seed);
   run({"2x2x2, tensor rank 2, 4 ranks a host, all pairs, pending sums too", {2, 2, 2}, 2, 4, 0, true}, seed);
   run({"4x2x2, tensor rank 2, 4 ranks a host, all pairs", {4, 2, 2}, 2, 4, 0, false}, seed);
+  if (argc > 2 && argv[2][0] != (char)120) goto five;
   run({"2x3x2, tensor rank 2, 6 ranks a host, all pairs", {2, 3, 2}, 2, 6, 0, false}, seed);
-  if (argc > 2) return 0;
+  if (argc > 2 && argv[2][0] == (char)120) return 0;
+five:
   run({"5 mesh dims of 2, tensor rank 3, 8 ranks a host, random pairs", {2, 2, 2, 2, 2}, 3, 8, 400, false}, seed);
+  if (argc > 2 && argv[2][0] == (char)53) return 0;
   run({"5 mesh dims of 8, tensor rank 3, 8 ranks a host, random pairs", {8, 8, 8, 8, 8}, 3, 8, 200, false}, seed);
   run({"6 mesh dims of 2, tensor rank 4, 8 ranks a host, random pairs", {2, 2, 2, 2, 2, 2}, 4, 8, 100, false}, seed);
   run({"6 mesh dims, pending sums too", {2, 4, 2, 2, 2, 4}, 4, 8, 60, true}, seed);

@@ -1,0 +1,141 @@
+#include "planner/packed.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+// Slots marked, at most 15 in a word.
+int count(uint64_t marks) { return static_cast<int>((marks * 0x1111111111111111U) >> 60); }
+
+// Slots whose nibbles differ, marked.
+uint64_t differing(uint64_t a, uint64_t b) {
+  uint64_t x = a ^ b;
+  x |= x >> 2;
+  x |= x >> 1;
+  return x & 0x1111111111111111U;
+}
+
+}  // namespace
+
+void PackedWorld::reset(const PlanProblem& p) {
+  p_ = &p;
+  const int digits = p.world.count();
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && digits > 0 && digits < 16 && digits * p.dims <= packed_slots;
+  outer_level_ = 0;
+  for (size_t l = 1; l < p.topology->levels.size(); ++l) {
+    if (p.world.at_level(static_cast<int>(l)) == 0) continue;
+    if (outer_level_ != 0) usable_ = false;
+    outer_level_ = l;
+  }
+  // Finer tiers are not bounded by levels.
+  usable_ = usable_ && p.topology->model.empty() && p.topology->tables.empty();
+  if (!usable_) return;
+  slots_a_dim_ = digits;
+  power_[0] = 1;
+  for (size_t i = 1; i <= static_cast<size_t>(digits); ++i) power_[i] = power_[i - 1] * p.world.size(0);
+  inside_ = 0;
+  for (int i = 0; i < digits; ++i) inside_ += p.world.level(i) == 0;
+  bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
+  bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
+  int64_t least = INT64_MAX;
+  for (size_t l = p.topology->levels.size(); l-- > 0;) {
+    least = std::min(least, p.topology->levels[l].latency_ns);
+    if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
+  }
+  latency_inside_ = saturating_mul(least, 1000);
+  const auto n = static_cast<size_t>(digits);
+  transfers_.assign((n + 1) * (n + 2) * (n + 3), -1);
+}
+
+Packed PackedWorld::pack(const Spread& s) const {
+  Packed packed;
+  for (int d = 0; d < p_->dims; ++d) {
+    int length = 0;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
+  }
+  packed.pending = s.pending;
+  packed.made = s.made;
+  return packed;
+}
+
+int64_t PackedWorld::inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
+  const auto n = static_cast<size_t>(slots_a_dim_);
+  const size_t at =
+      ((reaches_out ? n + 2 : n + 1) * (n + 1) + static_cast<size_t>(taken)) * (n + 2) + (crossed ? n + 1 : static_cast<size_t>(beyond));
+  int64_t& known = transfers_[at];
+  if (known < 0) {
+    const int64_t box = p_->digit_bytes / power(taken);
+    const int64_t missing = crossed ? box : box - box / power(beyond);
+    const int64_t bandwidth = reaches_out ? bandwidth_inside_ + bandwidth_outside_ : bandwidth_inside_;
+    known = bandwidth > 0 ? transfer_ps(missing, 1, bandwidth) : 0;
+  }
+  return known;
+}
+
+int64_t PackedWorld::outer_transfer(int taken, int beyond, bool crossed, unsigned pending) {
+  const auto n = static_cast<size_t>(slots_a_dim_);
+  int kept_inside = 0;
+  for (; pending != 0; pending &= pending - 1) {
+    const auto atom = static_cast<size_t>(__builtin_ctz(pending));
+    kept_inside += __builtin_popcount(p_->digit_set[atom] & p_->world.at_level(0));
+  }
+  const size_t at =
+      (static_cast<size_t>(kept_inside) * (n + 1) + static_cast<size_t>(taken)) * (n + 2) + (crossed ? n + 1 : static_cast<size_t>(beyond));
+  int64_t& known = transfers_[at];
+  if (known < 0) {
+    const int64_t united = p_->digit_bytes / power(taken);
+    const int64_t missing = crossed ? united : united - united / power(beyond);
+    known = transfer_ps(ceil_div(saturating_mul(missing, power(kept_inside)), power(inside_)), 1, bandwidth_outside_);
+  }
+  return known;
+}
+
+int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
+  bool crossed = false;
+  bool crossed_outside = false;
+  int beyond = 0;
+  int held_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) {
+    const uint64_t differ = differing(from.digit[w], to.digit[w]);
+    crossed = crossed || (differ & from.taken[w] & to.taken[w]) != 0;
+    crossed_outside = crossed_outside || (differ & from.outer[w] & to.outer[w]) != 0;
+    beyond += count(from.taken[w] & ~to.taken[w]);
+    held_outside += count(from.outer[w] & ~to.outer[w]);
+  }
+  if (!crossed && beyond == 0) return 0;
+  if (!crossed_outside && held_outside == 0) return saturating_add(latency_inside_, inner_transfer(to.digits, beyond, crossed, false));
+  return saturating_add(latency_outside_, std::max(inner_transfer(to.digits, beyond, crossed, true),
+                                                   outer_transfer(to.outers, held_outside, crossed_outside, from.pending | from.made)));
+}
+
+int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) const {
+  bool crossed = false;
+  bool crossed_from_outside = false;
+  int beyond = 0;
+  int beyond_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) {
+    const uint64_t differ = differing(from.digit[w], to.digit[w]) & from.taken[w] & to.taken[w];
+    crossed = crossed || differ != 0;
+    crossed_from_outside = crossed_from_outside || (differ & from.outer[w]) != 0;
+    beyond += count(from.taken[w] & ~to.taken[w]);
+    beyond_outside += count(from.outer[w] & ~to.taken[w]);
+  }
+  const int64_t piece = p_->digit_bytes / (power(to.digits) * power(beyond));
+  // Pieces received: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
+  const int64_t near = power(beyond - beyond_outside);
+  const int64_t inside = crossed && !crossed_from_outside ? near : near - 1;
+  const int64_t outside = crossed_from_outside ? power(beyond) : power(beyond) - near;
+  Traffic traffic;
+  traffic.bytes[0] = inside * piece;
+  traffic.peers[0] = inside;
+  if (outside > 0) {
+    traffic.bytes[outer_level_] = outside * piece;
+    traffic.peers[outer_level_] = outside;
+  }
+  return traffic_ps(*p_->topology, traffic, true, 0);
+}
+
+}  // namespace meshplan

@@ -1,0 +1,89 @@
+#include "planner/packed.h"
+
+#include <random>
+
+#include "cost/topology.h"
+#include "doctest/doctest.h"
+#include "planner/moves.h"
+
+using namespace meshplan;
+
+namespace {
+
+struct World {
+  std::vector<int64_t> sizes;
+  size_t rank;
+  int64_t inside;
+};
+
+// Any arrangement of the atoms, some of them pending.
+Spread random_spread(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
+  Spread s;
+  s.pending = pending;
+  for (int i = 0; i < p.atoms; ++i) {
+    const auto d = static_cast<int>(random() % static_cast<uint64_t>(p.dims + 1));
+    if ((pending >> i & 1) == 0 && d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
+  }
+  // A random order inside each list.
+  for (int d = 0; d < p.dims; ++d) std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("packed bounds are the bounds, and no exchange takes less than its floor") {
+  const std::vector<World> worlds{{{2, 2, 2}, 2, 4},       {{2, 2, 2}, 2, 1},          {{2, 2, 2}, 2, 64}, {{4, 2, 2}, 2, 2},
+                                  {{2, 2, 2, 2, 2}, 3, 8}, {{4, 4, 4}, 3, 4},          {{8, 8, 8}, 1, 8},  {{2, 4, 8}, 2, 8},
+                                  {{3, 3, 3}, 2, 3},       {{2, 2, 2, 2, 2, 2}, 4, 8}, {{16, 8}, 2, 8}};
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    for (const World& w : worlds) {
+      CAPTURE(seed);
+      std::mt19937_64 random(seed);
+      std::vector<std::pair<std::string, int64_t>> dims;
+      int64_t ranks = 1;
+      for (size_t i = 0; i < w.sizes.size(); ++i) {
+        dims.emplace_back(std::string(1, static_cast<char>('a' + i)), w.sizes[i]);
+        ranks *= w.sizes[i];
+      }
+      Mesh mesh = *make_mesh("mesh", dims);
+      MeshTable meshes;
+      meshes.universe = mesh.universe;
+      meshes.meshes = {mesh};
+      Topology topology;
+      topology.levels = {{"in", w.inside, 370'000, 10'000, 500, 100}, {"out", 1'048'576, 45'000, 25'000, 500, 80}};
+      LevelMap levels(mesh, topology);
+      PlanOptions options;
+      options.groups = GroupPolicy::any;
+      Request request;
+      request.tensor.dtype = DType::float32;
+      // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the last.
+      request.src.shards.resize(w.rank);
+      request.src.shards[0] = {{0, 1, w.sizes[0]}};
+      request.dst = request.src;
+      for (size_t d = 0; d < w.rank; ++d) {
+        request.tensor.shape.push_back(ranks * static_cast<int64_t>(1 + random() % 50));
+        request.dst.shards[d] = {};
+      }
+      request.dst.shards.back() = {{0, 1, w.sizes[0]}};
+      auto p = make_problem(levels, meshes, request, request.dst, options);
+      REQUIRE(p);
+      PackedWorld world;
+      world.reset(*p);
+      REQUIRE(world.usable());
+      for (int k = 0; k < 3000; ++k) {
+        const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
+        const Spread a = random_spread(*p, pending, random);
+        const Spread b = random_spread(*p, pending, random);
+        CAPTURE(to_text(to_state(*p, a), w.sizes));
+        CAPTURE(to_text(to_state(*p, b), w.sizes));
+        const View from = world.view(a);
+        const View to = world.view(b);
+        REQUIRE(world.bound_ps(from.packed, to.packed) == bound_between(*p, a, b).ps);
+        REQUIRE(world.exchange_floor_ps(from.packed, to.packed) <= price_between(*p, a, b, 1).predicted_ps);
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared == 66000);
+}
