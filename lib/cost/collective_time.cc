@@ -43,13 +43,13 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchan
   return saturating_add(saturating_add(fixed, slowest), copy);
 }
 
-Traffic collective_traffic(const GroupShape& shape, const CollectiveBytes& bytes) {
+Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes) {
   Traffic traffic;
   int64_t inner = 1;
-  const int64_t g = shape.members.back();
+  const int64_t g = members.back();
   traffic.denominator = g;
-  for (size_t l = 0; l < shape.members.size(); ++l) {
-    const int64_t m = shape.members[l];
+  for (size_t l = 0; l < members.size(); ++l) {
+    const int64_t m = members[l];
     if (m == inner) continue;
     if (bytes.op == Op::all_to_all) {
       traffic.bytes[l] = saturating_mul(bytes.whole, m - inner);
@@ -67,7 +67,7 @@ Traffic collective_traffic(const GroupShape& shape, const CollectiveBytes& bytes
 
 int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
   if (shape.members.back() == 1 && shape.uniform) return 0;
-  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape, bytes), bytes.op == Op::all_to_all, bytes.copied);
+  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape.members, bytes), bytes.op == Op::all_to_all, bytes.copied);
   // Units hold different numbers of members: an exchange of the padded pieces inside the group, each from the one member that owns it.
   Traffic traffic;
   for (size_t l = 0; l < shape.reach.size(); ++l) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cost/level_map.h"
@@ -46,7 +47,7 @@ struct CollectiveBytes {
 [[nodiscard]] int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes);
 [[nodiscard]] int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes);
 
-// Traffic of a uniform group (for explanations).
-[[nodiscard]] Traffic collective_traffic(const GroupShape& shape, const CollectiveBytes& bytes);
+// Traffic of a uniform group with these members in one unit of each level (GroupShape::members).
+[[nodiscard]] Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes);
 
 }  // namespace meshplan

@@ -142,7 +142,7 @@ std::string explain_cost(const StepQuestion& q) {
     out += step.op == Op::all_reduce ? ", twice\n" : "\n";
     return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
   }
-  return out + traffic_lines(topology, collective_traffic(*dearest, f.bytes), step.op == Op::all_to_all, f.bytes.copied, "");
+  return out + traffic_lines(topology, collective_traffic(dearest->members, f.bytes), step.op == Op::all_to_all, f.bytes.copied, "");
 }
 
 }  // namespace meshplan

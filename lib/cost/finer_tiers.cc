@@ -88,7 +88,7 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
   const int64_t inside = shape.members[0];
   const int64_t across_hops = n / inside - 1;  // hops that leave a unit of level 0, in one way round the ring
   const int64_t inside_hops = n - 1 - across_hops;
-  Traffic traffic = collective_traffic(shape, bytes);
+  Traffic traffic = collective_traffic(shape.members, bytes);
   int64_t best = INT64_MAX;
   for (const Protocol& p : protocols) {
     int64_t latency = p.base_ns + rounds * (inside_hops * p.inside_ns + across_hops * p.across_ns);

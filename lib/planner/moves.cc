@@ -62,7 +62,19 @@ void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
       break;
   }
   hop.cost.collectives = 1;
-  hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
+  if (!p.exact_levels) {
+    hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
+    return;
+  }
+  // All groups look alike: members in a unit of each level are products over digits.
+  DigitSet digits = 0;
+  for (unsigned left = hop.group; left != 0; left &= left - 1) digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  std::array<int64_t, max_levels> members;
+  const size_t levels = p.topology->levels.size();
+  int64_t inside = 1;
+  for (size_t l = 0; l < levels; ++l) members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
+  const Traffic traffic = collective_traffic(std::span<const int64_t>(members.data(), levels), b);
+  hop.cost.ps = traffic_ps(*p.topology, traffic, hop.op == Op::all_to_all, b.copied);
 }
 
 class Mover {

@@ -138,4 +138,36 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) con
   return traffic_ps(*p_->topology, traffic, true, 0);
 }
 
+int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) const {
+  bool crossed = false;
+  bool crossed_outside = false;
+  int beyond = 0;
+  int held_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) {
+    const uint64_t differ = differing(from.digit[w], to.digit[w]);
+    crossed = crossed || (differ & from.taken[w] & to.taken[w]) != 0;
+    crossed_outside = crossed_outside || (differ & from.outer[w] & to.outer[w]) != 0;
+    beyond += count(from.taken[w] & ~to.taken[w]);
+    held_outside += count(from.outer[w] & ~to.outer[w]);
+  }
+  const int64_t united = p_->digit_bytes / power(to.outers);
+  const int64_t fetched = ceil_div(crossed_outside ? united : united - united / power(held_outside), power(inside_));
+  const int64_t target = p_->digit_bytes / power(to.digits);
+  const int64_t missing = crossed ? target : target - target / power(beyond);
+  int64_t ps = 0;
+  Traffic traffic;
+  if (fetched > 0 && outer_level_ > 0) {
+    traffic.bytes[outer_level_] = fetched;
+    traffic.peers[outer_level_] = 1;
+    ps = traffic_ps(*p_->topology, traffic, true, 0);
+  }
+  if (missing > fetched) {
+    traffic = {};
+    traffic.bytes[0] = missing - fetched;
+    traffic.peers[0] = power(inside_) - 1;
+    ps = saturating_add(ps, traffic_ps(*p_->topology, traffic, true, 0));
+  }
+  return ps;
+}
+
 }  // namespace meshplan

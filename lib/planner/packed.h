@@ -78,6 +78,8 @@ class PackedWorld {
   // What the exchange in one phase between two spreads with the same atoms pending takes at least, by what a rank receives on each level.
   // Law: never above price_between.
   [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to) const;
+  // The same for the exchange in two phases.
+  [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to) const;
 
  private:
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out);

@@ -313,11 +313,23 @@ class Search {
     Spread landing = p_.target;
     landing.made = at.made;
     if (at == landing || (at.pending & landing.pending) != landing.pending) return;
-    Hop hop = exchange_hop(p_, at, landing, 1);
-    relax(from, hop);
-    if (two_levels_ && at.pending == landing.pending) {
-      Hop twice = exchange_hop(p_, at, landing, 2);
-      relax(from, twice);
+    exchange_to(from, at, world_.view(at), landing, world_.view(landing), -1);
+  }
+
+  // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the bound from there, -1 where not known.
+  void exchange_to(int32_t from, const Spread& at, const View& view, const Spread& to, const View& to_view, int64_t left) {
+    const int64_t spent = saturating_add(node(from).g.ps, std::max<int64_t>(left, 0));
+    const bool alike = at.pending == to.pending;
+    for (int phases : {1, 2}) {
+      if (phases == 2 && (!two_levels_ || !alike)) continue;
+      if (has_best_ && alike && at.made == to.made && world_.usable()) {
+        const int64_t floor =
+            phases == 1 ? world_.exchange_floor_ps(view.packed, to_view.packed) : world_.two_phase_floor_ps(view.packed, to_view.packed);
+        if (saturating_add(spent, floor) > best_.ps) continue;
+      }
+      const Hop hop = exchange_hop(p_, at, to, phases);
+      if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
+      relax(from, hop, left);
     }
   }
 
@@ -364,15 +376,7 @@ class Search {
       if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
       const int32_t to = table_.find(aim.at);
       if (to >= 0 && node(to).reached && node(to).g.ps < saturating_add(g.ps, std::max(here, least_latency_ps_ + 1))) continue;
-      for (int phases : {1, 2}) {
-        if (phases == 2 && (!two_levels_ || q != 0)) continue;
-        if (phases == 1 && q == 0 && has_best_ && world_.usable() &&
-            saturating_add(saturating_add(g.ps, world_.exchange_floor_ps(view.packed, aim.view.packed)), aim.left) > best_.ps)
-          continue;
-        Hop hop = exchange_hop(p_, at, aim.at, phases);
-        if (has_best_ && saturating_add(saturating_add(g.ps, hop.cost.ps), aim.left) > best_.ps) continue;
-        relax(from, hop, aim.left);
-      }
+      exchange_to(from, at, view, aim.at, aim.view, aim.left);
     }
   }
 

@@ -81,6 +81,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         const View to = world.view(b);
         REQUIRE(world.bound_ps(from.packed, to.packed) == bound_between(*p, a, b).ps);
         REQUIRE(world.exchange_floor_ps(from.packed, to.packed) <= price_between(*p, a, b, 1).predicted_ps);
+        if (pending == 0) REQUIRE(world.two_phase_floor_ps(from.packed, to.packed) <= price_between(*p, a, b, 2).predicted_ps);
         ++compared;
       }
     }
