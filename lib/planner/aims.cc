@@ -111,13 +111,15 @@ class Lister {
   void consider(const Spread& s, const Packed& packed) {
     View view;
     view.packed = packed;
-    view.digits = digits_of(p_, s);
+    const bool packs = q_.world->usable() && q_.pending == p_.target.pending && q_.made == p_.target.made;
+    if (!packs) view.digits = digits_of(p_, s);
     const int64_t left = s == p_.target ? 0 : q_.world->bound_ps(s, view, p_.target, *q_.target);
     if (saturating_add(left, q_.least_latency_ps) > q_.most_ps) return;
-    if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
+    if (packs) view.digits = digits_of(p_, s);
     const int64_t before = q_.world->bound_ps(p_.source, *q_.source, s, view);
     if (saturating_add(left, before) > q_.most_ps) return;
-    out_.push_back({left, before, s, view});
+    if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
+    out_.push_back({left, before, INT64_MAX, view, s});
   }
 
   // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.

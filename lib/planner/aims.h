@@ -8,10 +8,11 @@
 namespace meshplan {
 
 struct Aim {
-  int64_t left = 0;    // bound from here to the target, ps
-  int64_t before = 0;  // bound from the source to here, ps
-  Spread at;
+  int64_t left = 0;             // bound from here to the target, ps
+  int64_t before = 0;           // bound from the source to here, ps
+  int64_t reached = INT64_MAX;  // what the cheapest way here that the search has found takes, ps
   View view;
+  Spread at;
 };
 
 struct AimQuestion {

@@ -34,6 +34,7 @@ void PackedWorld::reset(const PlanProblem& p) {
   usable_ = usable_ && p.topology->model.empty() && p.topology->tables.empty();
   if (!usable_) return;
   slots_a_dim_ = digits;
+  one_word_ = digits * p.dims <= 16;
   power_[0] = 1;
   for (size_t i = 1; i <= static_cast<size_t>(digits); ++i) power_[i] = power_[i - 1] * p.world.size(0);
   inside_ = 0;
@@ -61,55 +62,47 @@ Packed PackedWorld::pack(const Spread& s) const {
   return packed;
 }
 
-int64_t PackedWorld::inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
-  const auto n = static_cast<size_t>(slots_a_dim_);
-  const size_t at =
-      ((reaches_out ? n + 2 : n + 1) * (n + 1) + static_cast<size_t>(taken)) * (n + 2) + (crossed ? n + 1 : static_cast<size_t>(beyond));
-  int64_t& known = transfers_[at];
-  if (known < 0) {
-    const int64_t box = p_->digit_bytes / power(taken);
-    const int64_t missing = crossed ? box : box - box / power(beyond);
-    const int64_t bandwidth = reaches_out ? bandwidth_inside_ + bandwidth_outside_ : bandwidth_inside_;
-    known = bandwidth > 0 ? transfer_ps(missing, 1, bandwidth) : 0;
-  }
-  return known;
+int64_t PackedWorld::remember_inner(int taken, int beyond, bool crossed, bool reaches_out) {
+  const int64_t box = p_->digit_bytes / power(taken);
+  const int64_t missing = crossed ? box : box - box / power(beyond);
+  const int64_t bandwidth = reaches_out ? bandwidth_inside_ + bandwidth_outside_ : bandwidth_inside_;
+  int64_t& known = transfers_[slot_of(slots_a_dim_ + (reaches_out ? 2 : 1), taken, beyond, crossed)];
+  return known = bandwidth > 0 ? transfer_ps(missing, 1, bandwidth) : 0;
 }
 
-int64_t PackedWorld::outer_transfer(int taken, int beyond, bool crossed, unsigned pending) {
-  const auto n = static_cast<size_t>(slots_a_dim_);
-  int kept_inside = 0;
-  for (; pending != 0; pending &= pending - 1) {
-    const auto atom = static_cast<size_t>(__builtin_ctz(pending));
-    kept_inside += __builtin_popcount(p_->digit_set[atom] & p_->world.at_level(0));
-  }
-  const size_t at =
-      (static_cast<size_t>(kept_inside) * (n + 1) + static_cast<size_t>(taken)) * (n + 2) + (crossed ? n + 1 : static_cast<size_t>(beyond));
-  int64_t& known = transfers_[at];
-  if (known < 0) {
-    const int64_t united = p_->digit_bytes / power(taken);
-    const int64_t missing = crossed ? united : united - united / power(beyond);
-    known = transfer_ps(ceil_div(saturating_mul(missing, power(kept_inside)), power(inside_)), 1, bandwidth_outside_);
-  }
-  return known;
+int64_t PackedWorld::remember_outer(int taken, int beyond, bool crossed, int kept_inside) {
+  const int64_t united = p_->digit_bytes / power(taken);
+  const int64_t missing = crossed ? united : united - united / power(beyond);
+  const int64_t share = ceil_div(saturating_mul(missing, power(kept_inside)), power(inside_));
+  return transfers_[slot_of(kept_inside, taken, beyond, crossed)] = transfer_ps(share, 1, bandwidth_outside_);
 }
 
-int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
-  bool crossed = false;
-  bool crossed_outside = false;
+template <size_t words>
+int64_t PackedWorld::bound_of(const Packed& from, const Packed& to) {
+  uint64_t crossed = 0;
+  uint64_t crossed_outside = 0;
   int beyond = 0;
   int held_outside = 0;
-  for (size_t w = 0; w < packed_words; ++w) {
+  for (size_t w = 0; w < words; ++w) {
     const uint64_t differ = differing(from.digit[w], to.digit[w]);
-    crossed = crossed || (differ & from.taken[w] & to.taken[w]) != 0;
-    crossed_outside = crossed_outside || (differ & from.outer[w] & to.outer[w]) != 0;
+    crossed |= differ & from.taken[w] & to.taken[w];
+    crossed_outside |= differ & from.outer[w] & to.outer[w];
     beyond += count(from.taken[w] & ~to.taken[w]);
     held_outside += count(from.outer[w] & ~to.outer[w]);
   }
-  if (!crossed && beyond == 0) return 0;
-  if (!crossed_outside && held_outside == 0) return saturating_add(latency_inside_, inner_transfer(to.digits, beyond, crossed, false));
-  return saturating_add(latency_outside_, std::max(inner_transfer(to.digits, beyond, crossed, true),
-                                                   outer_transfer(to.outers, held_outside, crossed_outside, from.pending | from.made)));
+  if (crossed == 0 && beyond == 0) return 0;
+  if (crossed_outside == 0 && held_outside == 0)
+    return saturating_add(latency_inside_, inner_transfer(to.digits, beyond, crossed != 0, false));
+  int kept_inside = 0;
+  for (unsigned pending = from.pending | from.made; pending != 0; pending &= pending - 1) {
+    const auto atom = static_cast<size_t>(__builtin_ctz(pending));
+    kept_inside += __builtin_popcount(p_->digit_set[atom] & p_->world.at_level(0));
+  }
+  return saturating_add(latency_outside_, std::max(inner_transfer(to.digits, beyond, crossed != 0, true),
+                                                   outer_transfer(to.outers, held_outside, crossed_outside != 0, kept_inside)));
 }
+
+int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) { return one_word_ ? bound_of<1>(from, to) : bound_of<2>(from, to); }
 
 int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) const {
   bool crossed = false;

@@ -82,8 +82,24 @@ class PackedWorld {
   [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to) const;
 
  private:
-  [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out);
-  [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, unsigned pending);
+  // Of what a rank misses; over the inner level alone or over both.
+  [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
+    const int64_t known = transfers_[slot_of(slots_a_dim_ + (reaches_out ? 2 : 1), taken, beyond, crossed)];
+    return known >= 0 ? known : remember_inner(taken, beyond, crossed, reaches_out);
+  }
+  // Of what a unit misses, a member's share. `kept_inside`: pending digits inside the unit.
+  [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, int kept_inside) {
+    const int64_t known = transfers_[slot_of(kept_inside, taken, beyond, crossed)];
+    return known >= 0 ? known : remember_outer(taken, beyond, crossed, kept_inside);
+  }
+  int64_t remember_inner(int taken, int beyond, bool crossed, bool reaches_out);
+  int64_t remember_outer(int taken, int beyond, bool crossed, int kept_inside);
+  [[nodiscard]] size_t slot_of(int table, int taken, int beyond, bool crossed) const {
+    const int n = slots_a_dim_;
+    return static_cast<size_t>((table * (n + 1) + taken) * (n + 2) + (crossed ? n + 1 : beyond));
+  }
+  template <size_t words>
+  [[nodiscard]] int64_t bound_of(const Packed& from, const Packed& to);
   [[nodiscard]] int64_t power(int n) const { return power_[static_cast<size_t>(n)]; }
 
   const PlanProblem* p_ = nullptr;
@@ -91,6 +107,7 @@ class PackedWorld {
   int slots_a_dim_ = 0;
   size_t outer_level_ = 0;  // 0: every digit is inside
   int inside_ = 0;          // digits inside a unit of level 0
+  bool one_word_ = false;   // every slot lies in the first word
   int64_t bandwidth_inside_ = 0;
   int64_t bandwidth_outside_ = 0;
   int64_t latency_inside_ = 0;       // ps; the least at or outside of level 0

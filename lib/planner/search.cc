@@ -334,7 +334,7 @@ class Search {
   }
 
   // What an exchange may aim at with these atoms pending and made.
-  const std::vector<Aim>& aims(uint16_t pending, uint16_t made) {
+  std::vector<Aim>& aims(uint16_t pending, uint16_t made) {
     for (size_t i = 0; i < work_.used; ++i) {
       if (work_.lists[i].pending == pending && work_.lists[i].made == made) return work_.lists[i].aims;
     }
@@ -367,16 +367,16 @@ class Search {
   void exchanges_reducing(int32_t from, const Spread& at, const View& view, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
-    for (const Aim& aim : aims(pending, at.made)) {
+    for (Aim& aim : aims(pending, at.made)) {
       const int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), aim.left);
       if (has_best_ && least > best_.ps) break;
       if (has_best_ && least == best_.ps && g.collectives + 1 + (aim.left > 0) > best_.collectives) continue;
-      if (aim.at == at) continue;
+      if (aim.reached <= saturating_add(g.ps, least_latency_ps_)) continue;
       const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, view, aim.at, aim.view);
       if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
-      const int32_t to = table_.find(aim.at);
-      if (to >= 0 && node(to).reached && node(to).g.ps < saturating_add(g.ps, std::max(here, least_latency_ps_ + 1))) continue;
+      if (aim.reached < saturating_add(g.ps, here) || aim.at == at) continue;
       exchange_to(from, at, view, aim.at, aim.view, aim.left);
+      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) aim.reached = node(to).g.ps;
     }
   }
 
