@@ -165,7 +165,8 @@ class Search {
         continue;
       }
       n.closed = true;
-      if (++settled_ > options_.state_budget) {
+      ++settled_;
+      if (looked_ > options_.state_budget) {
         frontier_ = top.f.ps;
         exhausted_ = true;
         break;
@@ -300,6 +301,7 @@ class Search {
     moves_.clear();
     const Spread at = node(from).at;
     collective_moves(p_, at, moves_, last_only);
+    looked_ += static_cast<int64_t>(moves_.size());
     for (Hop& hop : moves_) relax(from, hop);
     if (!options_.exchange) return;
     if (!last_only) {
@@ -351,7 +353,9 @@ class Search {
     q.made = made;
     if (has_best_) q.most_ps = best_.ps;
     q.least_latency_ps = least_latency_ps_;
+    const int64_t visits = aim_visits_;
     complete_ = list_aims(q, aim_visits_, list.aims) && complete_;
+    looked_ += visits - aim_visits_;
     return list.aims;
   }
 
@@ -370,6 +374,7 @@ class Search {
     for (Aim& aim : aims(pending, at.made)) {
       const int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), aim.left);
       if (has_best_ && least > best_.ps) break;
+      ++looked_;
       if (has_best_ && least == best_.ps && g.collectives + 1 + (aim.left > 0) > best_.collectives) continue;
       if (aim.reached <= saturating_add(g.ps, least_latency_ps_)) continue;
       const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, view, aim.at, aim.view);
@@ -417,6 +422,7 @@ class Search {
   int64_t frontier_ = 0;
   int64_t least_latency_ps_ = 0;
   int64_t settled_ = 0;
+  int64_t looked_ = 0;
 };
 
 }  // namespace

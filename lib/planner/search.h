@@ -34,10 +34,10 @@ struct Found {
 };
 
 struct SearchOptions {
-  int64_t state_budget = 200'000;
-  int64_t below_ps = INT64_MAX;  // only a plan that takes less is wanted; none found: `exists` is false
-  bool exchange = true;          // false: collectives only (for comparisons)
-  bool collectives = true;       // false: one exchange, in one phase or two
+  int64_t state_budget = 1'000'000;  // spreads that moves and aims lead to, looked at before the best so far is given with its gap
+  int64_t below_ps = INT64_MAX;      // only a plan that takes less is wanted; none found: `exists` is false
+  bool exchange = true;              // false: collectives only (for comparisons)
+  bool collectives = true;           // false: one exchange, in one phase or two
 };
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});

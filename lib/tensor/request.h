@@ -43,7 +43,7 @@ struct PlanOptions {
   int64_t alternatives = 0;               // --alternatives N
   int64_t max_groups = -1;                // --max-groups K; -1: not asked
   std::optional<int64_t> ranks_per_host;  // --ranks-per-host; else the first level of a given topology, else 1
-  int64_t state_budget = 200'000;         // states the optimal search may settle before it returns its best with the proven gap
+  int64_t state_budget = 1'000'000;       // states the optimal search may look at before it returns its best with the proven gap
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);
