@@ -25,7 +25,7 @@ class Lister {
     if (p_.tensor_dim[0] < 0) {
       once(base);
     } else {
-      complete = arrange(base, packed_of(base), frozen_digits(0), movable_, 0, false);
+      complete = arrange(base, packed_of(base), frozen_items(0), movable_, 0, false);
       if (!complete) {
         out_.clear();
         near_ends();
@@ -47,7 +47,7 @@ class Lister {
   // A spread that has another atom than the target at one position holds nothing for some rank: the whole box is still to come; and for
   // some unit, where both atoms lie outside of units. bound_digits says the same of every such spread, so whole branches need no look.
   void set_floors() {
-    if (!p_.always_line_up || !p_.even || p_.target.made != q_.made) return;
+    if (!p_.exact_levels || !p_.even || p_.target.made != q_.made) return;
     const Topology& t = *p_.topology;
     if (!t.model.empty() || !t.tables.empty()) return;
     const DigitSet outside = p_.world.all() & ~p_.world.at_level(0);
@@ -81,14 +81,14 @@ class Lister {
     return floor_ > 0 && outside(atom) && outside(wanted) ? outer_floor_ : floor_;
   }
 
-  // `packed`: of `now`, and `count` the digits of list d, where the world packs.
+  // `packed`: of `now`, and `count` the items of list d, where the world packs.
   bool arrange(const Spread& now, const Packed& packed, int count, uint16_t left, int d, bool crossed_here) {
     if (d == p_.dims) {
       if (visits_-- <= 0) return false;
       consider(now, packed);
       return true;
     }
-    if (!arrange(now, packed, d + 1 < p_.dims ? frozen_digits(d + 1) : 0, left, d + 1, false)) return false;
+    if (!arrange(now, packed, d + 1 < p_.dims ? frozen_items(d + 1) : 0, left, d + 1, false)) return false;
     const int k = now.length(d);
     for (unsigned rest = left; rest != 0; rest &= rest - 1) {
       const int i = __builtin_ctz(rest);
@@ -96,22 +96,25 @@ class Lister {
       if (saturating_add(floor, q_.least_latency_ps) > q_.most_ps) continue;
       Spread next = now;
       append(next, p_.dims, d, static_cast<uint8_t>(i));
+      if (p_.only_even && !cuts_evenly(p_, next)) continue;
       Packed next_packed = packed;
       const int added = q_.world->usable() ? q_.world->put(next_packed, d, count, i) : 0;
       if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(left & ~(1U << i)), d, crossed_here || floor > 0)) return false;
     }
     return true;
   }
-  [[nodiscard]] int frozen_digits(int d) const {
+  [[nodiscard]] int frozen_items(int d) const {
     int count = 0;
-    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += p_.digit_count[static_cast<size_t>(target_at(d, k))];
+    if (!q_.world->usable()) return 0;
+    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += q_.world->items_of(target_at(d, k));
     return count;
   }
 
   void consider(const Spread& s, const Packed& packed) {
+    if (p_.only_even && !cuts_evenly(p_, s)) return;
     View view;
     view.packed = packed;
-    const bool packs = q_.world->usable() && q_.pending == p_.target.pending && q_.made == p_.target.made;
+    const bool packs = q_.world->all_meet() && q_.pending == p_.target.pending && q_.made == p_.target.made;
     if (!packs) view.digits = digits_of(p_, s);
     const int64_t left = s == p_.target ? 0 : q_.world->bound_ps(s, view, p_.target, *q_.target);
     if (saturating_add(left, q_.least_latency_ps) > q_.most_ps) return;

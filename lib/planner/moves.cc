@@ -96,6 +96,7 @@ class Mover {
 
  private:
   void emit(Hop& hop) {
+    if (p_.only_even && !cuts_evenly(p_, hop.to)) return;
     if (!is_local(hop.op)) {
       if (last_only_ && !local_steps_lead_to_target(p_, hop.to)) return;
       price_collective(p_, from_, hop);
@@ -289,6 +290,7 @@ class Mover {
 };
 
 bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size_t limit, std::vector<Spread>& out) {
+  if (p.only_even && !cuts_evenly(p, now)) return true;
   if (d == p.dims) {
     if (out.size() == limit) return false;
     out.push_back(now);

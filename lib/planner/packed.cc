@@ -7,38 +7,79 @@
 namespace meshplan {
 namespace {
 
-// Slots marked, at most 15 in a word.
-int count(uint64_t marks) { return static_cast<int>((marks * 0x1111111111111111U) >> 60); }
+constexpr uint64_t ones = 0x1111111111111111U;
 
 // Slots whose nibbles differ, marked.
 uint64_t differing(uint64_t a, uint64_t b) {
   uint64_t x = a ^ b;
   x |= x >> 2;
   x |= x >> 1;
-  return x & 0x1111111111111111U;
+  return x & ones;
+}
+
+// Sum of the weights in the marked slots; where every weight is 1, of the marks (at most 15).
+template <bool weighted>
+int sum(uint64_t marks, uint64_t weights) {
+  if (!weighted) return static_cast<int>((marks * ones) >> 60);
+  constexpr uint64_t low = 0x0f0f0f0f0f0f0f0fU;
+  const uint64_t nibbles = (marks * 15) & weights;
+  return static_cast<int>(((nibbles & low) + (nibbles >> 4 & low)) * 0x0101010101010101U >> 56);
 }
 
 }  // namespace
 
 void PackedWorld::reset(const PlanProblem& p) {
   p_ = &p;
-  const int digits = p.world.count();
-  usable_ = p.even && p.always_line_up && p.total_elements > 0 && digits > 0 && digits < 16 && digits * p.dims <= packed_slots;
+  // Finer tiers are not bounded by levels.
+  usable_ = p.even && p.exact_levels && p.total_elements > 0 && p.atoms > 0 && p.topology->model.empty() && p.topology->tables.empty();
+  if (!usable_) return;
   outer_level_ = 0;
   for (size_t l = 1; l < p.topology->levels.size(); ++l) {
     if (p.world.at_level(static_cast<int>(l)) == 0) continue;
     if (outer_level_ != 0) usable_ = false;
     outer_level_ = l;
   }
-  // Finer tiers are not bounded by levels.
-  usable_ = usable_ && p.topology->model.empty() && p.topology->tables.empty();
-  if (!usable_) return;
-  slots_a_dim_ = digits;
-  one_word_ = digits * p.dims <= 16;
+  int64_t base = 2;
+  while (p.size[0] % base != 0) ++base;
   power_[0] = 1;
-  for (size_t i = 1; i <= static_cast<size_t>(digits); ++i) power_[i] = power_[i - 1] * p.world.size(0);
-  inside_ = 0;
-  for (int i = 0; i < digits; ++i) inside_ += p.world.level(i) == 0;
+  // Digits where all have one size and there is room for them, so that all items that meet have it too; else whole atoms, cut at levels.
+  const bool digits = p.always_line_up && p.world.count() < 16 && p.world.count() * p.dims <= packed_slots;
+  if (digits) base = p.world.size(0);
+  int count = 0;
+  total_ = inside_ = 0;
+  weighted_ = false;
+  auto add = [&](int atom, int64_t size, bool outer) {
+    uint8_t weight = 0;
+    for (; size % base == 0; size /= base) ++weight;
+    usable_ = usable_ && size == 1 && weight < 16 && count < 15;
+    if (!usable_) return;
+    weight_[static_cast<size_t>(count)] = weight;
+    outer_[static_cast<size_t>(count)] = outer;
+    weighted_ = weighted_ || weight != 1;
+    total_ += weight;
+    if (!outer) inside_ += weight;
+    ++count;
+    ++items_[static_cast<size_t>(atom)].count;
+  };
+  for (int a = 0; a < p.atoms && usable_; ++a) {
+    items_[static_cast<size_t>(a)] = {count, 0};
+    // Digits of an atom go from the outside in.
+    int64_t size = 1;
+    for (int k = 0; k < p.digit_count[static_cast<size_t>(a)] && usable_; ++k) {
+      const int digit = p.digit_of[static_cast<size_t>(a)][static_cast<size_t>(k)];
+      const bool last = k + 1 == p.digit_count[static_cast<size_t>(a)];
+      size *= p.world.size(digit);
+      const bool outer = p.world.level(digit) > 0;
+      if (!digits && !last && (p.world.level(p.digit_of[static_cast<size_t>(a)][static_cast<size_t>(k + 1)]) > 0) == outer) continue;
+      add(a, size, outer);
+      size = 1;
+    }
+  }
+  usable_ = usable_ && count * p.dims <= packed_slots && total_ < static_cast<int>(power_.size());
+  if (!usable_) return;
+  slots_a_dim_ = count;
+  one_word_ = count * p.dims <= 16;
+  for (size_t i = 1; i <= static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], base);
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   int64_t least = INT64_MAX;
@@ -47,8 +88,8 @@ void PackedWorld::reset(const PlanProblem& p) {
     if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
   }
   latency_inside_ = saturating_mul(least, 1000);
-  const auto n = static_cast<size_t>(digits);
-  transfers_.assign((n + 1) * (n + 2) * (n + 3), -1);
+  const auto n = static_cast<size_t>(total_);
+  transfers_.assign(3 * (n + 1) * (n + 2), -1);
 }
 
 Packed PackedWorld::pack(const Spread& s) const {
@@ -62,65 +103,70 @@ Packed PackedWorld::pack(const Spread& s) const {
   return packed;
 }
 
-int64_t PackedWorld::remember_inner(int taken, int beyond, bool crossed, bool reaches_out) {
-  const int64_t box = p_->digit_bytes / power(taken);
-  const int64_t missing = crossed ? box : box - box / power(beyond);
-  const int64_t bandwidth = reaches_out ? bandwidth_inside_ + bandwidth_outside_ : bandwidth_inside_;
-  int64_t& known = transfers_[slot_of(slots_a_dim_ + (reaches_out ? 2 : 1), taken, beyond, crossed)];
-  return known = bandwidth > 0 ? transfer_ps(missing, 1, bandwidth) : 0;
-}
-
-int64_t PackedWorld::remember_outer(int taken, int beyond, bool crossed, int kept_inside) {
-  const int64_t united = p_->digit_bytes / power(taken);
-  const int64_t missing = crossed ? united : united - united / power(beyond);
-  const int64_t share = ceil_div(saturating_mul(missing, power(kept_inside)), power(inside_));
-  return transfers_[slot_of(kept_inside, taken, beyond, crossed)] = transfer_ps(share, 1, bandwidth_outside_);
-}
-
-template <size_t words>
-int64_t PackedWorld::bound_of(const Packed& from, const Packed& to) {
+template <size_t words, bool weighted>
+PackedWorld::Difference PackedWorld::compare(const Packed& from, const Packed& to) const {
+  Difference result;
   uint64_t crossed = 0;
   uint64_t crossed_outside = 0;
-  int beyond = 0;
-  int held_outside = 0;
+  uint64_t crossed_from_outside = 0;
+  if (weighted) {
+    uint64_t off = 0;
+    for (size_t w = 0; w < words; ++w) off |= differing(from.weight[w], to.weight[w]) & from.taken[w] & to.taken[w];
+    result.aligned = off == 0;
+    for (size_t w = 0; w < words && off == 0; ++w) {
+      result.beyond += sum<true>(from.taken[w] & ~to.taken[w], from.weight[w]);
+      result.beyond_outside += sum<true>(from.outer[w] & ~to.taken[w], from.weight[w]);
+      result.held_outside += sum<true>(from.outer[w] & ~to.outer[w], from.weight[w]);
+    }
+  } else {
+    for (size_t w = 0; w < words; ++w) {
+      result.beyond += sum<false>(from.taken[w] & ~to.taken[w], 0);
+      result.beyond_outside += sum<false>(from.outer[w] & ~to.taken[w], 0);
+      result.held_outside += sum<false>(from.outer[w] & ~to.outer[w], 0);
+    }
+  }
   for (size_t w = 0; w < words; ++w) {
-    const uint64_t differ = differing(from.digit[w], to.digit[w]);
-    crossed |= differ & from.taken[w] & to.taken[w];
+    const uint64_t differ = differing(from.item[w], to.item[w]) & from.taken[w] & to.taken[w];
+    crossed |= differ;
     crossed_outside |= differ & from.outer[w] & to.outer[w];
-    beyond += count(from.taken[w] & ~to.taken[w]);
-    held_outside += count(from.outer[w] & ~to.outer[w]);
+    crossed_from_outside |= differ & from.outer[w];
   }
-  if (crossed == 0 && beyond == 0) return 0;
-  if (crossed_outside == 0 && held_outside == 0)
-    return saturating_add(latency_inside_, inner_transfer(to.digits, beyond, crossed != 0, false));
-  int kept_inside = 0;
-  for (unsigned pending = from.pending | from.made; pending != 0; pending &= pending - 1) {
-    const auto atom = static_cast<size_t>(__builtin_ctz(pending));
-    kept_inside += __builtin_popcount(p_->digit_set[atom] & p_->world.at_level(0));
-  }
-  return saturating_add(latency_outside_, std::max(inner_transfer(to.digits, beyond, crossed != 0, true),
-                                                   outer_transfer(to.outers, held_outside, crossed_outside != 0, kept_inside)));
+  result.crossed = crossed != 0;
+  result.crossed_outside = crossed_outside != 0;
+  result.crossed_from_outside = crossed_from_outside != 0;
+  return result;
 }
 
-int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) { return one_word_ ? bound_of<1>(from, to) : bound_of<2>(from, to); }
+PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to) const {
+  if (weighted_) return one_word_ ? compare<1, true>(from, to) : compare<2, true>(from, to);
+  return one_word_ ? compare<1, false>(from, to) : compare<2, false>(from, to);
+}
+
+int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
+  const Difference d = difference(from, to);
+  if (!d.aligned) return -1;
+  if (!d.crossed && d.beyond == 0) return 0;
+  if (!d.crossed_outside && d.held_outside == 0) {
+    return saturating_add(latency_inside_, inner_transfer(to.total, d.beyond, d.crossed, false));
+  }
+  int kept_inside = 0;
+  for (unsigned pending = from.pending | from.made; pending != 0; pending &= pending - 1) {
+    const AtomItems& items = items_[static_cast<size_t>(__builtin_ctz(pending))];
+    for (int k = items.first; k < items.first + items.count; ++k)
+      kept_inside += weight_[static_cast<size_t>(k)] * (1 - outer_[static_cast<size_t>(k)]);
+  }
+  return saturating_add(latency_outside_, std::max(inner_transfer(to.total, d.beyond, d.crossed, true),
+                                                   outer_transfer(to.outers, d.held_outside, d.crossed_outside, kept_inside)));
+}
 
 int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) const {
-  bool crossed = false;
-  bool crossed_from_outside = false;
-  int beyond = 0;
-  int beyond_outside = 0;
-  for (size_t w = 0; w < packed_words; ++w) {
-    const uint64_t differ = differing(from.digit[w], to.digit[w]) & from.taken[w] & to.taken[w];
-    crossed = crossed || differ != 0;
-    crossed_from_outside = crossed_from_outside || (differ & from.outer[w]) != 0;
-    beyond += count(from.taken[w] & ~to.taken[w]);
-    beyond_outside += count(from.outer[w] & ~to.taken[w]);
-  }
-  const int64_t piece = p_->digit_bytes / (power(to.digits) * power(beyond));
+  const Difference d = difference(from, to);
+  if (!d.aligned) return 0;
+  const int64_t piece = p_->digit_bytes / (power(to.total) * power(d.beyond));
   // Pieces received: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
-  const int64_t near = power(beyond - beyond_outside);
-  const int64_t inside = crossed && !crossed_from_outside ? near : near - 1;
-  const int64_t outside = crossed_from_outside ? power(beyond) : power(beyond) - near;
+  const int64_t near = power(d.beyond - d.beyond_outside);
+  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
+  const int64_t outside = d.crossed_from_outside ? power(d.beyond) : power(d.beyond) - near;
   Traffic traffic;
   traffic.bytes[0] = inside * piece;
   traffic.peers[0] = inside;
@@ -132,21 +178,10 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) con
 }
 
 int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) const {
-  bool crossed = false;
-  bool crossed_outside = false;
-  int beyond = 0;
-  int held_outside = 0;
-  for (size_t w = 0; w < packed_words; ++w) {
-    const uint64_t differ = differing(from.digit[w], to.digit[w]);
-    crossed = crossed || (differ & from.taken[w] & to.taken[w]) != 0;
-    crossed_outside = crossed_outside || (differ & from.outer[w] & to.outer[w]) != 0;
-    beyond += count(from.taken[w] & ~to.taken[w]);
-    held_outside += count(from.outer[w] & ~to.outer[w]);
-  }
-  const int64_t united = p_->digit_bytes / power(to.outers);
-  const int64_t fetched = ceil_div(crossed_outside ? united : united - united / power(held_outside), power(inside_));
-  const int64_t target = p_->digit_bytes / power(to.digits);
-  const int64_t missing = crossed ? target : target - target / power(beyond);
+  const Difference d = difference(from, to);
+  if (!d.aligned) return 0;
+  const int64_t fetched = ceil_div(missing(to.outers, d.held_outside, d.crossed_outside), power(inside_));
+  const int64_t wanted = missing(to.total, d.beyond, d.crossed);
   int64_t ps = 0;
   Traffic traffic;
   if (fetched > 0 && outer_level_ > 0) {
@@ -154,9 +189,9 @@ int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) co
     traffic.peers[outer_level_] = 1;
     ps = traffic_ps(*p_->topology, traffic, true, 0);
   }
-  if (missing > fetched) {
+  if (wanted > fetched) {
     traffic = {};
-    traffic.bytes[0] = missing - fetched;
+    traffic.bytes[0] = wanted - fetched;
     traffic.peers[0] = power(inside_) - 1;
     ps = saturating_add(ps, traffic_ps(*p_->topology, traffic, true, 0));
   }

@@ -391,10 +391,10 @@ class Search {
     if (has_best_) found.hops.assign(best_hops_.begin(), best_hops_.end());
     found.cost = best_;
     found.settled = settled_;
-    if (has_best_ && (exhausted_ || !complete_ || p_.padded)) {
+    if (has_best_ && (exhausted_ || !complete_ || p_.padded || p_.only_even)) {
       // Not every plan was looked at: the gap is to what no plan can beat.
       int64_t floor = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits).ps;
-      if (exhausted_ && complete_ && !p_.padded) floor = std::max(floor, frontier_);
+      if (exhausted_ && complete_ && !p_.padded && !p_.only_even) floor = std::max(floor, frontier_);
       found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
     }
     return found;

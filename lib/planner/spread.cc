@@ -235,13 +235,16 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
   }
   p.always_line_up = p.always_line_up && p.exact_levels;
   p.ranks = mesh_size(*p.mesh);
+  // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly, only spreads that do are looked at; else
+  // exchanges are priced on extents rounded up.
   constexpr int64_t few_ranks = 64;
+  if (!p.even && p.ranks > few_ranks && p.exact_levels) {
+    p.only_even = p.even = cuts_evenly(p, p.source) && cuts_evenly(p, p.target);
+    p.padded = !p.even;
+  }
   if (p.ranks <= few_ranks && p.even && !p.always_line_up) list_coordinates(p);
 
-  // Uneven worlds too large to list rank by rank in a search: exchanges are priced on extents rounded up.
-  constexpr int64_t listable = 64;
-  if (!p.even && mesh_size(*p.mesh) > listable && p.exact_levels) {
-    p.padded = true;
+  if (p.padded) {
     p.padded_shape = request.tensor.shape;
     int64_t all = 1;
     for (int i = 0; i < p.atoms; ++i) all = saturating_mul(all, p.size[static_cast<size_t>(i)]);

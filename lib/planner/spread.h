@@ -83,6 +83,7 @@ struct PlanProblem {
   Spread target;
   bool even = true;          // every extent divides by every product of atoms: boxes are products
   bool exact_levels = true;  // digits of atoms are known: exchanges have closed forms
+  bool only_even = false;    // boxes are products because spreads that do not cut evenly are left out: the world is too large to list
   bool padded = false;       // uneven and too large to list: exchanges are priced on extents rounded up
   std::vector<int64_t> padded_shape;
   int64_t total_elements = 1;
@@ -113,6 +114,16 @@ struct PlanProblem {
 
 [[nodiscard]] State to_state(const PlanProblem& p, const Spread& s);
 
+// Whether every tensor dim divides by the atoms that shard it.
+[[nodiscard]] inline bool cuts_evenly(const PlanProblem& p, const Spread& s) {
+  for (int d = 0; d < p.dims; ++d) {
+    if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
+    int64_t parts = 1;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
+    if (p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] % parts != 0) return false;
+  }
+  return true;
+}
 // Elements of the largest box.
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const Spread& s);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);
