@@ -114,7 +114,7 @@ class Lister {
     if (p_.only_even && !cuts_evenly(p_, s)) return;
     View view;
     view.packed = packed;
-    const bool packs = q_.world->all_meet() && q_.pending == p_.target.pending && q_.made == p_.target.made;
+    const bool packs = q_.world->always_told();
     if (!packs) view.digits = digits_of(p_, s);
     const int64_t left = s == p_.target ? 0 : q_.world->bound_ps(s, view, p_.target, *q_.target);
     if (saturating_add(left, q_.least_latency_ps) > q_.most_ps) return;

@@ -75,6 +75,7 @@ void PackedWorld::reset(const PlanProblem& p) {
       size = 1;
     }
   }
+  pending_ = {};
   usable_ = usable_ && count * p.dims <= packed_slots && total_ < static_cast<int>(power_.size());
   if (!usable_) return;
   slots_a_dim_ = count;
@@ -142,32 +143,77 @@ PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed
   return one_word_ ? compare<1, false>(from, to) : compare<2, false>(from, to);
 }
 
-int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to);
-  if (!d.aligned) return -1;
-  if (!d.crossed && d.beyond == 0) return 0;
-  if (!d.crossed_outside && d.held_outside == 0) {
-    return saturating_add(latency_inside_, inner_transfer(to.total, d.beyond, d.crossed, false));
+const PackedWorld::PendingWeights& PackedWorld::pending_weights(const Packed& from, const Packed& to) {
+  const unsigned before = from.pending | from.made;
+  const unsigned after = to.pending | to.made;
+  if (pending_.before == before && pending_.after == after) return pending_;
+  pending_ = {before, after};
+  for (unsigned left = before; left != 0; left &= left - 1) {
+    const auto atom = static_cast<size_t>(__builtin_ctz(left));
+    const AtomItems& items = items_[atom];
+    for (auto k = static_cast<size_t>(items.first); k < static_cast<size_t>(items.first + items.count); ++k) {
+      if ((after >> atom & 1) != 0) {
+        pending_.kept += weight_[k];
+        if (outer_[k] == 0) pending_.kept_inside += weight_[k];
+      } else {
+        pending_.reduced += weight_[k];
+        if (outer_[k] != 0) pending_.reduced_outside += weight_[k];
+      }
+    }
   }
-  int kept_inside = 0;
-  for (unsigned pending = from.pending | from.made; pending != 0; pending &= pending - 1) {
-    const AtomItems& items = items_[static_cast<size_t>(__builtin_ctz(pending))];
-    for (int k = items.first; k < items.first + items.count; ++k)
-      kept_inside += weight_[static_cast<size_t>(k)] * (1 - outer_[static_cast<size_t>(k)]);
-  }
-  return saturating_add(latency_outside_, std::max(inner_transfer(to.total, d.beyond, d.crossed, true),
-                                                   outer_transfer(to.outers, d.held_outside, d.crossed_outside, kept_inside)));
+  return pending_;
 }
 
-int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) const {
+int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
+  if ((to.made & ~from.made) != 0) return 0;
   const Difference d = difference(from, to);
-  if (!d.aligned) return 0;
-  const int64_t piece = p_->digit_bytes / (power(to.total) * power(d.beyond));
-  // Pieces received: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
-  const int64_t near = power(d.beyond - d.beyond_outside);
-  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
-  const int64_t outside = d.crossed_from_outside ? power(d.beyond) : power(d.beyond) - near;
+  const PendingWeights& w = pending_weights(from, to);
+  if (w.reduced != 0) return d.aligned || outer_level_ == 0 || w.reduced_outside != 0 ? reducing_bound_ps(d, w, to) : -1;
+  if (!d.aligned && outer_level_ != 0) return -1;  // on one level all that counts is that some rank holds nothing of its target
+  if (!d.crossed && d.beyond == 0) return 0;
+  if (!d.crossed_outside && d.held_outside == 0)
+    return saturating_add(latency_inside_, inner_transfer(to.total, d.beyond, d.crossed, false));
+  return saturating_add(latency_outside_, std::max(inner_transfer(to.total, d.beyond, d.crossed, true),
+                                                   outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_inside)));
+}
+
+// Every rank misses its whole target, and all together carry (contributions - 1) + (copies - 1) values an element; the same of units where
+// contributions lie in several (cost/bounds.cc).
+int64_t PackedWorld::reducing_bound_ps(const Difference& d, const PendingWeights& w, const Packed& to) const {
+  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
+  const int64_t sharing = power(total_ - w.kept);
+  auto carried = [&](int contributions, int copies) {
+    return ceil_div(saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1), sharing);
+  };
+  const int64_t need = std::max(bytes / power(to.total), carried(w.reduced, total_ - to.total - w.kept));
+  const int64_t united = bytes / power(to.outers);
+  int64_t missing = united;
+  if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
+  if (missing == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
+  int64_t share = ceil_div(saturating_mul(missing, power(w.kept_inside)), power(inside_));
+  if (w.reduced_outside != 0) share = std::max(share, carried(w.reduced_outside, total_ - inside_ - to.outers - (w.kept - w.kept_inside)));
+  if (outer_level_ == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
+  return saturating_add(latency_outside_,
+                        std::max(transfer_ps(need, 1, bandwidth_inside_ + bandwidth_outside_), transfer_ps(share, 1, bandwidth_outside_)));
+}
+
+int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
+  const Difference d = difference(from, to);
+  const PendingWeights& w = pending_weights(from, to);
+  const int64_t bytes = w.reduced != 0 ? p_->digit_reduce_bytes : p_->digit_bytes;
   Traffic traffic;
+  if (!d.aligned) {
+    if (outer_level_ != 0) return 0;
+    traffic.bytes[0] = bytes / power(to.total);
+    traffic.peers[0] = 1;
+    return traffic_ps(*p_->topology, traffic, true, 0);
+  }
+  const int64_t piece = bytes / (power(to.total) * power(d.beyond));
+  // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
+  const int64_t all = power(d.beyond) * power(w.reduced);
+  const int64_t near = power(d.beyond - d.beyond_outside) * power(w.reduced - w.reduced_outside);
+  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
+  const int64_t outside = d.crossed_from_outside ? all : all - near;
   traffic.bytes[0] = inside * piece;
   traffic.peers[0] = inside;
   if (outside > 0) {
@@ -177,10 +223,11 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) con
   return traffic_ps(*p_->topology, traffic, true, 0);
 }
 
-int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) const {
+int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) {
   const Difference d = difference(from, to);
   if (!d.aligned) return 0;
-  const int64_t fetched = ceil_div(missing(to.outers, d.held_outside, d.crossed_outside), power(inside_));
+  const int64_t values = power(pending_weights(from, to).kept_inside);
+  const int64_t fetched = ceil_div(saturating_mul(missing(to.outers, d.held_outside, d.crossed_outside), values), power(inside_));
   const int64_t wanted = missing(to.total, d.beyond, d.crossed);
   int64_t ps = 0;
   Traffic traffic;

@@ -44,8 +44,8 @@ class PackedWorld {
   // Whether the question can be packed: sizes of one base, boxes even, at most one level in use beyond the innermost, few enough items.
   [[nodiscard]] bool usable() const { return usable_; }
 
-  // Usable, and items that meet always have one size: bounds never need the digits of spreads with the same atoms pending.
-  [[nodiscard]] bool all_meet() const { return usable_ && !weighted_; }
+  // Usable, and every bound is told.
+  [[nodiscard]] bool always_told() const { return usable_ && (!weighted_ || outer_level_ == 0); }
   [[nodiscard]] Packed pack(const Spread& s) const;
   // Puts an atom into dim d behind `count` items; returns how many it has.
   int put(Packed& packed, int d, int count, int atom) const {
@@ -74,20 +74,21 @@ class PackedWorld {
   }
   // bound_between's ps of any two spreads.
   [[nodiscard]] int64_t bound_ps(const Spread& from, const View& from_view, const Spread& to, const View& to_view) {
-    if (usable_ && from.pending == to.pending && from.made == to.made) {
+    if (usable_) {
       const int64_t ps = bound_ps(from_view.packed, to_view.packed);
       if (ps >= 0) return ps;
     }
     return bound_between(*p_, from, from_view.digits, to, to_view.digits).ps;
   }
 
-  // bound_between's ps for spreads with the same atoms pending. Law: equal to it; -1 where items of different sizes meet.
+  // bound_between's ps. Law: equal to it; -1 where items of different sizes meet and there are two
+  // levels.
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
-  // What the exchange in one phase between two spreads with the same atoms pending takes at least, by what a rank receives on each level.
+  // What the exchange in one phase between two spreads takes at least, by what a rank receives on each level.
   // Law: never above price_between.
-  [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to) const;
-  // The same for the exchange in two phases.
-  [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to) const;
+  [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to);
+  // The same for the exchange in two phases between spreads with the same atoms pending.
+  [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to);
 
  private:
   struct AtomItems {
@@ -104,6 +105,17 @@ class PackedWorld {
     int beyond_outside = 0;
     int held_outside = 0;  // what `from` cuts by outer items where the target does not
   };
+  // Weights of what is pending before and after.
+  struct PendingWeights {
+    unsigned before = 0;  // atoms
+    unsigned after = 0;
+    int reduced = 0;
+    int reduced_outside = 0;
+    int kept = 0;
+    int kept_inside = 0;
+  };
+  [[nodiscard]] const PendingWeights& pending_weights(const Packed& from, const Packed& to);
+  [[nodiscard]] int64_t reducing_bound_ps(const Difference& d, const PendingWeights& w, const Packed& to) const;
   template <size_t words, bool weighted>
   [[nodiscard]] Difference compare(const Packed& from, const Packed& to) const;
   [[nodiscard]] Difference difference(const Packed& from, const Packed& to) const;
@@ -149,6 +161,7 @@ class PackedWorld {
   std::array<uint8_t, 16> weight_{};
   std::array<uint8_t, 16> outer_{};
   std::array<int64_t, 64> power_{};  // of the base
+  PendingWeights pending_;           // those last asked for
   std::vector<int64_t> transfers_;   // remembered, -1 where not asked yet
 };
 

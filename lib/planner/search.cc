@@ -324,7 +324,7 @@ class Search {
     const bool alike = at.pending == to.pending;
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || !alike)) continue;
-      if (has_best_ && alike && at.made == to.made && world_.usable()) {
+      if (has_best_ && world_.usable()) {
         const int64_t floor =
             phases == 1 ? world_.exchange_floor_ps(view.packed, to_view.packed) : world_.two_phase_floor_ps(view.packed, to_view.packed);
         if (saturating_add(spent, floor) > best_.ps) continue;
