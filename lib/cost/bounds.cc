@@ -12,19 +12,19 @@ namespace {
 //
 // Without a reduction across units: the union of its targets less what its members hold. With contributions in c > 1 units every element of
 // the union needs something from outside, and all units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
-int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitSet outside) {
-  DigitSet held = p.src_only & outside;  // what members hold: source digits outside, where no outside digit of the target cuts
+int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitMask outside) {
+  DigitMask held = p.src_only & outside;  // what members hold: source digits outside, where no outside digit of the target cuts
   bool crossed = false;
   for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
     if ((outside >> p.before[i] & 1) == 0) continue;
     if ((outside >> p.after[i] & 1) == 0)
-      held |= DigitSet{1} << p.before[i];
+      held |= DigitMask{1} << p.before[i];
     else
       crossed = true;
   }
-  const DigitSet inside = world.all() & ~outside;
+  const DigitMask inside = world.all() & ~outside;
   const int64_t united = p.total_bytes / world.product(p.dst & outside);
-  const DigitSet contributing = p.reduced & outside;
+  const DigitMask contributing = p.reduced & outside;
   int64_t missing = contributing != 0 || crossed ? united : united - united / world.product(held);
   int64_t need = missing;
   if (inside != 0 && missing != 0) need = ceil_div(saturating_mul(missing, world.product(p.kept & inside)), world.product(inside));
@@ -44,7 +44,7 @@ Bounds bound_digits(const Topology& topology, const DigitWorld& world, const Dig
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
   std::array<int64_t, max_levels + 1> needs;
-  DigitSet outside = world.all();
+  DigitMask outside = world.all();
   for (int l = -1; l + 1 < levels; ++l) {
     if (l >= 0) outside &= ~world.at_level(l);
     const int64_t need = unit_need(world, p, outside);

@@ -19,7 +19,7 @@
 namespace meshplan {
 
 constexpr int max_digits = 32;
-using DigitSet = uint32_t;  // bit i: digit i
+using DigitMask = uint32_t;  // bit i: digit i
 
 // The digits of one mesh. Sets of them multiply by table.
 class DigitWorld {
@@ -34,18 +34,18 @@ class DigitWorld {
     for (size_t i = 0; i < size_t{1} << in_chunk; ++i) table[i | size_t{1} << in_chunk] = table[i] * size;
     size_[static_cast<size_t>(count_)] = size;
     level_[static_cast<size_t>(count_)] = static_cast<int8_t>(level);
-    at_level_[static_cast<size_t>(level)] |= DigitSet{1} << count_;
-    all_ |= DigitSet{1} << count_;
+    at_level_[static_cast<size_t>(level)] |= DigitMask{1} << count_;
+    all_ |= DigitMask{1} << count_;
     ++count_;
     return true;
   }
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] int64_t size(int digit) const { return size_[static_cast<size_t>(digit)]; }
   [[nodiscard]] int level(int digit) const { return level_[static_cast<size_t>(digit)]; }
-  [[nodiscard]] DigitSet all() const { return all_; }
-  [[nodiscard]] DigitSet at_level(int level) const { return at_level_[static_cast<size_t>(level)]; }
+  [[nodiscard]] DigitMask all() const { return all_; }
+  [[nodiscard]] DigitMask at_level(int level) const { return at_level_[static_cast<size_t>(level)]; }
   // Product of the sizes in the set.
-  [[nodiscard]] int64_t product(DigitSet set) const {
+  [[nodiscard]] int64_t product(DigitMask set) const {
     int64_t n = products_[0][set & mask];
     for (size_t c = 1; (set >>= chunk) != 0; ++c) n *= products_[c][set & mask];
     return n;
@@ -53,22 +53,22 @@ class DigitWorld {
 
  private:
   static constexpr int chunk = 5;
-  static constexpr DigitSet mask = (1U << chunk) - 1;
+  static constexpr DigitMask mask = (1U << chunk) - 1;
   int count_ = 0;
-  DigitSet all_ = 0;
-  std::array<DigitSet, max_levels> at_level_{};
+  DigitMask all_ = 0;
+  std::array<DigitMask, max_levels> at_level_{};
   std::array<int64_t, max_digits> size_;
   std::array<int8_t, max_digits> level_;
   std::array<std::array<int64_t, size_t{1} << chunk>, (max_digits + chunk - 1) / chunk> products_;  // written by add, for its own chunk
 };
 
 struct DigitChange {
-  DigitSet src = 0;       // digits that shard the tensor before
-  DigitSet dst = 0;       // and after
-  DigitSet src_only = 0;  // of src, those at positions that the target does not cut
-  DigitSet dst_only = 0;
-  DigitSet kept = 0;     // pending before and after
-  DigitSet reduced = 0;  // pending before, not after
+  DigitMask src = 0;       // digits that shard the tensor before
+  DigitMask dst = 0;       // and after
+  DigitMask src_only = 0;  // of src, those at positions that the target does not cut
+  DigitMask dst_only = 0;
+  DigitMask kept = 0;     // pending before and after
+  DigitMask reduced = 0;  // pending before, not after
   // Positions that both states cut, by different digits: before[i] against after[i].
   int crossed = 0;
   std::array<int8_t, max_digits> before;
@@ -82,16 +82,16 @@ struct DigitChange {
   bool add_dim(const DigitWorld& world, const int8_t* a, int a_count, const int8_t* b, int b_count) {
     const int both = a_count < b_count ? a_count : b_count;
     for (int i = 0; i < both; ++i) {
-      src |= DigitSet{1} << a[i];
-      dst |= DigitSet{1} << b[i];
+      src |= DigitMask{1} << a[i];
+      dst |= DigitMask{1} << b[i];
       if (a[i] == b[i]) continue;
       if (world.size(a[i]) != world.size(b[i])) return false;
       before[static_cast<size_t>(crossed)] = a[i];
       after[static_cast<size_t>(crossed)] = b[i];
       ++crossed;
     }
-    for (int i = both; i < a_count; ++i) src_only |= DigitSet{1} << a[i];
-    for (int i = both; i < b_count; ++i) dst_only |= DigitSet{1} << b[i];
+    for (int i = both; i < a_count; ++i) src_only |= DigitMask{1} << a[i];
+    for (int i = both; i < b_count; ++i) dst_only |= DigitMask{1} << b[i];
     src |= src_only;
     dst |= dst_only;
     return true;

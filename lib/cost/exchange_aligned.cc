@@ -129,9 +129,9 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
     return digits;
   };
   auto pending = [&](const State& state) {
-    DigitSet set = 0;
+    DigitMask set = 0;
     for (const PendingAtom& atom : state.partial) {
-      for (int8_t digit : digits_of({atom.atom})) set |= DigitSet{1} << digit;
+      for (int8_t digit : digits_of({atom.atom})) set |= DigitMask{1} << digit;
     }
     return set;
   };

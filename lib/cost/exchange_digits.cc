@@ -13,7 +13,7 @@
 namespace meshplan {
 namespace {
 
-bool has(DigitSet set, int digit) { return (set >> digit & 1) != 0; }
+bool has(DigitMask set, int digit) { return (set >> digit & 1) != 0; }
 
 // Digits joined by "must be equal". Only those that a crossed position names are looked at.
 class Joined {
@@ -46,7 +46,7 @@ struct Counts {
 
 // Whether coordinates exist with every crossed position of level above `l` (by the digit `side` of it) matched and one at exactly l not.
 bool mismatch_at(const DigitWorld& world, const DigitChange& p, int l, const std::array<int8_t, max_digits>& side,
-                 DigitSet must_be_source) {
+                 DigitMask must_be_source) {
   Joined joined(p);
   for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
     if (world.level(side[i]) > l) joined.join(p.before[i], p.after[i]);
@@ -61,9 +61,9 @@ bool mismatch_at(const DigitWorld& world, const DigitChange& p, int l, const std
 Counts count(const DigitWorld& world, const DigitChange& p, int levels) {
   Counts c;
   const bool crossed = p.crossed > 0;
-  const DigitSet any = p.src_only | p.reduced;             // what only the source controls
-  const DigitSet forced = p.kept | (p.dst & ~p.dst_only);  // what a receiver's wish fixes
-  const DigitSet source = p.src | p.reduced | p.kept;
+  const DigitMask any = p.src_only | p.reduced;             // what only the source controls
+  const DigitMask forced = p.kept | (p.dst & ~p.dst_only);  // what a receiver's wish fixes
+  const DigitMask source = p.src | p.reduced | p.kept;
   c.piece_bytes = p.total_bytes / (world.product(p.src) * world.product(p.dst_only));
   c.target_bytes = p.total_bytes / world.product(p.dst);
   int64_t upto = 1;  // product of `any` up to the level below
@@ -71,7 +71,7 @@ Counts count(const DigitWorld& world, const DigitChange& p, int levels) {
   int64_t reach = 1;  // unforced digits up to the level below
   for (int l = 0; l < levels; ++l) {
     const auto at = static_cast<size_t>(l);
-    const DigitSet here = world.at_level(l);
+    const DigitMask here = world.at_level(l);
     const int64_t below = upto;
     upto *= world.product(any & here);
     c.received[at] = crossed && mismatch_at(world, p, l, p.before, 0) ? upto : upto - below;
@@ -116,23 +116,23 @@ ExchangeCost one_phase(const Topology& topology, const DigitChange& p, const Cou
 // exist counts.
 ExchangeCost two_phases(const Topology& topology, const DigitWorld& world, const DigitChange& p, const Counts& c) {
   ExchangeCost cost;
-  const DigitSet inside = world.at_level(0);
-  const DigitSet outside = world.all() & ~inside;
+  const DigitMask inside = world.at_level(0);
+  const DigitMask outside = world.all() & ~inside;
   const int64_t ranks_inside = world.product(inside);
   bool outer_crossed = false;
-  DigitSet held = p.src_only & outside;  // source digits outside of the unit at positions that no outside digit of the target cuts
-  DigitSet wanted = p.src & ~outside;    // source digits at such positions, on any level
-  Joined matched(p);                     // crossed positions between digits outside of the unit
+  DigitMask held = p.src_only & outside;  // source digits outside of the unit at positions that no outside digit of the target cuts
+  DigitMask wanted = p.src & ~outside;    // source digits at such positions, on any level
+  Joined matched(p);                      // crossed positions between digits outside of the unit
   for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
     const int a = p.before[i];
     const int b = p.after[i];
-    if (!has(outside, a) && has(outside, b)) wanted &= ~(DigitSet{1} << a);
+    if (!has(outside, a) && has(outside, b)) wanted &= ~(DigitMask{1} << a);
     if (!has(outside, a)) continue;
     if (has(outside, b)) {
       outer_crossed = true;
       matched.join(a, b);
     } else {
-      held |= DigitSet{1} << a;
+      held |= DigitMask{1} << a;
     }
   }
   wanted |= held;

@@ -50,11 +50,11 @@ class Lister {
     if (!p_.exact_levels || !p_.even || p_.target.made != q_.made) return;
     const Topology& t = *p_.topology;
     if (!t.model.empty() || !t.tables.empty()) return;
-    const DigitSet outside = p_.world.all() & ~p_.world.at_level(0);
+    const DigitMask outside = p_.world.all() & ~p_.world.at_level(0);
     const int64_t bytes = std::min(p_.digit_bytes, p_.digit_reduce_bytes);
-    DigitSet target = 0;
+    DigitMask target = 0;
     for (int i = 0; i < q_.target->digits.end[static_cast<size_t>(p_.dims - 1)]; ++i)
-      target |= DigitSet{1} << q_.target->digits.digit[static_cast<size_t>(i)];
+      target |= DigitMask{1} << q_.target->digits.digit[static_cast<size_t>(i)];
     int64_t all = 0;
     int64_t outer = 0;
     int64_t outer_latency = INT64_MAX;

@@ -67,7 +67,7 @@ void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
     return;
   }
   // All groups look alike: members in a unit of each level are products over digits.
-  DigitSet digits = 0;
+  DigitMask digits = 0;
   for (unsigned left = hop.group; left != 0; left &= left - 1) digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   std::array<int64_t, max_levels> members;
   const size_t levels = p.topology->levels.size();
@@ -117,8 +117,31 @@ class Mover {
         hop.to = from_;
         append(hop.to, p_.dims, d, static_cast<uint8_t>(i));
         emit(hop);
+        // Under a limit of the peak several at once: what lies between would need room of its own.
+        if (p_.peak_limit != INT64_MAX) slices_below(hop);
       }
     }
+  }
+  void slices_below(const Hop& first) {
+    for (unsigned left = free_ & ~first.group; left != 0; left &= left - 1) {
+      const int i = __builtin_ctz(left);
+      for (int d = 0; d < p_.dims; ++d) {
+        // Each arrangement arises from its atoms' order in the lists: dims ascending, then places.
+        if (!extends(first.to, d)) continue;
+        Hop hop = first;
+        hop.group = static_cast<uint16_t>(hop.group | bit(i));
+        append(hop.to, p_.dims, d, static_cast<uint8_t>(i));
+        emit(hop);
+        slices_below(hop);
+      }
+    }
+  }
+  // Whether no list behind d is longer than where the step starts.
+  [[nodiscard]] bool extends(const Spread& now, int d) const {
+    for (int e = d + 1; e < p_.dims; ++e) {
+      if (now.length(e) > from_.length(e)) return false;
+    }
+    return true;
   }
 
   // Suffixes of one or more dims at once, on the product group.

@@ -275,15 +275,16 @@ class Search {
     if (!may_hold(to)) return;
     Node& n = node(to);
     if (left >= 0) n.h = left;
-    if (n.reached && !(g < n.g)) {
-      // Equal cost: the earlier op, then the smaller group.
-      if (g == n.g && to != source_ && !is_local(hop.op) && std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group)) {
-        n.hop = hop;
-        n.parent = from;
-      }
+    // Equal cost: the earlier op, then the smaller group.
+    const bool replaces = n.reached && g == n.g && to != source_ && !is_local(hop.op) &&
+                          std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group);
+    if (n.reached && !(g < n.g) && !replaces) return;
+    if (p_.peak_limit != INT64_MAX && peak_of(p_, Spread(node(from).at), hop) > p_.peak_limit) return;
+    if (replaces) {
+      n.hop = hop;
+      n.parent = from;
       return;
     }
-    if (p_.peak_limit != INT64_MAX && peak_of(p_, Spread(node(from).at), hop) > p_.peak_limit) return;
     n.reached = true;
     n.closed = false;
     n.g = g;

@@ -212,7 +212,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
         return;
       }
       const int digit = p.world.count() - 1;
-      p.digit_set[at] |= DigitSet{1} << digit;
+      p.digit_set[at] |= DigitMask{1} << digit;
       p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(digit);
       p.atoms_are_digits = p.atoms_are_digits && digit == i;
       p.always_line_up = p.always_line_up && size == p.world.size(0);
@@ -373,7 +373,7 @@ DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
   if (p.atoms_are_digits) {
     std::memcpy(out.digit.data(), s.atom.data(), s.atom.size());
     out.end = s.end;
-    out.pending = static_cast<DigitSet>(s.pending | s.made);
+    out.pending = static_cast<DigitMask>(s.pending | s.made);
     return out;
   }
   uint8_t count = 0;
@@ -455,7 +455,7 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
   for (int64_t r = 0; r < p.ranks; ++r) {
     const int32_t* at = p.coordinates.data() + r * p.atoms;
     int64_t overlap = p.total_elements;
-    for (int d = 0; d < p.dims; ++d) {
+    for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
       const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
       auto interval = [&](const Spread& s) {
         int64_t lo = 0;

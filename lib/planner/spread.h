@@ -51,7 +51,7 @@ static_assert(sizeof(Spread) == 24);
 struct DigitSpread {
   std::array<int8_t, max_digits> digit;
   std::array<uint8_t, max_spread_dims> end;
-  DigitSet pending;  // with either op
+  DigitMask pending;  // with either op
 };
 
 // Appends to or cuts the end of list d.
@@ -92,7 +92,7 @@ struct PlanProblem {
   DigitWorld world;
   std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
   std::array<int8_t, max_atoms> digit_count{};
-  std::array<DigitSet, max_atoms> digit_set{};
+  std::array<DigitMask, max_atoms> digit_set{};
   bool atoms_are_digits = true;    // atom i is digit i
   bool always_line_up = true;      // every digit has one size: any two spreads line up
   int64_t digit_bytes = 0;         // of the tensor whose boxes the closed forms see (padded_shape where padded)
