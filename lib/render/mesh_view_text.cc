@@ -144,6 +144,8 @@ Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions
                      (table.meshes.size() == 1 ? " mesh, " : " meshes, ") + count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
   text += counts_text("init", counts_with_world_group(table), world, init);
   text += counts_text("skip", counts_without_world_group(table), world, !init);
+  const bool pictured = std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.size > 1; });
+  if (pictured) text += "  beside each rank below: a letter a dim for its communicator; ranks with the same letter share it\n";
   for (const Mesh& mesh : table.meshes) text += mesh_text(mesh, groups, options);
   text += flattens_text(table, groups, options);
   return text;
