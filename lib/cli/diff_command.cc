@@ -170,6 +170,10 @@ int compare(Context& context, const Arguments& arguments) {
 int compare_for_git(Context& context, const Arguments& arguments) {
   const std::vector<std::string>& words = arguments.inputs;
   const std::string new_path = words.size() > 7 ? words[7] : words[0];
+  // git's pager shows colours, which a pipe to it hides.
+  const auto no_color = context.system.variable("NO_COLOR");
+  if (context.flags.color == ColorChoice::automatic && context.system.variable("GIT_PAGER_IN_USE") && (!no_color || no_color->empty()))
+    context.flags.color = ColorChoice::always;
   std::string header = "meshplan diff a/" + words[0] + " b/" + new_path;
   if (context.color(Stream::out)) header = "\x1b[1m" + header + "\x1b[0m";
   header += words.size() < 7 ? "\nunmerged\n" : "\n";
