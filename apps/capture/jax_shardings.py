@@ -341,8 +341,12 @@ def collective_of(line, devices):
     return op, moved
 
 
+REMATERIALIZED = re.compile(r"nvoluntary full rematerialization.*?from sharding (\{.*?\}) to (\{.*?\}) efficiently for HLO operation "
+                            r"%?[\w.\-]+ = (\w+\[[\d,]*\])(?:.*?op_name=\"([^\"]*)\")?")
+
+
 def compile_by_xla(jitted, arguments):
-    """The optimised module and whether XLA gave up and replicated a tensor ("involuntary full rematerialization")."""
+    """The optimised module, and a line for each tensor that XLA gave up on and replicated ("involuntary full rematerialization")."""
     with tempfile.TemporaryFile() as log:
         saved = os.dup(2)
         os.dup2(log.fileno(), 2)
@@ -352,7 +356,12 @@ def compile_by_xla(jitted, arguments):
             os.dup2(saved, 2)
             os.close(saved)
         log.seek(0)
-        return text, log.read().count(b"nvoluntary full rematerialization")
+        cases = []
+        for line in log.read().decode(errors="replace").splitlines():
+            if "nvoluntary full rematerialization" in line:
+                found = REMATERIALIZED.search(line)
+                cases.append("a tensor" if found is None else f"{found[3]} from {found[1]} to {found[2]}" + (f", at {found[4]}" if found[4] else ""))
+        return text, cases
 
 
 def planned_totals(spec, meshplan):
@@ -370,7 +379,11 @@ def compare(name, jitted, arguments, spec, meshplan, devices):
     for op, _, times in collectives:
         ops[op] = ops.get(op, 0) + times
     lines.append(f"  XLA       {sum(b * n for _, b, n in collectives):>14,} bytes received a rank  {sum(ops.values()):>4} collectives   "
-                 + ", ".join(f"{op} {n}" for op, n in sorted(ops.items())) + (f"   involuntary rematerialization x{remat}" if remat else ""))
+                 + ", ".join(f"{op} {n}" for op, n in sorted(ops.items())) + (f"   involuntary rematerialization x{len(remat)}" if remat else ""))
+    lines += [f"            replicated whole: {case}" for case in remat]
+    halves = any(r["tensor"]["dtype"] in ("bfloat16", "float16") for r in spec["redistributions"])
+    if halves and not re.search(r"(bf16|f16)\[[^=]*? (all-|reduce-scatter|collective-)", text):
+        lines.append("            (compiled for the CPU, which moves 16-bit floats as float32: a GPU receives about half of those bytes)")
     if meshplan:
         totals = planned_totals(spec, meshplan)
         lines.append(f"  meshplan  {totals['wire_bytes']:>14,} bytes received a rank  {totals['collectives']:>4} collectives   "

@@ -16,9 +16,15 @@ What is recorded
                     even all-to-alls are redistributions of a tensor over the group they run on
   x-not-covered     everything else that communicates, with its reason and count. Nothing is dropped in silence.
 
-Versions. Tested with PyTorch 2.15; written for 2.6 and newer. Up to 2.8: placements and strided shards, but no shard orders, which came
-with 2.9. Flattened meshes are found by their ranks in every version. Regions under torch.compile are seen once, when they are traced: the
-runner switches compilation off. Pipeline stages are separate programs: record each with its own --rank.
+Versions. Tested with PyTorch 2.6, 2.9, 2.11 and 2.15; what each offers:
+  2.6 to 2.9        placements, strided shards, slices and flattened meshes, FSDP2, collectives outside DTensor. These versions have no shard
+                    orders and unflatten no mesh; some operators (logsumexp) have no sharding rule and stop the program
+  2.10 and newer    the same with shard orders and unflattened meshes
+Operators ask for other redistributions from version to version: record with the one that trains.
+
+On CPUs alone the runner takes "cuda" for the CPU and attention for CUDA's operators. Regions under torch.compile are seen once, when they
+are traced: the runner switches compilation off. Pipeline stages are separate programs: record each with its own --rank. Several root meshes
+in one program become views of one flat world: where the program knows no common mesh, the spec's root is called `world`.
 
 This file needs PyTorch and nothing else, and may be copied beside the program that uses it.
 """
@@ -504,8 +510,18 @@ def read_all_to_all(args, kwargs, size):
 
 
 def read_nothing(args, kwargs, size):
-    tensor = next((a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)), None)
-    raise NotCovered("no redistribution says what it does" + (f"; tensor {list(tensor.shape)} {tensor.dtype}" if tensor is not None else ""))
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in ("distribute_tensor", "distribute_module"):
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_filename.startswith(TORCH_FOLDER):
+        raise NotCovered("deals out rank 0's tensor when it becomes a DTensor (distribute_tensor): once, before the first step")
+    raise NotCovered("no redistribution says what it does")
+
+
+def tensor_text(args, kwargs):
+    """`float32[4, 2]` of the first tensor among a call's arguments."""
+    tensor = next((a for a in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)), None)
+    return "" if tensor is None else f"{str(tensor.dtype).replace('torch.', '')}{[int(s) if isinstance(s, int) else str(s) for s in tensor.shape]}"
 
 
 # name in torch.distributed -> (reader, position of `group`)
@@ -627,10 +643,13 @@ class Recorder:
             notes["x-module"] = module
         return notes
 
-    def refuse(self, what, reason):
+    def refuse(self, what, reason, tensor=""):
         key = ("refused", what, reason)
         self.counts[key] = self.counts.get(key, 0) + 1
         self.first.setdefault(key, find_source())
+        if tensor:
+            tensors = self.first[key].setdefault("x-tensors", {})
+            tensors[tensor] = tensors.get(tensor, 0) + 1
 
     def tap_eager(self, original, name, reader, group_at):
         def tap(*args, **kwargs):
@@ -671,7 +690,7 @@ class Recorder:
                 self.first[key] = self.notes_now()
             self.counts[key] = self.counts.get(key, 0) + 1
         except NotCovered as reason:
-            self.refuse(name, str(reason))
+            self.refuse(name, str(reason), tensor_text(args, kwargs))
 
     # Start and stop.
 
@@ -1120,7 +1139,8 @@ def main():
     asked = sum(r.get("count", 1) for r in spec["redistributions"])
     print(f"{given.output}: {len(spec['redistributions'])} distinct redistributions, {asked} in all", file=sys.stderr)
     for entry in spec.get("x-not-covered", []):
-        print(f"not covered: {entry['what']} x{entry['count']}: {entry['reason']}", file=sys.stderr)
+        place = f" (first at {entry['x-source']})" if "x-source" in entry else ""
+        print(f"not covered: {entry['what']} x{entry['count']}: {entry['reason']}{place}", file=sys.stderr)
     if "x-incomplete" in spec:
         print(f"incomplete: the program ended with {spec['x-incomplete']}", file=sys.stderr)
     return status

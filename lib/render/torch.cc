@@ -254,7 +254,11 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
     out += "    raise NotImplementedError(" + literal(request.id + ": between meshes") + ")\n";
     return;
   }
-  for (const Line& line : Body(plan, planned, mesh).lines()) {
+  const std::vector<Line> lines = Body(plan, planned, mesh).lines();
+  if (planned.steps.size() == 1 && lines.size() == 1 && lines.front().code.rfind("x = x.redistribute(mesh, ", 0) == 0) {
+    out += "    # one call: what the program has already\n";
+  }
+  for (const Line& line : lines) {
     out += "    " + line.code + (line.code.empty() || line.comment.empty() ? "" : "  ");
     if (!line.comment.empty()) out += "# " + one_line(line.comment);
     out += "\n";
@@ -310,6 +314,7 @@ void append_flattens(std::string& out, const Plan& plan) {
     out += "    # every flattened mesh that helps is declared\n    pass\n";
     return;
   }
+  if (several) out += "    # meshes: the program's DeviceMesh for each of the plan's names\n";
   out +=
       "    # once, after the meshes are made and before anything runs; then record and plan again: the plan below is the one without "
       "them\n";

@@ -43,6 +43,7 @@ def check(spec, compared, meshplan):
     at = next(i for i, line in enumerate(lines) if line.startswith("reorder:"))
     assert "2,048 bytes" in lines[at + 1] and "1 collectives" in lines[at + 1], lines[at + 1]
     assert any("involuntary rematerialization" in line for line in lines), compared
+    assert any("replicated whole: f32[" in line and " from {" in line for line in lines), compared
     assert sum("meshplan " in line for line in lines) == (5 if meshplan else 0), compared
 
 

@@ -126,6 +126,13 @@ TEST_CASE("a replica becomes partial by hand") {
   CHECK_FALSE(has(max, "import torch\n"));
 }
 
+TEST_CASE("a plan of one call is said to be what the program has already") {
+  CHECK(has(render_torch(plan_of({"S(0)R", {{Op::all_gather, "RR"}}})), "# one call: what the program has already\n"));
+  const std::string two = render_torch(plan_of({"S(0)[1]S(0)[0]", {{Op::all_gather, "RS(0)"}, {Op::all_to_all, "RS(1)"}}}));
+  CHECK_FALSE(has(two, "what the program has already"));
+  CHECK_FALSE(has(render_torch(plan_of({"S(0)R", {{Op::exchange, "RS(0)"}}})), "what the program has already"));
+}
+
 TEST_CASE("an exchange is left to PyTorch, in words") {
   const std::string text = render_torch(plan_of({"S(0)R", {{Op::exchange, "RS(0)"}}}));
   CHECK(has(text, "    # exchange on a, b to RS(0): PyTorch has no point-to-point exchange of boxes\n"));
