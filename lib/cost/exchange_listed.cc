@@ -101,10 +101,20 @@ struct Tally {
   explicit Tally(size_t n) : received(n), sent(n), peers_in(n), peers_out(n) {}
 };
 
-int64_t longest_side(const Box& box) {
+// What two boxes share: its volume and its longest side, at least 1.
+struct Shared {
+  int64_t elements = 1;
   int64_t longest = 1;
-  for (const Interval& side : box) longest = std::max(longest, width(side));
-  return longest;
+};
+Shared shared(const Box& a, const Box& b) {
+  Shared s;
+  for (size_t d = 0; d < a.size(); ++d) {
+    const int64_t side = std::min(a[d].hi, b[d].hi) - std::max(a[d].lo, b[d].lo);
+    if (side <= 0) return {0, 1};
+    s.elements *= side;
+    s.longest = std::max(s.longest, side);
+  }
+  return s;
 }
 
 // Senders and receivers of one phase in one copy.
@@ -118,8 +128,7 @@ Tally tally_copy(const ExchangeQuestion& q, const std::vector<Rank>& ranks, std:
     for (size_t v = 0; v < shards.size(); ++v) {
       Shard& s = shards[v];
       if (static_cast<int32_t>(v) == r.shard || (q.dst_mesh == nullptr && s.kept != r.kept)) continue;
-      Box piece = intersect(s.box, r.wanted);
-      int64_t elements = volume(piece);
+      const auto [elements, side] = shared(s.box, r.wanted);
       if (elements == 0) continue;
       int level = q.levels->levels();
       for (int32_t h : s.holders) {
@@ -140,7 +149,6 @@ Tally tally_copy(const ExchangeQuestion& q, const std::vector<Rank>& ranks, std:
         ++tally.peers_out[sender][at];
         ++tally.peers_in[i][at];
       } else {
-        int64_t side = longest_side(piece);
         for (int64_t part = 0; part < h; ++part) {
           int64_t length = near_equal(side, h, part);
           if (length == 0) break;
@@ -193,14 +201,13 @@ void two_phase_copy(const ExchangeQuestion& q, const std::vector<Rank>& ranks, c
       for (size_t k = 0; k < members.size(); ++k) {
         const Rank& r = ranks[members[k]];
         if (!r.wants || (q.dst_mesh == nullptr && s.kept != r.kept)) continue;
-        Box piece = intersect(s.box, r.wanted);
-        int64_t bytes = volume(piece) * q.element_bytes;
+        const int64_t bytes = shared(s.box, r.wanted).elements * q.element_bytes;
         if (bytes == 0 || (r.shard >= 0 && &shards[static_cast<size_t>(r.shard)] == &s)) continue;
         wanted_of[k] += bytes;
         if (inside) continue;
         missing_of[k] += bytes;
-        if (std::find(parts.begin(), parts.end(), piece) == parts.end()) {
-          parts.push_back(piece);
+        if (Box piece = intersect(s.box, r.wanted); std::find(parts.begin(), parts.end(), piece) == parts.end()) {
+          parts.push_back(std::move(piece));
           sum += bytes;
         }
       }
