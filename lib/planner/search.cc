@@ -141,13 +141,13 @@ class Search {
       wanted_ = false;
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
     }
-    Bounds bound = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits);
     node(source_).reached = true;
-    node(source_).h = bound.ps;
+    node(source_).h = world_.bound_ps(p_.source, source_view_, p_.target, target_view_);
     seed();
-    if (has_best_ && best_.ps <= bound.ps && best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes &&
-        !ties_matter())
-      return finish();
+    if (has_best_ && best_.ps <= node(source_).h && !ties_matter()) {
+      const Bounds bound = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits);
+      if (best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes) return finish();
+    }
     push(source_);
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), Later());
@@ -218,6 +218,9 @@ class Search {
     if (p_.source == landing || !may_hold(landing)) return;
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
+      if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
+          world_.two_phase_floor_ps(source_view_.packed, target_view_.packed) > best_.ps)
+        continue;
       Hop hop = exchange_hop(p_, p_.source, landing, phases);
       if (has_best_ && !(hop.cost < best_)) continue;
       if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
