@@ -3,6 +3,7 @@
 
 #include "cost/topology.h"
 #include "measure/measure.h"
+#include "measure/nccl_words.h"
 
 namespace meshplan {
 namespace {
@@ -94,26 +95,6 @@ Json report_json(const MeasureReport& report) {
 
 std::string dumped(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-// nccl-tests' words.
-std::string nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return "float";
-    case DType::float64:
-      return "double";
-    case DType::float16:
-      return "half";
-    case DType::float8_e4m3:
-      return "f8e4m3";
-    case DType::float8_e5m2:
-      return "f8e5m2";
-    case DType::boolean:
-      return "uint8";
-    default:
-      return to_text(dtype);
-  }
-}
-
 }  // namespace
 
 std::string write_report(const MeasureReport& report) { return dumped(report_json(report)); }
@@ -146,12 +127,10 @@ std::string write_nccl_tests_json(const MeasureReport& report) {
                       {"alg_bw", algorithm_bandwidth(s)},
                       {"bus_bw", bus_bandwidth(s)},
                       {"nwrong", static_cast<double>(r.replay.wrong)}};
-      std::string redop = "none";
-      if (s.redop) redop = *s.redop == ReduceOp::product ? "prod" : to_text(*s.redop);
       results.push_back({{"size", s.size_bytes},
                          {"count", s.count},
-                         {"type", nccl_type(s.type)},
-                         {"redop", redop},
+                         {"type", nccl_type_word(s.type)},
+                         {"redop", nccl_op_word(s.redop)},
                          {"root", "-1"},
                          {"out_of_place", body},
                          {"in_place", nullptr},

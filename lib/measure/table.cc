@@ -4,34 +4,10 @@
 
 #include "base/text.h"
 #include "measure/measure.h"
+#include "measure/nccl_words.h"
 
 namespace meshplan {
 namespace {
-
-// nccl-tests' words for types.
-std::string type_word(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return "float";
-    case DType::float64:
-      return "double";
-    case DType::float16:
-      return "half";
-    case DType::float8_e4m3:
-      return "f8e4m3";
-    case DType::float8_e5m2:
-      return "f8e5m2";
-    case DType::boolean:
-      return "bool";
-    default:
-      return to_text(dtype);
-  }
-}
-
-std::string op_word(const std::optional<ReduceOp>& op) {
-  if (!op) return "none";
-  return *op == ReduceOp::product ? "prod" : to_text(*op);
-}
 
 std::string padded(const std::string& text, int width) {
   const auto missing = static_cast<size_t>(std::abs(width)) > text.size() ? static_cast<size_t>(std::abs(width)) - text.size() : 0;
@@ -67,7 +43,7 @@ std::string to_text(const MeasureReport& report) {
     for (const StepTimes& s : r.steps) {
       const int64_t median = summarise(s.samples_ns).median;
       out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) + padded(std::to_string(s.count), 12) +
-             padded(type_word(s.type), 10) + padded(op_word(s.redop), 8) + padded(micros(median), 12) +
+             padded(nccl_type_word(s.type), 10) + padded(nccl_op_word(s.redop), 8) + padded(micros(median), 12) +
              padded(decimal(algorithm_bandwidth(s), 2), 9) + padded(decimal(bus_bandwidth(s), 2), 9) + padded("", 8) +
              padded(micros(s.predicted_ns), 12) + padded(ratio(median, s.predicted_ns), 11) + "\n";
     }

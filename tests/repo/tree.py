@@ -17,8 +17,6 @@ THIRD_PARTY = re.compile(r"(nlohmann|CLI|spdlog|fmt|doctest|benchmark)/|mpi\.h|n
 # Files of ours that are longer than 500 lines, each with the reason why it is one file.
 LONG_FILES = {
     "apps/capture/meshplan_capture.py": "one file, so that a user can copy it beside the program that it records",
-    "lib/replay/executor.cc": "one walk over the steps, with a page for each op",
-    "lib/replay/program.cc": "what every rank sends and receives in a step, with a page for each op",
 }
 
 

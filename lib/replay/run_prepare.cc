@@ -1,0 +1,295 @@
+#include <algorithm>
+#include <map>
+
+#include "base/int_math.h"
+#include "base/sha256.h"
+#include "replay/run_inside.h"
+#include "replay/shrink.h"
+
+namespace meshplan {
+namespace {
+
+// What processes must share to replay together; raised whenever the meaning of a step or of the data changes.
+constexpr const char* replay_version = "1";
+
+// Data tables are the same for many redistributions of a plan; the last few are kept.
+std::shared_ptr<const DataTable> table_for(const DataQuestion& question) {
+  thread_local std::map<DataQuestion, std::shared_ptr<const DataTable>> known;
+  auto at = known.find(question);
+  if (at != known.end()) return at->second;
+  if (known.size() > 32) known.clear();
+  return known.emplace(question, std::make_shared<const DataTable>(question)).first->second;
+}
+
+// The target's pending reductions, completed: what a target with pending reductions means.
+Step completing_step(const State& state) {
+  Step step;
+  step.op = Op::all_reduce;
+  step.mesh_dims = partial_atoms(state);
+  std::sort(step.mesh_dims.begin(), step.mesh_dims.end());
+  step.state = state;
+  step.state.partial.clear();
+  ReduceOp op = state.partial.front().op;
+  for (const PendingAtom& p : state.partial) {
+    if (p.op == ReduceOp::sum) op = ReduceOp::sum;
+  }
+  if (op == ReduceOp::sum) {
+    for (const PendingAtom& p : state.partial) {
+      if (p.op == ReduceOp::avg) step.scale_divisor *= p.atom.size;
+    }
+  }
+  step.reduce_op = op;
+  return step;
+}
+
+DataQuestion data_question(const PlannedRedistribution& r, const ReplayOptions& options) {
+  DataQuestion q;
+  q.dtype = r.request.tensor.dtype;
+  q.reduce_dtype = r.request.reduce_dtype.value_or(q.dtype);
+  q.kind = options.data;
+  q.seed = options.seed;
+  bool sums = false;
+  for (const PendingAtom& p : r.request.src.partial) {
+    q.contributions *= p.atom.size;
+    if (p.op == ReduceOp::avg) q.divisor *= p.atom.size;
+    sums = sums || p.op == ReduceOp::sum;
+    q.op = p.op;
+  }
+  if (sums) q.op = ReduceOp::sum;
+  if (r.request.src.partial.empty()) {
+    for (const Step& s : r.steps) {
+      if (!s.state.partial.empty()) q.op = s.state.partial.front().op;
+    }
+  }
+  // An average that a step sets up over equal values adds each to itself.
+  const State* before = &r.request.src;
+  for (const Step& s : r.steps) {
+    if (s.op == Op::to_partial) {
+      for (const PendingAtom& p : s.state.partial) {
+        const bool had = std::find(before->partial.begin(), before->partial.end(), p) != before->partial.end();
+        if (!had && p.op == ReduceOp::avg) q.growth = saturating_mul(q.growth, p.atom.size);
+      }
+    }
+    before = &s.state;
+  }
+  return q;
+}
+
+std::string text_of(const std::vector<int64_t>& values) {
+  std::string out;
+  for (int64_t v : values) out += std::to_string(v) + ",";
+  return out;
+}
+
+}  // namespace
+
+std::string place_of(const PlannedRedistribution& r, size_t step) {
+  return "redistribution '" + r.request.id + "', step " + std::to_string(step);
+}
+
+Status RedistributionRun::Inside::make_stands() {
+  const Request& request = r->request;
+  const Mesh& src = q.plan->meshes.meshes[request.src_mesh];
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  // A redistribution across meshes is between copy 0 of each; on one mesh every copy does it at once.
+  const int64_t copies = crosses ? 1 : mesh_copies(src);
+  std::vector<const Mesh*> meshes{&src};
+  std::vector<const State*> states{&request.src};
+  for (const Step& s : r->steps) {
+    meshes.push_back(crosses ? &mesh_named(s.mesh, s.mesh.empty() ? request.src_mesh : request.dst_mesh) : &src);
+    states.push_back(&s.state);
+  }
+  if (!states.back()->partial.empty()) {
+    completing = completing_step(*states.back());
+    meshes.push_back(meshes.back());
+    states.push_back(&completing->state);
+  }
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i]->shards.size() != request.tensor.shape.size()) {
+      return wrong_data("redistribution '" + request.id + "': a state has " + std::to_string(states[i]->shards.size()) +
+                        " tensor dims, the tensor has " + std::to_string(request.tensor.shape.size()));
+    }
+  }
+
+  // The shape: as planned, or an alike smaller one.
+  shape = request.tensor.shape;
+  std::vector<StateOnMesh> on_meshes;
+  double factor = 0;  // elements held over all ranks and states, for one element of the tensor
+  for (size_t i = 0; i < states.size(); ++i) {
+    on_meshes.push_back({states[i], mesh_shape(*meshes[i])});
+    double shards = 1;
+    for (const Atom& a : shard_atoms(*states[i])) shards *= static_cast<double>(a.size);
+    factor += static_cast<double>(copies) * static_cast<double>(mesh_size(*meshes[i])) / shards;
+  }
+  std::vector<StateOnMesh> distinct;
+  for (const StateOnMesh& s : on_meshes) {
+    const bool known = std::any_of(distinct.begin(), distinct.end(), [&](const StateOnMesh& o) {
+      return o.mesh_shape == s.mesh_shape && o.state->shards == s.state->shards;
+    });
+    if (!known) distinct.push_back(s);
+  }
+  double total = factor * static_cast<double>(size);
+  for (int64_t extent : shape) total *= static_cast<double>(extent);
+  if (q.options->shrink) {
+    shape = shrink_shape(shape, distinct, 1);
+  } else if (!q.options->full_size && total > static_cast<double>(q.options->shrink_above_bytes)) {
+    shape = shrink_shape(shape, distinct,
+                         static_cast<int64_t>(static_cast<double>(q.options->shrink_above_bytes) / (factor * static_cast<double>(size))));
+  }
+  shrunk = shape != request.tensor.shape;
+  for (size_t i = 0; i < states.size(); ++i) stands.push_back(make_stand(*meshes[i], *states[i], shape, copies, *q.ranks));
+  for (const Stand& stand : stands) {
+    std::vector<size_t> slots;
+    for (size_t s = 0; s < stand.ranks.size(); ++s) {
+      if (local_number[static_cast<size_t>(stand.ranks[s])] >= 0) slots.push_back(s);
+    }
+    local_slots.push_back(std::move(slots));
+  }
+  return Done{};
+}
+
+Status RedistributionRun::Inside::make_programs() {
+  source.assign(stands[0].ranks.size(), nullptr);
+  for (size_t s : local_slots[0]) {
+    auto data = q.device->allocate(stands[0].ranks[s], volume(box_of_slot(stands[0], static_cast<int64_t>(s))) * size);
+    if (!data) return data.error();
+    source[s] = *data;
+  }
+  for (size_t i = 0; i + 1 < stands.size(); ++i) {
+    const bool completes = i == r->steps.size();
+    const Step& step = completes ? *completing : r->steps[i];
+    const std::string place = completes ? "redistribution '" + r->request.id + "', completing the target's reductions" : place_of(*r, i);
+    if (q.fault != nullptr && q.fault->kind == FaultKind::memory && q.fault->step == static_cast<int64_t>(i)) {
+      const auto rank = std::find_if(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
+      if (rank != locals.end())
+        return environment(place + ": rank " + std::to_string(q.fault->rank) + " lacks memory for its buffers (injected)");
+    }
+    FlowQuestion flow_question{&stands[i], &stands[i + 1], &step, q.ranks, &q.plan->topology, place};
+    auto flow = make_flow(flow_question);
+    if (!flow) return flow.error();
+    flows.push_back(std::move(*flow));
+    ProgramQuestion program_question;
+    program_question.before = &stands[i];
+    program_question.after = &stands[i + 1];
+    program_question.flow = &flows.back();
+    program_question.dtype = dtype;
+    program_question.reduce_dtype = r->request.reduce_dtype;
+    program_question.held = &held(i);
+    program_question.local_number = &local_number;
+    program_question.locals = static_cast<int64_t>(locals.size());
+    program_question.device = q.device;
+    program_question.place = place;
+    auto program = prepare_step(program_question);
+    if (!program) return program.error();
+    programs.push_back(std::move(*program));
+    digest_text += place + " " + to_text(step.op) + " " + to_text(dtype) + " " + std::to_string(flows.back().divisor) + " " +
+                   (flows.back().reduce_op ? to_text(*flows.back().reduce_op) : "-") + " phases " + std::to_string(step.phases) + " boxes ";
+    for (const Box& box : stands[i + 1].boxes) digest_text += std::to_string(volume(box)) + ",";
+    for (const auto& group : programs.back().groups) digest_text += " group " + text_of({group->begin(), group->end()});
+    digest_text += "\n";
+  }
+  return Done{};
+}
+
+Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
+  auto inside = std::make_unique<Inside>();
+  inside->q = question;
+  inside->r = question.redistribution;
+  inside->dtype = question.redistribution->request.tensor.dtype;
+  inside->size = element_bytes(inside->dtype);
+  inside->locals = question.communicator->local_ranks();
+  inside->local_number.assign(question.ranks->global_ids.size(), -1);
+  for (size_t i = 0; i < inside->locals.size(); ++i) {
+    if (static_cast<size_t>(inside->locals[i]) < inside->local_number.size()) {
+      inside->local_number[static_cast<size_t>(inside->locals[i])] = static_cast<int32_t>(i);
+    }
+  }
+  inside->table = table_for(data_question(*question.redistribution, *question.options));
+  for (char c : question.redistribution->request.id) inside->salt = mix(inside->salt, static_cast<unsigned char>(c));
+  inside->digest_text = question.plan->digest + "\n";
+  if (auto done = inside->make_stands(); !done) return done.error();
+  if (auto done = inside->make_programs(); !done) return done.error();
+  return RedistributionRun(std::move(inside));
+}
+
+Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
+  const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
+  const std::string place = "redistribution '" + q.redistribution->request.id + "', step 0";
+  // Errors that other processes do not share end them too.
+  auto alone = [&](const Error& error) {
+    const Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};
+    q.communicator->abort(located);
+    return located;
+  };
+  std::string said;
+  if (!prepared) {
+    said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " + prepared.error().message;
+  } else {
+    const Inside& in = *prepared->inside_;
+    const bool ours =
+        q.fault != nullptr && std::any_of(in.locals.begin(), in.locals.end(), [&](int32_t l) { return in.global_id(l) == q.fault->rank; });
+    // Version and steps apart, so that the message can say which differs.
+    std::string version = replay_version;
+    std::string text = in.digest_text;
+    if (ours && q.fault->kind == FaultKind::version) version += "-injected";
+    if (ours && q.fault->kind == FaultKind::plan) text += "injected";
+    said = "ready " + version + " " + sha256_hex(text);
+  }
+  auto all = q.communicator->tell_all(said, deadline);
+  if (!all) return alone(all.error());
+  for (const std::string& text : *all) {
+    if (text.rfind("error ", 0) != 0) continue;
+    const int code = text[6] - '0';
+    for (Fault fault : {Fault::bad_input, Fault::no_plan, Fault::wrong_data, Fault::environment}) {
+      if (exit_code(fault) == code) return Error{fault, text.substr(8)};
+    }
+  }
+  for (size_t p = 1; p < all->size(); ++p) {
+    const std::string& first = (*all)[0];
+    const std::string& other = (*all)[p];
+    if (first == other) continue;
+    auto version_in = [](const std::string& text) { return text.substr(6, text.find(' ', 6) - 6); };
+    const std::string who = place + ": the process of rank " +
+                            (p < q.ranks->global_ids.size() ? std::to_string(q.ranks->global_ids[p]) : "number " + std::to_string(p));
+    if (version_in(first) != version_in(other)) {
+      return environment(who + " replays by version " + version_in(other) + " and the first process by " + version_in(first) +
+                         "; start the same meshplan everywhere");
+    }
+    return wrong_data(who + " would run other steps than the first process; give every process the same plan and options");
+  }
+  // Communicators, in the order of the steps: the same on every process.
+  Inside& in = *prepared->inside_;
+  for (const PreparedStep& program : in.programs) {
+    if (program.groups.empty()) continue;
+    std::vector<std::vector<int32_t>> groups;
+    for (const auto& group : program.groups) groups.push_back(*group);
+    if (auto done = q.communicator->prepare(groups, deadline); !done) return alone(done.error());
+  }
+  auto filled = in.fill_source();
+  return filled ? filled : Status(alone(filled.error()));
+}
+
+int64_t RedistributionRun::Inside::contribution_of(const Stand& stand, int64_t index) const {
+  const std::vector<int64_t> coordinates = coordinates_of(index, stand.mesh_shape);
+  int64_t k = 0;
+  for (const PendingAtom& p : r->request.src.partial) {
+    const auto m = static_cast<size_t>(p.atom.mesh_dim);
+    k = k * p.atom.size + atom_coordinate(p.atom, stand.mesh_shape[m], coordinates[m]);
+  }
+  return k;
+}
+
+Status RedistributionRun::Inside::fill_source() {
+  const Stand& stand = stands[0];
+  int64_t bytes = 0;
+  for (size_t s : local_slots[0]) bytes += volume(box_of_slot(stand, static_cast<int64_t>(s))) * size;
+  return q.device->for_each(static_cast<int64_t>(local_slots[0].size()), bytes, [&](int64_t i) -> Status {
+    const size_t s = local_slots[0][static_cast<size_t>(i)];
+    const Box& box = box_of_slot(stand, static_cast<int64_t>(s));
+    if (auto done = q.device->guard(stand.ranks[s], source[s], volume(box) * size); !done) return done;
+    const int64_t k = contribution_of(stand, static_cast<int64_t>(s) % stand.size);
+    return q.device->fill(stand.ranks[s], source[s], box, shape, *table, table->source_start(k, shift_of(stand, s)));
+  });
+}
+
+}  // namespace meshplan

@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+#include "base/text.h"
+#include "replay/run_inside.h"
+
+namespace meshplan {
+namespace {
+
+std::string encode(const RedistributionReport& report) {
+  std::string out = std::to_string(report.checked) + " " + std::to_string(report.wrong) + " " + std::to_string(report.largest_ulp) + " " +
+                    std::to_string(report.largest_relative) + "\n";
+  for (const Difference& d : report.differences) {
+    out += "d " + std::to_string(d.rank) + " " + std::to_string(d.step) + " " + d.expected + " " + d.found;
+    for (int64_t i : d.index) out += " " + std::to_string(i);
+    out += "\n";
+  }
+  for (const Overrun& o : report.overruns) out += "o " + std::to_string(o.rank) + " " + std::to_string(o.step) + "\n";
+  return out;
+}
+
+// Adds what another process found.
+void add_encoded(const std::string& text, RedistributionReport& report) {
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  std::istringstream head(line);
+  int64_t checked = 0;
+  int64_t wrong = 0;
+  double ulp = 0;
+  double relative = 0;
+  head >> checked >> wrong >> ulp >> relative;
+  report.checked += checked;
+  report.wrong += wrong;
+  report.largest_ulp = std::max(report.largest_ulp, ulp);
+  report.largest_relative = std::max(report.largest_relative, relative);
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string kind;
+    words >> kind;
+    if (kind == "o") {
+      Overrun o;
+      words >> o.rank >> o.step;
+      report.overruns.push_back(o);
+      continue;
+    }
+    Difference d;
+    words >> d.rank >> d.step >> d.expected >> d.found;
+    for (int64_t i = 0; words >> i;) d.index.push_back(i);
+    report.differences.push_back(std::move(d));
+  }
+}
+
+}  // namespace
+
+RedistributionRun::RedistributionRun(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+RedistributionRun::~RedistributionRun() = default;
+RedistributionRun::RedistributionRun(RedistributionRun&&) noexcept = default;
+size_t RedistributionRun::steps() const { return inside_->r->steps.size(); }
+const std::vector<int64_t>& RedistributionRun::replay_shape() const { return inside_->shape; }
+
+Status RedistributionRun::Inside::poison(size_t stand) const {
+  const Stand& at = stands[stand];
+  return q.device->for_each(static_cast<int64_t>(local_slots[stand].size()), programs[stand - 1].local_bytes, [&](int64_t i) -> Status {
+    const size_t s = local_slots[stand][static_cast<size_t>(i)];
+    return q.device->poison(at.ranks[s], held(stand)[s], volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
+  });
+}
+
+Status RedistributionRun::Inside::run_program(const PreparedStep& program) const {
+  for (const Phase& phase : program.phases) {
+    const bool works = std::any_of(phase.work.begin(), phase.work.end(), [](const auto& ops) { return !ops.empty(); });
+    if (works) {
+      auto done = q.device->for_each(static_cast<int64_t>(phase.work.size()), program.local_bytes, [&](int64_t i) -> Status {
+        const auto& ops = phase.work[static_cast<size_t>(i)];
+        return ops.empty() ? Status(Done{}) : q.device->work(locals[static_cast<size_t>(i)], ops);
+      });
+      if (!done) return done;
+    }
+    if (phase.call) {
+      if (auto done = q.communicator->run(*phase.call, deadline()); !done) return done;
+    }
+  }
+  return Done{};
+}
+
+const Call* RedistributionRun::bare_call(size_t step) const {
+  for (const Phase& phase : inside_->programs[step].phases) {
+    if (phase.call) return &*phase.call;
+  }
+  return nullptr;
+}
+
+Status RedistributionRun::run_recorded() { return inside_->run_recorded(); }
+Status RedistributionRun::run_step(size_t step) { return inside_->run_program(inside_->programs[step]); }
+
+Status RedistributionRun::Inside::inject(size_t stand) const {
+  if (q.fault == nullptr || q.fault->step + 1 != static_cast<int64_t>(stand)) return Done{};
+  const Stand& at = stands[stand];
+  for (size_t s : local_slots[stand]) {
+    if (global_id(at.ranks[s]) != q.fault->rank) continue;
+    const int64_t n = volume(box_of_slot(at, static_cast<int64_t>(s)));
+    if (n == 0) {
+      return bad_input("--inject " + to_text(*q.fault) + ": rank " + std::to_string(q.fault->rank) + " holds nothing after " +
+                       place_of(*r, static_cast<size_t>(q.fault->step)) + "; choose another rank");
+    }
+    std::byte* data = held(stand)[s];
+    std::vector<std::byte> copy(static_cast<size_t>(n * size));
+    if (auto done = q.device->read(at.ranks[s], data, copy.data(), n * size); !done) return done;
+    if (q.fault->kind == FaultKind::flip) {
+      // The highest bit but one: of a float it is the top of the exponent, so that no later rounding hides it.
+      const size_t top = static_cast<size_t>(n / 2 * size + size - 1);
+      copy[top] ^= dtype == DType::boolean ? std::byte{1} : std::byte{0x40};
+    } else if (q.fault->kind == FaultKind::drop) {
+      for (int64_t i = n / 2 * size; i < n * size; ++i) copy[static_cast<size_t>(i)] = std::byte{0xdb};
+    } else if (q.fault->kind == FaultKind::swap) {
+      for (int64_t i = 1; i < n; ++i) {
+        auto a = copy.begin();
+        auto b = copy.begin() + i * size;
+        if (std::equal(a, a + size, b)) continue;
+        std::swap_ranges(a, a + size, b);
+        break;
+      }
+    } else if (q.fault->kind == FaultKind::overrun) {
+      const std::vector<std::byte> more(static_cast<size_t>(size), std::byte{0});
+      return q.device->write(at.ranks[s], more.data(), data + n * size, size);
+    } else {
+      return Done{};
+    }
+    return q.device->write(at.ranks[s], copy.data(), data, n * size);
+  }
+  return Done{};
+}
+
+// The injected faults that are a process's behaviour, before the step.
+void RedistributionRun::Inside::act_as_told(size_t step) const {
+  if (q.fault == nullptr || q.fault->step != static_cast<int64_t>(step)) return;
+  const bool ours = std::any_of(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
+  if (!ours) return;
+  if (q.fault->kind == FaultKind::exit) std::_Exit(5);
+  if (q.fault->kind == FaultKind::hang) {
+    // Long past every deadline, yet not for ever.
+    std::this_thread::sleep_for(std::chrono::minutes(10));
+    std::_Exit(5);
+  }
+}
+
+Status RedistributionRun::Inside::run_all() const {
+  for (size_t i = 0; i < programs.size(); ++i) {
+    act_as_told(i);
+    if (auto done = q.communicator->roll_call(i < r->steps.size() ? place_of(*r, i) : "redistribution '" + r->request.id + "', its end",
+                                              deadline());
+        !done) {
+      return done;
+    }
+    if (auto done = poison(i + 1); !done) return done;
+    if (auto done = run_program(programs[i]); !done) return done;
+    if (auto done = inject(i + 1); !done) return done;
+  }
+  return Done{};
+}
+
+Status RedistributionRun::Inside::run_recorded() {
+  if (!recorded) {
+    auto made = q.device->record([&]() -> Status {
+      for (const PreparedStep& program : programs) {
+        if (auto done = run_program(program); !done) return done;
+      }
+      return Done{};
+    });
+    if (!made) return made.error();
+    if (!*made) {
+      return bad_input("--graph: the " + q.communicator->name() + " backend cannot record a graph here; leave it out");
+    }
+    recorded = true;
+  }
+  return q.device->run_recorded();
+}
+
+// The same steps once more, as a graph, into poisoned buffers.
+Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
+  for (size_t i = 1; i < stands.size(); ++i) {
+    if (auto done = poison(i); !done) return done;
+  }
+  if (auto done = q.device->synchronise(); !done) return done;
+  if (auto done = run_recorded(); !done) return done;
+  if (auto done = q.communicator->barrier(deadline()); !done) return done;
+  if (auto done = check_guards(stands.size() - 1, report); !done) return done;
+  return check_stand(stands.size() - 1, static_cast<int64_t>(r->steps.size()) - 1, report);
+}
+
+Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
+  auto all = q.communicator->tell_all(std::to_string(value), deadline());
+  if (!all) return all.error();
+  int64_t sum = 0;
+  for (const std::string& text : *all) sum += parse_int(text).value_or(0);
+  return sum;
+}
+
+// Runs again, step by step, until the data of some rank is wrong; what is found there replaces what was found at the end.
+Status RedistributionRun::Inside::find_first_wrong(RedistributionReport& report) const {
+  for (size_t i = 0; i <= r->steps.size() && i < stands.size(); ++i) {
+    if (i > 0) {
+      if (auto done = poison(i); !done) return done;
+      if (auto done = run_program(programs[i - 1]); !done) return done;
+      if (auto done = inject(i); !done) return done;
+    }
+    RedistributionReport here;
+    bool known = true;
+    if (auto done = check_middle(i, here, known); !done) return done;
+    auto wrong = everyones_sum(here.wrong);
+    if (!wrong) return wrong.error();
+    if (*wrong == 0) continue;
+    report.differences = std::move(here.differences);
+    return Done{};
+  }
+  return Done{};
+}
+
+Result<RedistributionReport> RedistributionRun::run_and_check() {
+  Inside& in = *inside_;
+  RedistributionReport report;
+  report.id = in.r->request.id;
+  report.shape = in.r->request.tensor.shape;
+  report.replay_shape = in.shape;
+  report.shrunk = in.shrunk;
+  report.steps = static_cast<int64_t>(in.r->steps.size());
+  report.weak = in.table->question().kind == DataKind::exact && in.table->all_zero();
+  std::vector<int32_t> ranks;
+  for (const Stand& stand : in.stands) ranks.insert(ranks.end(), stand.ranks.begin(), stand.ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  report.ranks = std::unique(ranks.begin(), ranks.end()) - ranks.begin();
+
+  if (auto done = in.run_all(); !done) return done.error();
+  for (size_t i = 0; i < in.stands.size(); ++i) {
+    if (auto done = in.check_guards(i, report); !done) return done.error();
+  }
+  if (auto done = in.check_stand(in.stands.size() - 1, report.steps - 1, report); !done) return done.error();
+  auto wrong = in.everyones_sum(report.wrong);
+  if (!wrong) return wrong.error();
+  if (*wrong > 0) {
+    if (auto done = in.find_first_wrong(report); !done) return done.error();
+  } else if (in.q.options->graph) {
+    if (auto done = in.check_recorded(report); !done) return done.error();
+  }
+  auto all = in.q.communicator->tell_all(encode(report), in.deadline());
+  if (!all) return all.error();
+  if (all->size() > 1) {
+    report.checked = report.wrong = 0;
+    report.differences.clear();
+    report.overruns.clear();
+    for (const std::string& text : *all) add_encoded(text, report);
+  }
+  std::stable_sort(report.differences.begin(), report.differences.end(),
+                   [](const Difference& a, const Difference& b) { return a.rank < b.rank; });
+  if (report.differences.size() > in.q.options->keep_differences) report.differences.resize(in.q.options->keep_differences);
+  return report;
+}
+
+}  // namespace meshplan
