@@ -177,12 +177,14 @@ std::optional<Plan> load_plan_text(Context& context, const std::string& path, co
   Diagnostics of_text;
   const auto document = parse_json(text, path, of_text);
   if (of_text.has_errors()) {
-    for (const Diagnostic& diagnostic : of_text.kept()) context.diagnostics.add(diagnostic);
+    context.diagnostics.add_all(of_text);
     return std::nullopt;
   }
   Diagnostic diagnostic;
   diagnostic.code = code_bad_plan;
-  diagnostic.message = refusal.message;
+  // Comments are all that its parser takes and JSON does not.
+  const bool comment = refusal.byte && *refusal.byte < text.size() && text[*refusal.byte] == '/';
+  diagnostic.message = comment ? "a comment, which plan files do not have" : refusal.message;
   diagnostic.place = refusal.byte ? locate(text, path, *refusal.byte, *refusal.byte + 1)
                      : document   ? place_of(*document, node_at(*document, refusal.pointer))
                                   : whole_file(path);

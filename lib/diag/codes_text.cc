@@ -7,7 +7,8 @@ std::vector<CodeEntry> text_codes() {
   std::string deep = spec_of(mesh + R"~(, "x-deep": )~" + std::string(70, '[') + std::string(70, ']'));
   return {
       {"E0101", "not_utf8", "the file holds bytes that are not UTF-8",
-       "Specs are UTF-8 text. Bytes from another encoding (Latin-1, UTF-16) have no meaning in it, wherever they stand: in a name, a "
+       "Specs and plans are UTF-8 text. Bytes from another encoding (Latin-1, UTF-16) have no meaning in it, wherever they stand: in a "
+       "name, a "
        "comment "
        "or between values. Save the file as UTF-8.",
        spec_of("// d\xE9"
@@ -21,7 +22,8 @@ std::vector<CodeEntry> text_codes() {
        "stumble over them. Save the file as UTF-8 without a byte order mark.",
        "\xEF\xBB\xBF" + spec_of(mesh), spec_of(mesh)},
       {"E0103", "unexpected_character", "a character that JSON does not have at this place",
-       "The text is JSON with // and /* */ comments. At this place it needs something else: a value, a key in double quotes, a colon, a "
+       "The text is JSON, in specs with // and /* */ comments. At this place it needs something else: a value, a key in double quotes, a "
+       "colon, a "
        "comma or a closing bracket of the kind that was opened.",
        spec_of(R"~("mesh": {"dims": [{"name": "dp", "size"= 2}]})~"), spec_of(mesh)},
       {"E0104", "unexpected_end", "the file ends before its value does",

@@ -111,6 +111,12 @@ void Diagnostics::add(Diagnostic diagnostic) {
   diagnostics_.push_back(std::move(diagnostic));
 }
 
+void Diagnostics::add_all(const Diagnostics& others) {
+  for (const Diagnostic& diagnostic : others.diagnostics_) add(diagnostic);
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::note})
+    left_out_[index(severity)] += others.left_out(severity);
+}
+
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> all = diagnostics_;
   std::stable_sort(all.begin(), all.end(), [](const Diagnostic& a, const Diagnostic& b) {

@@ -84,9 +84,12 @@ class Diagnostics {
   explicit Diagnostics(size_t cap = default_cap) : cap_(cap) {}
 
   void add(Diagnostic diagnostic);
+  // All of another collector's, as if they had been added here.
+  void add_all(const Diagnostics& others);
   // Counts one that nobody will see. A reader that meets `full(severity)` need not work out a place and a message.
   void count_only(Severity severity);
 
+  [[nodiscard]] size_t cap() const { return cap_; }
   [[nodiscard]] bool full(Severity severity) const { return kept_[index(severity)] >= cap_; }
   [[nodiscard]] bool has_errors() const { return count(Severity::error) > 0; }
   [[nodiscard]] bool empty() const { return kept_[0] + kept_[1] + kept_[2] + left_out_[0] + left_out_[1] + left_out_[2] == 0; }

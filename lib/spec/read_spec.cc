@@ -149,10 +149,8 @@ void read_allow(Reader& reader, uint32_t index, const ReadRedistributions& known
   }
 }
 
-}  // namespace
-
-std::optional<Spec> read_spec(std::string_view text, const std::string& file, const FileReader& read_file, Diagnostics& diagnostics) {
-  const size_t before = diagnostics.count(Severity::error);
+// `diagnostics` is empty before.
+std::optional<Spec> read_alone(std::string_view text, const std::string& file, const FileReader& read_file, Diagnostics& diagnostics) {
   const auto document = parse_json(text, file, diagnostics);
   if (!document) return std::nullopt;
   Reader reader(*document, diagnostics);
@@ -181,12 +179,22 @@ std::optional<Spec> read_spec(std::string_view text, const std::string& file, co
   if (options != 0) read_options(reader, options, spec);
   if (budgets != 0) read_budgets(reader, budgets, read, spec);
   if (allow != 0) read_allow(reader, allow, read, spec);
-  if (diagnostics.count(Severity::error) > before) return std::nullopt;
+  if (diagnostics.has_errors()) return std::nullopt;
 
   spec.meshes = std::move(made.table);
   spec.requests = std::move(read.requests);
   spec.request_spans = std::move(read.spans);
   spec.digest = "sha256:" + sha256_hex(canonical_text(*document));
+  return spec;
+}
+
+}  // namespace
+
+std::optional<Spec> read_spec(std::string_view text, const std::string& file, const FileReader& read_file, Diagnostics& diagnostics) {
+  // Judged by itself: a collector that has met the file before drops what it has seen, which does not make the file good.
+  Diagnostics own(diagnostics.cap());
+  auto spec = read_alone(text, file, read_file, own);
+  diagnostics.add_all(own);
   return spec;
 }
 

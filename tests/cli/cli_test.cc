@@ -134,6 +134,17 @@ TEST_CASE("nothing is written when something is wrong") {
   }
 }
 
+TEST_CASE("a bad file named twice is refused twice and reported once") {
+  FakeSystem system;
+  system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mesh\": {\"dims\": [{\"name\": \"dp\", \"siz\": 2}]}}";
+  for (const std::string command : {"diff", "check"}) {
+    const Answer answer = run(system, {command, "bad.json", "bad.json"});
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find("error[E0203]") == 0);
+    CHECK(answer.err.find("error[", 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("a bug inside ends with a sentence and exit 70") {
   FakeSystem system;
   system.broken = true;
