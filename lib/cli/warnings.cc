@@ -9,7 +9,7 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t max_placed = 10'000;  // redistributions whose places are worked out; each costs the length of the text before it
+constexpr size_t max_placed = 1'000;  // places worked out; each costs the length of the text before it, and few of so many are shown
 
 // "missing-flatten": the kind as -W takes it.
 std::string policy_name(WarningKind kind) {
@@ -61,7 +61,7 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
         found->warning.saves_ps = found->warning.saves_collectives = 0;
       }
       found->times = saturating_add(found->times, r.request.count);
-      if (!names(found->ids, r.request.id)) found->ids.push_back(r.request.id);
+      if (found->ids.empty() || found->ids.back() != r.request.id) found->ids.push_back(r.request.id);
       if (std::find(found->collectives.begin(), found->collectives.end(), warning.collective) == found->collectives.end()) {
         found->collectives.push_back(warning.collective);
       }
@@ -109,17 +109,15 @@ Place SpecPlaces::redistribution(size_t index) {
   if (!parsed_) {
     parsed_ = true;
     Diagnostics reported_already(0);
-    const auto document = parse_json(text_, path_, reported_already);
-    const uint32_t list = document && !document->nodes.empty() ? find_key(*document, 0, "redistributions") : 0;
-    if (list != 0 && document->nodes[list].kind == JsonKind::array) {
-      for (uint32_t node = list + 1; node < document->nodes[list].next; node = document->nodes[node].next) {
-        if (places_.size() > max_placed) break;
-        const uint32_t id = find_key(*document, node, "id");
-        places_.push_back(place_of(*document, id != 0 ? id : node));
-      }
+    document_ = parse_json(text_, path_, reported_already);
+    const uint32_t list = document_ && !document_->nodes.empty() ? find_key(*document_, 0, "redistributions") : 0;
+    if (list != 0 && document_->nodes[list].kind == JsonKind::array) {
+      for (uint32_t node = list + 1; node < document_->nodes[list].next; node = document_->nodes[node].next) entries_.push_back(node);
     }
   }
-  return index < places_.size() ? places_[index] : whole_file(path_);
+  if (index >= entries_.size() || ++placed_ > max_placed) return whole_file(path_);
+  const uint32_t id = find_key(*document_, entries_[index], "id");
+  return place_of(*document_, id != 0 ? id : entries_[index]);
 }
 
 }  // namespace meshplan

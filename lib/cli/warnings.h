@@ -1,11 +1,13 @@
 // The planners' warnings of a whole file, each once, and where things stand in a spec.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/context.h"
 #include "plan/plan.h"
+#include "spec/document.h"
 #include "spec/spec.h"
 
 namespace meshplan {
@@ -29,14 +31,16 @@ struct MergedWarning {
 class SpecPlaces {
  public:
   SpecPlaces(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
-  // The whole file where it cannot be told.
+  // The whole file where it cannot be told, and after the first thousand asked for.
   [[nodiscard]] Place redistribution(size_t index);
 
  private:
   std::string_view text_;
   std::string path_;
   bool parsed_ = false;
-  std::vector<Place> places_;
+  std::optional<JsonDocument> document_;
+  std::vector<uint32_t> entries_;  // nodes of the redistributions
+  size_t placed_ = 0;
 };
 
 // Adds the merged warnings to the diagnostics under the -W policy; true if one of them is an error by it.

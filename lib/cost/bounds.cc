@@ -39,12 +39,12 @@ int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitMask outsi
 
 }  // namespace
 
-Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& p, bool within_moves) {
+Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& p, bool within_moves, DigitMask made) {
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
   std::array<int64_t, max_levels + 1> needs;
-  DigitMask outside = world.all();
+  DigitMask outside = world.all() & ~made;
   for (int l = -1; l + 1 < levels; ++l) {
     if (l >= 0) outside &= ~world.at_level(l);
     const int64_t need = unit_need(world, p, outside);
@@ -135,23 +135,31 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
   return bounds;
 }
 
-// A target whose pending atoms the source lacks is reached from the state before its local to_partial; such atoms only add freedom.
-State without_made_partials(const State& src, const State& dst) {
-  State plain = dst;
-  std::erase_if(plain.partial,
-                [&](const PendingAtom& p) { return std::find(src.partial.begin(), src.partial.end(), p) == src.partial.end(); });
-  return plain;
+bool makes_partial(const State& src, const State& dst) {
+  return std::any_of(dst.partial.begin(), dst.partial.end(),
+                     [&](const PendingAtom& p) { return std::find(src.partial.begin(), src.partial.end(), p) == src.partial.end(); });
+}
+
+// A mesh dim, or a part of one, that is pending in both ends with two ops.
+bool changes_op(const State& src, const State& dst) {
+  return std::any_of(dst.partial.begin(), dst.partial.end(), [&](const PendingAtom& p) {
+    return std::any_of(src.partial.begin(), src.partial.end(),
+                       [&](const PendingAtom& q) { return q.atom.mesh_dim == p.atom.mesh_dim && q.op != p.op; });
+  });
 }
 
 }  // namespace
 
 Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, int64_t reduce_element_bytes,
                     const State& src, const State& dst) {
-  const bool makes_partial = without_made_partials(src, dst) != dst;
-  if (makes_partial) return {};  // zero-filled contributions may spare any rank its bytes
   int64_t parts = reduced_parts(src, dst);
   int64_t element = parts > 1 ? std::min(element_bytes, reduce_element_bytes) : element_bytes;
-  if (auto digits = align_digits(levels, shape, element, src, dst)) return bound_digits(levels.topology(), digits->world, digits->change);
+  const bool makes = makes_partial(src, dst);
+  if (makes && changes_op(src, dst)) return {};
+  if (auto digits = align_digits(levels, shape, element, src, dst)) {
+    return bound_digits(levels.topology(), digits->world, digits->change, false, digits->made);
+  }
+  if (makes) return {};  // uneven, and zero-filled contributions may spare any rank its bytes
   return listed_bounds(levels.topology(), levels.mesh(), levels.mesh(), shape, element_bytes, reduce_element_bytes, src, dst);
 }
 

@@ -20,7 +20,9 @@ struct Bounds {
                                   int64_t reduce_element_bytes, const State& src, const State& dst);
 
 // The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the planner's moves takes less, which is tighter:
-// none of them fetches over slow links what lies nearer (tests hold it against an exhaustive search).
-[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, bool within_moves = false);
+// none of them fetches over slow links what lies nearer (tests hold it against an exhaustive search). `made`: pending after, not before;
+// the ranks that differ on these alone hold each value together, so that what any of them has need not reach the others.
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, bool within_moves = false,
+                                  DigitMask made = 0);
 
 }  // namespace meshplan

@@ -102,6 +102,7 @@ struct DigitChange {
 struct DigitProblem {
   DigitWorld world;
   DigitChange change;
+  DigitMask made = 0;  // pending after, not before
 };
 [[nodiscard]] std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
                                                        const State& src, const State& dst);

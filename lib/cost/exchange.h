@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "cost/digits.h"
+#include "cost/finer_tiers.h"
 #include "tensor/state.h"
 
 namespace meshplan {
@@ -26,6 +27,7 @@ struct ExchangeCost {
   Traffic traffic;            // of the one phase, or of the first of two
   Traffic inner;              // of the second phase
   bool whole_pieces = false;  // the cut is 1
+  SameBoxes least;            // a finer tier's collective that moves the same boxes: the time is never below its
   bool exact = true;          // false: the listed engine was out of bounds and estimates stand in
 };
 

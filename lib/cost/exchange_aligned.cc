@@ -106,7 +106,7 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
   } while (changed);
 
   std::optional<DigitProblem> problem(std::in_place);
-  auto& [world, change] = *problem;
+  auto& [world, change, made] = *problem;
   // One digit per cut of each mesh dim that is larger than one.
   std::vector<std::vector<int8_t>> id(cuts.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
@@ -137,6 +137,7 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
   };
   change.kept = pending(src) & pending(dst);
   change.reduced = pending(src) & ~pending(dst);
+  made = pending(dst) & ~pending(src);
   change.total_bytes = element_bytes;
   for (size_t d = 0; d < shape.size(); ++d) {
     change.total_bytes = saturating_mul(change.total_bytes, shape[d]);
@@ -161,7 +162,12 @@ std::optional<ExchangeCost> price_exchange_aligned(const ExchangeQuestion& q) {
 
 ExchangeCost price_exchange(const ExchangeQuestion& question) {
   if (auto aligned = price_exchange_aligned(question)) return *aligned;
-  return price_exchange_listed(question);
+  ExchangeCost cost = price_exchange_listed(question);
+  if (question.dst_mesh == nullptr && has_finer_tiers(question.levels->topology())) {
+    cost.least = same_boxes(*question.levels, question.shape, question.element_bytes, *question.src, *question.dst);
+    cost.predicted_ps = std::max(cost.predicted_ps, cost.least.price.ps);
+  }
+  return cost;
 }
 
 }  // namespace meshplan

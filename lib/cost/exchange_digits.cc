@@ -183,8 +183,10 @@ ExchangeCost two_phases(const Topology& topology, const DigitWorld& world, const
 
 }  // namespace
 
-ExchangeCost price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
-                          std::optional<bool> whole_pieces) {
+namespace {
+
+ExchangeCost price_by_levels(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
+                             std::optional<bool> whole_pieces) {
   const int levels = static_cast<int>(topology.levels.size());
   Counts c = count(world, change, levels);
   if (phases == 2) return two_phases(topology, world, change, c);
@@ -196,6 +198,18 @@ ExchangeCost price_digits(const Topology& topology, const DigitWorld& world, con
   if (!shared) return cut;
   ExchangeCost whole = one_phase(topology, change, c, true, copied);
   return whole.predicted_ps < cut.predicted_ps ? whole : cut;
+}
+
+}  // namespace
+
+ExchangeCost price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
+                          std::optional<bool> whole_pieces) {
+  ExchangeCost cost = price_by_levels(topology, world, change, phases, whole_pieces);
+  if (has_finer_tiers(topology)) {
+    cost.least = same_boxes(topology, world, change);
+    cost.predicted_ps = std::max(cost.predicted_ps, cost.least.price.ps);
+  }
+  return cost;
 }
 
 }  // namespace meshplan

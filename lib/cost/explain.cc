@@ -91,12 +91,17 @@ std::string explain_cost(const StepQuestion& q) {
     const ExchangeCost cost = price_exchange(e);
     std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) + " B and sends at most " + with_commas(cost.sent_bytes) +
                       " B" + (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
+    const bool held_up = cost.least.op != Op::exchange && cost.least.price.ps == cost.predicted_ps;
+    const std::string floor = !held_up
+                                  ? std::string()
+                                  : std::string("not less than the ") + to_text(cost.least.op) + " that moves the same boxes, by the " +
+                                        cost.least.price.tier + " tier: " + ps_text(cost.least.price.ps) + "\n";
     if (step.phases == 2) {
       out += "first phase, each host fetches what it misses:\n" + traffic_lines(topology, cost.traffic, true, 0, "  ");
       out += "second phase, inside the host:\n" + traffic_lines(topology, cost.inner, true, 0, "  ");
-      return out;
+      return out + floor;
     }
-    return out + traffic_lines(topology, cost.traffic, true, saturating_mul(2, cost.wire_bytes), "");
+    return out + traffic_lines(topology, cost.traffic, true, saturating_mul(2, cost.wire_bytes), "") + floor;
   }
   int64_t group = 1;
   for (const Atom& atom : step.mesh_dims) group *= atom.size;

@@ -3,6 +3,8 @@
 // NCCL's constants (graph/tuning.cc, 2.30): base latency in us LL 6.6, LL128 14, Simple 8.4; per hop on NVLink 0.6 / 1.9 / 3.4, on the
 // network 2.7 / 4.0 / 14; a ring takes 2 (n - 1) steps for all_reduce and n - 1 for gather and scatter. LL moves half, LL128 15/16 of the
 // bandwidth.
+#include "cost/finer_tiers.h"
+
 #include <algorithm>
 #include <array>
 
@@ -104,23 +106,23 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
 
 }  // namespace
 
+std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
+  if (!shape.uniform || shape.members.back() <= 1) return std::nullopt;
+  if (const MeasuredTable* table = table_for(topology, shape, bytes.op)) {
+    return FinerPrice{saturating_mul(interpolate(table->points, bytes.whole), 1000), "measured"};
+  }
+  if (topology.model == "nccl" && bytes.op != Op::all_to_all) return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
+  return std::nullopt;
+}
+
 int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes, std::string& tier) {
   tier = "levels";
-  if (topology.tables.empty() && topology.model.empty()) return collective_ps(topology, shapes, bytes);
+  if (!has_finer_tiers(topology)) return collective_ps(topology, shapes, bytes);
   int64_t dearest = 0;
   for (const GroupShape& shape : shapes) {
-    int64_t ps = collective_ps(topology, shape, bytes);
-    if (shape.uniform && shape.members.back() > 1) {
-      if (const MeasuredTable* table = table_for(topology, shape, bytes.op)) {
-        int64_t size = bytes.whole;
-        ps = saturating_mul(interpolate(table->points, size), 1000);
-        tier = "measured";
-      } else if (topology.model == "nccl" && bytes.op != Op::all_to_all) {
-        ps = nccl_ps(topology, shape, bytes);
-        tier = "nccl";
-      }
-    }
-    dearest = std::max(dearest, ps);
+    const auto finer = finer_price(topology, shape, bytes);
+    if (finer) tier = finer->tier;
+    dearest = std::max(dearest, finer ? finer->ps : collective_ps(topology, shape, bytes));
   }
   return dearest;
 }

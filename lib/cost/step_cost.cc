@@ -112,7 +112,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
   const auto src_shape = mesh_shape(*q.src_mesh);
   int64_t element = element_bytes(q.tensor->dtype);
   if (step.reduce_op && q.reduce_dtype) element = element_bytes(*q.reduce_dtype);
-  cost.tier = q.topology->model.empty() ? "levels" : q.topology->model;
+  cost.tier = "levels";
   const bool crosses = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh;
   if (step.op == Op::exchange) {
     int64_t in = element_bytes(q.tensor->dtype);
@@ -133,6 +133,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     ExchangeCost x = price_exchange(e);
     cost.wire_bytes = x.wire_bytes;
     cost.predicted_ps = x.predicted_ps;
+    if (x.least.op != Op::exchange && x.least.price.ps == x.predicted_ps) cost.tier = x.least.price.tier;
     cost.peak_bytes = saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
     for (int l = 0; l < levels.levels(); ++l) {
       if (x.traffic.bytes[static_cast<size_t>(l)] > 0 || x.inner.bytes[static_cast<size_t>(l)] > 0) cost.level = l;

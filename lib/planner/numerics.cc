@@ -30,7 +30,8 @@ std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<S
     const State& after = step.state;
     if (step.reduce_op) {
       // An exchange across meshes leaves nothing pending, and its state speaks of the other mesh.
-      const std::vector<Atom> atoms = reduced_atoms(*before, step.mesh.empty() ? after : State{});
+      const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
+      const std::vector<Atom> atoms = reduced_atoms(*before, crosses ? State{} : after);
       if (!atoms.empty()) {
         std::vector<std::string> dims;
         for (const Atom& atom : atoms) dims.push_back(to_text(atom, names, shape));

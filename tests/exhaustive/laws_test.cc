@@ -153,3 +153,30 @@ TEST_CASE("no way by a third state is cheaper") {
     }
   }
 }
+
+TEST_CASE("a target that makes a reduction pending has a bound, and no plan is below it") {
+  int64_t pairs = 0;
+  int64_t bounded = 0;
+  int64_t met = 0;
+  for (const World& w : worlds) {
+    const SmallWorld world(w.sizes, two_levels(w.inside, 500), {96, 4'800});
+    const auto states = all_states(w.sizes, 2, {ReduceOp::sum});
+    size_t number = 0;
+    for (const State& src : states) {
+      for (const State& dst : states) {
+        if (only_reduces(src, dst) || number++ % w.stride != 0) continue;
+        CAPTURE(pair_text(src, dst, w.sizes));
+        const auto planned = world.plan(src, dst, any_groups(-1));
+        if (!planned) continue;
+        const Bounds bound = lower_bounds(world.levels(), world.tensor().shape, 4, 4, src, dst);
+        CHECK(bound.bytes <= planned->totals.wire_bytes);
+        CHECK(bound.ps <= planned->totals.predicted_ps);
+        ++pairs;
+        bounded += bound.bytes > 0;
+        met += bound.bytes == planned->totals.wire_bytes;
+      }
+    }
+  }
+  MESSAGE(pairs << " pairs, " << bounded << " with a bound above 0, " << met << " at it");
+  CHECK(bounded > pairs / 4);
+}

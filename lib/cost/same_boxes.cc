@@ -1,0 +1,103 @@
+// Which collective moves the boxes that an exchange moves, and what the finer tiers say about it.
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/finer_tiers.h"
+#include "cost/step_figures.h"
+
+namespace meshplan {
+namespace {
+
+// The one collective for shards that disappear (`left`), appear (`came`) and pending reductions that are run (`reduced`), where nothing
+// else changes. What appears beyond that is sliced beforehand, without moving anything.
+template <class Set>
+Op collective_of(const Set& left, const Set& came, const Set& reduced) {
+  if (!reduced.empty()) {
+    if (!left.empty()) return Op::exchange;
+    if (came.includes(reduced)) return Op::reduce_scatter;
+    return came.meets(reduced) ? Op::exchange : Op::all_reduce;
+  }
+  if (left.empty()) return Op::exchange;
+  if (!came.meets(left)) return Op::all_gather;
+  return came.includes(left) ? Op::all_to_all : Op::exchange;
+}
+
+struct Digits {
+  DigitMask set = 0;
+  [[nodiscard]] bool empty() const { return set == 0; }
+  [[nodiscard]] bool includes(const Digits& other) const { return (other.set & ~set) == 0; }
+  [[nodiscard]] bool meets(const Digits& other) const { return (other.set & set) != 0; }
+};
+
+struct Atoms {
+  std::vector<Atom> list;  // ascending
+  [[nodiscard]] bool empty() const { return list.empty(); }
+  [[nodiscard]] bool has(const Atom& atom) const { return std::binary_search(list.begin(), list.end(), atom); }
+  [[nodiscard]] bool includes(const Atoms& other) const {
+    return std::all_of(other.list.begin(), other.list.end(), [&](const Atom& atom) { return has(atom); });
+  }
+  [[nodiscard]] bool meets(const Atoms& other) const {
+    return std::any_of(other.list.begin(), other.list.end(), [&](const Atom& atom) { return has(atom); });
+  }
+};
+
+}  // namespace
+
+SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const DigitChange& change) {
+  if (change.crossed != 0 || !has_finer_tiers(topology)) return {};
+  const Op op = collective_of(Digits{change.src_only}, Digits{change.dst_only}, Digits{change.reduced});
+  if (op == Op::exchange) return {};
+  const DigitMask group = change.reduced != 0 ? change.reduced : change.src_only;
+  GroupShape shape;
+  int64_t members = 1;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    members *= world.product(group & world.at_level(static_cast<int>(l)));
+    shape.members.push_back(members);
+  }
+  CollectiveBytes bytes;
+  bytes.op = op;
+  const int64_t box = change.total_bytes / world.product(change.dst);
+  bytes.whole = op == Op::reduce_scatter ? saturating_mul(box, members) : box;
+  bytes.piece = ceil_div(bytes.whole, members);
+  const auto price = finer_price(topology, shape, bytes);
+  return price ? SameBoxes{op, *price} : SameBoxes{};
+}
+
+SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, const State& src, const State& dst) {
+  if (!has_finer_tiers(levels.topology())) return {};
+  Atoms left;
+  Atoms came;
+  Atoms reduced;
+  State sliced = src;  // with what the target cuts besides
+  for (size_t d = 0; d < src.shards.size(); ++d) {
+    const auto& a = src.shards[d];
+    const auto& b = dst.shards[d];
+    const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    if (in_a != a.end() && in_b != b.end()) return {};
+    left.list.insert(left.list.end(), in_a, a.end());
+    came.list.insert(came.list.end(), in_b, b.end());
+  }
+  for (const PendingAtom& pending : src.partial) {
+    if (std::find(dst.partial.begin(), dst.partial.end(), pending) == dst.partial.end()) reduced.list.push_back(pending.atom);
+  }
+  for (Atoms* atoms : {&left, &came, &reduced}) std::sort(atoms->list.begin(), atoms->list.end());
+  const Op op = collective_of(left, came, reduced);
+  if (op == Op::exchange) return {};
+  const Atoms& group = reduced.empty() ? left : reduced;
+  for (size_t d = 0; d < src.shards.size(); ++d) {
+    for (size_t i = src.shards[d].size(); i < dst.shards[d].size(); ++i) {
+      if (!group.has(dst.shards[d][i])) sliced.shards[d].push_back(dst.shards[d][i]);
+    }
+  }
+  int64_t ranks = 1;
+  for (const Atom& atom : group.list) ranks = saturating_mul(ranks, atom.size);
+  const StepFigures figures = step_figures(sliced, dst, shape, mesh_shape(levels.mesh()), op, ranks, element_bytes);
+  SameBoxes dearest;
+  for (const GroupShape& one : levels.shapes(group.list)) {
+    const auto price = finer_price(levels.topology(), one, figures.bytes);
+    if (price && price->ps > dearest.price.ps) dearest = {op, *price};
+  }
+  return dearest;
+}
+
+}  // namespace meshplan
