@@ -114,6 +114,32 @@ TEST_CASE("more declared groups never cost more, and any groups least") {
   }
 }
 
+TEST_CASE("more memory never costs more, and the least that exists is where plans begin") {
+  for (const World& w : worlds) {
+    const SmallWorld world(w.sizes, two_levels(w.inside, 500), {96, 4'800});
+    each_pair(all_states(w.sizes, 2, {ReduceOp::sum}), 5 * w.stride, [&](const State& src, const State& dst) {
+      CAPTURE(pair_text(src, dst, w.sizes));
+      const auto free = world.plan(src, dst, any_groups(-1));
+      REQUIRE(free.has_value());
+      CHECK(free->totals.predicted_ps <= cost(world, src, dst, any_groups()));
+      // Tighter and tighter: the peak of each plan less one byte, until nothing fits.
+      int64_t last = free->totals.predicted_ps;
+      int64_t limit = free->totals.peak_bytes;
+      while (limit > 0) {
+        CAPTURE(limit);
+        const auto planned = world.plan(src, dst, any_groups(limit));
+        if (!planned) break;
+        const bool keeps_to_it = planned->totals.peak_bytes <= limit;
+        CHECK(keeps_to_it);
+        if (!keeps_to_it) break;
+        CHECK(planned->totals.predicted_ps >= last);
+        last = planned->totals.predicted_ps;
+        limit = planned->totals.peak_bytes - 1;
+      }
+    });
+  }
+}
+
 TEST_CASE("no way by a third state is cheaper") {
   struct Triples {
     std::vector<int64_t> sizes;
