@@ -19,8 +19,6 @@
 
 #include "replay_host/launch.h"
 
-extern char** environ;
-
 namespace meshplan {
 namespace {
 

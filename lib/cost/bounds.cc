@@ -8,7 +8,8 @@
 namespace meshplan {
 namespace {
 
-// Bytes that one unit of level `l` (-1: a rank) must fetch from outside of it, per rank of the unit, for the worst unit.
+// Bytes that one unit must fetch from outside of it, per rank of the unit, for the worst unit. `outside`: digits that tell units apart (all
+// of them where the unit is a rank).
 //
 // Without a reduction across units: the union of its targets less what its members hold. With contributions in c > 1 units every element of
 // the union needs something from outside, and all units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
@@ -43,18 +44,19 @@ Bounds bound_digits(const Topology& topology, const DigitWorld& world, const Dig
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
-  std::array<int64_t, max_levels + 1> needs;
+  // needs[k]: bytes that a unit of the level inside of k (of level 0: a rank) must fetch from outside of it, per rank.
+  std::array<int64_t, max_levels> needs;
   DigitMask outside = world.all() & ~made;
-  for (int l = -1; l + 1 < levels; ++l) {
-    if (l >= 0) outside &= ~world.at_level(l);
+  for (int k = 0; k < levels; ++k) {
+    if (k > 0) outside &= ~world.at_level(k - 1);
     const int64_t need = unit_need(world, p, outside);
-    if (l < 0) bounds.bytes = need;
+    if (k == 0) bounds.bytes = need;
     if (need == 0) break;  // a unit that needs nothing lies in one that needs nothing more from outside
-    must_reach = l + 1;
-    needs[static_cast<size_t>(l + 1)] = need;
+    must_reach = k;
+    needs[static_cast<size_t>(k)] = need;
   }
   if (must_reach < 0 || !topology.model.empty() || !topology.tables.empty()) return bounds;
-  // What a unit of level l needs comes over the levels outside of it, all at once at best.
+  // What a unit needs comes over the levels outside of it, all at once at best.
   int64_t transfer = 0;
   int64_t bandwidth = 0;
   for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
