@@ -36,7 +36,7 @@ class Lister {
   }
 
  private:
-  [[nodiscard]] int target_at(int d, int k) const { return p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + k)]; }
+  [[nodiscard]] int target_at(int d, int k) const { return p_.target.atom[as_index(p_.target.begin_of(d) + k)]; }
   [[nodiscard]] Spread like(const Spread& lists) const {
     Spread s = lists;
     s.pending = q_.pending;

@@ -156,8 +156,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
   for (int d = 0; d < p.dims; ++d) {
     int common = 0;
     while (common < p.source.length(d) && common < p.target.length(d) &&
-           p.source.atom[static_cast<size_t>(p.source.begin_of(d) + common)] ==
-               p.target.atom[static_cast<size_t>(p.target.begin_of(d) + common)]) {
+           p.source.atom[as_index(p.source.begin_of(d) + common)] == p.target.atom[as_index(p.target.begin_of(d) + common)]) {
       ++common;
     }
     p.frozen[static_cast<size_t>(d)] = common;

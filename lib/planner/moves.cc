@@ -230,10 +230,9 @@ class Mover {
     int at = now.length(d);
     if (at >= p_.target.length(d)) return false;
     for (int k = 0; k < at; ++k) {
-      if (now.atom[static_cast<size_t>(now.begin_of(d) + k)] != p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + k)])
-        return false;
+      if (now.atom[as_index(now.begin_of(d) + k)] != p_.target.atom[as_index(p_.target.begin_of(d) + k)]) return false;
     }
-    return p_.target.atom[static_cast<size_t>(p_.target.begin_of(d) + at)] == atom;
+    return p_.target.atom[as_index(p_.target.begin_of(d) + at)] == atom;
   }
   [[nodiscard]] bool first_idle(const Spread& /*now*/, int d) const { return d == 0; }
 

@@ -70,7 +70,7 @@ void PackedWorld::reset(const PlanProblem& p) {
       const bool last = k + 1 == p.digit_count[static_cast<size_t>(a)];
       size *= p.world.size(digit);
       const bool outer = p.world.level(digit) > 0;
-      if (!digits && !last && (p.world.level(p.digit_of[static_cast<size_t>(a)][static_cast<size_t>(k + 1)]) > 0) == outer) continue;
+      if (!digits && !last && (p.world.level(p.digit_of[static_cast<size_t>(a)][as_index(k + 1)]) > 0) == outer) continue;
       add(a, size, outer);
       size = 1;
     }
@@ -151,7 +151,7 @@ const PackedWorld::PendingWeights& PackedWorld::pending_weights(const Packed& fr
   for (unsigned left = before; left != 0; left &= left - 1) {
     const auto atom = static_cast<size_t>(__builtin_ctz(left));
     const AtomItems& items = items_[atom];
-    for (auto k = static_cast<size_t>(items.first); k < static_cast<size_t>(items.first + items.count); ++k) {
+    for (auto k = static_cast<size_t>(items.first); k < as_index(items.first + items.count); ++k) {
       if ((after >> atom & 1) != 0) {
         pending_.kept += weight_[k];
         if (outer_[k] == 0) pending_.kept_inside += weight_[k];

@@ -52,7 +52,7 @@ class PackedWorld {
     const AtomItems& items = items_[static_cast<size_t>(atom)];
     for (int k = 0; k < items.count; ++k) {
       const int slot = d * slots_a_dim_ + count + k;
-      const auto item = static_cast<size_t>(items.first + k);
+      const auto item = as_index(items.first + k);
       const auto word = static_cast<size_t>(slot / 16);
       const int shift = slot % 16 * 4;
       packed.item[word] |= static_cast<uint64_t>(item) << shift;
@@ -141,7 +141,7 @@ class PackedWorld {
   }
   [[nodiscard]] size_t slot_of(int table, int taken, int beyond, bool crossed) const {
     const int n = total_;
-    return static_cast<size_t>((table * (n + 1) + taken) * (n + 2) + (crossed ? n + 1 : beyond));
+    return as_index((table * (n + 1) + taken) * (n + 2) + (crossed ? n + 1 : beyond));
   }
   [[nodiscard]] int64_t power(int n) const { return power_[static_cast<size_t>(n)]; }
 

@@ -460,7 +460,7 @@ int64_t least_peak(const PlanProblem& p) {
         like.pending = static_cast<uint16_t>(at.pending & ~q);
         unsigned frozen = 0;
         for (int d = 0; d < p.dims; ++d) {
-          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k) frozen |= 1U << at.atom[static_cast<size_t>(at.begin_of(d) + k)];
+          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k) frozen |= 1U << at.atom[as_index(at.begin_of(d) + k)];
         }
         const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
         std::vector<Spread> aims;

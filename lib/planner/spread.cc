@@ -10,7 +10,7 @@ namespace meshplan {
 void append(Spread& s, int dims, int d, uint8_t atom) {
   int at = s.end_of(d);
   int last = s.end_of(dims - 1);
-  for (int i = last; i > at; --i) s.atom[static_cast<size_t>(i)] = s.atom[static_cast<size_t>(i - 1)];
+  for (int i = last; i > at; --i) s.atom[static_cast<size_t>(i)] = s.atom[as_index(i - 1)];
   s.atom[static_cast<size_t>(at)] = atom;
   for (int e = d; e < dims; ++e) ++s.end[static_cast<size_t>(e)];
 }
@@ -18,7 +18,7 @@ void append(Spread& s, int dims, int d, uint8_t atom) {
 void drop_last(Spread& s, int dims, int d, int count) {
   int from = s.end_of(d);
   int last = s.end_of(dims - 1);
-  for (int i = from; i < last; ++i) s.atom[static_cast<size_t>(i - count)] = s.atom[static_cast<size_t>(i)];
+  for (int i = from; i < last; ++i) s.atom[as_index(i - count)] = s.atom[static_cast<size_t>(i)];
   for (int i = last - count; i < last; ++i) s.atom[static_cast<size_t>(i)] = 0;
   for (int e = d; e < dims; ++e) s.end[static_cast<size_t>(e)] = static_cast<uint8_t>(s.end[static_cast<size_t>(e)] - count);
 }
@@ -145,7 +145,7 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const Di
   const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
   auto parts = [&](const DigitSpread& s, int d) {
     int64_t n = 1;
-    for (int i = d == 0 ? 0 : s.end[static_cast<size_t>(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
+    for (int i = d == 0 ? 0 : s.end[as_index(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
       n *= p.world.size(s.digit[static_cast<size_t>(i)]);
     return n;
   };

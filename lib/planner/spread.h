@@ -24,6 +24,9 @@ constexpr int max_atoms = 12;
 constexpr int max_spread_dims = 8;
 constexpr int max_digits_per_atom = 12;
 
+// An index from int arithmetic.
+[[nodiscard]] constexpr size_t as_index(int i) { return static_cast<size_t>(i); }
+
 // A state: list d is atom[end[d-1] .. end[d]). Unused entries are 0, so that equal states are equal bytes.
 struct Spread {
   std::array<uint8_t, max_atoms> atom{};

@@ -258,7 +258,9 @@ ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<con
         if (off == 0) continue;
         if (std::isnan(off)) off = std::numeric_limits<double>::infinity();
         error.ulp = std::max(error.ulp, off / ulp_at(dtype, right));
-        error.relative = std::max(error.relative, right == 0 ? std::numeric_limits<double>::infinity() : off / std::abs(right));
+        double relative = std::numeric_limits<double>::infinity();
+        if (right != 0) relative = off / std::abs(right);
+        error.relative = std::max(error.relative, relative);
         if (off <= tolerance) continue;
         ++error.beyond.wrong;
         if (error.beyond.first.size() < keep) error.beyond.first.push_back(at + done + i);

@@ -217,7 +217,7 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
   const std::string place = "redistribution '" + q.redistribution->request.id + "', step 0";
   // Errors that other processes do not share end them too.
   auto alone = [&](const Error& error) {
-    const Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};
+    Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};
     q.communicator->abort(located);
     return located;
   };
