@@ -80,7 +80,7 @@ Counts count(const DigitWorld& world, const DigitChange& p, int levels) {
     c.served[at] = crossed && mismatch_at(world, p, l, p.after, source) ? reach : reach - reach / world.product(here & ~forced & source);
     c.holders[at] = holders;
   }
-  c.wire_bytes = (crossed ? upto : upto - 1) * c.piece_bytes;
+  c.wire_bytes = saturating_mul(crossed ? upto : upto - 1, c.piece_bytes);
   return c;
 }
 
@@ -94,17 +94,17 @@ ExchangeCost one_phase(const Topology& topology, const DigitChange& p, const Cou
     int64_t peers_in = c.received[l];
     int64_t peers_out = c.served[l];
     if (h == 1) {
-      sent = c.served[l] * c.piece_bytes;
+      sent = saturating_mul(c.served[l], c.piece_bytes);
     } else if (whole) {
       peers_out = ceil_div(c.served[l], h);
-      sent = peers_out * c.piece_bytes;
+      sent = saturating_mul(peers_out, c.piece_bytes);
     } else {
       int64_t parts = std::min(h, p.longest);
-      sent = c.served[l] * (c.piece_bytes / p.longest * ceil_div(p.longest, h));
+      sent = saturating_mul(c.served[l], c.piece_bytes / p.longest * ceil_div(p.longest, h));
       peers_in = c.received[l] * parts;
     }
-    cost.sent_bytes += sent;
-    cost.traffic.bytes[l] = std::max(c.received[l] * c.piece_bytes, sent);
+    cost.sent_bytes = saturating_add(cost.sent_bytes, sent);
+    cost.traffic.bytes[l] = std::max(saturating_mul(c.received[l], c.piece_bytes), sent);
     cost.traffic.peers[l] = std::max(peers_in, peers_out);
   }
   cost.predicted_ps = traffic_ps(topology, cost.traffic, true, copied);
@@ -153,7 +153,7 @@ ExchangeCost two_phases(const Topology& topology, const DigitWorld& world, const
   // Pending digits inside the unit: each coordinate holds values of its own.
   const int64_t values_inside = world.product(p.kept & inside);
   const int64_t wanted_pieces = world.product(wanted) * values_inside;  // source shards that meet the union
-  const int64_t union_bytes = p.total_bytes / union_parts * values_inside;
+  const int64_t union_bytes = saturating_mul(p.total_bytes / union_parts, values_inside);
   const int64_t target = c.target_bytes;
   const int64_t least = ceil_div(union_bytes - union_bytes / held_parts, ranks_inside);  // fetched by a member of a unit without mismatch
   const int64_t most = outer_crossed ? ceil_div(union_bytes, ranks_inside) : least;
@@ -190,7 +190,7 @@ ExchangeCost price_by_levels(const Topology& topology, const DigitWorld& world, 
   const int levels = static_cast<int>(topology.levels.size());
   Counts c = count(world, change, levels);
   if (phases == 2) return two_phases(topology, world, change, c);
-  int64_t copied = 2 * c.wire_bytes;
+  int64_t copied = saturating_mul(2, c.wire_bytes);
   if (whole_pieces) return one_phase(topology, change, c, *whole_pieces, copied);
   ExchangeCost cut = one_phase(topology, change, c, false, copied);
   bool shared = false;

@@ -214,10 +214,10 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
   const int64_t near = power(d.beyond - d.beyond_outside) * power(w.reduced - w.reduced_outside);
   const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
   const int64_t outside = d.crossed_from_outside ? all : all - near;
-  traffic.bytes[0] = inside * piece;
+  traffic.bytes[0] = saturating_mul(inside, piece);
   traffic.peers[0] = inside;
   if (outside > 0) {
-    traffic.bytes[outer_level_] = outside * piece;
+    traffic.bytes[outer_level_] = saturating_mul(outside, piece);
     traffic.peers[outer_level_] = outside;
   }
   return traffic_ps(*p_->topology, traffic, true, 0);
