@@ -76,19 +76,8 @@ std::string explain_cost(const StepQuestion& q) {
   if (is_local(step.op)) return "local: no bytes, no time\n";
   const Topology& topology = *q.topology;
   const LevelMap levels(*q.src_mesh, topology);
-  int64_t element = element_bytes(q.tensor->dtype);
-  if (step.reduce_op && q.reduce_dtype) element = element_bytes(*q.reduce_dtype);
   if (step.op == Op::exchange) {
-    ExchangeQuestion e;
-    e.levels = &levels;
-    e.dst_mesh = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh ? q.dst_mesh : nullptr;
-    e.shape = q.tensor->shape;
-    e.element_bytes = element;
-    e.src = q.before;
-    e.dst = &step.state;
-    e.phases = static_cast<int>(step.phases);
-    e.whole_pieces = step.whole_pieces;
-    const ExchangeCost cost = price_exchange(e);
+    const ExchangeCost cost = price_exchange(exchange_question(levels, q));
     std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) + " B and sends at most " + with_commas(cost.sent_bytes) +
                       " B" + (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
     const bool held_up = cost.least.op != Op::exchange && cost.least.price.ps == cost.predicted_ps;
@@ -106,7 +95,8 @@ std::string explain_cost(const StepQuestion& q) {
   int64_t group = 1;
   for (const Atom& atom : step.mesh_dims) group *= atom.size;
   if (group == 1) return "one rank a group: no bytes, no time\n";
-  const StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group, element);
+  const StepFigures f =
+      step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group, wire_element_bytes(q));
   std::string out;
   switch (step.op) {
     case Op::all_reduce:

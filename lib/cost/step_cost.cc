@@ -106,12 +106,27 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
   return f;
 }
 
+int64_t wire_element_bytes(const StepQuestion& q) {
+  return element_bytes(q.step->reduce_op && q.reduce_dtype ? *q.reduce_dtype : q.tensor->dtype);
+}
+
+ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& q) {
+  ExchangeQuestion e;
+  e.levels = &levels;
+  e.dst_mesh = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh ? q.dst_mesh : nullptr;
+  e.shape = q.tensor->shape;
+  e.element_bytes = wire_element_bytes(q);
+  e.src = q.before;
+  e.dst = &q.step->state;
+  e.phases = static_cast<int>(q.step->phases);
+  e.whole_pieces = q.step->whole_pieces;
+  return e;
+}
+
 StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
   StepCost cost;
   const Step& step = *q.step;
   const auto src_shape = mesh_shape(*q.src_mesh);
-  int64_t element = element_bytes(q.tensor->dtype);
-  if (step.reduce_op && q.reduce_dtype) element = element_bytes(*q.reduce_dtype);
   cost.tier = "levels";
   const bool crosses = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh;
   if (step.op == Op::exchange) {
@@ -121,16 +136,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     for (int64_t side : largest_box(step.state, q.tensor->shape, crosses ? mesh_shape(*q.dst_mesh) : src_shape))
       out = saturating_mul(out, side);
     if (!crosses && *q.before == step.state) return cost;
-    ExchangeQuestion e;
-    e.levels = &levels;
-    e.dst_mesh = crosses ? q.dst_mesh : nullptr;
-    e.shape = q.tensor->shape;
-    e.element_bytes = element;
-    e.src = q.before;
-    e.dst = &step.state;
-    e.phases = static_cast<int>(step.phases);
-    e.whole_pieces = step.whole_pieces;
-    ExchangeCost x = price_exchange(e);
+    const ExchangeCost x = price_exchange(exchange_question(levels, q));
     cost.wire_bytes = x.wire_bytes;
     cost.predicted_ps = x.predicted_ps;
     if (x.least.op != Op::exchange && x.least.price.ps == x.predicted_ps) cost.tier = x.least.price.tier;
@@ -141,7 +147,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     return cost;
   }
   const int64_t group = group_size(step.mesh_dims);
-  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group, element);
+  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group, wire_element_bytes(q));
   cost.wire_bytes = group > 1 ? f.wire : 0;
   cost.peak_bytes = saturating_add(saturating_add(f.input, f.output), group > 1 ? f.staging : 0);
   if (is_local(step.op) || group == 1) return cost;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cost/collective_time.h"
+#include "cost/exchange.h"
 #include "cost/step_cost.h"
 #include "tensor/state.h"
 
@@ -32,5 +32,11 @@ struct StepFigures {
 
 // price_step with the mesh's level map at hand.
 [[nodiscard]] StepCost price_step_on(const LevelMap& levels, const StepQuestion& question);
+
+// Bytes of an element on the way: a reduction may run in a type of its own.
+[[nodiscard]] int64_t wire_element_bytes(const StepQuestion& question);
+
+// The exchange that the question's step is. Points at what the question points at.
+[[nodiscard]] ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& question);
 
 }  // namespace meshplan

@@ -110,8 +110,8 @@ class Lister {
     return count;
   }
 
+  // `s` cuts evenly where only such spreads are looked at.
   void consider(const Spread& s, const Packed& packed) {
-    if (p_.only_even && !cuts_evenly(p_, s)) return;
     View view;
     view.packed = packed;
     const bool packs = q_.world->always_told();
@@ -162,6 +162,7 @@ class Lister {
   }
   [[nodiscard]] Packed packed_of(const Spread& s) const { return q_.world->usable() ? q_.world->pack(s) : Packed{}; }
   void once(const Spread& s) {
+    if (p_.only_even && !cuts_evenly(p_, s)) return;
     if (std::none_of(out_.begin(), out_.end(), [&](const Aim& a) { return a.at == s; })) consider(s, packed_of(s));
   }
 

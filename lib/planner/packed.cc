@@ -189,10 +189,9 @@ int64_t PackedWorld::reducing_bound_ps(const Difference& d, const PendingWeights
   const int64_t united = bytes / power(to.outers);
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
-  if (missing == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
+  if (missing == 0 || outer_level_ == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
   int64_t share = ceil_div(saturating_mul(missing, power(w.kept_inside)), power(inside_));
   if (w.reduced_outside != 0) share = std::max(share, carried(w.reduced_outside, total_ - inside_ - to.outers - (w.kept - w.kept_inside)));
-  if (outer_level_ == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
   return saturating_add(latency_outside_,
                         std::max(transfer_ps(need, 1, bandwidth_inside_ + bandwidth_outside_), transfer_ps(share, 1, bandwidth_outside_)));
 }
