@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "mesh/mesh_table.h"
+#include "one_step.h"
 #include "replay/executor.h"
 #include "replay_host/open_backend.h"
 
@@ -22,27 +22,6 @@ namespace {
 
 using namespace meshplan;
 using Clock = std::chrono::steady_clock;
-
-Plan one_step(int64_t ranks, const std::vector<int64_t>& shape, const char* before, const char* after, Op op) {
-  Plan plan;
-  Mesh mesh = make_mesh("mesh", {{"a", ranks}}).value();
-  plan.meshes.universe = mesh.universe;
-  plan.meshes.meshes.push_back(mesh);
-  plan.topology.levels.push_back({"all", 1 << 20, 100000, 10000, 500, 100});
-  PlannedRedistribution r;
-  r.request.id = "bench";
-  r.request.tensor = {shape, DType::float32};
-  r.request.src = parse_state(before, std::vector<int64_t>{ranks}, shape.size()).value();
-  Step step;
-  step.op = op;
-  step.mesh_dims = {{0, 1, ranks}};
-  step.state = parse_state(after, std::vector<int64_t>{ranks}, shape.size()).value();
-  if (op == Op::all_reduce || op == Op::reduce_scatter) step.reduce_op = ReduceOp::sum;
-  r.steps.push_back(step);
-  r.dst = r.request.dst = step.state;
-  plan.redistributions.push_back(std::move(r));
-  return plan;
-}
 
 // The MPI call that the backend makes for this call, by itself. Chunks of these steps lie one behind the other.
 std::function<void()> bare(const Call& call, MPI_Comm comm) {

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "../cost/all_states.h"
+#include "../cost/small_mesh.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "planner/optimal.h"
@@ -75,18 +76,12 @@ double at(std::vector<double>& sorted, double share) {
 }
 
 void run(const World& w, uint64_t seed) {
-  std::vector<std::pair<std::string, int64_t>> dims;
-  int64_t ranks = 1;
-  for (size_t i = 0; i < w.sizes.size(); ++i) {
-    dims.emplace_back(std::string(1, static_cast<char>('a' + i)), w.sizes[i]);
-    ranks *= w.sizes[i];
-  }
-  Mesh mesh = *make_mesh("mesh", dims);
+  const Mesh mesh = test::mesh_of(w.sizes);
+  const int64_t ranks = mesh_size(mesh);
   MeshTable meshes;
   meshes.universe = mesh.universe;
   meshes.meshes = {mesh};
-  Topology topology;
-  topology.levels = {{"in", w.inside, 370'000, 10'000, 500, 100}, {"out", 1'048'576, 45'000, 25'000, 500, 100}};
+  const Topology topology = test::two_levels(w.inside, 500);
   LevelMap levels(mesh, topology);
   PlanOptions options;
   options.groups = GroupPolicy::any;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "cost/topology.h"
+#include "../cost/small_mesh.h"
 #include "doctest/doctest.h"
 #include "planner/moves.h"
 
@@ -52,18 +52,13 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
     for (const World& w : worlds) {
       CAPTURE(seed);
       std::mt19937_64 random(seed);
-      std::vector<std::pair<std::string, int64_t>> dims;
-      int64_t ranks = 1;
-      for (size_t i = 0; i < w.sizes.size(); ++i) {
-        dims.emplace_back(std::string(1, static_cast<char>('a' + i)), w.sizes[i]);
-        ranks *= w.sizes[i];
-      }
-      Mesh mesh = *make_mesh("mesh", dims);
+      const Mesh mesh = test::mesh_of(w.sizes);
+      const int64_t ranks = mesh_size(mesh);
       MeshTable meshes;
       meshes.universe = mesh.universe;
       meshes.meshes = {mesh};
-      Topology topology;
-      topology.levels = {{"in", w.inside, 370'000, 10'000, 500, 100}, {"out", 1'048'576, 45'000, 25'000, 500, 80}};
+      Topology topology = test::two_levels(w.inside, 500);
+      topology.levels[1].exchange_percent = 80;
       LevelMap levels(mesh, topology);
       PlanOptions options;
       options.groups = GroupPolicy::any;
