@@ -6,6 +6,7 @@
 #include "all_states.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
+#include "small_mesh.h"
 
 using namespace meshplan;
 
@@ -34,12 +35,6 @@ Topology with_tables(int64_t inside, const std::vector<int64_t>& ranks) {
     }
   }
   return t;
-}
-
-Mesh mesh_of(const std::vector<int64_t>& sizes) {
-  std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
-  return *make_mesh("mesh", dims);
 }
 
 // The one collective that takes src to dst after slices that are free, as this file sees it: which mesh dims leave the lists, which come,
@@ -113,7 +108,7 @@ struct Tally {
 };
 
 Tally check(const std::vector<int64_t>& sizes, const Topology& topology, const std::vector<int64_t>& shape) {
-  const Mesh mesh = mesh_of(sizes);
+  const Mesh mesh = test::mesh_of(sizes);
   const TensorMeta tensor{shape, DType::float32};
   Topology plain = topology;
   plain.model.clear();

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../cost/all_states.h"
+#include "../cost/small_mesh.h"
 #include "cost/topology.h"
 
 using namespace meshplan;
@@ -10,10 +11,8 @@ using namespace meshplan;
 namespace {
 
 MeshTable table_of(const std::vector<int64_t>& sizes) {
-  std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
   MeshTable meshes;
-  meshes.meshes = {*make_mesh("mesh", dims)};
+  meshes.meshes = {test::mesh_of(sizes)};
   meshes.universe = meshes.meshes[0].universe;
   return meshes;
 }

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "../cost/all_states.h"
+#include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/moves.h"
 #include "planner/optimal.h"
@@ -17,18 +18,6 @@ namespace {
 struct Less {
   bool operator()(const Spread& a, const Spread& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
-
-Mesh mesh_of(const std::vector<int64_t>& sizes) {
-  std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
-  return *make_mesh("mesh", dims);
-}
-
-Topology two_levels(int64_t inside, int64_t per_peer) {
-  Topology t;
-  t.levels = {{"in", inside, 370'000, 10'000, per_peer, 100}, {"out", 1'048'576, 45'000, 25'000, per_peer, 100}};
-  return t;
-}
 
 // Least cost from the source to every spread, every move tried.
 std::map<Spread, PlanCost, Less> exhaustive(PlanProblem p) {
@@ -79,7 +68,7 @@ struct Tally {
 
 Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, std::vector<int64_t> shape, size_t stride) {
   MeshTable meshes;
-  Mesh mesh = mesh_of(sizes);
+  Mesh mesh = test::mesh_of(sizes);
   meshes.universe = mesh.universe;
   meshes.meshes = {mesh};
   LevelMap levels(mesh, topology);
@@ -141,11 +130,11 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
   for (GroupPolicy groups : {GroupPolicy::any, GroupPolicy::declared}) {
     for (int64_t side : {64, 4096}) {
       add(compare({2, 4}, uniform_topology(), groups, {side, side}, 1));
-      add(compare({2, 4}, two_levels(4, 500), groups, {side, side}, 1));
-      add(compare({2, 4}, two_levels(2, 0), groups, {side, side}, 1));
+      add(compare({2, 4}, test::two_levels(4, 500), groups, {side, side}, 1));
+      add(compare({2, 4}, test::two_levels(2, 0), groups, {side, side}, 1));
       add(compare({2, 4}, latency_free, groups, {side, side}, 1));
-      add(compare({2, 2, 2}, two_levels(4, 0), groups, {side, side}, 6));
-      add(compare({2, 2, 2}, two_levels(2, 500), groups, {side, side}, 5));
+      add(compare({2, 2, 2}, test::two_levels(4, 0), groups, {side, side}, 6));
+      add(compare({2, 2, 2}, test::two_levels(2, 500), groups, {side, side}, 5));
       add(compare({2, 2, 2}, uniform_topology(), groups, {side, side}, 7));
     }
   }
@@ -153,8 +142,8 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
 }
 
 TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
-  Tally t = compare({2, 3}, two_levels(3, 500), GroupPolicy::any, {10, 7}, 1);
-  t.pairs += compare({2, 2}, two_levels(2, 500), GroupPolicy::declared, {5, 3}, 1).pairs;
+  Tally t = compare({2, 3}, test::two_levels(3, 500), GroupPolicy::any, {10, 7}, 1);
+  t.pairs += compare({2, 2}, test::two_levels(2, 500), GroupPolicy::declared, {5, 3}, 1).pairs;
   t.pairs += compare({2, 3}, uniform_topology(), GroupPolicy::any, {2, 4}, 2).pairs;
   CHECK(t.pairs > 200);
 }
