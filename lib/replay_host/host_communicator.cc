@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/check.h"
 #include "replay/arithmetic.h"
 
 namespace meshplan {
@@ -79,6 +80,7 @@ Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
       }
       return Done{};
     }
+    MESHPLAN_CHECK(rank.group != nullptr, "a reduction has a group");
     const Chunk& to = rank.receives.front();
     std::vector<const std::byte*> parts;
     for (int32_t peer : *rank.group) {

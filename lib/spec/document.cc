@@ -93,8 +93,8 @@ std::string shortest(double value) {
   const size_t e = text.find('e');
   std::string digits(1, text[0]);
   if (e > 2) digits += text.substr(2, e - 2);
-  const int exponent = static_cast<int>(parse_int(text.substr(text[e + 1] == '+' ? e + 2 : e + 1)).value_or(0));
-  const int count = static_cast<int>(digits.size());
+  const int64_t exponent = parse_int(text.substr(text[e + 1] == '+' ? e + 2 : e + 1)).value_or(0);
+  const auto count = static_cast<int64_t>(digits.size());
   if (exponent < -4 || exponent >= 16) {
     out += digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "") + "e" + (exponent < 0 ? "-" : "+");
     const std::string power = std::to_string(exponent < 0 ? -exponent : exponent);
