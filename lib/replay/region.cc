@@ -2,48 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+
+#include "replay/copy_past_cache.h"
 
 namespace meshplan {
 namespace {
-
-#ifdef __SSE2__
-// Runs shorter than this are not worth the care of going past the cache.
-constexpr int64_t least_past_cache = 256;
-constexpr int64_t line = 64;
-// How many bytes ahead runs are asked for: a prefetcher does not see across the gaps between them.
-constexpr int64_t ahead = 2048;
-
-// One run, written around the cache but for the pieces of lines at its ends.
-void copy_past_cache(const std::byte* from, std::byte* to, int64_t bytes, int64_t next) {
-  const int64_t head = std::min(bytes, static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(line)));
-  std::memcpy(to, from, static_cast<size_t>(head));
-  int64_t at = head;
-  for (; at + line <= bytes; at += line) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + next + at), _MM_HINT_T0);
-    const auto* f = reinterpret_cast<const __m128i*>(from + at);
-    auto* t = reinterpret_cast<__m128i*>(to + at);
-    const __m128i a = _mm_loadu_si128(f);
-    const __m128i b = _mm_loadu_si128(f + 1);
-    const __m128i c = _mm_loadu_si128(f + 2);
-    const __m128i d = _mm_loadu_si128(f + 3);
-    _mm_stream_si128(t, a);
-    _mm_stream_si128(t + 1, b);
-    _mm_stream_si128(t + 2, c);
-    _mm_stream_si128(t + 3, d);
-  }
-  std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
-}
-
-void copy_region_past_cache(const Region& region, const std::byte* from, std::byte* to, int64_t size) {
-  const int64_t bytes = region.run * size;
-  const int64_t next = std::max<int64_t>(1, ahead / bytes) * region.dims.back().from_stride * size;
-  for_each_run(region, [&](int64_t f, int64_t t) { copy_past_cache(from + f * size, to + t * size, bytes, next); });
-  _mm_sfence();
-}
-#endif
 
 std::vector<int64_t> row_major_strides(const Box& box) {
   std::vector<int64_t> strides(box.size(), 1);
@@ -154,12 +117,9 @@ Box full_box(std::span<const int64_t> shape) {
   return box;
 }
 
-void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, [[maybe_unused]] bool past_cache) {
-#ifdef __SSE2__
-  if (past_cache && region.run * element_size >= least_past_cache && !region.dims.empty()) {
-    return copy_region_past_cache(region, from, to, element_size);
-  }
-#endif
+void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, bool past_cache) {
+  const bool worth_it = past_cache && !region.dims.empty() && region.run * element_size >= least_run_past_cache;
+  if (worth_it && copy_past_cache(region, from, to, element_size)) return;
   copy_runs(region, from, to, element_size);
 }
 

@@ -83,25 +83,56 @@ TEST_CASE("packing and unpacking bring every element back, for every element siz
   }
 }
 
-TEST_CASE("going past the cache moves the same bytes, whatever their length and place") {
-  for (int64_t run : {255, 256, 300, 1024, 1061}) {
-    for (int64_t shift : {0, 1, 17}) {
-      const Box box{{0, 5}, {0, run + 40}};
-      const Box part{{1, 4}, {shift, shift + run}};
-      std::vector<std::byte> whole(static_cast<size_t>(volume(box)));
-      for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<std::byte>(i * 37 % 251);
-      std::vector<std::byte> kept(static_cast<size_t>(volume(part)) + 64, std::byte{9});
-      std::vector<std::byte> past = kept;
-      // Packed to a place that is no multiple of anything.
-      copy_region(make_region(part, box, part), whole.data(), kept.data() + 3, 1);
-      copy_region(make_region(part, box, part), whole.data(), past.data() + 3, 1, true);
-      CHECK(kept == past);
-      std::vector<std::byte> back(whole.size(), std::byte{8});
-      std::vector<std::byte> around = back;
-      copy_region(make_region(part, part, box), kept.data() + 3, back.data(), 1);
-      copy_region(make_region(part, part, box), past.data() + 3, around.data(), 1, true);
-      CHECK(back == around);
+TEST_CASE("going past the cache moves the same bytes, whatever their length and place, and no others") {
+  constexpr unsigned seed = 20262;
+  std::mt19937 random(seed);
+  CAPTURE(seed);
+  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  // Every run from 1 to 1100 bytes, some long ones, and whole lines at every distance of lines.
+  std::vector<int64_t> runs{4032, 4096, 4100, 8191, 8192, 8256, 9000};
+  for (int64_t run = 1; run <= 1100; ++run) runs.push_back(run);
+  for (int64_t run : {256, 320, 512, 960, 1024, 1088, 2048, 4096}) runs.insert(runs.end(), 20, run);
+  for (int64_t run : runs) {
+    // 1 to 3 blocks of 1 to 40 rows of one run, with or without gaps between runs and between blocks, in both buffers.
+    const bool lines = run % 64 == 0 && below(4) != 0;
+    auto gap = [&] { return below(3) == 0 ? 0 : lines ? 64 * below(9) : below(500); };
+    const int64_t rows = 1 + below(40);
+    const int64_t blocks = 1 + below(3);
+    const int64_t from_row = run + gap();
+    const int64_t to_row = run + gap();
+    const int64_t from_block = from_row * rows + gap();
+    const int64_t to_block = to_row * rows + gap();
+    const int64_t from_offset = lines ? 64 * below(3) : below(70);
+    const int64_t to_offset = lines ? 64 * below(3) : below(70);
+    const Region region{{{blocks, from_block, to_block}, {rows, from_row, to_row}}, run, from_offset, to_offset};
+    CAPTURE(run);
+    CAPTURE(rows);
+    CAPTURE(blocks);
+    CAPTURE(from_row);
+    CAPTURE(to_row);
+    CAPTURE(from_offset);
+    CAPTURE(to_offset);
+    std::vector<std::byte> source(static_cast<size_t>(from_offset + blocks * from_block + 64));
+    for (std::byte& b : source) b = static_cast<std::byte>(random());
+    // The target starts at a line, as buffers of a replay do, or somewhere.
+    std::vector<std::byte> memory(static_cast<size_t>(to_offset + blocks * to_block + 256), std::byte{9});
+    const auto place = reinterpret_cast<uintptr_t>(memory.data());
+    std::byte* to = memory.data() + (64 - place % 64) + (lines ? 0 : below(64));
+    std::vector<std::byte> expected = memory;
+    std::byte* slow = expected.data() + (to - memory.data());
+    for (int64_t block = 0; block < blocks; ++block) {
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t i = 0; i < run; ++i) {
+          slow[to_offset + block * to_block + row * to_row + i] =
+              source[static_cast<size_t>(from_offset + block * from_block + row * from_row + i)];
+        }
+      }
     }
+    copy_region(region, source.data(), to, 1, true);
+    CHECK(memory == expected);
+    std::fill(memory.begin(), memory.end(), std::byte{9});
+    copy_region(region, source.data(), to, 1, false);
+    CHECK(memory == expected);
   }
 }
 
