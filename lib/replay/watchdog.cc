@@ -14,18 +14,38 @@ constexpr size_t longest = 400;
 char now_at[longest] = "";
 char whose[longest] = "";
 std::atomic<bool> named{false};
+std::atomic<Watchdog::NameGone> name_gone{nullptr};
 
-void put(const char* text) {
-  const auto n = std::strlen(text);
-  if (::write(STDERR_FILENO, text, n) < 0) return;
-}
+// One line, written at once, so that those of several processes do not mix.
+class Line {
+ public:
+  Line& add(const char* text) {
+    const size_t n = std::min(std::strlen(text), sizeof text_ - 1 - length_);
+    std::memcpy(text_ + length_, text, n);
+    length_ += n;
+    return *this;
+  }
+  // Why this process ends: who else has ended, if that is known.
+  Line& add_reason(const char* before, const char* unknown) {
+    char gone[longest] = "";
+    if (const auto name = name_gone.load()) name(gone, longest);
+    if (gone[0] == '\0') return add(unknown);
+    return add(before).add(gone).add(" ended");
+  }
+  void put() {
+    text_[length_++] = '\n';
+    if (::write(STDERR_FILENO, text_, length_) < 0) return;
+  }
+
+ private:
+  char text_[4 * longest];
+  size_t length_ = 0;
+};
 
 extern "C" void on_termination(int /*signal*/) {
-  put("meshplan: ");
-  put(whose);
-  put(": ");
-  put(named.load() ? now_at : "starting");
-  put(": stopped, because another process has ended\n");
+  Line line;
+  line.add("meshplan: ").add(whose).add(": ").add(named.load() ? now_at : "starting");
+  line.add_reason(": stopped, because ", ": stopped from outside, or because a process that says why ended").put();
   _exit(5);
 }
 
@@ -38,11 +58,11 @@ Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
     while (!wake_.wait_for(lock, std::chrono::milliseconds(20), [this] { return stop_; })) {
       const int64_t deadline = deadline_.load(std::memory_order_acquire);
       if (deadline != never && std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
-        put("meshplan: ");
-        put(who_.c_str());
-        put(": ");
-        put(now_at);
-        put(": not done within its deadline; another rank hangs, or the deadline is too short\n");
+        Line line;
+        line.add("meshplan: ").add(who_.c_str()).add(": ").add(now_at);
+        line.add_reason(": not done within its deadline, because ",
+                        ": not done within its deadline; another rank hangs, or the deadline is too short")
+            .put();
         _exit(5);
       }
     }
@@ -69,7 +89,8 @@ void Watchdog::watch(const std::string& place, std::chrono::steady_clock::time_p
   deadline_.store(deadline.time_since_epoch().count(), std::memory_order_release);
 }
 
-void Watchdog::report_termination() {
+void Watchdog::report_termination(NameGone gone) {
+  name_gone.store(gone);
   struct sigaction action = {};
   action.sa_handler = on_termination;
   sigaction(SIGTERM, &action, nullptr);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,8 +24,12 @@ class Watchdog {
   void watch(const std::string& place, std::chrono::steady_clock::time_point deadline);
   void rest() { deadline_.store(never, std::memory_order_release); }
 
-  // Prints the same kind of message and ends with exit code 5 on SIGTERM, which launchers send when another process has ended.
-  void report_termination();
+  // Writes who has ended without a reason into `text` of so many bytes, and a zero; only the zero where it knows of nobody. A signal
+  // handler may call it.
+  using NameGone = void (*)(char* text, size_t room);
+  // Prints the same kind of message and ends with exit code 5 on SIGTERM, which launchers send when another process has ended. Messages
+  // name who that was where `gone` knows.
+  static void report_termination(NameGone gone = nullptr);
 
  private:
   static constexpr int64_t never = INT64_MAX;

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "replay/arithmetic.h"
+#include "replay_mpi/neighbours.h"
 
 namespace meshplan {
 namespace {
@@ -90,7 +91,8 @@ class MpiCommunicator final : public Communicator {
         ranks_(ranks),
         global_ids_(std::move(global_ids)),
         watchdog_(rank_text(process)) {
-    watchdog_.report_termination();
+    join_neighbours(rank_text(process_));
+    Watchdog::report_termination(name_gone_neighbours);
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -99,6 +101,7 @@ class MpiCommunicator final : public Communicator {
       if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
     }
     MPI_Comm_free(&world_);
+    take_leave_of_neighbours();
   }
 
   [[nodiscard]] std::string name() const override { return "mpi"; }
@@ -189,6 +192,7 @@ class MpiCommunicator final : public Communicator {
     if (processes_ == 1) return;
     std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(), error.message.c_str());
     std::fflush(stderr);
+    take_leave_of_neighbours();
     MPI_Abort(world_, exit_code(error.fault));
   }
 

@@ -57,7 +57,7 @@ class NcclCommunicator final : public Communicator {
     if (several()) {
       ranks_ = q.rendezvous.processes;
       locals_ = {static_cast<int32_t>(q.rendezvous.process)};
-      watchdog_.report_termination();
+      Watchdog::report_termination();
     } else {
       ranks_ = q.world;
       locals_.resize(static_cast<size_t>(q.world));

@@ -1,0 +1,124 @@
+#include "replay_mpi/neighbours.h"
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace meshplan {
+namespace {
+
+struct Neighbour {
+  std::atomic<int32_t> process{0};  // 0: not there yet
+  std::atomic<int32_t> may_be_gone{0};
+  std::array<char, 24> name{};
+};
+static_assert(std::atomic<int32_t>::is_always_lock_free);
+
+// Set once, before signals are handled.
+Neighbour* neighbours = nullptr;
+int count = 0;
+int own = 0;
+
+// "/proc/PID/stat", without allocating.
+std::array<char, 32> stat_path(int32_t process) {
+  std::array<char, 12> digits{};
+  size_t n = 0;
+  for (int32_t rest = process; rest > 0; rest /= 10) digits[n++] = static_cast<char>('0' + rest % 10);
+  std::array<char, 32> path{};
+  size_t at = 0;
+  for (char c : std::string_view("/proc/")) path[at++] = c;
+  while (n > 0) path[at++] = digits[--n];
+  for (char c : std::string_view("/stat")) path[at++] = c;
+  return path;
+}
+
+// Gone, or a zombie that nobody has waited for yet.
+bool is_gone(int32_t process) {
+  const int file = ::open(stat_path(process).data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == ENOENT || errno == ESRCH;
+  std::array<char, 128> text{};
+  const auto n = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  if (n <= 0) return true;
+  // "PID (program) STATE ...": the program's name may hold anything, so the last bracket counts.
+  const char* bracket = std::strrchr(text.data(), ')');
+  return bracket != nullptr && bracket[1] == ' ' && (bracket[2] == 'Z' || bracket[2] == 'X');
+}
+
+Neighbour* map_page(int file, size_t bytes) {
+  void* page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return page == MAP_FAILED ? nullptr : static_cast<Neighbour*>(page);
+}
+
+}  // namespace
+
+void join_neighbours(const std::string& name) {
+  if (neighbours != nullptr) return;
+  MPI_Comm machine = MPI_COMM_NULL;
+  int number = 0;
+  int size = 0;
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine) != MPI_SUCCESS) return;
+  MPI_Comm_rank(machine, &number);
+  MPI_Comm_size(machine, &size);
+  const size_t bytes = static_cast<size_t>(size) * sizeof(Neighbour);
+  // The first makes the page, the others open it through its process.
+  std::array<int32_t, 2> place{static_cast<int32_t>(getpid()), -1};
+  if (number == 0) {
+    place[1] = memfd_create("meshplan", MFD_CLOEXEC);
+    if (place[1] >= 0 && ::ftruncate(place[1], static_cast<off_t>(bytes)) != 0) place[1] = -1;
+  }
+  int file = place[1];
+  MPI_Bcast(place.data(), 2, MPI_INT32_T, 0, machine);
+  if (place[1] >= 0 && number != 0) {
+    const std::string path = "/proc/" + std::to_string(place[0]) + "/fd/" + std::to_string(place[1]);
+    file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  }
+  Neighbour* page = file >= 0 ? map_page(file, bytes) : nullptr;
+  if (page != nullptr) {
+    Neighbour& mine = page[number];
+    std::strncpy(mine.name.data(), name.c_str(), mine.name.size() - 1);
+    mine.process.store(static_cast<int32_t>(getpid()));
+    count = size;
+    own = number;
+    neighbours = page;
+  }
+  MPI_Barrier(machine);  // the first keeps its file open until all have theirs
+  if (file >= 0) ::close(file);
+  MPI_Comm_free(&machine);
+}
+
+void take_leave_of_neighbours() {
+  if (neighbours != nullptr) neighbours[own].may_be_gone.store(1);
+}
+
+void name_gone_neighbours(char* text, size_t room) {
+  size_t at = 0;
+  text[0] = '\0';
+  take_leave_of_neighbours();
+  for (int i = 0; i < count && neighbours != nullptr; ++i) {
+    const Neighbour& other = neighbours[i];
+    const int32_t process = other.process.load();
+    // Looked at in this order: who takes leave does so before going.
+    if (i == own || process == 0 || !is_gone(process) || other.may_be_gone.load() != 0) continue;
+    const size_t length = std::strlen(other.name.data());
+    if (at + length + 3 > room) return;
+    if (at > 0) {
+      text[at++] = ',';
+      text[at++] = ' ';
+    }
+    std::memcpy(text + at, other.name.data(), length + 1);
+    at += length;
+  }
+}
+
+}  // namespace meshplan
