@@ -10,7 +10,7 @@ using namespace meshplan;
 
 namespace {
 
-Topology levels_of(std::vector<int64_t> ranks) {
+Topology levels_of(const std::vector<int64_t>& ranks) {
   Topology t;
   int64_t speed = 400'000;
   for (int64_t r : ranks) {

@@ -119,7 +119,8 @@ Tally check(const std::vector<int64_t>& sizes, const Topology& topology, const s
     for (const State& dst : states) {
       const auto found = collective_between(src, dst, sizes.size(), sizes);
       if (!found) continue;
-      const auto& [collective, sliced] = *found;
+      const Step& collective = found->first;
+      const State& sliced = found->second;
       Step exchange;
       exchange.op = Op::exchange;
       exchange.state = dst;

@@ -121,7 +121,7 @@ TEST_CASE("alternatives are other plans, none cheaper than the best, cheapest fi
 TEST_CASE("one_reduction reduces in one collective and a memory limit names the least peak that exists") {
   const std::vector<int64_t> sizes{2, 4};
   MeshTable meshes = table_of(sizes);
-  for (Request r : all_requests(sizes, 1)) {
+  for (const Request& r : all_requests(sizes, 1)) {
     PlanOptions options;
     options.one_reduction = true;
     PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {r}, options, "");

@@ -35,7 +35,9 @@ Wrongs check_wrongs(const std::string& file) {
   int number = -1;
   for (const auto& json : vectors.at("cases")) {
     ++number;
-    for (const auto& [planner, torch] : json.at("torch").items()) {
+    for (const auto& of_planner : json.at("torch").items()) {
+      const std::string& planner = of_planner.key();
+      const nlohmann::json& torch = of_planner.value();
       if (!torch.contains("numerically_correct")) continue;
       CAPTURE(file);
       CAPTURE(number);
@@ -83,7 +85,7 @@ std::vector<AuditFinding> findings(const std::vector<std::pair<std::string, int6
   request.tensor.shape = shape;
   const PlanOutcome outcome = plan_requests(meshes, topology, {request}, audited(planner), "");
   REQUIRE(outcome.failures.empty());
-  const std::vector<AuditFinding> found = outcome.plan.redistributions[0].audit;
+  std::vector<AuditFinding> found = outcome.plan.redistributions[0].audit;
   for (const AuditFinding& f : found) {
     const CodeEntry* code = find_code(f.code);
     REQUIRE(code != nullptr);
@@ -177,8 +179,9 @@ TEST_CASE("A0407: a merged gather whose group lies unevenly on its hosts") {
 }
 
 TEST_CASE("pieces of nested and flat shards are those of the boxes") {
-  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{2, 2}, {2, 3}, {4, 2}, {1, 5}, {3, 1}}) {
-    const std::vector<int64_t> nested_mesh = {a, b};
+  for (const std::vector<int64_t>& nested_mesh : std::vector<std::vector<int64_t>>{{2, 2}, {2, 3}, {4, 2}, {1, 5}, {3, 1}}) {
+    const int64_t a = nested_mesh[0];
+    const int64_t b = nested_mesh[1];
     const std::vector<int64_t> flat_mesh = {a * b};
     const std::vector<Atom> nested = {{0, 1, a}, {1, 1, b}};
     const std::vector<Atom> flat = {{0, 1, a * b}};
@@ -190,8 +193,7 @@ TEST_CASE("pieces of nested and flat shards are those of the boxes") {
         const Interval other = shard_interval(flat, width, flat_mesh, std::vector<int64_t>{rank});
         differs = differs || (!(one == other) && meshplan::width(one) + meshplan::width(other) > 0);
       }
-      CAPTURE(a);
-      CAPTURE(b);
+      CAPTURE(nested_mesh);
       CAPTURE(width);
       CHECK(nested_differs_from_flat(nested_mesh, width).has_value() == differs);
     }

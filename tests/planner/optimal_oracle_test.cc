@@ -66,7 +66,8 @@ struct Tally {
   int64_t settled = 0;
 };
 
-Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, std::vector<int64_t> shape, size_t stride) {
+Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, const std::vector<int64_t>& shape,
+              size_t stride) {
   MeshTable meshes;
   Mesh mesh = test::mesh_of(sizes);
   meshes.universe = mesh.universe;

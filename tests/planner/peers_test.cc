@@ -98,7 +98,9 @@ TEST_CASE("no peer receives fewer bytes, runs fewer collectives or dominates the
       larger_end = std::max(larger_end, box);
     }
     at_bound += bytes.wire_bytes == bytes.lower_bound_bytes;
-    for (const auto& [name, peer] : c["peers"].items()) {
+    for (const auto& of_peer : c["peers"].items()) {
+      const std::string& name = of_peer.key();
+      const Json& peer = of_peer.value();
       CAPTURE(name);
       auto received = peer["received_bytes"].get<double>();
       CHECK(static_cast<double>(bytes.wire_bytes) <= received);

@@ -134,7 +134,9 @@ TEST_CASE("mesh dims of size 1 are steps of the trace and cost nothing") {
   (void)add_root(meshes, "mesh", 4, {}, {{"pp", 1}, {"dp", 4}, {"cp", 1}}).value();
   const std::vector<std::pair<std::string, std::string>> ends = {
       {"P(sum)RS(0)", "RRR"}, {"S(0)S(0)S(1)", "S(1)S(0)S(1)"}, {"S(0)P(sum)R", "P(sum)S(0)S(0)"}, {"RRS(0)", "S(0)S(0)S(0)"}};
-  for (const auto& [src, dst] : ends) {
+  for (const auto& pair : ends) {
+    const std::string& src = pair.first;
+    const std::string& dst = pair.second;
     for (const PlannerKind planner : {PlannerKind::greedy, PlannerKind::graph}) {
       CAPTURE(src);
       CAPTURE(dst);

@@ -26,7 +26,9 @@ Tally check_vectors(const std::string& file, const nlohmann::json& vectors) {
     ++number;
     const test::TorchCase c = test::torch_case(json);
     const Topology topology = {};
-    for (const auto& [planner, torch] : json.at("torch").items()) {
+    for (const auto& of_planner : json.at("torch").items()) {
+      const std::string& planner = of_planner.key();
+      const nlohmann::json& torch = of_planner.value();
       CAPTURE(file);
       CAPTURE(number);
       CAPTURE(planner);
