@@ -150,8 +150,8 @@ struct Ready {
 };
 
 // 4 MiB a rank on 4 ranks: a step as the executor runs it, and a bare loop of the same call.
-void BM_side_by_side(benchmark::State& state, const char* before, const char* after, Op op, std::vector<int64_t> shape) {
-  Ready ready(one_step(4, std::move(shape), before, after, op));
+void BM_side_by_side(benchmark::State& state, const char* before, const char* after, Op op, const std::vector<int64_t>& shape) {
+  Ready ready(one_step(4, shape, before, after, op));
   const Call* call = ready.run->bare_call(0);
   in_turns(state, {"replayed_us", [&] { (void)ready.run->run_step(0).value(); }},
            {"bare_us", [&] { (void)ready.communicator.run(*call, Deadline::max()).value(); }});
