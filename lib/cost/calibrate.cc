@@ -54,7 +54,7 @@ double wire_bytes(const CalibrationPoint& p) {
 }
 
 // Latency and bandwidth of one level from (bytes, ns): the median slope of all pairs of different sizes, then the median offset.
-void fit_level(TopologyLevel& level, const std::vector<std::pair<double, double>>& points, int64_t peers) {
+void fit_line(TopologyLevel& level, const std::vector<std::pair<double, double>>& points) {
   std::vector<double> slopes;
   for (size_t i = 0; i < points.size(); ++i) {
     for (size_t j = i + 1; j < points.size(); ++j) {
@@ -68,7 +68,21 @@ void fit_level(TopologyLevel& level, const std::vector<std::pair<double, double>
   std::vector<double> offsets;
   for (const auto& [bytes, ns] : points) offsets.push_back(ns - slope * bytes);
   level.mb_per_s = std::max<int64_t>(1, std::llround(1000.0 / slope));
-  level.latency_ns = std::max<int64_t>(0, std::llround(median_of(offsets)) - level.per_peer_ns * peers);
+  level.latency_ns = std::max<int64_t>(0, std::llround(median_of(offsets)));
+}
+
+int64_t peers_of(const CalibrationPoint& p) { return p.peers >= 0 ? p.peers : p.ranks - 1; }
+
+// From exchanges: what their peers cost is no latency.
+void fit_exchanges(TopologyLevel& level, const std::vector<const CalibrationPoint*>& exchanges) {
+  for (const CalibrationPoint* p : exchanges) {
+    if (peers_of(*p) > 0) level.per_peer_ns = std::min(level.per_peer_ns, p->ns / peers_of(*p));
+  }
+  std::vector<std::pair<double, double>> points;
+  for (const CalibrationPoint* p : exchanges) {
+    points.emplace_back(wire_bytes(*p), static_cast<double>(p->ns - level.per_peer_ns * peers_of(*p)));
+  }
+  fit_line(level, points);
 }
 
 }  // namespace
@@ -76,19 +90,18 @@ void fit_level(TopologyLevel& level, const std::vector<std::pair<double, double>
 Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPoint>& points) {
   Topology out = base;
   std::map<std::tuple<Op, int64_t, int64_t>, std::map<int64_t, std::vector<const CalibrationPoint*>>> by_table;
-  std::map<int64_t, std::vector<std::pair<double, double>>> exchanges;
+  std::map<int64_t, std::vector<const CalibrationPoint*>> exchanges;
   std::map<int64_t, std::vector<std::pair<double, double>>> collectives;
-  std::map<int64_t, int64_t> peers;
   for (const CalibrationPoint& p : points) {
     if (is_local(p.op) || p.ranks < 2 || p.size_bytes < 1 || p.ns < 1 || p.level < 0) continue;
     if (static_cast<size_t>(p.level) >= base.levels.size()) {
       return bad_input("a measured step uses level " + std::to_string(p.level) + " and the topology has " +
                        std::to_string(base.levels.size()) + " levels; calibrate with the topology that the plan was made for");
     }
-    (p.op == Op::exchange ? exchanges : collectives)[p.level].emplace_back(wire_bytes(p), static_cast<double>(p.ns));
     if (p.op == Op::exchange) {
-      peers[p.level] = std::max(peers[p.level], p.ranks - 1);
+      exchanges[p.level].push_back(&p);
     } else {
+      collectives[p.level].emplace_back(wire_bytes(p), static_cast<double>(p.ns));
       by_table[{p.op, p.level, p.ranks}][p.size_bytes].push_back(&p);
     }
   }
@@ -98,9 +111,9 @@ Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPo
   for (size_t l = 0; l < out.levels.size(); ++l) {
     const auto level = static_cast<int64_t>(l);
     if (exchanges[level].size() >= 2) {
-      fit_level(out.levels[l], exchanges[level], peers[level]);
+      fit_exchanges(out.levels[l], exchanges[level]);
     } else {
-      fit_level(out.levels[l], collectives[level], 0);
+      fit_line(out.levels[l], collectives[level]);
     }
   }
   for (const auto& [key, sizes] : by_table) {

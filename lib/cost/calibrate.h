@@ -3,7 +3,8 @@
 // A collective gets a table for each (op, level, ranks): the median time at each size, made never to fall with size (a larger message that
 // came out faster is noise: neighbours are pooled, weighted by their samples). Exchanges and levels without tables are priced by their
 // levels, whose latency and bandwidth are fitted too: the line through the exchanges' points, or else through all collectives' points of
-// that level, that has the median slope of all pairs and the median offset. Law: a table passes through its points; more bytes never cost
+// that level, that has the median slope of all pairs and the median offset, less what peers cost. No peer costs more than its share of the
+// fastest exchange. Law: a table passes through its points; more bytes never cost
 // less (tests/cost/calibrate_test.cc).
 #pragma once
 
@@ -23,6 +24,7 @@ struct CalibrationPoint {
   int64_t size_bytes = 0;  // as reports give it: nccl-tests' size; for exchange what the busiest rank receives
   int64_t ns = 0;          // median
   int64_t samples = 1;
+  int64_t peers = -1;  // exchange: that the prediction counts; -1: all others of the group
 };
 
 // `base` with its tables replaced where points cover them, and its levels fitted where two or more sizes do. Errors (bad_input): no usable

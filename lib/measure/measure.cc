@@ -28,6 +28,17 @@ int64_t elements_of(const std::vector<int64_t>& sizes) {
   return n;
 }
 
+// How many peers the price of a step counts: by what it rises when each of them costs 1 us more.
+int64_t peers_priced(StepQuestion question) {
+  if (question.step->op != Op::exchange && question.step->op != Op::all_to_all) return 0;
+  Topology dearer = *question.topology;
+  dearer.tables.clear();
+  question.topology = &dearer;
+  const int64_t before = price_step(question).predicted_ps;
+  for (TopologyLevel& level : dearer.levels) level.per_peer_ns += 1000;
+  return (price_step(question).predicted_ps - before) / 1'000'000;
+}
+
 // What nccl-tests would call size and count, and the prediction, for the shape that is replayed.
 std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution& r, const std::vector<int64_t>& shape) {
   std::vector<StepTimes> frames;
@@ -46,7 +57,9 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     const bool reduces = step.reduce_op.has_value();
     t.type = reduces && r.request.reduce_dtype ? *r.request.reduce_dtype : tensor.dtype;
     t.redop = step.reduce_op;
-    const StepCost cost = price_step({&plan.topology, mesh_before, &mesh, &tensor, r.request.reduce_dtype, before, &step});
+    const StepQuestion question{&plan.topology, mesh_before, &mesh, &tensor, r.request.reduce_dtype, before, &step};
+    const StepCost cost = price_step(question);
+    t.peers = peers_priced(question);
     t.level = cost.level;
     t.predicted_ns = ns_of_ps(cost.predicted_ps);
     const int64_t width = element_bytes(t.type);

@@ -45,6 +45,7 @@ struct StepTimes {
   int64_t group_size = 1;
   int64_t level = -1;           // outermost level of the topology that it uses; -1: none
   int64_t size_bytes = 0;       // as above; local steps: what is copied
+  int64_t peers = 0;            // that the prediction counts for the rank that has most (exchange, all_to_all)
   int64_t count = 0;            // elements, as nccl-tests counts: a rank's part for gather, scatter and all_to_all
   DType type = DType::float32;  // on the wire: the reduction's dtype where one is given
   std::optional<ReduceOp> redop;

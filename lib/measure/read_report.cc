@@ -46,7 +46,8 @@ Result<ReportPoints> own_points(const Json& root, const std::string& file) {
       const auto median = whole(*time, "median_ns");
       const auto samples = time->find("samples_ns");
       if (!median || samples == time->end() || !samples->is_array()) return bad_input(place + "/time: expected median_ns and samples_ns");
-      out.points.push_back({*op, *level, *ranks, *bytes, *median, static_cast<int64_t>(samples->size())});
+      out.points.push_back(
+          {*op, *level, *ranks, *bytes, *median, static_cast<int64_t>(samples->size()), whole(step, "peers").value_or(-1)});
     }
   }
   return out;

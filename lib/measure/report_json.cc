@@ -30,6 +30,7 @@ Json step_json(const StepTimes& s) {
            {"type", to_text(s.type)},
            {"redop", s.redop ? Json(to_text(*s.redop)) : Json(nullptr)},
            {"predicted_ns", s.predicted_ns}};
+  if (s.peers > 0) out["peers"] = s.peers;
   if (!s.samples_ns.empty()) {
     out["time"] = timing_json(s.samples_ns);
     out["algbw_gb_per_s"] = algorithm_bandwidth(s);

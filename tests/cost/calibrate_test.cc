@@ -74,6 +74,22 @@ TEST_CASE("exchanges fit their level, local steps and single ranks fit nothing")
   CHECK(fitted->tables.empty());
   CHECK(fitted->levels[0].mb_per_s == 4000);
   CHECK(fitted->levels[0].latency_ns == 1700);
+  // As many peers as the prediction counts, which differ from exchange to exchange.
+  std::vector<CalibrationPoint> few;
+  for (int64_t peers : {1, 2, 3}) few.push_back({Op::exchange, 0, 4, 4000 * peers, 2000 + 1000 * peers + 100 * peers, 10, peers});
+  auto counted = calibrate(base, few);
+  REQUIRE(counted.ok());
+  CHECK(counted->levels[0].mb_per_s == 4000);
+  CHECK(counted->levels[0].latency_ns == 2000);
+  CHECK(counted->levels[0].per_peer_ns == 100);
+  // Faster than its peers are said to be: they cost less.
+  base.levels[0].per_peer_ns = 900;
+  few = {{Op::exchange, 0, 4, 1000, 650, 10, 3}, {Op::exchange, 0, 4, 5000, 1650, 10, 3}};
+  auto quick = calibrate(base, few);
+  REQUIRE(quick.ok());
+  CHECK(quick->levels[0].per_peer_ns == 216);
+  CHECK(quick->levels[0].mb_per_s == 4000);
+  CHECK(quick->levels[0].latency_ns == 0);
   points.push_back({Op::all_reduce, 3, 4, 100, 100, 1});
   auto beyond = calibrate(base, points);
   REQUIRE_FALSE(beyond.ok());

@@ -47,14 +47,16 @@ TEST_CASE("sizes and counts are those of nccl-tests, per op") {
     int64_t size;
     int64_t count;
     double bus;
+    int64_t peers;
   };
   // float32 [64, 32]: 8192 B in all.
   for (const Story& s :
-       std::vector<Story>{{"S(0)[0]S(0)[1]", {Op::all_gather, {"a", "b"}, "RR"}, 8192, 512, 0.75},
-                          {"P(sum)P(sum)", {Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum}, 8192, 2048, 1.5},
-                          {"P(sum)P(sum)", {Op::reduce_scatter, {"a", "b"}, "S(0)[0]S(0)[1]", ReduceOp::sum}, 8192, 512, 0.75},
-                          {"S(0)[0]S(0)[1]", {Op::all_to_all, {"a", "b"}, "S(1)[0]S(1)[1]"}, 2048, 128, 0.75},
-                          {"S(0)R", {Op::exchange, {"a", "b"}, "S(1)R"}, 2048, 512, 1}}) {
+       std::vector<Story>{{"S(0)[0]S(0)[1]", {Op::all_gather, {"a", "b"}, "RR"}, 8192, 512, 0.75, 0},
+                          {"P(sum)P(sum)", {Op::all_reduce, {"a", "b"}, "RR", ReduceOp::sum}, 8192, 2048, 1.5, 0},
+                          {"P(sum)P(sum)", {Op::reduce_scatter, {"a", "b"}, "S(0)[0]S(0)[1]", ReduceOp::sum}, 8192, 512, 0.75, 0},
+                          {"S(0)[0]S(0)[1]", {Op::all_to_all, {"a", "b"}, "S(1)[0]S(1)[1]"}, 2048, 128, 0.75, 3},
+                          // Both that need a box ask the same holder.
+                          {"S(0)R", {Op::exchange, {"a", "b"}, "S(1)R"}, 2048, 512, 1, 2}}) {
     CAPTURE(to_text(s.step.op));
     const MeasureReport report = measure_on_host(plan_of({s.step}, s.src), options);
     REQUIRE(report.redistributions.size() == 1);
@@ -62,6 +64,7 @@ TEST_CASE("sizes and counts are those of nccl-tests, per op") {
     REQUIRE(r.steps.size() == 1);
     CHECK(r.steps[0].size_bytes == s.size);
     CHECK(r.steps[0].count == s.count);
+    CHECK(r.steps[0].peers == s.peers);
     CHECK(r.steps[0].samples_ns.size() == 7);
     CHECK(r.samples_ns.size() == 7);
     CHECK(r.replay.wrong == 0);
