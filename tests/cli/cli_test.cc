@@ -117,7 +117,11 @@ TEST_CASE("nothing is written when something is wrong") {
   FakeSystem system;
   system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mehs\": {}}";
   system.files["spec.json"] = spec;
-  for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
+  struct Story {
+    std::vector<std::string> words;
+    int code;
+  };
+  for (const Story& s : std::vector<Story>{
            {{"plan", "bad.json", "-o", "out"}, 2},
            {{"plan", "nowhere.json", "-o", "out"}, 2},
            {{"plan", "spec.json", "-o", "out", "--planner", "gready"}, 2},
@@ -125,9 +129,9 @@ TEST_CASE("nothing is written when something is wrong") {
            {{"plan", "spec.json", "-o", "out", "--topology", "nowhere.json"}, 2},
            {{"show", "spec.json", "-o", "out"}, 2},
        }) {
-    CAPTURE(words[1]);
-    const Answer answer = run(system, words);
-    CHECK(answer.code == code);
+    CAPTURE(s.words);
+    const Answer answer = run(system, s.words);
+    CHECK(answer.code == s.code);
     CHECK(answer.out.empty());
     CHECK(!answer.err.empty());
     CHECK(system.writes.empty());

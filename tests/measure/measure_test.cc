@@ -279,7 +279,11 @@ TEST_CASE("a replay without times is a report too, and calibration says what is 
 }
 
 TEST_CASE("broken reports are refused by place") {
-  for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
+  struct Story {
+    std::string text;
+    std::string part;
+  };
+  for (const Story& s : std::vector<Story>{
            {"", "expected a JSON object"},
            {"[]", "expected a JSON object"},
            {"{}", "expected a meshplan report"},
@@ -291,9 +295,9 @@ TEST_CASE("broken reports are refused by place") {
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "time": {}}]}]})", "expected level"},
            {R"({"results": [{"size": 4}]})", "cannot tell which collective"},
            {R"({"args": ["all_reduce_perf"], "results": [{"size": 4}]})", "expected size, and devices"}}) {
-    auto points = read_report_points(text, "x.json");
-    REQUIRE_MESSAGE(!points.ok(), text);
-    CHECK_MESSAGE(points.error().message.find(part) != std::string::npos, points.error().message);
+    auto points = read_report_points(s.text, "x.json");
+    REQUIRE_MESSAGE(!points.ok(), s.text);
+    CHECK_MESSAGE(points.error().message.find(s.part) != std::string::npos, points.error().message);
     CHECK(points.error().message.rfind("x.json: ", 0) == 0);
   }
   const std::string nccl = R"({"args": ["./build/all_reduce_perf", "-b", "8"], "config": {"devices": [{}, {}, {}, {}]},

@@ -111,7 +111,7 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
     const std::vector<int64_t> shape{static_cast<int64_t>(random() % 20), static_cast<int64_t>(1 + random() % 9)};
     const std::string& a = texts[random() % texts.size()];
     const std::string& b = texts[random() % texts.size()];
-    auto fixed = [](std::string text) {  // a lone shard carries no order
+    auto fixed = [](const std::string& text) {  // a lone shard carries no order
       return text == "S(1)S(0)S(0)" ? std::string("S(1)S(0)[0]S(0)[1]") : text;
     };
     auto sources = ranks_of(fixed(a), mesh, shape);

@@ -46,17 +46,16 @@ TEST_CASE("every op moves every element, for even, uneven and empty shards") {
       {"S(0)R", {}},
   };
   for (const Story& story : stories) {
-    for (const auto& [a, b] : std::vector<std::pair<int64_t, int64_t>>{{2, 2}, {2, 3}, {3, 2}, {1, 4}, {4, 1}}) {
+    for (const std::vector<int64_t>& mesh : std::vector<std::vector<int64_t>>{{2, 2}, {2, 3}, {3, 2}, {1, 4}, {4, 1}}) {
       for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{8, 12}, {10, 7}, {5, 3}, {3, 1}, {1, 1}, {12, 13, 4}}) {
         HandPlan hand;
-        hand.table = one_mesh({{"a", a}, {"b", b}});
+        hand.table = one_mesh({{"a", mesh[0]}, {"b", mesh[1]}});
         hand.tensor = {shape, DType::int16};
         hand.src = story.src;
         hand.steps = story.steps;
         hand.host_ranks = 2;
         CAPTURE(story.src);
-        CAPTURE(a);
-        CAPTURE(b);
+        CAPTURE(mesh);
         CAPTURE(shape);
         replay_right(make_plan(hand));
       }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace meshplan::test {
 namespace {
@@ -92,8 +93,7 @@ void FakePeers::take_callers() {
     const auto peer = static_cast<size_t>(number_at(caller.in, 0));
     caller.in.erase(0, 8);
     caller.greeted = true;
-    links_[peer] = std::move(caller);
-    caller.fd = -1;
+    links_[peer] = std::exchange(caller, Link{});
   }
 }
 

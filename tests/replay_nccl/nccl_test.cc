@@ -243,22 +243,25 @@ TEST_CASE("injected faults are found and named") {
 
 TEST_CASE("a call that fails ends the run with the step's name, and every communicator is closed") {
   const Plan plan = make_plan(small_hand());
-  for (const auto& [fail, part] :
-       std::vector<std::pair<std::string, std::string>>{{"ncclCommInitRankConfig:2", "starting: NCCL says: internal error"},
-                                                        {"ncclCommSplit:1", "making communicators: NCCL says"},
-                                                        {"ncclSend:0", "redistribution 'hand', step 0: NCCL says"},
-                                                        {"ncclReduceScatter:3", "redistribution 'hand', step 1: NCCL says"},
-                                                        {"ncclAllGather:0", "redistribution 'hand', step 2: NCCL says"}}) {
-    CAPTURE(fail);
+  struct Story {
+    std::string fail;
+    std::string part;
+  };
+  for (const Story& s : std::vector<Story>{{"ncclCommInitRankConfig:2", "starting: NCCL says: internal error"},
+                                           {"ncclCommSplit:1", "making communicators: NCCL says"},
+                                           {"ncclSend:0", "redistribution 'hand', step 0: NCCL says"},
+                                           {"ncclReduceScatter:3", "redistribution 'hand', step 1: NCCL says"},
+                                           {"ncclAllGather:0", "redistribution 'hand', step 2: NCCL says"}}) {
+    CAPTURE(s.fail);
     // A fresh count of calls for each: the fake counts from the start of the program.
     void* library = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
     REQUIRE(library != nullptr);
     reinterpret_cast<void (*)()>(dlsym(library, "fake_nccl_forget"))();
-    const Variable failing("FAKE_NCCL_FAIL", fail);
+    const Variable failing("FAKE_NCCL_FAIL", s.fail);
     auto report = replay_fake(plan);
     REQUIRE_FALSE(report.ok());
     CHECK(report.error().fault == Fault::environment);
-    CHECK_MESSAGE(report.error().message.find(part) != std::string::npos, report.error().message);
+    CHECK_MESSAGE(report.error().message.find(s.part) != std::string::npos, report.error().message);
     CHECK(alive() == 0);
   }
 }

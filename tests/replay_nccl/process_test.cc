@@ -59,7 +59,7 @@ Outcome meshplan(const std::string& arguments, const std::string& variables = ""
 
 // A plan of several steps on 4 ranks called 10 to 13.
 std::string plan_file() {
-  const std::string file = "nccl_process.plan.json";
+  std::string file = "nccl_process.plan.json";
   write_file("nccl_process.json", R"json({"schema": "meshplan/spec/1",
     "mesh": {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 2}], "ranks": [10, 11, 12, 13]},
     "redistributions": [

@@ -58,7 +58,7 @@ TEST_CASE("every code of reading stands in a golden case, and golden cases hold 
   for (const CodeEntry& entry : code_table()) {
     if (of_reading(entry.code)) CHECK_MESSAGE(seen.count(entry.code) == 1, entry.code << " stands in no testdata/bad-specs/*.expect");
   }
-  for (const auto& [code, count] : seen) CHECK_MESSAGE(find_code(code) != nullptr, code << " is in no table");
+  for (const auto& held : seen) CHECK_MESSAGE(find_code(held.first) != nullptr, held.first << " is in no table");
 }
 
 }  // namespace meshplan
