@@ -33,17 +33,6 @@ void copy_end(const std::byte* from, std::byte* to, int64_t bytes) {
   for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
-// A run, through the cache. For short ones a call costs as much as the bytes.
-void copy_here(const std::byte* from, std::byte* to, int64_t bytes) {
-  if (bytes >= 512) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-    return;
-  }
-  int64_t at = 0;
-  for (; at + 32 <= bytes; at += 32) std::memcpy(to + at, from + at, 32);
-  copy_end(from + at, to + at, bytes - at);
-}
-
 void copy_line(const std::byte* from, std::byte* to) {
   const auto* f = reinterpret_cast<const __m128i*>(from);
   auto* t = reinterpret_cast<__m128i*>(to);
@@ -101,9 +90,26 @@ __attribute__((target("avx"))) void copy_half_lines(const Runs& runs) {
   }
 }
 
-void copy_lines(const Runs& runs) {
-  static const bool halves = __builtin_cpu_supports("avx") != 0;
-  (halves ? copy_half_lines : copy_whole_lines)(runs);
+bool has_half_lines() {
+  static const bool has = __builtin_cpu_supports("avx") != 0;
+  return has;
+}
+
+void copy_lines(const Runs& runs) { (has_half_lines() ? copy_half_lines : copy_whole_lines)(runs); }
+
+// A run of half a line or more, through the cache.
+void copy_run(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+
+// The same for short ones, for which a call that takes any length costs as much as the bytes. The last half line may lie upon the one
+// before.
+__attribute__((target("avx"))) void copy_short_run(const std::byte* from, std::byte* to, int64_t bytes) {
+  constexpr int64_t half = line / 2;
+  const std::byte* last = from + bytes - half;
+  std::byte* last_to = to + bytes - half;
+  for (; from <= last; from += half, to += half) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(last_to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(last)));
 }
 
 // One run after the other. Lines of the target that a run does not fill go through the cache, which must have them first.
@@ -151,9 +157,10 @@ class Gathering {
     // In registers: what is stored to memory waits behind what goes around the caches.
     const std::byte* f = runs.from;
     int64_t held = held_;
+    const auto copy = runs.bytes < 512 && has_half_lines() ? copy_short_run : copy_run;
     for (int64_t i = 0; i < runs.count; ++i, f += runs.from_step) {
       for (int64_t at = 0; at < runs.bytes + line - 1; at += line) ask_for_later(f + runs.ahead + at);
-      copy_here(f, room_.data() + held, runs.bytes);
+      copy(f, room_.data() + held, runs.bytes);
       held += runs.bytes;
       if (held < enough) continue;
       next_ += held - held_;
@@ -171,7 +178,7 @@ class Gathering {
   }
 
  private:
-  static constexpr int64_t enough = 2048;
+  static constexpr int64_t enough = 4096;
 
   // All but the last line, if that is not full.
   void write_lines() {
