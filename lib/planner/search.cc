@@ -323,15 +323,18 @@ class Search {
   }
 
   // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the bound from there, -1 where not known.
-  void exchange_to(int32_t from, const Spread& at, const View& view, const Spread& to, const View& to_view, int64_t left) {
-    const int64_t spent = saturating_add(node(from).g.ps, std::max<int64_t>(left, 0));
+  // `reached`: the time in which a plan reaches it already, or more.
+  void exchange_to(int32_t from, const Spread& at, const View& view, const Spread& to, const View& to_view, int64_t left,
+                   int64_t reached = INT64_MAX) {
+    const int64_t gone = node(from).g.ps;
+    const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
     const bool alike = at.pending == to.pending;
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || !alike)) continue;
       if (has_best_ && world_.usable()) {
         const int64_t floor =
             phases == 1 ? world_.exchange_floor_ps(view.packed, to_view.packed) : world_.two_phase_floor_ps(view.packed, to_view.packed);
-        if (saturating_add(spent, floor) > best_.ps) continue;
+        if (saturating_add(spent, floor) > best_.ps || saturating_add(gone, floor) > reached) continue;
       }
       const Hop hop = exchange_hop(p_, at, to, phases);
       if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
@@ -384,7 +387,7 @@ class Search {
       const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, view, aim.at, aim.view);
       if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
       if (aim.reached < saturating_add(g.ps, here) || aim.at == at) continue;
-      exchange_to(from, at, view, aim.at, aim.view, aim.left);
+      exchange_to(from, at, view, aim.at, aim.view, aim.left, aim.reached);
       if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) aim.reached = node(to).g.ps;
     }
   }
