@@ -9,13 +9,17 @@ namespace {
 
 class Lister {
  public:
-  Lister(const AimQuestion& q, int64_t& visits, std::vector<Aim>& out)
-      : q_(q), p_(*q.problem), visits_(visits), out_(out), movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made)) {
+  Lister(const AimQuestion& q, int64_t& visits, AimList& out)
+      : q_(q),
+        p_(*q.problem),
+        world_(*q.world),
+        visits_(visits),
+        out_(out),
+        movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made)) {
     for (int d = 0; d < p_.dims; ++d) {
       for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) frozen_ = static_cast<uint16_t>(frozen_ | 1U << target_at(d, k));
     }
     movable_ = static_cast<uint16_t>(movable_ & ~frozen_);
-    set_floors();
   }
 
   bool run() {
@@ -25,17 +29,32 @@ class Lister {
     if (p_.tensor_dim[0] < 0) {
       once(base);
     } else {
-      complete = arrange(base, packed_of(base), frozen_items(0), movable_, 0, false);
+      Room room;
+      for (unsigned left = movable_; left != 0; left &= left - 1) {
+        room.digits += world_.digits_of(__builtin_ctz(left));
+        room.outers += world_.outer_digits_of(__builtin_ctz(left));
+      }
+      const Packed packed = world_.pack(base);
+      complete = arrange(base, packed, frozen_digits(0), movable_, room, 0, least_left(base, packed));
       if (!complete) {
-        out_.clear();
+        out_.aims.clear();
+        out_.keys.clear();
         near_ends();
       }
     }
-    std::stable_sort(out_.begin(), out_.end(), [](const Aim& a, const Aim& b) { return a.left < b.left; });
+    std::sort(out_.keys.begin(), out_.keys.end(),
+              [](const AimKey& a, const AimKey& b) { return a.left != b.left ? a.left < b.left : a.aim < b.aim; });
+    if (world_.usable()) number_outsides();
     return complete;
   }
 
  private:
+  // Digits of the atoms that may still be placed.
+  struct Room {
+    int digits = 0;
+    int outers = 0;
+  };
+
   [[nodiscard]] int target_at(int d, int k) const { return p_.target.atom[as_index(p_.target.begin_of(d) + k)]; }
   [[nodiscard]] Spread like(const Spread& lists) const {
     Spread s = lists;
@@ -43,86 +62,79 @@ class Lister {
     s.made = q_.made;
     return s;
   }
-
-  // A spread that has another atom than the target at one position holds nothing for some rank: the whole box is still to come; and for
-  // some unit, where both atoms lie outside of units. bound_digits says the same of every such spread, so whole branches need no look.
-  void set_floors() {
-    if (!p_.exact_levels || !p_.even || p_.target.made != q_.made) return;
-    const Topology& t = *p_.topology;
-    if (!t.model.empty() || !t.tables.empty()) return;
-    const DigitMask outside = p_.world.all() & ~p_.world.at_level(0);
-    const int64_t bytes = std::min(p_.digit_bytes, p_.digit_reduce_bytes);
-    DigitMask target = 0;
-    for (int i = 0; i < q_.target->digits.end[static_cast<size_t>(p_.dims - 1)]; ++i)
-      target |= DigitMask{1} << q_.target->digits.digit[static_cast<size_t>(i)];
-    int64_t all = 0;
-    int64_t outer = 0;
-    int64_t outer_latency = INT64_MAX;
-    for (size_t l = 0; l < t.levels.size(); ++l) {
-      if (l > 0) outer_latency = std::min(outer_latency, t.levels[l].latency_ns);
-      if (p_.world.at_level(static_cast<int>(l)) == 0) continue;
-      all += t.levels[l].mb_per_s;
-      if (l > 0) outer += t.levels[l].mb_per_s;
-    }
-    if (all > 0) floor_ = saturating_add(q_.least_latency_ps, transfer_ps(bytes / p_.world.product(target), 1, all));
-    outer_floor_ = floor_;
-    if (outer > 0) {
-      const int64_t united = bytes / p_.world.product(target & outside);
-      const int64_t need = ceil_div(united, p_.world.product(p_.world.at_level(0)));
-      outer_floor_ = std::max(floor_, saturating_add(saturating_mul(outer_latency, 1000), transfer_ps(need, 1, outer)));
-    }
+  [[nodiscard]] int frozen_digits(int d) const {
+    int count = 0;
+    if (d == p_.dims || !world_.usable()) return 0;
+    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += world_.digits_of(target_at(d, k));
+    return count;
   }
-  // The least that is left where list d gets `atom` at position k instead of what the target has there; 0 where nothing is crossed.
-  [[nodiscard]] int64_t floor_of(int d, int k, int atom) const {
-    if (k >= p_.target.length(d)) return 0;
-    const int wanted = target_at(d, k);
-    if (wanted == atom) return 0;
-    auto outside = [&](int i) { return p_.world.level(p_.digit_of[static_cast<size_t>(i)][0]) > 0; };
-    return floor_ > 0 && outside(atom) && outside(wanted) ? outer_floor_ : floor_;
+  [[nodiscard]] int64_t left_from(const Spread& s, const Packed& packed) const {
+    return s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
   }
 
-  // `packed`: of `now`, and `count` the items of list d, where the world packs.
-  bool arrange(const Spread& now, const Packed& packed, int count, uint16_t left, int d, bool crossed_here) {
-    if (d == p_.dims) {
-      if (visits_-- <= 0) return false;
-      consider(now, packed);
-      return true;
+  // The same from all that `part` grows to.
+  [[nodiscard]] int64_t least_left(const Spread& part, const Packed& packed) const {
+    return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target) : bound_between(p_, part, p_.target, true).ps;
+  }
+
+  // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in list d. `left`: the bound from what `now`
+  // grows to.
+  bool arrange(const Spread& now, const Packed& packed, int count, uint16_t free, Room room, int d, int64_t left) {
+    if (d + 1 < p_.dims) {
+      if (!world_.usable() ||
+          useful(left, world_.bound_to_growing_ps(*q_.source, packed, d + 1, packed.total + room.digits, packed.outers + room.outers))) {
+        if (!arrange(now, packed, frozen_digits(d + 1), free, room, d + 1, left)) return false;
+      }
+    } else {
+      keep(now, packed);
     }
-    if (!arrange(now, packed, d + 1 < p_.dims ? frozen_items(d + 1) : 0, left, d + 1, false)) return false;
-    const int k = now.length(d);
-    for (unsigned rest = left; rest != 0; rest &= rest - 1) {
+    for (unsigned rest = free; rest != 0; rest &= rest - 1) {
       const int i = __builtin_ctz(rest);
-      const int64_t floor = crossed_here ? 0 : floor_of(d, k, i);
-      if (saturating_add(floor, q_.least_latency_ps) > q_.most_ps) continue;
+      if (visits_-- <= 0) return false;
       Spread next = now;
       append(next, p_.dims, d, static_cast<uint8_t>(i));
       if (p_.only_even && !cuts_evenly(p_, next)) continue;
       Packed next_packed = packed;
-      const int added = q_.world->usable() ? q_.world->put(next_packed, d, count, i) : 0;
-      if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(left & ~(1U << i)), d, crossed_here || floor > 0)) return false;
+      const int added = world_.put(next_packed, d, count, i);
+      const int64_t next_left = least_left(next, next_packed);
+      if (!useful(next_left, q_.least_latency_ps)) continue;
+      const Room next_room{room.digits - added, room.outers - (added > 0 ? world_.outer_digits_of(i) : 0)};
+      if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(free & ~(1U << i)), next_room, d, next_left)) return false;
     }
     return true;
   }
-  [[nodiscard]] int frozen_items(int d) const {
-    int count = 0;
-    if (!q_.world->usable()) return 0;
-    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += q_.world->items_of(target_at(d, k));
-    return count;
-  }
+  [[nodiscard]] bool useful(int64_t left, int64_t before) const { return saturating_add(left, before) <= q_.most_ps; }
 
   // `s` cuts evenly where only such spreads are looked at.
-  void consider(const Spread& s, const Packed& packed) {
-    View view;
-    view.packed = packed;
-    const bool packs = q_.world->always_told();
-    if (!packs) view.digits = digits_of(p_, s);
-    const int64_t left = s == p_.target ? 0 : q_.world->bound_ps(s, view, p_.target, *q_.target);
-    if (saturating_add(left, q_.least_latency_ps) > q_.most_ps) return;
-    if (packs) view.digits = digits_of(p_, s);
-    const int64_t before = q_.world->bound_ps(p_.source, *q_.source, s, view);
-    if (saturating_add(left, before) > q_.most_ps) return;
+  void keep(const Spread& s, const Packed& packed) {
+    const int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
+    if (!useful(left, q_.least_latency_ps)) return;
+    const int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
+    if (!useful(left, before)) return;
     if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
-    out_.push_back({left, before, INT64_MAX, view, s});
+    out_.keys.push_back({left, INT64_MAX, static_cast<uint32_t>(out_.aims.size()), 0});
+    out_.aims.push_back({before, packed, s});
+  }
+
+  // Numbers what each aim has outside of level 0.
+  void number_outsides() {
+    size_t slots = 16;
+    while (slots < 2 * out_.keys.size()) slots *= 2;
+    thread_local std::vector<uint32_t> numbers;  // 1 + its number
+    numbers.assign(slots, 0);
+    for (AimKey& key : out_.keys) {
+      const Packed& packed = out_.aims[key.aim].packed;
+      for (size_t i = world_.hash_outside(packed) & (slots - 1);; i = (i + 1) & (slots - 1)) {
+        if (numbers[i] == 0) {
+          out_.outsides.push_back(key.aim);
+          numbers[i] = static_cast<uint32_t>(out_.outsides.size());
+        } else if (!world_.same_outside(packed, out_.aims[out_.outsides[numbers[i] - 1]].packed)) {
+          continue;
+        }
+        key.outside = numbers[i] - 1;
+        break;
+      }
+    }
   }
 
   // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.
@@ -160,26 +172,27 @@ class Lister {
       }
     }
   }
-  [[nodiscard]] Packed packed_of(const Spread& s) const { return q_.world->usable() ? q_.world->pack(s) : Packed{}; }
   void once(const Spread& s) {
     if (p_.only_even && !cuts_evenly(p_, s)) return;
-    if (std::none_of(out_.begin(), out_.end(), [&](const Aim& a) { return a.at == s; })) consider(s, packed_of(s));
+    if (std::any_of(out_.aims.begin(), out_.aims.end(), [&](const Aim& a) { return a.at == s; })) return;
+    keep(s, world_.pack(s));
   }
 
   const AimQuestion& q_;
   const PlanProblem& p_;
+  PackedWorld& world_;
   int64_t& visits_;
-  std::vector<Aim>& out_;
+  AimList& out_;
   uint16_t movable_;
   uint16_t frozen_ = 0;
-  int64_t floor_ = 0;
-  int64_t outer_floor_ = 0;
 };
 
 }  // namespace
 
-bool list_aims(const AimQuestion& question, int64_t& visits, std::vector<Aim>& out) {
-  out.clear();
+bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out) {
+  out.aims.clear();
+  out.keys.clear();
+  out.outsides.clear();
   return Lister(question, visits, out).run();
 }
 

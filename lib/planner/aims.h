@@ -8,18 +8,30 @@
 namespace meshplan {
 
 struct Aim {
-  int64_t left = 0;             // bound from here to the target, ps
-  int64_t before = 0;           // bound from the source to here, ps
-  int64_t reached = INT64_MAX;  // what the cheapest way here that the search has found takes, ps
-  View view;
+  int64_t before = 0;  // bound from the source to here, ps
+  Packed packed;
   Spread at;
+};
+
+// What is read for every aim: small, so that a pass over many stays in the caches.
+struct AimKey {
+  int64_t left = 0;             // bound from here to the target, ps
+  int64_t reached = INT64_MAX;  // what the cheapest way here that the search has found takes, ps
+  uint32_t aim = 0;             // in AimList::aims
+  uint32_t outside = 0;         // in AimList::outsides
+};
+
+struct AimList {
+  std::vector<Aim> aims;
+  std::vector<AimKey> keys;        // nearest to the target first, then in the order of listing
+  std::vector<uint32_t> outsides;  // an aim for each way to hold the outer digits; empty where the world does not pack
 };
 
 struct AimQuestion {
   const PlanProblem* problem = nullptr;
   PackedWorld* world = nullptr;  // of the problem
-  const View* source = nullptr;
-  const View* target = nullptr;
+  const Packed* source = nullptr;
+  const Packed* target = nullptr;
   uint16_t pending = 0;  // of the aims
   uint16_t made = 0;
   int64_t most_ps = INT64_MAX;   // of a plan that is of any use
@@ -27,8 +39,8 @@ struct AimQuestion {
 };
 
 // Every arrangement of the atoms that are not pending, behind the frozen prefixes, whose two bounds together stay within `most_ps` and
-// whose box the problem's state limit allows; nearest to the target first, then in the order of listing. `visits`: how many spreads may
-// still be looked at, counted down; false where that was not enough: then `out` holds those near the two ends.
-bool list_aims(const AimQuestion& question, int64_t& visits, std::vector<Aim>& out);
+// whose box the problem's state limit allows. `visits`: how many spreads may still be looked at, counted down; false where that was not
+// enough: then `out` holds those near the two ends.
+bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out);
 
 }  // namespace meshplan

@@ -170,14 +170,22 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
     p.even = p.even && extent % all == 0;
   }
 
-  // Digits. Atoms whose size shares a factor with another size are cut into primes, so that 4 lines up with 2 and 2.
-  auto cut_to_primes = [&](int64_t size) {
-    for (int i = 0; i < p.atoms; ++i) {
-      int64_t other = p.size[static_cast<size_t>(i)];
-      if (other != size && std::gcd(other, size) > 1) return true;
-    }
-    return false;
+  // Digits: each atom's part on one level; where these have several sizes they are cut into primes, so that 4 lines up with 2 and 2.
+  auto part_of = [](const LevelDigit& digit, const Atom& atom) {
+    const int64_t lo = std::max(digit.before, atom.before);
+    const int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
+    return hi > lo ? hi / lo : 1;
   };
+  int64_t part = 1;  // the size of every part so far
+  bool cut_to_primes = false;
+  for (int i = 0; i < p.atoms && levels.regular() && !cut_to_primes; ++i) {
+    for (const LevelDigit& digit : levels.digits(static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim))) {
+      const int64_t size = part_of(digit, p.atom[static_cast<size_t>(i)]);
+      if (size == 1) continue;
+      if (part != 1 && size != part) cut_to_primes = true;
+      part = size;
+    }
+  }
   p.exact_levels = levels.regular();
   for (int i = 0; i < p.atoms && p.exact_levels; ++i) {
     const Atom& atom = p.atom[static_cast<size_t>(i)];
@@ -195,11 +203,9 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       p.always_line_up = p.always_line_up && size == p.world.size(0);
     };
     for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
-      int64_t lo = std::max(digit.before, atom.before);
-      int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
-      if (hi <= lo || !p.exact_levels) continue;
-      int64_t left = hi / lo;
-      if (cut_to_primes(atom.size)) {
+      int64_t left = part_of(digit, atom);
+      if (left == 1 || !p.exact_levels) continue;
+      if (cut_to_primes) {
         for (int64_t prime = 2; prime * prime <= left; ++prime) {
           while (left % prime == 0 && left > prime) {
             add(prime, digit.level);

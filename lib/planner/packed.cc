@@ -7,31 +7,28 @@
 namespace meshplan {
 namespace {
 
+using Words = Packed::Words;
+
 constexpr uint64_t ones = 0x1111111111111111U;
 
-// Slots whose nibbles differ, marked.
-uint64_t differing(uint64_t a, uint64_t b) {
-  uint64_t x = a ^ b;
-  x |= x >> 2;
-  x |= x >> 1;
-  return x & ones;
-}
-
-// Sum of the weights in the marked slots; where every weight is 1, of the marks (at most 15).
-template <bool weighted>
-int sum(uint64_t marks, uint64_t weights) {
-  if (!weighted) return static_cast<int>((marks * ones) >> 60);
-  constexpr uint64_t low = 0x0f0f0f0f0f0f0f0fU;
-  const uint64_t nibbles = (marks * 15) & weights;
-  return static_cast<int>(((nibbles & low) + (nibbles >> 4 & low)) * 0x0101010101010101U >> 56);
+// Bits of two words.
+int count_bits(uint64_t a, uint64_t b) {
+  constexpr uint64_t pairs = 0x3333333333333333U;
+  constexpr uint64_t nibbles = 0x0f0f0f0f0f0f0f0fU;
+  a -= a >> 1 & 0x5555555555555555U;
+  b -= b >> 1 & 0x5555555555555555U;
+  const uint64_t sum = (a & pairs) + (a >> 2 & pairs) + (b & pairs) + (b >> 2 & pairs);  // at most 8 a nibble
+  return static_cast<int>(((sum & nibbles) + (sum >> 4 & nibbles)) * 0x0101010101010101U >> 56);
 }
 
 }  // namespace
 
 void PackedWorld::reset(const PlanProblem& p) {
   p_ = &p;
+  total_ = p.world.count();
   // Finer tiers are not bounded by levels.
-  usable_ = p.even && p.exact_levels && p.total_elements > 0 && p.atoms > 0 && p.topology->model.empty() && p.topology->tables.empty();
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 && p.topology->model.empty() && p.topology->tables.empty() &&
+            total_ * p.dims <= packed_slots;
   if (!usable_) return;
   outer_level_ = 0;
   for (size_t l = 1; l < p.topology->levels.size(); ++l) {
@@ -39,48 +36,31 @@ void PackedWorld::reset(const PlanProblem& p) {
     if (outer_level_ != 0) usable_ = false;
     outer_level_ = l;
   }
-  int64_t base = 2;
-  while (p.size[0] % base != 0) ++base;
-  power_[0] = 1;
-  // Digits where all have one size and there is room for them, so that all items that meet have it too; else whole atoms, cut at levels.
-  const bool digits = p.always_line_up && p.world.count() < 16 && p.world.count() * p.dims <= packed_slots;
-  if (digits) base = p.world.size(0);
-  int count = 0;
-  total_ = inside_ = 0;
-  weighted_ = false;
-  auto add = [&](int atom, int64_t size, bool outer) {
-    uint8_t weight = 0;
-    for (; size % base == 0; size /= base) ++weight;
-    usable_ = usable_ && size == 1 && weight < 16 && count < 15;
-    if (!usable_) return;
-    weight_[static_cast<size_t>(count)] = weight;
-    outer_[static_cast<size_t>(count)] = outer;
-    weighted_ = weighted_ || weight != 1;
-    total_ += weight;
-    if (!outer) inside_ += weight;
-    ++count;
-    ++items_[static_cast<size_t>(atom)].count;
-  };
-  for (int a = 0; a < p.atoms && usable_; ++a) {
-    items_[static_cast<size_t>(a)] = {count, 0};
-    // Digits of an atom go from the outside in.
-    int64_t size = 1;
-    for (int k = 0; k < p.digit_count[static_cast<size_t>(a)] && usable_; ++k) {
-      const int digit = p.digit_of[static_cast<size_t>(a)][static_cast<size_t>(k)];
-      const bool last = k + 1 == p.digit_count[static_cast<size_t>(a)];
-      size *= p.world.size(digit);
-      const bool outer = p.world.level(digit) > 0;
-      if (!digits && !last && (p.world.level(p.digit_of[static_cast<size_t>(a)][as_index(k + 1)]) > 0) == outer) continue;
-      add(a, size, outer);
-      size = 1;
+  if (!usable_) return;
+  inside_ = 0;
+  for (int i = 0; i < total_; ++i) {
+    outer_[static_cast<size_t>(i)] = p.world.level(i) > 0;
+    if (p.world.level(i) == 0) ++inside_;
+  }
+  // Digits of an atom follow one another.
+  for (size_t a = 0; a < static_cast<size_t>(p.atoms); ++a) {
+    digits_[a] = {p.digit_of[a][0], p.digit_count[a], 0};
+    for (int k = 0; k < p.digit_count[a]; ++k) digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
+  }
+  places_ = total_;
+  few_ = total_ < 16 && total_ * p.dims <= 16;
+  for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
+  Words slots{};
+  for (int d = 0; d < p.dims; ++d) {
+    slots_before_[static_cast<size_t>(d)] = slots;
+    for (int k = 0; k < places_; ++k) {
+      const int bit = (d * places_ + k) * (few_ ? 4 : 1);
+      slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
     }
   }
-  pending_ = {};
-  usable_ = usable_ && count * p.dims <= packed_slots && total_ < static_cast<int>(power_.size());
-  if (!usable_) return;
-  slots_a_dim_ = count;
-  one_word_ = count * p.dims <= 16;
-  for (size_t i = 1; i <= static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], base);
+  slots_before_[static_cast<size_t>(p.dims)] = every_slot_ = slots;
+  power_[0] = 1;
+  for (size_t i = 1; i <= static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   int64_t least = INT64_MAX;
@@ -89,76 +69,106 @@ void PackedWorld::reset(const PlanProblem& p) {
     if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
   }
   latency_inside_ = saturating_mul(least, 1000);
+  pending_ = {};
   const auto n = static_cast<size_t>(total_);
   transfers_.assign(3 * (n + 1) * (n + 2), -1);
 }
 
+int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
+  if (!usable_) return 0;
+  const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+  for (int k = 0; k < digits.count; ++k) {
+    const int digit = digits.first + k;
+    const bool outer = outer_[static_cast<size_t>(digit)];
+    const int bit = (d * places_ + count + k) * (few_ ? 4 : 1);
+    const auto word = static_cast<size_t>(bit / 64);
+    const int shift = bit % 64;
+    packed.taken[word] |= uint64_t{1} << shift;
+    packed.outer[word] |= static_cast<uint64_t>(outer) << shift;
+    if (few_) {
+      packed.name[0][0] |= static_cast<uint64_t>(digit) << shift;
+    } else {
+      for (int j = 0; j < name_bits_; ++j) packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
+    }
+    ++packed.total;
+    if (outer) ++packed.outers;
+  }
+  return digits.count;
+}
+
 Packed PackedWorld::pack(const Spread& s) const {
   Packed packed;
+  packed.pending = s.pending;
+  packed.made = s.made;
+  if (!usable_) return packed;
   for (int d = 0; d < p_->dims; ++d) {
     int length = 0;
     for (int i = s.begin_of(d); i < s.end_of(d); ++i) length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
   }
-  packed.pending = s.pending;
-  packed.made = s.made;
   return packed;
 }
 
-template <size_t words, bool weighted>
-PackedWorld::Difference PackedWorld::compare(const Packed& from, const Packed& to) const {
+inline Words PackedWorld::differing(const Packed& a, const Packed& b) const {
+  Words words{};
+  if (few_) {
+    uint64_t x = a.name[0][0] ^ b.name[0][0];
+    x |= x >> 2;
+    x |= x >> 1;
+    words[0] = x & a.taken[0] & b.taken[0];
+    return words;
+  }
+  for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+    for (size_t w = 0; w < packed_words; ++w) words[w] |= a.name[j][w] ^ b.name[j][w];
+  }
+  for (size_t w = 0; w < packed_words; ++w) words[w] &= a.taken[w] & b.taken[w];
+  return words;
+}
+
+inline int PackedWorld::count(const Words& marks) const {
+  if (few_) return static_cast<int>(marks[0] * ones >> 60);  // at most 15 marks
+  return count_bits(marks[0], marks[1]);
+}
+
+inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to, const Words& looked) const {
   Difference result;
+  const Words differ = differing(from, to);
+  Words beyond{};
+  Words beyond_outside{};
+  Words held_outside{};
   uint64_t crossed = 0;
   uint64_t crossed_outside = 0;
   uint64_t crossed_from_outside = 0;
-  if (weighted) {
-    uint64_t off = 0;
-    for (size_t w = 0; w < words; ++w) off |= differing(from.weight[w], to.weight[w]) & from.taken[w] & to.taken[w];
-    result.aligned = off == 0;
-    for (size_t w = 0; w < words && off == 0; ++w) {
-      result.beyond += sum<true>(from.taken[w] & ~to.taken[w], from.weight[w]);
-      result.beyond_outside += sum<true>(from.outer[w] & ~to.taken[w], from.weight[w]);
-      result.held_outside += sum<true>(from.outer[w] & ~to.outer[w], from.weight[w]);
-    }
-  } else {
-    for (size_t w = 0; w < words; ++w) {
-      result.beyond += sum<false>(from.taken[w] & ~to.taken[w], 0);
-      result.beyond_outside += sum<false>(from.outer[w] & ~to.taken[w], 0);
-      result.held_outside += sum<false>(from.outer[w] & ~to.outer[w], 0);
-    }
-  }
-  for (size_t w = 0; w < words; ++w) {
-    const uint64_t differ = differing(from.item[w], to.item[w]) & from.taken[w] & to.taken[w];
-    crossed |= differ;
-    crossed_outside |= differ & from.outer[w] & to.outer[w];
-    crossed_from_outside |= differ & from.outer[w];
+  for (size_t w = 0; w < packed_words; ++w) {
+    crossed |= differ[w];
+    crossed_outside |= differ[w] & from.outer[w] & to.outer[w];
+    crossed_from_outside |= differ[w] & from.outer[w];
+    beyond[w] = from.taken[w] & ~to.taken[w] & looked[w];
+    beyond_outside[w] = from.outer[w] & beyond[w];
+    held_outside[w] = from.outer[w] & ~to.outer[w] & (looked[w] | to.taken[w]);
   }
   result.crossed = crossed != 0;
   result.crossed_outside = crossed_outside != 0;
   result.crossed_from_outside = crossed_from_outside != 0;
+  result.beyond = count(beyond);
+  result.beyond_outside = count(beyond_outside);
+  result.held_outside = count(held_outside);
   return result;
 }
 
-PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to) const {
-  if (weighted_) return one_word_ ? compare<1, true>(from, to) : compare<2, true>(from, to);
-  return one_word_ ? compare<1, false>(from, to) : compare<2, false>(from, to);
-}
-
-const PackedWorld::PendingWeights& PackedWorld::pending_weights(const Packed& from, const Packed& to) {
+const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from, const Packed& to) {
   const unsigned before = from.pending | from.made;
   const unsigned after = to.pending | to.made;
   if (pending_.before == before && pending_.after == after) return pending_;
   pending_ = {before, after};
   for (unsigned left = before; left != 0; left &= left - 1) {
     const auto atom = static_cast<size_t>(__builtin_ctz(left));
-    const AtomItems& items = items_[atom];
-    for (auto k = static_cast<size_t>(items.first); k < as_index(items.first + items.count); ++k) {
-      if ((after >> atom & 1) != 0) {
-        pending_.kept += weight_[k];
-        if (outer_[k] == 0) pending_.kept_inside += weight_[k];
-      } else {
-        pending_.reduced += weight_[k];
-        if (outer_[k] != 0) pending_.reduced_outside += weight_[k];
-      }
+    const AtomDigits& digits = digits_[atom];
+    if ((after >> atom & 1) != 0) {
+      pending_.kept += digits.count;
+      pending_.kept_inside += digits.count - digits.outers;
+    } else {
+      pending_.reduced += digits.count;
+      pending_.reduced_outside += digits.outers;
     }
   }
   return pending_;
@@ -166,53 +176,97 @@ const PackedWorld::PendingWeights& PackedWorld::pending_weights(const Packed& fr
 
 int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
   if ((to.made & ~from.made) != 0) return 0;
-  const Difference d = difference(from, to);
-  const PendingWeights& w = pending_weights(from, to);
-  if (w.reduced != 0) return d.aligned || outer_level_ == 0 || w.reduced_outside != 0 ? reducing_bound_ps(d, w, to) : -1;
-  if (!d.aligned && outer_level_ != 0) return -1;  // on one level all that counts is that some rank holds nothing of its target
+  return ps_of(difference(from, to, every_slot_), pending_digits(from, to), to.total, to.outers, false);
+}
+
+int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
+  if ((to.made & ~part.made) != 0) return 0;
+  return ps_of(difference(part, to, every_slot_), pending_digits(part, to), to.total, to.outers, true);
+}
+
+int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers) {
+  if ((part.made & ~from.made) != 0) return 0;
+  return ps_of(difference(from, part, slots_before_[static_cast<size_t>(open)]), pending_digits(from, part), total, outers, true);
+}
+
+int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) {
+  if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
   if (!d.crossed && d.beyond == 0) return 0;
-  if (!d.crossed_outside && d.held_outside == 0)
-    return saturating_add(latency_inside_, inner_transfer(to.total, d.beyond, d.crossed, false));
-  return saturating_add(latency_outside_, std::max(inner_transfer(to.total, d.beyond, d.crossed, true),
-                                                   outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_inside)));
+  if (!d.crossed_outside && d.held_outside == 0) {
+    return saturating_add(latency_inside_, inner_transfer(total, d.beyond, d.crossed, growing));
+  }
+  return saturating_add(latency_outside_, std::max(inner_transfer(total, d.beyond, d.crossed, true),
+                                                   outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
 }
 
 // Every rank misses its whole target, and all together carry (contributions - 1) + (copies - 1) values an element; the same of units where
 // contributions lie in several (cost/bounds.cc).
-int64_t PackedWorld::reducing_bound_ps(const Difference& d, const PendingWeights& w, const Packed& to) const {
+int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const {
   const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
   const int64_t sharing = power(total_ - w.kept);
   auto carried = [&](int contributions, int copies) {
     return ceil_div(saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1), sharing);
   };
-  const int64_t need = std::max(bytes / power(to.total), carried(w.reduced, total_ - to.total - w.kept));
-  const int64_t united = bytes / power(to.outers);
+  const int64_t need = std::max(bytes / power(total), carried(w.reduced, total_ - total - w.kept));
+  const int64_t united = bytes / power(outers);
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
-  if (missing == 0 || outer_level_ == 0) return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_));
+  if (missing == 0 || outer_level_ == 0) {
+    return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_ + (growing ? bandwidth_outside_ : 0)));
+  }
   int64_t share = ceil_div(saturating_mul(missing, power(w.kept_inside)), power(inside_));
-  if (w.reduced_outside != 0) share = std::max(share, carried(w.reduced_outside, total_ - inside_ - to.outers - (w.kept - w.kept_inside)));
+  if (w.reduced_outside != 0) share = std::max(share, carried(w.reduced_outside, total_ - inside_ - outers - (w.kept - w.kept_inside)));
   return saturating_add(latency_outside_,
                         std::max(transfer_ps(need, 1, bandwidth_inside_ + bandwidth_outside_), transfer_ps(share, 1, bandwidth_outside_)));
 }
 
-int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to);
-  const PendingWeights& w = pending_weights(from, to);
-  const int64_t bytes = w.reduced != 0 ? p_->digit_reduce_bytes : p_->digit_bytes;
-  Traffic traffic;
-  if (!d.aligned) {
-    if (outer_level_ != 0) return 0;
-    traffic.bytes[0] = bytes / power(to.total);
-    traffic.peers[0] = 1;
-    return traffic_ps(*p_->topology, traffic, true, 0);
+int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
+  if (outer_level_ == 0 || (to.made & ~from.made) != 0) return 0;
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.reduced != 0) return 0;
+  const Words differ = differing(from, to);
+  uint64_t crossed = 0;
+  Words held{};
+  for (size_t i = 0; i < packed_words; ++i) {
+    crossed |= differ[i] & from.outer[i] & to.outer[i];
+    held[i] = from.outer[i] & ~to.outer[i];
   }
+  const int held_outside = count(held);
+  if (crossed == 0 && held_outside == 0) return 0;
+  return saturating_add(latency_outside_, outer_transfer(to.outers, held_outside, crossed != 0, w.kept_inside));
+}
+
+bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {
+  if (a.outer != b.outer) return false;
+  const Words differ = differing(a, b);
+  uint64_t differ_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) differ_outside |= differ[w] & a.outer[w];
+  return differ_outside == 0;
+}
+
+size_t PackedWorld::hash_outside(const Packed& packed) const {
+  uint64_t h = packed.outer[0] * 0x9e3779b97f4a7c15U ^ packed.outer[1];
+  if (few_) {
+    h = (h ^ h >> 29 ^ (packed.name[0][0] & packed.outer[0] * 15)) * 0xbf58476d1ce4e5b9U;
+  } else {
+    for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+      for (size_t w = 0; w < packed_words; ++w) h = (h ^ h >> 29 ^ (packed.name[j][w] & packed.outer[w])) * 0xbf58476d1ce4e5b9U;
+    }
+  }
+  return h ^ h >> 32;
+}
+
+int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
+  const Difference d = difference(from, to, every_slot_);
+  const PendingDigits& w = pending_digits(from, to);
+  const int64_t bytes = w.reduced != 0 ? p_->digit_reduce_bytes : p_->digit_bytes;
   const int64_t piece = bytes / (power(to.total) * power(d.beyond));
   // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
   const int64_t all = power(d.beyond) * power(w.reduced);
   const int64_t near = power(d.beyond - d.beyond_outside) * power(w.reduced - w.reduced_outside);
   const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
   const int64_t outside = d.crossed_from_outside ? all : all - near;
+  Traffic traffic;
   traffic.bytes[0] = saturating_mul(inside, piece);
   traffic.peers[0] = inside;
   if (outside > 0) {
@@ -223,9 +277,8 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
 }
 
 int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to);
-  if (!d.aligned) return 0;
-  const int64_t values = power(pending_weights(from, to).kept_inside);
+  const Difference d = difference(from, to, every_slot_);
+  const int64_t values = power(pending_digits(from, to).kept_inside);
   const int64_t fetched = ceil_div(saturating_mul(missing(to.outers, d.held_outside, d.crossed_outside), values), power(inside_));
   const int64_t wanted = missing(to.total, d.beyond, d.crossed);
   int64_t ps = 0;

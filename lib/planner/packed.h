@@ -1,12 +1,12 @@
-// Spreads as nibbles in words, so that the bound between two of them takes a few instructions (OPTIMAL.md, "closed forms over atoms").
+// Spreads as bits of words, so that the bound between two of them takes a few instructions (OPTIMAL.md, "closed forms over atoms").
 //
-// An item is the part of an atom that lies on one level. Where every item has a power of one base as its size, each product over items is a
-// power of it: only sums of exponents matter. Slot d * items + k is the k-th item of tensor dim d. The words have four bits a slot:
+// Where every digit (cost/digits.h) has one size, each product over digits is a power of it: only counts of digits matter. Place k of
+// tensor dim d is slot d * digits + k; where there are few slots they lie four bits apart in one word, else one bit apart in two:
 //
-//     item     the slot's item, 0 where it is empty       outer    1 where its item lies outside of level 0
-//     taken    1 where the slot is taken                  weight   the exponent of its item's size
+//     taken    the slot holds a digit          name     the digit's number: a nibble a slot, or a word a bit
+//     outer    it lies outside of level 0
 //
-// What `from` holds beyond the target is taken(from) & ~taken(to); a slot is crossed where both are taken by different items.
+// What `from` holds beyond the target is taken(from) & ~taken(to); a slot is crossed where both are taken by different digits.
 #pragma once
 
 #include <array>
@@ -18,72 +18,50 @@
 namespace meshplan {
 
 constexpr size_t packed_words = 2;
-constexpr int packed_slots = 16 * static_cast<int>(packed_words);
+constexpr int packed_slots = 64 * static_cast<int>(packed_words);
 
 struct Packed {
-  std::array<uint64_t, packed_words> item{};
-  std::array<uint64_t, packed_words> taken{};
-  std::array<uint64_t, packed_words> outer{};
-  std::array<uint64_t, packed_words> weight{};
-  uint16_t pending = 0;  // atoms
+  using Words = std::array<uint64_t, packed_words>;
+  Words taken{};
+  Words outer{};
+  std::array<Words, 5> name{};  // few slots: name[0][0] alone
+  uint16_t pending = 0;         // atoms
   uint16_t made = 0;
-  uint8_t total = 0;   // of all weights
-  uint8_t outers = 0;  // of those outside of level 0
+  uint8_t total = 0;   // digits
+  uint8_t outers = 0;  // of them outside of level 0
 };
-
-// A spread in every form that bounds are asked in.
-struct View {
-  Packed packed;  // where the world is usable
-  DigitSpread digits;
-};
+static_assert(max_digits <= 32);
 
 class PackedWorld {
  public:
   // Sets up for one question; storage is kept.
   void reset(const PlanProblem& p);
-  // Whether the question can be packed: sizes of one base, boxes even, at most one level in use beyond the innermost, few enough items.
+  // Whether the question can be packed: digits of one size, boxes even, at most one level in use beyond the innermost, few enough digits.
+  // Where it cannot, spreads pack to nothing, and bounds are asked of bound_between.
   [[nodiscard]] bool usable() const { return usable_; }
 
-  // Usable, and every bound is told.
-  [[nodiscard]] bool always_told() const { return usable_ && (!weighted_ || outer_level_ == 0); }
   [[nodiscard]] Packed pack(const Spread& s) const;
-  // Puts an atom into dim d behind `count` items; returns how many it has.
-  int put(Packed& packed, int d, int count, int atom) const {
-    const AtomItems& items = items_[static_cast<size_t>(atom)];
-    for (int k = 0; k < items.count; ++k) {
-      const int slot = d * slots_a_dim_ + count + k;
-      const auto item = as_index(items.first + k);
-      const auto word = static_cast<size_t>(slot / 16);
-      const int shift = slot % 16 * 4;
-      packed.item[word] |= static_cast<uint64_t>(item) << shift;
-      packed.taken[word] |= uint64_t{1} << shift;
-      packed.outer[word] |= static_cast<uint64_t>(outer_[item]) << shift;
-      packed.weight[word] |= static_cast<uint64_t>(weight_[item]) << shift;
-      packed.total = static_cast<uint8_t>(packed.total + weight_[item]);
-      packed.outers = static_cast<uint8_t>(packed.outers + weight_[item] * outer_[item]);
-    }
-    return items.count;
-  }
-  [[nodiscard]] int items_of(int atom) const { return items_[static_cast<size_t>(atom)].count; }
+  // Puts an atom into dim d behind `count` digits; returns how many it has. Nothing where the world is not usable.
+  int put(Packed& packed, int d, int count, int atom) const;
+  [[nodiscard]] int digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].count; }
+  [[nodiscard]] int outer_digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].outers; }
 
-  [[nodiscard]] View view(const Spread& s) const {
-    View v;
-    if (usable_) v.packed = pack(s);
-    v.digits = digits_of(*p_, s);
-    return v;
+  // bound_between's ps of any two spreads. Law: equal to it.
+  [[nodiscard]] int64_t bound_ps(const Spread& from, const Packed& packed_from, const Spread& to, const Packed& packed_to) {
+    return usable_ ? bound_ps(packed_from, packed_to) : bound_between(*p_, from, to).ps;
   }
-  // bound_between's ps of any two spreads.
-  [[nodiscard]] int64_t bound_ps(const Spread& from, const View& from_view, const Spread& to, const View& to_view) {
-    if (usable_) {
-      const int64_t ps = bound_ps(from_view.packed, to_view.packed);
-      if (ps >= 0) return ps;
-    }
-    return bound_between(*p_, from, from_view.digits, to, to_view.digits).ps;
-  }
-
-  // bound_between's ps. Law: equal to it; -1 where items of different sizes meet and there are two
-  // levels.
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
+  // What bound_ps is at least from every spread that `part` grows to. Digits are only put behind those that the lists have.
+  [[nodiscard]] int64_t bound_from_growing_ps(const Packed& part, const Packed& to);
+  // The same to every spread that `part` grows to where lists before dim `open` are whole and in the end there are at most `total` digits,
+  // `outers` of them outside of level 0, none of them pending.
+  [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers);
+  // The part of bound_ps that comes of what units fetch from outside: alike for all `to` with the same digits in the same outer slots.
+  [[nodiscard]] int64_t outer_bound_ps(const Packed& from, const Packed& to);
+  // Whether two spreads have the same outer digits in the same slots.
+  [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
+  [[nodiscard]] size_t hash_outside(const Packed& packed) const;
+
   // What the exchange in one phase between two spreads takes at least, by what a rank receives on each level.
   // Law: never above price_between.
   [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to);
@@ -91,22 +69,22 @@ class PackedWorld {
   [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to);
 
  private:
-  struct AtomItems {
+  struct AtomDigits {
     int first = 0;
     int count = 0;
+    int outers = 0;
   };
-  // Where two spreads differ, in sums of weights.
+  // Where two spreads differ, in digits.
   struct Difference {
     bool crossed = false;
-    bool crossed_outside = false;       // both items outside of level 0
-    bool crossed_from_outside = false;  // the item before is
-    bool aligned = true;                // items that meet have one size
+    bool crossed_outside = false;       // both digits outside of level 0
+    bool crossed_from_outside = false;  // the digit before is
     int beyond = 0;                     // what only `from` cuts
     int beyond_outside = 0;
-    int held_outside = 0;  // what `from` cuts by outer items where the target does not
+    int held_outside = 0;  // what `from` cuts by outer digits where the target does not
   };
-  // Weights of what is pending before and after.
-  struct PendingWeights {
+  // Digits of what is pending before and after.
+  struct PendingDigits {
     unsigned before = 0;  // atoms
     unsigned after = 0;
     int reduced = 0;
@@ -114,11 +92,14 @@ class PackedWorld {
     int kept = 0;
     int kept_inside = 0;
   };
-  [[nodiscard]] const PendingWeights& pending_weights(const Packed& from, const Packed& to);
-  [[nodiscard]] int64_t reducing_bound_ps(const Difference& d, const PendingWeights& w, const Packed& to) const;
-  template <size_t words, bool weighted>
-  [[nodiscard]] Difference compare(const Packed& from, const Packed& to) const;
-  [[nodiscard]] Difference difference(const Packed& from, const Packed& to) const;
+  [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
+  // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
+  [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing);
+  [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;
+  // `looked`: slots where what only `from` has counts.
+  [[nodiscard]] Difference difference(const Packed& from, const Packed& to, const Packed::Words& looked) const;
+  [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
+  [[nodiscard]] int count(const Packed::Words& marks) const;
 
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
@@ -126,7 +107,7 @@ class PackedWorld {
     if (known < 0) known = transfer_ps(missing(taken, beyond, crossed), 1, bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
     return known;
   }
-  // Of what a unit misses, a member's share. `kept_inside`: weight of pending items inside the unit.
+  // Of what a unit misses, a member's share. `kept_inside`: pending digits inside the unit.
   [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, int kept_inside) {
     int64_t& known = transfers_[slot_of(2, taken, beyond, crossed)];
     if (known >= 0 && kept_inside == 0) return known;
@@ -147,22 +128,23 @@ class PackedWorld {
 
   const PlanProblem* p_ = nullptr;
   bool usable_ = false;
-  bool one_word_ = false;  // every slot lies in the first word
-  bool weighted_ = false;  // some weight is not 1
-  int slots_a_dim_ = 0;
-  size_t outer_level_ = 0;  // 0: every item is inside
-  int inside_ = 0;          // weight inside a unit of level 0
-  int total_ = 0;           // of every item
+  bool few_ = false;  // slots lie four bits apart in the first word
+  int places_ = 0;    // slots a dim: all digits
+  int name_bits_ = 0;
+  size_t outer_level_ = 0;  // 0: every digit is inside
+  int inside_ = 0;          // digits inside a unit of level 0
+  int total_ = 0;           // all digits
   int64_t bandwidth_inside_ = 0;
   int64_t bandwidth_outside_ = 0;
   int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
   int64_t latency_outside_ = 0;  // at or outside of the outer level
-  std::array<AtomItems, max_atoms> items_{};
-  std::array<uint8_t, 16> weight_{};
-  std::array<uint8_t, 16> outer_{};
-  std::array<int64_t, 64> power_{};  // of the base
-  PendingWeights pending_;           // those last asked for
-  std::vector<int64_t> transfers_;   // remembered, -1 where not asked yet
+  Packed::Words every_slot_{};
+  std::array<Packed::Words, max_spread_dims + 1> slots_before_{};  // of dims before the d-th
+  std::array<AtomDigits, max_atoms> digits_{};
+  std::array<bool, max_digits> outer_{};  // by digit
+  std::array<int64_t, 64> power_{};       // of the size
+  PendingDigits pending_;                 // those last asked for
+  std::vector<int64_t> transfers_;        // remembered, -1 where not asked yet
 };
 
 }  // namespace meshplan

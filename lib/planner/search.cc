@@ -92,12 +92,13 @@ struct Workspace {
   std::vector<Open> open;
   std::vector<Hop> moves;
   std::vector<Hop> best;
-  struct AimList {
+  struct KnownAims {
     uint16_t pending;
     uint16_t made;
-    std::vector<Aim> aims;
+    AimList list;
   };
-  std::vector<AimList> lists;  // the first `used` are of this question
+  std::vector<KnownAims> lists;  // the first `used` are of this question
+  std::vector<int64_t> outer_bounds;
   size_t used = 0;
 };
 Workspace& workspace() {
@@ -117,8 +118,8 @@ class Search {
         best_hops_(work_.best),
         world_(work_.world) {
     world_.reset(p);
-    source_view_ = world_.view(p.source);
-    target_view_ = world_.view(p.target);
+    packed_source_ = world_.pack(p.source);
+    packed_target_ = world_.pack(p.target);
     table_.clear();
     open_.clear();
     best_hops_.clear();
@@ -142,10 +143,10 @@ class Search {
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
     }
     node(source_).reached = true;
-    node(source_).h = world_.bound_ps(p_.source, source_view_, p_.target, target_view_);
+    node(source_).h = world_.bound_ps(p_.source, packed_source_, p_.target, packed_target_);
     seed();
     if (has_best_ && best_.ps <= node(source_).h && !ties_matter()) {
-      const Bounds bound = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits);
+      const Bounds bound = bound_between(p_, p_.source, p_.target);
       if (best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes) return finish();
     }
     push(source_);
@@ -181,7 +182,7 @@ class Search {
 
   int64_t rest(int32_t i) {
     Node& n = node(i);
-    if (n.h < 0) n.h = i == goal_ ? 0 : world_.bound_ps(n.at, world_.view(n.at), p_.target, target_view_);
+    if (n.h < 0) n.h = i == goal_ ? 0 : world_.bound_ps(n.at, world_.pack(n.at), p_.target, packed_target_);
     return n.h;
   }
 
@@ -219,7 +220,7 @@ class Search {
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
       if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
-          world_.two_phase_floor_ps(source_view_.packed, target_view_.packed) > best_.ps)
+          world_.two_phase_floor_ps(packed_source_, packed_target_) > best_.ps)
         continue;
       Hop hop = exchange_hop(p_, p_.source, landing, phases);
       if (has_best_ && !(hop.cost < best_)) continue;
@@ -319,12 +320,12 @@ class Search {
     Spread landing = p_.target;
     landing.made = at.made;
     if (at == landing || (at.pending & landing.pending) != landing.pending) return;
-    exchange_to(from, at, world_.view(at), landing, world_.view(landing), -1);
+    exchange_to(from, at, world_.pack(at), landing, world_.pack(landing), -1);
   }
 
   // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the bound from there, -1 where not known.
   // `reached`: the time in which a plan reaches it already, or more.
-  void exchange_to(int32_t from, const Spread& at, const View& view, const Spread& to, const View& to_view, int64_t left,
+  void exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to, const Packed& packed_to, int64_t left,
                    int64_t reached = INT64_MAX) {
     const int64_t gone = node(from).g.ps;
     const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
@@ -332,8 +333,7 @@ class Search {
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || !alike)) continue;
       if (has_best_ && world_.usable()) {
-        const int64_t floor =
-            phases == 1 ? world_.exchange_floor_ps(view.packed, to_view.packed) : world_.two_phase_floor_ps(view.packed, to_view.packed);
+        const int64_t floor = phases == 1 ? world_.exchange_floor_ps(packed, packed_to) : world_.two_phase_floor_ps(packed, packed_to);
         if (saturating_add(spent, floor) > best_.ps || saturating_add(gone, floor) > reached) continue;
       }
       const Hop hop = exchange_hop(p_, at, to, phases);
@@ -343,52 +343,62 @@ class Search {
   }
 
   // What an exchange may aim at with these atoms pending and made.
-  std::vector<Aim>& aims(uint16_t pending, uint16_t made) {
+  AimList& aims(uint16_t pending, uint16_t made) {
     for (size_t i = 0; i < work_.used; ++i) {
-      if (work_.lists[i].pending == pending && work_.lists[i].made == made) return work_.lists[i].aims;
+      if (work_.lists[i].pending == pending && work_.lists[i].made == made) return work_.lists[i].list;
     }
     if (work_.used == work_.lists.size()) work_.lists.emplace_back();
-    Workspace::AimList& list = work_.lists[work_.used++];
-    list.pending = pending;
-    list.made = made;
+    Workspace::KnownAims& known = work_.lists[work_.used++];
+    known.pending = pending;
+    known.made = made;
     AimQuestion q;
     q.problem = &p_;
     q.world = &world_;
-    q.source = &source_view_;
-    q.target = &target_view_;
+    q.source = &packed_source_;
+    q.target = &packed_target_;
     q.pending = pending;
     q.made = made;
     if (has_best_) q.most_ps = best_.ps;
     q.least_latency_ps = least_latency_ps_;
     const int64_t visits = aim_visits_;
-    complete_ = list_aims(q, aim_visits_, list.aims) && complete_;
+    complete_ = list_aims(q, aim_visits_, known.list) && complete_;
     looked_ += visits - aim_visits_;
-    return list.aims;
+    return known.list;
   }
 
   void exchanges(int32_t from) {
     const Spread at = node(from).at;
-    const View view = world_.view(at);
+    const Packed packed = world_.pack(at);
     const auto open = static_cast<uint16_t>(at.pending & ~p_.kept);
     for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, view, q);
+      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, packed, q);
       if (q == 0) break;
     }
   }
-  void exchanges_reducing(int32_t from, const Spread& at, const View& view, uint16_t q) {
+  void exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
-    for (Aim& aim : aims(pending, at.made)) {
-      const int64_t least = saturating_add(saturating_add(g.ps, least_latency_ps_), aim.left);
+    AimList& list = aims(pending, at.made);
+    std::vector<int64_t>& outer_bounds = work_.outer_bounds;
+    outer_bounds.assign(list.outsides.size(), -1);
+    const int64_t soonest = saturating_add(g.ps, least_latency_ps_);
+    for (AimKey& key : list.keys) {
+      const int64_t least = saturating_add(soonest, key.left);
       if (has_best_ && least > best_.ps) break;
+      if (key.reached <= soonest) continue;
+      Aim& aim = list.aims[key.aim];
+      if (!outer_bounds.empty()) {
+        int64_t& outer = outer_bounds[key.outside];
+        if (outer < 0) outer = saturating_add(g.ps, world_.outer_bound_ps(packed, aim.packed));
+        if (key.reached < outer || (has_best_ && saturating_add(outer, key.left) > best_.ps)) continue;
+      }
       ++looked_;
-      if (has_best_ && least == best_.ps && g.collectives + 1 + (aim.left > 0) > best_.collectives) continue;
-      if (aim.reached <= saturating_add(g.ps, least_latency_ps_)) continue;
-      const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, view, aim.at, aim.view);
-      if (has_best_ && saturating_add(saturating_add(g.ps, here), aim.left) > best_.ps) continue;
-      if (aim.reached < saturating_add(g.ps, here) || aim.at == at) continue;
-      exchange_to(from, at, view, aim.at, aim.view, aim.left, aim.reached);
-      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) aim.reached = node(to).g.ps;
+      if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives) continue;
+      const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, packed, aim.at, aim.packed);
+      if (has_best_ && saturating_add(saturating_add(g.ps, here), key.left) > best_.ps) continue;
+      if (key.reached < saturating_add(g.ps, here) || aim.at == at) continue;
+      exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
+      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
     }
   }
 
@@ -400,7 +410,7 @@ class Search {
     found.settled = settled_;
     if (has_best_ && (exhausted_ || !complete_ || p_.padded || p_.only_even)) {
       // Not every plan was looked at: the gap is to what no plan can beat.
-      int64_t floor = bound_between(p_, p_.source, source_view_.digits, p_.target, target_view_.digits).ps;
+      int64_t floor = bound_between(p_, p_.source, p_.target).ps;
       if (exhausted_ && complete_ && !p_.padded && !p_.only_even) floor = std::max(floor, frontier_);
       found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
     }
@@ -415,8 +425,8 @@ class Search {
   std::vector<Hop>& moves_;
   std::vector<Hop>& best_hops_;
   PackedWorld& world_;
-  View source_view_;
-  View target_view_;
+  Packed packed_source_;
+  Packed packed_target_;
   int64_t aim_visits_ = most_aim_visits;
   int32_t source_ = 0;
   int32_t goal_ = 0;

@@ -210,17 +210,12 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
 
 }  // namespace
 
-Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to) {
-  return bound_between(p, from, digits_of(p, from), to, digits_of(p, to));
-}
-
-Bounds bound_between(const PlanProblem& p, const Spread& from, const DigitSpread& from_digits, const Spread& to,
-                     const DigitSpread& to_digits) {
+Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing) {
   if ((to.made & ~from.made) != 0) return {};
   DigitChange change;
-  if (p.even && line_up(p, from_digits, to_digits, change)) {
+  if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change)) {
     if (change.reduced != 0) change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
-    return bound_digits(*p.topology, p.world, change, true);
+    return bound_digits(*p.topology, p.world, change, !growing);
   }
   // Uneven: rank 0 has the largest target and misses at least what its source, no larger than the largest, cannot cover.
   Bounds b;

@@ -143,9 +143,7 @@ struct PlanProblem {
 
 // Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
-// What no plan from `from` to `to` can beat.
-[[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to);
-[[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const DigitSpread& from_digits, const Spread& to,
-                                   const DigitSpread& to_digits);
+// What no plan from `from` to `to` can beat. `growing`: nor one from any spread that has more atoms behind the lists of `from`.
+[[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing = false);
 
 }  // namespace meshplan

@@ -42,12 +42,13 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
                                   {{8, 8, 8}, 1, 8},
                                   {{2, 4, 8}, 2, 8},
                                   {{3, 3, 3}, 2, 3},
+                                  {{4, 4, 4}, 2, 8},
+                                  {{9, 3, 27}, 2, 27},
                                   {{2, 2, 2, 2, 2, 2}, 4, 8},
                                   {{16, 8}, 2, 8},
                                   {{16, 16, 64, 4, 2, 8}, 2, 8},
                                   {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
   int compared = 0;
-  int told = 0;
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     for (const World& w : worlds) {
       CAPTURE(seed);
@@ -84,18 +85,36 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         const Spread b = random_spread(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
         CAPTURE(to_text(to_state(*p, a), w.sizes));
         CAPTURE(to_text(to_state(*p, b), w.sizes));
-        const View from = world.view(a);
-        const View to = world.view(b);
-        const int64_t packed = world.bound_ps(from.packed, to.packed);
-        if (packed >= 0) REQUIRE(packed == bound_between(*p, a, b).ps);
-        if (p->always_line_up && p->world.count() * p->dims <= packed_slots) REQUIRE(packed >= 0);
-        told += packed >= 0;
-        REQUIRE(world.exchange_floor_ps(from.packed, to.packed) <= price_between(*p, a, b, 1).predicted_ps);
-        if (a.pending == b.pending) REQUIRE(world.two_phase_floor_ps(from.packed, to.packed) <= price_between(*p, a, b, 2).predicted_ps);
+        const Packed from = world.pack(a);
+        const Packed to = world.pack(b);
+        const int64_t bound = world.bound_ps(from, to);
+        REQUIRE(bound == bound_between(*p, a, b).ps);
+        REQUIRE(world.outer_bound_ps(from, to) <= bound);
+        REQUIRE(world.exchange_floor_ps(from, to) <= price_between(*p, a, b, 1).predicted_ps);
+        if (a.pending == b.pending) REQUIRE(world.two_phase_floor_ps(from, to) <= price_between(*p, a, b, 2).predicted_ps);
+        // Every beginning of b, dim by dim, bounds what leads to it and what leads back.
+        const int64_t way_back = world.bound_ps(to, from);
+        int most = 0;
+        int most_outers = 0;
+        for (int i = 0; i < p->atoms; ++i) {
+          if ((b.pending >> i & 1) != 0) continue;
+          most += world.digits_of(i);
+          most_outers += world.outer_digits_of(i);
+        }
+        Spread part;
+        part.pending = b.pending;
+        for (int d = 0; d <= p->dims; ++d) {
+          const Packed packed = world.pack(part);
+          REQUIRE(world.bound_to_growing_ps(from, packed, d, most, most_outers) <= bound);
+          if (a.pending == b.pending) {
+            REQUIRE(world.bound_from_growing_ps(packed, from) <= way_back);
+            REQUIRE(bound_between(*p, part, a, true).ps <= way_back);
+          }
+          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
+        }
         ++compared;
       }
     }
   }
-  CHECK(compared == 78000);
-  CHECK(told > 66000);
+  CHECK(compared == 90000);
 }
