@@ -199,15 +199,30 @@ int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int tota
                                                    outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
 }
 
-// Every rank misses its whole target, and all together carry (contributions - 1) + (copies - 1) values an element; the same of units where
-// contributions lie in several (cost/bounds.cc).
+int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
+  if ((to.made & ~from.made) != 0) return 0;
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.reduced != 0) return reducing_bytes(w, to.total);
+  const Difference d = difference(from, to, every_slot_);
+  return missing(to.total, d.beyond, d.crossed);
+}
+
+// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, are shared by all that hold different values.
+int64_t PackedWorld::carried(const PendingDigits& w, int contributions, int copies) const {
+  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
+  return ceil_div(saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1), power(total_ - w.kept));
+}
+
+// Every rank misses its whole target (cost/bounds.cc).
+int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
+  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
+  return std::max(bytes / power(total), carried(w, w.reduced, total_ - total - w.kept));
+}
+
+// The same of units where contributions lie in several.
 int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const {
   const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  const int64_t sharing = power(total_ - w.kept);
-  auto carried = [&](int contributions, int copies) {
-    return ceil_div(saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1), sharing);
-  };
-  const int64_t need = std::max(bytes / power(total), carried(w.reduced, total_ - total - w.kept));
+  const int64_t need = reducing_bytes(w, total);
   const int64_t united = bytes / power(outers);
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
@@ -215,7 +230,7 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
     return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_ + (growing ? bandwidth_outside_ : 0)));
   }
   int64_t share = ceil_div(saturating_mul(missing, power(w.kept_inside)), power(inside_));
-  if (w.reduced_outside != 0) share = std::max(share, carried(w.reduced_outside, total_ - inside_ - outers - (w.kept - w.kept_inside)));
+  if (w.reduced_outside != 0) share = std::max(share, carried(w, w.reduced_outside, total_ - inside_ - outers - (w.kept - w.kept_inside)));
   return saturating_add(latency_outside_,
                         std::max(transfer_ps(need, 1, bandwidth_inside_ + bandwidth_outside_), transfer_ps(share, 1, bandwidth_outside_)));
 }

@@ -51,6 +51,8 @@ class PackedWorld {
     return usable_ ? bound_ps(packed_from, packed_to) : bound_between(*p_, from, to).ps;
   }
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
+  // bound_between's bytes. Law: equal to them.
+  [[nodiscard]] int64_t bound_bytes(const Packed& from, const Packed& to);
   // What bound_ps is at least from every spread that `part` grows to. Digits are only put behind those that the lists have.
   [[nodiscard]] int64_t bound_from_growing_ps(const Packed& part, const Packed& to);
   // The same to every spread that `part` grows to where lists before dim `open` are whole and in the end there are at most `total` digits,
@@ -95,6 +97,8 @@ class PackedWorld {
   [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing);
+  [[nodiscard]] int64_t carried(const PendingDigits& w, int contributions, int copies) const;
+  [[nodiscard]] int64_t reducing_bytes(const PendingDigits& w, int total) const;
   [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;
   // `looked`: slots where what only `from` has counts.
   [[nodiscard]] Difference difference(const Packed& from, const Packed& to, const Packed::Words& looked) const;

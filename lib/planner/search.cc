@@ -143,12 +143,14 @@ class Search {
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
     }
     node(source_).reached = true;
-    node(source_).h = world_.bound_ps(p_.source, packed_source_, p_.target, packed_target_);
-    seed();
-    if (has_best_ && best_.ps <= node(source_).h && !ties_matter()) {
-      const Bounds bound = bound_between(p_, p_.source, p_.target);
-      if (best_.collectives <= (bound.bytes > 0 ? 1 : 0) && best_.wire_bytes <= bound.bytes) return finish();
+    if (world_.usable()) {
+      least_ = {world_.bound_bytes(packed_source_, packed_target_), world_.bound_ps(packed_source_, packed_target_)};
+    } else {
+      least_ = bound_between(p_, p_.source, p_.target);
     }
+    node(source_).h = least_.ps;
+    if (least_.ps == 0 && slice_to_target()) return finish();
+    seed();
     push(source_);
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), Later());
@@ -194,21 +196,52 @@ class Search {
     return false;
   }
 
-  // Whether a plan of cost `f` at least may still replace the best one.
-  [[nodiscard]] bool better_than_best(const PlanCost& f) const {
+  // Whether a plan of cost `f` at least may still replace the best one. Whatever it does, it moves the bytes that the bound says.
+  [[nodiscard]] bool better_than_best(PlanCost f) const {
+    if (f.ps != best_.ps) return f.ps < best_.ps;
+    f.wire_bytes = std::max(f.wire_bytes, least_.bytes);
     if (f != best_) return f < best_;
     return ties_matter();
+  }
+  // What a plan costs at least that goes through a spread: the cost until there and the bound on what is left.
+  [[nodiscard]] static PlanCost through(PlanCost g, int64_t left) {
+    g.ps = saturating_add(g.ps, left);
+    if (left > 0) ++g.collectives;
+    return g;
   }
 
   void push(int32_t i) {
     Node& n = node(i);
-    int64_t h = rest(i);
-    PlanCost f = node(i).g;
-    f.ps = saturating_add(f.ps, h);
-    if (h > 0) ++f.collectives;
+    const PlanCost f = through(node(i).g, rest(i));
     if (has_best_ && !better_than_best(f)) return;
     open_.push_back({f, i, n.g});
     std::push_heap(open_.begin(), open_.end(), Later());
+  }
+
+  // The plan of slices alone, the atom of the lowest number first; false where there is none.
+  bool slice_to_target() {
+    if (!options_.collectives || p_.peak_limit != INT64_MAX || p_.target.made != 0 || !local_steps_lead_to_target(p_, p_.source))
+      return false;
+    has_best_ = wanted_ = true;
+    best_ = {};
+    Hop hop;
+    hop.to = p_.source;
+    while (!(hop.to == p_.target)) {
+      int slice_dim = 0;
+      int atom = max_atoms;
+      for (int d = 0; d < p_.dims; ++d) {
+        const int k = hop.to.length(d);
+        if (k == p_.target.length(d)) continue;
+        const int next = p_.target.atom[as_index(p_.target.begin_of(d) + k)];
+        if (next >= atom) continue;
+        atom = next;
+        slice_dim = d;
+      }
+      hop.group = static_cast<uint16_t>(1U << atom);
+      append(hop.to, p_.dims, slice_dim, static_cast<uint8_t>(atom));
+      best_hops_.push_back(hop);
+    }
+    return true;
   }
 
   // Plans known without search: one exchange, or one in two phases, then local steps.
@@ -308,7 +341,7 @@ class Search {
     collective_moves(p_, at, moves_, last_only);
     looked_ += static_cast<int64_t>(moves_.size());
     for (Hop& hop : moves_) relax(from, hop);
-    if (!options_.exchange) return;
+    if (!options_.exchange || (has_best_ && !better_than_best(through(node(from).g, rest(from))))) return;
     if (!last_only) {
       exchanges(from);
     } else if (from != source_) {
@@ -334,7 +367,10 @@ class Search {
       if (phases == 2 && (!two_levels_ || !alike)) continue;
       if (has_best_ && world_.usable()) {
         const int64_t floor = phases == 1 ? world_.exchange_floor_ps(packed, packed_to) : world_.two_phase_floor_ps(packed, packed_to);
-        if (saturating_add(spent, floor) > best_.ps || saturating_add(gone, floor) > reached) continue;
+        PlanCost least = node(from).g;
+        least.ps = saturating_add(gone, floor);
+        least.collectives += phases;
+        if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0)))) continue;
       }
       const Hop hop = exchange_hop(p_, at, to, phases);
       if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
@@ -410,7 +446,7 @@ class Search {
     found.settled = settled_;
     if (has_best_ && (exhausted_ || !complete_ || p_.padded || p_.only_even)) {
       // Not every plan was looked at: the gap is to what no plan can beat.
-      int64_t floor = bound_between(p_, p_.source, p_.target).ps;
+      int64_t floor = least_.ps;
       if (exhausted_ && complete_ && !p_.padded && !p_.only_even) floor = std::max(floor, frontier_);
       found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
     }
@@ -430,6 +466,7 @@ class Search {
   int64_t aim_visits_ = most_aim_visits;
   int32_t source_ = 0;
   int32_t goal_ = 0;
+  Bounds least_;  // of any plan
   bool has_best_ = false;
   bool wanted_ = true;  // false while best_ is only the time to stay below
   PlanCost best_;

@@ -89,6 +89,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         const Packed to = world.pack(b);
         const int64_t bound = world.bound_ps(from, to);
         REQUIRE(bound == bound_between(*p, a, b).ps);
+        REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
         REQUIRE(world.outer_bound_ps(from, to) <= bound);
         REQUIRE(world.exchange_floor_ps(from, to) <= price_between(*p, a, b, 1).predicted_ps);
         if (a.pending == b.pending) REQUIRE(world.two_phase_floor_ps(from, to) <= price_between(*p, a, b, 2).predicted_ps);
