@@ -83,6 +83,9 @@ class Mover {
       : p_(p), from_(from), out_(out), last_only_(last_only) {
     sharding_ = sharding(from, p.dims);
     free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
+    if (last_only && from.pending == p.target.pending && p.target.made == 0) {
+      for (int d = 0; d < p.dims; ++d) must_leave(d);
+    }
   }
 
   void run() {
@@ -157,13 +160,14 @@ class Mover {
       return;
     }
     Spread cut = now;
-    int movable = now.length(d) - p_.frozen[static_cast<size_t>(d)];
-    gather_from(d + 1, cut, group);
-    for (int k = 1; k <= movable; ++k) {
+    const int movable = now.length(d) - p_.frozen[static_cast<size_t>(d)];
+    const int least = leaves_[static_cast<size_t>(d)];
+    for (int k = 0;; ++k) {
+      if (k >= least) gather_from(d + 1, cut, group);
+      if (k == movable) break;
       uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
       drop_last(cut, p_.dims, d, 1);
       group = static_cast<uint16_t>(group | bit(last));
-      gather_from(d + 1, cut, group);
     }
   }
 
@@ -239,6 +243,7 @@ class Mover {
   // A suffix of one dim moves to others, in any order and over several of them.
   void all_to_alls() {
     for (int d = 0; d < p_.dims; ++d) {
+      if (leaving_dims_ > (leaves_[static_cast<size_t>(d)] > 0 ? 1 : 0)) continue;
       Spread cut = from_;
       uint16_t group = 0;
       int movable = from_.length(d) - p_.frozen[static_cast<size_t>(d)];
@@ -246,7 +251,7 @@ class Mover {
         uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
         drop_last(cut, p_.dims, d, 1);
         group = static_cast<uint16_t>(group | bit(last));
-        if (p_.allowed[group] != 0) move_onto(d, group, group, cut, 0);
+        if (k >= leaves_[static_cast<size_t>(d)] && p_.allowed[group] != 0) move_onto(d, group, group, cut, 0);
       }
     }
   }
@@ -302,6 +307,17 @@ class Mover {
     return true;
   }
 
+  // Atoms at the end of list d that stand where the target has others or none: a last step moves at least these.
+  void must_leave(int d) {
+    int k = 0;
+    while (k < from_.length(d) && k < p_.target.length(d) &&
+           from_.atom[as_index(from_.begin_of(d) + k)] == p_.target.atom[as_index(p_.target.begin_of(d) + k)]) {
+      ++k;
+    }
+    leaves_[static_cast<size_t>(d)] = from_.length(d) - k;
+    if (from_.length(d) > k) ++leaving_dims_;
+  }
+
   const PlanProblem& p_;
   const Spread& from_;
   std::vector<Hop>& out_;
@@ -309,6 +325,8 @@ class Mover {
   uint16_t free_ = 0;
   bool last_only_ = false;
   bool scalar_ = false;
+  std::array<int, max_spread_dims> leaves_{};  // where only a last step counts: atoms that must leave the end of each list
+  int leaving_dims_ = 0;
 };
 
 bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size_t limit, std::vector<Spread>& out) {
