@@ -64,7 +64,9 @@ void PackedWorld::reset(const PlanProblem& p) {
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   int64_t least = INT64_MAX;
+  least_per_peer_ = INT64_MAX;
   for (size_t l = p.topology->levels.size(); l-- > 0;) {
+    least_per_peer_ = std::min(least_per_peer_, saturating_mul(p.topology->levels[l].per_peer_ns, 1000));
     least = std::min(least, p.topology->levels[l].latency_ns);
     if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
   }

@@ -64,8 +64,14 @@ class PackedWorld {
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
 
+  // What a step takes at least in which a rank receives so many bytes.
+  [[nodiscard]] int64_t least_step_ps(int64_t bytes) const {
+    return saturating_add(latency_inside_, transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
+  }
+  // What so many peers cost a rank at least.
+  [[nodiscard]] int64_t peers_ps(int64_t peers) const { return saturating_mul(peers, least_per_peer_); }
   // What the exchange in one phase between two spreads takes at least, by what a rank receives on each level.
-  // Law: never above price_between.
+  // Law: never above price_between, and never less from a spread that holds less.
   [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to);
   // The same for the exchange in two phases between spreads with the same atoms pending.
   [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to);
@@ -140,6 +146,7 @@ class PackedWorld {
   int total_ = 0;           // all digits
   int64_t bandwidth_inside_ = 0;
   int64_t bandwidth_outside_ = 0;
+  int64_t least_per_peer_ = 0;   // ps
   int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
   int64_t latency_outside_ = 0;  // at or outside of the outer level
   Packed::Words every_slot_{};

@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "planner/aims.h"
+#include "planner/last_step.h"
 #include "planner/moves.h"
 
 namespace meshplan {
@@ -210,10 +211,26 @@ class Search {
     return g;
   }
 
+  // Two communicating steps pay a second latency on top of what the bound counts: where that is too much, only one may still come.
+  [[nodiscard]] bool last_step_only(int64_t ps) const {
+    return has_best_ && saturating_add(ps, least_latency_ps_) >= best_.ps && !ties_matter();
+  }
+  // Whether that one may still make a better plan from here, with local steps around it.
+  bool last_step_may_help(int32_t i) {
+    const Node& n = node(i);
+    if (!world_.usable() || n.h == 0) return true;
+    PlanCost least = n.g;
+    ++least.collectives;
+    least.ps = saturating_add(n.g.ps, last_collective_floor_ps(p_, world_, n.at, n.h));
+    if (better_than_best(least)) return true;
+    least.ps = saturating_add(n.g.ps, world_.exchange_floor_ps(world_.pack(n.at), packed_target_));
+    return better_than_best(least);
+  }
+
   void push(int32_t i) {
     Node& n = node(i);
     const PlanCost f = through(node(i).g, rest(i));
-    if (has_best_ && !better_than_best(f)) return;
+    if (has_best_ && (!better_than_best(f) || (last_step_only(f.ps) && !last_step_may_help(i)))) return;
     open_.push_back({f, i, n.g});
     std::push_heap(open_.begin(), open_.end(), Later());
   }
@@ -333,20 +350,25 @@ class Search {
 
   void expand(int32_t from) {
     if (!options_.collectives) return;
-    // Two communicating steps pay a second latency on top of what the bound counts: where that is too much, only a last step can help.
-    const bool last_only =
-        has_best_ && !ties_matter() && saturating_add(saturating_add(node(from).g.ps, rest(from)), least_latency_ps_) >= best_.ps;
-    moves_.clear();
+    const bool last_only = last_step_only(saturating_add(node(from).g.ps, rest(from)));
     const Spread at = node(from).at;
-    collective_moves(p_, at, moves_, last_only);
-    looked_ += static_cast<int64_t>(moves_.size());
-    for (Hop& hop : moves_) relax(from, hop);
-    if (!options_.exchange || (has_best_ && !better_than_best(through(node(from).g, rest(from))))) return;
+    // From the source the collectives that lead straight to the target come first: they often are as cheap as anything can be.
+    if (from == source_ && !last_only && !collectives(from, at, true)) return;
+    if (!collectives(from, at, last_only) || !options_.exchange) return;
     if (!last_only) {
       exchanges(from);
     } else if (from != source_) {
       exchange_to_target(from, at);
     }
+  }
+
+  // False where no plan from here can beat the best one any more.
+  bool collectives(int32_t from, const Spread& at, bool last_only) {
+    moves_.clear();
+    collective_moves(p_, at, moves_, last_only);
+    looked_ += static_cast<int64_t>(moves_.size());
+    for (Hop& hop : moves_) relax(from, hop);
+    return !has_best_ || better_than_best(through(node(from).g, rest(from)));
   }
 
   void exchange_to_target(int32_t from, const Spread& at) {

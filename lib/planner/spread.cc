@@ -7,22 +7,6 @@
 
 namespace meshplan {
 
-void append(Spread& s, int dims, int d, uint8_t atom) {
-  int at = s.end_of(d);
-  int last = s.end_of(dims - 1);
-  for (int i = last; i > at; --i) s.atom[static_cast<size_t>(i)] = s.atom[as_index(i - 1)];
-  s.atom[static_cast<size_t>(at)] = atom;
-  for (int e = d; e < dims; ++e) ++s.end[static_cast<size_t>(e)];
-}
-
-void drop_last(Spread& s, int dims, int d, int count) {
-  int from = s.end_of(d);
-  int last = s.end_of(dims - 1);
-  for (int i = from; i < last; ++i) s.atom[as_index(i - count)] = s.atom[static_cast<size_t>(i)];
-  for (int i = last - count; i < last; ++i) s.atom[static_cast<size_t>(i)] = 0;
-  for (int e = d; e < dims; ++e) s.end[static_cast<size_t>(e)] = static_cast<uint8_t>(s.end[static_cast<size_t>(e)] - count);
-}
-
 uint16_t sharding(const Spread& s, int dims) {
   uint16_t mask = 0;
   for (int i = 0; i < s.end_of(dims - 1); ++i) mask = static_cast<uint16_t>(mask | 1U << s.atom[static_cast<size_t>(i)]);

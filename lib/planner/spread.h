@@ -57,9 +57,39 @@ struct DigitSpread {
   DigitMask pending;  // with either op
 };
 
+// All atoms at once, and where the lists end.
+__extension__ using AtomBytes = unsigned __int128;
+[[nodiscard]] inline AtomBytes atom_bytes(const Spread& s) {
+  AtomBytes all = 0;
+  std::memcpy(&all, s.atom.data(), s.atom.size());
+  return all;
+}
+// One in the ends of list d and those behind it.
+[[nodiscard]] inline uint64_t ends_from(int dims, int d) { return (0x0101010101010101U << 8 * d) & (~uint64_t{0} >> (64 - 8 * dims)); }
+
 // Appends to or cuts the end of list d.
-void append(Spread& s, int dims, int d, uint8_t atom);
-void drop_last(Spread& s, int dims, int d, int count);
+inline void append(Spread& s, int dims, int d, uint8_t atom) {
+  const int at = 8 * s.end_of(d);
+  const AtomBytes all = atom_bytes(s);
+  const AtomBytes before = (AtomBytes{1} << at) - 1;
+  const AtomBytes next = (all & before) | AtomBytes{atom} << at | (all & ~before) << 8;
+  std::memcpy(s.atom.data(), &next, s.atom.size());
+  uint64_t ends;
+  std::memcpy(&ends, s.end.data(), sizeof ends);
+  ends += ends_from(dims, d);
+  std::memcpy(s.end.data(), &ends, sizeof ends);
+}
+inline void drop_last(Spread& s, int dims, int d, int count) {
+  const int at = 8 * (s.end_of(d) - count);
+  const AtomBytes all = atom_bytes(s);
+  const AtomBytes before = (AtomBytes{1} << at) - 1;
+  const AtomBytes next = (all & before) | (all >> 8 * count & ~before);
+  std::memcpy(s.atom.data(), &next, s.atom.size());
+  uint64_t ends;
+  std::memcpy(&ends, s.end.data(), sizeof ends);
+  ends -= ends_from(dims, d) * static_cast<uint64_t>(count);
+  std::memcpy(s.end.data(), &ends, sizeof ends);
+}
 // Atoms in any list.
 [[nodiscard]] uint16_t sharding(const Spread& s, int dims);
 

@@ -1,11 +1,11 @@
 #include "planner/packed.h"
 
-#include <algorithm>
 #include <random>
 
 #include "../cost/small_mesh.h"
 #include "doctest/doctest.h"
 #include "planner/moves.h"
+#include "random_spread.h"
 
 using namespace meshplan;
 
@@ -16,19 +16,6 @@ struct World {
   size_t rank;
   int64_t inside;
 };
-
-// Any arrangement of the atoms, some of them pending.
-Spread random_spread(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
-  Spread s;
-  s.pending = pending;
-  for (int i = 0; i < p.atoms; ++i) {
-    const auto d = static_cast<int>(random() % static_cast<uint64_t>(p.dims + 1));
-    if ((pending >> i & 1) == 0 && d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
-  }
-  // A random order inside each list.
-  for (int d = 0; d < p.dims; ++d) std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
-  return s;
-}
 
 }  // namespace
 
@@ -81,8 +68,8 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
       REQUIRE(world.usable());
       for (int k = 0; k < 3000; ++k) {
         const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
-        const Spread a = random_spread(*p, pending, random);
-        const Spread b = random_spread(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
+        const Spread a = test::random_spread(*p, pending, random);
+        const Spread b = test::random_spread(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
         CAPTURE(to_text(to_state(*p, a), w.sizes));
         CAPTURE(to_text(to_state(*p, b), w.sizes));
         const Packed from = world.pack(a);

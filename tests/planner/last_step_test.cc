@@ -1,0 +1,101 @@
+#include "planner/last_step.h"
+
+#include <random>
+
+#include "../cost/small_mesh.h"
+#include "doctest/doctest.h"
+#include "planner/moves.h"
+#include "random_spread.h"
+
+using namespace meshplan;
+
+namespace {
+
+// `at` and all that slices lead to from it.
+void with_slices(const PlanProblem& p, const Spread& at, std::vector<Spread>& out) {
+  if (std::find(out.begin(), out.end(), at) != out.end()) return;
+  out.push_back(at);
+  const unsigned taken = sharding(at, p.dims) | at.pending;
+  for (int i = 0; i < p.atoms; ++i) {
+    for (int d = 0; d < p.dims && (taken >> i & 1) == 0; ++d) {
+      Spread next = at;
+      append(next, p.dims, d, static_cast<uint8_t>(i));
+      with_slices(p, next, out);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no plan with one communicating step takes less than its floors") {
+  struct World {
+    std::vector<int64_t> sizes;
+    size_t rank;
+    int64_t inside;
+    int64_t per_peer_ns;
+  };
+  const std::vector<World> worlds{
+      {{2, 2, 2}, 2, 4, 500}, {{2, 2, 2}, 2, 2, 0}, {{2, 2, 2}, 3, 4, 500}, {{4, 2, 2}, 2, 4, 500}, {{3, 3, 3}, 2, 1, 500}};
+  int floors = 0;
+  int refused = 0;
+  for (const World& w : worlds) {
+    std::mt19937_64 random(7);
+    const Mesh mesh = test::mesh_of(w.sizes);
+    MeshTable meshes;
+    meshes.universe = mesh.universe;
+    meshes.meshes = {mesh};
+    const Topology topology = test::two_levels(w.inside, w.per_peer_ns);
+    LevelMap levels(mesh, topology);
+    PlanOptions options;
+    options.groups = GroupPolicy::any;
+    Request request;
+    request.tensor.dtype = DType::float32;
+    request.tensor.shape.assign(w.rank, mesh_size(mesh) * 64);
+    request.src.shards.resize(w.rank);
+    request.dst.shards.resize(w.rank);
+    request.src.shards[0] = {{0, 1, w.sizes[0]}};
+    request.dst.shards.back() = request.src.shards[0];
+    auto p = make_problem(levels, meshes, request, request.dst, options);
+    REQUIRE(p);
+    PackedWorld world;
+    world.reset(*p);
+    REQUIRE(world.usable());
+    p->frozen.fill(0);
+    for (int k = 0; k < 300; ++k) {
+      const auto pending = static_cast<uint16_t>(k % 4 == 0 ? random() & p->all : 0);
+      const Spread at = test::random_spread(*p, pending, random);
+      p->target = test::random_spread(*p, pending, random);
+      p->kept = pending;
+      p->state_limit = std::max(box_elements(*p, at), box_elements(*p, p->target)) * p->element * static_cast<int64_t>(1 + k % 2 * 7);
+      CAPTURE(to_text(to_state(*p, at), w.sizes));
+      CAPTURE(to_text(to_state(*p, p->target), w.sizes));
+      const Packed target = world.pack(p->target);
+      const int64_t least = world.bound_ps(world.pack(at), target);
+      const int64_t floor = last_collective_floor_ps(*p, world, at, least);
+      const int64_t exchange = world.exchange_floor_ps(world.pack(at), target);
+      if (local_steps_lead_to_target(*p, at)) continue;
+      ++floors;
+      refused += floor == INT64_MAX;
+      std::vector<Spread> starts;
+      with_slices(*p, at, starts);
+      for (const Spread& start : starts) {
+        REQUIRE(world.exchange_floor_ps(world.pack(start), target) >= exchange);
+        std::vector<Hop> all;
+        std::vector<Hop> last;
+        collective_moves(*p, start, all, false);
+        collective_moves(*p, start, last, true);
+        int64_t found = 0;
+        for (const Hop& hop : all) {
+          if (is_local(hop.op) || !local_steps_lead_to_target(*p, hop.to)) continue;
+          ++found;
+          if (!(hop.to == p->target) && box_elements(*p, hop.to) * p->element > p->state_limit) continue;
+          REQUIRE(hop.cost.ps >= floor);
+        }
+        // Listing last steps alone leaves out none of them.
+        REQUIRE(std::count_if(last.begin(), last.end(), [](const Hop& hop) { return !is_local(hop.op); }) == found);
+      }
+    }
+  }
+  CHECK(floors > 1200);
+  CHECK(refused > 200);
+}
