@@ -53,22 +53,55 @@ double wire_bytes(const CalibrationPoint& p) {
   }
 }
 
-// Latency and bandwidth of one level from (bytes, ns): the median slope of all pairs of different sizes, then the median offset.
-void fit_line(TopologyLevel& level, const std::vector<std::pair<double, double>>& points) {
-  std::vector<double> slopes;
+struct Timed {
+  double bytes = 0;
+  double ns = 0;
+  double for_peers = 0;  // of it
+};
+struct Line {
+  double at_nothing = 0;  // ns
+  double slope = 0;       // ns a byte
+};
+
+// How far the line is from the points, in parts of their times: the mean and the median added, so that most points are near and none is
+// far.
+double distance(const Line& line, const std::vector<Timed>& points) {
+  std::vector<double> errors;
+  double sum = 0;
+  for (const Timed& p : points) {
+    errors.push_back(std::abs((line.at_nothing + line.slope * p.bytes + p.for_peers) / p.ns - 1));
+    sum += errors.back();
+  }
+  return sum / static_cast<double>(points.size()) + median_of(std::move(errors));
+}
+
+// Latency and bandwidth of one level: the nearest of the lines through two of the points, those alike taken as one.
+void fit_line(TopologyLevel& level, const std::vector<Timed>& given) {
+  std::map<std::pair<double, double>, std::vector<double>> alike;
+  for (const Timed& p : given) alike[{p.bytes, p.for_peers}].push_back(p.ns);
+  std::vector<Timed> points;
+  for (auto& [key, times] : alike) points.push_back({key.first, median_of(std::move(times)), key.second});
+  Line best;
+  double least = 0;
   for (size_t i = 0; i < points.size(); ++i) {
     for (size_t j = i + 1; j < points.size(); ++j) {
-      if (points[i].first == points[j].first) continue;
-      slopes.push_back((points[j].second - points[i].second) / (points[j].first - points[i].first));
+      const Timed& p = points[i];
+      const Timed& q = points[j];
+      if (p.bytes == q.bytes) continue;
+      Line line;
+      line.slope = (q.ns - q.for_peers - p.ns + p.for_peers) / (q.bytes - p.bytes);
+      if (line.slope <= 0) continue;  // time does not grow with size: noise, no bandwidth to be had from it
+      line.at_nothing = std::max(0.0, p.ns - p.for_peers - line.slope * p.bytes);
+      const double here = distance(line, points);
+      if (best.slope == 0 || here < least) {
+        best = line;
+        least = here;
+      }
     }
   }
-  if (slopes.empty()) return;
-  const double slope = median_of(slopes);  // ns a byte
-  if (slope <= 0) return;                  // time does not grow with size: noise, no bandwidth to be had from it
-  std::vector<double> offsets;
-  for (const auto& [bytes, ns] : points) offsets.push_back(ns - slope * bytes);
-  level.mb_per_s = std::max<int64_t>(1, std::llround(1000.0 / slope));
-  level.latency_ns = std::max<int64_t>(0, std::llround(median_of(offsets)));
+  if (best.slope == 0) return;
+  level.mb_per_s = std::max<int64_t>(1, std::llround(1000.0 / best.slope));
+  level.latency_ns = std::llround(best.at_nothing);
 }
 
 int64_t peers_of(const CalibrationPoint& p) { return p.peers >= 0 ? p.peers : p.ranks - 1; }
@@ -78,9 +111,9 @@ void fit_exchanges(TopologyLevel& level, const std::vector<const CalibrationPoin
   for (const CalibrationPoint* p : exchanges) {
     if (peers_of(*p) > 0) level.per_peer_ns = std::min(level.per_peer_ns, p->ns / peers_of(*p));
   }
-  std::vector<std::pair<double, double>> points;
+  std::vector<Timed> points;
   for (const CalibrationPoint* p : exchanges) {
-    points.emplace_back(wire_bytes(*p), static_cast<double>(p->ns - level.per_peer_ns * peers_of(*p)));
+    points.push_back({wire_bytes(*p), static_cast<double>(p->ns), static_cast<double>(level.per_peer_ns * peers_of(*p))});
   }
   fit_line(level, points);
 }
@@ -91,7 +124,7 @@ Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPo
   Topology out = base;
   std::map<std::tuple<Op, int64_t, int64_t>, std::map<int64_t, std::vector<const CalibrationPoint*>>> by_table;
   std::map<int64_t, std::vector<const CalibrationPoint*>> exchanges;
-  std::map<int64_t, std::vector<std::pair<double, double>>> collectives;
+  std::map<int64_t, std::vector<Timed>> collectives;
   for (const CalibrationPoint& p : points) {
     if (is_local(p.op) || p.ranks < 2 || p.size_bytes < 1 || p.ns < 1 || p.level < 0) continue;
     if (static_cast<size_t>(p.level) >= base.levels.size()) {
@@ -101,7 +134,7 @@ Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPo
     if (p.op == Op::exchange) {
       exchanges[p.level].push_back(&p);
     } else {
-      collectives[p.level].emplace_back(wire_bytes(p), static_cast<double>(p.ns));
+      collectives[p.level].push_back({wire_bytes(p), static_cast<double>(p.ns), 0});
       by_table[{p.op, p.level, p.ranks}][p.size_bytes].push_back(&p);
     }
   }

@@ -2,10 +2,9 @@
 //
 // A collective gets a table for each (op, level, ranks): the median time at each size, made never to fall with size (a larger message that
 // came out faster is noise: neighbours are pooled, weighted by their samples). Exchanges and levels without tables are priced by their
-// levels, whose latency and bandwidth are fitted too: the line through the exchanges' points, or else through all collectives' points of
-// that level, that has the median slope of all pairs and the median offset, less what peers cost. No peer costs more than its share of the
-// fastest exchange. Law: a table passes through its points; more bytes never cost
-// less (tests/cost/calibrate_test.cc).
+// levels, whose latency and bandwidth are fitted too: of the lines through two of the exchanges' points, or else of all collectives' points
+// of that level, the one with the least mean plus median relative error, less what peers cost. No peer costs more than its share of the
+// fastest exchange. Law: a table passes through its points; more bytes never cost less (tests/cost/calibrate_test.cc).
 #pragma once
 
 #include <cstdint>

@@ -63,6 +63,26 @@ TEST_CASE("noise that would make more bytes cheaper is pooled") {
   CHECK(fitted->tables[0].points == std::vector<std::pair<int64_t, int64_t>>{{100, 800}, {200, 800}, {400, 1100}});
 }
 
+TEST_CASE("a level is fitted near most of its exchanges, whatever a few of them say") {
+  Topology base = uniform_topology();
+  base.levels[0].per_peer_ns = 0;
+  std::vector<CalibrationPoint> points;
+  for (int64_t bytes = 1000; bytes <= 64'000'000; bytes *= 2) points.push_back({Op::exchange, 0, 2, bytes, 5000 + bytes / 10, 10, 1});
+  points[3].ns *= 4;
+  points[8].ns /= 3;
+  points[12].ns *= 2;
+  auto fitted = calibrate(base, points);
+  REQUIRE(fitted.ok());
+  CHECK(fitted->levels[0].mb_per_s == 10000);
+  CHECK(fitted->levels[0].latency_ns == 5000);
+  // Time that does not grow says nothing about bandwidth.
+  points = {{Op::exchange, 0, 2, 1000, 900, 10, 1}, {Op::exchange, 0, 2, 2000, 900, 10, 1}, {Op::exchange, 0, 2, 4000, 800, 10, 1}};
+  auto flat = calibrate(base, points);
+  REQUIRE(flat.ok());
+  CHECK(flat->levels[0].mb_per_s == base.levels[0].mb_per_s);
+  CHECK(flat->levels[0].latency_ns == base.levels[0].latency_ns);
+}
+
 TEST_CASE("exchanges fit their level, local steps and single ranks fit nothing") {
   Topology base = uniform_topology();
   base.levels[0].per_peer_ns = 100;
