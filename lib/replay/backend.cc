@@ -45,7 +45,7 @@ Result<Backend> load_backend(const std::string& name, const BackendQuestion& que
   void* symbol = dlsym(module, open_backend_symbol);
   if (symbol == nullptr)
     return environment("backend " + name + ": " + found.string() + " belongs to another version of meshplan; build both together");
-  return reinterpret_cast<OpenBackend>(symbol)(question);
+  return (*static_cast<const OpenBackend*>(symbol))(question);
 }
 
 }  // namespace meshplan

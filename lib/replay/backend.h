@@ -1,8 +1,7 @@
 // Backends: a device and a communicator, in this program or in a module that is loaded when asked for.
 //
 // A module is a shared library libmeshplan_replay_NAME.so beside the program (or in the folder that MESHPLAN_BACKENDS names), built from
-// the same sources. It exports one function, meshplan_open_backend, of type OpenBackend. The planner itself needs neither MPI nor a GPU
-// library.
+// the same sources. It exports one object, meshplan_open_backend_N. The planner itself needs neither MPI nor a GPU library.
 #pragma once
 
 #include <memory>
@@ -29,9 +28,12 @@ struct BackendQuestion {
   std::string register_buffers = "none";       // nccl: none, local or symmetric
 };
 
-// A change of any of these types changes the number, and with it the name of the function that modules export.
 using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
-inline constexpr const char* open_backend_symbol = "meshplan_open_backend_2";
+
+// Defined by every module, found by its name. Only the name is C's: what it points to returns an object of C++.
+// A change of any of these types changes the number.
+extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_3;
+inline constexpr const char* open_backend_symbol = "meshplan_open_backend_3";
 
 // Loads the module of that name ("mpi", "nccl") and opens it. Errors (environment) say what is missing and how to get it.
 [[nodiscard]] Result<Backend> load_backend(const std::string& name, const BackendQuestion& question);

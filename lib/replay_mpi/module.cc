@@ -3,13 +3,21 @@
 #include "replay/host_device.h"
 #include "replay_mpi/mpi_communicator.h"
 
-extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_2(
-    const meshplan::BackendQuestion& question) {
-  meshplan::Backend backend;
-  auto communicator = meshplan::open_mpi(question.world, question.global_ids);
+namespace meshplan {
+namespace {
+
+Result<Backend> open_mpi_backend(const BackendQuestion& question) {
+  Backend backend;
+  auto communicator = open_mpi(question.world, question.global_ids);
   if (!communicator) return communicator.error();
   backend.communicator = std::move(*communicator);
   // One process a core is the rule under mpirun: one thread each unless asked otherwise.
-  backend.device = std::make_unique<meshplan::HostDevice>(question.threads == 0 ? 1 : question.threads);
+  backend.device = std::make_unique<HostDevice>(question.threads == 0 ? 1 : question.threads);
   return backend;
 }
+
+}  // namespace
+
+const OpenBackend meshplan_open_backend_3 = open_mpi_backend;
+
+}  // namespace meshplan

@@ -6,13 +6,15 @@
 #include "replay_nccl/cuda_device.h"
 #include "replay_nccl/nccl_communicator.h"
 
-extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Backend> meshplan_open_backend_2(
-    const meshplan::BackendQuestion& question) {
-  auto registration = meshplan::parse_registration(question.register_buffers);
+namespace meshplan {
+namespace {
+
+Result<Backend> open_nccl_backend(const BackendQuestion& question) {
+  auto registration = parse_registration(question.register_buffers);
   if (!registration) return registration.error();
-  auto nccl = meshplan::NcclLibrary::load();
+  auto nccl = NcclLibrary::load();
   if (!nccl) return nccl.error();
-  auto rendezvous = meshplan::find_rendezvous([](const char* name) -> std::optional<std::string> {
+  auto rendezvous = find_rendezvous([](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
@@ -22,13 +24,18 @@ extern "C" __attribute__((visibility("default"))) meshplan::Result<meshplan::Bac
     ranks.resize(static_cast<size_t>(question.world));
     std::iota(ranks.begin(), ranks.end(), 0);
   }
-  auto device = meshplan::open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
+  auto device = open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
   if (!device) return device.error();
-  auto communicator =
-      meshplan::open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids, question.deadline, *registration});
+  auto communicator = open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids, question.deadline, *registration});
   if (!communicator) return communicator.error();
-  meshplan::Backend backend;
+  Backend backend;
   backend.device = std::move(*device);
   backend.communicator = std::move(*communicator);
   return backend;
 }
+
+}  // namespace
+
+const OpenBackend meshplan_open_backend_3 = open_nccl_backend;
+
+}  // namespace meshplan
