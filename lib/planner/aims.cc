@@ -42,9 +42,7 @@ class Lister {
         near_ends();
       }
     }
-    std::sort(out_.keys.begin(), out_.keys.end(),
-              [](const AimKey& a, const AimKey& b) { return a.left != b.left ? a.left < b.left : a.aim < b.aim; });
-    if (world_.usable()) number_outsides();
+    group();
     return complete;
   }
 
@@ -116,24 +114,39 @@ class Lister {
     out_.aims.push_back({before, packed, s});
   }
 
-  // Numbers what each aim has outside of level 0.
-  void number_outsides() {
-    size_t slots = 16;
-    while (slots < 2 * out_.keys.size()) slots *= 2;
-    thread_local std::vector<uint32_t> numbers;  // 1 + its number
-    numbers.assign(slots, 0);
+  void group() {
+    thread_local std::vector<int64_t> nearest;
+    nearest.assign(1, 0);
+    if (world_.usable()) number_groups(nearest);
+    std::sort(out_.keys.begin(), out_.keys.end(), [](const AimKey& a, const AimKey& b) {
+      if (a.group != b.group) return nearest[a.group] != nearest[b.group] ? nearest[a.group] < nearest[b.group] : a.group < b.group;
+      return a.left != b.left ? a.left < b.left : a.aim < b.aim;
+    });
+    for (uint32_t i = 0; i < out_.keys.size(); ++i) {
+      if (i == 0 || out_.keys[i].group != out_.keys[i - 1].group) out_.groups.push_back({i, i});
+      ++out_.groups.back().end;
+    }
+  }
+  // In the order of listing. `nearest`: the least that is left from an aim of each.
+  void number_groups(std::vector<int64_t>& nearest) {
+    thread_local std::vector<uint32_t> slots;   // 1 + the number of a group
+    thread_local std::vector<uint32_t> firsts;  // the first aim of each group
+    size_t size = 16;
+    while (size < 2 * out_.keys.size()) size *= 2;
+    slots.assign(size, 0);
+    firsts.clear();
+    nearest.clear();
     for (AimKey& key : out_.keys) {
       const Packed& packed = out_.aims[key.aim].packed;
-      for (size_t i = world_.hash_outside(packed) & (slots - 1);; i = (i + 1) & (slots - 1)) {
-        if (numbers[i] == 0) {
-          out_.outsides.push_back(key.aim);
-          numbers[i] = static_cast<uint32_t>(out_.outsides.size());
-        } else if (!world_.same_outside(packed, out_.aims[out_.outsides[numbers[i] - 1]].packed)) {
-          continue;
-        }
-        key.outside = numbers[i] - 1;
-        break;
+      size_t i = world_.hash_outside(packed) & (size - 1);
+      while (slots[i] != 0 && !world_.same_outside(packed, out_.aims[firsts[slots[i] - 1]].packed)) i = (i + 1) & (size - 1);
+      if (slots[i] == 0) {
+        firsts.push_back(key.aim);
+        nearest.push_back(INT64_MAX);
+        slots[i] = static_cast<uint32_t>(firsts.size());
       }
+      key.group = slots[i] - 1;
+      nearest[key.group] = std::min(nearest[key.group], key.left);
     }
   }
 
@@ -192,7 +205,7 @@ class Lister {
 bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out) {
   out.aims.clear();
   out.keys.clear();
-  out.outsides.clear();
+  out.groups.clear();
   return Lister(question, visits, out).run();
 }
 

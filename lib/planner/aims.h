@@ -18,13 +18,19 @@ struct AimKey {
   int64_t left = 0;             // bound from here to the target, ps
   int64_t reached = INT64_MAX;  // what the cheapest way here that the search has found takes, ps
   uint32_t aim = 0;             // in AimList::aims
-  uint32_t outside = 0;         // in AimList::outsides
+  uint32_t group = 0;           // a number
+};
+
+// Aims that hold the same digits outside of hosts, so that they cost the same to reach over the outer links.
+struct AimGroup {
+  uint32_t begin = 0;  // in AimList::keys
+  uint32_t end = 0;
 };
 
 struct AimList {
-  std::vector<Aim> aims;
-  std::vector<AimKey> keys;        // nearest to the target first, then in the order of listing
-  std::vector<uint32_t> outsides;  // an aim for each way to hold the outer digits; empty where the world does not pack
+  std::vector<Aim> aims;         // in the order of listing
+  std::vector<AimKey> keys;      // of one group after the other, nearest to the target first, then in the order of listing
+  std::vector<AimGroup> groups;  // by their nearest; one group where the world does not pack
 };
 
 struct AimQuestion {

@@ -13,70 +13,6 @@ bool has(unsigned mask, int i) { return (mask >> i & 1) != 0; }
 
 uint16_t bit(int i) { return static_cast<uint16_t>(1U << i); }
 
-// Bytes that an exact or padded collective moves, then its time.
-void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
-  const int64_t g = group_size(p, hop.group);
-  if (!p.levels_only) {
-    // Copies and finer tiers need staging and shapes in full.
-    State before = to_state(p, from);
-    State after = to_state(p, hop.to);
-    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, hop.op, g, hop.reduced != 0 ? p.reduce_element : p.element);
-    std::string tier;
-    hop.cost = {finer_ps(*p.topology, group_shapes(p, hop.group), f.bytes, tier), 1, f.wire};
-    return;
-  }
-  CollectiveBytes b;
-  b.op = hop.op;
-  switch (hop.op) {
-    case Op::all_gather:
-      b.piece = box_elements(p, from) * p.element;
-      b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    case Op::reduce_scatter:
-      b.piece = box_elements(p, hop.to) * p.reduce_element;
-      b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    case Op::all_reduce: {
-      b.whole = box_elements(p, from) * p.reduce_element;
-      b.piece = ceil_div(b.whole, g);
-      hop.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g), ceil_div(2 * (g - 1) * (b.whole % g), g));
-      break;
-    }
-    case Op::all_to_all: {
-      int64_t piece = 1;
-      if (p.even) {
-        piece = box_elements(p, from) / g;
-      } else {
-        auto a = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
-        auto c = largest_box(to_state(p, hop.to), p.tensor.shape, p.mesh_sizes);
-        for (size_t d = 0; d < a.size(); ++d) piece = saturating_mul(piece, std::min(a[d], c[d]));
-      }
-      b.piece = saturating_mul(piece, p.element);
-      b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    }
-    default:
-      break;
-  }
-  hop.cost.collectives = 1;
-  if (!p.exact_levels) {
-    hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
-    return;
-  }
-  // All groups look alike: members in a unit of each level are products over digits.
-  DigitMask digits = 0;
-  for (unsigned left = hop.group; left != 0; left &= left - 1) digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
-  std::array<int64_t, max_levels> members;
-  const size_t levels = p.topology->levels.size();
-  int64_t inside = 1;
-  for (size_t l = 0; l < levels; ++l) members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
-  const Traffic traffic = collective_traffic(std::span<const int64_t>(members.data(), levels), b);
-  hop.cost.ps = traffic_ps(*p.topology, traffic, hop.op == Op::all_to_all, b.copied);
-}
-
 class Mover {
  public:
   Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only)
@@ -100,10 +36,7 @@ class Mover {
  private:
   void emit(Hop& hop) {
     if (p_.only_even && !cuts_evenly(p_, hop.to)) return;
-    if (!is_local(hop.op)) {
-      if (last_only_ && !local_steps_lead_to_target(p_, hop.to)) return;
-      price_collective(p_, from_, hop);
-    }
+    if (last_only_ && !is_local(hop.op) && !local_steps_lead_to_target(p_, hop.to)) return;
     out_.push_back(hop);
   }
 
@@ -348,8 +281,80 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
 
 }  // namespace
 
-void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
+void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
   Mover(p, from, out, last_only).run();
+}
+
+// Bytes that an exact or padded collective moves, then its time.
+void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
+  const int64_t g = group_size(p, hop.group);
+  if (!p.levels_only) {
+    // Copies and finer tiers need staging and shapes in full.
+    State before = to_state(p, from);
+    State after = to_state(p, hop.to);
+    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, hop.op, g, hop.reduced != 0 ? p.reduce_element : p.element);
+    std::string tier;
+    hop.cost = {finer_ps(*p.topology, group_shapes(p, hop.group), f.bytes, tier), 1, f.wire};
+    return;
+  }
+  CollectiveBytes b;
+  b.op = hop.op;
+  switch (hop.op) {
+    case Op::all_gather:
+      b.piece = box_elements(p, from) * p.element;
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    case Op::reduce_scatter:
+      b.piece = box_elements(p, hop.to) * p.reduce_element;
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    case Op::all_reduce: {
+      b.whole = box_elements(p, from) * p.reduce_element;
+      b.piece = ceil_div(b.whole, g);
+      hop.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g), ceil_div(2 * (g - 1) * (b.whole % g), g));
+      break;
+    }
+    case Op::all_to_all: {
+      int64_t piece = 1;
+      if (p.even) {
+        piece = box_elements(p, from) / g;
+      } else {
+        auto a = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
+        auto c = largest_box(to_state(p, hop.to), p.tensor.shape, p.mesh_sizes);
+        for (size_t d = 0; d < a.size(); ++d) piece = saturating_mul(piece, std::min(a[d], c[d]));
+      }
+      b.piece = saturating_mul(piece, p.element);
+      b.whole = saturating_mul(b.piece, g);
+      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      break;
+    }
+    default:
+      break;
+  }
+  hop.cost.collectives = 1;
+  if (!p.exact_levels) {
+    hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
+    return;
+  }
+  // All groups look alike: members in a unit of each level are products over digits.
+  DigitMask digits = 0;
+  for (unsigned left = hop.group; left != 0; left &= left - 1) digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  std::array<int64_t, max_levels> members;
+  const size_t levels = p.topology->levels.size();
+  int64_t inside = 1;
+  for (size_t l = 0; l < levels; ++l) members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
+  const Traffic traffic = collective_traffic(std::span<const int64_t>(members.data(), levels), b);
+  hop.cost.ps = traffic_ps(*p.topology, traffic, hop.op == Op::all_to_all, b.copied);
+}
+
+void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
+  const size_t first = out.size();
+  list_collectives(p, from, out, last_only);
+  for (size_t i = first; i < out.size(); ++i) {
+    if (!is_local(out[i].op)) price_collective(p, from, out[i]);
+  }
 }
 
 bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {

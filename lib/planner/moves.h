@@ -8,9 +8,13 @@
 
 namespace meshplan {
 
-// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`; costs filled in. Exchanges are not here: they
+// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`, costs left out. Exchanges are not here: they
 // reach any spread, the search picks their targets.
 // `last_only`: of the communicating ones only those after which local steps lead to the target.
+void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false);
+// Fills in the cost of one of them.
+void price_collective(const PlanProblem& p, const Spread& from, Hop& hop);
+// Both.
 void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false);
 
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).

@@ -63,6 +63,12 @@ void PackedWorld::reset(const PlanProblem& p) {
   for (size_t i = 1; i <= static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
+  pace_inside_ = Pace(p.topology->levels[0]);
+  pace_outside_ = Pace(p.topology->levels[outer_level_]);
+  first_latency_ = saturating_mul(p.topology->levels[0].latency_ns, 1000);
+  outer_latency_ = saturating_mul(p.topology->levels[outer_level_].latency_ns, 1000);
+  first_per_peer_ = saturating_mul(p.topology->levels[0].per_peer_ns, 1000);
+  outer_per_peer_ = saturating_mul(p.topology->levels[outer_level_].per_peer_ns, 1000);
   int64_t least = INT64_MAX;
   least_per_peer_ = INT64_MAX;
   for (size_t l = p.topology->levels.size(); l-- > 0;) {
@@ -75,6 +81,11 @@ void PackedWorld::reset(const PlanProblem& p) {
   const auto n = static_cast<size_t>(total_);
   transfers_.assign(3 * (n + 1) * (n + 2), -1);
 }
+
+PackedWorld::Pace::Pace(const TopologyLevel& level)
+    : whole_(level.exchange_percent == 100),
+      divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
+      reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
 
 int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   if (!usable_) return 0;
@@ -283,14 +294,15 @@ int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
   const int64_t near = power(d.beyond - d.beyond_outside) * power(w.reduced - w.reduced_outside);
   const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
   const int64_t outside = d.crossed_from_outside ? all : all - near;
-  Traffic traffic;
-  traffic.bytes[0] = saturating_mul(inside, piece);
-  traffic.peers[0] = inside;
+  int64_t latency = inside > 0 ? first_latency_ : 0;
+  int64_t slowest = pace_inside_.ps(saturating_mul(inside, piece));
+  int64_t peers = saturating_mul(inside, first_per_peer_);
   if (outside > 0) {
-    traffic.bytes[outer_level_] = saturating_mul(outside, piece);
-    traffic.peers[outer_level_] = outside;
+    latency = outer_latency_;
+    slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, piece)));
+    peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
   }
-  return traffic_ps(*p_->topology, traffic, true, 0);
+  return saturating_add(saturating_add(latency, peers), slowest);
 }
 
 int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) {
@@ -299,17 +311,10 @@ int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) {
   const int64_t fetched = ceil_div(saturating_mul(missing(to.outers, d.held_outside, d.crossed_outside), values), power(inside_));
   const int64_t wanted = missing(to.total, d.beyond, d.crossed);
   int64_t ps = 0;
-  Traffic traffic;
-  if (fetched > 0 && outer_level_ > 0) {
-    traffic.bytes[outer_level_] = fetched;
-    traffic.peers[outer_level_] = 1;
-    ps = traffic_ps(*p_->topology, traffic, true, 0);
-  }
+  if (fetched > 0 && outer_level_ > 0) ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
   if (wanted > fetched) {
-    traffic = {};
-    traffic.bytes[0] = wanted - fetched;
-    traffic.peers[0] = power(inside_) - 1;
-    ps = saturating_add(ps, traffic_ps(*p_->topology, traffic, true, 0));
+    const int64_t peers = saturating_mul(power(inside_) - 1, first_per_peer_);
+    ps = saturating_add(ps, saturating_add(saturating_add(first_latency_, peers), pace_inside_.ps(wanted - fetched)));
   }
   return ps;
 }

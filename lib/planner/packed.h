@@ -18,6 +18,7 @@
 namespace meshplan {
 
 constexpr size_t packed_words = 2;
+__extension__ using uint128 = unsigned __int128;
 constexpr int packed_slots = 64 * static_cast<int>(packed_words);
 
 struct Packed {
@@ -134,6 +135,30 @@ class PackedWorld {
     const int n = total_;
     return as_index((table * (n + 1) + taken) * (n + 2) + (crossed ? n + 1 : beyond));
   }
+  // Time of bytes over a level's links in an exchange: as traffic_ps has it, without a division.
+  class Pace {
+   public:
+    Pace() = default;
+    explicit Pace(const TopologyLevel& level);
+    [[nodiscard]] int64_t ps(int64_t bytes) const {
+      if (!whole_) bytes = saturating_mul(bytes, 100);
+      uint64_t scaled = 0;
+      if (__builtin_mul_overflow(static_cast<uint64_t>(bytes), uint64_t{1'000'000}, &scaled)) return transfer_ps(bytes, 1, divisor_);
+      // The reciprocal is rounded down: one less at most.
+      uint64_t quotient = static_cast<uint64_t>(static_cast<uint128>(scaled) * reciprocal_ >> 64);
+      uint64_t rest = scaled - quotient * static_cast<uint64_t>(divisor_);
+      if (rest >= static_cast<uint64_t>(divisor_)) {
+        ++quotient;
+        rest -= static_cast<uint64_t>(divisor_);
+      }
+      return static_cast<int64_t>(quotient + (rest != 0 ? 1 : 0));
+    }
+
+   private:
+    bool whole_ = true;  // exchanges reach the whole bandwidth
+    int64_t divisor_ = 1;
+    uint64_t reciprocal_ = 0;  // of the divisor, times 2^64
+  };
   [[nodiscard]] int64_t power(int n) const { return power_[static_cast<size_t>(n)]; }
 
   const PlanProblem* p_ = nullptr;
@@ -146,7 +171,13 @@ class PackedWorld {
   int total_ = 0;           // all digits
   int64_t bandwidth_inside_ = 0;
   int64_t bandwidth_outside_ = 0;
-  int64_t least_per_peer_ = 0;   // ps
+  Pace pace_inside_;            // of exchanges
+  Pace pace_outside_;           // of the outer level
+  int64_t first_latency_ = 0;   // ps; of level 0
+  int64_t outer_latency_ = 0;   // of the outer level
+  int64_t first_per_peer_ = 0;  // ps
+  int64_t outer_per_peer_ = 0;
+  int64_t least_per_peer_ = 0;
   int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
   int64_t latency_outside_ = 0;  // at or outside of the outer level
   Packed::Words every_slot_{};

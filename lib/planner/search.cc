@@ -99,7 +99,6 @@ struct Workspace {
     AimList list;
   };
   std::vector<KnownAims> lists;  // the first `used` are of this question
-  std::vector<int64_t> outer_bounds;
   size_t used = 0;
 };
 Workspace& workspace() {
@@ -318,17 +317,28 @@ class Search {
     return n.bytes <= p_.state_limit;
   }
 
-  // `left`: the bound from there to the target where it is known, else -1.
-  void relax(int32_t from, const Hop& hop, int64_t left = -1) {
+  // A step that is priced only where it could take less time than the way there that is known.
+  void relax_collective(int32_t from, const Spread& at, Hop& hop) {
+    const int32_t to = table_.intern(hop.to);
+    if (!is_local(hop.op)) {
+      const int64_t soonest = saturating_add(node(from).g.ps, least_latency_ps_);
+      const Node& n = node(to);
+      if (n.reached && n.g.ps < soonest) return;
+      if (has_best_ && saturating_add(soonest, rest(to)) > best_.ps) return;
+      price_collective(p_, at, hop);
+    }
+    relax(from, hop, to);
+  }
+
+  // `to`: the node of hop.to.
+  void relax(int32_t from, const Hop& hop, int32_t to) {
     PlanCost g = node(from).g;
     g.ps = saturating_add(g.ps, hop.cost.ps);
     g.collectives += hop.cost.collectives;
     g.wire_bytes = saturating_add(g.wire_bytes, hop.cost.wire_bytes);
     if (has_best_ && g.ps > best_.ps) return;
-    int32_t to = table_.intern(hop.to);
     if (!may_hold(to)) return;
     Node& n = node(to);
-    if (left >= 0) n.h = left;
     // Equal cost: the earlier op, then the smaller group.
     const bool replaces = n.reached && g == n.g && to != source_ && !is_local(hop.op) &&
                           std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group);
@@ -365,9 +375,9 @@ class Search {
   // False where no plan from here can beat the best one any more.
   bool collectives(int32_t from, const Spread& at, bool last_only) {
     moves_.clear();
-    collective_moves(p_, at, moves_, last_only);
+    list_collectives(p_, at, moves_, last_only);
     looked_ += static_cast<int64_t>(moves_.size());
-    for (Hop& hop : moves_) relax(from, hop);
+    for (Hop& hop : moves_) relax_collective(from, at, hop);
     return !has_best_ || better_than_best(through(node(from).g, rest(from)));
   }
 
@@ -396,7 +406,9 @@ class Search {
       }
       const Hop hop = exchange_hop(p_, at, to, phases);
       if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
-      relax(from, hop, left);
+      const int32_t reached_node = table_.intern(to);
+      if (left >= 0) node(reached_node).h = left;
+      relax(from, hop, reached_node);
     }
   }
 
@@ -437,26 +449,26 @@ class Search {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
     AimList& list = aims(pending, at.made);
-    std::vector<int64_t>& outer_bounds = work_.outer_bounds;
-    outer_bounds.assign(list.outsides.size(), -1);
     const int64_t soonest = saturating_add(g.ps, least_latency_ps_);
-    for (AimKey& key : list.keys) {
-      const int64_t least = saturating_add(soonest, key.left);
-      if (has_best_ && least > best_.ps) break;
-      if (key.reached <= soonest) continue;
-      Aim& aim = list.aims[key.aim];
-      if (!outer_bounds.empty()) {
-        int64_t& outer = outer_bounds[key.outside];
-        if (outer < 0) outer = saturating_add(g.ps, world_.outer_bound_ps(packed, aim.packed));
-        if (key.reached < outer || (has_best_ && saturating_add(outer, key.left) > best_.ps)) continue;
+    for (const AimGroup& group : list.groups) {
+      const AimKey& nearest = list.keys[group.begin];
+      if (has_best_ && saturating_add(soonest, nearest.left) > best_.ps) break;
+      int64_t outer = soonest;
+      if (world_.usable()) outer = std::max(outer, saturating_add(g.ps, world_.outer_bound_ps(packed, list.aims[nearest.aim].packed)));
+      for (uint32_t k = group.begin; k < group.end; ++k) {
+        AimKey& key = list.keys[k];
+        const int64_t least = saturating_add(outer, key.left);
+        if (has_best_ && least > best_.ps) break;
+        if (key.reached < outer || key.reached <= soonest) continue;
+        ++looked_;
+        if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives) continue;
+        const Aim& aim = list.aims[key.aim];
+        const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, packed, aim.at, aim.packed);
+        if (has_best_ && saturating_add(saturating_add(g.ps, here), key.left) > best_.ps) continue;
+        if (key.reached < saturating_add(g.ps, here) || aim.at == at) continue;
+        exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
+        if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
       }
-      ++looked_;
-      if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives) continue;
-      const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, packed, aim.at, aim.packed);
-      if (has_best_ && saturating_add(saturating_add(g.ps, here), key.left) > best_.ps) continue;
-      if (key.reached < saturating_add(g.ps, here) || aim.at == at) continue;
-      exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
-      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
     }
   }
 
