@@ -15,8 +15,8 @@ uint16_t bit(int i) { return static_cast<uint16_t>(1U << i); }
 
 class Mover {
  public:
-  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only)
-      : p_(p), from_(from), out_(out), last_only_(last_only) {
+  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only, int64_t most_ps)
+      : p_(p), from_(from), out_(out), last_only_(last_only), most_ps_(most_ps) {
     sharding_ = sharding(from, p.dims);
     free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
     if (last_only && from.pending == p.target.pending && p.target.made == 0) {
@@ -184,26 +184,30 @@ class Mover {
         uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
         drop_last(cut, p_.dims, d, 1);
         group = static_cast<uint16_t>(group | bit(last));
-        if (k >= leaves_[static_cast<size_t>(d)] && p_.allowed[group] != 0) move_onto(d, group, group, cut, 0);
+        if (k < leaves_[static_cast<size_t>(d)] || p_.allowed[group] == 0) continue;
+        // Where boxes are even, all that it may lead to costs the same.
+        Hop any;
+        any.op = Op::all_to_all;
+        any.group = group;
+        any.to = cut;
+        if (p_.even && p_.levels_only) price_collective(p_, from_, any);
+        if (any.cost.ps <= most_ps_) move_onto(d, any, group, cut, 0);
       }
     }
   }
-  void move_onto(int source, uint16_t group, uint16_t left, const Spread& now, int from_dim) {
+  void move_onto(int source, Hop& hop, uint16_t left, const Spread& now, int from_dim) {
     if (left == 0) {
-      Hop hop;
-      hop.op = Op::all_to_all;
-      hop.group = group;
       hop.to = now;
       emit(hop);
       return;
     }
     for (int d = from_dim; d < p_.dims; ++d) {
       if (d == source) continue;
-      for (int i = 0; i < p_.atoms; ++i) {
-        if (!has(left, i)) continue;
+      for (unsigned rest = left; rest != 0; rest &= rest - 1) {
+        const int i = __builtin_ctz(rest);
         Spread next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
-        move_onto(source, group, static_cast<uint16_t>(left & ~bit(i)), next, d);
+        move_onto(source, hop, static_cast<uint16_t>(left & ~bit(i)), next, d);
       }
     }
   }
@@ -257,6 +261,7 @@ class Mover {
   uint16_t sharding_ = 0;
   uint16_t free_ = 0;
   bool last_only_ = false;
+  int64_t most_ps_ = INT64_MAX;
   bool scalar_ = false;
   std::array<int, max_spread_dims> leaves_{};  // where only a last step counts: atoms that must leave the end of each list
   int leaving_dims_ = 0;
@@ -281,8 +286,8 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
 
 }  // namespace
 
-void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
-  Mover(p, from, out, last_only).run();
+void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only, int64_t most_ps) {
+  Mover(p, from, out, last_only, most_ps).run();
 }
 
 // Bytes that an exact or padded collective moves, then its time.

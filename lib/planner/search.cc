@@ -325,7 +325,7 @@ class Search {
       const Node& n = node(to);
       if (n.reached && n.g.ps < soonest) return;
       if (has_best_ && saturating_add(soonest, rest(to)) > best_.ps) return;
-      price_collective(p_, at, hop);
+      if (hop.cost.collectives == 0) price_collective(p_, at, hop);
     }
     relax(from, hop, to);
   }
@@ -375,7 +375,7 @@ class Search {
   // False where no plan from here can beat the best one any more.
   bool collectives(int32_t from, const Spread& at, bool last_only) {
     moves_.clear();
-    list_collectives(p_, at, moves_, last_only);
+    list_collectives(p_, at, moves_, last_only, has_best_ ? best_.ps - node(from).g.ps : INT64_MAX);
     looked_ += static_cast<int64_t>(moves_.size());
     for (Hop& hop : moves_) relax_collective(from, at, hop);
     return !has_best_ || better_than_best(through(node(from).g, rest(from)));
