@@ -8,10 +8,9 @@
 
 namespace meshplan {
 
-// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`. Exchanges are not here: they reach any spread,
-// the search picks their targets. Costs are left out, at no collectives, but where many steps have one.
-// `last_only`: of the communicating ones only those after which local steps lead to the target.
-// `most_ps`: steps that take longer may be left out.
+// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`. Exchanges are not here: they reach any
+// spread, the search picks their targets. Costs are left out, at no collectives, but where many steps have one. `last_only`: of the
+// communicating ones only those after which local steps lead to the target. `most_ps`: steps that take longer may be left out.
 void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false, int64_t most_ps = INT64_MAX);
 // Fills in the cost of one of them.
 void price_collective(const PlanProblem& p, const Spread& from, Hop& hop);

@@ -1,96 +1,24 @@
 #include "planner/search.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/int_math.h"
 #include "planner/aims.h"
 #include "planner/last_step.h"
 #include "planner/moves.h"
+#include "planner/search_nodes.h"
 
 namespace meshplan {
 namespace {
 
 // Spreads that one question may look at as aims of exchanges before the list is cut down to those near the ends.
 constexpr int64_t most_aim_visits = 150'000;
-// The same where every one of them is priced in full, for the least peak.
-constexpr size_t listable_aims = 700;
-
-struct Node {
-  Spread at;
-  PlanCost g;
-  int64_t h = -1;      // bound on what is left, ps; -1: not asked yet
-  int64_t bytes = -1;  // of the largest box
-  int32_t parent = -1;
-  bool closed = false;
-  bool reached = false;
-  Hop hop;  // from the parent
-};
-
-struct Open {
-  PlanCost f;
-  int32_t node;
-  PlanCost g;
-};
-struct Later {
-  bool operator()(const Open& a, const Open& b) const { return a.f != b.f ? a.f > b.f : a.node > b.node; }
-};
-
-// Interned spreads of one question; storage is kept between questions of a thread, slots are told apart by the question's number.
-class Table {
- public:
-  void clear() {
-    nodes.clear();
-    if (++question_ == 0) slots_.assign(slots_.size(), {});
-    if (question_ == 0) question_ = 1;
-  }
-  [[nodiscard]] int32_t find(const Spread& s) const {
-    const size_t mask = slots_.size() - 1;
-    for (size_t i = hash_of(s) & mask; !slots_.empty(); i = (i + 1) & mask) {
-      const Slot& slot = slots_[i];
-      if (slot.question != question_) return -1;
-      if (nodes[static_cast<size_t>(slot.node)].at == s) return slot.node;
-    }
-    return -1;
-  }
-  int32_t intern(const Spread& s) {
-    if (slots_.size() < 2 * (nodes.size() + 1)) grow();
-    size_t mask = slots_.size() - 1;
-    for (size_t i = hash_of(s) & mask;; i = (i + 1) & mask) {
-      Slot& slot = slots_[i];
-      if (slot.question != question_) {
-        slot = {question_, static_cast<int32_t>(nodes.size())};
-        nodes.emplace_back().at = s;
-        return slot.node;
-      }
-      if (nodes[static_cast<size_t>(slot.node)].at == s) return slot.node;
-    }
-  }
-  std::vector<Node> nodes;
-
- private:
-  struct Slot {
-    uint32_t question = 0;
-    int32_t node = -1;
-  };
-  void grow() {
-    slots_.assign(std::max<size_t>(1024, slots_.size() * 4), {});
-    size_t mask = slots_.size() - 1;
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      size_t i = hash_of(nodes[n].at) & mask;
-      while (slots_[i].question == question_) i = (i + 1) & mask;
-      slots_[i] = {question_, static_cast<int32_t>(n)};
-    }
-  }
-  std::vector<Slot> slots_;
-  uint32_t question_ = 1;
-};
 
 // What the searches of one thread share: storage only.
 struct Workspace {
-  Table table;
+  NodeTable table;
   PackedWorld world;
-  std::vector<Open> open;
+  std::vector<OpenNode> open;
   std::vector<Hop> moves;
   std::vector<Hop> best;
   struct KnownAims {
@@ -153,10 +81,10 @@ class Search {
     seed();
     push(source_);
     while (!open_.empty()) {
-      std::pop_heap(open_.begin(), open_.end(), Later());
-      Open top = open_.back();
+      std::pop_heap(open_.begin(), open_.end(), OpensLater());
+      OpenNode top = open_.back();
       open_.pop_back();
-      Node& n = node(top.node);
+      SearchNode& n = node(top.node);
       if (n.closed && n.g < top.g) continue;
       if (top.g != n.g) continue;
       if (has_best_ && !better_than_best(top.f)) {
@@ -180,10 +108,10 @@ class Search {
   }
 
  private:
-  Node& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
+  SearchNode& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
 
   int64_t rest(int32_t i) {
-    Node& n = node(i);
+    SearchNode& n = node(i);
     if (n.h < 0) n.h = i == goal_ ? 0 : world_.bound_ps(n.at, world_.pack(n.at), p_.target, packed_target_);
     return n.h;
   }
@@ -216,7 +144,7 @@ class Search {
   }
   // Whether that one may still make a better plan from here, with local steps around it.
   bool last_step_may_help(int32_t i) {
-    const Node& n = node(i);
+    const SearchNode& n = node(i);
     if (!world_.usable() || n.h == 0) return true;
     PlanCost least = n.g;
     ++least.collectives;
@@ -227,11 +155,11 @@ class Search {
   }
 
   void push(int32_t i) {
-    Node& n = node(i);
+    SearchNode& n = node(i);
     const PlanCost f = through(node(i).g, rest(i));
     if (has_best_ && (!better_than_best(f) || (last_step_only(f.ps) && !last_step_may_help(i)))) return;
     open_.push_back({f, i, n.g});
-    std::push_heap(open_.begin(), open_.end(), Later());
+    std::push_heap(open_.begin(), open_.end(), OpensLater());
   }
 
   // The plan of slices alone, the atom of the lowest number first; false where there is none.
@@ -312,7 +240,7 @@ class Search {
   }
   bool may_hold(int32_t i) {
     if (p_.state_limit == INT64_MAX || i == goal_) return true;
-    Node& n = node(i);
+    SearchNode& n = node(i);
     if (n.bytes < 0) n.bytes = saturating_mul(box_elements(p_, n.at), p_.element);
     return n.bytes <= p_.state_limit;
   }
@@ -322,7 +250,7 @@ class Search {
     const int32_t to = table_.intern(hop.to);
     if (!is_local(hop.op)) {
       const int64_t soonest = saturating_add(node(from).g.ps, least_latency_ps_);
-      const Node& n = node(to);
+      const SearchNode& n = node(to);
       if (n.reached && n.g.ps < soonest) return;
       if (has_best_ && saturating_add(soonest, rest(to)) > best_.ps) return;
       if (hop.cost.collectives == 0) price_collective(p_, at, hop);
@@ -338,7 +266,7 @@ class Search {
     g.wire_bytes = saturating_add(g.wire_bytes, hop.cost.wire_bytes);
     if (has_best_ && g.ps > best_.ps) return;
     if (!may_hold(to)) return;
-    Node& n = node(to);
+    SearchNode& n = node(to);
     // Equal cost: the earlier op, then the smaller group.
     const bool replaces = n.reached && g == n.g && to != source_ && !is_local(hop.op) &&
                           std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group);
@@ -490,8 +418,8 @@ class Search {
   const PlanProblem& p_;
   const SearchOptions& options_;
   Workspace& work_;
-  Table& table_;
-  std::vector<Open>& open_;
+  NodeTable& table_;
+  std::vector<OpenNode>& open_;
   std::vector<Hop>& moves_;
   std::vector<Hop>& best_hops_;
   PackedWorld& world_;
@@ -516,61 +444,5 @@ class Search {
 }  // namespace
 
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) { return Search(problem, options).run(); }
-
-// Dijkstra on the largest peak along the way instead of the sum of times.
-int64_t least_peak(const PlanProblem& p) {
-  std::map<std::array<uint64_t, 3>, int64_t> reached;
-  auto key = [](const Spread& s) {
-    std::array<uint64_t, 3> words;
-    std::memcpy(words.data(), &s, sizeof s);
-    return words;
-  };
-  std::vector<std::pair<int64_t, Spread>> open{{0, p.source}};
-  auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
-  reached[key(p.source)] = 0;
-  std::vector<Hop> hops;
-  while (!open.empty()) {
-    std::pop_heap(open.begin(), open.end(), later);
-    auto [peak, at] = open.back();
-    open.pop_back();
-    if (at == p.target) return peak;
-    if (peak > reached[key(at)]) continue;
-    hops.clear();
-    collective_moves(p, at, hops);
-    const auto pending_open = static_cast<uint16_t>(at.pending & ~p.kept);
-    for (uint16_t q = pending_open;; q = static_cast<uint16_t>((q - 1) & pending_open)) {
-      if (!(p.one_reduction && q != 0 && q != pending_open)) {
-        Spread like = at;
-        like.pending = static_cast<uint16_t>(at.pending & ~q);
-        unsigned frozen = 0;
-        for (int d = 0; d < p.dims; ++d) {
-          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k) frozen |= 1U << at.atom[as_index(at.begin_of(d) + k)];
-        }
-        const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
-        std::vector<Spread> aims;
-        // Beyond what can be listed, the target alone: the least peak named is then one that exists, if not always the least.
-        if (!all_spreads(p, like, movable, listable_aims, aims)) {
-          aims.clear();
-          Spread landing = p.target;
-          landing.made = at.made;
-          if (landing.pending == like.pending) aims.push_back(landing);
-        }
-        for (const Spread& to : aims) {
-          if (!(to == at)) hops.push_back(exchange_hop(p, at, to, 1));
-        }
-      }
-      if (q == 0) break;
-    }
-    for (const Hop& hop : hops) {
-      int64_t next = std::max(peak, peak_of(p, at, hop));
-      auto [known, fresh] = reached.try_emplace(key(hop.to), next);
-      if (!fresh && known->second <= next) continue;
-      known->second = next;
-      open.emplace_back(next, hop.to);
-      std::push_heap(open.begin(), open.end(), later);
-    }
-  }
-  return INT64_MAX;
-}
 
 }  // namespace meshplan
