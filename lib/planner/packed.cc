@@ -60,7 +60,7 @@ void PackedWorld::reset(const PlanProblem& p) {
   }
   slots_before_[static_cast<size_t>(p.dims)] = every_slot_ = slots;
   power_[0] = 1;
-  for (size_t i = 1; i <= static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  for (size_t i = 1; i <= static_cast<size_t>(2 * total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   pace_inside_ = Pace(p.topology->levels[0]);
@@ -79,7 +79,8 @@ void PackedWorld::reset(const PlanProblem& p) {
   latency_inside_ = saturating_mul(least, 1000);
   pending_ = {};
   const auto n = static_cast<size_t>(total_);
-  transfers_.assign(3 * (n + 1) * (n + 2), -1);
+  known_.assign(5 * (n + 1) * (n + 2), -1);
+  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
 }
 
 PackedWorld::Pace::Pace(const TopologyLevel& level)
@@ -284,39 +285,40 @@ size_t PackedWorld::hash_outside(const Packed& packed) const {
   return h ^ h >> 32;
 }
 
-int64_t PackedWorld::exchange_floor_ps(const Packed& from, const Packed& to) {
+PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
   const Difference d = difference(from, to, every_slot_);
   const PendingDigits& w = pending_digits(from, to);
-  const int64_t bytes = w.reduced != 0 ? p_->digit_reduce_bytes : p_->digit_bytes;
-  const int64_t piece = bytes / (power(to.total) * power(d.beyond));
-  // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside (exchange_digits.cc).
-  const int64_t all = power(d.beyond) * power(w.reduced);
-  const int64_t near = power(d.beyond - d.beyond_outside) * power(w.reduced - w.reduced_outside);
-  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
-  const int64_t outside = d.crossed_from_outside ? all : all - near;
-  int64_t latency = inside > 0 ? first_latency_ : 0;
-  int64_t slowest = pace_inside_.ps(saturating_mul(inside, piece));
-  int64_t peers = saturating_mul(inside, first_per_peer_);
-  if (outside > 0) {
-    latency = outer_latency_;
-    slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, piece)));
-    peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
+  ExchangeFloors floors;
+  {
+    // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside
+    // (exchange_digits.cc).
+    const int64_t bytes = piece(to.total + d.beyond, w.reduced != 0);
+    const int64_t all = power(d.beyond + w.reduced);
+    const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
+    const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
+    const int64_t outside = d.crossed_from_outside ? all : all - near;
+    int64_t latency = inside > 0 ? first_latency_ : 0;
+    int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
+    int64_t peers = saturating_mul(inside, first_per_peer_);
+    if (outside > 0) {
+      latency = outer_latency_;
+      slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
+      peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
+    }
+    floors.one_phase_ps = saturating_add(saturating_add(latency, peers), slowest);
   }
-  return saturating_add(saturating_add(latency, peers), slowest);
-}
-
-int64_t PackedWorld::two_phase_floor_ps(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to, every_slot_);
-  const int64_t values = power(pending_digits(from, to).kept_inside);
-  const int64_t fetched = ceil_div(saturating_mul(missing(to.outers, d.held_outside, d.crossed_outside), values), power(inside_));
-  const int64_t wanted = missing(to.total, d.beyond, d.crossed);
-  int64_t ps = 0;
-  if (fetched > 0 && outer_level_ > 0) ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
-  if (wanted > fetched) {
-    const int64_t peers = saturating_mul(power(inside_) - 1, first_per_peer_);
-    ps = saturating_add(ps, saturating_add(saturating_add(first_latency_, peers), pace_inside_.ps(wanted - fetched)));
+  if (w.reduced == 0) {
+    const int64_t fetched = share(to.outers, d.held_outside, d.crossed_outside, w.kept_inside);
+    const int64_t wanted = missing(to.total, d.beyond, d.crossed);
+    if (fetched > 0 && outer_level_ > 0)
+      floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
+    if (wanted > fetched) {
+      const int64_t peers = saturating_mul(power(inside_) - 1, first_per_peer_);
+      floors.two_phases_ps =
+          saturating_add(floors.two_phases_ps, saturating_add(saturating_add(first_latency_, peers), pace_inside_.ps(wanted - fetched)));
+    }
   }
-  return ps;
+  return floors;
 }
 
 }  // namespace meshplan

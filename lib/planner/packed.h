@@ -71,11 +71,14 @@ class PackedWorld {
   }
   // What so many peers cost a rank at least.
   [[nodiscard]] int64_t peers_ps(int64_t peers) const { return saturating_mul(peers, least_per_peer_); }
-  // What the exchange in one phase between two spreads takes at least, by what a rank receives on each level.
-  // Law: never above price_between, and never less from a spread that holds less.
-  [[nodiscard]] int64_t exchange_floor_ps(const Packed& from, const Packed& to);
-  // The same for the exchange in two phases between spreads with the same atoms pending.
-  [[nodiscard]] int64_t two_phase_floor_ps(const Packed& from, const Packed& to);
+  // What the exchange between two spreads takes at least, in one phase, by what a rank receives on each level, and in two, which is only
+  // told where they have the same atoms pending.
+  // Law: never above price_between; in one phase never less from a spread that holds less.
+  struct ExchangeFloors {
+    int64_t one_phase_ps = 0;
+    int64_t two_phases_ps = 0;
+  };
+  [[nodiscard]] ExchangeFloors exchange_floors(const Packed& from, const Packed& to);
 
  private:
   struct AtomDigits {
@@ -114,22 +117,38 @@ class PackedWorld {
 
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
-    int64_t& known = transfers_[slot_of(reaches_out ? 1 : 0, taken, beyond, crossed)];
-    if (known < 0) known = transfer_ps(missing(taken, beyond, crossed), 1, bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
-    return known;
+    int64_t& ps = known_[slot_of(reaches_out ? 1 : 0, taken, beyond, crossed)];
+    if (ps < 0) ps = transfer_ps(missing(taken, beyond, crossed), 1, bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
+    return ps;
   }
   // Of what a unit misses, a member's share. `kept_inside`: pending digits inside the unit.
   [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, int kept_inside) {
-    int64_t& known = transfers_[slot_of(2, taken, beyond, crossed)];
-    if (known >= 0 && kept_inside == 0) return known;
-    const int64_t share = ceil_div(saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_));
-    const int64_t ps = transfer_ps(share, 1, bandwidth_outside_);
-    if (kept_inside == 0) known = ps;
-    return ps;
+    int64_t& ps = known_[slot_of(2, taken, beyond, crossed)];
+    if (ps >= 0 && kept_inside == 0) return ps;
+    const int64_t transfer = transfer_ps(share(taken, beyond, crossed, kept_inside), 1, bandwidth_outside_);
+    if (kept_inside == 0) ps = transfer;
+    return transfer;
   }
-  [[nodiscard]] int64_t missing(int taken, int beyond, bool crossed) const {
-    const int64_t wanted = p_->digit_bytes / power(taken);
-    return crossed ? wanted : wanted - wanted / power(beyond);
+  [[nodiscard]] int64_t missing(int taken, int beyond, bool crossed) {
+    int64_t& bytes = known_[slot_of(3, taken, beyond, crossed)];
+    if (bytes < 0) {
+      bytes = p_->digit_bytes / power(taken);
+      if (!crossed) bytes -= bytes / power(beyond);
+    }
+    return bytes;
+  }
+  [[nodiscard]] int64_t share(int taken, int beyond, bool crossed, int kept_inside) {
+    int64_t& bytes = known_[slot_of(4, taken, beyond, crossed)];
+    if (bytes >= 0 && kept_inside == 0) return bytes;
+    const int64_t share = ceil_div(saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_));
+    if (kept_inside == 0) bytes = share;
+    return share;
+  }
+  // Bytes of the tensor cut so many times, while it is reduced or not.
+  [[nodiscard]] int64_t piece(int cuts, bool reduced) {
+    int64_t& bytes = pieces_[as_index(2 * cuts + (reduced ? 1 : 0))];
+    if (bytes < 0) bytes = (reduced ? p_->digit_reduce_bytes : p_->digit_bytes) / power(cuts);
+    return bytes;
   }
   [[nodiscard]] size_t slot_of(int table, int taken, int beyond, bool crossed) const {
     const int n = total_;
@@ -183,10 +202,12 @@ class PackedWorld {
   Packed::Words every_slot_{};
   std::array<Packed::Words, max_spread_dims + 1> slots_before_{};  // of dims before the d-th
   std::array<AtomDigits, max_atoms> digits_{};
-  std::array<bool, max_digits> outer_{};  // by digit
-  std::array<int64_t, 64> power_{};       // of the size
-  PendingDigits pending_;                 // those last asked for
-  std::vector<int64_t> transfers_;        // remembered, -1 where not asked yet
+  std::array<bool, max_digits> outer_{};             // by digit
+  std::array<int64_t, 2 * max_digits + 1> power_{};  // of the size
+  PendingDigits pending_;                            // those last asked for
+  // Remembered, -1 where not asked yet.
+  std::vector<int64_t> known_;
+  std::array<int64_t, 4 * max_digits + 2> pieces_{};
 };
 
 }  // namespace meshplan

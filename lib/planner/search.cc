@@ -150,7 +150,7 @@ class Search {
     ++least.collectives;
     least.ps = saturating_add(n.g.ps, last_collective_floor_ps(p_, world_, n.at, n.h));
     if (better_than_best(least)) return true;
-    least.ps = saturating_add(n.g.ps, world_.exchange_floor_ps(world_.pack(n.at), packed_target_));
+    least.ps = saturating_add(n.g.ps, world_.exchange_floors(world_.pack(n.at), packed_target_).one_phase_ps);
     return better_than_best(least);
   }
 
@@ -197,7 +197,7 @@ class Search {
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
       if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
-          world_.two_phase_floor_ps(packed_source_, packed_target_) > best_.ps)
+          world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
         continue;
       Hop hop = exchange_hop(p_, p_.source, landing, phases);
       if (has_best_ && !(hop.cost < best_)) continue;
@@ -323,12 +323,13 @@ class Search {
     const int64_t gone = node(from).g.ps;
     const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
     const bool alike = at.pending == to.pending;
+    PackedWorld::ExchangeFloors floors;
+    if (has_best_ && world_.usable()) floors = world_.exchange_floors(packed, packed_to);
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || !alike)) continue;
       if (has_best_ && world_.usable()) {
-        const int64_t floor = phases == 1 ? world_.exchange_floor_ps(packed, packed_to) : world_.two_phase_floor_ps(packed, packed_to);
         PlanCost least = node(from).g;
-        least.ps = saturating_add(gone, floor);
+        least.ps = saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps);
         least.collectives += phases;
         if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0)))) continue;
       }
@@ -391,9 +392,11 @@ class Search {
         ++looked_;
         if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives) continue;
         const Aim& aim = list.aims[key.aim];
-        const int64_t here = from == source_ ? aim.before : world_.bound_ps(at, packed, aim.at, aim.packed);
-        if (has_best_ && saturating_add(saturating_add(g.ps, here), key.left) > best_.ps) continue;
-        if (key.reached < saturating_add(g.ps, here) || aim.at == at) continue;
+        if (aim.at == at) continue;
+        if (!world_.usable()) {
+          const int64_t here = saturating_add(g.ps, from == source_ ? aim.before : bound_between(p_, at, aim.at).ps);
+          if (key.reached < here || (has_best_ && saturating_add(here, key.left) > best_.ps)) continue;
+        }
         exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
         if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
       }

@@ -72,14 +72,14 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       const Packed target = world.pack(p->target);
       const int64_t least = world.bound_ps(world.pack(at), target);
       const int64_t floor = last_collective_floor_ps(*p, world, at, least);
-      const int64_t exchange = world.exchange_floor_ps(world.pack(at), target);
+      const int64_t exchange = world.exchange_floors(world.pack(at), target).one_phase_ps;
       if (local_steps_lead_to_target(*p, at)) continue;
       ++floors;
       refused += floor == INT64_MAX;
       std::vector<Spread> starts;
       with_slices(*p, at, starts);
       for (const Spread& start : starts) {
-        REQUIRE(world.exchange_floor_ps(world.pack(start), target) >= exchange);
+        REQUIRE(world.exchange_floors(world.pack(start), target).one_phase_ps >= exchange);
         std::vector<Hop> all;
         std::vector<Hop> last;
         collective_moves(*p, start, all, false);

@@ -78,8 +78,9 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         REQUIRE(bound == bound_between(*p, a, b).ps);
         REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
         REQUIRE(world.outer_bound_ps(from, to) <= bound);
-        REQUIRE(world.exchange_floor_ps(from, to) <= price_between(*p, a, b, 1).predicted_ps);
-        if (a.pending == b.pending) REQUIRE(world.two_phase_floor_ps(from, to) <= price_between(*p, a, b, 2).predicted_ps);
+        const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
+        REQUIRE(floors.one_phase_ps <= price_between(*p, a, b, 1).predicted_ps);
+        if (a.pending == b.pending) REQUIRE(floors.two_phases_ps <= price_between(*p, a, b, 2).predicted_ps);
         // Every beginning of b, dim by dim, bounds what leads to it and what leads back.
         const int64_t way_back = world.bound_ps(to, from);
         int most = 0;
