@@ -60,7 +60,7 @@ void PackedWorld::reset(const PlanProblem& p) {
   }
   slots_before_[static_cast<size_t>(p.dims)] = every_slot_ = slots;
   power_[0] = 1;
-  for (size_t i = 1; i <= static_cast<size_t>(2 * total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   pace_inside_ = Pace(p.topology->levels[0]);
