@@ -26,9 +26,11 @@ size_t bytes_sent(const Pending& p) {
   return parts * p.count * static_cast<size_t>(element_bytes(dtype_of(p.type)));
 }
 
-// What must be the same on every member.
+// What must be the same on every member, of a length that keeps the data behind it aligned.
 std::string signature(const Pending& p) {
-  return std::to_string(p.kind) + " " + std::to_string(p.count) + " " + std::to_string(p.type) + " " + std::to_string(p.op) + "\n";
+  std::string text = std::to_string(p.kind) + " " + std::to_string(p.count) + " " + std::to_string(p.type) + " " + std::to_string(p.op);
+  text.resize(64, ' ');
+  return text;
 }
 
 // A peer that is waited for in vain.
