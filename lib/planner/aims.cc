@@ -66,11 +66,7 @@ class Lister {
     for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += world_.digits_of(target_at(d, k));
     return count;
   }
-  [[nodiscard]] int64_t left_from(const Spread& s, const Packed& packed) const {
-    return s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
-  }
-
-  // The same from all that `part` grows to.
+  // What any plan takes from every spread that `part` grows to.
   [[nodiscard]] int64_t least_left(const Spread& part, const Packed& packed) const {
     return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target) : bound_between(p_, part, p_.target, true).ps;
   }
@@ -114,6 +110,7 @@ class Lister {
     out_.aims.push_back({before, packed, s});
   }
 
+  // Sorts the keys as AimList has them.
   void group() {
     thread_local std::vector<int64_t> nearest;
     nearest.assign(1, 0);
