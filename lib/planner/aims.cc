@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "planner/last_step.h"
 
 namespace meshplan {
 namespace {
@@ -101,7 +102,9 @@ class Lister {
 
   // `s` cuts evenly where only such spreads are looked at.
   void keep(const Spread& s, const Packed& packed) {
-    const int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
+    int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
+    if (!useful(left, q_.least_latency_ps)) return;
+    left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
     if (!useful(left, q_.least_latency_ps)) return;
     const int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
     if (!useful(left, before)) return;

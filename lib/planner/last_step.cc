@@ -48,4 +48,15 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
   return std::min(gather, saturating_add(least, world.peers_ps(held - 1)));
 }
 
+int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const Spread& at, const Packed& packed, const Packed& target, int64_t least,
+                      int64_t least_latency_ps) {
+  if (!world.usable() || least == 0 || least_latency_ps == 0) return least;
+  int64_t last = last_collective_floor_ps(p, world, at, least);
+  if (last <= least) return least;
+  const PackedWorld::ExchangeFloors floors = world.exchange_floors(packed, target);
+  last = std::min(last, floors.one_phase_ps);
+  if (at.pending == p.target.pending) last = std::min(last, floors.two_phases_ps);
+  return std::max(least, std::min(last, saturating_add(least, least_latency_ps)));
+}
+
 }  // namespace meshplan

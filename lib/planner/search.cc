@@ -76,7 +76,7 @@ class Search {
     } else {
       least_ = bound_between(p_, p_.source, p_.target);
     }
-    node(source_).h = least_.ps;
+    node(source_).bound = least_.ps;
     if (least_.ps == 0 && slice_to_target()) return finish();
     seed();
     push(source_);
@@ -110,9 +110,16 @@ class Search {
  private:
   SearchNode& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
 
+  int64_t bound(int32_t i, const Packed& packed) {
+    SearchNode& n = node(i);
+    if (n.bound < 0) n.bound = i == goal_ ? 0 : world_.bound_ps(n.at, packed, p_.target, packed_target_);
+    return n.bound;
+  }
   int64_t rest(int32_t i) {
     SearchNode& n = node(i);
-    if (n.h < 0) n.h = i == goal_ ? 0 : world_.bound_ps(n.at, world_.pack(n.at), p_.target, packed_target_);
+    if (n.h >= 0) return n.h;
+    const Packed packed = world_.pack(n.at);
+    n.h = rest_floor_ps(p_, world_, n.at, packed, packed_target_, bound(i, packed), least_latency_ps_);
     return n.h;
   }
 
@@ -139,25 +146,16 @@ class Search {
   }
 
   // Two communicating steps pay a second latency on top of what the bound counts: where that is too much, only one may still come.
-  [[nodiscard]] bool last_step_only(int64_t ps) const {
-    return has_best_ && saturating_add(ps, least_latency_ps_) >= best_.ps && !ties_matter();
-  }
-  // Whether that one may still make a better plan from here, with local steps around it.
-  bool last_step_may_help(int32_t i) {
-    const SearchNode& n = node(i);
-    if (!world_.usable() || n.h == 0) return true;
-    PlanCost least = n.g;
-    ++least.collectives;
-    least.ps = saturating_add(n.g.ps, last_collective_floor_ps(p_, world_, n.at, n.h));
-    if (better_than_best(least)) return true;
-    least.ps = saturating_add(n.g.ps, world_.exchange_floors(world_.pack(n.at), packed_target_).one_phase_ps);
-    return better_than_best(least);
+  [[nodiscard]] bool last_step_only(int32_t i) {
+    if (!has_best_ || ties_matter()) return false;
+    const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
+    return saturating_add(saturating_add(node(i).g.ps, left), least_latency_ps_) >= best_.ps;
   }
 
   void push(int32_t i) {
     SearchNode& n = node(i);
     const PlanCost f = through(node(i).g, rest(i));
-    if (has_best_ && (!better_than_best(f) || (last_step_only(f.ps) && !last_step_may_help(i)))) return;
+    if (has_best_ && !better_than_best(f)) return;
     open_.push_back({f, i, n.g});
     std::push_heap(open_.begin(), open_.end(), OpensLater());
   }
@@ -288,7 +286,7 @@ class Search {
 
   void expand(int32_t from) {
     if (!options_.collectives) return;
-    const bool last_only = last_step_only(saturating_add(node(from).g.ps, rest(from)));
+    const bool last_only = last_step_only(from);
     const Spread at = node(from).at;
     // From the source the collectives that lead straight to the target come first: they often are as cheap as anything can be.
     if (from == source_ && !last_only && !collectives(from, at, true)) return;

@@ -11,7 +11,8 @@ namespace meshplan {
 struct SearchNode {
   Spread at;
   PlanCost g;
-  int64_t h = -1;      // bound on what is left, ps; -1: not asked yet
+  int64_t h = -1;      // what is left at least, ps (rest_floor_ps); -1: not asked yet
+  int64_t bound = -1;  // of that, what the bound alone says
   int64_t bytes = -1;  // of the largest box
   int32_t parent = -1;
   bool closed = false;
