@@ -38,6 +38,7 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       {{2, 2, 2}, 2, 4, 500}, {{2, 2, 2}, 2, 2, 0}, {{2, 2, 2}, 3, 4, 500}, {{4, 2, 2}, 2, 4, 500}, {{3, 3, 3}, 2, 1, 500}};
   int floors = 0;
   int refused = 0;
+  int raised = 0;
   for (const World& w : worlds) {
     std::mt19937_64 random(7);
     const Mesh mesh = test::mesh_of(w.sizes);
@@ -74,7 +75,12 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       const int64_t floor = last_collective_floor_ps(*p, world, at, least);
       const int64_t exchange = world.exchange_floors(world.pack(at), target).one_phase_ps;
       if (local_steps_lead_to_target(*p, at)) continue;
+      constexpr int64_t least_latency_ps = 10'000'000;
+      const int64_t rest = rest_floor_ps(*p, world, at, world.pack(at), target, least, least_latency_ps);
+      REQUIRE(rest >= least);
+      REQUIRE(rest <= least + least_latency_ps);
       ++floors;
+      raised += rest > least;
       refused += floor == INT64_MAX;
       std::vector<Spread> starts;
       with_slices(*p, at, starts);
@@ -84,8 +90,18 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
         std::vector<Hop> last;
         collective_moves(*p, start, all, false);
         collective_moves(*p, start, last, true);
+        for (int phases : {1, 2}) REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
         int64_t found = 0;
         for (const Hop& hop : all) {
+          // Two steps, the second a collective from where the first leads or an exchange.
+          if (!is_local(hop.op) && box_elements(*p, hop.to) * p->element <= p->state_limit && start == at) {
+            REQUIRE(rest <= hop.cost.ps + price_between(*p, hop.to, p->target, 1).predicted_ps);
+            std::vector<Hop> second;
+            collective_moves(*p, hop.to, second, true);
+            for (const Hop& next : second) {
+              if (!is_local(next.op)) REQUIRE(rest <= hop.cost.ps + next.cost.ps);
+            }
+          }
           if (is_local(hop.op) || !local_steps_lead_to_target(*p, hop.to)) continue;
           ++found;
           if (!(hop.to == p->target) && box_elements(*p, hop.to) * p->element > p->state_limit) continue;
@@ -98,4 +114,5 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
   }
   CHECK(floors > 1200);
   CHECK(refused > 200);
+  CHECK(raised > 400);
 }
