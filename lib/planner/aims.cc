@@ -63,7 +63,7 @@ class Lister {
   }
   [[nodiscard]] int frozen_digits(int d) const {
     int count = 0;
-    if (d == p_.dims || !world_.usable()) return 0;
+    if (!world_.usable()) return 0;
     for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += world_.digits_of(target_at(d, k));
     return count;
   }

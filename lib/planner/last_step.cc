@@ -21,9 +21,8 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
     const int length = at.length(d);
     const int target_begin = p.target.begin_of(d);
     const int target_length = p.target.length(d);
-    int k = 0;
-    for (; k < length && k < target_length && at.atom[as_index(begin + k)] == p.target.atom[as_index(target_begin + k)]; ++k)
-      shared *= p.size[at.atom[as_index(begin + k)]];
+    int k = common_prefix(at, p.target, d);
+    for (int i = 0; i < k; ++i) shared *= p.size[at.atom[as_index(begin + i)]];
     if (k < length) {
       ++leaving_dims;
       leaving_dim = d;

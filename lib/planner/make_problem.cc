@@ -153,14 +153,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
   }
   p.target.made = static_cast<uint16_t>(p.target.pending & ~p.kept);
   p.target.pending = p.kept;
-  for (int d = 0; d < p.dims; ++d) {
-    int common = 0;
-    while (common < p.source.length(d) && common < p.target.length(d) &&
-           p.source.atom[as_index(p.source.begin_of(d) + common)] == p.target.atom[as_index(p.target.begin_of(d) + common)]) {
-      ++common;
-    }
-    p.frozen[static_cast<size_t>(d)] = common;
-  }
+  for (int d = 0; d < p.dims; ++d) p.frozen[static_cast<size_t>(d)] = common_prefix(p.source, p.target, d);
 
   // Even: every extent divides by the product of all atoms that can ever shard it.
   for (int d = 0; d < p.dims && !scalar; ++d) {

@@ -165,10 +165,7 @@ class Mover {
   }
   [[nodiscard]] bool target_prefix(const Spread& now, int d, uint8_t atom) const {
     int at = now.length(d);
-    if (at >= p_.target.length(d)) return false;
-    for (int k = 0; k < at; ++k) {
-      if (now.atom[as_index(now.begin_of(d) + k)] != p_.target.atom[as_index(p_.target.begin_of(d) + k)]) return false;
-    }
+    if (at >= p_.target.length(d) || common_prefix(now, p_.target, d) < at) return false;
     return p_.target.atom[as_index(p_.target.begin_of(d) + at)] == atom;
   }
   [[nodiscard]] bool first_idle(const Spread& /*now*/, int d) const { return d == 0; }
@@ -246,13 +243,8 @@ class Mover {
 
   // Atoms at the end of list d that stand where the target has others or none: a last step moves at least these.
   void must_leave(int d) {
-    int k = 0;
-    while (k < from_.length(d) && k < p_.target.length(d) &&
-           from_.atom[as_index(from_.begin_of(d) + k)] == p_.target.atom[as_index(p_.target.begin_of(d) + k)]) {
-      ++k;
-    }
-    leaves_[static_cast<size_t>(d)] = from_.length(d) - k;
-    if (from_.length(d) > k) ++leaving_dims_;
+    leaves_[static_cast<size_t>(d)] = from_.length(d) - common_prefix(from_, p_.target, d);
+    if (leaves_[static_cast<size_t>(d)] > 0) ++leaving_dims_;
   }
 
   const PlanProblem& p_;
@@ -366,9 +358,7 @@ bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
   if (p.target.made != 0) return true;
   if (at.pending != p.target.pending) return false;
   for (int d = 0; d < p.dims; ++d) {
-    if (at.length(d) > p.target.length(d)) return false;
-    if (!std::equal(at.atom.begin() + at.begin_of(d), at.atom.begin() + at.end_of(d), p.target.atom.begin() + p.target.begin_of(d)))
-      return false;
+    if (common_prefix(at, p.target, d) < at.length(d)) return false;
   }
   return true;
 }

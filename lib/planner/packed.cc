@@ -47,18 +47,17 @@ void PackedWorld::reset(const PlanProblem& p) {
     digits_[a] = {p.digit_of[a][0], p.digit_count[a], 0};
     for (int k = 0; k < p.digit_count[a]; ++k) digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
   }
-  places_ = total_;
   few_ = total_ < 16 && total_ * p.dims <= 16;
   for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
   Words slots{};
   for (int d = 0; d < p.dims; ++d) {
     slots_before_[static_cast<size_t>(d)] = slots;
-    for (int k = 0; k < places_; ++k) {
-      const int bit = (d * places_ + k) * (few_ ? 4 : 1);
+    for (int k = 0; k < total_; ++k) {
+      const int bit = (d * total_ + k) * (few_ ? 4 : 1);
       slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
     }
   }
-  slots_before_[static_cast<size_t>(p.dims)] = every_slot_ = slots;
+  slots_before_[static_cast<size_t>(p.dims)] = slots;
   power_[0] = 1;
   for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
@@ -94,7 +93,7 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   for (int k = 0; k < digits.count; ++k) {
     const int digit = digits.first + k;
     const bool outer = outer_[static_cast<size_t>(digit)];
-    const int bit = (d * places_ + count + k) * (few_ ? 4 : 1);
+    const int bit = (d * total_ + count + k) * (few_ ? 4 : 1);
     const auto word = static_cast<size_t>(bit / 64);
     const int shift = bit % 64;
     packed.taken[word] |= uint64_t{1} << shift;
@@ -190,12 +189,12 @@ const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from
 
 int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
   if ((to.made & ~from.made) != 0) return 0;
-  return ps_of(difference(from, to, every_slot_), pending_digits(from, to), to.total, to.outers, false);
+  return ps_of(difference(from, to, every_slot()), pending_digits(from, to), to.total, to.outers, false);
 }
 
 int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
   if ((to.made & ~part.made) != 0) return 0;
-  return ps_of(difference(part, to, every_slot_), pending_digits(part, to), to.total, to.outers, true);
+  return ps_of(difference(part, to, every_slot()), pending_digits(part, to), to.total, to.outers, true);
 }
 
 int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers) {
@@ -217,7 +216,7 @@ int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
   if ((to.made & ~from.made) != 0) return 0;
   const PendingDigits& w = pending_digits(from, to);
   if (w.reduced != 0) return reducing_bytes(w, to.total);
-  const Difference d = difference(from, to, every_slot_);
+  const Difference d = difference(from, to, every_slot());
   return missing(to.total, d.beyond, d.crossed);
 }
 
@@ -253,16 +252,9 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   if (outer_level_ == 0 || (to.made & ~from.made) != 0) return 0;
   const PendingDigits& w = pending_digits(from, to);
   if (w.reduced != 0) return 0;
-  const Words differ = differing(from, to);
-  uint64_t crossed = 0;
-  Words held{};
-  for (size_t i = 0; i < packed_words; ++i) {
-    crossed |= differ[i] & from.outer[i] & to.outer[i];
-    held[i] = from.outer[i] & ~to.outer[i];
-  }
-  const int held_outside = count(held);
-  if (crossed == 0 && held_outside == 0) return 0;
-  return saturating_add(latency_outside_, outer_transfer(to.outers, held_outside, crossed != 0, w.kept_inside));
+  const Difference d = difference(from, to, every_slot());
+  if (!d.crossed_outside && d.held_outside == 0) return 0;
+  return saturating_add(latency_outside_, outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_inside));
 }
 
 bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {
@@ -286,7 +278,7 @@ size_t PackedWorld::hash_outside(const Packed& packed) const {
 }
 
 PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to, every_slot_);
+  const Difference d = difference(from, to, every_slot());
   const PendingDigits& w = pending_digits(from, to);
   ExchangeFloors floors;
   {

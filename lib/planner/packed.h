@@ -112,6 +112,7 @@ class PackedWorld {
   [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;
   // `looked`: slots where what only `from` has counts.
   [[nodiscard]] Difference difference(const Packed& from, const Packed& to, const Packed::Words& looked) const;
+  [[nodiscard]] const Packed::Words& every_slot() const { return slots_before_[static_cast<size_t>(p_->dims)]; }
   [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
   [[nodiscard]] int count(const Packed::Words& marks) const;
 
@@ -183,11 +184,10 @@ class PackedWorld {
   const PlanProblem* p_ = nullptr;
   bool usable_ = false;
   bool few_ = false;  // slots lie four bits apart in the first word
-  int places_ = 0;    // slots a dim: all digits
   int name_bits_ = 0;
   size_t outer_level_ = 0;  // 0: every digit is inside
   int inside_ = 0;          // digits inside a unit of level 0
-  int total_ = 0;           // all digits
+  int total_ = 0;           // all digits, and slots a dim
   int64_t bandwidth_inside_ = 0;
   int64_t bandwidth_outside_ = 0;
   Pace pace_inside_;            // of exchanges
@@ -197,9 +197,8 @@ class PackedWorld {
   int64_t first_per_peer_ = 0;  // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
-  int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
-  int64_t latency_outside_ = 0;  // at or outside of the outer level
-  Packed::Words every_slot_{};
+  int64_t latency_inside_ = 0;                                     // ps; the least at or outside of level 0
+  int64_t latency_outside_ = 0;                                    // at or outside of the outer level
   std::array<Packed::Words, max_spread_dims + 1> slots_before_{};  // of dims before the d-th
   std::array<AtomDigits, max_atoms> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit

@@ -90,6 +90,12 @@ inline void drop_last(Spread& s, int dims, int d, int count) {
   ends -= ends_from(dims, d) * static_cast<uint64_t>(count);
   std::memcpy(s.end.data(), &ends, sizeof ends);
 }
+// How many atoms list d of both begins with alike.
+[[nodiscard]] inline int common_prefix(const Spread& a, const Spread& b, int d) {
+  int k = 0;
+  while (k < a.length(d) && k < b.length(d) && a.atom[as_index(a.begin_of(d) + k)] == b.atom[as_index(b.begin_of(d) + k)]) ++k;
+  return k;
+}
 // Atoms in any list.
 [[nodiscard]] uint16_t sharding(const Spread& s, int dims);
 
