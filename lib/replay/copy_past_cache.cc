@@ -1,8 +1,8 @@
 #include "replay/copy_past_cache.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
+#include "replay/half_lines.h"
 
+#if defined(__x86_64__)
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,8 +13,14 @@ namespace {
 constexpr int64_t line = 64;
 
 int64_t bytes_to_line(const std::byte* at) { return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line)); }
+int64_t bytes_from_line(const std::byte* at) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line));
+}
 
-void ask_for(const std::byte* at) { _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0); }
+// Into the first-level cache, or into the second: more can be on its way there. In assembler, since g++ 12 drops loops that do nothing but
+// call _mm_prefetch. Loops over these stay loops (unroll 1): of what is asked for faster, some is not fetched.
+void ask_for(const std::byte* at) { asm volatile("prefetcht0 (%0)" : : "r"(at)); }
+void ask_for_later(const std::byte* at) { asm volatile("prefetcht1 (%0)" : : "r"(at)); }
 
 // Two pieces of a size that the compiler knows, which may lie upon each other.
 template <size_t piece>
@@ -33,88 +39,18 @@ void copy_end(const std::byte* from, std::byte* to, int64_t bytes) {
   for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
-void copy_line(const std::byte* from, std::byte* to) {
-  const auto* f = reinterpret_cast<const __m128i*>(from);
-  auto* t = reinterpret_cast<__m128i*>(to);
-  const __m128i a = _mm_loadu_si128(f);
-  const __m128i b = _mm_loadu_si128(f + 1);
-  const __m128i c = _mm_loadu_si128(f + 2);
-  const __m128i d = _mm_loadu_si128(f + 3);
-  _mm_stream_si128(t, a);
-  _mm_stream_si128(t + 1, b);
-  _mm_stream_si128(t + 2, c);
-  _mm_stream_si128(t + 3, d);
+// To where a line starts.
+__attribute__((target("avx"), always_inline)) inline void write_line(const std::byte* from, std::byte* to) {
+  const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + 1);
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), a);
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, b);
 }
 
-void ask_for_later(const std::byte* at) { _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1); }
-
-// `count` runs of `bytes`, the next one `from_step` and `to_step` bytes further on.
-struct Runs {
-  const std::byte* from = nullptr;
-  std::byte* to = nullptr;
-  int64_t from_step = 0;
-  int64_t to_step = 0;
-  int64_t count = 1;
-  int64_t bytes = 0;
-  int64_t ahead = 0;  // bytes from what is copied to what is asked for meanwhile
-};
-
-// Whole lines, those of all runs in turn. They are asked for into the second-level cache: more can be on their way to it than to the first.
-// The loop over runs stays a loop: unrolled it needs more registers than there are, and what it spills waits behind the stores around the
-// cache.
-void copy_whole_lines(const Runs& runs) {
-  for (int64_t at = 0; at < runs.bytes; at += line) {
-    const std::byte* f = runs.from + at;
-    std::byte* t = runs.to + at;
-#pragma GCC unroll 1
-    for (int64_t i = 0; i < runs.count; ++i, f += runs.from_step, t += runs.to_step) {
-      ask_for_later(f + runs.ahead);
-      copy_line(f, t);
-    }
-  }
-}
-
-// The same by half lines, for machines that have such registers: a fifth faster.
-__attribute__((target("avx"))) void copy_half_lines(const Runs& runs) {
-  for (int64_t at = 0; at < runs.bytes; at += line) {
-    const std::byte* f = runs.from + at;
-    std::byte* t = runs.to + at;
-#pragma GCC unroll 1
-    for (int64_t i = 0; i < runs.count; ++i, f += runs.from_step, t += runs.to_step) {
-      _mm_prefetch(reinterpret_cast<const char*>(f + runs.ahead), _MM_HINT_T1);
-      const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f));
-      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f) + 1);
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(t), a);
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(t) + 1, b);
-    }
-  }
-}
-
-bool has_half_lines() {
-  static const bool has = __builtin_cpu_supports("avx") != 0;
-  return has;
-}
-
-void copy_lines(const Runs& runs) { (has_half_lines() ? copy_half_lines : copy_whole_lines)(runs); }
-
-// A run of half a line or more, through the cache.
-void copy_run(const std::byte* from, std::byte* to, int64_t bytes) { std::memcpy(to, from, static_cast<size_t>(bytes)); }
-
-// The same for short ones, for which a call that takes any length costs as much as the bytes. The last half line may lie upon the one
-// before.
-__attribute__((target("avx"))) void copy_short_run(const std::byte* from, std::byte* to, int64_t bytes) {
-  constexpr int64_t half = line / 2;
-  const std::byte* last = from + bytes - half;
-  std::byte* last_to = to + bytes - half;
-  for (; from <= last; from += half, to += half) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-  }
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(last_to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(last)));
-}
-
-// One run after the other. Lines of the target that a run does not fill go through the cache, which must have them first.
-void copy_in_order(Runs runs) {
-  const int64_t to_ahead = runs.from_step == 0 ? 0 : runs.ahead / runs.from_step * runs.to_step;
+// One run after the other, asking for what is `ahead` bytes on. Lines of the target that a run does not fill go through the cache, which
+// must have them first.
+__attribute__((target("avx"))) void copy_in_order(Runs runs, int64_t ahead) {
+  const int64_t to_ahead = runs.from_step == 0 ? 0 : ahead / runs.from_step * runs.to_step;
   for (int64_t i = 0; i < runs.count; ++i, runs.from += runs.from_step, runs.to += runs.to_step) {
     int64_t at = std::min(runs.bytes, bytes_to_line(runs.to));
     if (at != 0) {
@@ -122,8 +58,8 @@ void copy_in_order(Runs runs) {
       copy_end(runs.from, runs.to, at);
     }
     for (; at + line <= runs.bytes; at += line) {
-      ask_for(runs.from + runs.ahead + at);
-      copy_line(runs.from + at, runs.to + at);
+      ask_for(runs.from + ahead + at);
+      write_line(runs.from + at, runs.to + at);
     }
     if (at == runs.bytes) continue;
     if (runs.to_step != runs.bytes) ask_for(runs.to + to_ahead + runs.bytes - 1);
@@ -131,107 +67,116 @@ void copy_in_order(Runs runs) {
   }
 }
 
-// Eight runs at a time, or four long ones.
-void copy_side_by_side(Runs runs) {
+// Runs that fill whole lines, a line of each in turn. A function of its own, whose steps come from memory: inlined it asks too fast (67
+// instead of 73 % of memcpy's speed at 256 bytes of 2048).
+__attribute__((target("avx"), noinline)) void copy_lines_in_turn(const Runs& runs, int64_t ahead) {
+  for (int64_t at = 0; at < runs.bytes; at += line) {
+    const std::byte* f = runs.from + at;
+    std::byte* t = runs.to + at;
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < runs.count; ++i, f += runs.from_step, t += runs.to_step) {
+      ask_for_later(f + ahead);
+      write_line(f, t);
+    }
+  }
+}
+
+// Eight runs at a time.
+void copy_side_by_side(Runs runs, int64_t ahead) {
   const int64_t all = runs.count;
-  runs.count = runs.bytes <= 1024 ? 8 : 4;
+  runs.count = 8;
   int64_t done = 0;
   for (; done + runs.count <= all; done += runs.count) {
-    copy_lines(runs);
+    copy_lines_in_turn(runs, ahead);
     runs.from += runs.count * runs.from_step;
     runs.to += runs.count * runs.to_step;
   }
   runs.count = all - done;
-  copy_in_order(runs);
+  copy_in_order(runs, ahead);
 }
 
-// Runs that go to one place, one behind the other, and share its lines: gathered where the first-level cache has room, written from there.
+// Runs that go to one place, one behind the other.
 class Gathering {
  public:
-  void add(const Runs& runs) {
-    if (runs.to != next_) {
+  __attribute__((target("avx"))) void add(const Runs& runs, int64_t ahead) {
+    if (runs.to != start_ + held_) {
       finish();
-      next_ = runs.to;
-      held_ = held_from_ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(runs.to) % static_cast<uintptr_t>(line));
+      held_ = held_from_ = bytes_from_line(runs.to);
+      start_ = runs.to - held_;
     }
     // In registers: what is stored to memory waits behind what goes around the caches.
-    const std::byte* f = runs.from;
+    const std::byte* from = runs.from;
+    const int64_t step = runs.from_step;
+    const int64_t bytes = runs.bytes;
     int64_t held = held_;
-    const auto copy = runs.bytes < 512 && has_half_lines() ? copy_short_run : copy_run;
-    for (int64_t i = 0; i < runs.count; ++i, f += runs.from_step) {
-      for (int64_t at = 0; at < runs.bytes + line - 1; at += line) ask_for_later(f + runs.ahead + at);
-      copy(f, room_.data() + held, runs.bytes);
-      held += runs.bytes;
-      if (held < enough) continue;
-      next_ += held - held_;
-      held_ = held;
-      write_lines();
-      held = held_;
+    const int64_t at_a_time = std::clamp<int64_t>(longest_with_care / bytes, 1, 8);
+    for (int64_t i = 0; i < runs.count; i += at_a_time) {
+      const int64_t count = std::min(at_a_time, runs.count - i);
+      // The lines that the runs lie in and no other, each of which is fetched for nothing; the first line of each run, then the second. In
+      // the order of memory the machine's prefetchers take them for a beginning of more.
+      for (int64_t at = 0; at < bytes + line - 1; at += line) {
+        const std::byte* run = from + ahead;
+#pragma GCC unroll 1
+        for (int64_t j = 0; j < count; ++j, run += step) {
+          const std::byte* l = run - bytes_from_line(run) + at;
+          if (l < run + bytes) ask_for_later(l);
+        }
+      }
+      for (int64_t j = 0; j < count; ++j, from += step, held += bytes) copy_run_by_half_lines(from, room_.data() + held, bytes);
+      held = write_lines(held);
     }
-    next_ += held - held_;
     held_ = held;
   }
-  void finish() {
-    write_lines();
-    copy_end(room_.data() + held_from_, next_ - (held_ - held_from_), held_ - held_from_);
+  __attribute__((target("avx"))) void finish() {
+    held_ = write_lines(held_);
+    copy_end(room_.data() + held_from_, start_ + held_from_, held_ - held_from_);
     held_ = held_from_ = 0;
   }
 
  private:
-  static constexpr int64_t enough = 4096;
-
-  // All but the last line, if that is not full.
-  void write_lines() {
-    std::byte* start = next_ - held_;  // where room_ goes; a whole line
-    if (held_ < line) return;
-    if (held_from_ > 0) copy_end(room_.data() + held_from_, start + held_from_, line - held_from_);
-    const int64_t skipped = held_from_ > 0 ? line : 0;
-    const int64_t whole = held_ / line * line;
-    copy_lines({room_.data() + skipped, start + skipped, 0, 0, 1, whole - skipped, 0});
-    std::memcpy(room_.data(), room_.data() + whole, static_cast<size_t>(held_ - whole));
-    held_ -= whole;
+  // All of the `held` bytes but the last line, if that is not full; how many are left.
+  __attribute__((target("avx"), always_inline)) int64_t write_lines(int64_t held) {
+    if (held < line) return held;
+    if (held_from_ > 0) copy_end(room_.data() + held_from_, start_ + held_from_, line - held_from_);
+    const int64_t whole = held / line * line;
+    for (int64_t at = held_from_ > 0 ? line : 0; at < whole; at += line) write_line(room_.data() + at, start_ + at);
+    std::memcpy(room_.data(), room_.data() + whole, line);
+    start_ += whole;
     held_from_ = 0;
+    return held - whole;
   }
 
-  alignas(line) std::array<std::byte, enough + line + longest_with_care> room_;
-  std::byte* next_ = nullptr;  // where the next run goes, if it follows
-  int64_t held_ = 0;           // bytes of room_
-  int64_t held_from_ = 0;      // the first of them that is ours
+  alignas(line) std::array<std::byte, 2 * line + longest_with_care> room_;
+  std::byte* start_ = nullptr;  // of the line where room_ goes
+  int64_t held_ = 0;            // bytes of room_
+  int64_t held_from_ = 0;       // the first of them that is ours
 };
 
 }  // namespace
 
 bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to, int64_t element_size) {
+  if (!has_half_lines()) return false;
+  const int64_t bytes = region.run * element_size;
   const RegionDim& inner = region.dims.back();
-  Runs runs;
-  runs.from_step = inner.from_stride * element_size;
-  runs.to_step = inner.to_stride * element_size;
-  runs.count = inner.extent;
-  runs.bytes = region.run * element_size;
-  Region outer = region;
-  outer.dims.pop_back();
-  auto for_all = [&](int64_t bytes_ahead, auto&& copy) {
-    runs.ahead = std::max<int64_t>(1, bytes_ahead / runs.bytes) * runs.from_step;
-    for_each_run(outer, [&](int64_t f, int64_t t) {
-      runs.from = from + f * element_size;
-      runs.to = to + t * element_size;
-      copy(runs);
-    });
-  };
-  const bool gaps = runs.from_step != runs.bytes && runs.bytes <= longest_with_care;
-  const bool one_place = runs.to_step == runs.bytes;
+  const bool gaps = inner.from_stride != region.run && bytes <= longest_with_care;
+  const bool one_place = inner.to_stride == region.run;
   const bool whole_lines =
-      runs.bytes % line == 0 && runs.to_step % line == 0 && bytes_to_line(to + region.to_offset * element_size) == 0 &&
-      std::all_of(outer.dims.begin(), outer.dims.end(), [&](const RegionDim& d) { return d.to_stride * element_size % line == 0; });
-  const bool gathers_well = runs.bytes >= 512 && runs.bytes < 1024;  // as measured: then it is ahead of side by side
-  if (gaps && one_place && (gathers_well || !whole_lines)) {
+      bytes % line == 0 && bytes_to_line(to + region.to_offset * element_size) == 0 &&
+      std::all_of(region.dims.begin(), region.dims.end(), [&](const RegionDim& d) { return d.to_stride * element_size % line == 0; });
+  auto for_all = [&](int64_t runs_ahead, auto&& copy) {
+    const int64_t ahead = std::max<int64_t>(1, runs_ahead) * inner.from_stride * element_size;
+    for_all_runs(region, from, to, element_size, [&](const Runs& runs) { copy(runs, ahead); });
+  };
+  // Which way is best, and how far ahead, is as measured (tests/bench/replay_bench.cc).
+  const bool few_lines = bytes < 5 * line;
+  if (gaps && whole_lines && (few_lines || !one_place)) {
+    for_all(std::min<int64_t>(32, (32 << 10) / bytes), copy_side_by_side);
+  } else if (gaps && one_place) {
     Gathering gathering;
-    for_all(8 << 10, [&](const Runs& now) { gathering.add(now); });
+    for_all((16 << 10) / bytes, [&](const Runs& runs, int64_t ahead) { gathering.add(runs, ahead); });
     gathering.finish();
-  } else if (gaps && whole_lines) {
-    for_all(32 << 10, copy_side_by_side);
   } else {
-    for_all(2 << 10, copy_in_order);
+    for_all((2 << 10) / bytes, copy_in_order);
   }
   _mm_sfence();
   return true;

@@ -3,8 +3,8 @@
 // Memory that no cache holds is read fast only where it is read without gaps: the machine's own prefetchers stop where a run ends, and have
 // by then fetched what lies behind it. So runs with gaps between them are asked for while others are copied, and then
 //
+//     gathered               into a buffer that the first-level cache holds and written from there, where they follow one another
 //     copied side by side    some runs at a time, a line of each in turn, where every run fills whole lines of its target
-//     gathered               into a buffer that the first-level cache holds and written from there, where runs share lines of the target
 //     copied in order        else, and where the source has no gaps
 //
 // What is written goes around the caches, by whole lines.

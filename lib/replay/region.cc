@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "replay/copy_past_cache.h"
+#include "replay/half_lines.h"
 
 namespace meshplan {
 namespace {
@@ -21,7 +22,7 @@ void copy_runs_of(const Region& region, const std::byte* from, std::byte* to, in
 }
 
 void copy_runs(const Region& region, const std::byte* from, std::byte* to, int64_t size) {
-  const auto bytes = static_cast<size_t>(region.run * size);
+  const int64_t bytes = region.run * size;
   switch (bytes) {
     case 1:
       return copy_runs_of<1>(region, from, to, size);
@@ -42,15 +43,19 @@ void copy_runs(const Region& region, const std::byte* from, std::byte* to, int64
     default:
       break;
   }
-  if (bytes >= 32) {
-    for_each_run(region, [&](int64_t f, int64_t t) { std::memcpy(to + t * size, from + f * size, bytes); });
+  if (bytes >= half_line && bytes <= longest_by_half_lines && !region.dims.empty() && has_half_lines()) {
+    for_all_runs(region, from, to, size, [](const Runs& runs) { copy_by_half_lines(runs); });
+    return;
+  }
+  if (bytes >= half_line) {
+    for_each_run(region, [&](int64_t f, int64_t t) { std::memcpy(to + t * size, from + f * size, static_cast<size_t>(bytes)); });
     return;
   }
   // Short runs: whole words, then bytes, beat a call.
   for_each_run(region, [&](int64_t f, int64_t t) {
     const std::byte* a = from + f * size;
     std::byte* b = to + t * size;
-    size_t i = 0;
+    int64_t i = 0;
     for (; i + 8 <= bytes; i += 8) std::memcpy(b + i, a + i, 8);
     for (; i + 2 <= bytes; i += 2) std::memcpy(b + i, a + i, 2);
     if (i < bytes) b[i] = a[i];

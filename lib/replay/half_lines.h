@@ -1,0 +1,68 @@
+// Copies by half lines of the cache, for machines that have registers of that size (AVX).
+//
+// A call of memcpy decides for every run how to copy it, which takes as long as copying some hundred bytes; and it stores where the run
+// starts, so that every other half line lies in two lines of the target. Here all runs are copied one way, in stores that lie in one line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "replay/region.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace meshplan {
+
+constexpr int64_t half_line = 32;  // bytes
+// Longer runs are memcpy's own.
+constexpr int64_t longest_by_half_lines = 8192;
+
+// `count` runs of `bytes`, the next one `from_step` and `to_step` bytes further on.
+struct Runs {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  int64_t from_step = 0;
+  int64_t to_step = 0;
+  int64_t count = 1;
+  int64_t bytes = 0;
+};
+
+// Calls visit(runs) for the innermost dim of a region that has dims, in row-major order.
+template <class Visitor>
+void for_all_runs(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, Visitor&& visit) {
+  const RegionDim& inner = region.dims.back();
+  Runs runs{from, to, inner.from_stride * element_size, inner.to_stride * element_size, inner.extent, region.run * element_size};
+  Region outer = region;
+  outer.dims.pop_back();
+  for_each_run(outer, [&](int64_t f, int64_t t) {
+    runs.from = from + f * element_size;
+    runs.to = to + t * element_size;
+    visit(runs);
+  });
+}
+
+[[nodiscard]] bool has_half_lines();
+// Runs of at least half a line, on a machine that has_half_lines.
+void copy_by_half_lines(const Runs& runs);
+
+#if defined(__x86_64__)
+
+// At least half a line. The first and the last half line wherever they lie, and between them, maybe upon them, those that start where a
+// half line of the target does.
+__attribute__((target("avx"), always_inline)) inline void copy_run_by_half_lines(const std::byte* from, std::byte* to, int64_t bytes) {
+  const std::byte* last = from + bytes - half_line;
+  const auto skipped = half_line - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(half_line));
+  const std::byte* f = from + skipped;
+  std::byte* t = to + skipped;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  for (; f <= last; f += half_line, t += half_line) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(t), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f)));
+  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + bytes - half_line), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(last)));
+}
+
+#endif
+
+}  // namespace meshplan
