@@ -9,11 +9,20 @@
 namespace meshplan::gpu {
 namespace {
 
-constexpr int threads = 256;
-
-int blocks_for(int64_t work) { return static_cast<int>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16)); }
-
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+// Starts a kernel whose threads share `work` turns in strides of the grid. Compiled for the host, tests bring their own.
+#if defined(__CUDACC__)
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments... arguments) {
+  constexpr int threads = 256;
+  const auto blocks = static_cast<int>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16));
+  kernel<<<blocks, threads, 0, stream_of(stream)>>>(arguments...);
+  return static_cast<int>(cudaGetLastError());
+}
+#else
+using test::launch;
+#endif
 
 // One vector of a walk: which bytes of either side. Extents and runs are in vectors.
 template <class Index>
@@ -43,17 +52,15 @@ __global__ void copy_kernel(Walk walk, const char* from, char* to, Index vectors
 }
 
 template <class Vector>
-int copy_as(cudaStream_t stream, const Walk& walk, const void* from, void* to, int64_t runs) {
+int copy_as(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
   const int64_t per_run = walk.run / static_cast<int64_t>(sizeof(Vector));
   const int64_t total = per_run * runs;
   const auto* f = static_cast<const char*>(from);
   auto* t = static_cast<char*>(to);
   if (total < (int64_t{1} << 31)) {
-    copy_kernel<Vector, uint32_t><<<blocks_for(total), threads, 0, stream>>>(walk, f, t, static_cast<uint32_t>(per_run), static_cast<uint32_t>(total));
-  } else {
-    copy_kernel<Vector, uint64_t><<<blocks_for(total), threads, 0, stream>>>(walk, f, t, static_cast<uint64_t>(per_run), static_cast<uint64_t>(total));
+    return launch(copy_kernel<Vector, uint32_t>, total, stream, walk, f, t, static_cast<uint32_t>(per_run), static_cast<uint32_t>(total));
   }
-  return static_cast<int>(cudaGetLastError());
+  return launch(copy_kernel<Vector, uint64_t>, total, stream, walk, f, t, static_cast<uint64_t>(per_run), static_cast<uint64_t>(total));
 }
 
 // Arithmetic goes through double for floats (one rounding: exact for + and * of two values of any narrower float) and through int64 for integers.
@@ -215,14 +222,14 @@ int64_t turns(const Walk& walk) {
   return n;
 }
 
-// Calls launch with a null pointer of the unsigned type of that many bytes.
-template <class Launch>
-void for_size(int size, Launch launch) {
+// What start says, asked with a null pointer to the unsigned type of that many bytes.
+template <class Start>
+int for_size(int size, Start start) {
   switch (size) {
-    case 1: return launch(static_cast<const uint8_t*>(nullptr));
-    case 2: return launch(static_cast<const uint16_t*>(nullptr));
-    case 4: return launch(static_cast<const uint32_t*>(nullptr));
-    default: return launch(static_cast<const uint64_t*>(nullptr));
+    case 1: return start(static_cast<const uint8_t*>(nullptr));
+    case 2: return start(static_cast<const uint16_t*>(nullptr));
+    case 4: return start(static_cast<const uint32_t*>(nullptr));
+    default: return start(static_cast<const uint64_t*>(nullptr));
   }
 }
 
@@ -238,11 +245,11 @@ int copy(void* stream, const Walk& walk, const void* from, void* to) {
   if (runs == 0 || walk.run == 0) return 0;
   if (walk.dims == 0) return static_cast<int>(cudaMemcpyAsync(to, from, static_cast<size_t>(walk.run), cudaMemcpyDeviceToDevice, stream_of(stream)));
   // The widest vector that divides every address.
-  if (odd % 16 == 0) return copy_as<uint4>(stream_of(stream), walk, from, to, runs);
-  if (odd % 8 == 0) return copy_as<uint2>(stream_of(stream), walk, from, to, runs);
-  if (odd % 4 == 0) return copy_as<uint32_t>(stream_of(stream), walk, from, to, runs);
-  if (odd % 2 == 0) return copy_as<uint16_t>(stream_of(stream), walk, from, to, runs);
-  return copy_as<uint8_t>(stream_of(stream), walk, from, to, runs);
+  if (odd % 16 == 0) return copy_as<uint4>(stream, walk, from, to, runs);
+  if (odd % 8 == 0) return copy_as<uint2>(stream, walk, from, to, runs);
+  if (odd % 4 == 0) return copy_as<uint32_t>(stream, walk, from, to, runs);
+  if (odd % 2 == 0) return copy_as<uint16_t>(stream, walk, from, to, runs);
+  return copy_as<uint8_t>(stream, walk, from, to, runs);
 }
 
 int set_bytes(void* stream, void* to, int value, int64_t bytes) {
@@ -253,47 +260,41 @@ int set_elements(void* stream, void* to, const void* value, int size, int64_t co
   if (count == 0) return 0;
   Pattern pattern{};
   for (int b = 0; b < size; ++b) pattern.bytes[b] = static_cast<const unsigned char*>(value)[b];
-  set_kernel<<<blocks_for(count), threads, 0, stream_of(stream)>>>(static_cast<char*>(to), pattern, size, count);
-  return static_cast<int>(cudaGetLastError());
+  return launch(set_kernel, count, stream, static_cast<char*>(to), pattern, size, count);
 }
 
 int cast(void* stream, int from_dtype, const void* from, int to_dtype, void* to, int64_t count) {
   if (count == 0) return 0;
-  cast_kernel<<<blocks_for(count), threads, 0, stream_of(stream)>>>(from_dtype, from, to_dtype, to, count);
-  return static_cast<int>(cudaGetLastError());
+  return launch(cast_kernel, count, stream, from_dtype, from, to_dtype, to, count);
 }
 
 int divide(void* stream, int dtype, void* data, int64_t count, int64_t divisor) {
   if (count == 0) return 0;
-  divide_kernel<<<blocks_for(count), threads, 0, stream_of(stream)>>>(dtype, data, count, divisor);
-  return static_cast<int>(cudaGetLastError());
+  return launch(divide_kernel, count, stream, dtype, data, count, divisor);
 }
 
 int combine(void* stream, int dtype, int op, void* into, const void* with, int64_t count) {
   if (count == 0) return 0;
-  combine_kernel<<<blocks_for(count), threads, 0, stream_of(stream)>>>(dtype, op, into, with, count);
-  return static_cast<int>(cudaGetLastError());
+  return launch(combine_kernel, count, stream, dtype, op, into, with, count);
 }
 
 int fill(void* stream, const TableWalk& walk, const void* table, void* to) {
   const int64_t total = turns(walk.walk);
   if (total == 0) return 0;
-  for_size(walk.size, [&](auto* kind) {
+  return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    fill_kernel<Element><<<blocks_for(total), threads, 0, stream_of(stream)>>>(walk, static_cast<const Element*>(table), static_cast<Element*>(to), total);
+    return launch(fill_kernel<Element>, total, stream, walk, static_cast<const Element*>(table), static_cast<Element*>(to), total);
   });
-  return static_cast<int>(cudaGetLastError());
 }
 
 int compare(void* stream, const TableWalk& walk, const void* table, const void* found, int64_t* counters, int64_t keep) {
   const int64_t total = turns(walk.walk);
   if (total == 0) return 0;
-  for_size(walk.size, [&](auto* kind) {
+  return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    compare_kernel<Element><<<blocks_for(total), threads, 0, stream_of(stream)>>>(walk, static_cast<const Element*>(table), static_cast<const Element*>(found),
-                                                                                total, reinterpret_cast<unsigned long long*>(counters), keep);
+    return launch(compare_kernel<Element>, total, stream, walk, static_cast<const Element*>(table), static_cast<const Element*>(found), total,
+                  reinterpret_cast<unsigned long long*>(counters), keep);
   });
-  return static_cast<int>(cudaGetLastError());
 }
 
 }  // namespace meshplan::gpu

@@ -1,11 +1,12 @@
 // A small NCCL over host memory, in two ways. One process that plays all ranks: calls are collected between ncclGroupStart and
-// ncclGroupEnd and run there, in the order of the calls. One process a rank: calls go on the caller's stream (fake_stream.h), and ranks
-// reach each other through sockets (fake_peers.h) named by NCCL_COMM_ID. Both check what NCCL would not notice (a rank missing from a
-// collective, counts, types or ops that differ, a send without its receive, windows of different sizes) and write one line a call to the
-// file that FAKE_NCCL_LOG names. FAKE_NCCL_FAIL=function:number makes that call, counted from 0, fail; FAKE_NCCL_STUCK=number leaves that
-// group in progress for ever; FAKE_NCCL_DEAF leaves a collective in progress for ever when a rank has ended, as over NVLink, instead of an
-// error, as over the network; FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number. Compiled with
-// FAKE_NCCL_OLD it lacks what newer libraries offer.
+// ncclGroupEnd and run there, in the order of the calls, after what their streams hold (fake_stream.h), or become part of a graph that
+// these record. One process a rank: calls go on the caller's stream (fake_stream.h), and ranks reach each other through sockets
+// (fake_peers.h) named by NCCL_COMM_ID. Both check what NCCL would not notice (a rank missing from a collective, counts, types or ops that
+// differ, a send without its receive, windows of different sizes) and write one line a call to the file that FAKE_NCCL_LOG names.
+// FAKE_NCCL_FAIL=function:number makes that call, counted from 0, fail; FAKE_NCCL_STUCK=number leaves that group in progress for ever;
+// FAKE_NCCL_DEAF leaves a collective in progress for ever when a rank has ended, as over NVLink, instead of an error, as over the network;
+// FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number. Compiled with FAKE_NCCL_OLD it lacks what newer
+// libraries offer.
 #include <nccl.h>
 
 #include <algorithm>
@@ -13,7 +14,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake_calls.h"
@@ -63,13 +67,8 @@ ncclResult_t run_collective(const std::vector<Pending>& members) {
   return ncclSuccess;
 }
 
-ncclResult_t run_pending() {
-  std::vector<Pending> work;
-  work.swap(pending);
-  if (!work.empty() && !work.front().comm->name.empty()) {
-    put_on_streams(work);
-    return ncclSuccess;
-  }
+// What all ranks of one process asked for, in the order of the calls.
+ncclResult_t run_now(const std::vector<Pending>& work) {
   // Pairs: the k-th send from a to b meets the k-th receive at b from a, per family.
   std::map<std::vector<int>, std::vector<const Pending*>> sends;
   for (const Pending& p : work) {
@@ -100,6 +99,44 @@ ncclResult_t run_pending() {
     for (const Pending& p : work) p.comm->stuck = true;
   }
   return ncclSuccess;
+}
+
+// Recorded work of several streams: it runs when all of them have come to it, once for each time that the graph runs.
+void meet_on_streams(const std::vector<Pending>& work, const std::set<FakeStream*>& streams) {
+  auto arrived = std::make_shared<std::map<int, size_t>>();  // by run
+  for (FakeStream* stream : streams) {
+    stream->put([=, runs = std::make_shared<int>(0)]() -> StreamTask {
+      const int run = (*runs)++;
+      return [=, come = std::make_shared<bool>(false)] {
+        if (!std::exchange(*come, true) && ++(*arrived)[run] == streams.size()) {
+          const ncclResult_t result = run_now(work);
+          for (const Pending& p : work) p.comm->state = result;
+        }
+        return (*arrived)[run] == streams.size();
+      };
+    });
+  }
+}
+
+ncclResult_t run_pending() {
+  std::vector<Pending> work;
+  work.swap(pending);
+  if (!work.empty() && !work.front().comm->name.empty()) {
+    put_on_streams(work);
+    return ncclSuccess;
+  }
+  std::set<FakeStream*> streams;
+  for (const Pending& p : work) streams.insert(p.stream);
+  if (std::any_of(streams.begin(), streams.end(), [](const FakeStream* s) { return s->recording; })) {
+    meet_on_streams(work, streams);
+    return ncclSuccess;
+  }
+  // After what was enqueued before.
+  for (FakeStream* stream : streams) {
+    while (!stream->idle()) {
+    }
+  }
+  return run_now(work);
 }
 
 ncclResult_t run_splits() {

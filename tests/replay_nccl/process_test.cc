@@ -46,8 +46,9 @@ Outcome meshplan(const std::string& arguments, const std::string& variables = ""
   write_file(name + ".stamp", "");
   Outcome outcome;
   const auto start = std::chrono::steady_clock::now();
-  outcome.code = shell("MESHPLAN_TEST_TOKEN=" + token + " MESHPLAN_BACKENDS=" HOST_BACKEND_FOLDER " MESHPLAN_NCCL_LIBRARY=" FAKE_NCCL " " +
-                       variables + " " MESHPLAN_PROGRAM " " + arguments + " >" + name + ".out 2>" + name + ".err");
+  outcome.code =
+      shell("MESHPLAN_TEST_TOKEN=" + token + " MESHPLAN_BACKENDS=" FAKE_CUDA_BACKEND_FOLDER " MESHPLAN_NCCL_LIBRARY=" FAKE_NCCL " " +
+            variables + " " MESHPLAN_PROGRAM " " + arguments + " >" + name + ".out 2>" + name + ".err");
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   outcome.out = text_of(name + ".out");
   outcome.err = text_of(name + ".err");

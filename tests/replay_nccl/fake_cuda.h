@@ -1,0 +1,49 @@
+// A small CUDA over host memory: the runtime's functions that the backend calls (fake_cuda.cc), on streams that nothing runs until somebody
+// asks (fake_stream.h), and kernels as loops. It refuses what the real one refuses and a test would not notice: work for a stream of
+// another GPU than the current one, waiting and allocating while a graph is recorded, freeing twice. FAKE_CUDA_GPUS=number and
+// FAKE_CUDA_MEMORY=bytes say how many GPUs there are, with how much memory each; 1 and without end unless told.
+//
+// gpu_kernels.cu is compiled for the host with this file before it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+
+struct FakeIndex {
+  unsigned x = 0;
+};
+// CUDA's names.
+inline thread_local FakeIndex blockIdx;
+inline thread_local FakeIndex threadIdx;
+inline thread_local FakeIndex blockDim;
+inline thread_local FakeIndex gridDim;
+
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long more) {
+  const unsigned long long before = *at;
+  *at += more;
+  return before;
+}
+
+namespace meshplan::test {
+
+// A cudaError_t.
+int enqueue_on(void* stream, std::function<void()> work);
+
+// Few threads, so that each has many turns.
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments... arguments) {
+  return enqueue_on(stream, [=] {
+    blockDim.x = 4;
+    gridDim.x = work > 4 ? 3 : 1;
+    for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+      for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel(arguments...);
+    }
+  });
+}
+
+// What was allocated and not freed, and streams and graphs that were not destroyed.
+[[nodiscard]] int64_t alive_on_fake_cuda();
+
+}  // namespace meshplan::test
