@@ -4,9 +4,33 @@
 
 namespace meshplan {
 
+Result<std::vector<Chunk>> ProgramMaker::chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data,
+                                                   bool in_place, const std::function<void(const Box&, std::byte*)>& staged) {
+  std::byte* at = data;
+  if (!in_place) {
+    int64_t total = 0;
+    for (const Part& part : parts) total += volume(*part.box);
+    auto staging = stage(rank, total);
+    if (!staging) return staging.error();
+    at = *staging;
+  }
+  std::vector<Chunk> chunks;
+  for (const Part& part : parts) {
+    const int64_t count = volume(*part.box);
+    if (in_place) {
+      chunks.push_back({part.peer, count == 0 ? data : data + *contiguous_offset(*part.box, box) * wire_size_, count});
+      continue;
+    }
+    if (count > 0) staged(*part.box, at);
+    chunks.push_back({part.peer, at, count});
+    at += count * wire_size_;
+  }
+  return chunks;
+}
+
 Status ProgramMaker::make_all_gather() {
   std::vector<RankCall> calls;
-  std::vector<std::pair<size_t, std::vector<std::byte*>>> staged;  // slot, where each member's box arrives
+  std::vector<std::pair<size_t, std::vector<Chunk>>> staged;  // slot, each member's box
   auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
@@ -14,32 +38,21 @@ Status ProgramMaker::make_all_gather() {
     const auto self = static_cast<size_t>(slot.self);
     call.sends.push_back({call.rank, source_[self], volume(before_box(self))});
     // Straight into the new box where every member's box is one piece of it.
+    std::vector<Part> parts;
     int64_t total = 0;
     bool direct = true;
     for (int32_t m : slot.group) {
       const Box& box = before_box(static_cast<size_t>(m));
       const int64_t n = volume(box);
+      parts.push_back({before_.ranks[static_cast<size_t>(m)], &box});
       total += n;
       if (n > 0) direct = direct && volume(intersect(box, after_box(s))) == n && contiguous_offset(box, after_box(s)).has_value();
     }
     direct = direct && total == volume(after_box(s));
-    std::byte* arrival = nullptr;
-    if (!direct) {
-      auto data = stage(call.rank, total);
-      if (!data) return data.error();
-      arrival = *data;
-    }
-    std::vector<std::byte*> places;
-    for (int32_t m : slot.group) {
-      const Box& box = before_box(static_cast<size_t>(m));
-      const int64_t n = volume(box);
-      std::byte* to = arrival;
-      if (direct) to = n == 0 ? result_[s] : result_[s] + *contiguous_offset(box, after_box(s)) * wire_size_;
-      call.receives.push_back({before_.ranks[static_cast<size_t>(m)], to, n});
-      places.push_back(to);
-      if (!direct) arrival += n * wire_size_;
-    }
-    if (!direct) staged.emplace_back(s, std::move(places));
+    auto chunks = chunks_of(call.rank, parts, after_box(s), result_[s], direct, [](const Box&, std::byte*) {});
+    if (!chunks) return chunks.error();
+    call.receives = std::move(*chunks);
+    if (!direct) staged.emplace_back(s, call.receives);
     calls.push_back(std::move(call));
     return Done{};
   });
@@ -48,11 +61,11 @@ Status ProgramMaker::make_all_gather() {
   start_call(CallKind::all_gather).ranks = std::move(calls);
   if (staged.empty()) return Done{};
   add_phase();
-  for (const auto& [s, places] : staged) {
+  for (const auto& [s, chunks] : staged) {
     const SlotFlow& slot = flow_.slots[s];
     for (const Take& take : slot.takes) {
       const auto member = std::find(slot.group.begin(), slot.group.end(), take.from) - slot.group.begin();
-      copy(after_.ranks[s], take.box, places[static_cast<size_t>(member)], before_box(static_cast<size_t>(take.from)), result_[s],
+      copy(after_.ranks[s], take.box, chunks[static_cast<size_t>(member)].data, before_box(static_cast<size_t>(take.from)), result_[s],
            after_box(s));
     }
   }
@@ -84,65 +97,44 @@ int64_t ProgramMaker::equal_parts(const std::vector<int32_t>& group) const {
 
 Status ProgramMaker::make_all_to_all() {
   invert();
-  std::map<const std::vector<int32_t>*, int64_t> parts;  // by group
+  const Box nothing{{0, 0}};
+  std::map<const std::vector<int32_t>*, int64_t> part_of_group;
   std::vector<RankCall> calls;
   std::vector<Unpack> unpacks;
   auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
     call.group = group;
-    auto [known, fresh] = parts.try_emplace(group, -1);
+    auto [known, fresh] = part_of_group.try_emplace(group, -1);
     if (fresh) known->second = equal_parts(slot.group);
     call.equal_parts = known->second;
-    // Sends: one part for each member; straight from the box if every part is one piece of it.
+    // One part for and from each member; straight from and into the box if every part is one piece of it.
     const auto self = static_cast<size_t>(slot.self);
-    std::map<int32_t, const Take*> given;
-    int64_t total = 0;
-    bool direct = true;
-    for (const Give& give : gives_[self]) {
-      given[give.to] = give.take;
-      total += volume(give.take->box);
-      direct = direct && contiguous_offset(give.take->box, before_box(self)).has_value();
-    }
-    std::byte* staging = nullptr;
-    if (!direct) {
-      auto data = stage(call.rank, total);
-      if (!data) return data.error();
-      staging = *data;
-    }
-    for (int32_t m : slot.group) {
-      auto it = given.find(m);
-      const int64_t n = it == given.end() ? 0 : volume(it->second->box);
-      std::byte* from = direct ? source_[self] : staging;
-      if (n > 0 && direct) from += offset_in(it->second->box, before_box(self)) * wire_size_;
-      if (n > 0 && !direct) copy(call.rank, it->second->box, source_[self], before_box(self), staging, it->second->box);
-      call.sends.push_back({before_.ranks[static_cast<size_t>(m)], from, n});
-      if (!direct) staging += n * wire_size_;
-    }
-    // Receives, likewise.
-    std::map<int32_t, const Take*> taken;
-    direct = true;
-    total = 0;
-    for (const Take& take : slot.takes) {
-      taken[take.from] = &take;
-      total += volume(take.box);
-      direct = direct && contiguous_offset(take.box, after_box(s)).has_value();
-    }
-    std::byte* arrival = nullptr;
-    if (!direct) {
-      auto data = stage(call.rank, total);
-      if (!data) return data.error();
-      arrival = *data;
-    }
-    for (int32_t m : slot.group) {
-      auto it = taken.find(m);
-      const int64_t n = it == taken.end() ? 0 : volume(it->second->box);
-      std::byte* to = direct ? result_[s] : arrival;
-      if (n > 0 && direct) to += offset_in(it->second->box, after_box(s)) * wire_size_;
-      if (n > 0 && !direct) unpacks.push_back({call.rank, it->second->box, arrival, it->second->box, result_[s], after_box(s)});
-      call.receives.push_back({before_.ranks[static_cast<size_t>(m)], to, n});
-      if (!direct) arrival += n * wire_size_;
-    }
+    std::map<int32_t, const Box*> given;
+    std::map<int32_t, const Box*> taken;
+    for (const Give& give : gives_[self]) given[give.to] = &give.take->box;
+    for (const Take& take : slot.takes) taken[take.from] = &take.box;
+    auto parts_of = [&](const std::map<int32_t, const Box*>& boxes) {
+      std::vector<Part> parts;
+      for (int32_t m : slot.group) {
+        const auto at = boxes.find(m);
+        parts.push_back({before_.ranks[static_cast<size_t>(m)], at == boxes.end() ? &nothing : at->second});
+      }
+      return parts;
+    };
+    auto in_place = [](const std::map<int32_t, const Box*>& boxes, const Box& box) {
+      return std::all_of(boxes.begin(), boxes.end(), [&](const auto& b) { return contiguous_offset(*b.second, box).has_value(); });
+    };
+    auto sends = chunks_of(call.rank, parts_of(given), before_box(self), source_[self], in_place(given, before_box(self)),
+                           [&](const Box& box, std::byte* at) { copy(call.rank, box, source_[self], before_box(self), at, box); });
+    if (!sends) return sends.error();
+    auto receives =
+        chunks_of(call.rank, parts_of(taken), after_box(s), result_[s], in_place(taken, after_box(s)), [&](const Box& box, std::byte* at) {
+          unpacks.push_back({call.rank, box, at, box, result_[s], after_box(s)});
+        });
+    if (!receives) return receives.error();
+    call.sends = std::move(*sends);
+    call.receives = std::move(*receives);
     calls.push_back(std::move(call));
     return Done{};
   });
@@ -168,26 +160,20 @@ Status ProgramMaker::make_reduction() {
       return Done{};
     }
     // One chunk a member, in member order, one behind the other: the box itself, or staging.
+    std::vector<Part> parts;
     int64_t total = 0;
     bool direct = true;
     for (int32_t m : slot.group) {
       const Box& chunk = after_box(static_cast<size_t>(m));
       const int64_t n = volume(chunk);
+      parts.push_back({before_.ranks[static_cast<size_t>(m)], &chunk});
       if (n > 0) direct = direct && contiguous_offset(chunk, before_box(self)) == total;
       total += n;
     }
-    std::byte* at = source_[self];
-    if (!direct) {
-      auto data = stage(call.rank, total);
-      if (!data) return data.error();
-      at = *data;
-    }
-    for (int32_t m : slot.group) {
-      const Box& chunk = after_box(static_cast<size_t>(m));
-      if (!direct) copy(call.rank, chunk, source_[self], before_box(self), at, chunk);
-      call.sends.push_back({before_.ranks[static_cast<size_t>(m)], at, volume(chunk)});
-      at += volume(chunk) * wire_size_;
-    }
+    auto chunks = chunks_of(call.rank, parts, before_box(self), source_[self], direct,
+                            [&](const Box& chunk, std::byte* at) { copy(call.rank, chunk, source_[self], before_box(self), at, chunk); });
+    if (!chunks) return chunks.error();
+    call.sends = std::move(*chunks);
     calls.push_back(std::move(call));
     return Done{};
   });

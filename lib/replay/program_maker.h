@@ -101,7 +101,16 @@ class ProgramMaker {
   };
   using Pair = std::pair<int32_t, int32_t>;  // local replay rank, peer
 
+  // What one member of a collective has to do with another.
+  struct Part {
+    int32_t peer = 0;  // replay rank
+    const Box* box = nullptr;
+  };
+
   void unpack_all(const std::vector<Unpack>& list);
+  // A chunk for each part of `box`, which lies at `data`: where it lies, or else in staging, one behind the other; `staged` is told where.
+  Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data, bool in_place,
+                                       const std::function<void(const Box&, std::byte*)>& staged);
   // Turns the parcels of each pair into one chunk each way; packs now, unpacks later.
   Status make_pairs(const std::map<Pair, std::vector<Parcel>>& sends, const std::map<Pair, std::vector<Parcel>>& receives,
                     std::vector<Unpack>& unpacks);
