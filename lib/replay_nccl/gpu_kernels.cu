@@ -24,13 +24,11 @@ int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments.
 using test::launch;
 #endif
 
-// One vector of a walk: which bytes of either side. Extents and runs are in vectors.
+// Run number `rest` of a walk: where it starts on either side.
 template <class Index>
-__device__ void locate(const Walk& walk, Index vectors_per_run, Index i, int width, int64_t& from, int64_t& to) {
-  Index rest = i / vectors_per_run;
-  const Index within = i - rest * vectors_per_run;
-  from = static_cast<int64_t>(within) * width;
-  to = from;
+__device__ void locate(const Walk& walk, Index rest, int64_t& from, int64_t& to) {
+  from = 0;
+  to = 0;
   for (int d = walk.dims - 1; d >= 0; --d) {
     const auto extent = static_cast<Index>(walk.extent[d]);
     const Index next = rest / extent;
@@ -41,26 +39,58 @@ __device__ void locate(const Walk& walk, Index vectors_per_run, Index i, int wid
   }
 }
 
+// How many vectors a thread has on their way at once, and how its run is shared.
+constexpr int at_once = 4;
+template <class Index>
+struct Share {
+  Index vectors = 1;  // of a run
+  Index lanes = 1;    // neighbouring threads, whose vectors lie side by side; a power of two up to 32, which divides every block
+  Index pieces = 1;   // of a run, each of up to lanes * at_once vectors
+  Index all = 0;      // pieces of all runs
+};
+
+// To find a run takes some divisions: a thread does so once for several vectors, all of which are read before one is written.
 template <class Vector, class Index>
-__global__ void copy_kernel(Walk walk, const char* from, char* to, Index vectors_per_run, Index total) {
-  for (Index i = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x; i < total; i += static_cast<Index>(gridDim.x) * blockDim.x) {
+__global__ void copy_kernel(Walk walk, const char* from, char* to, Share<Index> share) {
+  const Index thread = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x;
+  const Index lane = thread % share.lanes;
+  const Index teams = static_cast<Index>(gridDim.x) * blockDim.x / share.lanes;
+  for (Index piece = thread / share.lanes; piece < share.all; piece += teams) {
+    const Index run = piece / share.pieces;
     int64_t f = 0;
     int64_t t = 0;
-    locate<Index>(walk, vectors_per_run, i, sizeof(Vector), f, t);
-    *reinterpret_cast<Vector*>(to + t) = *reinterpret_cast<const Vector*>(from + f);
+    locate<Index>(walk, run, f, t);
+    const Index first = (piece - run * share.pieces) * share.lanes * at_once + lane;
+    const auto* source = reinterpret_cast<const Vector*>(from + f);
+    auto* target = reinterpret_cast<Vector*>(to + t);
+    Vector held[at_once] = {};
+    for (int k = 0; k < at_once; ++k) {
+      const Index i = first + k * share.lanes;
+      if (i < share.vectors) held[k] = source[i];
+    }
+    for (int k = 0; k < at_once; ++k) {
+      const Index i = first + k * share.lanes;
+      if (i < share.vectors) target[i] = held[k];
+    }
   }
+}
+
+template <class Vector, class Index>
+int copy_shared(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
+  const int64_t vectors = walk.run / static_cast<int64_t>(sizeof(Vector));
+  // A team's vectors make up a line of 128 bytes, or as much of it as there is.
+  int64_t lanes = 1;
+  while (lanes * 2 <= vectors && lanes * 2 * static_cast<int64_t>(sizeof(Vector)) <= 128 && lanes < 32) lanes *= 2;
+  const int64_t pieces = (vectors + lanes * at_once - 1) / (lanes * at_once);
+  const Share<Index> share{static_cast<Index>(vectors), static_cast<Index>(lanes), static_cast<Index>(pieces), static_cast<Index>(runs * pieces)};
+  return launch(copy_kernel<Vector, Index>, runs * pieces * lanes, stream, walk, static_cast<const char*>(from), static_cast<char*>(to), share);
 }
 
 template <class Vector>
 int copy_as(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
-  const int64_t per_run = walk.run / static_cast<int64_t>(sizeof(Vector));
-  const int64_t total = per_run * runs;
-  const auto* f = static_cast<const char*>(from);
-  auto* t = static_cast<char*>(to);
-  if (total < (int64_t{1} << 31)) {
-    return launch(copy_kernel<Vector, uint32_t>, total, stream, walk, f, t, static_cast<uint32_t>(per_run), static_cast<uint32_t>(total));
-  }
-  return launch(copy_kernel<Vector, uint64_t>, total, stream, walk, f, t, static_cast<uint64_t>(per_run), static_cast<uint64_t>(total));
+  // 32 bits are faster, where no number comes near their end.
+  const bool small = runs * (walk.run / static_cast<int64_t>(sizeof(Vector))) < (int64_t{1} << 30);
+  return small ? copy_shared<Vector, uint32_t>(stream, walk, from, to, runs) : copy_shared<Vector, uint64_t>(stream, walk, from, to, runs);
 }
 
 // Arithmetic goes through double for floats (one rounding: exact for + and * of two values of any narrower float) and through int64 for integers.
@@ -186,11 +216,13 @@ __global__ void set_kernel(char* to, Pattern pattern, int size, int64_t count) {
 
 // The element of the table and of the box for turn i.
 __device__ void locate_element(const TableWalk& w, int64_t i, int64_t& position, int64_t& element) {
+  const int64_t run = i / w.walk.run;
+  const int64_t within = i - run * w.walk.run;
   int64_t tensor = 0;
   int64_t box = 0;
-  locate<int64_t>(w.walk, w.walk.run, i, 1, tensor, box);
-  position = (w.start + (w.from_offset + tensor) % w.period) % w.period;
-  element = box;
+  locate<int64_t>(w.walk, run, tensor, box);
+  position = (w.start + (w.from_offset + tensor + within) % w.period) % w.period;
+  element = box + within;
 }
 
 template <class Element>

@@ -31,12 +31,12 @@ namespace meshplan::test {
 // A cudaError_t.
 int enqueue_on(void* stream, std::function<void()> work);
 
-// Few threads, so that each has many turns.
+// Few threads, so that each has many turns, but whole warps.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments... arguments) {
   return enqueue_on(stream, [=] {
-    blockDim.x = 4;
-    gridDim.x = work > 4 ? 3 : 1;
+    blockDim.x = 32;
+    gridDim.x = work > 32 ? 3 : 1;
     for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
       for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel(arguments...);
     }
