@@ -12,8 +12,8 @@ std::vector<size_t> RegisteredBuffers::common(const std::vector<std::vector<int6
   size_t count = sizes.front().size();
   for (const auto& list : sizes) count = kind_ == Registration::local ? std::max(count, list.size()) : std::min(count, list.size());
   for (size_t i = 0; i < count; ++i) {
-    const bool alike = std::all_of(sizes.begin(), sizes.end(), [&](const auto& list) { return list[i] == sizes.front()[i]; });
-    if (kind_ == Registration::local || alike) out.push_back(i);
+    auto as_first = [&](const auto& list) { return list[i] == sizes.front()[i]; };
+    if (kind_ == Registration::local || std::all_of(sizes.begin(), sizes.end(), as_first)) out.push_back(i);
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include "fake_cuda.h"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -110,8 +112,9 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   size_t used = bytes;
   for (const auto& [piece, of] : pieces) used += of.gpu == current ? of.bytes : 0;
   if (used > told("FAKE_CUDA_MEMORY", SIZE_MAX)) return cudaErrorMemoryAllocation;
-  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (*data == nullptr) return cudaErrorMemoryAllocation;
+  // Pages of its own: memory that was freed is gone, and what nobody writes costs nothing.
+  *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (*data == MAP_FAILED) return cudaErrorMemoryAllocation;
   pieces[*data] = {current, bytes};
   return cudaSuccess;
 }
@@ -119,9 +122,11 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
   if (any_recording()) return cudaErrorStreamCaptureUnsupported;
-  if (pieces.erase(data) == 0) return cudaErrorInvalidValue;
+  const auto piece = pieces.find(data);
+  if (piece == pieces.end()) return cudaErrorInvalidValue;
   for (const auto& [stream, gpu] : streams) (void)finish(stream);
-  std::free(data);
+  munmap(data, piece->second.bytes);
+  pieces.erase(piece);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind /*kind*/, cudaStream_t stream) {
