@@ -40,7 +40,7 @@ __device__ void locate(const Walk& walk, Index rest, int64_t& from, int64_t& to)
 }
 
 // How many vectors a thread has on their way at once, and how its run is shared.
-constexpr int at_once = 4;
+constexpr uint32_t at_once = 4;
 template <class Index>
 struct Share {
   Index vectors = 1;  // of a run
@@ -64,11 +64,11 @@ __global__ void copy_kernel(Walk walk, const char* from, char* to, Share<Index> 
     const auto* source = reinterpret_cast<const Vector*>(from + f);
     auto* target = reinterpret_cast<Vector*>(to + t);
     Vector held[at_once] = {};
-    for (int k = 0; k < at_once; ++k) {
+    for (uint32_t k = 0; k < at_once; ++k) {
       const Index i = first + k * share.lanes;
       if (i < share.vectors) held[k] = source[i];
     }
-    for (int k = 0; k < at_once; ++k) {
+    for (uint32_t k = 0; k < at_once; ++k) {
       const Index i = first + k * share.lanes;
       if (i < share.vectors) target[i] = held[k];
     }
