@@ -17,11 +17,6 @@ int64_t bytes_from_line(const std::byte* at) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line));
 }
 
-// Into the first-level cache, or into the second: more can be on its way there. In assembler, since g++ 12 drops loops that do nothing but
-// call _mm_prefetch. Loops over these stay loops (unroll 1): of what is asked for faster, some is not fetched.
-void ask_for(const std::byte* at) { asm volatile("prefetcht0 (%0)" : : "r"(at)); }
-void ask_for_later(const std::byte* at) { asm volatile("prefetcht1 (%0)" : : "r"(at)); }
-
 // Two pieces of a size that the compiler knows, which may lie upon each other.
 template <size_t piece>
 void copy_two(const std::byte* from, std::byte* to, int64_t bytes) {

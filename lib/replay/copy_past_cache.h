@@ -4,7 +4,9 @@
 // by then fetched what lies behind it. So runs with gaps between them are asked for while others are copied, and then
 //
 //     gathered               into a buffer that the first-level cache holds and written from there, where they follow one another
-//     copied side by side    some runs at a time, a line of each in turn, where every run fills whole lines of its target
+//     copied side by side    some runs at a time, a line of each in turn, where every run fills whole lines of its target: a few of them,
+//     or
+//                            with gaps there too
 //     copied in order        else, and where the source has no gaps
 //
 // What is written goes around the caches, by whole lines.

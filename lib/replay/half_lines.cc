@@ -21,8 +21,10 @@ __attribute__((target("avx"))) void copy_by_half_lines(const Runs& runs) {
   const std::byte* read = from + runs_ahead * runs.from_step;
   const std::byte* write = to + runs_ahead * runs.to_step;
   for (int64_t i = 0; i < runs.count; ++i) {
-    asm volatile("prefetcht0 (%0)\n\tprefetcht0 (%1)" : : "r"(read), "r"(read + runs.bytes - 1));
-    asm volatile("prefetchw (%0)\n\tprefetchw (%1)" : : "r"(write), "r"(write + runs.bytes - 1));
+    ask_for(read);
+    ask_for(read + runs.bytes - 1);
+    ask_to_write(write);
+    ask_to_write(write + runs.bytes - 1);
     copy_run_by_half_lines(from, to, runs.bytes);
     from += runs.from_step;
     to += runs.to_step;

@@ -18,7 +18,7 @@ Result<std::vector<Chunk>> ProgramMaker::chunks_of(int32_t rank, const std::vect
   for (const Part& part : parts) {
     const int64_t count = volume(*part.box);
     if (in_place) {
-      chunks.push_back({part.peer, count == 0 ? data : data + *contiguous_offset(*part.box, box) * wire_size_, count});
+      chunks.push_back({part.peer, count == 0 ? data : data + offset_in(*part.box, box) * wire_size_, count});
       continue;
     }
     if (count > 0) staged(*part.box, at);

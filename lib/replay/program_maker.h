@@ -108,7 +108,8 @@ class ProgramMaker {
   };
 
   void unpack_all(const std::vector<Unpack>& list);
-  // A chunk for each part of `box`, which lies at `data`: where it lies, or else in staging, one behind the other; `staged` is told where.
+  // A chunk for each part of `box`, which lies at `data`: where it lies (each is one piece there), or else in staging, one behind
+  // the other; `staged` is told where.
   Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data, bool in_place,
                                        const std::function<void(const Box&, std::byte*)>& staged);
   // Turns the parcels of each pair into one chunk each way; packs now, unpacks later.

@@ -326,6 +326,19 @@ TEST_CASE("only the ids that are asked for run, and unknown ones are named") {
   CHECK(unknown.error().message == "the plan has no redistribution 'hnd'; did you mean 'hand'?");
 }
 
+TEST_CASE("a graph needs streams: asked for without them, it is refused") {
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}});
+  hand.tensor = {{4, 4}, DType::float32};
+  hand.src = "S(0)R";
+  hand.steps = {{Op::all_to_all, {"a"}, "S(1)R"}};
+  ReplayOptions options;
+  options.graph = true;
+  auto report = replay_on_host(make_plan(hand), options);
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().message.find("cannot record a graph") != std::string::npos);
+}
+
 TEST_CASE("random chains of exchanges and gathers on random meshes") {
   constexpr unsigned seed = 4711;
   std::mt19937 random(seed);

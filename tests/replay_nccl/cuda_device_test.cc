@@ -3,13 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
 #include "fake_cuda.h"
 #include "replay/arithmetic.h"
 #include "replay/host_device.h"
+#include "variable.h"
 
 using namespace meshplan;
 using namespace meshplan::test;
@@ -68,15 +68,6 @@ std::vector<std::byte> numbers(DType dtype, int64_t n, std::mt19937& random) {
   cast_elements(DType::float32, reinterpret_cast<const std::byte*>(values.data()), dtype, bytes.data(), n);
   return bytes;
 }
-
-// A variable of the environment for one scope.
-struct Variable {
-  const char* name;
-  Variable(const char* which, const char* value) : name(which) { setenv(which, value, 1); }
-  ~Variable() { unsetenv(name); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-};
 
 }  // namespace
 

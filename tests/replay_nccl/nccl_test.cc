@@ -13,21 +13,13 @@
 #include "replay_nccl/cuda_device.h"
 #include "replay_nccl/nccl_communicator.h"
 #include "replay_nccl/registered_buffers.h"
+#include "variable.h"
 #include "vector_plans.h"
 
 using namespace meshplan;
 using namespace meshplan::test;
 
 namespace {
-
-// A variable of the environment for one scope.
-struct Variable {
-  const char* name;
-  Variable(const char* which, const std::string& value) : name(which) { setenv(which, value.c_str(), 1); }
-  ~Variable() { unsetenv(name); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-};
 
 int alive() {
   void* library = dlopen(FAKE_NCCL, RTLD_NOW | RTLD_NOLOAD);
@@ -222,6 +214,8 @@ TEST_CASE("of a window every rank brings as much: pieces of different sizes are 
   const NcclLibrary nccl = NcclLibrary::load(FAKE_NCCL).value();
   CHECK(RegisteredBuffers(nccl, Registration::symmetric).common(sizes) == std::vector<size_t>{0});
   CHECK(RegisteredBuffers(nccl, Registration::local).common(sizes) == std::vector<size_t>{0, 1, 2});
+  // Registered so, uneven boxes are right all the same.
+  CHECK_FALSE(calls_of(transposed({3, 3}), {"ncclCommWindowRegister"}, Registration::symmetric, FAKE_NCCL).empty());
 }
 
 TEST_CASE("run as one graph of all ranks the data is right too, whatever is packed before a call and unpacked after it") {
