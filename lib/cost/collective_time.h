@@ -6,24 +6,15 @@
 // in integer picoseconds, rounded up.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "cost/level_map.h"
 #include "plan/plan.h"
+#include "transfer/level_map.h"
+#include "transfer/traffic.h"
 
 namespace meshplan {
-
-constexpr int max_levels = 8;  // the spec reader refuses topologies with more
-
-// Bytes per rank over each level, as fractions with a common denominator, and peers per level.
-struct Traffic {
-  std::array<int64_t, max_levels> bytes{};  // numerators
-  int64_t denominator = 1;
-  std::array<int64_t, max_levels> peers{};
-};
 
 // bytes * 1e6 / (denominator * mb_per_s) rounded up, saturating: picoseconds that `bytes / denominator` bytes take at mb_per_s (1e6 B/s).
 [[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cost/digits.h"
+#include "transfer/digits.h"
 #include "cost/finer_tiers.h"
 #include "tensor/state.h"
 

@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "cost/collective_time.h"
-#include "cost/digits.h"
+#include "transfer/digits.h"
 
 namespace meshplan {
 

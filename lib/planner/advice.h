@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cost/level_map.h"
+#include "transfer/level_map.h"
 #include "planner/planner.h"
 
 namespace meshplan {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "cost/level_map.h"
+#include "transfer/level_map.h"
 #include "planner/planner.h"
 #include "planner/search.h"
 

@@ -1,6 +1,6 @@
 // Spreads as bits of words, so that the bound between two of them takes a few instructions (OPTIMAL.md, "closed forms over atoms").
 //
-// Where every digit (cost/digits.h) has one size, each product over digits is a power of it: only counts of digits matter. Place k of
+// Where every digit (transfer/digits.h) has one size, each product over digits is a power of it: only counts of digits matter. Place k of
 // tensor dim d is slot d * digits + k; where there are few slots they lie four bits apart in one word, else one bit apart in two:
 //
 //     taken    the slot holds a digit          name     the digit's number: a nibble a slot, or a word a bit

@@ -14,7 +14,7 @@
 
 #include "cost/bounds.h"
 #include "cost/exchange.h"
-#include "cost/level_map.h"
+#include "transfer/level_map.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
 
@@ -50,7 +50,7 @@ static_assert(sizeof(Spread) == 24);
   return h ^ h >> 29;
 }
 
-// A spread's digits (cost/digits.h): list d is digit[end[d-1] .. end[d]), what lies beyond the last end is not read.
+// A spread's digits (transfer/digits.h): list d is digit[end[d-1] .. end[d]), what lies beyond the last end is not read.
 struct DigitSpread {
   std::array<int8_t, max_digits> digit;
   std::array<uint8_t, max_spread_dims> end;

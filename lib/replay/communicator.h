@@ -2,7 +2,7 @@
 //
 // A call is bulk-synchronous and names everything: for each rank that this process plays, its group (replay ranks, ascending; the position
 // in it is the member number), where each chunk goes to or comes from, and how many elements it has. Counts may differ between members; a
-// backend whose library wants equal counts pads. Both ends of a chunk always agree, because both come from the same flow (replay/flow.h).
+// backend whose library wants equal counts pads. Both ends of a chunk always agree, because both come from the same flow (transfer/flow.h).
 //
 //     kind             sends                                     receives
 //     all_gather       one chunk: the rank's box                 one chunk a member, in member order

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "replay/communicator.h"
 #include "replay/device.h"
-#include "replay/flow.h"
+#include "transfer/flow.h"
 
 namespace meshplan {
 

@@ -106,16 +106,6 @@ int64_t offset_in(const Box& part, const Box& box) {
   return offset;
 }
 
-std::vector<int64_t> index_at(const Box& box, int64_t at) {
-  std::vector<int64_t> index(box.size());
-  for (size_t d = box.size(); d-- > 0;) {
-    const int64_t w = width(box[d]);
-    index[d] = box[d].lo + (w == 0 ? 0 : at % w);
-    at = w == 0 ? 0 : at / w;
-  }
-  return index;
-}
-
 Box full_box(std::span<const int64_t> shape) {
   Box box;
   for (int64_t extent : shape) box.push_back({0, extent});

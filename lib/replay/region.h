@@ -38,8 +38,6 @@ struct Region {
 [[nodiscard]] std::optional<int64_t> contiguous_offset(const Box& part, const Box& box);
 // Element number of the corner of `part` in the row-major buffer of `box`.
 [[nodiscard]] int64_t offset_in(const Box& part, const Box& box);
-// The index in the tensor of element number `at` of the row-major buffer of `box`.
-[[nodiscard]] std::vector<int64_t> index_at(const Box& box, int64_t at);
 // The whole tensor.
 [[nodiscard]] Box full_box(std::span<const int64_t> shape);
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "replay/executor.h"
-#include "replay/flow.h"
+#include "transfer/flow.h"
 #include "replay/program.h"
-#include "replay/stand.h"
+#include "transfer/stand.h"
 
 namespace meshplan {
 

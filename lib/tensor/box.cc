@@ -54,6 +54,16 @@ Box intersect(const Box& a, const Box& b) {
   return out;
 }
 
+std::vector<int64_t> index_at(const Box& box, int64_t at) {
+  std::vector<int64_t> index(box.size());
+  for (size_t d = box.size(); d-- > 0;) {
+    const int64_t w = width(box[d]);
+    index[d] = box[d].lo + (w == 0 ? 0 : at % w);
+    at = w == 0 ? 0 : at / w;
+  }
+  return index;
+}
+
 std::string to_text(const Box& box) {
   std::string out = "[";
   for (size_t d = 0; d < box.size(); ++d) {

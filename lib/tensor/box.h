@@ -23,6 +23,8 @@ using Box = std::vector<Interval>;
 // Elements of the box.
 [[nodiscard]] int64_t volume(const Box& box);
 [[nodiscard]] Box intersect(const Box& a, const Box& b);
+// The index in the tensor of element number `at` of the row-major buffer of `box`.
+[[nodiscard]] std::vector<int64_t> index_at(const Box& box, int64_t at);
 // "[0:4, 2:8]"
 [[nodiscard]] std::string to_text(const Box& box);
 

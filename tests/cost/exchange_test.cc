@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "all_states.h"
-#include "cost/digits.h"
+#include "transfer/digits.h"
 #include "cost/topology.h"
 
 using namespace meshplan;

@@ -1,4 +1,4 @@
-#include "replay/stand.h"
+#include "transfer/stand.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "cost/level_map.h"
+#include "transfer/level_map.h"
 
 #include <algorithm>
 #include <limits>

@@ -12,9 +12,9 @@
 #include <optional>
 #include <span>
 
-#include "cost/collective_time.h"
-#include "cost/level_map.h"
 #include "plan/plan.h"
+#include "transfer/level_map.h"
+#include "transfer/traffic.h"
 
 namespace meshplan {
 

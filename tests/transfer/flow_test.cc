@@ -1,4 +1,4 @@
-#include "replay/flow.h"
+#include "transfer/flow.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "plan/plan.h"
-#include "replay/stand.h"
+#include "transfer/stand.h"
 
 namespace meshplan {
 

@@ -1,4 +1,4 @@
-#include "replay/exchange_pieces.h"
+#include "transfer/exchange_pieces.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,10 @@
-#include "replay/flow.h"
+#include "transfer/flow.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 
-#include "replay/exchange_pieces.h"
-#include "replay/region.h"
+#include "transfer/exchange_pieces.h"
 
 namespace meshplan {
 namespace {

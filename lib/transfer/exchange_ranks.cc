@@ -1,0 +1,223 @@
+#include "transfer/exchange_ranks.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+bool is_empty(std::span<const Interval> box) {
+  return std::any_of(box.begin(), box.end(), [](const Interval& i) { return width(i) == 0; });
+}
+
+std::span<const Interval> box_at(const SideBoxes& side, size_t i) {
+  const auto dims = static_cast<size_t>(side.dims);
+  return std::span(side.box).subspan(i * dims, dims);
+}
+
+// The distinct intervals of each tensor dim, ascending: they are disjoint.
+std::vector<std::vector<Interval>> distinct_intervals(const SideBoxes& side) {
+  std::vector<std::vector<Interval>> grid(static_cast<size_t>(side.dims));
+  for (size_t i = 0; i < side.size(); ++i) {
+    const auto box = box_at(side, i);
+    if (is_empty(box)) continue;
+    for (size_t d = 0; d < box.size(); ++d) {
+      if (grid[d].empty() || grid[d].back() != box[d]) grid[d].push_back(box[d]);
+    }
+  }
+  for (auto& intervals : grid) {
+    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+    intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
+  }
+  return grid;
+}
+
+size_t index_of(const std::vector<Interval>& intervals, const Interval& one) {
+  return static_cast<size_t>(
+      std::lower_bound(intervals.begin(), intervals.end(), one.lo, [](const Interval& i, int64_t lo) { return i.lo < lo; }) -
+      intervals.begin());
+}
+
+// Numbers tuples of interval indices and a contribution in the order in which they are first seen.
+// Dense where the grid is not much larger than the ranks, else by hash.
+class Numbers {
+ public:
+  Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks) : grid_(&grid) {
+    int64_t cells = contributions;
+    for (const auto& intervals : grid) cells = saturating_mul(cells, static_cast<int64_t>(std::max<size_t>(1, intervals.size())));
+    if (cells <= static_cast<int64_t>(4 * ranks + 1024)) dense_.assign(static_cast<size_t>(cells), -1);
+  }
+  // The key of a tuple: mixed radix over the grid, the contribution slowest.
+  [[nodiscard]] int64_t key(std::span<const Interval> box, int64_t contribution) const {
+    int64_t at = contribution;
+    for (size_t d = 0; d < box.size(); ++d) {
+      at = at * static_cast<int64_t>((*grid_)[d].size()) + static_cast<int64_t>(index_of((*grid_)[d], box[d]));
+    }
+    return at;
+  }
+  int32_t& operator[](int64_t at) {
+    if (!dense_.empty()) return dense_[static_cast<size_t>(at)];
+    return hashed_.emplace(at, -1).first->second;
+  }
+
+ private:
+  const std::vector<std::vector<Interval>>* grid_;
+  std::vector<int32_t> dense_;
+  std::unordered_map<int64_t, int32_t> hashed_;
+};
+
+// Contributions as 0, 1, 2, ... by ascending value.
+std::vector<int64_t> ranked(const std::vector<int64_t>& values) {
+  std::vector<int64_t> distinct = values;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<int64_t> out;
+  for (int64_t v : values) out.push_back(std::lower_bound(distinct.begin(), distinct.end(), v) - distinct.begin());
+  return out;
+}
+
+// The intervals of an ascending list that meet `wanted`.
+std::pair<size_t, size_t> meeting(const std::vector<Interval>& intervals, const Interval& wanted) {
+  auto begin = std::partition_point(intervals.begin(), intervals.end(), [&](const Interval& i) { return i.hi <= wanted.lo; });
+  auto end = std::partition_point(begin, intervals.end(), [&](const Interval& i) { return i.lo < wanted.hi; });
+  return {static_cast<size_t>(begin - intervals.begin()), static_cast<size_t>(end - intervals.begin())};
+}
+
+// No box meets more shards than this.
+int64_t most_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
+  int64_t most = contributions;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    const auto [first, last] = meeting(grid[d], wanted[d]);
+    most = saturating_mul(most, static_cast<int64_t>(last - first));
+  }
+  return most;
+}
+
+// The overlaps of one wanted box: every tuple of source intervals that it meets, in every contribution.
+void list_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions,
+                   Numbers& numbers, std::vector<Overlap>& out) {
+  const size_t dims = wanted.size();
+  std::vector<size_t> first(dims);
+  std::vector<size_t> last(dims);
+  for (size_t d = 0; d < dims; ++d) {
+    std::tie(first[d], last[d]) = meeting(grid[d], wanted[d]);
+    if (first[d] == last[d]) return;
+  }
+  std::vector<size_t> at = first;
+  while (true) {
+    Overlap overlap;
+    overlap.elements = 1;
+    int64_t cell = 0;
+    int64_t cells = 1;
+    for (size_t d = 0; d < dims; ++d) {
+      const Interval& i = grid[d][at[d]];
+      const int64_t side = std::min(i.hi, wanted[d].hi) - std::max(i.lo, wanted[d].lo);
+      overlap.elements = saturating_mul(overlap.elements, side);
+      if (d == 0 || side > overlap.longest) {
+        overlap.longest = side;
+        overlap.dim = static_cast<int32_t>(d);
+      }
+      cell = cell * static_cast<int64_t>(grid[d].size()) + static_cast<int64_t>(at[d]);
+      cells *= static_cast<int64_t>(grid[d].size());
+    }
+    for (int64_t c = 0; c < contributions; ++c) {
+      overlap.shard = numbers[c * cells + cell];
+      if (overlap.shard >= 0) out.push_back(overlap);
+    }
+    size_t d = dims;
+    while (d-- > 0) {
+      if (++at[d] < last[d]) break;
+      at[d] = first[d];
+    }
+    if (d == static_cast<size_t>(-1)) return;
+  }
+}
+
+}  // namespace
+
+Box ExchangeRanks::overlap_box(int32_t w, int32_t s) const {
+  Box box(static_cast<size_t>(dims));
+  for (size_t d = 0; d < box.size(); ++d) {
+    const Interval& a = wanted_box[static_cast<size_t>(w) * box.size() + d];
+    const Interval& b = shard_box[static_cast<size_t>(s) * box.size() + d];
+    box[d] = {std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
+  }
+  return box;
+}
+
+std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets, int64_t most_pairs) {
+  std::optional<ExchangeRanks> made(std::in_place);
+  ExchangeRanks& out = *made;
+  out.dims = sources.dims;
+  // Merge the two ascending lists of ids.
+  for (size_t a = 0, b = 0; a < sources.size() || b < targets.size();) {
+    const bool from_source = b == targets.size() || (a < sources.size() && sources.id[a] <= targets.id[b]);
+    const bool from_target = a == sources.size() || (b < targets.size() && targets.id[b] <= sources.id[a]);
+    out.id.push_back(from_source ? sources.id[a] : targets.id[b]);
+    out.source.push_back(from_source ? static_cast<int32_t>(a++) : -1);
+    out.target.push_back(from_target ? static_cast<int32_t>(b++) : -1);
+  }
+  const size_t ranks = out.id.size();
+  out.shard.assign(ranks, -1);
+  out.wanted.assign(ranks, -1);
+
+  const std::vector<int64_t> contribution = ranked(sources.contribution);
+  const int64_t contributions = contribution.empty() ? 1 : *std::max_element(contribution.begin(), contribution.end()) + 1;
+  const auto source_grid = distinct_intervals(sources);
+  Numbers shard_of(source_grid, contributions, ranks);
+  std::vector<int32_t> held;  // holders of each shard
+  for (size_t r = 0; r < ranks; ++r) {
+    if (out.source[r] < 0) continue;
+    const auto i = static_cast<size_t>(out.source[r]);
+    const auto box = box_at(sources, i);
+    if (is_empty(box)) continue;
+    int32_t& number = shard_of[shard_of.key(box, contribution.empty() ? 0 : contribution[i])];
+    if (number < 0) {
+      number = static_cast<int32_t>(held.size());
+      held.push_back(0);
+      out.shard_box.insert(out.shard_box.end(), box.begin(), box.end());
+    }
+    out.shard[r] = number;
+    ++held[static_cast<size_t>(number)];
+  }
+  out.holders_begin.assign(1, 0);
+  for (int32_t h : held) out.holders_begin.push_back(out.holders_begin.back() + h);
+  out.holders.resize(static_cast<size_t>(out.holders_begin.back()));
+  std::vector<int32_t> next(out.holders_begin.begin(), out.holders_begin.end() - 1);
+  for (size_t r = 0; r < ranks; ++r) {
+    if (out.shard[r] < 0) continue;
+    out.holders[static_cast<size_t>(next[static_cast<size_t>(out.shard[r])]++)] = static_cast<int32_t>(r);
+  }
+
+  const auto target_grid = distinct_intervals(targets);
+  Numbers wanted_of(target_grid, 1, ranks);
+  out.overlaps_begin.assign(1, 0);
+  int64_t pairs = 0;
+  for (size_t r = 0; r < ranks; ++r) {
+    if (out.target[r] < 0) continue;
+    const auto box = box_at(targets, static_cast<size_t>(out.target[r]));
+    if (is_empty(box)) continue;
+    int32_t& number = wanted_of[wanted_of.key(box, 0)];
+    if (number < 0) {
+      number = static_cast<int32_t>(out.wanters.size());
+      out.wanters.push_back(0);
+      out.wanted_box.insert(out.wanted_box.end(), box.begin(), box.end());
+      const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
+      if (most_pairs - static_cast<int64_t>(out.overlaps.size()) < most_overlaps(box, source_grid, contributions)) return std::nullopt;
+      list_overlaps(box, source_grid, contributions, shard_of, out.overlaps);
+      std::sort(out.overlaps.begin() + begin, out.overlaps.end(), [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; });
+      out.overlaps_begin.push_back(static_cast<int32_t>(out.overlaps.size()));
+    }
+    out.wanted[r] = number;
+    ++out.wanters[static_cast<size_t>(number)];
+    const auto w = static_cast<size_t>(number);
+    pairs += out.overlaps_begin[w + 1] - out.overlaps_begin[w];
+    if (pairs > most_pairs) return std::nullopt;
+  }
+  return made;
+}
+
+}  // namespace meshplan

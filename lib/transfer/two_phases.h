@@ -1,0 +1,65 @@
+// Who fetches what in an exchange of two phases: each unit of the innermost level fetches once what
+// it misses as a whole, shared among the members that want it, and then exchanges inside. The rule
+// stands in this module's README.md.
+//
+//     2 hosts of 2, [8], S(0)R -> RR     host 0 misses [4:8]: rank 0 fetches [4:6], rank 1 [6:8];
+//                                        then each passes on what it fetched
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transfer/exchange_pieces.h"
+
+namespace meshplan {
+
+// A part of what a unit misses: near-equal part `part` of `parts` of the box in which the overlap's
+// shard meets wanted box `wanted`.
+struct FetchedPart {
+  int32_t wanted = 0;
+  Overlap overlap;
+  int64_t part = 0;
+  int64_t parts = 1;
+  int32_t fetcher = 0;  // rank index; a member of the unit
+  int32_t holder = 0;   // rank index
+  int level = 0;        // of the link between them
+  [[nodiscard]] int64_t elements() const {
+    return overlap.elements / overlap.longest * near_equal(overlap.longest, parts, part);
+  }
+};
+
+struct UnitExchange {
+  std::vector<int32_t> members;      // rank indices, ascending
+  std::vector<int32_t> wanted;       // distinct wanted boxes, in order of the first member
+  std::vector<FetchedPart> fetched;  // not empty ones, in the order in which they are dealt
+};
+
+// Into how many parts each missing box is cut: the least that lets `members` share `boxes` of them
+// within one sixteenth of evenly. Law: at most `members`.
+[[nodiscard]] int64_t parts_to_deal(int64_t boxes, int64_t members);
+
+// The units of a two-phase exchange, in order of their first rank.
+class TwoPhases {
+ public:
+  TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units);
+  // The next unit; false at the end.
+  bool next(UnitExchange& unit);
+
+ private:
+  struct Turn {
+    int32_t begin = -1;  // of the nearest holders
+    int64_t asked = 0;   // parts so far
+  };
+  void deal(UnitExchange& unit);
+
+  const ExchangeRanks& ranks_;
+  LevelUnits units_;
+  Nearest nearest_;
+  size_t at_ = 0;
+  std::vector<Turn> turns_;  // level-major by shard
+  std::vector<int32_t> order_;
+  std::vector<int32_t> seen_;  // by wanted box: 1 + the last unit's first rank that saw it
+  std::vector<std::pair<int32_t, Overlap>> missing_;
+};
+
+}  // namespace meshplan
