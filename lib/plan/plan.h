@@ -213,10 +213,12 @@ struct PlanRefusal {
 };
 [[nodiscard]] std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text, bool check_digest = true);
 
-// "P(sum)RS(0)->RRS(0)-->...": the states joined by "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh
-// dims).
-[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> src_mesh_shape,
-                                   std::span<const int64_t> dst_mesh_shape);
+// "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh dims).
+[[nodiscard]] const char* arrow_of(const Step& step);
+// "P(sum)RS(0)->RRS(0)-->...": the states joined by their steps' arrows. On one mesh, and from one mesh to another: then a step's
+// state is on the target's mesh where the step names it, else still on the source's.
+[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> mesh_shape);
+[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, const Mesh& src_mesh, const Mesh& dst_mesh);
 
 // Picoseconds to nanoseconds, rounded up.
 [[nodiscard]] constexpr int64_t ns_of_ps(int64_t ps) { return ps / 1000 + (ps % 1000 > 0); }

@@ -283,7 +283,7 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
     other.request = request;
     other.steps = steps_of_hops(*problem, hops, "");
     price_redistribution(other, *question.meshes, *question.topology);
-    Alternative a{trace_of(request.src, other.steps, shape, shape), other.totals};
+    Alternative a{trace_of(request.src, other.steps, shape), other.totals};
     a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
     a.totals.lower_bound_ps = best.totals.lower_bound_ps;
     if (a.trace == best.trace && a.totals == best.totals) continue;

@@ -107,9 +107,7 @@ class Pipeline {
     planned.steps = std::move(list.steps);
     planned.warnings = std::move(list.warnings);
     planned.proven_gap_ps = list.proven_gap_ps;
-    const std::vector<int64_t> src_shape = mesh_shape(mesh);
-    const std::vector<int64_t> dst_shape = mesh_shape(meshes_.meshes[request.dst_mesh]);
-    planned.trace = trace_of(request.src, planned.steps, src_shape, dst_shape);
+    planned.trace = trace_of(request.src, planned.steps, mesh, meshes_.meshes[request.dst_mesh]);
     planned.unmerged_trace = list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
 
     groups_.name_groups(planned);
@@ -205,10 +203,9 @@ class Pipeline {
     for (AuditFinding& found : findings) {
       const std::optional<PlannedRedistribution> better = best_plan(request, found.code == "A0405");
       if (!better) continue;
-      const std::vector<int64_t> src_shape = mesh_shape(meshes_.meshes[request.src_mesh]);
-      const std::vector<int64_t> dst_shape = mesh_shape(meshes_.meshes[request.dst_mesh]);
       found.better_wire_bytes = better->totals.wire_bytes;
-      found.better_trace = trace_of(request.src, better->steps, src_shape, dst_shape);
+      found.better_trace =
+          trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh], meshes_.meshes[request.dst_mesh]);
     }
     return findings;
   }

@@ -108,6 +108,7 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   if (auto problem = check_target(redistribution)) return error_at(redistribution, *problem);
 
   const State* before = &request.src;
+  std::string trace = to_text(request.src, src_shape);
   bool on_dst = !crosses;
   for (size_t i = 0; i < redistribution.steps.size(); ++i) {
     const Step& step = redistribution.steps[i];
@@ -127,6 +128,8 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
     if (!problem) problem = verification::check_merged(step);
     if (!problem && !crosses) problem = verification::check_logical_shape(redistribution, sizes, *before, step);
     if (problem) return error_at(redistribution, i, *problem);
+    trace += arrow_of(step);
+    append_text(trace, step.state, sizes);
     before = &step.state;
   }
   if (!on_dst) {
@@ -138,8 +141,8 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
     if (redistribution.steps.empty()) return error_at(redistribution, "it has no steps, but " + reached + " is not " + asked);
     return error_at(redistribution, redistribution.steps.size() - 1, "it ends at " + reached + ", but the target is " + asked);
   }
-  if (redistribution.trace != trace_of(request.src, redistribution.steps, src_shape, dst_shape)) {
-    return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "'");
+  if (redistribution.trace != trace) {
+    return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "' where they have '" + trace + "'");
   }
   if (auto problem = verification::check_unmerged_trace(redistribution)) return error_at(redistribution, *problem);
   if (auto problem = verification::check_reductions(plan, redistribution, src_shape)) return error_at(redistribution, *problem);

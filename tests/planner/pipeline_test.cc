@@ -6,6 +6,7 @@
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "planner/torch_case.h"
+#include "verify/verify.h"
 
 namespace meshplan {
 namespace {
@@ -182,6 +183,32 @@ TEST_CASE("the native rules merge the largest declared part of a run") {
   CHECK(planned.trace == "P(sum)P(avg)P(sum)-->RRP(sum)->RRR");
   CHECK(planned.steps.at(0).reduce_op == ReduceOp::sum);
   CHECK(planned.steps.at(0).scale_divisor == 2);
+}
+
+TEST_CASE("a step across meshes after one on the source's mesh: each state is written on the mesh that it is on") {
+  MeshTable meshes;
+  (void)add_root(meshes, "w", 16, {}, {{"a", 2}, {"b", 8}}).value();
+  (void)add_slice(meshes, "s", "w", {"a"}).value();
+  Request request;
+  request.id = "x";
+  request.dst_mesh = 1;
+  request.tensor.shape = {4096, 4096};
+  request.src = default_state("RP(sum)", std::vector<int64_t>{2, 8}, 2);
+  request.dst = default_state("R", std::vector<int64_t>{2}, 2);
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {request}, PlanOptions{}, "");
+  REQUIRE(outcome.failures.empty());
+  const PlannedRedistribution& planned = outcome.plan.redistributions.at(0);
+  REQUIRE(planned.steps.size() == 2);
+  REQUIRE(planned.steps[0].mesh == "w");
+  REQUIRE(planned.steps[1].mesh == "s");
+  CHECK(planned.trace == "RP(sum)->" + to_text(planned.steps[0].state, std::vector<int64_t>{2, 8}) + "->R");
+  CHECK(verify_plan(outcome.plan).ok());
+  // The proof writes the trace for itself: one on the wrong mesh is refused.
+  Plan broken = outcome.plan;
+  broken.redistributions[0].trace = broken.redistributions[0].unmerged_trace = "RP(sum)->R->R";
+  const Status status = verify_plan(broken);
+  REQUIRE(!status);
+  CHECK(status.error().message.find("its trace is not that of its steps") != std::string::npos);
 }
 
 TEST_CASE("equal questions are planned once and counted each") {

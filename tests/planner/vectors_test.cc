@@ -49,13 +49,13 @@ Tally check_vectors(const std::string& file, const nlohmann::json& vectors) {
       unmerged.merge = false;
       const std::vector<Step> apart = merged_steps({&c.meshes, &topology, &c.request, &unmerged}, *answer).steps;
       const std::vector<int64_t> shape = mesh_shape(c.meshes.meshes[0]);
-      CHECK(trace_of(c.request.src, apart, shape, shape) == torch.at("trace").get<std::string>());
+      CHECK(trace_of(c.request.src, apart, shape) == torch.at("trace").get<std::string>());
       if (apart.size() == list.steps.size()) {
         CHECK(list.unmerged_trace.empty());
       } else {
         CHECK(list.unmerged_trace == torch.at("trace").get<std::string>());
       }
-      CHECK(trace_of(c.request.src, list.steps, shape, shape) == torch.at("merged_trace").get<std::string>());
+      CHECK(trace_of(c.request.src, list.steps, shape) == torch.at("merged_trace").get<std::string>());
       CHECK(test::steps_json(c.request.src, apart, shape) == torch.at("steps"));
       CHECK(test::steps_json(c.request.src, list.steps, shape) == torch.at("merged_steps"));
       CHECK(test::warnings_json(list.warnings) == torch.at("warnings"));

@@ -52,7 +52,7 @@ Plan plan_of(const Sketch& sketch) {
   }
   planned.dst = before;
   planned.request.dst = before;
-  planned.trace = trace_of(planned.request.src, planned.steps, sketch.mesh, sketch.mesh);
+  planned.trace = trace_of(planned.request.src, planned.steps, sketch.mesh);
   plan.redistributions.push_back(planned);
   return plan;
 }

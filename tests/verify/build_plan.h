@@ -142,7 +142,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
   }
   note_reductions(r);
   std::sort(plan.groups.begin(), plan.groups.end(), [](const PlanGroup& a, const PlanGroup& b) { return a.id < b.id; });
-  r.trace = trace_of(r.request.src, r.steps, sizes, sizes);
+  r.trace = trace_of(r.request.src, r.steps, sizes);
   r.unmerged_trace = r.trace;
   plan.totals.collectives = r.totals.collectives;
   return plan;

@@ -93,7 +93,7 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
     planned.totals.predicted_ps += step.predicted_ps;
     before = step.state;
   }
-  planned.trace = trace_of(planned.request.src, planned.steps, sizes, sizes);
+  planned.trace = trace_of(planned.request.src, planned.steps, sizes);
   note_reductions(planned);
   // One arrow for each step that the merged ones stand for.
   planned.unmerged_trace = to_text(planned.request.src, sizes);

@@ -168,7 +168,7 @@ TEST_CASE("across meshes an exchange carries everything over") {
     step.mesh = table.meshes[dst_mesh].name;
     step.mesh_dims.clear();
     for (size_t m = 0; m < to.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, to[m]});
-    r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, std::vector<int64_t>{2, 4}, to);
+    r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, table.meshes[0], table.meshes[dst_mesh]);
   };
   cross(1, "S(0)R", "S(1)");
   CHECK(verdict(plan) == "right");
