@@ -6,8 +6,9 @@ jobs=$(nproc 2>/dev/null || echo 2)
 
 # What the command line needs to build. Other systems: the same libraries under their own packages' names.
 build_packages=(g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev)
-# What the tests need beyond that: the test and benchmark libraries, MPI for its backend, Python for the checks of the tree and the schemas.
-test_packages=(doctest-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-jsonschema git)
+# What the tests need beyond that: the test and benchmark libraries, MPI for its backend,
+# Python for the checks of the tree and the schemas, numpy for those of random worlds.
+test_packages=(doctest-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-jsonschema python3-numpy git)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 5; }

@@ -1,0 +1,275 @@
+"""A random spec for every seed: meshes, views of them, placements, orders, topologies, options.
+
+What comes out is always a right spec: `plan` must answer it with 0, or with 3 where no plan exists.
+"""
+import math
+import random
+
+OPS = ["sum", "avg", "min", "max", "product"]
+DTYPES = ["float64", "float32", "bfloat16", "float16", "float8_e4m3", "int64", "int32", "int16", "uint8"]
+PRESETS = ["a100", "h100", "h200", "b200", "gb200-nvl72", "mi300x", "tpu-v5p", "uniform"]
+MOST_RANKS = 96
+MOST_ELEMENTS = 1500
+
+
+def sizes_of(rng):
+    """1 to 4 mesh dims of 1 to 8 ranks; few of them large, so that a seed takes milliseconds."""
+    most = rng.choice([8, 16, 16, 24, 32, 48, MOST_RANKS])
+    while True:
+        sizes = [rng.choice([1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6, 7, 8, 8]) for _ in range(rng.choice([1, 2, 2, 3, 3, 4]))]
+        if math.prod(sizes) <= most:
+            return sizes
+
+
+def global_ranks(rng, world):
+    """None for 0 to world-1; else a permutation, an offset, gaps, or whole blocks moved."""
+    kind = rng.randrange(8)
+    if kind < 5:
+        return None
+    if kind == 5:
+        ranks = list(range(world))
+        rng.shuffle(ranks)
+        return ranks
+    if kind == 6:
+        return sorted(rng.sample(range(world + rng.randrange(1, 20)), world))
+    block = rng.choice([b for b in range(1, world + 1) if world % b == 0])
+    starts = list(range(0, world, block))
+    rng.shuffle(starts)
+    return [start + i for start in starts for i in range(block)]
+
+
+class Meshes:
+    """The mesh part of a spec, and per mesh its dims as (name, offsets in the rank map)."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        sizes = sizes_of(rng)
+        self.world = math.prod(sizes)
+        dims = [{"name": "abcd"[i], "size": n} for i, n in enumerate(sizes)]
+        self.views, stride = {}, 1
+        root = []
+        for dim in reversed(dims):
+            root.insert(0, (dim["name"], [i * stride for i in range(dim["size"])]))
+            stride *= dim["size"]
+        ranks = global_ranks(rng, self.world)
+        self.simple = rng.random() < 0.45
+        if self.simple:
+            mesh = {"dims": dims}
+            flattened = []
+            for _ in range(rng.choice([0, 0, 1, 2])):
+                names = [d["name"] for d in dims if rng.random() < 0.6]
+                if len(names) > 1 and names not in [f["dims"] for f in flattened]:
+                    flattened.append({"dims": names})
+            if flattened:
+                mesh["flattened"] = flattened
+            if ranks is not None:
+                mesh["ranks"] = ranks
+            self.part = {"mesh": mesh}
+            self.views["mesh"] = root
+            return
+        first = {"name": "w", "world": self.world, "dims": dims}
+        if ranks is not None:
+            first["ranks"] = ranks
+        self.operations = [first]
+        self.views["w"] = root
+        for number in range(rng.choice([0, 1, 2, 3, 4])):
+            self.add_view(f"v{number}")
+        self.part = {"meshes": self.operations}
+
+    def add_view(self, name):
+        rng = self.rng
+        of = rng.choice(list(self.views))
+        dims = self.views[of]
+        kind = rng.choice(["slice", "flatten", "unflatten", "transpose", "concatenate"])
+        if kind == "slice":
+            kept = [d for d in dims if rng.random() < 0.6]
+            if kept and descending(kept):
+                self.made({"name": name, "of": of, "slice": [d[0] for d in kept]}, kept)
+        elif kind == "transpose":
+            order = list(dims)
+            rng.shuffle(order)
+            self.made({"name": name, "of": of, "transpose": [d[0] for d in order]}, order)
+        elif kind == "flatten":
+            kept = [d for d in dims if rng.random() < 0.7]
+            if len(kept) > 1 and descending(kept):
+                offsets = [0]
+                for d in kept:
+                    offsets = [a + b for a in offsets for b in d[1]]
+                self.made({"name": name, "of": of, "flatten": [d[0] for d in kept], "dim": name + "f"},
+                          [(name + "f", offsets)])
+        elif kind == "unflatten":
+            at = rng.randrange(len(dims))
+            size = len(dims[at][1])
+            factor = rng.choice([f for f in range(1, size + 1) if size % f == 0])
+            inner = size // factor
+            offsets = dims[at][1]
+            halves = ([offsets[i * inner] for i in range(factor)], offsets[:inner])
+            if [a + b for a in halves[0] for b in halves[1]] == offsets:
+                names = (name + "o", name + "i")
+                self.made({"name": name, "of": of, "unflatten": dims[at][0], "sizes": [factor, inner],
+                           "dims": list(names)}, dims[:at] + list(zip(names, halves)) + dims[at + 1:])
+        elif len(self.views) > 1:
+            a, b = rng.sample(list(self.views), 2)
+            both = self.views[a] + self.views[b]
+            positions = {x for x in [0]}
+            for _, offsets in both:
+                positions = {p + o for p in positions for o in offsets}
+            if (len({d[0] for d in both}) == len(both)
+                    and len(positions) == math.prod(len(d[1]) for d in both) and max(positions) < self.world):
+                self.made({"name": name, "concatenate": [a, b]}, both)
+
+    def made(self, operation, dims):
+        self.operations.append(operation)
+        self.views[operation["name"]] = dims
+
+
+def descending(dims):
+    """Whether the dims' strides descend, dims of size 1 apart."""
+    strides = [d[1][1] - d[1][0] for d in dims if len(d[1]) > 1]
+    return all(a > b for a, b in zip(strides, strides[1:]))
+
+
+def shape_of(rng):
+    rank = rng.choice([0, 1, 1, 2, 2, 2, 3])
+    while True:
+        style = rng.randrange(4)
+        if style == 0:
+            shape = [rng.choice([4, 8, 12, 16, 24, 32]) for _ in range(rank)]
+        elif style == 1:
+            shape = [rng.randrange(0, 12) for _ in range(rank)]
+        elif style == 2:
+            shape = [rng.choice([1, 2, 3, 5, 7, 9, 10, 13, 17, 30]) for _ in range(rank)]
+        else:
+            shape = [rng.choice([1, 2, 64, 100, 128, 200]) for _ in range(rank)]
+        if math.prod(shape) <= MOST_ELEMENTS:
+            return shape
+
+
+def placements_of(rng, dims, rank, pending):
+    found = []
+    for _ in dims:
+        roll = rng.random()
+        if pending and roll < 0.3:
+            found.append(f"P({rng.choice(pending)})")
+        elif rank and roll < 0.75:
+            found.append(f"S({rng.randrange(rank)})")
+        else:
+            found.append("R")
+    return found
+
+
+def order_of(rng, placements, dims):
+    """A random order for tensor dims that several mesh dims shard."""
+    order = []
+    for tensor_dim in sorted({p for p in placements if p[0] == "S"}):
+        names = [d[0] for d, p in zip(dims, placements) if p == tensor_dim]
+        if len(names) > 1:
+            rng.shuffle(names)
+            order.append({"tensor_dim": int(tensor_dim[2:-1]), "mesh_dims": names})
+    return order
+
+
+def strided(rng, placements, dims):
+    """The same placements with an order said by PyTorch's strided shards instead."""
+    found = list(placements)
+    for tensor_dim in {p for p in placements if p[0] == "S"}:
+        at = [i for i, p in enumerate(placements) if p == tensor_dim]
+        order = at[:]
+        rng.shuffle(order)
+        for i in at:
+            factor = math.prod(len(dims[j][1]) for j in order[:order.index(i)] if j > i)
+            if factor > 1:
+                found[i] = f"SS({tensor_dim[2:-1]},{factor})"
+    return found
+
+
+def side_of(rng, red, key, dims, rank, pending):
+    """src or dst of a redistribution, with its order."""
+    placements = placements_of(rng, dims, rank, pending)
+    roll = rng.random()
+    if roll < 0.15:
+        red[key] = strided(rng, placements, dims)
+    else:
+        red[key] = placements
+        order = order_of(rng, placements, dims)
+        if roll < 0.5 and order:
+            red[key + "_order"] = order
+        elif roll < 0.6 and key == "dst":
+            red["dst_order"] = "any"
+    if len({d[0] for d in dims}) == len(dims) and rng.random() < 0.1:
+        red[key] = {d[0]: p for d, p in zip(dims, red[key])}
+
+
+def redistribution_of(rng, number, meshes, planner):
+    red = {"id": f"r{number}", "tensor": {"shape": shape_of(rng), "dtype": rng.choice(DTYPES)}}
+    views = list(meshes.views)
+    source = target = rng.choice(views)
+    if len(views) > 1 and planner == "optimal" and rng.random() < 0.35:
+        source, target = rng.choice(views), rng.choice(views)
+    if source != target:
+        red["src_mesh"], red["dst_mesh"] = source, target
+    elif not meshes.simple:
+        red["mesh"] = source
+    rank = len(red["tensor"]["shape"])
+    floating = "float" in red["tensor"]["dtype"]
+    op = rng.choice(["sum", "sum", "sum"] + [op for op in OPS if floating or op != "avg"])
+    pending = rng.choice([[], [op], ["sum", "avg"] if floating and op in ("sum", "avg") else [op]])
+    kept = pending if pending and rng.random() < (0.3 if source == target else 0.05) else []
+    side_of(rng, red, "src", meshes.views[source], rank, pending)
+    side_of(rng, red, "dst", meshes.views[target], rank, kept)
+    if rng.random() < 0.1 and source == target:
+        red["direction"] = "backward"
+    if pending and floating and rng.random() < 0.2:
+        red["reduce_dtype"] = rng.choice(["float64", "float32"])
+    if rng.random() < 0.2:
+        red["count"] = rng.randrange(1, 50)
+    return red
+
+
+def topology_of(rng):
+    if rng.random() < 0.4:
+        return rng.choice(PRESETS)
+    levels, ranks, speed = [], 1, rng.choice([1000, 100, 10, 0.01])
+    for _ in range(rng.choice([1, 2, 2, 2, 3])):
+        ranks *= rng.choice([1, 2, 2, 2, 3, 3, 4, 4, 5, 7])
+        level = {"ranks": ranks, "latency_ns": rng.choice([0, 10, 1000, 25000])}
+        if rng.random() < 0.5:
+            level["gb_per_s"] = speed
+        else:
+            level["mb_per_s"] = max(1, int(speed * 1000))
+        if rng.random() < 0.5:
+            level["per_peer_ns"] = rng.choice([1, 50, 500, 3000])
+        if rng.random() < 0.3:
+            level["exchange_percent"] = rng.choice([1, 33, 50, 80, 99])
+        levels.append(level)
+        speed = round(max(0.001, speed / rng.choice([1, 2, 8, 30])), 3)
+    found = {"levels": levels}
+    if rng.random() < 0.25:
+        found["copy_gb_per_s"] = rng.choice([0.1, 3, 1000, 2000.5])
+    return found
+
+
+def spec_of(seed):
+    rng = random.Random(seed)
+    meshes = Meshes(rng)
+    planner = rng.choice(["optimal"] * 6 + ["greedy", "graph"])
+    options = {}
+    if planner != "optimal" or rng.random() < 0.2:
+        options["planner"] = planner
+    if rng.random() < 0.7:
+        options["groups"] = rng.choice(["declared", "any"])
+    roll = rng.random()
+    if roll < 0.2:
+        options["max_memory_bytes"] = -1
+    elif roll < 0.3:
+        options["max_memory_bytes"] = rng.choice([64, 500, 4000, 40000])
+    if rng.random() < 0.15:
+        options["one_reduction"] = True
+    spec = {"schema": "meshplan/spec/1", **meshes.part,
+            "redistributions": [redistribution_of(rng, i, meshes, planner)
+                                for i in range(rng.choice([2, 3, 4]))]}
+    if rng.random() < 0.85:
+        spec["topology"] = topology_of(rng)
+    if options:
+        spec["options"] = options
+    return spec

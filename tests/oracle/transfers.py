@@ -1,0 +1,98 @@
+"""Who sends which box to whom in an exchange: the rules, read from the project's pages.
+
+Ranks are global ids. `have` maps a rank to what it holds: (contribution, box); a contribution tells
+ranks apart that hold different summands (None where a rank holds nothing). `want` maps a rank to
+(contributions it needs, box). A piece is (sender, receiver, contribution, box).
+"""
+from dataclasses import dataclass
+
+from meaning import common, count_of
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of links: ranks r and s are in one unit where r // ranks and s // ranks agree."""
+    ranks: int
+    mb_per_s: int
+    latency_ns: int
+    per_peer_ns: int = 0
+    exchange_percent: int = 100
+
+
+def unit(levels, level, rank):
+    return 0 if level == len(levels) - 1 else rank // levels[level].ranks
+
+
+def level_between(levels, a, b):
+    """The innermost level that has both ranks in one unit."""
+    for level in range(len(levels)):
+        if unit(levels, level, a) == unit(levels, level, b):
+            return level
+    return len(levels) - 1
+
+
+def nearest(levels, holders, rank):
+    """The holders, in rank order, on the innermost level where the rank has one."""
+    at = [level_between(levels, h, rank) for h in holders]
+    return [h for h, level in zip(holders, at) if level == min(at)]
+
+
+def near_equal(length, parts, part):
+    return part * length // parts, (part + 1) * length // parts
+
+
+def cut_box(box, parts):
+    """The box in near-equal parts along its longest dim, ties to the lowest."""
+    if parts == 1 or not box:
+        return [box] + [None] * (parts - 1)
+    lengths = [high - low for low, high in box]
+    dim = lengths.index(max(lengths))
+    low = box[dim][0]
+    found = []
+    for part in range(parts):
+        first, last = near_equal(lengths[dim], parts, part)
+        found.append(box[:dim] + ((low + first, low + last),) + box[dim + 1:] if first < last else None)
+    return found
+
+
+def holders_of(have):
+    """Source shards: (contribution, box) -> ranks that hold it, ascending; empty boxes left out."""
+    shards = {}
+    for rank in sorted(have):
+        if have[rank] is not None and count_of(have[rank][1]):
+            shards.setdefault(have[rank], []).append(rank)
+    return shards
+
+
+def missing(have, want):
+    """[(rank, shard, piece)]: what each rank wants of shards that it does not hold itself."""
+    shards = holders_of(have)
+    found = []
+    for rank in sorted(want):
+        contributions, box = want[rank]
+        if not count_of(box):
+            continue
+        for shard in shards:
+            if shard[0] in contributions and have.get(rank) != shard:
+                piece = common(shard[1], box)
+                if piece is not None:
+                    found.append((rank, shard, piece))
+    return found, shards
+
+
+def one_phase(levels, have, want, whole):
+    """Every missing piece comes cut from its nearest holders, or whole from one of them: the k-th
+    rank that misses part of a shard asks its (k mod h)-th nearest holder."""
+    pieces, asked = [], {}
+    lacking, shards = missing(have, want)
+    for rank, shard, piece in lacking:
+        near = nearest(levels, shards[shard], rank)
+        if whole:
+            turn = asked.get(shard, 0)
+            asked[shard] = turn + 1
+            pieces.append((near[turn % len(near)], rank, shard[0], piece))
+            continue
+        for sender, part in zip(near, cut_box(piece, len(near))):
+            if part is not None:
+                pieces.append((sender, rank, shard[0], part))
+    return pieces
