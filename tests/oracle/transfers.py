@@ -38,12 +38,14 @@ def nearest(levels, holders, rank):
 
 
 def near_equal(length, parts, part):
-    return part * length // parts, (part + 1) * length // parts
+    """Where the part starts and ends; the first ones are longer by one."""
+    each, longer = divmod(length, parts)
+    return part * each + min(part, longer), (part + 1) * each + min(part + 1, longer)
 
 
 def cut_box(box, parts):
     """The box in near-equal parts along its longest dim, ties to the lowest."""
-    if parts == 1 or not box:
+    if parts == 1 or not box:  # a scalar is one slice
         return [box] + [None] * (parts - 1)
     lengths = [high - low for low, high in box]
     dim = lengths.index(max(lengths))
@@ -96,3 +98,64 @@ def one_phase(levels, have, want, whole):
             if part is not None:
                 pieces.append((sender, rank, shard[0], part))
     return pieces
+
+
+def units_of(levels, members):
+    """The members of each innermost unit, in order of their first rank."""
+    units = {}
+    for rank in sorted(members):
+        units.setdefault(unit(levels, 0, rank), []).append(rank)
+    return list(units.values())
+
+
+def fetched_by_units(levels, have, want, members, shards):
+    """The first phase for one class: [(sender, fetcher, contribution, box, w)]. What a unit misses is
+    cut into parts that its members take in turn, so that each part comes in once."""
+    fetched, asked = [], {}
+    for unit_members in units_of(levels, members):
+        inside_unit = set(unit_members)
+        wanted = []
+        for rank in unit_members:
+            if want[rank][1] not in wanted and count_of(want[rank][1]):
+                wanted.append(want[rank][1])
+        foreign = [s for s in shards if not inside_unit & set(shards[s])]
+        lacks = [[(s, common(s[1], w)) for s in foreign if common(s[1], w) is not None] for w in wanted]
+        boxes, k, c = sum(len(row) for row in lacks), len(unit_members), 1
+        if not boxes:
+            continue
+        while 16 * k * -(-boxes * c // k) > 17 * boxes * c:
+            c += 1
+        line = [(s, cut_box(box, c)[part], w) for w, row in zip(wanted, lacks)
+                for part in range(c) for s, box in row]
+        takers = sorted(unit_members, key=lambda r: (
+            wanted.index(want[r][1]) if want[r][1] in wanted else len(wanted), r))
+        for j, taker in enumerate(takers):
+            for shard, box, w in line[j * boxes * c // k:(j + 1) * boxes * c // k]:
+                if box is None:
+                    continue
+                near = nearest(levels, shards[shard], taker)
+                turn = asked.get((shard, tuple(near)), 0)
+                asked[shard, tuple(near)] = turn + 1
+                fetched.append((near[turn % len(near)], taker, shard[0], box, w))
+    return fetched
+
+
+def two_phases(levels, have, want):
+    """Each innermost unit fetches what it misses once, then shares it: (first, second) pieces."""
+    first, second = [], []
+    classes = {}
+    for rank in sorted(want):
+        classes.setdefault(want[rank][0][0], []).append(rank)
+    every = holders_of(have)
+    for contribution, members in classes.items():
+        shards = {s: ranks for s, ranks in every.items() if s[0] == contribution}
+        fetched = fetched_by_units(levels, have, want, members, shards)
+        first += [piece[:4] for piece in fetched]
+        for unit_members in units_of(levels, members):
+            here = {r: have[r] for r in unit_members}
+            second += one_phase(levels, here, {r: want[r] for r in unit_members}, False)
+            for sender, taker, key, box, w in fetched:
+                if taker in here:
+                    second += [(taker, r, key, box) for r in unit_members
+                               if r != taker and want[r][1] == w]
+    return first, second
