@@ -1,22 +1,144 @@
 #include "cost/exchange.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/int_math.h"
+#include "tensor/box.h"
+#include "transfer/exchange_digits.h"
+#include "transfer/list_exchange.h"
 
 namespace meshplan {
+namespace {
 
-std::optional<ExchangeCost> price_exchange_aligned(const ExchangeQuestion& q) {
-  if (q.dst_mesh != nullptr) return std::nullopt;
-  auto problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
-  if (!problem) return std::nullopt;
-  return price_digits(q.levels->topology(), problem->world, problem->change, q.phases, q.whole_pieces);
+ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces) {
+  ExchangeCost cost;
+  cost.traffic = traffic;
+  cost.wire_bytes = traffic.wire_bytes;
+  cost.sent_bytes = traffic.sent_bytes;
+  cost.whole_pieces = whole_pieces;
+  for (size_t p = 0; p < traffic.phase.size(); ++p) {
+    const int64_t copied = saturating_mul(2, traffic.received[p]);
+    cost.predicted_ps = saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], true, copied));
+  }
+  return cost;
 }
 
-ExchangeCost price_exchange(const ExchangeQuestion& question) {
-  if (auto aligned = price_exchange_aligned(question)) return *aligned;
-  ExchangeCost cost = price_exchange_listed(question);
-  if (question.dst_mesh == nullptr && has_finer_tiers(question.levels->topology())) {
-    cost.least = same_boxes(*question.levels, question.shape, question.element_bytes, *question.src, *question.dst);
-    cost.predicted_ps = std::max(cost.predicted_ps, cost.least.price.ps);
+// The cheaper cut, the even one on a tie.
+ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
+  return whole.predicted_ps < even.predicted_ps ? whole : even;
+}
+
+ListQuestion list_question(const ExchangeQuestion& q) {
+  return {q.levels, q.dst_mesh, q.shape, q.element_bytes, q.src, q.dst, q.most_pairs};
+}
+
+std::optional<ExchangeCost> price_listed(const ExchangeQuestion& q) {
+  const Topology& topology = q.levels->topology();
+  if (q.phases == 2) {
+    const auto listed = list_exchange_in_two_phases(list_question(q));
+    if (!listed) return std::nullopt;
+    return priced(topology, *listed, false);
+  }
+  const auto listed = list_exchange(list_question(q));
+  if (!listed) return std::nullopt;
+  const ExchangeCost even = priced(topology, listed->even, false);
+  const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
+  if (q.whole_pieces) return *q.whole_pieces ? whole : even;
+  return listed->whole ? cheaper(even, whole) : even;
+}
+
+// Too many pairs to list: every extent rounded up until digits line up, or, where they never do, the whole target over the outermost level.
+ExchangeCost estimate(const ExchangeQuestion& q) {
+  const Topology& topology = q.levels->topology();
+  std::vector<int64_t> padded(q.shape.begin(), q.shape.end());
+  for (size_t d = 0; d < padded.size(); ++d) {
+    int64_t parts = 1;
+    for (const State* state : {q.src, q.dst}) {
+      int64_t product = 1;
+      for (const Atom& atom : state->shards[d]) product = saturating_mul(product, atom.size);
+      parts = product > INT64_MAX / parts ? INT64_MAX : std::lcm(parts, product);
+    }
+    padded[d] = saturating_mul(ceil_div(padded[d], parts), parts);
+  }
+  std::optional<ExchangeCost> cost;
+  if (q.dst_mesh == nullptr) {
+    if (const auto problem = align_digits(*q.levels, padded, q.element_bytes, *q.src, *q.dst)) {
+      cost = price_digits(topology, problem->world, problem->change, 1, q.whole_pieces);
+    }
+  }
+  if (!cost) {
+    const Mesh& dst_mesh = q.dst_mesh != nullptr ? *q.dst_mesh : q.levels->mesh();
+    int64_t bytes = q.element_bytes;
+    for (int64_t side : largest_box(*q.dst, q.shape, mesh_shape(dst_mesh))) bytes = saturating_mul(bytes, side);
+    ExchangeTraffic traffic;
+    const auto outermost = static_cast<size_t>(q.levels->levels() - 1);
+    traffic.wire_bytes = traffic.sent_bytes = traffic.received[0] = traffic.phase[0].bytes[outermost] = bytes;
+    traffic.phase[0].peers[outermost] = 1;
+    cost = priced(topology, traffic, q.whole_pieces.value_or(false));
+  }
+  cost->exact = false;
+  return *cost;
+}
+
+ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<DigitProblem>& problem) {
+  if (problem) {
+    const Topology& topology = q.levels->topology();
+    if (auto cost = price_digits(topology, problem->world, problem->change, q.phases, q.whole_pieces)) {
+      if (cost->traffic.sent_is_known) return *cost;
+      ExchangeQuestion same = q;
+      same.whole_pieces = cost->whole_pieces;
+      if (const auto listed = price_listed(same)) return *listed;
+      cost->exact = false;
+      return *cost;
+    }
+  }
+  if (const auto listed = price_listed(q)) return *listed;
+  if (q.phases == 1) return estimate(q);
+  ExchangeCost unknown;
+  unknown.predicted_ps = INT64_MAX;
+  unknown.exact = false;
+  return unknown;
+}
+
+void hold_above(ExchangeCost& cost, const SameBoxes& least) {
+  cost.least = least;
+  cost.predicted_ps = std::max(cost.predicted_ps, least.price.ps);
+}
+
+}  // namespace
+
+std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
+                                         std::optional<bool> whole_pieces) {
+  const int levels = static_cast<int>(topology.levels.size());
+  ExchangeCost cost;
+  if (phases == 2) {
+    const auto traffic = digits_two_phases(world, change, levels);
+    if (!traffic) return std::nullopt;
+    cost = priced(topology, *traffic, false);
+  } else if (whole_pieces) {
+    const ExchangeCut cut = *whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
+    cost = priced(topology, digits_one_phase(world, change, levels, cut), *whole_pieces);
+  } else {
+    cost = priced(topology, digits_one_phase(world, change, levels, ExchangeCut::even), false);
+    if (has_several_holders(world, change)) {
+      cost = cheaper(cost, priced(topology, digits_one_phase(world, change, levels, ExchangeCut::whole), true));
+    }
+  }
+  if (has_finer_tiers(topology)) hold_above(cost, same_boxes(topology, world, change));
+  return cost;
+}
+
+ExchangeCost price_exchange(const ExchangeQuestion& q) {
+  std::optional<DigitProblem> problem;
+  if (q.dst_mesh == nullptr) problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
+  ExchangeCost cost = price_by_levels(q, problem);
+  if (q.dst_mesh == nullptr && has_finer_tiers(q.levels->topology())) {
+    if (problem) {
+      hold_above(cost, same_boxes(q.levels->topology(), problem->world, problem->change));
+    } else {
+      hold_above(cost, same_boxes(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst));
+    }
   }
   return cost;
 }

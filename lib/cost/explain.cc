@@ -78,6 +78,7 @@ std::string explain_cost(const StepQuestion& q) {
   const LevelMap levels(*q.src_mesh, topology);
   if (step.op == Op::exchange) {
     const ExchangeCost cost = price_exchange(exchange_question(levels, q));
+    const ExchangeTraffic& moved = cost.traffic;
     std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) + " B and sends at most " + with_commas(cost.sent_bytes) +
                       " B" + (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
     const bool held_up = cost.least.op != Op::exchange && cost.least.price.ps == cost.predicted_ps;
@@ -86,11 +87,11 @@ std::string explain_cost(const StepQuestion& q) {
                                   : std::string("not less than the ") + to_text(cost.least.op) + " that moves the same boxes, by the " +
                                         cost.least.price.tier + " tier: " + ps_text(cost.least.price.ps) + "\n";
     if (step.phases == 2) {
-      out += "first phase, each host fetches what it misses:\n" + traffic_lines(topology, cost.traffic, true, 0, "  ");
-      out += "second phase, inside the host:\n" + traffic_lines(topology, cost.inner, true, 0, "  ");
+      out += "first phase, each host fetches what it misses:\n" + traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "  ");
+      out += "second phase, inside the host:\n" + traffic_lines(topology, moved.phase[1], true, saturating_mul(2, moved.received[1]), "  ");
       return out + floor;
     }
-    return out + traffic_lines(topology, cost.traffic, true, saturating_mul(2, cost.wire_bytes), "") + floor;
+    return out + traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "") + floor;
   }
   int64_t group = 1;
   for (const Atom& atom : step.mesh_dims) group *= atom.size;

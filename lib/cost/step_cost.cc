@@ -142,7 +142,8 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     if (x.least.op != Op::exchange && x.least.price.ps == x.predicted_ps) cost.tier = x.least.price.tier;
     cost.peak_bytes = saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
     for (int l = 0; l < levels.levels(); ++l) {
-      if (x.traffic.bytes[static_cast<size_t>(l)] > 0 || x.inner.bytes[static_cast<size_t>(l)] > 0) cost.level = l;
+      if (std::any_of(x.traffic.phase.begin(), x.traffic.phase.end(), [&](const Traffic& t) { return t.bytes[static_cast<size_t>(l)] > 0; }))
+        cost.level = l;
     }
     return cost;
   }

@@ -304,8 +304,10 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
     const int64_t wanted = missing(to.total, d.beyond, d.crossed);
     if (fetched > 0 && outer_level_ > 0)
       floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
-    if (wanted > fetched) {
-      const int64_t peers = saturating_mul(power(inside_) - 1, first_per_peer_);
+    // Where positions are crossed, members of a unit miss different amounts, and the one that misses most may fetch all of it.
+    if (!d.crossed && wanted > fetched) {
+      const int64_t sharing = power(inside_ - w.kept_inside - (to.total - to.outers));  // members that want one box: each passes on what it fetched
+      const int64_t peers = saturating_mul(fetched > 0 ? std::max<int64_t>(1, sharing - 1) : 1, first_per_peer_);
       floors.two_phases_ps =
           saturating_add(floors.two_phases_ps, saturating_add(saturating_add(first_latency_, peers), pace_inside_.ps(wanted - fetched)));
     }

@@ -140,13 +140,17 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const Di
   return longest;
 }
 
+// What one exchange may list while plans are searched, in pairs of a rank and a shard: a millisecond's work. Beyond it a price is not
+// exact (ExchangeCost::exact).
+constexpr int64_t searched_pairs = 20'000;
+
 ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
   DigitChange change;
   const DigitSpread a = digits_of(p, from);
   const DigitSpread b = digits_of(p, to);
   if (line_up(p, a, b, change)) {
     change.longest = longest_of_piece(p, a, b);
-    return price_digits(*p.topology, p.world, change, phases, std::nullopt);
+    if (auto cost = price_digits(*p.topology, p.world, change, phases, std::nullopt)) return *cost;
   }
   State src = to_state(p, from);
   State dst = to_state(p, to);
@@ -158,6 +162,7 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   q.src = &src;
   q.dst = &dst;
   q.phases = phases;
+  q.most_pairs = searched_pairs;
   return price_exchange(q);
 }
 

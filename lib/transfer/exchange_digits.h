@@ -1,0 +1,27 @@
+// Exchanges in closed form: counts of ranks and pieces as products over digits.
+//
+// Law: equal to the listing of every piece (tests/transfer/exchange_digits_test.cc).
+#pragma once
+
+#include <optional>
+
+#include "transfer/digits.h"
+#include "transfer/exchange_traffic.h"
+
+namespace meshplan {
+
+// One phase, as list_one_phase has it; what whole pieces send in all may be left open (sent_is_known).
+[[nodiscard]] ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& change,
+                                               int levels, ExchangeCut cut);
+
+// Whether some shard has several holders: only then do the cuts differ.
+[[nodiscard]] inline bool has_several_holders(const DigitWorld& world, const DigitChange& change) {
+  return world.product(world.all() & ~(change.src | change.reduced | change.kept)) > 1;
+}
+
+// Two phases, as list_two_phases has it; nullopt where units or wanted boxes differ in what they
+// miss, parts in size, or more than one level lies outside of units: then pieces are listed.
+[[nodiscard]] std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world,
+                                                               const DigitChange& change, int levels);
+
+}  // namespace meshplan

@@ -1,0 +1,32 @@
+// What an exchange moves over each level, folded from who sends what to whom: the most bytes that
+// any rank sends or receives, and the most peers that it has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transfer/exchange_pieces.h"
+#include "transfer/traffic.h"
+
+namespace meshplan {
+
+struct ExchangeTraffic {
+  std::array<Traffic, 2> phase;           // the second only of two phases
+  std::array<int64_t, 2> received{};      // the most bytes that a rank receives in each phase
+  int64_t wire_bytes = 0;                 // in all phases
+  int64_t sent_bytes = 0;                 // the most that a rank sends, in all phases
+  bool sent_is_known = true;              // false: sent_bytes is only near to it, the listing has it
+  int64_t work = 0;                       // pieces listed; 0: a closed form
+  bool operator==(const ExchangeTraffic&) const = default;
+};
+
+// Of ranks that exchange nothing with others: the larger of both everywhere.
+void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
+
+// By listing every piece. Sums saturate.
+[[nodiscard]] ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
+                                             int64_t element_bytes, ExchangeCut cut);
+[[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                              int64_t element_bytes);
+
+}  // namespace meshplan

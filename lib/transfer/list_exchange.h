@@ -1,0 +1,37 @@
+// Exchanges priced by listing: uneven shards, sizes that do not line up, permuted ranks, units that
+// cut a mesh unevenly, two meshes.
+//
+// Ranks that can never need anything of one another are listed apart: those that differ on what
+// stays pending, on the shards of a tensor dim that both states cut alike, or in the copy of the
+// mesh. Of several such classes that look alike (the same units, the same widths) one is listed.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "tensor/state.h"
+#include "transfer/exchange_traffic.h"
+#include "transfer/level_map.h"
+
+namespace meshplan {
+
+struct ListQuestion {
+  const LevelMap* levels = nullptr;  // of the source mesh
+  const Mesh* dst_mesh = nullptr;    // nullptr: the same mesh
+  std::span<const int64_t> shape;    // elements
+  int64_t element_bytes = 1;
+  const State* src = nullptr;
+  const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
+  int64_t most_pairs = 0;      // of a rank and a shard: what may be listed
+};
+
+struct ListedPhase {
+  ExchangeTraffic even;
+  std::optional<ExchangeTraffic> whole;  // where some shard has several holders
+};
+// nullopt: more pairs than may be listed.
+[[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);
+// On one mesh, reducing nothing.
+[[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question);
+
+}  // namespace meshplan

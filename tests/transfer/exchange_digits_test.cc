@@ -1,0 +1,127 @@
+#include "transfer/exchange_digits.h"
+
+#include <doctest/doctest.h>
+
+#include "../cost/all_states.h"
+#include "transfer/list_exchange.h"
+
+using namespace meshplan;
+
+namespace {
+
+Topology levels_of(const std::vector<int64_t>& ranks) {
+  Topology t;
+  int64_t speed = 400'000;
+  for (int64_t r : ranks) {
+    t.levels.push_back({"l", r, speed, 10'000, 500, 100});
+    speed /= 8;
+  }
+  return t;
+}
+
+Mesh mesh_of(const std::vector<int64_t>& sizes) {
+  std::vector<std::pair<std::string, int64_t>> dims;
+  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
+  auto mesh = make_mesh("mesh", dims);
+  REQUIRE(mesh.ok());
+  return *mesh;
+}
+
+bool same_pending(const State& a, const State& b) { return a.partial == b.partial; }
+
+// dst's pending atoms are pending in src, too.
+bool reduces_to(const State& src, const State& dst) {
+  for (const PendingAtom& p : dst.partial) {
+    if (std::find(src.partial.begin(), src.partial.end(), p) == src.partial.end()) return false;
+  }
+  return true;
+}
+
+struct World {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> units;
+};
+const std::vector<World> worlds{{{2, 4}, {1024}},
+                                {{2, 4}, {4, 1024}},
+                                {{2, 4}, {2, 1024}},
+                                {{4, 2}, {2, 1024}},
+                                {{2, 2, 2}, {2, 1024}},
+                                {{2, 2, 2}, {4, 1024}},
+                                {{2, 2, 2}, {2, 4, 1024}},
+                                {{4, 2, 2}, {4, 1024}},
+                                {{3, 2, 2}, {4, 1024}},
+                                {{2, 3, 2}, {6, 1024}},
+                                {{2, 3, 2}, {2, 1024}}};
+
+// Calls visit(problem, question) for pairs of states of every world and shape; every state takes part on either side.
+template <class Visitor>
+void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many, Visitor&& visit) {
+  for (const World& w : worlds) {
+    const Mesh mesh = mesh_of(w.sizes);
+    const Topology topology = levels_of(w.units);
+    const LevelMap levels(mesh, topology);
+    REQUIRE(levels.regular());
+    const auto states = all_states(w.sizes, 2, {ReduceOp::sum});
+    const size_t step = states.size() > 100 ? step_of_many : 3;
+    for (const std::vector<int64_t>& shape : shapes) {
+      for (size_t i = 0; i < states.size(); ++i) {
+        for (size_t j = i % step; j < states.size(); j += step) {
+          if (i == j || !reduces_to(states[i], states[j])) continue;
+          const auto problem = align_digits(levels, shape, 4, states[i], states[j]);
+          if (!problem) continue;
+          CAPTURE(to_text(states[i], w.sizes));
+          CAPTURE(to_text(states[j], w.sizes));
+          CAPTURE(w.units[0]);
+          CAPTURE(shape[0]);
+          visit(*problem, ListQuestion{&levels, nullptr, shape, 4, &states[i], &states[j], 1 << 20});
+        }
+      }
+    }
+  }
+}
+
+void check_same(const ExchangeTraffic& digits, const ExchangeTraffic& listed) {
+  REQUIRE(digits.wire_bytes == listed.wire_bytes);
+  REQUIRE(digits.received == listed.received);
+  for (size_t p = 0; p < 2; ++p) {
+    CAPTURE(p);
+    REQUIRE(digits.phase[p].bytes == listed.phase[p].bytes);
+    REQUIRE(digits.phase[p].peers == listed.phase[p].peers);
+  }
+  if (digits.sent_is_known) REQUIRE(digits.sent_bytes == listed.sent_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("one phase in closed form equals the listing of every piece") {
+  int64_t compared = 0;
+  for_each_pair({{48, 48}, {24, 12}}, 11, [&](const DigitProblem& problem, const ListQuestion& q) {
+    const auto listed = list_exchange(q);
+    REQUIRE(listed);
+    const int levels = q.levels->levels();
+    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even), listed->even);
+    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole), listed->whole.value_or(listed->even));
+    ++compared;
+  });
+  MESSAGE(compared << " pairs compared");
+  CHECK(compared > 5000);
+}
+
+TEST_CASE("two phases in closed form equal the listing of every piece") {
+  int64_t compared = 0;
+  int64_t listed_only = 0;
+  for_each_pair({{48, 48}, {24, 12}}, 11, [&](const DigitProblem& problem, const ListQuestion& q) {
+    if (!same_pending(*q.src, *q.dst)) return;
+    const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels());
+    if (!digits) {
+      ++listed_only;
+      return;
+    }
+    const auto listed = list_exchange_in_two_phases(q);
+    REQUIRE(listed);
+    check_same(*digits, *listed);
+    ++compared;
+  });
+  MESSAGE(compared << " pairs compared, " << listed_only << " have no closed form");
+  CHECK(compared > 1000);
+}
