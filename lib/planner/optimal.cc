@@ -266,7 +266,8 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
   landing.made = 0;
   for (int phases : {1, 2}) {
     const bool allowed = !(problem->source == landing) &&
-                         (phases == 1 || (question.topology->levels.size() > 1 && problem->source.pending == landing.pending));
+                         (phases == 1 || (question.topology->levels.size() > 1 && problem->source.pending == landing.pending &&
+                                          members_share(*problem, landing)));
     if (allowed) first.push_back(exchange_hop(*problem, problem->source, landing, phases));
   }
   const std::vector<int64_t>& shape = problem->mesh_sizes;

@@ -300,16 +300,17 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
     floors.one_phase_ps = saturating_add(saturating_add(latency, peers), slowest);
   }
   if (w.reduced == 0) {
-    const int64_t fetched = share(to.outers, d.held_outside, d.crossed_outside, w.kept_inside);
+    // The members of a unit that want one box share what the unit misses of it: where positions are crossed from outside of the unit,
+    // of some box all. The member that fetches least of it gets the rest inside.
+    const int64_t sharing = power(inside_ - w.kept_inside - (to.total - to.outers));
     const int64_t wanted = missing(to.total, d.beyond, d.crossed);
+    const int64_t fetched =
+        d.crossed_from_outside ? ceil_div(wanted, sharing) : share(to.outers, d.held_outside, d.crossed_outside, w.kept_inside);
     if (fetched > 0 && outer_level_ > 0)
       floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
-    // Where positions are crossed, members of a unit miss different amounts, and the one that misses most may fetch all of it.
-    if (!d.crossed && wanted > fetched) {
-      const int64_t sharing = power(inside_ - w.kept_inside - (to.total - to.outers));  // members that want one box: each passes on what it fetched
-      const int64_t peers = saturating_mul(fetched > 0 ? std::max<int64_t>(1, sharing - 1) : 1, first_per_peer_);
-      floors.two_phases_ps =
-          saturating_add(floors.two_phases_ps, saturating_add(saturating_add(first_latency_, peers), pace_inside_.ps(wanted - fetched)));
+    if (wanted > fetched) {
+      floors.two_phases_ps = saturating_add(
+          floors.two_phases_ps, saturating_add(saturating_add(first_latency_, first_per_peer_), pace_inside_.ps(wanted - fetched)));
     }
   }
   return floors;

@@ -193,7 +193,7 @@ class Search {
     landing.made = 0;
     if (p_.source == landing || !may_hold(landing)) return;
     for (int phases : {1, 2}) {
-      if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending)) continue;
+      if (phases == 2 && (!two_levels_ || p_.source.pending != landing.pending || !members_share(p_, landing))) continue;
       if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
           world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
         continue;
@@ -324,7 +324,7 @@ class Search {
     PackedWorld::ExchangeFloors floors;
     if (has_best_ && world_.usable()) floors = world_.exchange_floors(packed, packed_to);
     for (int phases : {1, 2}) {
-      if (phases == 2 && (!two_levels_ || !alike)) continue;
+      if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
       if (has_best_ && world_.usable()) {
         PlanCost least = node(from).g;
         least.ps = saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps);

@@ -140,6 +140,14 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const Di
   return longest;
 }
 
+bool members_share(const PlanProblem& p, const Spread& to) {
+  if (!p.exact_levels) return true;
+  DigitMask taken = 0;
+  for (int i = 0; i < to.end_of(p.dims - 1); ++i) taken |= p.digit_set[to.atom[static_cast<size_t>(i)]];
+  for (unsigned left = to.pending | to.made; left != 0; left &= left - 1) taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  return (p.world.at_level(0) & ~taken) != 0;
+}
+
 // What one exchange may list while plans are searched, in pairs of a rank and a shard: a millisecond's work. Beyond it a price is not
 // exact (ExchangeCost::exact).
 constexpr int64_t searched_pairs = 20'000;

@@ -177,6 +177,9 @@ struct PlanProblem {
 // Extent of the longest dim of one piece between two spreads that line up.
 [[nodiscard]] int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to);
 
+// Whether a unit of the innermost level can have several members that want one box of `to`: only there two phases pay.
+[[nodiscard]] bool members_share(const PlanProblem& p, const Spread& to);
+
 // Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any spread that has more atoms behind the lists of `from`.

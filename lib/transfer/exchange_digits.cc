@@ -130,9 +130,39 @@ ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& cha
   return one_phase(count(world, change, levels), change, levels, cut);
 }
 
-// Every unit looks alike, or positions are crossed by digits outside of units, and a unit either holds
-// all that it wants or nothing of it. Every wanted box then misses equally many shards in each unit that
-// fetches, and all pieces have one size, so near-equal runs of parts are runs of equal bytes.
+namespace {
+
+// How one wanted box is fetched by the members of a unit that want it.
+struct Fetching {
+  int64_t parts = 1;  // that a missing box is cut into
+  int64_t run = 0;    // that each member fetches
+  int64_t bytes = 0;  // of a run
+};
+// nullopt: parts or runs of different sizes.
+std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longest, int64_t piece_bytes) {
+  Fetching f;
+  if (missing == 0) return f;
+  f.parts = parts_to_deal(missing, sharing);
+  if (longest % f.parts != 0 || saturating_mul(missing, f.parts) % sharing != 0) return std::nullopt;
+  f.run = missing * f.parts / sharing;
+  f.bytes = saturating_mul(f.run, piece_bytes / f.parts);
+  return f;
+}
+
+// What decides how much a rank fetches, sends and hears: which crossed positions its coordinates match, by where their digits lie.
+struct Matches {
+  bool from_outside = true;     // the digit before outside of units: the unit holds shards of what the rank wants
+  bool to_outside = true;       // the digit after outside of units: others of the unit want what the rank holds
+  bool own = true;              // all: the rank wants part of what it holds
+  bool source_inside = true;    // the digit after inside of units, of those that shard or pend before
+  bool after_inside = true;     // the digit after inside of units
+  bool wanted_inside = true;    // the digit before inside of units, of those that shard after
+};
+
+}  // namespace
+
+// Where positions are crossed, ranks differ in what they match. Two values of every crossed digit make every kind of rank that there is:
+// no kind needs more than two positions to differ.
 std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const DigitChange& p, int levels) {
   if (p.reduced != 0) return std::nullopt;
   if (p.total_bytes == 0) return ExchangeTraffic{};
@@ -145,66 +175,85 @@ std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const 
     if (outer != 0) return std::nullopt;
     outer = l;
   }
-  const bool crossed = p.crossed > 0;
+  DigitMask crossed_digits = 0;
+  DigitMask before_both = p.src & ~p.src_only;  // at positions that both states cut: the source's digits
+  const DigitMask after_both = p.dst & ~p.dst_only;
   for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
-    if (!has(outside, p.before[i]) || !has(outside, p.after[i])) return std::nullopt;
+    crossed_digits |= DigitMask{1} << p.before[i] | DigitMask{1} << p.after[i];
   }
-  if (crossed && (p.src_only & outside) != 0) return std::nullopt;
-  const DigitMask both = p.dst & ~p.dst_only;  // the target's digits at positions that the source cuts too
+  constexpr int most_crossed = 10;
+  if (__builtin_popcount(crossed_digits) > most_crossed) return std::nullopt;
+
   const Counts c = count(world, p, levels);
-  const int64_t members = world.product(inside);
-  const int64_t boxes_wanted = world.product(p.dst & inside);
-  const int64_t sharing = members / boxes_wanted;  // members that want one box
-  const int64_t shards_met = world.product(p.src_only);
+  const int64_t sharing = world.product(inside & ~p.dst);  // members of a unit that want one box
+  const int64_t shards_met = world.product(p.src_only);    // by a wanted box
   const int64_t shards_inside = world.product(p.src_only & inside);
   const int64_t holders_inside = world.product(inside & ~p.src);
   if (p.longest % holders_inside != 0) return std::nullopt;
-
-  // What the units that fetch miss, and how it is dealt.
-  const int64_t missing = crossed ? shards_met : shards_met - shards_inside;  // for one wanted box
-  int64_t run = 0;  // parts that a member fetches
-  int64_t parts = 1;
-  if (missing > 0) {
-    const int64_t boxes = saturating_mul(missing, boxes_wanted);
-    parts = parts_to_deal(boxes, members);
-    if (p.longest % parts != 0 || saturating_mul(boxes, parts) % members != 0) return std::nullopt;
-    run = boxes * parts / members;
-  }
+  const auto matched = fetching(shards_met - shards_inside, sharing, p.longest, c.piece_bytes);
+  const auto mismatched = fetching(shards_met, sharing, p.longest, c.piece_bytes);
+  bool comes_from_outside = false;
+  for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) comes_from_outside = comes_from_outside || has(outside, p.before[i]);
+  if (!matched || (comes_from_outside && !mismatched)) return std::nullopt;
+  // Parts of one shard have one size, whoever asks.
+  if (comes_from_outside && matched->run > 0 && matched->parts != mismatched->parts) return std::nullopt;
+  const int64_t parts = comes_from_outside ? mismatched->parts : matched->parts;
   const int64_t part_bytes = c.piece_bytes / parts;
-  const int64_t fetched = saturating_mul(run, part_bytes);
+  const int64_t overlapping = world.product(outside & ~after_both);  // units that want part of one shard
+  const int64_t askers = world.product(p.dst_only & inside);         // wanted boxes of such a unit
 
   ExchangeTraffic out;
   const auto at = static_cast<size_t>(outer);
-  // Units that hold what they want of crossed positions and, where there are crossed ones, those that do not.
-  for (const bool matches : {true, false}) {
-    if (!matches && !crossed) continue;
-    const bool fetches = missing > 0 && matches != crossed;
-    // Units that ask for one shard of such a unit, and the parts that they ask of one holder.
-    const int64_t overlapping = world.product(outside & ~both);
-    const int64_t asking = matches ? overlapping - world.product(outside & ~(p.src | both)) : overlapping;
-    const int64_t asked = saturating_mul(saturating_mul(asking, world.product(p.dst_only & inside)), parts);
-    const int64_t turns = missing > 0 ? ceil_div(asked, world.product(all & ~p.src)) : 0;
-    const int64_t served = saturating_mul(turns, part_bytes);
-    const int64_t got = fetches ? fetched : 0;
-    out.phase[0].bytes[at] = std::max({out.phase[0].bytes[at], got, served});
-    out.phase[0].peers[at] = std::max({out.phase[0].peers[at], fetches ? run : 0, turns});
-    // Inside: the other shards of the unit that meet the box, and what others of the unit fetched of it.
-    const bool from_holders = matches && shards_inside > 1;
-    const int64_t rest = c.target_bytes - (matches ? c.piece_bytes : 0) - got;
-    int64_t sent = saturating_mul(got, sharing - 1);
-    if (from_holders) sent = saturating_add(sent, saturating_mul(c.served[0], c.piece_bytes / holders_inside));
-    out.phase[1].bytes[0] = std::max({out.phase[1].bytes[0], rest, sent});
-    int64_t peers = from_holders ? world.product(inside & ~both) - world.product(inside & ~p.src) : 0;
-    if (fetches) {
-      peers += sharing - 1;
-      // Holders that want the same box are peers once.
-      if (from_holders) peers -= world.product(inside & ~(both | p.dst)) - world.product(inside & ~(p.src | p.dst));
+  // Values of the crossed digits, as bits.
+  for (DigitMask values = 0;; values = (values - crossed_digits) & crossed_digits) {
+    Matches m;
+    bool outside_holds = true;  // digits outside of units alone: some unit both holds and wants part of the rank's shard
+    for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
+      const int a = p.before[i];
+      const int b = p.after[i];
+      if (has(values, a) == has(values, b)) continue;
+      m.own = false;
+      if (has(outside, a)) m.from_outside = false;
+      if (has(outside, b)) m.to_outside = false;
+      if (has(inside, b)) m.after_inside = false;
+      if (has(inside, b) && has(p.src, b)) m.source_inside = false;
+      if (has(inside, a) && has(p.dst, a)) m.wanted_inside = false;
+      if (has(outside, b) && has(p.src, b)) outside_holds = false;
     }
-    out.phase[1].peers[0] = std::max(out.phase[1].peers[0], peers);
-    out.received[0] = std::max(out.received[0], got);
+    const Fetching& f = m.from_outside ? *matched : *mismatched;
+    // Asked by the units that want part of the shard and do not hold it.
+    const int64_t holding = outside_holds ? world.product(outside & ~(p.src | after_both)) : 0;
+    const int64_t asked = saturating_mul(saturating_mul(overlapping - holding, askers), parts);
+    const int64_t turns = ceil_div(asked, world.product(all & ~p.src));
+    const int64_t served = saturating_mul(turns, part_bytes);
+    out.phase[0].bytes[at] = std::max({out.phase[0].bytes[at], f.bytes, served});
+    out.phase[0].peers[at] = std::max({out.phase[0].peers[at], f.run, turns});
+
+    const int64_t rest = c.target_bytes - (m.own ? c.piece_bytes : 0) - f.bytes;
+    const int64_t others = f.run > 0 ? sharing - 1 : 0;
+    // What the rank hears: holders of other shards of the unit, and others that want its box; those that are both once.
+    int64_t heard = others;
+    if (m.from_outside) {
+      heard += world.product(inside & ~before_both) - (m.own ? world.product(inside & ~p.src) : 0);
+      if (others > 0 && m.wanted_inside)
+        heard -= world.product(inside & ~(before_both | p.dst)) - (m.own ? world.product(inside & ~(p.src | p.dst)) : 0);
+    }
+    // And whom it tells.
+    int64_t told = others;
+    int64_t sent = saturating_mul(f.bytes, sharing - 1);
+    if (m.to_outside) {
+      const int64_t asking = world.product(inside & ~after_both) - (m.source_inside ? world.product(inside & ~(p.src | after_both)) : 0);
+      sent = saturating_add(sent, saturating_mul(asking, c.piece_bytes / holders_inside));
+      told += asking;
+      if (others > 0 && m.after_inside) told -= world.product(inside & ~p.dst) - world.product(inside & ~(p.src | p.dst));
+    }
+    out.phase[1].bytes[0] = std::max({out.phase[1].bytes[0], rest, sent});
+    out.phase[1].peers[0] = std::max({out.phase[1].peers[0], heard, told});
+    out.received[0] = std::max(out.received[0], f.bytes);
     out.received[1] = std::max(out.received[1], rest);
-    out.wire_bytes = std::max(out.wire_bytes, got + rest);
+    out.wire_bytes = std::max(out.wire_bytes, f.bytes + rest);
     out.sent_bytes = std::max(out.sent_bytes, saturating_add(served, sent));
+    if (values == crossed_digits) break;
   }
   return out;
 }

@@ -33,58 +33,40 @@ bool TwoPhases::next(UnitExchange& unit) {
     seen_[static_cast<size_t>(w)] = mark;
     unit.wanted.push_back(w);
   }
-  deal(unit);
+  for (int32_t w : unit.wanted) deal(unit, w);
   return true;
 }
 
-void TwoPhases::deal(UnitExchange& unit) {
+void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
   missing_.clear();
-  for (int32_t w : unit.wanted) {
-    for (const Overlap& overlap : ranks_.overlaps_of(w)) {
-      if (nearest_.of(overlap.shard, unit.members.front()).level > 0) missing_.emplace_back(w, overlap);
-    }
+  for (const Overlap& overlap : ranks_.overlaps_of(wanted)) {
+    if (nearest_.of(overlap.shard, unit.members.front()).level > 0) missing_.push_back(overlap);
   }
   if (missing_.empty()) return;
-  // Members in the order of the boxes that they want; wanted boxes are numbered in that order already
-  // among the ranks of one unit only by their first member, so it is looked up.
-  order_.clear();
-  for (int32_t w : unit.wanted) {
-    for (int32_t m : unit.members) {
-      if (ranks_.wanted[static_cast<size_t>(m)] == w) order_.push_back(m);
-    }
-  }
+  sharing_.clear();
   for (int32_t m : unit.members) {
-    if (ranks_.wanted[static_cast<size_t>(m)] < 0) order_.push_back(m);
+    if (ranks_.wanted[static_cast<size_t>(m)] == wanted) sharing_.push_back(m);
   }
-  const auto k = static_cast<int64_t>(order_.size());
+  const auto k = static_cast<int64_t>(sharing_.size());
   const auto boxes = static_cast<int64_t>(missing_.size());
   const int64_t parts = parts_to_deal(boxes, k);
-  const int64_t all = boxes * parts;
+  // Part by part, shard by shard: a member's run holds different shards.
   int64_t member = 0;
-  int64_t dealt = 0;
-  // Box by wanted box, part by part, shard by shard: a member's run then holds different shards.
-  for (size_t begin = 0; begin < missing_.size();) {
-    size_t end = begin;
-    while (end < missing_.size() && missing_[end].first == missing_[begin].first) ++end;
-    for (int64_t part = 0; part < parts; ++part) {
-      for (size_t i = begin; i < end; ++i, ++dealt) {
-        while ((member + 1) * all / k <= dealt) ++member;
-        FetchedPart f;
-        f.wanted = missing_[i].first;
-        f.overlap = missing_[i].second;
-        f.part = part;
-        f.parts = parts;
-        f.fetcher = order_[static_cast<size_t>(member)];
-        if (near_equal(f.overlap.longest, parts, part) == 0) continue;
-        const NearestHolders& near = nearest_.of(f.overlap.shard, f.fetcher);
-        f.level = near.level;
-        Turn& turn = turns_[static_cast<size_t>(near.level) * ranks_.shards() + static_cast<size_t>(f.overlap.shard)];
-        if (turn.begin != near.begin) turn = {near.begin, 0};
-        f.holder = ranks_.holders_of(f.overlap.shard)[static_cast<size_t>(near.begin + turn.asked++ % near.count)];
-        unit.fetched.push_back(f);
-      }
-    }
-    begin = end;
+  for (int64_t at = 0; at < boxes * parts; ++at) {
+    while ((member + 1) * boxes * parts / k <= at) ++member;
+    FetchedPart f;
+    f.wanted = wanted;
+    f.overlap = missing_[static_cast<size_t>(at % boxes)];
+    f.part = at / boxes;
+    f.parts = parts;
+    if (near_equal(f.overlap.longest, parts, f.part) == 0) continue;
+    f.fetcher = sharing_[static_cast<size_t>(member)];
+    const NearestHolders& near = nearest_.of(f.overlap.shard, f.fetcher);
+    f.level = near.level;
+    Turn& turn = turns_[static_cast<size_t>(near.level) * ranks_.shards() + static_cast<size_t>(f.overlap.shard)];
+    if (turn.begin != near.begin) turn = {near.begin, 0};
+    f.holder = ranks_.holders_of(f.overlap.shard)[static_cast<size_t>(near.begin + turn.asked++ % near.count)];
+    unit.fetched.push_back(f);
   }
 }
 

@@ -34,8 +34,8 @@ struct UnitExchange {
   std::vector<FetchedPart> fetched;  // not empty ones, in the order in which they are dealt
 };
 
-// Into how many parts each missing box is cut: the least that lets `members` share `boxes` of them
-// within one sixteenth of evenly. Law: at most `members`.
+// Into how many parts each missing box is cut: the least that lets the members that want a box share
+// its `boxes` missing ones within one sixteenth of evenly. Law: at most `members`.
 [[nodiscard]] int64_t parts_to_deal(int64_t boxes, int64_t members);
 
 // The units of a two-phase exchange, in order of their first rank.
@@ -50,16 +50,16 @@ class TwoPhases {
     int32_t begin = -1;  // of the nearest holders
     int64_t asked = 0;   // parts so far
   };
-  void deal(UnitExchange& unit);
+  void deal(UnitExchange& unit, int32_t wanted);
 
   const ExchangeRanks& ranks_;
   LevelUnits units_;
   Nearest nearest_;
   size_t at_ = 0;
   std::vector<Turn> turns_;  // level-major by shard
-  std::vector<int32_t> order_;
+  std::vector<int32_t> sharing_;     // members that want one box
   std::vector<int32_t> seen_;  // by wanted box: 1 + the last unit's first rank that saw it
-  std::vector<std::pair<int32_t, Overlap>> missing_;
+  std::vector<Overlap> missing_;
 };
 
 }  // namespace meshplan
