@@ -192,13 +192,9 @@ std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const 
   if (p.longest % holders_inside != 0) return std::nullopt;
   const auto matched = fetching(shards_met - shards_inside, sharing, p.longest, c.piece_bytes);
   const auto mismatched = fetching(shards_met, sharing, p.longest, c.piece_bytes);
-  bool comes_from_outside = false;
-  for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) comes_from_outside = comes_from_outside || has(outside, p.before[i]);
-  if (!matched || (comes_from_outside && !mismatched)) return std::nullopt;
-  // Parts of one shard have one size, whoever asks.
-  if (comes_from_outside && matched->run > 0 && matched->parts != mismatched->parts) return std::nullopt;
-  const int64_t parts = comes_from_outside ? mismatched->parts : matched->parts;
-  const int64_t part_bytes = c.piece_bytes / parts;
+  DigitMask from_outside = 0;  // crossed digits of the source that lie outside of units
+  for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) from_outside |= outside & DigitMask{1} << p.before[i];
+  if (!matched || (from_outside != 0 && !mismatched)) return std::nullopt;
   const int64_t overlapping = world.product(outside & ~after_both);  // units that want part of one shard
   const int64_t askers = world.product(p.dst_only & inside);         // wanted boxes of such a unit
 
@@ -207,7 +203,8 @@ std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const 
   // Values of the crossed digits, as bits.
   for (DigitMask values = 0;; values = (values - crossed_digits) & crossed_digits) {
     Matches m;
-    bool outside_holds = true;  // digits outside of units alone: some unit both holds and wants part of the rank's shard
+    bool outside_holds = true;    // digits outside of units alone: some unit both holds and wants part of the rank's shard
+    bool outside_matches = true;  // some unit that wants part of it holds others of what its members want
     for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
       const int a = p.before[i];
       const int b = p.after[i];
@@ -219,13 +216,27 @@ std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const 
       if (has(inside, b) && has(p.src, b)) m.source_inside = false;
       if (has(inside, a) && has(p.dst, a)) m.wanted_inside = false;
       if (has(outside, b) && has(p.src, b)) outside_holds = false;
+      if (has(from_outside, b)) outside_matches = false;
     }
     const Fetching& f = m.from_outside ? *matched : *mismatched;
-    // Asked by the units that want part of the shard and do not hold it.
+    // Units that want part of the shard and do not hold it, those that match and those that do not; holders take turns over the parts
+    // of each apart, where they are cut differently.
     const int64_t holding = outside_holds ? world.product(outside & ~(p.src | after_both)) : 0;
-    const int64_t asked = saturating_mul(saturating_mul(overlapping - holding, askers), parts);
-    const int64_t turns = ceil_div(asked, world.product(all & ~p.src));
-    const int64_t served = saturating_mul(turns, part_bytes);
+    const int64_t matching = outside_matches ? world.product(outside & ~(from_outside | after_both)) : 0;
+    int64_t turns = 0;
+    int64_t served = 0;
+    auto serve = [&](int64_t asking, int64_t parts) {
+      const int64_t asked = saturating_mul(saturating_mul(asking, askers), parts);
+      const int64_t times = ceil_div(asked, world.product(all & ~p.src));
+      turns += times;
+      served = saturating_add(served, saturating_mul(times, c.piece_bytes / parts));
+    };
+    if (from_outside != 0 && matched->parts != mismatched->parts) {
+      serve(matching - holding, matched->parts);
+      serve(overlapping - matching, mismatched->parts);
+    } else {
+      serve(overlapping - holding, matched->parts);
+    }
     out.phase[0].bytes[at] = std::max({out.phase[0].bytes[at], f.bytes, served});
     out.phase[0].peers[at] = std::max({out.phase[0].peers[at], f.run, turns});
 

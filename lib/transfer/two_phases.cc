@@ -16,7 +16,7 @@ TwoPhases::TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units)
     : ranks_(ranks),
       units_(units),
       nearest_(ranks, units),
-      turns_(ranks.shards() * static_cast<size_t>(units.levels())),
+      turns_(ranks.shards()),
       seen_(ranks.wants(), 0) {}
 
 bool TwoPhases::next(UnitExchange& unit) {
@@ -35,6 +35,15 @@ bool TwoPhases::next(UnitExchange& unit) {
   }
   for (int32_t w : unit.wanted) deal(unit, w);
   return true;
+}
+
+int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t parts) {
+  auto& turns = turns_[static_cast<size_t>(shard)];
+  auto known = std::find_if(turns.begin(), turns.end(), [&](const Turn& turn) {
+    return turn.level == near.level && turn.begin == near.begin && turn.parts == parts;
+  });
+  if (known == turns.end()) known = turns.insert(turns.end(), {near.level, near.begin, parts, 0});
+  return known->asked++ % near.count;
 }
 
 void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
@@ -63,9 +72,7 @@ void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
     f.fetcher = sharing_[static_cast<size_t>(member)];
     const NearestHolders& near = nearest_.of(f.overlap.shard, f.fetcher);
     f.level = near.level;
-    Turn& turn = turns_[static_cast<size_t>(near.level) * ranks_.shards() + static_cast<size_t>(f.overlap.shard)];
-    if (turn.begin != near.begin) turn = {near.begin, 0};
-    f.holder = ranks_.holders_of(f.overlap.shard)[static_cast<size_t>(near.begin + turn.asked++ % near.count)];
+    f.holder = ranks_.holders_of(f.overlap.shard)[static_cast<size_t>(near.begin + take_turn(f.overlap.shard, near, parts))];
     unit.fetched.push_back(f);
   }
 }

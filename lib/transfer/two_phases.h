@@ -47,16 +47,19 @@ class TwoPhases {
 
  private:
   struct Turn {
-    int32_t begin = -1;  // of the nearest holders
-    int64_t asked = 0;   // parts so far
+    int level = 0;
+    int32_t begin = 0;  // of the nearest holders
+    int64_t parts = 1;
+    int64_t asked = 0;  // so far
   };
+  int64_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
   void deal(UnitExchange& unit, int32_t wanted);
 
   const ExchangeRanks& ranks_;
   LevelUnits units_;
   Nearest nearest_;
   size_t at_ = 0;
-  std::vector<Turn> turns_;  // level-major by shard
+  std::vector<std::vector<Turn>> turns_;  // by shard
   std::vector<int32_t> sharing_;     // members that want one box
   std::vector<int32_t> seen_;  // by wanted box: 1 + the last unit's first rank that saw it
   std::vector<Overlap> missing_;
