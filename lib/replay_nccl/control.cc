@@ -1,5 +1,6 @@
 #include "replay_nccl/control.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -22,6 +23,11 @@ using Clock = std::chrono::steady_clock;
 
 // How much longer than process 0 the others wait for its answer, which may be the name of a process that it waited for.
 constexpr auto patience = std::chrono::milliseconds(1500);
+
+// What a caller says first: its number and the word. Nothing beyond it is read before the word is known to be right.
+constexpr size_t hello_text = 16;
+constexpr size_t hello_bytes = 1 + 8 + hello_text;
+constexpr size_t more_strangers = 64;  // callers that may wait to be heard beside those that are expected
 
 // A message: kind, length, bytes. said: one process's text; all: everyone's, each with its length; error: fault, then the message.
 enum class Kind : char { said = 's', all = 'a', error = 'e' };
@@ -81,11 +87,12 @@ struct Line {
     return true;
   }
 
-  void listen_once() {
+  // Reads what is there, until it has heard `most` bytes.
+  void listen_once(size_t most = SIZE_MAX) {
     if (fd < 0) return;
     char bytes[65536];
-    while (true) {
-      const ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    while (heard.size() < most) {
+      const ssize_t n = recv(fd, bytes, std::min(sizeof(bytes), most - heard.size()), MSG_DONTWAIT);
       if (n > 0) {
         heard.append(bytes, static_cast<size_t>(n));
         continue;
@@ -108,6 +115,34 @@ struct Line {
 
 std::string reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe)
 
+// A caller that has not said yet who it is.
+struct Stranger {
+  Line line;
+  Clock::time_point until;
+
+  // Whether what it has said so far can be the beginning of a hello.
+  [[nodiscard]] bool may_be_ours() const {
+    const std::string& heard = line.heard;
+    return (heard.empty() || heard[0] == static_cast<char>(Kind::said)) && (heard.size() < 9 || number_at(heard, 1) == hello_text);
+  }
+};
+
+// Where process 0 listens: at the address of `host`, which is where the others call. Everywhere only if that is none of this machine's own
+// (a name for a machine in front of it), or if a name other than localhost means this machine to itself alone.
+in_addr_t listening_address(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return htonl(INADDR_ANY);
+  const in_addr_t address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
+  freeaddrinfo(found);
+  in_addr literal{};
+  const bool loopback = ntohl(address) >> 24 == IN_LOOPBACKNET;
+  const bool meant = host == "localhost" || inet_pton(AF_INET, host.c_str(), &literal) == 1;
+  return loopback && !meant ? htonl(INADDR_ANY) : address;
+}
+
 }  // namespace
 
 struct Control::Inside {
@@ -129,10 +164,14 @@ struct Control::Inside {
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    address.sin_addr.s_addr = listening_address(q.host);
     socklen_t length = sizeof(address);
-    const bool listens = listener >= 0 && bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
-                         listen(listener, 4096) == 0 && getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+    bool bound = listener >= 0 && bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    if (listener >= 0 && !bound && errno == EADDRNOTAVAIL) {
+      address.sin_addr.s_addr = htonl(INADDR_ANY);
+      bound = bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    }
+    const bool listens = bound && listen(listener, 4096) == 0 && getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
     if (!listens) return environment("starting: process 0 cannot listen for the others: " + reason());
     port = ntohs(address.sin_port);
     return Done{};
@@ -172,10 +211,36 @@ struct Control::Inside {
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
   }
 
+  // Hears what strangers have to say: those that know the word and a number that is still free get their line, others are cut off as soon
+  // as they are known to be no process of this run, or have kept silent for too long.
+  void hear_strangers(std::vector<Stranger>& strangers, const std::string& word) {
+    for (Stranger& stranger : strangers) {
+      Line& line = stranger.line;
+      line.listen_once(hello_bytes);
+      if (auto message = stranger.may_be_ours() ? line.next() : std::nullopt) {
+        const uint64_t process = number_at(message->bytes, 8) == number_at(word, 8) ? number_at(message->bytes, 0) : 0;
+        if (process > 0 && process < lines.size() && lines[process].fd < 0) std::swap(lines[process], line);
+        line.hang_up();
+      } else if (line.closed || !stranger.may_be_ours() || Clock::now() > stranger.until) {
+        line.hang_up();
+      }
+    }
+    // Those who know the word speak at once: where too many are silent, the ones that have been so the longest go.
+    const size_t most = lines.size() + more_strangers;
+    for (size_t i = 0; i + most < strangers.size(); ++i) strangers[i].line.hang_up();
+    std::erase_if(strangers, [](const Stranger& stranger) { return stranger.line.fd < 0; });
+  }
+
+  void wait_for_strangers(const std::vector<Stranger>& strangers) const {
+    std::vector<pollfd> waits{{listener, POLLIN, 0}};
+    for (const Stranger& stranger : strangers) waits.push_back({stranger.line.fd, POLLIN, 0});
+    (void)poll(waits.data(), waits.size(), 20);
+  }
+
   // Takes calls until every process has said its number and the word.
   Status take_calls(const std::string& word) {
     lines.resize(static_cast<size_t>(q.processes));
-    std::vector<Line> strangers;
+    std::vector<Stranger> strangers;
     auto missing = [&] {
       std::vector<int64_t> list;
       for (int64_t p = 1; p < q.processes; ++p) {
@@ -187,24 +252,12 @@ struct Control::Inside {
       const std::vector<int64_t> rest = missing();
       if (rest.empty()) return Done{};
       if (Clock::now() > q.deadline) return environment("starting: " + names(rest) + " did not come within the deadline");
-      const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd >= 0) {
+      wait_for_strangers(strangers);
+      for (int fd = 0, taken = 0; taken < 64 && (fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; ++taken) {
         set_quick(fd);
-        strangers.push_back({fd, {}, false});
+        strangers.push_back({{fd, {}, false}, Clock::now() + q.introduction});
       }
-      for (Line& line : strangers) {
-        line.listen_once();
-        auto message = line.next();
-        if (!message) continue;
-        const bool knows = message->bytes.size() == 16 && number_at(message->bytes, 8) == number_at(word, 8);
-        const uint64_t process = knows ? number_at(message->bytes, 0) : 0;
-        if (process > 0 && process < lines.size() && lines[process].fd < 0) {
-          std::swap(lines[process], line);
-        } else {
-          line.hang_up();
-        }
-      }
-      if (fd < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      hear_strangers(strangers, word);
     }
   }
 

@@ -3,6 +3,9 @@
 // NCCL neither says which rank is missing nor ends a collective that one rank never joins. Here a process that ends closes its connection,
 // and one that hangs stays silent past the deadline: either way the others learn who it was. Texts travel here too, so that comparing notes
 // needs no GPU memory.
+//
+// Process 0 listens where the others call it: on loopback alone for the processes of one machine. Of a caller it reads the 25 bytes that
+// prove it to be one of the run's processes, and no more before they do; who says something else, or nothing for a while, is cut off.
 #pragma once
 
 #include <chrono>
@@ -26,6 +29,7 @@ class Control {
     std::string host;                               // where process 0 runs, as the others reach it
     std::function<std::string(int64_t)> rank_text;  // how messages call a process: "rank 3"
     Deadline deadline;
+    std::chrono::milliseconds introduction{10'000};  // how long a caller may take to say who it is
     // Gives process 0's 16 bytes to everyone: where it listens and a word that strangers do not know. Called once by every process.
     std::function<Result<std::string>(const std::string&)> share;
   };
