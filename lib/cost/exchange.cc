@@ -65,6 +65,7 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
   if (q.dst_mesh == nullptr) {
     if (const auto problem = align_digits(*q.levels, padded, q.element_bytes, *q.src, *q.dst)) {
       cost = price_digits(topology, problem->world, problem->change, 1, q.whole_pieces);
+      if (!cost) cost = price_digits(topology, problem->world, problem->change, 1, false);
     }
   }
   if (!cost) {
@@ -94,6 +95,10 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<Digi
     }
   }
   if (const auto listed = price_listed(q)) return *listed;
+  // The even cut always has a closed form.
+  if (problem && q.phases == 1 && !q.whole_pieces) {
+    return *price_digits(q.levels->topology(), problem->world, problem->change, 1, false);
+  }
   if (q.phases == 1) return estimate(q);
   ExchangeCost unknown;
   unknown.predicted_ps = INT64_MAX;
@@ -119,10 +124,12 @@ std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWo
   } else if (whole_pieces) {
     const ExchangeCut cut = *whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
     cost = priced(topology, digits_one_phase(world, change, levels, cut), *whole_pieces);
+    if (!cost.traffic.exact) return std::nullopt;
   } else {
     cost = priced(topology, digits_one_phase(world, change, levels, ExchangeCut::even), false);
     if (has_several_holders(world, change)) {
       cost = cheaper(cost, priced(topology, digits_one_phase(world, change, levels, ExchangeCut::whole), true));
+      if (!cost.traffic.exact) return std::nullopt;
     }
   }
   if (has_finer_tiers(topology)) hold_above(cost, same_boxes(topology, world, change));

@@ -39,8 +39,8 @@ struct ExchangeQuestion {
 // In closed form where digits line up, else by listing.
 [[nodiscard]] ExchangeCost price_exchange(const ExchangeQuestion& question);
 
-// Closed forms on bare digits, for the planner's inner loop; sent_bytes may be near only (ExchangeTraffic). nullopt: two phases that
-// have none.
+// Closed forms on bare digits, for the planner's inner loop; sent_bytes may be near only (ExchangeTraffic). nullopt: there is none, or
+// only a lower one for whole pieces, and these might be cheaper.
 [[nodiscard]] std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change,
                                                        int phases, std::optional<bool> whole_pieces);
 

@@ -112,14 +112,17 @@ ExchangeTraffic one_phase(const Counts& c, const DigitChange& p, int levels, Exc
     out.phase[0].peers[l] = std::max(peers_in, peers_out);
   }
   out.sent_bytes = std::max(out.sent_bytes, matched);
-  // Holders take turns over all levels together: no product says who sends most over several levels in sum.
-  int used = 0;
-  bool turns = false;
+  // Holders take turns over all levels together: what is asked on inner levels shifts the turns on outer ones, unless it is a whole
+  // number of rounds; and no product says who sends most over several levels in sum.
   for (size_t l = 0; l < static_cast<size_t>(levels) && cut == ExchangeCut::whole; ++l) {
-    used += c.served[l] > 0 ? 1 : 0;
-    turns = turns || (c.served[l] > 0 && c.holders[l] > 1);
+    if (c.served[l] == 0) continue;
+    for (size_t other = 0; other < static_cast<size_t>(levels); ++other) {
+      if (other == l || (c.served[other] == 0 && c.served_matched[other] == 0)) continue;
+      if (c.holders[l] > 1 || c.holders[other] > 1) out.sent_is_known = false;
+      const bool rounds = c.served[other] % c.holders[l] == 0 && c.served_matched[other] % c.holders[l] == 0;
+      if (other < l && !rounds) out.exact = false;
+    }
   }
-  out.sent_is_known = used <= 1 || !turns;
   return out;
 }
 

@@ -10,7 +10,7 @@
 
 namespace meshplan {
 
-// One phase, as list_one_phase has it; what whole pieces send in all may be left open (sent_is_known).
+// One phase, as list_one_phase has it, or at most that (ExchangeTraffic::exact).
 [[nodiscard]] ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& change,
                                                int levels, ExchangeCut cut);
 

@@ -49,6 +49,9 @@ const std::vector<World> worlds{{{2, 4}, {1024}},
                                 {{2, 2, 2}, {4, 1024}},
                                 {{2, 2, 2}, {2, 4, 1024}},
                                 {{4, 2, 2}, {4, 1024}},
+                                {{4, 2, 2}, {2, 1024}},
+                                {{2, 2, 4}, {4, 1024}},
+                                {{2, 4, 2}, {4, 8, 1024}},
                                 {{3, 2, 2}, {4, 1024}},
                                 {{2, 3, 2}, {6, 1024}},
                                 {{2, 3, 2}, {2, 1024}}};
@@ -95,15 +98,27 @@ void check_same(const ExchangeTraffic& digits, const ExchangeTraffic& listed) {
 
 TEST_CASE("one phase in closed form equals the listing of every piece") {
   int64_t compared = 0;
+  int64_t below = 0;
   for_each_pair({{48, 48}, {24, 12}}, 11, [&](const DigitProblem& problem, const ListQuestion& q) {
     const auto listed = list_exchange(q);
     REQUIRE(listed);
     const int levels = q.levels->levels();
     check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even), listed->even);
-    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole), listed->whole.value_or(listed->even));
+    const ExchangeTraffic whole = digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole);
+    const ExchangeTraffic whole_listed = listed->whole.value_or(listed->even);
     ++compared;
+    if (whole.exact) {
+      check_same(whole, whole_listed);
+      return;
+    }
+    ++below;
+    for (size_t l = 0; l < max_levels; ++l) {
+      REQUIRE(whole.phase[0].bytes[l] <= whole_listed.phase[0].bytes[l]);
+      REQUIRE(whole.phase[0].peers[l] <= whole_listed.phase[0].peers[l]);
+    }
   });
-  MESSAGE(compared << " pairs compared");
+  MESSAGE(compared << " pairs compared, " << below << " of whole pieces only from below");
+  CHECK(below * 10 < compared);
   CHECK(compared > 5000);
 }
 
