@@ -3,18 +3,30 @@
 #include <algorithm>
 
 #include "base/int_math.h"
-#include "tensor/box.h"
+#include "cost/finer_tiers.h"
+#include "cost/listed_bounds.h"
 
 namespace meshplan {
 namespace {
 
-// Bytes that one unit must fetch from outside of it, per rank of the unit, for the worst unit. `outside`: digits that tell units apart (all
-// of them where the unit is a rank).
+// Bytes that so many ranks carry together.
+struct Share {
+  int64_t bytes = 0;
+  int64_t ranks = 1;
+};
+
+// What a unit must fetch from outside of it, for the worst unit, shared by its ranks; and what
+// enters all units, shared by all ranks that hold different values. `outside`: digits that tell
+// units apart (all of them where the unit is a rank).
 //
-// Without a reduction across units: the union of its targets less what its members hold. With contributions in c > 1 units every element of
-// the union needs something from outside, and all units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
-int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitMask outside) {
-  DigitMask held = p.src_only & outside;  // what members hold: source digits outside, where no outside digit of the target cuts
+// Without a reduction across units: the union of its targets less what its members hold. With
+// contributions in c > 1 units every element of the union needs something from outside, and all
+// units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
+//
+// Shares are not rounded: collectives are priced by fractions of bytes.
+std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, DigitMask outside) {
+  // What members hold: source digits outside, where no outside digit of the target cuts.
+  DigitMask held = p.src_only & outside;
   bool crossed = false;
   for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) {
     if ((outside >> p.before[i] & 1) == 0) continue;
@@ -26,158 +38,146 @@ int64_t unit_need(const DigitWorld& world, const DigitChange& p, DigitMask outsi
   const DigitMask inside = world.all() & ~outside;
   const int64_t united = p.total_bytes / world.product(p.dst & outside);
   const DigitMask contributing = p.reduced & outside;
-  int64_t missing = contributing != 0 || crossed ? united : united - united / world.product(held);
-  int64_t need = missing;
-  if (inside != 0 && missing != 0) need = ceil_div(saturating_mul(missing, world.product(p.kept & inside)), world.product(inside));
+  const int64_t missing =
+      contributing != 0 || crossed ? united : united - united / world.product(held);
+  std::array<Share, 2> needs{
+      Share{saturating_mul(missing, world.product(p.kept & inside)), world.product(inside)},
+      Share{}};
   if (contributing != 0) {
     const int64_t contributions = world.product(contributing);         // units that hold one
     const int64_t copies = world.product(outside & ~p.dst & ~p.kept);  // of the target, over units
-    const int64_t carried = saturating_mul(p.total_bytes, contributions - 1 + copies - 1);
-    need = std::max(need, ceil_div(carried, world.product(world.all() & ~p.kept)));
+    needs[1] = {saturating_mul(p.total_bytes, contributions - 1 + copies - 1),
+                world.product(world.all() & ~p.kept)};
   }
-  return need;
+  return needs;
 }
 
-}  // namespace
-
-Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& p, bool within_moves, DigitMask made) {
+Bounds bound(const Topology& topology, const DigitWorld& world, const DigitChange& p,
+             bool within_moves, DigitMask made) {
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
-  // needs[k]: bytes that a unit of the level inside of k (of level 0: a rank) must fetch from outside of it, per rank.
-  std::array<int64_t, max_levels> needs;
+  // needs[k]: what a unit of the level inside of k (of level 0: a rank) must fetch from outside of
+  // it.
+  std::array<std::array<Share, 2>, max_levels> needs;
   DigitMask outside = world.all() & ~made;
   for (int k = 0; k < levels; ++k) {
     if (k > 0) outside &= ~world.at_level(k - 1);
-    const int64_t need = unit_need(world, p, outside);
-    if (k == 0) bounds.bytes = need;
-    if (need == 0) break;  // a unit that needs nothing lies in one that needs nothing more from outside
+    const auto shares = unit_needs(world, p, outside);
+    if (k == 0) {
+      for (const Share& share : shares)
+        bounds.bytes = std::max(bounds.bytes, ceil_div(share.bytes, share.ranks));
+    }
+    if (shares[0].bytes == 0 && shares[1].bytes == 0)
+      break;  // a unit that needs nothing lies in one that needs nothing more from outside
     must_reach = k;
-    needs[static_cast<size_t>(k)] = need;
+    needs[static_cast<size_t>(k)] = shares;
   }
-  if (must_reach < 0 || !topology.model.empty() || !topology.tables.empty()) return bounds;
+  if (must_reach < 0) return bounds;
   // What a unit needs comes over the levels outside of it, all at once at best.
   int64_t transfer = 0;
   int64_t bandwidth = 0;
   for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
     if (world.at_level(k) != 0) bandwidth += topology.levels[static_cast<size_t>(k)].mb_per_s;
-    if (k <= must_reach && bandwidth > 0) transfer = std::max(transfer, transfer_ps(needs[static_cast<size_t>(k)], 1, bandwidth));
+    if (k > must_reach || bandwidth == 0) continue;
+    for (const Share& share : needs[static_cast<size_t>(k)])
+      transfer = std::max(transfer, transfer_ps(share.bytes, share.ranks, bandwidth));
   }
   int64_t latency = INT64_MAX;
-  for (int k = must_reach; k < levels; ++k) latency = std::min(latency, topology.levels[static_cast<size_t>(k)].latency_ns);
-  bounds.ps = saturating_add(saturating_mul(latency, 1000), transfer);
+  for (int k = must_reach; k < levels; ++k)
+    latency = std::min(latency, topology.levels[static_cast<size_t>(k)].latency_ns);
+  if (const auto least = least_latency_ns(topology, latency))
+    bounds.ps = saturating_add(saturating_mul(*least, 1000), transfer);
   return bounds;
 }
 
-namespace {
-
-// Uneven shards or sizes that do not line up: rank by rank, on bytes only.
-int64_t missing_listed(const Mesh& src_mesh, const Mesh& dst_mesh, std::span<const int64_t> shape, const State& src, const State& dst) {
-  const auto src_shape = mesh_shape(src_mesh);
-  const auto dst_shape = mesh_shape(dst_mesh);
-  const bool same = same_devices(src_mesh, dst_mesh);
-  int64_t ranks = mesh_size(dst_mesh);
-  if (ranks > listed_limit / 4) {
-    // Rank 0 misses at least its target less the most that anyone holds.
-    int64_t wanted = 1;
-    int64_t held = 1;
-    for (int64_t side : largest_box(dst, shape, dst_shape)) wanted = saturating_mul(wanted, side);
-    for (int64_t side : largest_box(src, shape, src_shape)) held = saturating_mul(held, side);
-    return std::max<int64_t>(0, wanted - held);
-  }
-  std::vector<std::pair<int64_t, int64_t>> source_index;  // (global rank, index on the source mesh)
-  if (!same) {
-    for (int64_t i = 0; i < mesh_size(src_mesh); ++i) source_index.emplace_back(position_of(src_mesh, 0, i), i);
-    std::sort(source_index.begin(), source_index.end());
-  }
-  int64_t most = 0;
-  for (int64_t i = 0; i < ranks; ++i) {
-    Box wanted = box_of(dst, shape, dst_shape, coordinates_of(i, dst_shape));
-    int64_t missing = volume(wanted);
-    int64_t j = i;
-    if (!same) {
-      int64_t position = position_of(dst_mesh, 0, i);
-      auto found = std::lower_bound(source_index.begin(), source_index.end(), std::make_pair(position, int64_t{0}));
-      j = found != source_index.end() && found->first == position ? found->second : -1;
-    }
-    if (j >= 0) missing -= volume(intersect(wanted, box_of(src, shape, src_shape, coordinates_of(j, src_shape))));
-    most = std::max(most, missing);
-  }
-  return most;
+bool has_pending(const State& state) {
+  return std::any_of(state.partial.begin(), state.partial.end(),
+                     [](const PendingAtom& p) { return p.atom.size > 1; });
 }
 
-int64_t reduced_parts(const State& src, const State& dst) {
-  int64_t parts = 1;
-  for (const PendingAtom& p : src.partial) {
-    if (std::find(dst.partial.begin(), dst.partial.end(), p) == dst.partial.end()) parts *= p.atom.size;
+// What stays pending may also be reduced on the way and written as contributions again, which
+// leaves zero-filled shards where they are: the least over every choice of digits that are.
+Bounds bound_aligned(const Topology& topology, const DigitProblem& digits, int64_t element_bytes,
+                     int64_t least_element_bytes) {
+  constexpr int most_choices = 64;
+  const DigitMask kept = digits.change.kept;
+  DigitChange change = digits.change;
+  const int64_t narrow = change.total_bytes / element_bytes * least_element_bytes;
+  if (1 << std::min(30, __builtin_popcount(kept)) > most_choices) {
+    // Neither kept apart nor reduced: at most what any choice needs.
+    change.kept = 0;
+    change.total_bytes = narrow;
+    return bound(topology, digits.world, change, false, digits.made | kept);
   }
-  return parts;
-}
-
-Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_mesh, std::span<const int64_t> shape, int64_t element,
-                     int64_t reduce_element, const State& src, const State& dst) {
-  Bounds bounds;
-  int64_t parts = reduced_parts(src, dst);
-  int64_t elements = 0;
-  if (parts > 1) {
-    elements = 1;
-    for (int64_t side : largest_box(dst, shape, mesh_shape(dst_mesh))) elements = saturating_mul(elements, side);
-    bounds.bytes = saturating_mul(elements, std::min(element, reduce_element));
-  } else {
-    bounds.bytes = saturating_mul(missing_listed(src_mesh, dst_mesh, shape, src, dst), element);
+  Bounds least{INT64_MAX, INT64_MAX};
+  for (DigitMask again = kept;; again = (again - 1) & kept) {
+    change.kept = kept & ~again;
+    change.reduced = digits.change.reduced | again;
+    change.total_bytes = change.reduced != 0 ? narrow : digits.change.total_bytes;
+    const Bounds b = bound(topology, digits.world, change, false, digits.made | again);
+    least.bytes = std::min(least.bytes, b.bytes);
+    least.ps = std::min(least.ps, b.ps);
+    if (again == 0) return least;
   }
-  if (bounds.bytes == 0 || !topology.model.empty() || !topology.tables.empty()) return bounds;
-  int64_t bandwidth = 0;
-  int64_t latency = INT64_MAX;
-  for (const TopologyLevel& level : topology.levels) {
-    bandwidth += level.mb_per_s;
-    latency = std::min(latency, level.latency_ns);
-  }
-  bounds.ps = saturating_add(saturating_mul(latency, 1000), transfer_ps(bounds.bytes, 1, bandwidth));
-  return bounds;
-}
-
-bool makes_partial(const State& src, const State& dst) {
-  return std::any_of(dst.partial.begin(), dst.partial.end(),
-                     [&](const PendingAtom& p) { return std::find(src.partial.begin(), src.partial.end(), p) == src.partial.end(); });
-}
-
-// A mesh dim, or a part of one, that is pending in both ends with two ops.
-bool changes_op(const State& src, const State& dst) {
-  return std::any_of(dst.partial.begin(), dst.partial.end(), [&](const PendingAtom& p) {
-    return std::any_of(src.partial.begin(), src.partial.end(),
-                       [&](const PendingAtom& q) { return q.atom.mesh_dim == p.atom.mesh_dim && q.op != p.op; });
-  });
 }
 
 }  // namespace
 
-Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, int64_t reduce_element_bytes,
-                    const State& src, const State& dst) {
-  int64_t parts = reduced_parts(src, dst);
-  int64_t element = parts > 1 ? std::min(element_bytes, reduce_element_bytes) : element_bytes;
-  const bool makes = makes_partial(src, dst);
-  if (makes && changes_op(src, dst)) return {};
-  if (auto digits = align_digits(levels, shape, element, src, dst)) {
-    return bound_digits(levels.topology(), digits->world, digits->change, false, digits->made);
+Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change,
+                    bool within_moves, DigitMask made) {
+  Bounds b = bound(topology, world, change, within_moves, made);
+  if (has_finer_tiers(topology)) b.ps = 0;
+  return b;
+}
+
+namespace {
+
+// `most_ranks`: those that may be listed.
+Bounds bound_on_one_mesh(const LevelMap& levels, std::span<const int64_t> shape,
+                         int64_t element_bytes, int64_t reduce_element_bytes, const State& src,
+                         const State& dst, int64_t most_ranks) {
+  // Something may be reduced wherever something is pending at either end.
+  const int64_t least = has_pending(src) || has_pending(dst)
+                            ? std::min(element_bytes, reduce_element_bytes)
+                            : element_bytes;
+  if (const auto digits = align_digits(levels, shape, element_bytes, src, dst)) {
+    return bound_aligned(levels.topology(), *digits, element_bytes, least);
   }
-  if (makes) return {};  // uneven, and zero-filled contributions may spare any rank its bytes
-  return listed_bounds(levels.topology(), levels.mesh(), levels.mesh(), shape, element_bytes, reduce_element_bytes, src, dst);
+  return listed_bounds(levels.topology(), levels.mesh(), levels.mesh(), shape, least, src, dst,
+                       most_ranks);
+}
+
+}  // namespace
+
+Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
+                    int64_t reduce_element_bytes, const State& src, const State& dst) {
+  return bound_on_one_mesh(levels, shape, element_bytes, reduce_element_bytes, src, dst,
+                           bounded_ranks);
 }
 
 Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topology& topology) {
   const Mesh& src_mesh = meshes.meshes[request.src_mesh];
   const Mesh& dst_mesh = meshes.meshes[request.dst_mesh];
   const int64_t element = element_bytes(request.tensor.dtype);
-  const int64_t reduce_element = request.reduce_dtype ? element_bytes(*request.reduce_dtype) : element;
+  const int64_t reduce_element =
+      request.reduce_dtype ? element_bytes(*request.reduce_dtype) : element;
   if (request.src_mesh != request.dst_mesh) {
-    return listed_bounds(topology, src_mesh, dst_mesh, request.tensor.shape, element, reduce_element, request.src, request.dst);
+    // Nothing pending crosses.
+    const int64_t least = has_pending(request.src) ? std::min(element, reduce_element) : element;
+    return listed_bounds(topology, src_mesh, dst_mesh, request.tensor.shape, least, request.src,
+                         request.dst);
   }
   LevelMap levels(src_mesh, topology);
-  if (!request.any_dst_order) return lower_bounds(levels, request.tensor.shape, element, reduce_element, request.src, request.dst);
+  if (!request.any_dst_order)
+    return lower_bounds(levels, request.tensor.shape, element, reduce_element, request.src,
+                        request.dst);
   Bounds least{INT64_MAX, INT64_MAX};
-  for (const State& dst : all_orders(request.dst)) {
-    Bounds b = lower_bounds(levels, request.tensor.shape, element, reduce_element, request.src, dst);
+  const std::vector<State> orders = all_orders(request.dst);
+  const int64_t most_ranks = bounded_ranks / static_cast<int64_t>(orders.size());
+  for (const State& dst : orders) {
+    const Bounds b = bound_on_one_mesh(levels, request.tensor.shape, element, reduce_element,
+                                       request.src, dst, most_ranks);
     least.bytes = std::min(least.bytes, b.bytes);
     least.ps = std::min(least.ps, b.ps);
   }

@@ -80,11 +80,12 @@ const MeasuredTable* table_for(const Topology& topology, const GroupShape& shape
   return nullptr;
 }
 
+struct Protocol {
+  int64_t base_ns, inside_ns, across_ns, share_num, share_den;
+};
+constexpr std::array<Protocol, 3> protocols = {{{6600, 600, 2700, 1, 2}, {14000, 1900, 4000, 15, 16}, {8400, 3400, 14000, 1, 1}}};
+
 int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
-  struct Protocol {
-    int64_t base_ns, inside_ns, across_ns, share_num, share_den;
-  };
-  constexpr std::array<Protocol, 3> protocols = {{{6600, 600, 2700, 1, 2}, {14000, 1900, 4000, 15, 16}, {8400, 3400, 14000, 1, 1}}};
   const int64_t n = shape.members.back();
   const int64_t rounds = bytes.op == Op::all_reduce ? 2 : 1;
   const int64_t inside = shape.members[0];
@@ -113,6 +114,15 @@ std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape
   }
   if (topology.model == "nccl" && bytes.op != Op::all_to_all) return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
   return std::nullopt;
+}
+
+std::optional<int64_t> least_latency_ns(const Topology& topology, int64_t levels_ns) {
+  if (!topology.tables.empty()) return std::nullopt;
+  int64_t least = levels_ns;
+  if (topology.model == "nccl") {
+    for (const Protocol& p : protocols) least = std::min(least, p.base_ns + std::min(p.inside_ns, p.across_ns));
+  }
+  return least;
 }
 
 int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes, std::string& tier) {

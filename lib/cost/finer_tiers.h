@@ -28,6 +28,10 @@ struct FinerPrice {
 // nullopt: no finer tier covers it. Measured tables come before the formula.
 [[nodiscard]] std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes);
 
+// What a step that communicates takes at least besides its transfers at full bandwidth, where the levels say `levels_ns`; nullopt: a
+// measured table may say anything.
+[[nodiscard]] std::optional<int64_t> least_latency_ns(const Topology& topology, int64_t levels_ns);
+
 // The collective that moves the same boxes as an exchange, by a finer tier.
 struct SameBoxes {
   Op op = Op::exchange;  // exchange: there is none, or no finer tier covers it

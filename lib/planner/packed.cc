@@ -220,32 +220,38 @@ int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
   return missing(to.total, d.beyond, d.crossed);
 }
 
-// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, are shared by all that hold different values.
-int64_t PackedWorld::carried(const PendingDigits& w, int contributions, int copies) const {
+// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that hold different values share.
+int64_t PackedWorld::carried(int contributions, int copies) const {
   const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  return ceil_div(saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1), power(total_ - w.kept));
+  return saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1);
 }
 
 // Every rank misses its whole target (cost/bounds.cc).
 int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
   const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  return std::max(bytes / power(total), carried(w, w.reduced, total_ - total - w.kept));
+  return std::max(bytes / power(total), ceil_div(carried(w.reduced, total_ - total - w.kept), power(total_ - w.kept)));
 }
 
 // The same of units where contributions lie in several.
 int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const {
   const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  const int64_t need = reducing_bytes(w, total);
+  const int64_t sharing = power(total_ - w.kept);
+  // The time of the larger share: bytes that so many ranks carry together.
+  auto slower = [](int64_t a, int64_t a_ranks, int64_t b, int64_t b_ranks, int64_t bandwidth) {
+    const bool first = static_cast<int128>(a) * b_ranks >= static_cast<int128>(b) * a_ranks;
+    return transfer_ps(first ? a : b, first ? a_ranks : b_ranks, bandwidth);
+  };
   const int64_t united = bytes / power(outers);
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
-  if (missing == 0 || outer_level_ == 0) {
-    return saturating_add(latency_inside_, transfer_ps(need, 1, bandwidth_inside_ + (growing ? bandwidth_outside_ : 0)));
-  }
-  int64_t share = ceil_div(saturating_mul(missing, power(w.kept_inside)), power(inside_));
-  if (w.reduced_outside != 0) share = std::max(share, carried(w, w.reduced_outside, total_ - inside_ - outers - (w.kept - w.kept_inside)));
-  return saturating_add(latency_outside_,
-                        std::max(transfer_ps(need, 1, bandwidth_inside_ + bandwidth_outside_), transfer_ps(share, 1, bandwidth_outside_)));
+  const bool inside_only = missing == 0 || outer_level_ == 0;
+  const int64_t ranks_ps = slower(bytes / power(total), 1, carried(w.reduced, total_ - total - w.kept), sharing,
+                                  bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
+  if (inside_only) return saturating_add(latency_inside_, ranks_ps);
+  const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside);
+  const int64_t units_ps = slower(saturating_mul(missing, power(w.kept_inside)), power(inside_),
+                                  w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing, bandwidth_outside_);
+  return saturating_add(latency_outside_, std::max(ranks_ps, units_ps));
 }
 
 int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {

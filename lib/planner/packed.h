@@ -107,7 +107,7 @@ class PackedWorld {
   [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing);
-  [[nodiscard]] int64_t carried(const PendingDigits& w, int contributions, int copies) const;
+  [[nodiscard]] int64_t carried(int contributions, int copies) const;
   [[nodiscard]] int64_t reducing_bytes(const PendingDigits& w, int total) const;
   [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;
   // `looked`: slots where what only `from` has counts.
@@ -122,11 +122,12 @@ class PackedWorld {
     if (ps < 0) ps = transfer_ps(missing(taken, beyond, crossed), 1, bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
     return ps;
   }
-  // Of what a unit misses, a member's share. `kept_inside`: pending digits inside the unit.
+  // Of what a unit misses, which its members share. `kept_inside`: pending digits inside the unit.
   [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, int kept_inside) {
     int64_t& ps = known_[slot_of(2, taken, beyond, crossed)];
     if (ps >= 0 && kept_inside == 0) return ps;
-    const int64_t transfer = transfer_ps(share(taken, beyond, crossed, kept_inside), 1, bandwidth_outside_);
+    const int64_t fetched = saturating_mul(missing(taken, beyond, crossed), power(kept_inside));
+    const int64_t transfer = transfer_ps(fetched, power(inside_), bandwidth_outside_);
     if (kept_inside == 0) ps = transfer;
     return transfer;
   }

@@ -87,6 +87,25 @@ Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<c
   return held;
 }
 
+std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+  std::vector<Interval> all{{0, extent}};
+  for (size_t i = 0; i < order.size();) {
+    const Run run = run_at(order, i);
+    std::vector<Interval> next;
+    next.reserve(all.size() * static_cast<size_t>(run.product));
+    for (const Interval& held : all) {
+      const int64_t chunk = chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], width(held));
+      for (int64_t index = 0; index < run.product; ++index) {
+        const Interval kept = part(width(held), chunk, index);
+        next.push_back({held.lo + kept.lo, held.lo + kept.hi});
+      }
+    }
+    all = std::move(next);
+    i = run.end;
+  }
+  return all;
+}
+
 int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);

@@ -32,6 +32,9 @@ using Box = std::vector<Interval>;
 [[nodiscard]] Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape,
                                       std::span<const int64_t> coordinates);
 
+// The intervals of one tensor dim at all coordinates on its atoms, the last atom fastest. They tile [0, extent), in order.
+[[nodiscard]] std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+
 // The box of the rank with these coordinates. Offsets of empty boxes are where the rule leaves them: at the end of the parent.
 [[nodiscard]] Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
                          std::span<const int64_t> coordinates);

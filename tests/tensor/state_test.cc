@@ -118,6 +118,7 @@ TEST_CASE("the major part of a mesh dim holds the union of the chunks that its m
       split.shards = {{{0, 1, f}, {0, f, 12 / f}}};
       for (int64_t r = 0; r < 12; ++r)
         CHECK(box_of(split, extent, twelve, coordinates_of(r, twelve)) == box_of(whole, extent, twelve, coordinates_of(r, twelve)));
+      CHECK(shard_intervals(split.shards[0], n, twelve) == shard_intervals(whole.shards[0], n, twelve));
     }
   }
 }
@@ -129,9 +130,13 @@ TEST_CASE("boxes of one order tile the tensor dim and coordinate 0 holds the lar
     REQUIRE(state.ok());
     std::vector<int> held(static_cast<size_t>(n), 0);
     int64_t largest = largest_box(*state, shape, mesh)[0];
+    const std::vector<Interval> all = shard_intervals(state->shards[0], n, mesh);
+    REQUIRE(all.size() == 16);
     for (int64_t r = 0; r < 16; ++r) {
       Interval i = box_of(*state, shape, mesh, coordinates_of(r, mesh))[0];
       CHECK(width(i) <= largest);
+      const auto c = coordinates_of(r, mesh);
+      CHECK(i == all[static_cast<size_t>((c[1] * 2 + c[2]) * 2 + c[0])]);
       for (int64_t x = i.lo; x < i.hi; ++x) ++held[static_cast<size_t>(x)];
     }
     for (int count : held) CHECK(count == 1);

@@ -1,0 +1,195 @@
+#include "cost/listed_bounds.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/finer_tiers.h"
+#include "cost/one_step.h"
+#include "cost/rank_links.h"
+#include "cost/set_needs.h"
+
+namespace meshplan {
+namespace {
+
+// Ranks sorted into sets that share none; ranks with a negative key are in none.
+struct Partition {
+  std::vector<int32_t> order;
+  std::vector<size_t> begins;  // of each set, and the end
+};
+
+template <class Key>
+Partition partition_by(const std::vector<RankBoxes>& ranks, Key key) {
+  std::vector<int64_t> keys;
+  Partition p;
+  keys.reserve(ranks.size());
+  for (const RankBoxes& rank : ranks) keys.push_back(key(rank));
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (keys[i] >= 0) p.order.push_back(static_cast<int32_t>(i));
+  }
+  auto less = [&](int32_t a, int32_t b) {
+    return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)];
+  };
+  if (!std::is_sorted(p.order.begin(), p.order.end(), less))
+    std::stable_sort(p.order.begin(), p.order.end(), less);
+  for (size_t i = 0; i < p.order.size(); ++i) {
+    if (i == 0 || less(p.order[i - 1], p.order[i])) p.begins.push_back(i);
+  }
+  p.begins.push_back(p.order.size());
+  return p;
+}
+
+// The bounds of one copy.
+class Copy {
+ public:
+  Copy(const Topology& topology, Participants all, int64_t element_bytes)
+      : topology_(&topology),
+        all_(std::move(all)),
+        element_bytes_(element_bytes),
+        links_(topology, all_.ranks),
+        needs_(all_) {}
+
+  // `across`: between two meshes, where `src` of this shape starts.
+  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape) {
+    const bool timed = topology_->tables.empty();
+    int must_reach =
+        consider(0, [next = int64_t{0}](const RankBoxes&) mutable { return next++; }) ? 0 : -1;
+    if (all_.cell_ranks > 1 && consider(0, [](const RankBoxes& r) { return int64_t{r.cell}; }))
+      must_reach = 0;
+    if (all_.contributions * all_.holders > 1 &&
+        consider(0, [](const RankBoxes& r) { return int64_t{r.held}; }))
+      must_reach = 0;
+    for (const bool source : {true, false}) {
+      if (consider(0, [&](const RankBoxes& r) {
+            return (source ? r.held : r.wanted) >= 0 ? int64_t{0} : -1;
+          }))
+        must_reach = 0;
+    }
+    const auto levels = static_cast<int>(topology_->levels.size());
+    for (int level = 1; level < levels && timed; ++level) {
+      if (consider(level, [&](const RankBoxes& r) { return links_.unit(r.id, level - 1); }))
+        must_reach = level;
+    }
+    Bounds b;
+    if (must_reach < 0) return b;
+    b.bytes = bytes_;
+    const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, links_.all()));
+    if (const auto least = least_latency_ns(*topology_, latency_ns))
+      b.ps = saturating_add(saturating_mul(*least, 1000), transfer_);
+    if (across && !has_finer_tiers(*topology_)) {
+      const auto steps = steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_,
+                                         latency_ns, transfer_);
+      b.ps = std::max(b.ps, steps.value_or(0));
+    }
+    return b;
+  }
+
+ private:
+  // The sets of ranks with equal keys, whose links to outside are of `level` and further out.
+  // Whether something crosses them.
+  template <class Key>
+  bool consider(int level, Key key) {
+    const Partition sets = partition_by(all_.ranks, key);
+    bool crossed = false;
+    bool meet = false;  // some set holds and wants
+    int64_t most_contributions = 1;
+    for (size_t s = 0; s + 1 < sets.begins.size(); ++s) {
+      const std::span<const int32_t> members(sets.order.data() + sets.begins[s],
+                                             sets.begins[s + 1] - sets.begins[s]);
+      const SetNeed need = needs_.of(members);
+      meet = meet || (need.holds && need.wants);
+      most_contributions = std::max(most_contributions, need.contributions);
+      const auto count = static_cast<int64_t>(members.size());
+      if (need.in == 0 && need.out == 0) continue;
+      crossed = true;
+      bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
+      LevelSet links = 0;
+      for (const int32_t member : members) links |= links_.of_rank(member);
+      take(std::max(need.in, need.out), count, links_.leaving(level, links));
+    }
+    const std::vector<int64_t> wanting = needs_.take_wanting();
+    const int64_t holding = ceil_div(all_.contributions, most_contributions);
+    if (holding == 1) return crossed;
+    // Contributions lie in several sets.
+    int64_t carried = 0;
+    for (size_t box = 0; box < wanting.size(); ++box) {
+      if (wanting[box] == 0) continue;
+      const int64_t values = holding - 1 + wanting[box] - 1 + (meet ? 0 : 1);
+      carried = saturating_add(
+          carried, saturating_mul(values, all_.wanted.volume(static_cast<int32_t>(box))));
+    }
+    const auto ranks = static_cast<int64_t>(all_.ranks.size());
+    bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
+    take(carried, ranks, links_.leaving(level, links_.all()));
+    return crossed || carried > 0;
+  }
+
+  // Elements that so many ranks carry over these links.
+  void take(int64_t elements, int64_t ranks, LevelSet links) {
+    const int64_t bandwidth = links_.bandwidth(links);
+    if (bandwidth > 0)
+      transfer_ = std::max(transfer_,
+                           transfer_ps(saturating_mul(elements, element_bytes_), ranks, bandwidth));
+  }
+
+  const Topology* topology_;
+  Participants all_;
+  int64_t element_bytes_;
+  RankLinks links_;
+  SetNeeds needs_;
+  int64_t bytes_ = 0;
+  int64_t transfer_ = 0;
+};
+
+// Rank 0 has the largest target, and holds no more than the largest source.
+Bounds unlisted(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_mesh,
+                std::span<const int64_t> shape, int64_t element_bytes, const State& src,
+                const State& dst) {
+  auto has_pending = [](const State& state) {
+    return std::any_of(state.partial.begin(), state.partial.end(),
+                       [](const PendingAtom& p) { return p.atom.size > 1; });
+  };
+  if (has_pending(dst)) return {};
+  int64_t wanted = 1;
+  int64_t held = 1;
+  for (const int64_t side : largest_box(dst, shape, mesh_shape(dst_mesh)))
+    wanted = saturating_mul(wanted, side);
+  for (const int64_t side : largest_box(src, shape, mesh_shape(src_mesh)))
+    held = saturating_mul(held, side);
+  if (has_pending(src)) held = 0;
+  Bounds b;
+  b.bytes = saturating_mul(std::max<int64_t>(0, wanted - held), element_bytes);
+  if (b.bytes == 0) return b;
+  int64_t bandwidth = 0;
+  int64_t latency = INT64_MAX;
+  for (const TopologyLevel& level : topology.levels) {
+    bandwidth = saturating_add(bandwidth, level.mb_per_s);
+    latency = std::min(latency, level.latency_ns);
+  }
+  if (const auto least = least_latency_ns(topology, latency)) {
+    b.ps = saturating_add(saturating_mul(*least, 1000), transfer_ps(b.bytes, 1, bandwidth));
+  }
+  return b;
+}
+
+}  // namespace
+
+Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_mesh,
+                     std::span<const int64_t> shape, int64_t element_bytes, const State& src,
+                     const State& dst, int64_t most_ranks) {
+  const bool same = &src_mesh == &dst_mesh;
+  const int64_t copies = same ? mesh_copies(src_mesh) : 1;
+  const int64_t ranks =
+      same ? src_mesh.universe->world : saturating_add(mesh_size(src_mesh), mesh_size(dst_mesh));
+  if (ranks > most_ranks)
+    return unlisted(topology, src_mesh, dst_mesh, shape, element_bytes, src, dst);
+  Bounds most;
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    Copy one(topology, list_participants(src_mesh, dst_mesh, copy, shape, src, dst), element_bytes);
+    const Bounds b = one.bounds(!same, src, shape);
+    most.bytes = std::max(most.bytes, b.bytes);
+    most.ps = std::max(most.ps, b.ps);
+  }
+  return most;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,234 @@
+#include "cost/one_step.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/collective_time.h"
+
+namespace meshplan {
+namespace {
+
+constexpr size_t listed_pairs = 1'024;  // of a unit's ranks and boxes
+
+// The shards of a grid that are not empty, to count those that meet a box.
+class Meeting {
+ public:
+  explicit Meeting(const BoxGrid& grid) : sides_(grid.dims()) {
+    for (size_t d = 0; d < grid.dims(); ++d) {
+      for (const Interval& side : grid.sides(d)) {
+        if (width(side) > 0) sides_[d].push_back(side);
+      }
+    }
+  }
+  [[nodiscard]] int64_t boxes(const BoxGrid& of, int32_t box) const {
+    int64_t count = 1;
+    for (size_t d = 0; d < sides_.size(); ++d) {
+      const Interval& side = of.side_of(d, box);
+      if (width(side) == 0) return 0;
+      const auto first = std::partition_point(sides_[d].begin(), sides_[d].end(),
+                                              [&](const Interval& i) { return i.hi <= side.lo; });
+      const auto end = std::partition_point(first, sides_[d].end(),
+                                            [&](const Interval& i) { return i.lo < side.hi; });
+      count *= end - first;
+    }
+    return count;
+  }
+
+ private:
+  std::vector<std::vector<Interval>> sides_;
+};
+
+struct OneStep {
+  int64_t peers = 0;
+  int64_t transfer_ps = 0;
+};
+
+// What one exchange takes at least on some rank: every contribution to every box is held by a rank
+// of its own.
+OneStep one_exchange(const Topology& topology, const Participants& all, const RankLinks& links,
+                     int64_t element_bytes) {
+  OneStep step;
+  const Meeting meets_held(all.held);
+  const Meeting meets_wanted(all.wanted);
+  const int64_t hundred = 100 * element_bytes;  // bandwidths of exchanges are in hundredths
+  std::vector<int64_t> asked(static_cast<size_t>(all.held.count()),
+                             0);  // holders of the box that want part of it
+  std::vector<int64_t> spared(static_cast<size_t>(all.held.count()),
+                              0);  // elements of it that they want
+  std::vector<int64_t> meeting(static_cast<size_t>(all.wanted.count()), -1);
+  for (size_t i = 0; i < all.ranks.size(); ++i) {
+    const RankBoxes& rank = all.ranks[i];
+    if (rank.wanted < 0) continue;
+    int64_t& boxes = meeting[static_cast<size_t>(rank.wanted)];
+    if (boxes < 0) boxes = meets_held.boxes(all.wanted, rank.wanted);
+    int64_t peers = boxes * all.contributions;
+    int64_t elements = saturating_mul(all.wanted.volume(rank.wanted), all.contributions);
+    if (rank.held >= 0) {
+      const int64_t own = shared_elements(all.wanted, rank.wanted, all.held, rank.held);
+      if (own > 0) {
+        --peers;
+        ++asked[static_cast<size_t>(rank.held)];
+        spared[static_cast<size_t>(rank.held)] += own;
+        elements -= own;
+      }
+    }
+    step.peers = std::max(step.peers, peers);
+    const int64_t bandwidth = links.exchange_bandwidth(links.of_rank(static_cast<int32_t>(i)));
+    if (elements > 0 && bandwidth > 0)
+      step.transfer_ps =
+          std::max(step.transfer_ps, transfer_ps(saturating_mul(elements, hundred), 1, bandwidth));
+  }
+  // The ranks that hold one contribution to a box share those who ask for it.
+  const int64_t wanting = all.cells * all.cell_ranks;
+  const int64_t bandwidth = links.exchange_bandwidth(links.all());
+  for (int32_t box = 0; box < all.held.count(); ++box) {
+    const auto at = static_cast<size_t>(box);
+    const int64_t volume = all.held.volume(box);
+    if (volume == 0) continue;
+    // Of all contributions together, so that what holders want counts once for theirs.
+    const int64_t holders = all.holders * all.contributions;
+    const int64_t receivers =
+        meets_wanted.boxes(all.held, box) * wanting * all.contributions - asked[at];
+    step.peers = std::max(step.peers, ceil_div(receivers, holders));
+    const int64_t elements =
+        saturating_mul(saturating_mul(volume, wanting), all.contributions) - spared[at];
+    if (elements > 0 && bandwidth > 0) {
+      step.transfer_ps = std::max(
+          step.transfer_ps, transfer_ps(saturating_mul(elements, hundred), holders, bandwidth));
+    }
+  }
+  // Over the links that leave units: what no member of the unit holds.
+  std::vector<int32_t> held;
+  for (int level = 1; level < static_cast<int>(topology.levels.size()) && all.contributions == 1;
+       ++level) {
+    for (size_t first = 0, end = 0; first < all.ranks.size(); first = end) {
+      held.clear();
+      const int64_t unit = links.unit(all.ranks[first].id, level - 1);
+      for (end = first; end < all.ranks.size() && links.unit(all.ranks[end].id, level - 1) == unit;
+           ++end) {
+        if (all.ranks[end].held >= 0) held.push_back(all.ranks[end].held);
+      }
+      std::sort(held.begin(), held.end());
+      held.erase(std::unique(held.begin(), held.end()), held.end());
+      if (held.size() * (end - first) > listed_pairs) continue;
+      for (size_t i = first; i < end; ++i) {
+        const int32_t wanted = all.ranks[i].wanted;
+        if (wanted < 0) continue;
+        int64_t elements = all.wanted.volume(wanted);
+        for (const int32_t box : held)
+          elements -= shared_elements(all.wanted, wanted, all.held, box);
+        const int64_t outside =
+            links.exchange_bandwidth(links.leaving(level, links.of_rank(static_cast<int32_t>(i))));
+        if (elements > 0 && outside > 0)
+          step.transfer_ps = std::max(step.transfer_ps,
+                                      transfer_ps(saturating_mul(elements, hundred), 1, outside));
+      }
+    }
+  }
+  return step;
+}
+
+// Elements that some rank receives at least in one all_gather on the source's mesh after which the
+// ranks of the target hold what they want. A reduction of zero-filled contributions over two ranks
+// or more, which moves half of its box at least, could do the same. Every rank that wants holds
+// something.
+int64_t gathered_elements(const Participants& all, const State& src) {
+  std::vector<int64_t> box(all.ranks.size(), 1);
+  for (size_t d = 0; d < all.held.dims(); ++d) {
+    const auto shards = all.held.sides(d).size();
+    // Parts that prefixes of the order cut, atoms split anywhere.
+    std::vector<size_t> parts{1};
+    size_t reached = 1;
+    for (const Atom& atom : src.shards[d]) {
+      for (int64_t f = 2; f <= atom.size; ++f) {
+        if (atom.size % f == 0) parts.push_back(reached * static_cast<size_t>(f));
+      }
+      reached *= static_cast<size_t>(atom.size);
+    }
+    auto block = [&](const RankBoxes& rank, size_t count) {
+      const size_t length = shards / count;
+      const size_t first = all.held.shard(d, rank.held) / length * length;
+      return Interval{all.held.side(d, first).lo, all.held.side(d, first + length - 1).hi};
+    };
+    std::vector<size_t> enough;
+    for (const size_t count : parts) {
+      const bool covers =
+          std::all_of(all.ranks.begin(), all.ranks.end(), [&](const RankBoxes& rank) {
+            if (rank.wanted < 0) return true;
+            const Interval& want = all.wanted.side_of(d, rank.wanted);
+            const Interval have = block(rank, count);
+            return width(want) == 0 || (have.lo <= want.lo && want.hi <= have.hi);
+          });
+      if (covers) enough.push_back(count);
+    }
+    const bool sliced =
+        enough.back() == shards;  // nothing is gathered in this dim, and it may be cut before
+    for (size_t i = 0; i < all.ranks.size(); ++i) {
+      const RankBoxes& rank = all.ranks[i];
+      if (rank.wanted < 0) continue;
+      int64_t least = width(all.wanted.side_of(d, rank.wanted));
+      if (!sliced) {
+        int64_t smallest = INT64_MAX;
+        for (const size_t count : enough) smallest = std::min(smallest, width(block(rank, count)));
+        least = std::max(least, smallest);
+      }
+      box[i] = saturating_mul(box[i], least);
+    }
+  }
+  int64_t most = 0;
+  for (size_t i = 0; i < all.ranks.size(); ++i) {
+    if (all.ranks[i].wanted >= 0)
+      most = std::max(most, std::min(box[i] - all.held.volume(all.ranks[i].held), box[i] / 2));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::optional<int64_t> steps_across_ps(const Topology& topology, const Participants& all,
+                                       const RankLinks& links, const State& src,
+                                       std::span<const int64_t> shape, int64_t element_bytes,
+                                       int64_t latency_ns, int64_t transfer) {
+  const bool inside = std::all_of(all.ranks.begin(), all.ranks.end(),
+                                  [](const RankBoxes& r) { return r.held >= 0 || r.wanted < 0; });
+  bool crosses = false;  // the step between the meshes moves something in every plan
+  int64_t gather_ps = INT64_MAX;
+  if (!inside) {
+    // Some rank holds nothing before that step and, where no shard of any state on the target's
+    // mesh is empty, something after it.
+    const auto ranks = static_cast<int64_t>(all.wanted.of_ranks().size());
+    crosses = std::all_of(shape.begin(), shape.end(), [&](int64_t extent) {
+      return extent > 0 && (extent % ranks == 0 || extent / ranks >= ranks);
+    });
+    if (!crosses) return std::nullopt;
+  } else {
+    // One collective may do it all. On the target's mesh only where its ranks hold the whole tensor
+    // before.
+    if (all.contributions > 1 || all.cell_ranks > 1) return std::nullopt;
+    std::vector<bool> there(static_cast<size_t>(all.held.count()), false);
+    for (const RankBoxes& rank : all.ranks) {
+      if (rank.wanted >= 0) there[static_cast<size_t>(rank.held)] = true;
+    }
+    bool whole = true;
+    for (int32_t box = 0; box < all.held.count(); ++box)
+      whole = whole && (there[static_cast<size_t>(box)] || all.held.volume(box) == 0);
+    if (whole) return std::nullopt;
+    const int64_t elements = gathered_elements(all, src);
+    gather_ps =
+        saturating_add(saturating_mul(latency_ns, 1000),
+                       std::max(transfer, transfer_ps(saturating_mul(elements, element_bytes), 1,
+                                                      links.bandwidth(links.all()))));
+  }
+  const int64_t per_peer_ns = links.least_per_peer_ns(links.all());
+  OneStep one{1, 0};
+  if (all.cell_ranks == 1) one = one_exchange(topology, all, links, element_bytes);
+  const int64_t exchange_ps = saturating_add(
+      saturating_mul(saturating_add(latency_ns, saturating_mul(per_peer_ns, one.peers)), 1000),
+      std::max(transfer, one.transfer_ps));
+  const int64_t two_ns = saturating_add(
+      saturating_add(latency_ns, links.least_latency_ns(links.all())), crosses ? per_peer_ns : 0);
+  const int64_t two_ps = saturating_add(saturating_mul(two_ns, 1000), transfer);
+  return std::min({exchange_ps, gather_ps, two_ps});
+}
+
+}  // namespace meshplan

@@ -1,0 +1,75 @@
+#include "cost/rank_links.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+template <class Value>
+int64_t least_of(const Topology& topology, LevelSet set, Value value) {
+  int64_t least = INT64_MAX;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    if ((set >> l & 1) != 0) least = std::min(least, value(topology.levels[l]));
+  }
+  return least == INT64_MAX ? 0 : least;
+}
+
+template <class Value>
+int64_t sum_of(const Topology& topology, LevelSet set, Value value) {
+  int64_t sum = 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    if ((set >> l & 1) != 0) sum = saturating_add(sum, value(topology.levels[l]));
+  }
+  return sum;
+}
+
+}  // namespace
+
+RankLinks::RankLinks(const Topology& topology, const std::vector<RankBoxes>& ranks)
+    : topology_(&topology), of_rank_(ranks.size(), 0) {
+  const auto levels = static_cast<int>(topology.levels.size());
+  for (int l = 0; l < levels; ++l) {
+    // Ranks of a unit follow one another.
+    for (size_t first = 0, end = 0; first < ranks.size(); first = end) {
+      bool apart = false;  // two of them meet on this level
+      for (end = first; end < ranks.size() && unit(ranks[end].id, l) == unit(ranks[first].id, l);
+           ++end) {
+        if (end == first) continue;
+        apart = apart || l == 0 || unit(ranks[end].id, l - 1) != unit(ranks[first].id, l - 1) ||
+                !nested(l, l - 1);
+      }
+      if (!apart) continue;
+      for (size_t i = first; i < end; ++i) of_rank_[i] |= LevelSet{1} << l;
+      all_ |= LevelSet{1} << l;
+    }
+  }
+}
+
+LevelSet RankLinks::leaving(int level, LevelSet set) const {
+  for (int l = 0; l < level; ++l) {
+    if (nested(level - 1, l)) set &= ~(LevelSet{1} << l);
+  }
+  return set;
+}
+
+int64_t RankLinks::bandwidth(LevelSet set) const {
+  return sum_of(*topology_, set, [](const TopologyLevel& l) { return l.mb_per_s; });
+}
+
+int64_t RankLinks::exchange_bandwidth(LevelSet set) const {
+  return sum_of(*topology_, set, [](const TopologyLevel& l) {
+    return saturating_mul(l.mb_per_s, l.exchange_percent);
+  });
+}
+
+int64_t RankLinks::least_latency_ns(LevelSet set) const {
+  return least_of(*topology_, set, [](const TopologyLevel& l) { return l.latency_ns; });
+}
+
+int64_t RankLinks::least_per_peer_ns(LevelSet set) const {
+  return least_of(*topology_, set, [](const TopologyLevel& l) { return l.per_peer_ns; });
+}
+
+}  // namespace meshplan

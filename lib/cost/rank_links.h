@@ -1,0 +1,53 @@
+// Which links ranks have to one another.
+//
+//     4 ranks on hosts of 2      every rank: level 0 to its host mate, level 1 to the other host;
+//                                what leaves a host goes over level 1
+#pragma once
+
+#include <vector>
+
+#include "cost/rank_boxes.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+using LevelSet = uint32_t;  // bit l: level l
+
+class RankLinks {
+ public:
+  // `ranks` stand in rank order.
+  RankLinks(const Topology& topology, const std::vector<RankBoxes>& ranks);
+
+  // The unit of a level that a global rank lies in.
+  [[nodiscard]] int64_t unit(int64_t id, int level) const {
+    const auto l = static_cast<size_t>(level);
+    return l + 1 == topology_->levels.size() ? 0 : id / topology_->levels[l].ranks;
+  }
+  // Links of the rank at this index, to others of the list.
+  [[nodiscard]] LevelSet of_rank(int32_t rank) const { return of_rank_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] LevelSet all() const { return all_; }
+  // Those of `set` that leave a unit of the level inside of `level` (0: a rank). Where units do not
+  // lie in one another whole, links of inner levels do, too.
+  [[nodiscard]] LevelSet leaving(int level, LevelSet set) const;
+
+  // MB/s of all levels of the set together; exchanges and all_to_all reach a percentage, here times
+  // 100.
+  [[nodiscard]] int64_t bandwidth(LevelSet set) const;
+  [[nodiscard]] int64_t exchange_bandwidth(LevelSet set) const;
+  [[nodiscard]] int64_t least_latency_ns(LevelSet set) const;
+  [[nodiscard]] int64_t least_per_peer_ns(LevelSet set) const;
+
+ private:
+  // Whether units of the outer level are made of whole units of the inner.
+  [[nodiscard]] bool nested(int outer, int inner) const {
+    return static_cast<size_t>(outer) + 1 == topology_->levels.size() ||
+           topology_->levels[static_cast<size_t>(outer)].ranks %
+                   topology_->levels[static_cast<size_t>(inner)].ranks ==
+               0;
+  }
+  const Topology* topology_;
+  std::vector<LevelSet> of_rank_;
+  LevelSet all_ = 0;
+};
+
+}  // namespace meshplan

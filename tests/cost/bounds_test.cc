@@ -1,0 +1,256 @@
+#include "cost/bounds.h"
+
+#include <doctest/doctest.h>
+
+#include <ctime>
+#include <map>
+#include <random>
+#include <set>
+
+#include "all_states.h"
+#include "base/int_math.h"
+#include "cost/listed_bounds.h"
+#include "cost/set_needs.h"
+#include "cost/topology.h"
+#include "small_mesh.h"
+
+using namespace meshplan;
+
+namespace {
+
+constexpr std::array<int64_t, 2> shape{5, 4};
+
+// Element by element, rank by rank, straight from the definitions.
+SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src, const State& dst,
+                    const std::set<int64_t>& ids) {
+  const auto src_shape = mesh_shape(src_mesh);
+  const auto dst_shape = mesh_shape(dst_mesh);
+  auto coordinates_on = [](const State& state, const std::vector<int64_t>& sizes,
+                           const std::vector<int64_t>& at) {
+    std::vector<int64_t> out;
+    for (const PendingAtom& p : state.partial) {
+      const auto m = static_cast<size_t>(p.atom.mesh_dim);
+      out.push_back(atom_coordinate(p.atom, sizes[m], at[m]));
+    }
+    return out;
+  };
+  auto has = [](const Box& box, const std::array<int64_t, 2>& e) {
+    return box[0].lo <= e[0] && e[0] < box[0].hi && box[1].lo <= e[1] && e[1] < box[1].hi;
+  };
+  SetNeed need;
+  for (int64_t x = 0; x < shape[0]; ++x) {
+    for (int64_t y = 0; y < shape[1]; ++y) {
+      std::set<std::vector<int64_t>> inside;
+      std::set<std::vector<int64_t>> outside;
+      std::set<std::vector<int64_t>> all;
+      for (int64_t i = 0; i < mesh_size(src_mesh); ++i) {
+        const auto at = coordinates_of(i, src_shape);
+        if (!has(box_of(src, shape, src_shape, at), {x, y})) continue;
+        const bool member =
+            ids.count(rank_at(*src_mesh.universe, position_of(src_mesh, 0, i))) != 0;
+        (member ? inside : outside).insert(coordinates_on(src, src_shape, at));
+        all.insert(coordinates_on(src, src_shape, at));
+      }
+      // Cells: ranks of the target that differ on pending coordinates only.
+      std::map<std::vector<int64_t>, std::pair<int, int>> cells;  // members inside, outside
+      for (int64_t i = 0; i < mesh_size(dst_mesh); ++i) {
+        auto at = coordinates_of(i, dst_shape);
+        if (!has(box_of(dst, shape, dst_shape, at), {x, y})) continue;
+        for (const PendingAtom& p : dst.partial) at[static_cast<size_t>(p.atom.mesh_dim)] = 0;
+        const bool member =
+            ids.count(rank_at(*dst_mesh.universe, position_of(dst_mesh, 0, i))) != 0;
+        ++(member ? cells[at].first : cells[at].second);
+      }
+      const bool wanted_inside = std::any_of(cells.begin(), cells.end(),
+                                             [](const auto& c) { return c.second.second == 0; });
+      const bool wanted_outside = std::any_of(cells.begin(), cells.end(),
+                                              [](const auto& c) { return c.second.first == 0; });
+      if (wanted_inside && inside.size() < all.size()) ++need.in;
+      if (wanted_outside && outside.size() < all.size()) ++need.out;
+    }
+  }
+  return need;
+}
+
+struct Pair {
+  Mesh src;
+  Mesh dst;
+};
+
+// Meshes of one world: overlapping, disjoint, permuted and sliced.
+std::vector<Pair> mesh_pairs() {
+  const Mesh all = test::mesh_of({2, 4});
+  MeshTable table;
+  REQUIRE(add_root(table, "world", 8, {}, {{"a", 2}, {"b", 2}, {"c", 2}}).ok());
+  REQUIRE(add_slice(table, "ab", "world", {"a", "b"}).ok());
+  REQUIRE(add_slice(table, "c", "world", {"c"}).ok());
+  REQUIRE(add_transpose(table, "turned", "world", {"c", "a", "b"}).ok());
+  MeshTable mixed;
+  REQUIRE(add_root(mixed, "world", 6, {5, 0, 3, 1, 4, 2}, {{"a", 3}, {"b", 2}}).ok());
+  REQUIRE(add_slice(mixed, "a", "world", {"a"}).ok());
+  auto mesh = [](const MeshTable& t, const char* name) { return t.meshes[*find_mesh(t, name)]; };
+  std::vector<Pair> pairs;
+  pairs.push_back({all, all});
+  pairs.push_back({mesh(table, "world"), mesh(table, "ab")});
+  pairs.push_back({mesh(table, "ab"), mesh(table, "c")});
+  pairs.push_back({mesh(table, "world"), mesh(table, "turned")});
+  pairs.push_back({mesh(mixed, "a"), mesh(mixed, "world")});
+  // Two worlds of other ranks: disjoint, and half shared.
+  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}),
+                   *make_mesh("t", {{"a", 3}, {"b", 1}}, {4, 6, 5})});
+  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}),
+                   *make_mesh("t", {{"a", 2}, {"b", 2}}, {6, 2, 3, 7})});
+  return pairs;
+}
+
+std::vector<int64_t> ids_of(const Mesh& mesh) { return materialise(mesh); }
+
+}  // namespace
+
+TEST_CASE("what a set misses and holds alone is counted as element by element") {
+  std::mt19937_64 random(7);
+  int64_t compared = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+  for (const Pair& pair : mesh_pairs()) {
+    const auto src_states = all_states(mesh_shape(pair.src), 2, {ReduceOp::sum});
+    const auto dst_states = all_states(mesh_shape(pair.dst), 2, {ReduceOp::sum});
+    for (int round = 0; round < 60; ++round) {
+      const State& src = src_states[random() % src_states.size()];
+      const State& dst = dst_states[random() % dst_states.size()];
+      const Participants all = list_participants(pair.src, pair.dst, 0, shape, src, dst);
+      std::set<int64_t> world;
+      for (int64_t id : ids_of(pair.src)) world.insert(id);
+      for (int64_t id : ids_of(pair.dst)) world.insert(id);
+      REQUIRE(all.ranks.size() == world.size());
+      SetNeeds needs(all);
+      for (int subset = 0; subset < 6; ++subset) {
+        std::vector<int32_t> members;
+        std::set<int64_t> ids;
+        for (size_t i = 0; i < all.ranks.size(); ++i) {
+          if ((random() & 1) == 0) continue;
+          members.push_back(static_cast<int32_t>(i));
+          ids.insert(all.ranks[i].id);
+        }
+        const SetNeed found = needs.of(members);
+        const SetNeed told = by_elements(pair.src, pair.dst, src, dst, ids);
+        CAPTURE(to_text(src, mesh_shape(pair.src)));
+        CAPTURE(to_text(dst, mesh_shape(pair.dst)));
+        CHECK(found.in == told.in);
+        CHECK(found.out == told.out);
+        ++compared;
+        in += told.in > 0;
+        out += told.out > 0;
+      }
+    }
+  }
+  CHECK(compared > 2'000);
+  CHECK(in > compared / 4);
+  CHECK(out > compared / 8);
+}
+
+TEST_CASE(
+    "long lists of boxes share no less than all their pairs, and just that where the second is a "
+    "product") {
+  const std::vector<int64_t> sizes{16, 12};
+  const std::vector<int64_t> extents{100, 70};
+  State src;
+  src.shards = {{{0, 1, 16}}, {{1, 1, 12}}};
+  State dst;
+  dst.shards = {{{1, 1, 12}}, {{0, 1, 16}}};
+  const BoxGrid a(src, extents, sizes);
+  const BoxGrid b(dst, extents, sizes);
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<int32_t> from;
+    std::vector<int32_t> to;
+    const bool product = round % 2 == 0;
+    const uint64_t rows = random() | 1;
+    const uint64_t columns = random() | 1;
+    for (int32_t box = 0; box < a.count(); ++box) {
+      if ((random() & 1) != 0) from.push_back(box);
+      const bool inside =
+          (rows >> b.shard(0, box) & 1) != 0 && (columns >> b.shard(1, box) & 1) != 0;
+      if (product ? inside : (random() & 1) != 0) to.push_back(box);
+    }
+    int64_t pairs = 0;
+    for (int32_t x : from) {
+      for (int32_t y : to) pairs += shared_elements(a, x, b, y);
+    }
+    const int64_t shared = shared_elements(a, from, b, to);
+    CHECK(shared >= pairs);
+    if (product) CHECK(shared == pairs);
+  }
+}
+
+TEST_CASE("a unit's missing union comes over its members' links to outside") {
+  // 16 ranks on hosts of 8, then on 8 of them: what the other host holds, half of the tensor, comes
+  // over 8 NICs.
+  const Topology h100 = *topology_preset("h100");
+  const Mesh src =
+      *make_mesh("train", {{"r", 16}}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  const Mesh dst = *make_mesh("serve", {{"r", 8}}, {0, 1, 2, 3, 4, 5, 6, 7});
+  State sharded;
+  sharded.shards = {{{0, 1, 16}}};
+  State whole;
+  whole.shards = {{}};
+  const std::vector<int64_t> extent{1 << 20};
+  const Bounds b = listed_bounds(h100, src, dst, extent, 4, sharded, whole);
+  CHECK(b.bytes == (4 << 20) * 15 / 16);
+  CHECK(b.ps == 25'000'000 + std::max(transfer_ps((4 << 20) / 2, 8, 45'000),
+                                      transfer_ps((4 << 20) * 15 / 16, 1, 370'000 + 45'000)));
+  // From 8 ranks to 64 others: the host gives all of it away over 8 NICs, and each rank serves 8 peers
+  // in one exchange, which two steps cannot make up for.
+  const Mesh few = *make_mesh("few", {{"r", 8}}, {0, 1, 2, 3, 4, 5, 6, 7});
+  std::vector<int64_t> far(64);
+  for (size_t i = 0; i < far.size(); ++i) far[i] = 8 + static_cast<int64_t>(i);
+  const Mesh many = *make_mesh("many", {{"r", 64}}, far);
+  State eighths;
+  eighths.shards = {{{0, 1, 8}}};
+  State cut;
+  cut.shards = {{{0, 1, 64}}};
+  CHECK(listed_bounds(h100, few, many, extent, 4, eighths, cut).ps ==
+        25'000'000 + 8 * 500'000 + transfer_ps(4 << 20, 8, 45'000));
+}
+
+TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {
+  // 2 x 2 ranks, cut 4 ways, to ranks 0 and 1 with a pending sum: each may keep what it holds.
+  const Mesh src = test::mesh_of({4});
+  const Mesh dst = *make_mesh("t", {{"a", 2}}, {0, 1});
+  State cut;
+  cut.shards = {{{0, 1, 4}}};
+  State pending;
+  pending.shards = {{}};
+  pending.partial = {{{0, 1, 2}, ReduceOp::sum}};
+  const std::vector<int64_t> extent{96};
+  CHECK(listed_bounds(test::one_level(10'000, 500), src, dst, extent, 4, cut, pending).bytes == 96);
+}
+
+TEST_CASE("bounds of many ranks are exact and fast") {
+  // S(0) to S(1) on as many other ranks: each misses its whole target. Processor time, the best of
+  // 5 runs.
+  for (const auto& [ranks, limit_ms] :
+       std::vector<std::pair<int64_t, double>>{{2'048, 1.0}, {16'384, 10.0}}) {
+    for (const std::string preset : {"h100", "gb200-nvl72", "tpu-v5p"}) {
+      const Topology topology = *topology_preset(preset);
+      const Mesh src = test::mesh_of({ranks});
+      std::vector<int64_t> shifted(static_cast<size_t>(ranks));
+      for (size_t i = 0; i < shifted.size(); ++i) shifted[i] = static_cast<int64_t>(i) + ranks;
+      const Mesh dst = *make_mesh("t", {{"a", ranks / 8}, {"b", 8}}, shifted);
+      State rows;
+      rows.shards = {{{0, 1, ranks}}, {}};
+      State columns;
+      columns.shards = {{}, {{0, 1, ranks / 8}, {1, 1, 8}}};
+      const std::vector<int64_t> extents{ranks, 2 * ranks};
+      double best = 1e9;
+      for (int run = 0; run < 5; ++run) {
+        const std::clock_t start = std::clock();
+        const Bounds b = listed_bounds(topology, src, dst, extents, 2, rows, columns);
+        best = std::min(best, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+        CHECK(b.bytes == 4 * ranks);
+      }
+      MESSAGE(preset << ", " << ranks << " ranks: " << best << " ms");
+      CHECK(best < limit_ms * 10);  // room for a build without optimisation, and for a slow machine
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// No plan across meshes is below its bound: every way by one state on the source's mesh and one on
+// the target's is priced.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "../cost/all_states.h"
+#include "../cost/small_mesh.h"
+#include "cost/bounds.h"
+#include "cost/exchange.h"
+#include "cost/step_cost.h"
+#include "planner/optimal.h"
+
+using namespace meshplan;
+using namespace meshplan::test;
+
+namespace {
+
+Topology levels_of(const std::vector<int64_t>& ranks, int64_t per_peer_ns, const char* model) {
+  Topology t;
+  int64_t speed = 370'000;
+  int64_t latency = 10'000;
+  for (const int64_t r : ranks) {
+    t.levels.push_back({"l", r, speed, latency, per_peer_ns, 100});
+    speed /= 8;
+    latency += 7'000;
+  }
+  t.model = model;
+  return t;
+}
+
+struct World {
+  MeshTable table;
+  std::string src;
+  std::string dst;
+};
+
+// Meshes of one world: overlapping, permuted, sliced either way.
+std::vector<World> worlds() {
+  MeshTable t;
+  REQUIRE(add_root(t, "world", 8, {}, {{"a", 2}, {"b", 2}, {"c", 2}}).ok());
+  REQUIRE(add_slice(t, "ab", "world", {"a", "b"}).ok());
+  REQUIRE(add_slice(t, "bc", "world", {"b", "c"}).ok());
+  REQUIRE(add_slice(t, "c", "world", {"c"}).ok());
+  REQUIRE(add_transpose(t, "turned", "bc", {"c", "b"}).ok());
+  MeshTable mixed;
+  REQUIRE(add_root(mixed, "world", 6, {5, 0, 3, 1, 4, 2}, {{"a", 3}, {"b", 2}}).ok());
+  REQUIRE(add_slice(mixed, "a", "world", {"a"}).ok());
+  REQUIRE(add_transpose(mixed, "turned", "world", {"b", "a"}).ok());
+  return {{t, "bc", "ab"},       {t, "ab", "bc"},
+          {t, "bc", "turned"},   {t, "world", "c"},
+          {t, "c", "world"},     {t, "ab", "c"},
+          {t, "c", "bc"},        {mixed, "a", "world"},
+          {mixed, "world", "a"}, {mixed, "world", "turned"}};
+}
+
+struct Tightness {
+  int64_t pairs = 0;
+  int64_t met = 0;
+};
+
+// `stride`: every so many pairs of states.
+Tightness check_world(const World& w, const Topology& topology, const std::vector<int64_t>& shape,
+                      size_t stride, size_t& number) {
+  const size_t src_mesh = *find_mesh(w.table, w.src);
+  const size_t dst_mesh = *find_mesh(w.table, w.dst);
+  const Mesh& from_mesh = w.table.meshes[src_mesh];
+  const Mesh& to_mesh = w.table.meshes[dst_mesh];
+  const LevelMap src_levels(from_mesh, topology);
+  const LevelMap dst_levels(to_mesh, topology);
+  PlanOptions options;
+  options.groups = GroupPolicy::any;
+  options.max_memory_bytes = -1;
+  const auto starts = all_states(mesh_shape(from_mesh), shape.size());
+  const auto landings = all_states(mesh_shape(to_mesh), shape.size());
+  auto within = [&](const LevelMap& levels, size_t mesh, const State& src,
+                    const State& dst) -> int64_t {
+    if (src == dst) return 0;
+    PlannedRedistribution planned;
+    planned.request.src_mesh = planned.request.dst_mesh = mesh;
+    planned.request.tensor = {shape, DType::float32};
+    planned.request.src = src;
+    planned.request.dst = dst;
+    auto list = plan_optimal({&w.table, &topology, &planned.request, &options}, levels);
+    if (!list) return -1;
+    planned.steps = std::move(list->steps);
+    price_redistribution(planned, w.table, topology);
+    return planned.totals.predicted_ps;
+  };
+  std::vector<std::vector<int64_t>> crossing(starts.size(), std::vector<int64_t>(landings.size()));
+  for (size_t i = 0; i < starts.size(); ++i) {
+    for (size_t j = 0; j < landings.size(); ++j) {
+      ExchangeQuestion q;
+      q.levels = &src_levels;
+      q.dst_mesh = &to_mesh;
+      q.shape = shape;
+      q.element_bytes = 4;
+      q.src = &starts[i];
+      q.dst = &landings[j];
+      crossing[i][j] = price_exchange(q).predicted_ps;
+    }
+  }
+  const std::vector<ReduceOp> sum{ReduceOp::sum};
+  const auto sources = all_states(mesh_shape(from_mesh), shape.size(), sum);
+  const auto targets = all_states(mesh_shape(to_mesh), shape.size(), sum);
+  std::map<size_t, std::vector<int64_t>> before;
+  std::map<size_t, std::vector<int64_t>> after;
+  Tightness tight;
+  for (size_t s = 0; s < sources.size(); ++s) {
+    for (size_t t = 0; t < targets.size(); ++t) {
+      if (number++ % stride != 0) continue;
+      auto& first = before[s];
+      if (first.empty()) {
+        for (const State& start : starts)
+          first.push_back(within(src_levels, src_mesh, sources[s], start));
+      }
+      auto& last = after[t];
+      if (last.empty()) {
+        for (const State& landing : landings)
+          last.push_back(within(dst_levels, dst_mesh, landing, targets[t]));
+      }
+      int64_t least = INT64_MAX;
+      for (size_t i = 0; i < starts.size(); ++i) {
+        for (size_t j = 0; j < landings.size(); ++j) {
+          if (first[i] >= 0 && last[j] >= 0)
+            least = std::min(least, first[i] + crossing[i][j] + last[j]);
+        }
+      }
+      PlannedRedistribution planned;
+      planned.request.src_mesh = src_mesh;
+      planned.request.dst_mesh = dst_mesh;
+      planned.request.tensor = {shape, DType::float32};
+      planned.request.src = sources[s];
+      planned.request.dst = targets[t];
+      auto list = plan_optimal({&w.table, &topology, &planned.request, &options}, src_levels);
+      REQUIRE(list.ok());
+      planned.steps = std::move(list->steps);
+      price_redistribution(planned, w.table, topology);
+      const Bounds bound = lower_bounds(planned.request, w.table, topology);
+      CAPTURE(w.src);
+      CAPTURE(w.dst);
+      CAPTURE(topology.levels[0].ranks);
+      CAPTURE(topology.levels.size());
+      CAPTURE(shape[0]);
+      CAPTURE(to_text(sources[s], mesh_shape(from_mesh)));
+      CAPTURE(to_text(targets[t], mesh_shape(to_mesh)));
+      CHECK(bound.ps <= least);
+      CHECK(bound.ps <= planned.totals.predicted_ps);
+      CHECK(bound.bytes <= planned.totals.wire_bytes);
+      ++tight.pairs;
+      tight.met += bound.ps == least;
+    }
+  }
+  return tight;
+}
+
+}  // namespace
+
+TEST_CASE("no way across meshes is below the bound") {
+  const std::vector<std::vector<int64_t>> units{{1024}, {2, 1024}, {3, 1024}, {2, 4, 1024}};
+  Tightness all;
+  size_t number = 0;
+  for (const World& w : worlds()) {
+    for (const auto& levels : units) {
+      for (const auto& shape : std::vector<std::vector<int64_t>>{{24}, {7}, {2'400'000}, {4, 6}}) {
+        for (const char* model : {"", "nccl"}) {
+          if (*model != 0 && shape[0] != 7) continue;
+          const Tightness t = check_world(w, levels_of(levels, 500, model), shape,
+                                          shape.size() == 1 ? 31 : 503, number);
+          all.pairs += t.pairs;
+          all.met += t.met;
+        }
+      }
+    }
+  }
+  MESSAGE(all.pairs << " pairs, the bound met by " << all.met);
+  CHECK(all.met * 10 > all.pairs);
+}
