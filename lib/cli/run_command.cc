@@ -9,6 +9,7 @@
 #include "measure/measure.h"
 #include "replay/executor.h"
 #include "replay_host/open_backend.h"
+#include "verify/verify.h"
 
 namespace meshplan {
 namespace {
@@ -124,6 +125,14 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
   return code ? *code : context.fail(path, code.error());
 }
 
+// A plan that is not proven would move wrong data, or none: nothing is started for it.
+std::optional<int> refuse_unproven(Context& context, const std::string& path, const Plan& plan) {
+  const auto proven = verify_plan(plan);
+  if (proven) return std::nullopt;
+  let_the_speaker_finish();
+  return process_speaks() ? context.fail(path, proven.error()) : exit_code(proven.error().fault);
+}
+
 }  // namespace
 
 int run_command(Context& context, const Arguments& arguments) {
@@ -132,10 +141,12 @@ int run_command(Context& context, const Arguments& arguments) {
   int code = 0;
   const auto plan = load_plan(context, path, code);
   if (!plan) return code;
+  if (const auto refused = refuse_unproven(context, path, *plan)) return *refused;
   std::optional<Plan> against;
   if (!arguments.against.empty()) {
     against = load_plan(context, arguments.against, code);
     if (!against) return code;
+    if (const auto refused = refuse_unproven(context, arguments.against, *against)) return *refused;
   }
   Progress progress(context);
   const auto options = replay_options(arguments, progress);

@@ -1,4 +1,6 @@
 // meshplan verify PLAN
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cli/commands.h"
@@ -6,16 +8,36 @@
 #include "verify/verify.h"
 
 namespace meshplan {
+namespace {
+
+// What was left out, the first few by name.
+std::string first_of(const std::vector<std::string>& left_out) {
+  constexpr size_t most = 3;
+  const std::vector<std::string> first(
+      left_out.begin(),
+      left_out.begin() + static_cast<std::ptrdiff_t>(std::min(most, left_out.size())));
+  if (left_out.size() <= most) return join(first, "; ");
+  return join(first, "; ") + "; and " + with_commas(static_cast<int64_t>(left_out.size() - most)) +
+         " more";
+}
+
+}  // namespace
 
 int verify_command(Context& context, const Arguments& arguments) {
   int code = 0;
   const auto plan = load_plan(context, arguments.inputs[0], code);
   if (!plan) return code;
-  if (const auto proven = verify_plan(*plan); !proven) return context.fail(arguments.inputs[0], proven.error());
+  std::vector<std::string> left_out;
+  if (const auto proven = verify_plan(*plan, &left_out); !proven)
+    return context.fail(arguments.inputs[0], proven.error());
   size_t steps = 0;
   for (const PlannedRedistribution& r : plan->redistributions) steps += r.steps.size();
-  context.say(arguments.inputs[0] + ": proven: each of " + with_commas(static_cast<int64_t>(steps)) + " steps of " +
-              with_commas(static_cast<int64_t>(plan->redistributions.size())) + " redistributions takes every element where it belongs");
+  context.say(arguments.inputs[0] + ": proven: each of " +
+              with_commas(static_cast<int64_t>(steps)) + " steps of " +
+              with_commas(static_cast<int64_t>(plan->redistributions.size())) +
+              " redistributions takes every element where it belongs" +
+              (left_out.empty() ? "; every figure counted anew"
+                                : "; not counted anew: " + first_of(left_out)));
   return 0;
 }
 

@@ -25,6 +25,21 @@ int64_t group_size(const std::vector<Atom>& atoms) {
   return size;
 }
 
+// Whether two orders of shards are one: mesh dims of size 1 cut nothing.
+bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
+  const auto next = [](const std::vector<Atom>& order, size_t at) {
+    while (at < order.size() && order[at].size == 1) ++at;
+    return at;
+  };
+  size_t i = next(a, 0);
+  size_t j = next(b, 0);
+  while (i < a.size() && j < b.size() && a[i] == b[j]) {
+    i = next(a, i + 1);
+    j = next(b, j + 1);
+  }
+  return i == a.size() && j == b.size();
+}
+
 }  // namespace
 
 bool contiguous_along(const std::vector<int64_t>& box, size_t tensor_dim) {
@@ -46,13 +61,13 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
   size_t changed = 0;
   size_t changed_dim = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (before.shards[d] == after.shards[d]) continue;
+    if (cut_alike(before.shards[d], after.shards[d])) continue;
     ++changed;
     changed_dim = d;
   }
   bool even = true;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (before.shards[d] == after.shards[d]) continue;
+    if (cut_alike(before.shards[d], after.shards[d])) continue;
     int64_t parts_before = 1;
     int64_t parts_after = 1;
     for (const Atom& atom : before.shards[d]) parts_before *= atom.size;

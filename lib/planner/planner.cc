@@ -129,6 +129,9 @@ class Pipeline {
     plan_.groups = groups_.groups();
     const Status proof = verify_redistribution(plan_, planned);
     MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
+    const auto counted = verify_figures(plan_, planned);
+    MESHPLAN_CHECK(counted.ok(),
+                   "a plan's figures are not what its steps give: " + counted.error().message);
     return planned;
   }
 

@@ -121,6 +121,18 @@ Box box_of(const State& state, std::span<const int64_t> shape, std::span<const i
   return box;
 }
 
+bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+  for (size_t i = 0; i < order.size();) {
+    const Run run = run_at(order, i);
+    // A run cut short still cuts where its whole mesh dim would.
+    const int64_t cut_into = run.from_major ? mesh_shape[static_cast<size_t>(order[i].mesh_dim)] : run.product;
+    if (extent % cut_into != 0) return false;
+    extent /= run.product;
+    i = run.end;
+  }
+  return true;
+}
+
 std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> sizes(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) sizes[d] = largest_shard(state.shards[d], shape[d], mesh_shape);

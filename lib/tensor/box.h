@@ -42,6 +42,9 @@ using Box = std::vector<Interval>;
 // The size of the largest of these intervals, over all coordinates.
 [[nodiscard]] int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
 
+// Whether every run of the order cuts what the ones before it left into equal parts.
+[[nodiscard]] bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+
 // Sizes of the largest box, which is the one at coordinate 0 everywhere: chunks are cut by ceilings, the first is never the smaller.
 [[nodiscard]] std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/int_math.h"
+#include "tensor/box.h"
 
 namespace meshplan {
 namespace {
@@ -140,8 +141,10 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
   change.reduced = pending(src) & ~pending(dst);
   made = pending(dst) & ~pending(src);
   change.total_bytes = element_bytes;
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
   for (size_t d = 0; d < shape.size(); ++d) {
     change.total_bytes = saturating_mul(change.total_bytes, shape[d]);
+    if (!cuts_evenly(src.shards[d], shape[d], sizes) || !cuts_evenly(dst.shards[d], shape[d], sizes)) return std::nullopt;
     const auto a = digits_of(src.shards[d]);
     const auto b = digits_of(dst.shards[d]);
     if (!change.add_dim(world, a.data(), static_cast<int>(a.size()), b.data(), static_cast<int>(b.size()))) return std::nullopt;

@@ -12,6 +12,9 @@ namespace meshplan::verification {
 // The layout of the ranks that differ on these atoms alone, in mesh order. The atoms must lie in the mesh.
 [[nodiscard]] Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms);
 
+// Whether some view of the world has a dim or a flatten of this layout.
+[[nodiscard]] bool is_declared_layout(const MeshTable& table, const Layout& layout);
+
 // Ranks that talk with one another in the step.
 [[nodiscard]] int64_t ranks_of_group(const Step& step);
 

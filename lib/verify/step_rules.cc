@@ -68,6 +68,10 @@ Problem check_attributes(const Step& step) {
   if (step.phases != 1 && (step.op != Op::exchange || step.phases != 2)) {
     return std::string(to_text(step.op)) + " with " + std::to_string(step.phases) + " phases: an exchange has 1 or 2, all others 1";
   }
+  if (step.phases == 2 && step.reduce_op)
+    return std::string("an exchange of two phases reduces nothing, yet it has a reduce op");
+  if (step.phases == 2 && step.whole_pieces)
+    return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
   const bool may_reduce = step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::exchange;
@@ -236,6 +240,13 @@ Problem check_crossing(std::span<const int64_t> src_mesh_shape, std::span<const 
   if (auto problem = check_attributes(step)) return problem;
   if (!lists_every_dim(step.mesh_dims, dst_mesh_shape))
     return std::string("an exchange across meshes lists every mesh dim of the target's mesh");
+  if (step.phases != 1)
+    return std::string("an exchange across meshes has one phase, not ") +
+           std::to_string(step.phases);
+  if (step.src || step.dst || step.tensor_dim || !step.moves.empty())
+    return std::string(
+        "an exchange across meshes names no src, dst, tensor_dim or moves: the mesh dims before it "
+        "are others");
   if (!step.state.partial.empty()) return std::string("nothing pending can cross from one mesh to another");
   std::vector<PendingAtom> reduced;
   for (const PendingAtom& pending : before.partial) {

@@ -1,8 +1,10 @@
 #include "verify/verify.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tensor/box.h"
+#include "verify/claims.h"
 #include "verify/coverage.h"
 #include "verify/figures.h"
 #include "verify/step_rules.h"
@@ -151,13 +153,71 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   return Done{};
 }
 
-Status verify_plan(const Plan& plan) {
+Result<Recounted> verify_figures(const Plan& plan, const PlannedRedistribution& redistribution) {
+  const auto refused = [&](const verification::WrongFigure& wrong) {
+    return wrong.step ? error_at(redistribution, *wrong.step, wrong.what)
+                      : error_at(redistribution, wrong.what);
+  };
+  if (const auto wrong = verification::check_options(plan, redistribution)) return refused(*wrong);
+  verification::Figures figures;
+  if (const auto wrong = verification::check_figures(plan, redistribution, figures))
+    return refused(*wrong);
+  Recounted recounted{figures.ps, {}};
+  for (const std::string& step : figures.left_out)
+    recounted.left_out.push_back(place_of(redistribution) + ", " + step);
+  return recounted;
+}
+
+Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution) {
+  if (const auto problem = verification::check_bounds(redistribution))
+    return error_at(redistribution, *problem);
+  if (const auto problem = verification::check_notes(plan, redistribution))
+    return error_at(redistribution, *problem);
+  return Done{};
+}
+
+namespace {
+
+// Whether both are the same question with the same answer, whose figures need no second count.
+bool same_answer(const PlannedRedistribution& a, const PlannedRedistribution& b) {
+  return a.request.src_mesh == b.request.src_mesh && a.request.dst_mesh == b.request.dst_mesh &&
+         a.request.tensor == b.request.tensor && a.request.src == b.request.src &&
+         a.request.reduce_dtype == b.request.reduce_dtype && a.rules == b.rules &&
+         a.planner == b.planner && a.steps == b.steps && a.totals == b.totals &&
+         a.warnings == b.warnings && a.alternatives == b.alternatives &&
+         a.proven_gap_ps == b.proven_gap_ps;
+}
+
+}  // namespace
+
+Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
+  if (auto problem = verification::check_topology_numbers(plan.topology))
+    return wrong_data(*problem);
   if (auto problem = verification::check_meshes(plan)) return wrong_data(*problem);
+  if (auto problem = verification::check_names(plan)) return wrong_data(*problem);
+  std::multimap<std::string_view, size_t> counted;  // by trace
+  std::vector<std::optional<int64_t>> ps;
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     if (Status status = verify_redistribution(plan, redistribution); !status) return status;
+    const auto [begin, end] = counted.equal_range(redistribution.trace);
+    const auto known = std::find_if(begin, end, [&](const auto& entry) {
+      return same_answer(plan.redistributions[entry.second], redistribution);
+    });
+    if (known != end) {
+      ps.push_back(ps[known->second]);
+      continue;
+    }
+    auto recounted = verify_figures(plan, redistribution);
+    if (!recounted) return recounted.error();
+    if (Status status = verify_claims(plan, redistribution); !status) return status;
+    counted.emplace(redistribution.trace, ps.size());
+    ps.push_back(recounted->ps);
+    if (left_out != nullptr)
+      left_out->insert(left_out->end(), recounted->left_out.begin(), recounted->left_out.end());
   }
   if (auto problem = verification::check_groups(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_file_totals(plan)) return wrong_data(*problem);
+  if (auto problem = verification::check_file_times(plan, ps)) return wrong_data(*problem);
   return Done{};
 }
 

@@ -10,7 +10,13 @@
 //   5. every partial contribution is reduced exactly once, with the right op and scale; to_partial adds exactly one contribution;
 //   6. groups are disjoint and cover the mesh; group ids, sizes, counts and layouts agree with the mesh;
 //   7. src, dst, tensor_dim, moves, merged, phases, logical_shape and the trace agree with the states.
+// and of what it claims in numbers (claims.h):
+//   8. wire_bytes, peak_bytes and predicted_ns of every step and of all totals are what its states
+//      give, counted anew; memory limit, rules and groups are those that the file was planned under;
+//   9. bounds, gap, alternatives, warnings, topology and names agree with one another and with the
+//      steps.
 // Its cost does not grow with the number of ranks where the layout allows: it works on atoms and on the distinct chunks of a tensor dim.
+// What would take more work than a stated bound is not counted, and is told.
 #pragma once
 
 #include <string>
@@ -21,11 +27,23 @@
 
 namespace meshplan {
 
-// Proves one redistribution of the plan. The error (wrong_data) names the redistribution id and the step: "redistribution 'x', step 2:
-// ...".
+// Proves that one redistribution of the plan moves its data right (1 to 7). The error (wrong_data)
+// names the redistribution id and the step: "redistribution 'x', step 2: ...".
 [[nodiscard]] Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redistribution);
 
-// Proves all of them, and that totals, groups and warnings agree with the steps.
-[[nodiscard]] Status verify_plan(const Plan& plan);
+// What was counted anew.
+struct Recounted {
+  std::optional<int64_t> ps;          // of all steps; nullopt: not all were counted
+  std::vector<std::string> left_out;  // figures that were not, each with its place and the reason
+};
+// Proves the figures of one redistribution that is proven right, and that it keeps to the file's
+// options (8).
+[[nodiscard]] Result<Recounted> verify_figures(const Plan& plan, const PlannedRedistribution& redistribution);
+// Proves what it claims beyond its figures: bounds, gap, alternatives and warnings (9).
+[[nodiscard]] Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution);
+
+// Proves the whole plan: every redistribution, the groups, the names, the topology and the totals.
+// Adds to `left_out` what was not counted.
+[[nodiscard]] Status verify_plan(const Plan& plan, std::vector<std::string>* left_out = nullptr);
 
 }  // namespace meshplan

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cost/step_cost.h"
+#include "cost/topology.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
 #include "tensor/box.h"
@@ -74,6 +76,21 @@ inline void note_reductions(PlannedRedistribution& planned) {
   }
 }
 
+// The figures of every step and the totals, under the plan's topology.
+inline void price(Plan& plan) {
+  plan.totals = {};
+  for (PlannedRedistribution& planned : plan.redistributions) {
+    price_redistribution(planned, plan.meshes, plan.topology);
+    const int64_t count = planned.request.count;
+    plan.totals.collectives += count * planned.totals.collectives;
+    plan.totals.wire_bytes += count * planned.totals.wire_bytes;
+    plan.totals.predicted_ps += count * planned.totals.predicted_ps;
+    plan.totals.lower_bound_bytes += count * planned.totals.lower_bound_bytes;
+    plan.totals.lower_bound_ps += count * planned.totals.lower_bound_ps;
+    plan.totals.peak_bytes = std::max(plan.totals.peak_bytes, planned.totals.peak_bytes);
+  }
+}
+
 // A native plan of one redistribution on the first mesh.
 inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape, const std::string& src,
                       const std::vector<HandStep>& steps) {
@@ -87,6 +104,8 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
   };
   Plan plan;
   plan.meshes = table;
+  plan.topology = uniform_topology();
+  plan.options.groups = GroupPolicy::any;
   PlannedRedistribution& r = plan.redistributions.emplace_back();
   r.request.id = "x";
   r.request.tensor.shape = shape;
@@ -136,7 +155,6 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
         known = plan.groups.insert(plan.groups.end(), group);
       }
       ++known->used_by;
-      ++r.totals.collectives;
     }
     before = step.state;
   }
@@ -144,7 +162,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
   std::sort(plan.groups.begin(), plan.groups.end(), [](const PlanGroup& a, const PlanGroup& b) { return a.id < b.id; });
   r.trace = trace_of(r.request.src, r.steps, sizes);
   r.unmerged_trace = r.trace;
-  plan.totals.collectives = r.totals.collectives;
+  price(plan);
   return plan;
 }
 

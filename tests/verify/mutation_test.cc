@@ -202,6 +202,145 @@ TEST_CASE("every wrong figure of a step is caught, with the step named") {
   }
 }
 
+// One number of a plan, and the number it is made to be.
+struct Figure {
+  std::string name;
+  std::function<int64_t&(Plan&)> of;
+  int64_t unit = 1;  // times are picoseconds inside, nanoseconds in the file
+};
+
+std::vector<Figure> figures_of(const Plan& plan) {
+  std::vector<Figure> figures;
+  const auto add_totals = [&](const std::string& name, const std::function<Totals&(Plan&)>& of) {
+    figures.push_back(
+        {name + "collectives", [of](Plan& p) -> int64_t& { return of(p).collectives; }});
+    figures.push_back(
+        {name + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
+    figures.push_back(
+        {name + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
+    figures.push_back(
+        {name + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
+    figures.push_back({name + "lower_bound_bytes",
+                       [of](Plan& p) -> int64_t& { return of(p).lower_bound_bytes; }});
+    figures.push_back({name + "lower_bound_ns",
+                       [of](Plan& p) -> int64_t& { return of(p).lower_bound_ps; }, 1000});
+  };
+  add_totals("the file's ", [](Plan& p) -> Totals& { return p.totals; });
+  for (size_t r = 0; r < plan.redistributions.size(); ++r) {
+    const std::string place = "redistribution " + std::to_string(r) + ", ";
+    add_totals(place, [r](Plan& p) -> Totals& { return p.redistributions[r].totals; });
+    for (size_t i = 0; i < plan.redistributions[r].steps.size(); ++i) {
+      const std::string step = place + "step " + std::to_string(i) + ", ";
+      const auto of = [r, i](Plan& p) -> Step& { return p.redistributions[r].steps[i]; };
+      figures.push_back(
+          {step + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
+      figures.push_back(
+          {step + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
+      figures.push_back(
+          {step + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
+      figures.push_back({step + "phases", [of](Plan& p) -> int64_t& { return of(p).phases; }});
+    }
+  }
+  return figures;
+}
+
+// Every sum of figures written anew, as one would who wanted a wrong figure to pass.
+void redo_sums(Plan& plan) {
+  Totals file;
+  for (PlannedRedistribution& planned : plan.redistributions) {
+    Totals sum;
+    for (const Step& step : planned.steps) {
+      if (!step.group.empty()) sum.collectives += step.phases;
+      sum.wire_bytes += step.wire_bytes;
+      sum.peak_bytes = std::max(sum.peak_bytes, step.peak_bytes);
+      sum.predicted_ps += step.predicted_ps;
+    }
+    sum.lower_bound_bytes = planned.totals.lower_bound_bytes;
+    sum.lower_bound_ps = planned.totals.lower_bound_ps;
+    planned.totals = sum;
+    const int64_t count = planned.request.count;
+    file.collectives += count * sum.collectives;
+    file.wire_bytes += count * sum.wire_bytes;
+    file.peak_bytes = std::max(file.peak_bytes, sum.peak_bytes);
+    file.predicted_ps += count * sum.predicted_ps;
+    file.lower_bound_bytes += count * sum.lower_bound_bytes;
+    file.lower_bound_ps += count * sum.lower_bound_ps;
+  }
+  plan.totals = file;
+}
+
+// The plan as its file gives it back, digest and all.
+Plan through_file(const Plan& plan) {
+  Result<Plan> read = read_plan(write_plan(plan));
+  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  return std::move(read).value();
+}
+
+bool nothing_moves(const Plan& plan) {
+  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
+                     [](const PlannedRedistribution& planned) {
+                       return std::any_of(planned.request.tensor.shape.begin(),
+                                          planned.request.tensor.shape.end(),
+                                          [](int64_t n) { return n == 0; });
+                     });
+}
+
+TEST_CASE(
+    "every figure that is one off, 1 or doubled is caught, with the digest and the sums redone") {
+  const uint64_t used_seed = seed();
+  Random random(used_seed + 4);
+  std::map<std::string, int64_t> caught;
+  for (int64_t round = 0; round < 150; ++round) {
+    const MeshTable table = test::random_table(random);
+    const Setting& setting = random.pick(settings());
+    PlanOptions options;
+    options.planner = setting.planner;
+    options.rules = setting.rules;
+    options.groups = setting.groups;
+    std::vector<Request> requests;
+    for (int64_t i = 0; i < 2; ++i) {
+      requests.push_back(
+          test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 3));
+      requests.back().id = "r" + std::to_string(i);
+      requests.back().count = 1 + random.below(3);
+    }
+    Plan plan = plan_requests(table, two_levels(), requests, options, "").plan;
+    if (plan.redistributions.empty()) continue;
+    plan = through_file(plan);
+    REQUIRE(verify_plan(plan).ok());
+    for (const Figure& figure : figures_of(plan)) {
+      const int64_t is = figure.of(plan) / figure.unit;
+      for (const int64_t wrong : {is - 1, is + 1, int64_t{1}, 2 * is}) {
+        if (wrong == is || wrong < 0) continue;
+        for (const bool redo : {false, true}) {
+          Plan broken = plan;
+          figure.of(broken) = wrong * figure.unit;
+          const bool is_total = figure.name.find("step") == std::string::npos;
+          if (redo && is_total) continue;  // would be right again
+          if (redo) redo_sums(broken);
+          if (figure.name.find("phases") != std::string::npos && (wrong < 1 || wrong > 2))
+            continue;  // no file holds it
+          // Bounds are not counted anew: of several that were rounded up, one nanosecond more or
+          // less may be right.
+          const bool is_bound = figure.name.find("lower_bound_ns") != std::string::npos;
+          if (is_bound && std::abs(wrong - is) < 8) continue;
+          // Where nothing moves two phases are no lie.
+          if (figure.name.find("phases") != std::string::npos && redo && nothing_moves(broken))
+            continue;
+          const Status status = verify_plan(through_file(broken));
+          if (status) {
+            FAIL_CHECK("seed " << used_seed << ", round " << round << ": " << figure.name << " of "
+                               << wrong << " instead of " << is << (redo ? ", sums redone" : "")
+                               << ", not caught: " << text_of(plan, plan.redistributions[0]));
+          }
+          ++caught[figure.name.substr(figure.name.rfind(' ') + 1)];
+        }
+      }
+    }
+  }
+  for (const auto& [name, count] : caught) MESSAGE(name << ": " << count << " refused");
+}
+
 TEST_CASE("plans full of nonsense are refused, not crashed on") {
   const uint64_t used_seed = seed();
   Random random(used_seed + 3);

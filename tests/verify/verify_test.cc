@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <functional>
 
 #include "verify/build_plan.h"
 
@@ -148,6 +149,7 @@ TEST_CASE("an exchange in two phases needs two levels") {
   plan.redistributions[0].totals.collectives = plan.totals.collectives = 2;
   CHECK(contains(verdict(plan), "two phases on a topology of one level"));
   plan.topology.levels = {{"inside", 4}, {"across", 8}};
+  test::price(plan);
   CHECK(verdict(plan) == "right");
 }
 
@@ -169,6 +171,10 @@ TEST_CASE("across meshes an exchange carries everything over") {
     step.mesh_dims.clear();
     for (size_t m = 0; m < to.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, to[m]});
     r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, table.meshes[0], table.meshes[dst_mesh]);
+    step.src.reset();
+    step.dst.reset();
+    step.moves.clear();
+    test::price(plan);
   };
   cross(1, "S(0)R", "S(1)");
   CHECK(verdict(plan) == "right");
@@ -197,6 +203,163 @@ TEST_CASE("across meshes an exchange carries everything over") {
   CHECK(nothing(1, "RR", "S(1)") == "right");
   CHECK(nothing(2, "S(0)S(1)", "S(1)S(0)") == "right");
   CHECK(contains(nothing(2, "S(0)S(1)", "S(0)S(1)"), "no step takes the data from mesh 'mesh' to mesh 'turned'"));
+}
+
+TEST_CASE("figures that the states do not give are refused with both numbers") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  const Plan right = hand_plan(table, {8, 8}, "S(0)S(1)",
+                               {{Op::all_gather, {"b"}, "S(0)R"}, {Op::exchange, {}, "S(1)R"}});
+  REQUIRE(verdict(right) == "right");
+  const auto broken = [&](const std::function<void(Plan&, PlannedRedistribution&)>& change) {
+    Plan plan = right;
+    change(plan, plan.redistributions[0]);
+    return verdict(plan);
+  };
+  using R = PlannedRedistribution;
+  // b gathers [4, 2] of float32 from 3 others.
+  CHECK(
+      broken([](Plan&, R& r) { r.steps[0].wire_bytes = 1, r.totals.wire_bytes -= 95; }) ==
+      "redistribution 'x', step 0 (all_gather): wire_bytes is 1, counted from the states it is 96");
+  CHECK(contains(
+      broken([](Plan&, R& r) { r.steps[0].peak_bytes = 1; }),
+      "redistribution 'x', step 0 (all_gather): peak_bytes is 1, counted from the states it is "));
+  CHECK(contains(
+      broken([](Plan&, R& r) { r.steps[1].predicted_ps += 1000, r.totals.predicted_ps += 1000; }),
+      "redistribution 'x', step 1 (exchange): predicted_ns is "));
+  CHECK(contains(broken([](Plan&, R& r) { r.totals.predicted_ps -= 1000; }),
+                 "its total of predicted_ns"));
+  CHECK(contains(broken([](Plan& p, R&) { p.totals.predicted_ps += 1000; }),
+                 "the file's total of predicted_ns"));
+  CHECK(contains(broken([](Plan& p, R&) { p.totals.lower_bound_bytes = 1; }),
+                 "the file's total of lower_bound_bytes is 1"));
+  CHECK(contains(broken([](Plan& p, R&) { p.options.max_memory_bytes = 100; }),
+                 "max_memory_bytes allows 100"));
+}
+
+TEST_CASE("an exchange in two phases is counted phase by phase") {
+  // 2 hosts of 2 ranks, [8] float32: host 0 lacks [4:8), of which each member fetches half and
+  // passes it on.
+  const MeshTable table = table_of({{"host", 2}, {"gpu", 2}});
+  Plan plan = hand_plan(table, {8}, "S(0)R", {{Op::exchange, {}, "RR"}});
+  plan.topology.levels = {{"inside", 2, 1'000, 10'000, 500, 100},
+                          {"across", 1'048'576, 1'000, 25'000, 500, 100}};
+  Step& step = plan.redistributions[0].steps[0];
+  step.phases = 2;
+  test::price(plan);
+  step.wire_bytes = 16;
+  step.peak_bytes = 16 + 32 + 16 + 16;
+  step.predicted_ps = (25'000'000 + 500'000 + 8'000) + (10'000'000 + 500'000 + 8'000);
+  Totals& totals = plan.redistributions[0].totals;
+  totals.wire_bytes = step.wire_bytes;
+  totals.peak_bytes = step.peak_bytes;
+  totals.predicted_ps = step.predicted_ps;
+  plan.totals = totals;
+  CHECK(verdict(plan) == "right");
+  step.wire_bytes = totals.wire_bytes = plan.totals.wire_bytes = 8;
+  CHECK(contains(verdict(plan), "wire_bytes is 8, counted from the states it is 16"));
+}
+
+TEST_CASE(
+    "what a plan was planned under, and what it says beside its steps, is held against them") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  const Plan right = hand_plan(table, {8, 8}, "S(0)S(1)", {{Op::all_gather, {"a", "b"}, "RR"}});
+  REQUIRE(verdict(right) == "right");
+  const auto broken = [&](const std::function<void(Plan&, PlannedRedistribution&)>& change) {
+    Plan plan = right;
+    change(plan, plan.redistributions[0]);
+    return verdict(plan);
+  };
+  using R = PlannedRedistribution;
+  CHECK(contains(broken([](Plan& p, R&) { p.options.groups = GroupPolicy::declared; }),
+                 "group 'a_b', which no mesh declares"));
+  // Not even under the name of the mesh.
+  CHECK(contains(broken([](Plan& p, R& r) {
+                   p.options.groups = GroupPolicy::declared;
+                   p.groups[0].id = r.steps[0].group = "mesh";
+                   p.groups[0].declared = true;
+                 }),
+                 "group 'mesh', which no mesh declares"));
+  CHECK(contains(broken([](Plan& p, R&) { p.redistributions.push_back(p.redistributions[0]); }),
+                 "two redistributions are called 'x'"));
+  CHECK(contains(broken([](Plan& p, R&) {
+                   p.meshes.flattens.push_back({"ab", {"a", "b"}, "nowhere", {}, {}});
+                 }),
+                 "flattened 'ab' is of mesh 'nowhere', which the plan lacks"));
+  CHECK(contains(broken([](Plan& p, R&) {
+                   p.meshes.flattens.push_back({"ac", {"a", "c"}, "mesh", {}, {}});
+                 }),
+                 "flattened 'ac' is over 'c', which mesh 'mesh' lacks"));
+  CHECK(contains(broken([](Plan& p, R&) {
+                   p.meshes.flattens.push_back({"ab", {"a", "b"}, "mesh", Layout{{{4, 1}}}, {}});
+                 }),
+                 "flattened 'ab' has layout 4:1 where its dims have 8:1"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels[0].mb_per_s = 0; }),
+                 "topology, level 0: mb_per_s is 0, expected at least 1"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.copy_mb_per_s = -1; }),
+                 "copy_mb_per_s is -1, expected at least 0"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels.clear(); }),
+                 "topology: 0 levels, expected 1 to 8"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.model = "guess"; }),
+                 "topology: model 'guess' is unknown"));
+  CHECK(contains(broken([](Plan& p, R& r) {
+                   r.totals.lower_bound_bytes = p.totals.lower_bound_bytes = 1'000'000;
+                 }),
+                 "its lower_bound_bytes is 1000000, above its own total of wire_bytes"));
+  CHECK(contains(broken([](Plan& p, R& r) {
+                   r.totals.lower_bound_ps = p.totals.lower_bound_ps = 2 * r.totals.predicted_ps;
+                 }),
+                 "above its own total of predicted_ns"));
+  CHECK(contains(broken([](Plan&, R& r) { r.proven_gap_ps = r.totals.predicted_ps + 5'000; }),
+                 "its proven_gap_ns is "));
+  CHECK(contains(broken([](Plan&, R& r) { r.proven_gap_ps = -5'000; }), "its proven_gap_ns is -5"));
+  CHECK(contains(broken([](Plan&, R& r) {
+                   r.alternatives.push_back({"S(0)S(1)->RR", r.totals});
+                   r.alternatives[0].totals.predicted_ps -= 1000;
+                 }),
+                 "its alternative 'S(0)S(1)->RR': predicted_ns is "));
+  const auto warned = [&](const std::function<void(Warning&)>& change) {
+    return broken([&](Plan&, R& r) {
+      Warning& warning = r.warnings.emplace_back();
+      warning.dims = {"a", "b"};
+      warning.mesh = "mesh";
+      warning.operations = 1;
+      warning.saves_ps = 5'000;
+      warning.message = "saves 5 ns";
+      change(warning);
+    });
+  };
+  CHECK(warned([](Warning&) {}) == "right");
+  CHECK(contains(warned([](Warning& w) { w.operations = 2; }), "operations is 2, the plan has 1"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ps = 1'000'000'000'000; }),
+                 "saves_ns is 1000000000, above its bound the plan takes"));
+  CHECK(contains(warned([](Warning& w) { w.saves_collectives = 1; }),
+                 "saves_collectives is 1, the plan has 1"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }),
+                 "its message does not say that it saves 7 ns"));
+}
+
+TEST_CASE("exchanges say what they do, and no more") {
+  const MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  Plan plan = hand_plan(table, {8, 8}, "S(0)R", {{Op::exchange, {}, "S(1)R"}});
+  REQUIRE(verdict(plan) == "right");
+  plan.redistributions[0].rules = Rules::dtensor;
+  CHECK(contains(verdict(plan), "step 0 (exchange): the dtensor rules know no exchange"));
+  plan.redistributions[0].rules = Rules::native;
+  Step& step = plan.redistributions[0].steps[0];
+  const Step told = step;
+  step.src.reset();
+  step.dst.reset();
+  step.tensor_dim.reset();
+  step.moves.clear();
+  CHECK(contains(verdict(plan),
+                 "mesh dim 0 goes from S(0) to S(1), but it has neither src and dst nor moves"));
+  step = told;
+  CHECK(verdict(plan) == "right");
+  Plan reducing =
+      hand_plan(table, {8, 8}, "S(0)P(max)", {{Op::exchange, {}, "RS(1)", ReduceOp::max}});
+  reducing.redistributions[0].steps[0].phases = 2;
+  CHECK(contains(verdict(reducing),
+                 "an exchange of two phases reduces nothing, yet it has a reduce op"));
 }
 
 TEST_CASE("the cost does not grow with the number of ranks") {

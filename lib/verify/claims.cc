@@ -1,0 +1,288 @@
+#include "verify/claims.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "verify/figures.h"
+#include "verify/recount.h"
+#include "verify/traffic.h"
+
+namespace meshplan::verification {
+namespace {
+
+std::string numbers(const char* what, int64_t said, const char* where, int64_t is) {
+  return std::string(what) + " is " + std::to_string(said) + ", " + where + " " +
+         std::to_string(is);
+}
+
+// A total that was rounded up from a sum of picoseconds, of which each part is known rounded up,
+// `times` over.
+struct RoundedSum {
+  int64_t most = 0;   // nanoseconds
+  int64_t below = 0;  // the total is above most - below
+  void add(int64_t ns, int64_t times) {
+    most = saturating_add(most, saturating_mul(ns, times));
+    if (ns > 0) below = saturating_add(below, times);
+  }
+  [[nodiscard]] bool allows(int64_t ns) const {
+    return ns <= most && (ns == most || most - ns < below);
+  }
+};
+
+}  // namespace
+
+std::optional<WrongFigure> check_figures(const Plan& plan,
+                                         const PlannedRedistribution& redistribution,
+                                         Figures& figures) {
+  const Request& request = redistribution.request;
+  const Mesh& src_mesh = plan.meshes.meshes[request.src_mesh];
+  const Mesh& dst_mesh = plan.meshes.meshes[request.dst_mesh];
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  StepView view{&plan,        &src_mesh, &src_mesh, &request.tensor, request.reduce_dtype,
+                &request.src, nullptr};
+  figures.ps = 0;
+  for (size_t i = 0; i < redistribution.steps.size(); ++i) {
+    const Step& step = redistribution.steps[i];
+    view.step = &step;
+    if (crosses && step.mesh == dst_mesh.name) view.dst_mesh = &dst_mesh;
+    const Counted counted = recount(view);
+    const auto wrong = [&](const char* what, int64_t said, int64_t is) {
+      return WrongFigure{i, numbers(what, said, "counted from the states it is", is)};
+    };
+    if (counted.wire_bytes && *counted.wire_bytes != step.wire_bytes)
+      return wrong("wire_bytes", step.wire_bytes, *counted.wire_bytes);
+    if (counted.peak_bytes && *counted.peak_bytes != step.peak_bytes)
+      return wrong("peak_bytes", step.peak_bytes, *counted.peak_bytes);
+    const int64_t said_ns = ns_of_ps(step.predicted_ps);
+    if (counted.ps && ns_of_ps(*counted.ps) != said_ns)
+      return wrong("predicted_ns", said_ns, ns_of_ps(*counted.ps));
+    if (counted.least_ps && ns_of_ps(*counted.least_ps) > said_ns) {
+      return WrongFigure{i, numbers("predicted_ns", said_ns, "by the levels alone it is",
+                                    ns_of_ps(*counted.least_ps))};
+    }
+    figures.ps = figures.ps && counted.ps ? std::optional(saturating_add(*figures.ps, *counted.ps))
+                                          : std::nullopt;
+    if (!counted.left_out.empty()) {
+      figures.left_out.push_back("step " + std::to_string(i) + " (" + to_text(step.op) +
+                                 "): " + counted.left_out);
+    }
+    view.src_mesh = view.dst_mesh;
+    view.before = &step.state;
+  }
+  if (!figures.ps || ns_of_ps(*figures.ps) == ns_of_ps(redistribution.totals.predicted_ps))
+    return std::nullopt;
+  return WrongFigure{std::nullopt, numbers("its total of predicted_ns",
+                                           ns_of_ps(redistribution.totals.predicted_ps),
+                                           "counted from its states it is", ns_of_ps(*figures.ps))};
+}
+
+std::optional<WrongFigure> check_options(const Plan& plan,
+                                         const PlannedRedistribution& redistribution) {
+  const PlanOptions& options = plan.options;
+  for (size_t i = 0; i < redistribution.steps.size(); ++i) {
+    const Step& step = redistribution.steps[i];
+    if (options.max_memory_bytes > 0 && step.peak_bytes > options.max_memory_bytes) {
+      return WrongFigure{i, numbers("peak_bytes", step.peak_bytes, "max_memory_bytes allows",
+                                    options.max_memory_bytes)};
+    }
+    if (redistribution.rules == Rules::dtensor && step.op == Op::exchange) {
+      return WrongFigure{i, "the dtensor rules know no exchange"};
+    }
+    if (options.groups != GroupPolicy::declared || step.op == Op::exchange || step.group.empty())
+      continue;
+    const auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
+                                    [&](const PlanGroup& g) { return g.id == step.group; });
+    if (group != plan.groups.end() && is_declared_layout(plan.meshes, group->layout)) continue;
+    return WrongFigure{i, "it runs on group '" + step.group +
+                              "', which no mesh declares, and only declared groups are allowed"};
+  }
+  return std::nullopt;
+}
+
+Problem check_bounds(const PlannedRedistribution& redistribution) {
+  const Totals& totals = redistribution.totals;
+  const auto above = [](const char* bound, int64_t least, const char* total,
+                        int64_t is) -> Problem {
+    if (least <= is) return std::nullopt;
+    return "its " + numbers(bound, least,
+                            ("above its own total of " + std::string(total) + ",").c_str(), is);
+  };
+  if (auto problem =
+          above("lower_bound_bytes", totals.lower_bound_bytes, "wire_bytes", totals.wire_bytes))
+    return problem;
+  const int64_t least = ns_of_ps(totals.lower_bound_ps);
+  const int64_t predicted = ns_of_ps(totals.predicted_ps);
+  if (auto problem = above("lower_bound_ns", least, "predicted_ns", predicted)) return problem;
+  // The difference of two numbers rounded up may be one less than their difference rounded up.
+  const int64_t gap = ns_of_ps(redistribution.proven_gap_ps);
+  if (gap < 0 || gap > predicted - least + 1) {
+    return "its " + numbers("proven_gap_ns", gap, "its predicted_ns less its lower_bound_ns is",
+                            predicted - least);
+  }
+  for (const Alternative& other : redistribution.alternatives) {
+    const std::string name = "its alternative '" + other.trace + "'";
+    const int64_t ns = ns_of_ps(other.totals.predicted_ps);
+    if (ns < predicted)
+      return name + numbers(": predicted_ns", ns, "the plan itself takes", predicted);
+    if (other.totals.lower_bound_bytes != totals.lower_bound_bytes) {
+      return name + numbers(": lower_bound_bytes", other.totals.lower_bound_bytes, "the plan's is",
+                            totals.lower_bound_bytes);
+    }
+    if (ns_of_ps(other.totals.lower_bound_ps) != least) {
+      return name + numbers(": lower_bound_ns", ns_of_ps(other.totals.lower_bound_ps),
+                            "the plan's is", least);
+    }
+    if (other.totals.wire_bytes < totals.lower_bound_bytes) {
+      return name + numbers(": wire_bytes", other.totals.wire_bytes, "no plan receives less than",
+                            totals.lower_bound_bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution) {
+  const Totals& totals = redistribution.totals;
+  for (const Warning& warning : redistribution.warnings) {
+    const std::string name =
+        std::string("its warning ") + to_text(warning.kind) + " over " + join(warning.dims, ", ");
+    if (warning.kind == WarningKind::missing_flatten) {
+      auto index = find_mesh(plan.meshes, warning.mesh);
+      std::vector<size_t> dims;
+      for (const std::string& dim : warning.dims) {
+        if (index) dims.push_back(find_dim(plan.meshes.meshes[*index], dim).value_or(0));
+      }
+      if (index && find_flatten(plan.meshes, plan.meshes.meshes[*index], dims) != nullptr)
+        return name + ": these dims are flattened already";
+    } else if (warning.saves_ps != 0 || warning.saves_collectives != 0) {
+      return name + numbers(": saves_ns", floor_ns_of_ps(warning.saves_ps),
+                            "nothing is saved without a flatten, so it should be", 0);
+    }
+    // The plan with the flatten declared has at least one step, on it, and keeps to the bounds.
+    const int64_t saves = floor_ns_of_ps(warning.saves_ps);
+    const int64_t most = ns_of_ps(totals.predicted_ps) - floor_ns_of_ps(totals.lower_bound_ps);
+    if (saves > most)
+      return name + numbers(": saves_ns", saves, "above its bound the plan takes", most);
+    if (warning.saves_collectives > std::max<int64_t>(0, totals.collectives - 1)) {
+      return name + numbers(": saves_collectives", warning.saves_collectives, "the plan has",
+                            totals.collectives);
+    }
+    const std::string saved = "saves " + human_ns(saves);
+    if (saves > 0 && warning.message.find(saved) == std::string::npos)
+      return name + ": its message does not say that it " + saved;
+    if (redistribution.planner != PlannerKind::optimal) continue;
+    if (warning.operations != totals.collectives)
+      return name + numbers(": operations", warning.operations, "the plan has", totals.collectives);
+    // Less than a nanosecond saved is none in the file.
+    if (saves < 0) return name + numbers(": saves_ns", saves, "it should be at least", 0);
+  }
+  return std::nullopt;
+}
+
+Problem check_topology_numbers(const Topology& topology) {
+  const auto out_of_range = [](const std::string& place, const char* what, int64_t is,
+                               const std::string& range) {
+    return "topology, " + place + ": " + what + " is " + std::to_string(is) + ", expected " + range;
+  };
+  if (topology.levels.empty() || topology.levels.size() > most_levels) {
+    return "topology: " + std::to_string(topology.levels.size()) + " levels, expected 1 to " +
+           std::to_string(most_levels);
+  }
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    const std::string place = "level " + std::to_string(l);
+    const int64_t inside = l == 0 ? 1 : topology.levels[l - 1].ranks;
+    if (level.ranks < inside)
+      return out_of_range(place, "ranks", level.ranks, "at least " + std::to_string(inside));
+    if (level.mb_per_s < 1) return out_of_range(place, "mb_per_s", level.mb_per_s, "at least 1");
+    if (level.latency_ns < 0)
+      return out_of_range(place, "latency_ns", level.latency_ns, "at least 0");
+    if (level.per_peer_ns < 0)
+      return out_of_range(place, "per_peer_ns", level.per_peer_ns, "at least 0");
+    if (level.exchange_percent < 1 || level.exchange_percent > 100) {
+      return out_of_range(place, "exchange_percent", level.exchange_percent, "1 to 100");
+    }
+  }
+  if (topology.copy_mb_per_s < 0)
+    return out_of_range("copies", "copy_mb_per_s", topology.copy_mb_per_s, "at least 0");
+  if (!topology.model.empty() && topology.model != "nccl")
+    return "topology: model '" + topology.model + "' is unknown, expected \"nccl\"";
+  for (size_t t = 0; t < topology.tables.size(); ++t) {
+    const MeasuredTable& table = topology.tables[t];
+    const std::string place = "table " + std::to_string(t);
+    if (table.level < 0 || table.level >= static_cast<int64_t>(topology.levels.size())) {
+      return out_of_range(place, "level", table.level,
+                          "below " + std::to_string(topology.levels.size()));
+    }
+    if (table.ranks < 2) return out_of_range(place, "ranks", table.ranks, "at least 2");
+    for (size_t i = 0; i < table.points.size(); ++i) {
+      const auto [bytes, ns] = table.points[i];
+      const auto [least_bytes, least_ns] =
+          i == 0 ? std::pair<int64_t, int64_t>{1, 0} : table.points[i - 1];
+      if (bytes < least_bytes + (i == 0 ? 0 : 1))
+        return out_of_range(place, "bytes", bytes, "ascending points");
+      if (ns < least_ns) return out_of_range(place, "time", ns, "times that never fall");
+    }
+  }
+  return std::nullopt;
+}
+
+Problem check_names(const Plan& plan) {
+  std::set<std::string_view> ids;
+  for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    if (!ids.insert(redistribution.request.id).second)
+      return "two redistributions are called '" + redistribution.request.id + "'";
+    if (redistribution.request.count < 1) {
+      return "redistribution '" + redistribution.request.id +
+             "': " + numbers("count", redistribution.request.count, "expected at least", 1);
+    }
+  }
+  for (const Flatten& flatten : plan.meshes.flattens) {
+    const std::string name = "flattened '" + flatten.name + "'";
+    const auto index = find_mesh(plan.meshes, flatten.of);
+    if (!index) return name + " is of mesh '" + flatten.of + "', which the plan lacks";
+    const Mesh& mesh = plan.meshes.meshes[*index];
+    std::vector<size_t> dims;
+    for (const std::string& dim : flatten.dims) {
+      const auto at = find_dim(mesh, dim);
+      if (!at) return name + " is over '" + dim + "', which mesh '" + mesh.name + "' lacks";
+      dims.push_back(*at);
+    }
+    const Layout layout = group_layout(mesh, dims);
+    if (layout == flatten.layout) continue;
+    return name + " has layout " + to_text(flatten.layout) + " where its dims have " +
+           to_text(layout);
+  }
+  return std::nullopt;
+}
+
+Problem check_file_times(const Plan& plan, const std::vector<std::optional<int64_t>>& ps) {
+  RoundedSum predicted;
+  RoundedSum bound;
+  int64_t exact = 0;
+  int64_t bytes = 0;
+  bool all_counted = true;
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    const PlannedRedistribution& redistribution = plan.redistributions[i];
+    const int64_t count = redistribution.request.count;
+    predicted.add(ns_of_ps(redistribution.totals.predicted_ps), count);
+    bound.add(ns_of_ps(redistribution.totals.lower_bound_ps), count);
+    bytes = saturating_add(bytes, saturating_mul(redistribution.totals.lower_bound_bytes, count));
+    all_counted = all_counted && ps[i];
+    if (ps[i]) exact = saturating_add(exact, saturating_mul(*ps[i], count));
+  }
+  const auto wrong = [](const char* what, int64_t said, int64_t is) {
+    return "the file's total of " + numbers(what, said, "its redistributions have", is);
+  };
+  const int64_t said = ns_of_ps(plan.totals.predicted_ps);
+  if (all_counted && said != ns_of_ps(exact)) return wrong("predicted_ns", said, ns_of_ps(exact));
+  if (!all_counted && !predicted.allows(said)) return wrong("predicted_ns", said, predicted.most);
+  if (plan.totals.lower_bound_bytes != bytes)
+    return wrong("lower_bound_bytes", plan.totals.lower_bound_bytes, bytes);
+  const int64_t least = ns_of_ps(plan.totals.lower_bound_ps);
+  if (!bound.allows(least)) return wrong("lower_bound_ns", least, bound.most);
+  return std::nullopt;
+}
+
+}  // namespace meshplan::verification

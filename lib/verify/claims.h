@@ -1,0 +1,54 @@
+// What a plan claims in numbers, against what its own steps and states give.
+//
+//   figures   wire_bytes, peak_bytes and predicted_ns of every step and their totals, counted anew
+//             (recount.h)
+//   bounds    no plan receives or takes less than its own lower bounds; the proven gap is no more
+//             than what lies between
+//   options   what the file was planned under: memory limit, rules, groups
+//   notes     alternatives are not cheaper than the plan; warnings save no more than there is to
+//             save
+//   the file  totals weighted by count; topology in range; ids once; flattened dims of meshes that
+//             exist
+//
+// A file holds whole nanoseconds, each rounded up from picoseconds, and totals are sums of
+// picoseconds rounded up once. Where every step's picoseconds were counted the totals are checked
+// exactly, else within what the rounding allows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "verify/digits.h"
+
+namespace meshplan::verification {
+
+struct Figures {
+  std::optional<int64_t> ps;          // of all steps; nullopt: not all were counted
+  std::vector<std::string> left_out;  // figures that were not counted, with step and reason
+};
+
+// Where something is wrong: the step that it is about, or none.
+struct WrongFigure {
+  std::optional<size_t> step;
+  std::string what;
+};
+
+// Of a redistribution whose states have been proven.
+[[nodiscard]] std::optional<WrongFigure> check_figures(const Plan& plan,
+                                                       const PlannedRedistribution& redistribution,
+                                                       Figures& figures);
+
+[[nodiscard]] std::optional<WrongFigure> check_options(const Plan& plan,
+                                                       const PlannedRedistribution& redistribution);
+[[nodiscard]] Problem check_bounds(const PlannedRedistribution& redistribution);
+[[nodiscard]] Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution);
+
+[[nodiscard]] Problem check_topology_numbers(const Topology& topology);
+[[nodiscard]] Problem check_names(const Plan& plan);
+// `ps`: of every redistribution, as counted.
+[[nodiscard]] Problem check_file_times(const Plan& plan,
+                                       const std::vector<std::optional<int64_t>>& ps);
+
+}  // namespace meshplan::verification

@@ -1,0 +1,245 @@
+#include "verify/listing.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "verify/coverage.h"
+
+namespace meshplan::verification {
+namespace {
+
+// For every rank of a mesh, row-major, the sum over the mesh dims of `part(mesh dim, coordinate)`.
+template <class Part>
+std::vector<int64_t> sums(std::span<const int64_t> mesh_shape, Part part) {
+  std::vector<int64_t> all{0};
+  for (size_t m = 0; m < mesh_shape.size(); ++m) {
+    std::vector<int64_t> parts(static_cast<size_t>(mesh_shape[m]));
+    for (size_t c = 0; c < parts.size(); ++c) parts[c] = part(m, static_cast<int64_t>(c));
+    std::vector<int64_t> next;
+    next.reserve(all.size() * parts.size());
+    for (const int64_t sum : all) {
+      for (const int64_t more : parts) next.push_back(sum + more);
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+// For every rank its number in the mixed radix of some digits, the first the most major.
+std::vector<int64_t> numbers(const Digits& digits, std::span<const uint8_t> list,
+                             std::span<const int64_t> mesh_shape) {
+  std::vector<int64_t> strides(list.size(), 1);
+  for (size_t i = list.size(); i-- > 1;) strides[i - 1] = strides[i] * digits.list[list[i]].size;
+  return sums(mesh_shape, [&](size_t m, int64_t coordinate) {
+    int64_t number = 0;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Digit& digit = digits.list[list[i]];
+      if (static_cast<size_t>(digit.mesh_dim) != m) continue;
+      number += coordinate / (digit.mesh_dim_size / (digit.before * digit.size)) % digit.size *
+                strides[i];
+    }
+    return number;
+  });
+}
+
+Meetings meetings_of(const std::vector<Interval>& before, const std::vector<Interval>& after) {
+  Meetings meetings;
+  meetings.begin.reserve(after.size() + 1);
+  for (const Interval& wanted : after) {
+    meetings.begin.push_back(meetings.list.size());
+    if (width(wanted) == 0) continue;
+    auto held = std::upper_bound(before.begin(), before.end(), wanted.lo,
+                                 [](int64_t at, const Interval& i) { return at < i.hi; });
+    for (; held != before.end() && held->lo < wanted.hi; ++held) {
+      const int64_t shared = std::min(held->hi, wanted.hi) - std::max(held->lo, wanted.lo);
+      if (shared > 0) meetings.list.push_back({held - before.begin(), shared});
+    }
+  }
+  meetings.begin.push_back(meetings.list.size());
+  return meetings;
+}
+
+Layout whole_layout(const Mesh& mesh) {
+  std::vector<size_t> all(mesh.dims.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  return group_layout(mesh, all);
+}
+
+std::vector<int64_t> offsets_of(const Mesh& mesh) {
+  return sums(mesh_shape(mesh), [&](size_t m, int64_t coordinate) {
+    return offset_at(mesh.dims[m].layout, coordinate);
+  });
+}
+
+}  // namespace
+
+std::optional<Listing::Boxes> Listing::boxes_of(const State& state, std::span<const int64_t> shape,
+                                                std::span<const int64_t> mesh_shape) {
+  const State* const states[] = {&state};
+  Digits digits;
+  if (!make_digits(mesh_shape, states, {}, digits)) return std::nullopt;
+  DigitState in_digits;
+  to_digits(state, digits, in_digits);
+  Boxes boxes;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const ShardList list = in_digits.shard_list(d);
+    auto chunks = chunks_of(digits, list, shape[d]);
+    if (!chunks) return std::nullopt;
+    boxes.chunks.push_back(std::move(*chunks));
+    boxes.chunk_of.push_back(numbers(digits, {list.digits, list.count}, mesh_shape));
+  }
+  return boxes;
+}
+
+bool Listing::list_pending(std::span<const int64_t> mesh_shape) {
+  const bool crosses = view_->dst_mesh != view_->src_mesh;
+  const State* const states[] = {view_->src, crosses ? view_->src : view_->dst};
+  Digits digits;
+  DigitSet stays = 0;
+  if (make_digits(mesh_shape, states, {}, digits)) {
+    DigitState after;
+    to_digits(*states[1], digits, after);
+    stays = crosses ? 0 : after.pending;
+  } else {
+    // Parts of a mesh dim that do not nest: what is pending stays as it is, or all of it is
+    // reduced.
+    if (!make_digits(mesh_shape, {states, 1}, {}, digits)) return false;
+    stays = view_->dst->partial.empty() ? 0 : ~DigitSet{0};
+  }
+  DigitState before;
+  to_digits(*view_->src, digits, before);
+  std::vector<uint8_t> kept;
+  std::vector<uint8_t> reduced;
+  for (size_t i = 0; i < digits.count; ++i) {
+    if (has(before.pending, i)) (has(stays, i) ? kept : reduced).push_back(static_cast<uint8_t>(i));
+  }
+  kept_of_ = numbers(digits, kept, mesh_shape);
+  reduced_of_ = numbers(digits, reduced, mesh_shape);
+  for (const uint8_t digit : reduced) contributions_ *= digits.list[digit].size;
+  return true;
+}
+
+std::optional<Listing> Listing::of(const ExchangeView& view) {
+  if (mesh_size(*view.src_mesh) > most_pieces || mesh_size(*view.dst_mesh) > most_pieces)
+    return std::nullopt;
+  Listing listing(view);
+  const std::vector<int64_t> src_shape = mesh_shape(*view.src_mesh);
+  auto before = boxes_of(*view.src, view.shape, src_shape);
+  auto after = boxes_of(*view.dst, view.shape, mesh_shape(*view.dst_mesh));
+  if (!before || !after || !listing.list_pending(src_shape)) return std::nullopt;
+  listing.strides_.assign(view.shape.size(), 1);
+  for (size_t d = view.shape.size(); d-- > 0;) {
+    listing.strides_[d] = listing.boxes_;
+    listing.boxes_ *= static_cast<int64_t>(before->chunks[d].size());
+  }
+  for (size_t d = 0; d < view.shape.size(); ++d)
+    listing.meetings_.push_back(meetings_of(before->chunks[d], after->chunks[d]));
+  listing.before_ = std::move(*before);
+  listing.after_ = std::move(*after);
+  listing.src_offsets_ = offsets_of(*view.src_mesh);
+  if (view.dst_mesh != view.src_mesh) listing.dst_offsets_ = offsets_of(*view.dst_mesh);
+  return listing;
+}
+
+int64_t Listing::work() const {
+  int64_t all = mesh_size(*view_->src_mesh);
+  const auto ranks = static_cast<size_t>(mesh_size(*view_->dst_mesh));
+  for (size_t r = 0; r < ranks; ++r) {
+    int64_t here = contributions_;
+    for (size_t d = 0; d < meetings_.size(); ++d) {
+      const auto chunk = static_cast<size_t>(after_.chunk_of[d][r]);
+      here = saturating_mul(
+          here, static_cast<int64_t>(meetings_[d].begin[chunk + 1] - meetings_[d].begin[chunk]));
+    }
+    all = saturating_add(all, here);
+  }
+  return all;
+}
+
+std::optional<std::vector<int64_t>> Listing::copies() const {
+  const std::vector<MeshDim>& dims = view_->src_mesh->dims;
+  const bool alike = std::all_of(dims.begin(), dims.end(), [&](const MeshDim& dim) {
+    return units_.parts_of(dim.layout).has_value();
+  });
+  // Between meshes the first copies of both take part.
+  if (alike || view_->dst_mesh != view_->src_mesh) return std::vector<int64_t>{0};
+  return units_.distinct_bases(whole_layout(*view_->src_mesh));
+}
+
+int64_t Listing::shard_of(int64_t src) const {
+  const auto r = static_cast<size_t>(src);
+  int64_t box = 0;
+  for (size_t d = 0; d < strides_.size(); ++d) box += before_.chunk_of[d][r] * strides_[d];
+  return (kept_of_[r] * contributions_ + reduced_of_[r]) * boxes_ + box;
+}
+
+void Listing::stand_at(int64_t base) {
+  const bool crosses = view_->dst_mesh != view_->src_mesh;
+  const auto by_id = [](const ListedRank& a, const ListedRank& b) { return a.id < b.id; };
+  ranks_.clear();
+  for (size_t i = 0; i < src_offsets_.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    ranks_.push_back({rank_at(*view_->src_mesh->universe, base + src_offsets_[i]), index,
+                      crosses ? -1 : index, shard_of(index), 0});
+  }
+  std::sort(ranks_.begin(), ranks_.end(), by_id);
+  const size_t sources = ranks_.size();
+  for (size_t i = 0; i < dst_offsets_.size(); ++i) {
+    const ListedRank rank{rank_at(*view_->dst_mesh->universe, dst_offsets_[i]), -1,
+                          static_cast<int64_t>(i), -1, 0};
+    const auto end = ranks_.begin() + static_cast<std::ptrdiff_t>(sources);
+    const auto same = std::lower_bound(ranks_.begin(), end, rank, by_id);
+    if (same != end && same->id == rank.id) {
+      same->dst = rank.dst;
+    } else {
+      ranks_.push_back(rank);
+    }
+  }
+  if (ranks_.size() > sources) std::sort(ranks_.begin(), ranks_.end(), by_id);
+  list_holders();
+}
+
+void Listing::list_holders() {
+  int64_t most = 0;
+  for (const ListedRank& rank : ranks_) most = std::max(most, rank.shard);
+  begin_.assign(static_cast<size_t>(most) + 2, 0);
+  for (const ListedRank& rank : ranks_) {
+    if (rank.src >= 0) ++begin_[static_cast<size_t>(rank.shard) + 1];
+  }
+  for (size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
+  std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+  holders_.assign(begin_.back(), 0);
+  for (ListedRank& rank : ranks_) {
+    if (rank.src < 0) continue;
+    rank.place = next[static_cast<size_t>(rank.shard)]++;
+    holders_[rank.place] = rank.id;
+  }
+}
+
+NearestHolders Listing::nearest(int64_t shard, int64_t id) const {
+  const auto s = static_cast<size_t>(shard);
+  const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[s]);
+  const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[s + 1]);
+  for (size_t l = 0; l + 1 < units_.levels(); ++l) {
+    const int64_t unit = id / units_.ranks(l) * units_.ranks(l);
+    const auto low = std::lower_bound(begin, end, unit);
+    const auto high = std::lower_bound(low, end, saturating_add(unit, units_.ranks(l)));
+    if (low != high) return {l, static_cast<size_t>(low - holders_.begin()), high - low};
+  }
+  return {units_.levels() - 1, begin_[s], end - begin};
+}
+
+int64_t Listing::kept_at(const ListedRank& rank) const {
+  return view_->src_mesh == view_->dst_mesh ? kept_of_[static_cast<size_t>(rank.src)] : 0;
+}
+
+int64_t Listing::wanted_at(const ListedRank& rank) const {
+  int64_t number = 0;
+  for (size_t d = 0; d < meetings_.size(); ++d) {
+    number = number * static_cast<int64_t>(after_.chunks[d].size()) +
+             after_.chunk_of[d][static_cast<size_t>(rank.dst)];
+  }
+  return number;
+}
+
+}  // namespace meshplan::verification

@@ -1,0 +1,183 @@
+#include "verify/recount.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "tensor/box.h"
+#include "verify/figures.h"
+#include "verify/recount_exchange.h"
+#include "verify/units.h"
+
+namespace meshplan::verification {
+namespace {
+
+int64_t product_of(const std::vector<Atom>& atoms) {
+  int64_t product = 1;
+  for (const Atom& atom : atoms) product = saturating_mul(product, atom.size);
+  return product;
+}
+
+// Whether both cut alike: mesh dims of size 1 do not count.
+bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
+  if (a == b) return true;
+  const auto cutting = [](std::vector<Atom> atoms) {
+    std::erase_if(atoms, [](const Atom& atom) { return atom.size == 1; });
+    return atoms;
+  };
+  return cutting(a) == cutting(b);
+}
+
+// Whether the parts that `box` is cut into, or put together from, lie one after the other in it:
+// one tensor dim changes, evenly, and all dims above it have one element.
+bool lies_in_order(const StepView& view, const std::vector<int64_t>& box) {
+  const std::vector<int64_t>& shape = view.tensor->shape;
+  std::optional<size_t> changed;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const std::vector<Atom>& from = view.before->shards[d];
+    const std::vector<Atom>& to = view.step->state.shards[d];
+    if (cut_alike(from, to)) continue;
+    if (changed || shape[d] % product_of(from) != 0 || shape[d] % product_of(to) != 0) return false;
+    changed = d;
+  }
+  return changed && std::all_of(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(*changed),
+                                [](int64_t side) { return side <= 1; });
+}
+
+// What a collective moves: `whole` is cut into one piece a member.
+struct Moved {
+  int64_t whole = 0;
+  int64_t piece = 0;
+  int64_t copied = 0;
+};
+
+LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const Moved& moved) {
+  LevelTraffic traffic;
+  int64_t inside = 1;
+  const int64_t ranks = pattern.members[levels - 1];
+  traffic.denominator = ranks;
+  for (size_t l = 0; l < levels; ++l) {
+    const int64_t here = pattern.members[l];
+    if (here == inside) continue;
+    if (op == Op::all_to_all) {
+      traffic.peers[l] = here - inside;
+      traffic.bytes[l] = saturating_mul(moved.whole, here - inside);
+    } else {
+      // whole * (1 / inside - 1 / here): every rank's share of what its unit takes over this level.
+      // Both counts divide the ranks.
+      traffic.peers[l] = 1;
+      traffic.bytes[l] = saturating_mul(moved.whole, ranks / inside - ranks / here);
+      if (op == Op::all_reduce) traffic.bytes[l] = saturating_mul(traffic.bytes[l], 2);
+    }
+    inside = here;
+  }
+  return traffic;
+}
+
+int64_t group_ps(const Topology& topology, Op op, const GroupPattern& pattern, const Moved& moved) {
+  const size_t levels = topology.levels.size();
+  if (pattern.alike)
+    return time_ps(topology, traffic_of(op, pattern, levels, moved), op == Op::all_to_all,
+                   moved.copied);
+  // Units hold different numbers of members: every member has its piece sent to it by each other
+  // one.
+  LevelTraffic traffic;
+  for (size_t l = 0; l < levels; ++l) {
+    traffic.peers[l] = pattern.more[l];
+    traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
+  }
+  const int64_t once = time_ps(topology, traffic, true, moved.copied);
+  return op == Op::all_reduce ? saturating_mul(once, 2) : once;
+}
+
+Counted recount_collective(const StepView& view) {
+  const Step& step = *view.step;
+  const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
+  const std::vector<int64_t> from = largest_box(*view.before, view.tensor->shape, sizes);
+  const std::vector<int64_t> to = largest_box(step.state, view.tensor->shape, sizes);
+  const int64_t element = moved_element_bytes(view);
+  const auto bytes_of = [&](const std::vector<int64_t>& box) {
+    int64_t bytes = element;
+    for (const int64_t side : box) bytes = saturating_mul(bytes, side);
+    return bytes;
+  };
+  const int64_t input = bytes_of(from);
+  const int64_t output = bytes_of(to);
+  const int64_t ranks = ranks_of_group(step);
+  Counted counted{0, saturating_add(input, output), 0, {}, {}};
+  if (is_local(step.op) || ranks == 1) return counted;
+
+  Moved moved;
+  int64_t wire = 0;
+  int64_t staging = 0;
+  switch (step.op) {
+    case Op::all_gather:
+    case Op::reduce_scatter: {
+      const bool gathers = step.op == Op::all_gather;
+      moved.piece = gathers ? input : output;
+      moved.whole = saturating_mul(moved.piece, ranks);
+      wire = saturating_mul(moved.piece, ranks - 1);
+      staging = lies_in_order(view, gathers ? to : from) ? 0 : moved.whole;
+      moved.copied = saturating_add(saturating_mul(2, staging), gathers ? 0 : wire);
+      break;
+    }
+    case Op::all_reduce:
+      moved.whole = input;
+      moved.piece = ceil_div(input, ranks);
+      wire = quotient_up(saturating_mul(2, ranks - 1), input, ranks, 1);
+      moved.copied = wire / 2;
+      break;
+    default: {
+      // The largest pair is that of the first rank with itself: both of its intervals start where
+      // their parents do.
+      moved.piece = element;
+      for (size_t d = 0; d < from.size(); ++d)
+        moved.piece = saturating_mul(moved.piece, std::min(from[d], to[d]));
+      moved.whole = saturating_mul(moved.piece, ranks);
+      wire = saturating_mul(moved.piece, ranks - 1);
+      staging = saturating_mul(2, moved.whole);
+      moved.copied = staging;
+      break;
+    }
+  }
+  counted.wire_bytes = wire;
+  counted.peak_bytes = saturating_add(*counted.peak_bytes, staging);
+  counted.ps.reset();
+  const Topology& topology = view.plan->topology;
+  if (topology.levels.empty() || topology.levels.size() > most_levels) return counted;
+  if (!priced_by_levels(topology)) {
+    counted.left_out = "predicted_ns, which a finer tier than levels gives";
+    return counted;
+  }
+  const auto group = layout_of(*view.src_mesh, sizes, step.mesh_dims);
+  const auto patterns =
+      group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
+  if (!patterns) {
+    counted.left_out = "predicted_ns, as its groups are too many to look at one by one";
+    return counted;
+  }
+  counted.ps = 0;
+  for (const GroupPattern& pattern : *patterns)
+    counted.ps = std::max(*counted.ps, group_ps(topology, step.op, pattern, moved));
+  return counted;
+}
+
+}  // namespace
+
+int64_t moved_element_bytes(const StepView& view) {
+  return element_bytes(view.step->reduce_op && view.reduce_dtype ? *view.reduce_dtype
+                                                                 : view.tensor->dtype);
+}
+
+int64_t largest_bytes(const State& state, std::span<const int64_t> shape,
+                      std::span<const int64_t> mesh_shape, int64_t element_bytes) {
+  int64_t bytes = element_bytes;
+  for (const int64_t side : largest_box(state, shape, mesh_shape))
+    bytes = saturating_mul(bytes, side);
+  return bytes;
+}
+
+Counted recount(const StepView& view) {
+  return view.step->op == Op::exchange ? recount_exchange(view) : recount_collective(view);
+}
+
+}  // namespace meshplan::verification

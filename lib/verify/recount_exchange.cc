@@ -1,0 +1,76 @@
+#include "verify/recount_exchange.h"
+
+#include "base/int_math.h"
+
+namespace meshplan::verification {
+namespace {
+
+Counted too_many() {
+  Counted counted;
+  counted.left_out =
+      "its figures, as it has more than " + std::to_string(most_pieces) + " pieces, unevenly cut";
+  return counted;
+}
+
+// The figures that follow from what is received and sent, and the time by levels.
+Counted figures_of(const StepView& view, const ExchangeView& exchange, int64_t received,
+                   int64_t sent, int64_t ps) {
+  Counted counted;
+  const int64_t element = element_bytes(view.tensor->dtype);
+  const int64_t input =
+      largest_bytes(*exchange.src, exchange.shape, mesh_shape(*exchange.src_mesh), element);
+  const int64_t output =
+      largest_bytes(*exchange.dst, exchange.shape, mesh_shape(*exchange.dst_mesh), element);
+  counted.wire_bytes = received;
+  counted.peak_bytes =
+      saturating_add(saturating_add(input, output), saturating_add(received, sent));
+  if (priced_by_levels(*exchange.topology)) {
+    counted.ps = ps;
+  } else {
+    counted.least_ps = ps;
+    counted.left_out = "predicted_ns, which a finer tier than levels may raise";
+  }
+  return counted;
+}
+
+// Packed and unpacked: every byte received is copied twice.
+int64_t time_of(const Topology& topology, const Exchanged& exchanged) {
+  return time_ps(topology, exchanged.traffic, true, saturating_mul(2, exchanged.received));
+}
+
+}  // namespace
+
+Counted recount_exchange(const StepView& view) {
+  const Step& step = *view.step;
+  const Topology& topology = view.plan->topology;
+  if (topology.levels.empty() || topology.levels.size() > most_levels) {
+    Counted counted;
+    counted.left_out = "its figures, as the plan has no topology of levels";
+    return counted;
+  }
+  const bool crosses = view.dst_mesh != nullptr && view.dst_mesh != view.src_mesh;
+  ExchangeView exchange;
+  exchange.topology = &topology;
+  exchange.src_mesh = view.src_mesh;
+  exchange.dst_mesh = crosses ? view.dst_mesh : view.src_mesh;
+  exchange.shape = view.tensor->shape;
+  exchange.element_bytes = moved_element_bytes(view);
+  exchange.src = view.before;
+  exchange.dst = &step.state;
+  exchange.whole_pieces = step.whole_pieces;
+  if (step.phases == 2) {
+    auto twice = exchanged_evenly_in_two_phases(exchange);
+    if (!twice) twice = exchanged_in_two_phases(exchange);
+    if (!twice) return too_many();
+    const int64_t ps =
+        saturating_add(time_of(topology, twice->phase[0]), time_of(topology, twice->phase[1]));
+    return figures_of(view, exchange, twice->received, twice->sent, ps);
+  }
+  auto exchanged = exchanged_evenly(exchange);
+  if (!exchanged) exchanged = exchanged_by_ranks(exchange);
+  if (!exchanged) return too_many();
+  return figures_of(view, exchange, exchanged->received, exchanged->sent,
+                    time_of(topology, *exchanged));
+}
+
+}  // namespace meshplan::verification

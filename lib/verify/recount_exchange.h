@@ -1,0 +1,88 @@
+// Who sends what in an exchange, recounted.
+//
+// A shard is one distinct source box with one value of what is pending; its holders are the ranks
+// that have it. A piece is a shard's part of the target box of a rank that does not hold the shard;
+// it comes from the holders on the innermost level where there are any:
+//
+//   even cut      cut along its longest dim (ties: the lowest) into h near-equal parts, the first
+//                 ones longer by one element; part i comes from the i-th of the h nearest holders
+//                 in rank order
+//   whole pieces  the k-th rank (in rank order, from 0) that misses part of a shard asks its
+//                 (k mod h)-th nearest holder
+//
+// What stays pending is exchanged among the ranks that agree on it; what is reduced comes from
+// every contribution. Between meshes the first copies of both take part.
+//
+// Two phases: a unit of the innermost level, which is its members among the ranks that may talk,
+// fetches what it misses as a whole once, and then exchanges inside.
+//
+//   the boxes    for each distinct box w that members want (in the order of the first of them),
+//                the boxes where w meets a shard that has no holder in the unit (in the order of
+//                the shards' first holders): m of them
+//   the parts    each of them is cut as by the even cut into c parts, c the least with
+//                16 k ceil(m c / k) <= 17 m c, k the members that want w; the parts stand in one
+//                line by their number, then by shard
+//   the takers   the j-th of these k, in rank order, fetches the parts from floor(j m c / k) up to
+//                floor((j + 1) m c / k)
+//   the holders  of the parts of a shard that are cut into equally many and asked of one set of h
+//                nearest holders on one level, empty ones apart, the n-th (units in the order of
+//                their first ranks, then w, then the line) comes from the (n mod h)-th
+//   inside       what a member holds moves as in one phase by the even cut; each fetched piece goes
+//                on to the other members that want w
+//
+// Several pieces from one rank to another in one phase are one peer.
+//
+// Two engines. Closed forms over digits, where levels, states and extents cut one another evenly:
+// nothing depends on the number of ranks. Else rank by rank, at most `most_pieces` of them in all;
+// beyond that the step is left out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "verify/recount.h"
+#include "verify/traffic.h"
+
+namespace meshplan::verification {
+
+struct ExchangeView {
+  const Topology* topology = nullptr;
+  const Mesh* src_mesh = nullptr;
+  const Mesh* dst_mesh = nullptr;  // the same unless the exchange crosses meshes
+  std::span<const int64_t> shape;
+  int64_t element_bytes = 1;
+  const State* src = nullptr;
+  const State* dst = nullptr;
+  bool whole_pieces = false;
+};
+
+struct Exchanged {
+  int64_t received = 0;  // the most bytes that any rank receives
+  int64_t sent = 0;      // the most that any rank sends
+  LevelTraffic traffic;
+};
+
+// The most pieces, and ranks, that are looked at one by one.
+constexpr int64_t most_pieces = int64_t{1} << 22;
+
+struct TwoPhases {
+  std::array<Exchanged, 2> phase;
+  int64_t received = 0;  // by one rank, in both phases
+  int64_t sent = 0;
+};
+// nullopt: something is uneven, or units or their members differ in what they miss.
+[[nodiscard]] std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view);
+// nullopt: more than `most_pieces`.
+[[nodiscard]] std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view);
+
+// nullopt: something is uneven, or the cut is whole where the turns of the holders depend on the
+// order of the ranks.
+[[nodiscard]] std::optional<Exchanged> exchanged_evenly(const ExchangeView& view);
+// nullopt: more than `most_pieces`.
+[[nodiscard]] std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view);
+
+[[nodiscard]] Counted recount_exchange(const StepView& view);
+
+}  // namespace meshplan::verification

@@ -1,0 +1,271 @@
+// exchanged_in_two_phases of recount_exchange.h: unit by unit.
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "base/int_math.h"
+#include "verify/listing.h"
+#include "verify/recount_exchange.h"
+
+namespace meshplan::verification {
+namespace {
+
+// Where a box that members want meets a shard that the unit misses.
+struct Missing {
+  int64_t wanted = 0;  // which box of those that the unit wants, in the order of the first member
+  int64_t shard = 0;
+  int64_t elements = 0;
+  int64_t longest = 1;  // slices
+};
+
+// What one rank takes or gives in one phase.
+struct Flow {
+  std::array<int64_t, most_levels> bytes{};
+  std::array<int64_t, most_levels> peers{};
+  [[nodiscard]] int64_t all() const {
+    int64_t sum = 0;
+    for (const int64_t b : bytes) sum = saturating_add(sum, b);
+    return sum;
+  }
+};
+
+class Phases {
+ public:
+  Phases(const ExchangeView& view, const Listing& listing)
+      : view_(view), listing_(listing), place_of_rank_(listing.ranks().size()) {
+    for (size_t i = 0; i < place_of_rank_.size(); ++i) place_of_rank_[i] = listing.ranks()[i].place;
+    rank_of_place_.resize(listing.places());
+    for (size_t i = 0; i < place_of_rank_.size(); ++i) rank_of_place_[place_of_rank_[i]] = i;
+    for (auto* flows : {&taken_, &given_}) {
+      for (auto& phase : *flows) phase.resize(listing.ranks().size());
+    }
+    turns_.assign(listing.units().levels(), std::vector<Turns>(listing.places()));
+  }
+
+  // False: more than `left` pieces.
+  bool count(int64_t left) {
+    // Ranks that differ on what stays pending have nothing to do with one another: classes, each
+    // with units of its own.
+    std::map<int64_t, std::vector<size_t>> classes;
+    for (size_t i = 0; i < listing_.ranks().size(); ++i)
+      classes[listing_.kept_at(listing_.ranks()[i])].push_back(i);
+    for (const auto& [kept, ranks] : classes) {
+      for (size_t i = 0; i < ranks.size();) {
+        const int64_t unit = unit_of(ranks[i]);
+        std::vector<size_t> members;
+        for (; i < ranks.size() && unit_of(ranks[i]) == unit; ++i) members.push_back(ranks[i]);
+        left -= count_unit(members);
+        if (left < 0) return false;
+      }
+    }
+    return true;
+  }
+
+  void fold(TwoPhases& most) const {
+    for (size_t i = 0; i < listing_.ranks().size(); ++i) {
+      int64_t received = 0;
+      int64_t sent = 0;
+      for (size_t p = 0; p < 2; ++p) {
+        const Flow& in = taken_[p][i];
+        const Flow& out = given_[p][i];
+        Exchanged& phase = most.phase[p];
+        for (size_t l = 0; l < most_levels; ++l) {
+          phase.traffic.bytes[l] = std::max({phase.traffic.bytes[l], in.bytes[l], out.bytes[l]});
+          phase.traffic.peers[l] = std::max({phase.traffic.peers[l], in.peers[l], out.peers[l]});
+        }
+        phase.received = std::max(phase.received, in.all());
+        phase.sent = std::max(phase.sent, out.all());
+        received = saturating_add(received, in.all());
+        sent = saturating_add(sent, out.all());
+      }
+      most.received = std::max(most.received, received);
+      most.sent = std::max(most.sent, sent);
+    }
+  }
+
+ private:
+  [[nodiscard]] int64_t unit_of(size_t rank) const {
+    return listing_.ranks()[rank].id / listing_.units().ranks(0);
+  }
+
+  // One unit, its members in rank order. Gives the pieces looked at.
+  int64_t count_unit(const std::vector<size_t>& members) {
+    int64_t pieces = 0;
+    members_ = &members;
+    heard_.assign(members.size() * members.size(), 0);
+    std::vector<Missing> missing;
+    std::map<int64_t, int64_t> boxes;  // wanted boxes in the order of their first member
+    std::vector<int64_t> wants(members.size(), -1);
+    for (size_t m = 0; m < members.size(); ++m) {
+      const ListedRank& rank = listing_.ranks()[members[m]];
+      bool first = false;
+      listing_.each_part(rank, [&](int64_t shard, int64_t elements, int64_t longest) {
+        ++pieces;
+        if (wants[m] < 0) {
+          const auto [at, added] =
+              boxes.emplace(listing_.wanted_at(rank), static_cast<int64_t>(boxes.size()));
+          wants[m] = at->second;
+          first = added;
+        }
+        const NearestHolders near = listing_.nearest(shard, rank.id);
+        if (near.level > 0) {
+          if (first) missing.push_back({wants[m], shard, elements, longest});
+        } else if (shard != rank.shard) {
+          pieces += std::min(near.count, longest);
+          take_inside(m, near, elements * view_.element_bytes, longest);
+        }
+      });
+    }
+    pieces += fetch(missing, wants);
+    fold_heard();
+    return pieces;
+  }
+
+  // By the even cut from the members of the unit that hold the shard.
+  void take_inside(size_t member, const NearestHolders& near, int64_t bytes, int64_t longest) {
+    const int64_t slice = bytes / longest;
+    for (int64_t i = 0; i < std::min(near.count, longest); ++i) {
+      const int64_t length = longest / near.count + (i < longest % near.count ? 1 : 0);
+      pass(rank_of_place_[near.first + static_cast<size_t>(i)], member, slice * length);
+    }
+  }
+
+  // What the unit misses, wanted box by wanted box: the members that want the box share what is
+  // missing of it.
+  int64_t fetch(std::vector<Missing>& missing, const std::vector<int64_t>& wants) {
+    std::sort(missing.begin(), missing.end(), [&](const Missing& a, const Missing& b) {
+      if (a.wanted != b.wanted) return a.wanted < b.wanted;
+      return listing_.first_holder(a.shard) < listing_.first_holder(b.shard);
+    });
+    int64_t pieces = 0;
+    std::vector<size_t> takers;
+    for (size_t begin = 0; begin < missing.size();) {
+      size_t end = begin;
+      while (end < missing.size() && missing[end].wanted == missing[begin].wanted) ++end;
+      takers.clear();
+      for (size_t m = 0; m < wants.size(); ++m) {
+        if (wants[m] == missing[begin].wanted) takers.push_back(m);
+      }
+      pieces += deal({missing.data() + begin, end - begin}, takers);
+      begin = end;
+    }
+    fold_fetched();
+    return pieces;
+  }
+
+  // The parts of what is missing of one wanted box stand in one line, of which every taker has a
+  // stretch.
+  int64_t deal(std::span<const Missing> missing, const std::vector<size_t>& takers) {
+    const auto boxes = static_cast<int64_t>(missing.size());
+    const auto k = static_cast<int64_t>(takers.size());
+    int64_t parts = 1;
+    while (16 * k * ceil_div(boxes * parts, k) > 17 * boxes * parts) ++parts;
+    const int64_t all = boxes * parts;
+    int64_t pieces = 0;
+    for (int64_t i = 0; i < all; ++i) {
+      const Missing& box = missing[static_cast<size_t>(i % boxes)];
+      const int64_t slices = box.longest / parts + (i / boxes < box.longest % parts ? 1 : 0);
+      if (slices == 0) continue;
+      // The j for which floor(j all / k) <= i < floor((j + 1) all / k).
+      const int64_t taker = ((i + 1) * k - 1) / all;
+      const int64_t bytes = box.elements / box.longest * slices * view_.element_bytes;
+      take(takers[static_cast<size_t>(taker)], box.shard, parts, bytes, takers);
+      pieces += k;
+    }
+    return pieces;
+  }
+
+  // One piece: from the holder whose turn it is to the member, and on to the others that want it.
+  void take(size_t member, int64_t shard, int64_t parts, int64_t bytes,
+            const std::vector<size_t>& wanting) {
+    const size_t to = (*members_)[member];
+    const NearestHolders near = listing_.nearest(shard, listing_.ranks()[to].id);
+    int64_t& turn = turn_of(near, parts);
+    const size_t from = rank_of_place_[near.first + static_cast<size_t>(turn++ % near.count)];
+    add(taken_[0][to], near.level, bytes);
+    add(given_[0][from], near.level, bytes);
+    fetched_.push_back({from, to, near.level});
+    for (const size_t m : wanting) {
+      if (m != member) pass(to, m, bytes);
+    }
+  }
+
+  int64_t& turn_of(const NearestHolders& near, int64_t parts) {
+    Turns& turns = turns_[near.level][near.first];
+    for (auto& [cut_into, asked] : turns) {
+      if (cut_into == parts) return asked;
+    }
+    return turns.emplace_back(parts, 0).second;
+  }
+
+  // In the second phase, to a member by its number in the unit.
+  void pass(size_t from, size_t member, int64_t bytes) {
+    add(taken_[1][(*members_)[member]], 0, bytes);
+    add(given_[1][from], 0, bytes);
+    const auto sender = static_cast<size_t>(
+        std::lower_bound(members_->begin(), members_->end(), from) - members_->begin());
+    heard_[member * members_->size() + sender] = 1;
+  }
+
+  static void add(Flow& flow, size_t level, int64_t bytes) {
+    flow.bytes[level] = saturating_add(flow.bytes[level], bytes);
+  }
+
+  // Several pieces from one rank to another are one peer.
+  void fold_heard() {
+    const size_t k = members_->size();
+    for (size_t to = 0; to < k; ++to) {
+      for (size_t from = 0; from < k; ++from) {
+        taken_[1][(*members_)[to]].peers[0] += heard_[to * k + from];
+        given_[1][(*members_)[from]].peers[0] += heard_[to * k + from];
+      }
+    }
+  }
+  void fold_fetched() {
+    std::sort(fetched_.begin(), fetched_.end());
+    fetched_.erase(std::unique(fetched_.begin(), fetched_.end()), fetched_.end());
+    for (const auto& [from, to, level] : fetched_) {
+      ++taken_[0][to].peers[level];
+      ++given_[0][from].peers[level];
+    }
+    fetched_.clear();
+  }
+
+  const ExchangeView& view_;
+  const Listing& listing_;
+  std::vector<size_t> place_of_rank_;
+  std::vector<size_t> rank_of_place_;
+  std::array<std::vector<Flow>, 2> taken_;  // per phase and rank
+  std::array<std::vector<Flow>, 2> given_;
+  // Per level and first place of a set of nearest holders: of parts of boxes that are cut into so
+  // many, how many were asked of it so far.
+  using Turns = std::vector<std::pair<int64_t, int64_t>>;
+  std::vector<std::vector<Turns>> turns_;
+  // Of the unit at hand.
+  const std::vector<size_t>* members_ = nullptr;
+  std::vector<int8_t> heard_;                                // receiver-major by sender
+  std::vector<std::tuple<size_t, size_t, size_t>> fetched_;  // from, to, level
+};
+
+}  // namespace
+
+std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view) {
+  auto listing = Listing::of(view);
+  if (!listing) return std::nullopt;
+  const auto copies = listing->copies();
+  if (!copies) return std::nullopt;
+  TwoPhases most;
+  int64_t left = most_pieces;
+  for (const int64_t base : *copies) {
+    listing->stand_at(base);
+    if (listing->work() > left) return std::nullopt;
+    Phases phases(view, *listing);
+    if (!phases.count(left)) return std::nullopt;
+    left -= listing->work();
+    phases.fold(most);
+  }
+  return most;
+}
+
+}  // namespace meshplan::verification

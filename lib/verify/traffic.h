@@ -1,0 +1,41 @@
+// What a step moves over the levels of a topology, and how long that takes: the cost model of
+// levels, recounted.
+//
+//   t = latency of the outermost level used
+//       + sum over levels of per_peer_ns * peers (between pairs only)
+//       + the largest over levels of bytes / bandwidth
+//       + copied bytes / copy bandwidth
+//
+// in picoseconds; every quotient is rounded up by itself. Between pairs (exchange, all_to_all) a
+// level gives exchange_percent of its bandwidth.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "mesh/mesh.h"
+#include "plan/plan.h"
+
+namespace meshplan::verification {
+
+constexpr size_t most_levels = 8;
+
+// Per level the most that any rank receives or sends, in units of 1 / denominator bytes, and the
+// most ranks that it does so with. A level without bytes and peers is not used.
+struct LevelTraffic {
+  std::array<int64_t, most_levels> bytes{};
+  std::array<int64_t, most_levels> peers{};
+  int64_t denominator = 1;
+};
+
+// a * b / (c * d), rounded up, at most INT64_MAX.
+[[nodiscard]] int64_t quotient_up(int64_t a, int64_t b, int64_t c, int64_t d);
+
+[[nodiscard]] int64_t time_ps(const Topology& topology, const LevelTraffic& traffic,
+                              bool between_pairs, int64_t copied_bytes);
+
+// Whether the levels alone price steps: no measured tables, no formula of a library.
+[[nodiscard]] bool priced_by_levels(const Topology& topology);
+
+}  // namespace meshplan::verification

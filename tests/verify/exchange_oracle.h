@@ -1,0 +1,304 @@
+// What an exchange moves, found the plain way: every rank asks every other for the boxes that it
+// misses. Nothing here is quick or shared with the library but boxes and coordinates.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "tensor/box.h"
+#include "verify/recount_exchange.h"
+
+namespace meshplan::test {
+
+struct OracleRank {
+  int64_t id = 0;
+  bool holds = false;
+  bool wants = false;
+  Box held;
+  Box wanted;
+  std::vector<int64_t> kept;     // coordinates on what stays pending
+  std::vector<int64_t> reduced;  // and on what is reduced
+};
+
+// One message: `box` of the shard, over the level.
+struct OracleMessage {
+  size_t from = 0;
+  size_t to = 0;
+  int64_t elements = 0;
+  size_t level = 0;
+};
+
+inline size_t oracle_level(const Topology& topology, int64_t a, int64_t b) {
+  size_t level = 0;
+  while (level + 1 < topology.levels.size() &&
+         a / topology.levels[level].ranks != b / topology.levels[level].ranks)
+    ++level;
+  return level;
+}
+
+// The ranks of the copies at this number, in rank order.
+inline std::vector<OracleRank> oracle_ranks(const verification::ExchangeView& view, int64_t copy) {
+  std::map<int64_t, OracleRank> by_id;
+  const std::vector<int64_t> src_shape = mesh_shape(*view.src_mesh);
+  const std::vector<int64_t> dst_shape = mesh_shape(*view.dst_mesh);
+  const bool crosses = view.src_mesh != view.dst_mesh;
+  for (int64_t i = 0; i < mesh_size(*view.src_mesh); ++i) {
+    const int64_t id = rank_at(*view.src_mesh->universe, position_of(*view.src_mesh, copy, i));
+    OracleRank& rank = by_id[id];
+    const std::vector<int64_t> at = coordinates_of(i, src_shape);
+    rank.holds = true;
+    rank.held = box_of(*view.src, view.shape, src_shape, at);
+    for (const PendingAtom& pending : view.src->partial) {
+      const auto m = static_cast<size_t>(pending.atom.mesh_dim);
+      const bool stays = !crosses && std::find(view.dst->partial.begin(), view.dst->partial.end(),
+                                               pending) != view.dst->partial.end();
+      (stays ? rank.kept : rank.reduced)
+          .push_back(atom_coordinate(pending.atom, src_shape[m], at[m]));
+    }
+  }
+  for (int64_t i = 0; i < mesh_size(*view.dst_mesh); ++i) {
+    const int64_t id = rank_at(*view.dst_mesh->universe, position_of(*view.dst_mesh, copy, i));
+    OracleRank& rank = by_id[id];
+    rank.wants = true;
+    rank.wanted = box_of(*view.dst, view.shape, dst_shape, coordinates_of(i, dst_shape));
+  }
+  std::vector<OracleRank> ranks;
+  for (auto& [id, rank] : by_id) {
+    rank.id = id;
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeView& view,
+                                                  const std::vector<OracleRank>& ranks) {
+  std::vector<OracleMessage> messages;
+  const auto same_shard = [](const OracleRank& a, const OracleRank& b) {
+    return a.holds && b.holds && a.held == b.held && a.kept == b.kept && a.reduced == b.reduced;
+  };
+  std::vector<int64_t> asked(ranks.size(), 0);  // by the shard's first holder
+  for (size_t to = 0; to < ranks.size(); ++to) {
+    if (!ranks[to].wants) continue;
+    for (size_t first = 0; first < ranks.size(); ++first) {
+      // Each shard once, at its first holder.
+      if (!ranks[first].holds) continue;
+      bool earlier = false;
+      for (size_t i = 0; i < first; ++i) earlier = earlier || same_shard(ranks[i], ranks[first]);
+      if (earlier || same_shard(ranks[to], ranks[first])) continue;
+      if (view.src_mesh == view.dst_mesh && ranks[to].kept != ranks[first].kept) continue;
+      const Box piece = intersect(ranks[first].held, ranks[to].wanted);
+      if (volume(piece) == 0) continue;
+      size_t nearest = view.topology->levels.size();
+      std::vector<size_t> holders;
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        if (!same_shard(ranks[i], ranks[first])) continue;
+        const size_t level = oracle_level(*view.topology, ranks[i].id, ranks[to].id);
+        if (level < nearest) holders.clear();
+        nearest = std::min(nearest, level);
+        if (level == nearest) holders.push_back(i);
+      }
+      if (view.whole_pieces) {
+        const auto turn = static_cast<size_t>(asked[first]++) % holders.size();
+        messages.push_back({holders[turn], to, volume(piece), nearest});
+        continue;
+      }
+      int64_t longest = 1;
+      for (const Interval& side : piece) longest = std::max(longest, width(side));
+      const auto h = static_cast<int64_t>(holders.size());
+      for (int64_t i = 0; i < h; ++i) {
+        const int64_t length = longest / h + (i < longest % h ? 1 : 0);
+        if (length > 0)
+          messages.push_back(
+              {holders[static_cast<size_t>(i)], to, volume(piece) / longest * length, nearest});
+      }
+    }
+  }
+  return messages;
+}
+
+inline verification::Exchanged oracle_exchange(const verification::ExchangeView& view) {
+  verification::Exchanged most;
+  const int64_t copies = view.src_mesh == view.dst_mesh ? mesh_copies(*view.src_mesh) : 1;
+  const size_t levels = view.topology->levels.size();
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    const std::vector<OracleRank> ranks = oracle_ranks(view, copy);
+    std::vector<std::vector<int64_t>> received(ranks.size(), std::vector<int64_t>(levels, 0));
+    std::vector<std::vector<int64_t>> sent = received;
+    std::set<std::vector<size_t>> pairs;
+    std::vector<std::vector<int64_t>> from = received;
+    std::vector<std::vector<int64_t>> to = received;
+    for (const OracleMessage& message : oracle_messages(view, ranks)) {
+      received[message.to][message.level] += message.elements * view.element_bytes;
+      sent[message.from][message.level] += message.elements * view.element_bytes;
+      if (!pairs.insert({message.from, message.to}).second) continue;
+      ++from[message.to][message.level];
+      ++to[message.from][message.level];
+    }
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      int64_t in = 0;
+      int64_t out = 0;
+      for (size_t l = 0; l < levels; ++l) {
+        in += received[i][l];
+        out += sent[i][l];
+        most.traffic.bytes[l] = std::max({most.traffic.bytes[l], received[i][l], sent[i][l]});
+        most.traffic.peers[l] = std::max({most.traffic.peers[l], from[i][l], to[i][l]});
+      }
+      most.received = std::max(most.received, in);
+      most.sent = std::max(most.sent, out);
+    }
+  }
+  return most;
+}
+
+// Near-equal part `i` of `length` in `parts`, the first ones longer by one.
+inline int64_t oracle_part(int64_t length, int64_t parts, int64_t i) {
+  return length / parts + (i < length % parts ? 1 : 0);
+}
+
+// What a unit of the innermost level fetches, by the rules one by one, and what it passes on
+// inside.
+inline verification::TwoPhases oracle_two_phases(const verification::ExchangeView& view) {
+  verification::TwoPhases most;
+  const size_t levels = view.topology->levels.size();
+  for (int64_t copy = 0; copy < mesh_copies(*view.src_mesh); ++copy) {
+    const std::vector<OracleRank> ranks = oracle_ranks(view, copy);
+    std::array<std::vector<OracleMessage>, 2> messages;
+    std::map<std::vector<int64_t>, std::vector<size_t>> classes;
+    for (size_t i = 0; i < ranks.size(); ++i) classes[ranks[i].kept].push_back(i);
+    for (const auto& one_class : classes) {
+      const std::vector<size_t>& members_of_class = one_class.second;
+      std::vector<std::pair<Box, std::vector<size_t>>>
+          shards;  // with their holders, in the order of the first
+      for (const size_t i : members_of_class) {
+        if (volume(ranks[i].held) == 0) continue;
+        auto at = std::find_if(shards.begin(), shards.end(),
+                               [&](const auto& shard) { return shard.first == ranks[i].held; });
+        if (at == shards.end()) at = shards.insert(shards.end(), {ranks[i].held, {}});
+        at->second.push_back(i);
+      }
+      const auto nearest = [&](const std::vector<size_t>& holders, size_t to, size_t& level) {
+        std::vector<size_t> near;
+        level = levels;
+        for (const size_t i : holders) {
+          const size_t here = oracle_level(*view.topology, ranks[i].id, ranks[to].id);
+          if (here < level) near.clear();
+          level = std::min(level, here);
+          if (here == level) near.push_back(i);
+        }
+        return near;
+      };
+      // By shard, parts, and nearest holders on their level.
+      std::map<std::tuple<size_t, int64_t, size_t, std::vector<size_t>>, size_t> asked;
+      std::map<int64_t, std::vector<size_t>> units;
+      for (const size_t i : members_of_class)
+        units[ranks[i].id / view.topology->levels[0].ranks].push_back(i);
+      for (const auto& unit : units) {
+        const std::vector<size_t>& members = unit.second;
+        // Inside, what some member holds.
+        for (const size_t to : members) {
+          for (const auto& [box, holders] : shards) {
+            const Box piece = intersect(box, ranks[to].wanted);
+            if (volume(piece) == 0 || ranks[to].held == box) continue;
+            size_t level = 0;
+            const std::vector<size_t> near = nearest(holders, to, level);
+            if (level > 0) continue;
+            int64_t longest = 1;
+            for (const Interval& side : piece) longest = std::max(longest, width(side));
+            for (size_t i = 0; i < near.size(); ++i) {
+              const int64_t length =
+                  oracle_part(longest, static_cast<int64_t>(near.size()), static_cast<int64_t>(i));
+              if (length > 0)
+                messages[1].push_back({near[i], to, volume(piece) / longest * length, 0});
+            }
+          }
+        }
+        // From outside, for each wanted box: what is missing, the line of its parts, and who takes
+        // which.
+        std::vector<Box> wanted;
+        for (const size_t m : members) {
+          const bool known =
+              std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
+          if (volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
+        }
+        for (const Box& w : wanted) {
+          std::vector<size_t> takers;
+          for (const size_t m : members) {
+            if (ranks[m].wanted == w) takers.push_back(m);
+          }
+          std::vector<size_t> missing;
+          for (size_t s = 0; s < shards.size(); ++s) {
+            size_t level = 0;
+            (void)nearest(shards[s].second, members[0], level);
+            if (level > 0 && volume(intersect(w, shards[s].first)) > 0) missing.push_back(s);
+          }
+          if (missing.empty()) continue;
+          const auto k = static_cast<int64_t>(takers.size());
+          const auto count = static_cast<int64_t>(missing.size());
+          int64_t c = 1;
+          while (16 * k * ((count * c + k - 1) / k) > 17 * count * c) ++c;
+          std::vector<std::pair<int64_t, size_t>> line;  // number of the part, shard
+          for (int64_t part = 0; part < c; ++part) {
+            for (const size_t s : missing) line.emplace_back(part, s);
+          }
+          for (int64_t j = 0; j < k; ++j) {
+            const size_t to = takers[static_cast<size_t>(j)];
+            for (int64_t i = j * count * c / k; i < (j + 1) * count * c / k; ++i) {
+              const auto [part, s] = line[static_cast<size_t>(i)];
+              const Box piece = intersect(w, shards[s].first);
+              int64_t longest = 1;
+              for (const Interval& side : piece) longest = std::max(longest, width(side));
+              const int64_t elements = volume(piece) / longest * oracle_part(longest, c, part);
+              if (elements == 0) continue;
+              size_t level = 0;
+              const std::vector<size_t> near = nearest(shards[s].second, to, level);
+              messages[0].push_back({near[asked[{s, c, level, near}]++ % near.size()], to, elements, level});
+              for (const size_t m : takers) {
+                if (m != to) messages[1].push_back({to, m, elements, 0});
+              }
+            }
+          }
+        }
+      }
+    }
+    std::vector<int64_t> in(ranks.size(), 0);
+    std::vector<int64_t> out(ranks.size(), 0);
+    for (size_t p = 0; p < 2; ++p) {
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        std::vector<int64_t> received(levels, 0);
+        std::vector<int64_t> sent(levels, 0);
+        std::vector<std::set<size_t>> from(levels);
+        std::vector<std::set<size_t>> to(levels);
+        int64_t here = 0;
+        for (const OracleMessage& message : messages[p]) {
+          const int64_t bytes = message.elements * view.element_bytes;
+          if (message.to == i) {
+            here += bytes;
+            received[message.level] += bytes;
+            from[message.level].insert(message.from);
+          }
+          if (message.from == i) {
+            out[i] += bytes;
+            sent[message.level] += bytes;
+            to[message.level].insert(message.to);
+          }
+        }
+        in[i] += here;
+        most.phase[p].received = std::max(most.phase[p].received, here);
+        for (size_t l = 0; l < levels; ++l) {
+          auto& traffic = most.phase[p].traffic;
+          traffic.bytes[l] = std::max({traffic.bytes[l], received[l], sent[l]});
+          traffic.peers[l] = std::max({traffic.peers[l], static_cast<int64_t>(from[l].size()),
+                                       static_cast<int64_t>(to[l].size())});
+        }
+      }
+    }
+    most.received = std::max(most.received, *std::max_element(in.begin(), in.end()));
+    most.sent = std::max(most.sent, *std::max_element(out.begin(), out.end()));
+  }
+  return most;
+}
+
+}  // namespace meshplan::test

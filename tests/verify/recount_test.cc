@@ -1,0 +1,320 @@
+// The recount against what every rank really sends and receives, and against what the planners'
+// prices say.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "base/check.h"
+#include "cost/step_cost.h"
+#include "cost/topology.h"
+#include "planner/planner.h"
+#include "verify/exchange_oracle.h"
+#include "verify/random_world.h"
+#include "verify/recount.h"
+#include "verify/verify.h"
+
+namespace meshplan {
+namespace {
+
+using test::Random;
+using verification::Counted;
+using verification::Exchanged;
+using verification::ExchangeView;
+
+uint64_t seed() {
+  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
+  return given == nullptr ? 20251122 : std::strtoull(given, nullptr, 10);
+}
+
+int64_t rounds(int64_t usual) {
+  const char* given = std::getenv("MESHPLAN_TEST_ROUNDS");  // NOLINT(concurrency-mt-unsafe)
+  return given == nullptr ? usual : std::strtoll(given, nullptr, 10);
+}
+
+Topology random_topology(Random& random) {
+  static const std::vector<int64_t> units{1, 2, 2, 3, 4, 4, 6, 8};
+  Topology topology;
+  int64_t ranks = random.pick(units);
+  const int64_t levels = 1 + random.below(3);
+  for (int64_t l = 0; l < levels; ++l) {
+    TopologyLevel level;
+    level.name = "l" + std::to_string(l);
+    level.ranks = l + 1 == levels ? 1'048'576 : ranks;
+    ranks *= random.one_in(4) ? 1 : random.pick(units);
+    level.mb_per_s = 1 + random.below(400'000);
+    level.latency_ns = random.below(30'000);
+    level.per_peer_ns = random.below(600);
+    level.exchange_percent = random.one_in(3) ? 1 + random.below(100) : 100;
+    topology.levels.push_back(level);
+  }
+  if (random.one_in(3)) topology.copy_mb_per_s = 1 + random.below(1'000'000);
+  return topology;
+}
+
+// A mesh of some dims over a world, or a view of it that has copies or another order.
+MeshTable random_meshes(Random& random) {
+  test::WorldOptions options;
+  options.dim_sizes = {1, 2, 2, 2, 3, 4, 4, 5, 6, 8};
+  options.max_dims = 4;
+  options.max_world = 48;
+  options.permuted_ranks = random.one_in(4);
+  MeshTable table = test::random_table(random, options);
+  std::vector<std::string> names = dim_names(table.meshes.front());
+  std::vector<std::string> some = names;
+  std::erase_if(some, [&](const std::string&) { return random.one_in(3); });
+  if (!some.empty()) (void)add_slice(table, "slice", "mesh", some);
+  random.shuffle(names);
+  (void)add_transpose(table, "turned", "mesh", names);
+  return table;
+}
+
+// Parts of mesh dims, each of which shards a tensor dim, is pending or holds copies.
+State random_parts(Random& random, const std::vector<int64_t>& sizes, size_t rank, bool pending) {
+  State state;
+  state.shards.resize(rank);
+  for (size_t m = 0; m < sizes.size(); ++m) {
+    int64_t before = 1;
+    while (before < sizes[m] || (sizes[m] == 1 && before == 1)) {
+      int64_t size = sizes[m] / before;
+      for (const int64_t factor : {2, 3}) {
+        if (size % factor == 0 && size > factor && random.one_in(4)) size = factor;
+      }
+      const Atom atom{static_cast<int32_t>(m), before, size};
+      const int64_t choice = random.below(6);
+      if (choice == 0 && pending) state.partial.push_back({atom, ReduceOp::sum});
+      if (choice >= 2 && rank > 0)
+        state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(rank)))].push_back(atom);
+      if (sizes[m] == 1) break;
+      before *= size;
+    }
+  }
+  for (auto& list : state.shards) {
+    if (random.one_in(2)) random.shuffle(list);
+  }
+  return state;
+}
+
+std::vector<int64_t> random_shape(Random& random) {
+  static const std::vector<int64_t> extents{1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                            10, 12, 16, 16, 24, 32, 48, 64, 96};
+  std::vector<int64_t> shape;
+  const int64_t rank = random.one_in(20) ? 0 : 1 + random.below(3);
+  for (int64_t d = 0; d < rank; ++d) shape.push_back(random.one_in(60) ? 0 : random.pick(extents));
+  return shape;
+}
+
+struct Case {
+  MeshTable table;
+  size_t src_mesh = 0;
+  size_t dst_mesh = 0;
+  TensorMeta tensor;
+  State src;
+  State dst;
+  Plan plan;
+  Step step;
+};
+
+Case random_exchange(Random& random) {
+  Case c;
+  c.table = random_meshes(random);
+  c.src_mesh = static_cast<size_t>(random.below(static_cast<int64_t>(c.table.meshes.size())));
+  c.dst_mesh = random.one_in(6)
+                   ? static_cast<size_t>(random.below(static_cast<int64_t>(c.table.meshes.size())))
+                   : c.src_mesh;
+  c.tensor.shape = random_shape(random);
+  const std::vector<int64_t> src_sizes = mesh_shape(c.table.meshes[c.src_mesh]);
+  const std::vector<int64_t> dst_sizes = mesh_shape(c.table.meshes[c.dst_mesh]);
+  c.src = random_parts(random, src_sizes, c.tensor.shape.size(), random.one_in(3));
+  c.dst = random_parts(random, dst_sizes, c.tensor.shape.size(), false);
+  // What stays pending does so on both sides; all of it or none of it, so that nothing is half
+  // reduced.
+  if (c.src_mesh == c.dst_mesh && random.one_in(2)) {
+    for (auto& list : c.dst.shards) {
+      std::erase_if(list, [&](const Atom& atom) {
+        return std::any_of(c.src.partial.begin(), c.src.partial.end(),
+                           [&](const PendingAtom& p) { return p.atom.mesh_dim == atom.mesh_dim; });
+      });
+    }
+    c.dst.partial = c.src.partial;
+  }
+  c.plan.topology = random_topology(random);
+  c.step.op = Op::exchange;
+  c.step.state = c.dst;
+  c.step.whole_pieces = random.one_in(2);
+  if (!c.src.partial.empty() && c.dst.partial.empty()) c.step.reduce_op = ReduceOp::sum;
+  return c;
+}
+
+ExchangeView view_of(const Case& c) {
+  return {&c.plan.topology,
+          &c.table.meshes[c.src_mesh],
+          &c.table.meshes[c.dst_mesh],
+          c.tensor.shape,
+          4,
+          &c.src,
+          &c.dst,
+          c.step.whole_pieces};
+}
+
+std::string text_of(const Case& c) {
+  std::string text = to_text(c.table.meshes[c.src_mesh]);
+  for (const MeshDim& dim : c.table.meshes[c.src_mesh].dims) text += " " + to_text(dim.layout);
+  if (c.dst_mesh != c.src_mesh) text += " to " + to_text(c.table.meshes[c.dst_mesh]);
+  text += ", world " + to_text(*c.table.universe) + ", [";
+  for (const int64_t extent : c.tensor.shape) text += " " + std::to_string(extent);
+  text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " +
+          to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
+          (c.step.whole_pieces ? " whole" : " even") + ", units of";
+  for (const TopologyLevel& level : c.plan.topology.levels)
+    text += " " + std::to_string(level.ranks);
+  return text;
+}
+
+std::string text_of(const Exchanged& x, size_t levels) {
+  std::string text = "received " + std::to_string(x.received) + " sent " + std::to_string(x.sent);
+  for (size_t l = 0; l < levels; ++l)
+    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " +
+            std::to_string(x.traffic.peers[l]) + " peers";
+  return text;
+}
+
+std::string traffic_text(const Exchanged& x, size_t levels) {
+  std::string text = "received " + std::to_string(x.received);
+  for (size_t l = 0; l < levels; ++l)
+    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " +
+            std::to_string(x.traffic.peers[l]) + " peers";
+  return text;
+}
+
+TEST_CASE("both engines count what every rank sends and receives") {
+  Random random(seed());
+  int64_t even = 0;
+  for (int64_t round = 0; round < rounds(6'000); ++round) {
+    const Case c = random_exchange(random);
+    const size_t levels = c.plan.topology.levels.size();
+    const ExchangeView view = view_of(c);
+    const std::string right = text_of(test::oracle_exchange(view), levels);
+    const auto listed = verification::exchanged_by_ranks(view);
+    REQUIRE(listed);
+    const std::string by_ranks = text_of(*listed, levels);
+    if (by_ranks != right)
+      FAIL_CHECK("round " << round << " by ranks: " << text_of(c) << ": " << by_ranks << ", really "
+                          << right);
+    const auto closed = verification::exchanged_evenly(view);
+    if (!closed) continue;
+    ++even;
+    const std::string evenly = text_of(*closed, levels);
+    if (evenly != right)
+      FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << evenly << ", really "
+                          << right);
+  }
+  MESSAGE(even << " in closed form");
+  CHECK(even > rounds(6'000) / 10);
+}
+
+TEST_CASE("two phases are counted as units fetch and pass on") {
+  Random random(seed() + 2);
+  int64_t fetching = 0;
+  int64_t even = 0;
+  for (int64_t round = 0; round < rounds(3'000); ++round) {
+    Case c = random_exchange(random);
+    c.dst_mesh = c.src_mesh;
+    const std::vector<int64_t> sizes = mesh_shape(c.table.meshes[c.src_mesh]);
+    if (c.step.reduce_op || c.plan.topology.levels.size() < 2) continue;
+    c.step.whole_pieces = false;
+    const size_t levels = c.plan.topology.levels.size();
+    // A target made for another mesh is made anew.
+    if (c.dst.partial != c.src.partial) c.src.partial.clear();
+    c.dst = random_parts(random, sizes, c.tensor.shape.size(), false);
+    for (auto& list : c.dst.shards) {
+      std::erase_if(list, [&](const Atom& atom) {
+        return std::any_of(c.src.partial.begin(), c.src.partial.end(),
+                           [&](const PendingAtom& p) { return p.atom.mesh_dim == atom.mesh_dim; });
+      });
+    }
+    c.dst.partial = c.src.partial;
+    const ExchangeView view = view_of(c);
+    const verification::TwoPhases right = test::oracle_two_phases(view);
+    const auto counted = verification::exchanged_in_two_phases(view);
+    REQUIRE(counted);
+    const auto text = [&](const verification::TwoPhases& x) {
+      return std::to_string(x.received) + " received, " + std::to_string(x.sent) + " sent; " +
+             traffic_text(x.phase[0], levels) + "; " + traffic_text(x.phase[1], levels);
+    };
+    if (text(*counted) != text(right))
+      FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text(*counted) << ", really "
+                          << text(right));
+    const auto closed = verification::exchanged_evenly_in_two_phases(view);
+    if (closed && text(*closed) != text(right)) {
+      FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << text(*closed)
+                          << ", really " << text(right));
+    }
+    even += closed && right.phase[0].received > 0;
+    fetching += right.phase[0].received > 0;
+  }
+  MESSAGE(fetching << " fetch something, " << even << " of them in closed form");
+  CHECK(even > 0);
+  CHECK(fetching > rounds(3'000) / 10);
+}
+
+TEST_CASE("an exchange is priced as it is counted") {
+  Random random(seed() + 1);
+  for (int64_t round = 0; round < rounds(6'000); ++round) {
+    const Case c = random_exchange(random);
+    if (c.src_mesh == c.dst_mesh && c.src == c.dst) continue;
+    StepQuestion question;
+    question.topology = &c.plan.topology;
+    question.src_mesh = &c.table.meshes[c.src_mesh];
+    question.dst_mesh = &c.table.meshes[c.dst_mesh];
+    question.tensor = &c.tensor;
+    question.before = &c.src;
+    question.step = &c.step;
+    const StepCost price = price_step(question);
+    const Counted counted = verification::recount(
+        {&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
+    const bool same = counted.wire_bytes == price.wire_bytes &&
+                      counted.peak_bytes == price.peak_bytes && counted.ps == price.predicted_ps;
+    if (!same) {
+      FAIL_CHECK("round " << round << ": " << text_of(c) << ": priced " << price.wire_bytes
+                          << " B, peak " << price.peak_bytes << " B, " << price.predicted_ps
+                          << " ps; counted " << counted.wire_bytes.value_or(-1) << " B, peak "
+                          << counted.peak_bytes.value_or(-1) << " B, " << counted.ps.value_or(-1)
+                          << " ps");
+    }
+  }
+}
+
+TEST_CASE(
+    "plans of every planner are priced as they are counted, whatever the levels and the ranks") {
+  Random random(seed() + 3);
+  int64_t plans = 0;
+  for (int64_t round = 0; round < rounds(1'500); ++round) {
+    test::WorldOptions world;
+    world.permuted_ranks = true;
+    const MeshTable table = test::random_table(random, world);
+    PlanOptions options;
+    options.planner = static_cast<PlannerKind>(random.below(3));
+    const bool searches = options.planner == PlannerKind::optimal;
+    options.rules = searches ? Rules::native : Rules::dtensor;
+    if (searches && random.one_in(2)) options.groups = GroupPolicy::any;
+    const int64_t orders = options.planner == PlannerKind::greedy ? 0 : 2;
+    Request request = test::random_request(random, table, orders);
+    if (random.one_in(3)) request.reduce_dtype = DType::float64;
+    const Topology topology = random_topology(random);
+    const std::string place = "round " + std::to_string(round) + ": ";
+    try {
+      const PlanOutcome outcome = plan_requests(table, topology, {request}, options, "");
+      if (!outcome.failures.empty()) continue;
+      ++plans;
+      const Status status = verify_plan(outcome.plan);
+      if (!status) FAIL_CHECK(place << status.error().message);
+    } catch (const InternalError& error) {
+      FAIL_CHECK(place << std::string(error.what()));
+    }
+  }
+  MESSAGE(plans << " plans");
+  CHECK(plans > rounds(1'500) / 2);
+}
+
+}  // namespace
+}  // namespace meshplan
