@@ -100,12 +100,15 @@ BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
     count_ *= static_cast<int64_t>(sides_[d].size());
   }
   of_ranks_ = sums(part);
-}
-
-int64_t BoxGrid::volume(int32_t box) const {
-  int64_t elements = 1;
-  for (size_t d = 0; d < sides_.size(); ++d) elements *= width(side_of(d, box));
-  return elements;
+  volumes_ = {1};
+  for (const std::vector<Interval>& sides : sides_) {
+    std::vector<int64_t> next;
+    next.reserve(volumes_.size() * sides.size());
+    for (const int64_t volume : volumes_) {
+      for (const Interval& side : sides) next.push_back(volume * width(side));
+    }
+    volumes_ = std::move(next);
+  }
 }
 
 int64_t shared_elements(const BoxGrid& a, int32_t box_a, const BoxGrid& b, int32_t box_b) {

@@ -39,12 +39,13 @@ class BoxGrid {
   [[nodiscard]] const Interval& side_of(size_t dim, int32_t box) const {
     return sides_[dim][shard(dim, box)];
   }
-  [[nodiscard]] int64_t volume(int32_t box) const;
+  [[nodiscard]] int64_t volume(int32_t box) const { return volumes_[static_cast<size_t>(box)]; }
   // The box of every rank of the mesh, row-major.
   [[nodiscard]] const std::vector<int32_t>& of_ranks() const { return of_ranks_; }
 
  private:
   std::vector<int32_t> of_ranks_;
+  std::vector<int64_t> volumes_;  // by box
   std::vector<std::vector<Interval>> sides_;  // per tensor dim, by shard
   std::vector<int64_t> step_;
   int64_t count_ = 1;

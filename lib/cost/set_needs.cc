@@ -12,11 +12,7 @@ SetNeeds::SetNeeds(const Participants& all)
       cell_ranks_(static_cast<int64_t>(all.wanted.of_ranks().size())),
       cells_(all.wanted.count()),
       whole_cells_(all.wanted.count()),
-      wanting_(static_cast<size_t>(all.wanted.count()), 0) {
-  for (int32_t box = 0; box < all.held.count(); ++box) held_volume_.push_back(all.held.volume(box));
-  for (int32_t box = 0; box < all.wanted.count(); ++box)
-    wanted_volume_.push_back(all.wanted.volume(box));
-}
+      wanting_(static_cast<size_t>(all.wanted.count()), 0) {}
 
 SetNeed SetNeeds::of(std::span<const int32_t> members) {
   const Participants& all = *all_;
@@ -25,7 +21,7 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
   SetNeed need;
   for (const int32_t member : members) {
     const RankBoxes& rank = all.ranks[static_cast<size_t>(member)];
-    if (rank.held >= 0 && held_volume_[static_cast<size_t>(rank.held)] > 0) {
+    if (rank.held >= 0 && all.held.volume(rank.held) > 0) {
       const auto box = static_cast<size_t>(rank.held);
       const int64_t holders = holders_.add(set_, box * static_cast<size_t>(all.contributions) +
                                                      static_cast<size_t>(rank.contribution));
@@ -37,7 +33,7 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
       if (holders == all.holders && alone_.add(set_, box) == 1) sole_.push_back(rank.held);
       need.holds = true;
     }
-    if (rank.wanted >= 0 && wanted_volume_[static_cast<size_t>(rank.wanted)] > 0) {
+    if (rank.wanted >= 0 && all.wanted.volume(rank.wanted) > 0) {
       const auto box = static_cast<size_t>(rank.wanted);
       const int64_t ranks = cell_ranks_.add(set_, static_cast<size_t>(rank.cell));
       if (ranks == 1 && cells_.add(set_, box) == all.cells) met_.push_back(rank.wanted);
@@ -47,12 +43,12 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
   }
   need.wants = !wanted_.empty();
   for (const int32_t box : wanted_) {
-    need.in += wanted_volume_[static_cast<size_t>(box)];
+    need.in += all.wanted.volume(box);
     ++wanting_[static_cast<size_t>(box)];
   }
   if (!wanted_.empty() && !held_.empty())
     need.in -= std::min(need.in, shared_elements(all.wanted, wanted_, all.held, held_));
-  for (const int32_t box : sole_) need.out += held_volume_[static_cast<size_t>(box)];
+  for (const int32_t box : sole_) need.out += all.held.volume(box);
   if (!sole_.empty() && !met_.empty())
     need.out -= std::min(need.out, shared_elements(all.held, sole_, all.wanted, met_));
   return need;

@@ -64,8 +64,6 @@ class SetNeeds {
   Counts cell_ranks_;     // by cell
   Counts cells_;          // that meet the set, by box
   Counts whole_cells_;    // that lie inside, by box
-  std::vector<int64_t> held_volume_;
-  std::vector<int64_t> wanted_volume_;
   std::vector<int64_t> wanting_;
   std::vector<int32_t> held_, sole_, met_, wanted_;
 };

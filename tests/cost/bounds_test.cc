@@ -11,6 +11,7 @@
 #include "base/int_math.h"
 #include "cost/listed_bounds.h"
 #include "cost/set_needs.h"
+#include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "small_mesh.h"
 
@@ -224,6 +225,92 @@ TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {
   pending.partial = {{{0, 1, 2}, ReduceOp::sum}};
   const std::vector<int64_t> extent{96};
   CHECK(listed_bounds(test::one_level(10'000, 500), src, dst, extent, 4, cut, pending).bytes == 96);
+}
+
+namespace {
+
+// The price of steps on a mesh of 2 hosts of 8, from P(sum)P(sum).
+int64_t price(const Mesh& mesh, const Topology& topology, const TensorMeta& tensor,
+              const State& src, const std::vector<Step>& steps) {
+  int64_t ps = 0;
+  const State* before = &src;
+  for (const Step& step : steps) {
+    StepQuestion q;
+    q.topology = &topology;
+    q.src_mesh = q.dst_mesh = &mesh;
+    q.tensor = &tensor;
+    q.before = before;
+    q.step = &step;
+    ps += price_step(q).predicted_ps;
+    before = &step.state;
+  }
+  return ps;
+}
+
+Step step_of(Op op, const std::vector<Atom>& dims, const State& state) {
+  Step step;
+  step.op = op;
+  step.mesh_dims = dims;
+  step.state = state;
+  if (op == Op::all_reduce || op == Op::reduce_scatter) step.reduce_op = ReduceOp::sum;
+  return step;
+}
+
+}  // namespace
+
+TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL's tier") {
+  const Mesh mesh = test::mesh_of({2, 8});
+  const Atom h{0, 1, 2};
+  const Atom g{1, 1, 8};
+  State pending;
+  pending.shards = {{}};
+  pending.partial = {{h, ReduceOp::sum}, {g, ReduceOp::sum}};
+  State whole;
+  whole.shards = {{}};
+  {
+    // One float32 over both: half a byte crosses between hosts.
+    Topology slow = test::two_levels(8, 0);
+    slow.levels[1].mb_per_s = 1;
+    const TensorMeta tensor{{1}, DType::float32};
+    const int64_t plan =
+        price(mesh, slow, tensor, pending, {step_of(Op::all_reduce, {h, g}, whole)});
+    CHECK(lower_bounds(LevelMap(mesh, slow), tensor.shape, 4, 4, pending, whole).ps <= plan);
+  }
+  {
+    // P(sum)P(sum) -> RP(sum): reduced over both, then written as zero-filled contributions again.
+    const Topology h100 = *topology_preset("h100");
+    const TensorMeta tensor{{1 << 26}, DType::bfloat16};
+    State kept = whole;
+    kept.partial = {{g, ReduceOp::sum}};
+    State half = whole;
+    half.shards = {{g}};
+    half.partial = {{h, ReduceOp::sum}};
+    State shards = half;
+    shards.partial.clear();
+    const int64_t plan = price(mesh, h100, tensor, pending,
+                               {step_of(Op::reduce_scatter, {g}, half),
+                                step_of(Op::all_reduce, {h}, shards),
+                                step_of(Op::to_partial, {g}, kept)});
+    const Bounds b = lower_bounds(LevelMap(mesh, h100), tensor.shape, 2, 2, pending, kept);
+    CHECK(b.ps <= plan);
+    CHECK(b.ps > plan / 3);
+  }
+  {
+    Topology nccl = *topology_preset("h100");
+    nccl.model = "nccl";
+    const Mesh two = test::mesh_of({2});
+    State sum;
+    sum.shards = {{}};
+    sum.partial = {{{0, 1, 2}, ReduceOp::sum}};
+    for (const int64_t extent : {1, 1 << 14, 1 << 26}) {
+      const TensorMeta tensor{{extent}, DType::float32};
+      const int64_t plan =
+          price(two, nccl, tensor, sum, {step_of(Op::all_reduce, {{0, 1, 2}}, whole)});
+      const Bounds b = lower_bounds(LevelMap(two, nccl), tensor.shape, 4, 4, sum, whole);
+      CHECK(b.ps <= plan);
+      CHECK(b.ps > plan / 3);
+    }
+  }
 }
 
 TEST_CASE("bounds of many ranks are exact and fast") {
