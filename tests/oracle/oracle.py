@@ -11,7 +11,7 @@ from meaning import (Complaint, DTYPE_BYTES, Part, box_of, count_of, held, meshe
                      state_of_request, state_of_text)
 from replay import (World, atoms_of, check_counts, check_reduction, groups_by, move_in_groups,
                     move_local, move_pieces, pending_atoms, sorted_atoms)
-from transfers import Level, one_phase
+from transfers import Level, one_phase, two_phases
 
 
 def levels_of(topology):
@@ -72,6 +72,8 @@ class StepSeen:
     def __init__(self, step, red, before, after, ids, levels):
         self.step, self.red, self.before, self.after = step, red, before, after
         self.ids, self.levels = ids, levels
+        self.copies = [before.state.mesh.positions(i) for i in range(len(before.state.mesh.copies))]
+        self.all_pieces = []
         self.pieces, self.phases, self.groups, self.crossing = [], 1, [], before.state.mesh is not after.state.mesh
         self.reduces = False
 
@@ -103,10 +105,34 @@ def run_exchange(world, seen, table, where):
     if step.get("phases", 1) == 2 and gone:
         raise Complaint("step", f"{where}: a reducing exchange in two phases")
     seen.phases = step.get("phases", 1)
-    pieces = one_phase(seen.levels, have, want, step.get("whole_pieces", False))
-    check_counts(pieces, have, want, where)
-    seen.pieces, seen.have, seen.want = pieces, have, want
-    return move_pieces(world, after, ids, pieces, gone, have, want, where)
+    phases = phases_of(seen, have, want)
+    seen.pieces = [piece for pieces in phases for piece in pieces]
+    check_counts(phases, have, want, where)
+    seen.all_pieces = by_class(phases, want)
+    if not seen.crossing:
+        for other in seen.copies[1:]:
+            there = {int(ids[p]): int(ids[q]) for p, q in zip(before.positions, other)}
+            moved = [{there[r]: x for r, x in held_by.items()} for held_by in (have, want)]
+            phases_there = phases_of(seen, *moved)
+            seen.all_pieces += by_class(phases_there, moved[1])
+    return move_pieces(world, after, ids, seen.pieces, gone, have, want, where)
+
+
+def phases_of(seen, have, want):
+    """The pieces of each phase of an exchange."""
+    if seen.phases == 2:
+        return two_phases(seen.levels, have, want)
+    return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False))]
+
+
+def by_class(phases, want):
+    """The phases of each class of ranks that may talk by themselves."""
+    classes = {}
+    for number, pieces in enumerate(phases):
+        for piece in pieces:
+            key = tuple(want[piece[1]][0])
+            classes.setdefault(key, [[] for _ in phases])[number].append(piece)
+    return list(classes.values())
 
 
 def run_step(world, step, red, meshes, ids, levels, where):
@@ -166,31 +192,28 @@ def check_redistribution(spec_red, red, meshes, ids, levels, seed):
 
 
 def check_plan(spec, plan):
-    """Complaints about a plan of a spec, one a redistribution at most, and one of the totals."""
+    """Complaints about a plan of a spec: one a redistribution at most, and one of the totals."""
     meshes, ids = meshes_of(spec)
     ids = np.asarray(ids)
     levels = levels_of(plan["topology"])
-    complaints = []
-    full = {}
-    for number, (spec_red, red) in enumerate(zip(spec["redistributions"], plan["redistributions"])):
+    complaints, full, counted = [], {}, {}
+    specs = {r["id"]: r for r in spec["redistributions"]}
+    for number, red in enumerate(plan["redistributions"]):
+        spec_red, first = specs[red["id"]], red.get("same_as", red["id"])
+        full[red["id"]] = red if first == red["id"] else dict(full[first], id=red["id"], count=red["count"])
         try:
-            if "same_as" in red:
-                full[red["id"]] = full[red["same_as"]]
-                first = next(s for s in spec["redistributions"] if s["id"] == red["same_as"])
-                keys = ("mesh", "src_mesh", "dst_mesh", "tensor", "src", "dst", "src_order", "dst_order",
-                        "direction", "reduce_dtype")
-                if any(first.get(k) != spec_red.get(k) for k in keys):
-                    red = dict(full[red["id"]], id=red["id"], count=red["count"])
-                else:
-                    continue
-            else:
-                full[red["id"]] = red
-            steps = check_redistribution(spec_red, red, meshes, ids, levels, number)
-            figures.check_steps(plan, red, steps)
+            if spec_red.get("count", 1) != red["count"]:
+                raise Complaint("count", f"{red['id']}: count {red['count']} is not the spec's")
+            steps = check_redistribution(spec_red, full[red["id"]], meshes, ids, levels, number)
+            counted[red["id"]] = figures.check_steps(plan, full[red["id"]], steps)
         except Complaint as complaint:
             complaints.append((red["id"], complaint.kind, str(complaint)))
     try:
-        figures.check_totals(plan, full)
+        if [r["id"] for r in plan["redistributions"]] != list(specs):
+            raise Complaint("ids", "the plan has other redistributions than the spec")
+        if len(counted) == len(specs):
+            figures.check_file_totals(plan, [r["count"] for r in plan["redistributions"]],
+                                      [counted[name] for name in specs])
     except Complaint as complaint:
         complaints.append(("", complaint.kind, str(complaint)))
     return complaints

@@ -197,15 +197,22 @@ def check_reduction(step, gone, where):
                                 f"{combined_op(kinds)} and {expected}")
 
 
+def sent_data(world, old, got, sender, contribution, box):
+    """What the sender sends: of its own box, or what it was sent before."""
+    own = world.held.boxes[old[sender]]
+    if common(own, box) == box:
+        return world.arrays[old[sender]][inside(box, own)]
+    return next(data for held, data in got[sender, contribution] if held == box)
+
+
 def move_pieces(world, after, ids, pieces, gone, have, want, where):
     """An exchange: every rank makes its new box of its own data and of the pieces sent to it."""
     before = world.held
     old = {int(ids[p]): r for r, p in enumerate(before.positions)}
     got = {}
     for sender, receiver, contribution, box in pieces:
-        rank = old[sender]
-        got.setdefault((receiver, contribution), []).append(
-            (box, world.arrays[rank][inside(box, before.boxes[rank])]))
+        data = sent_data(world, old, got, sender, contribution, box)
+        got.setdefault((receiver, contribution), []).append((box, data))
     op, scale = (combined_op(gone.values()), avg_scale(gone)) if gone else (None, 1)
     arrays = []
     for rank, position in enumerate(after.positions):
@@ -220,18 +227,25 @@ def move_pieces(world, after, ids, pieces, gone, have, want, where):
     return arrays
 
 
-def check_counts(pieces, have, want, where):
+def check_counts(phases, have, want, where):
     """Every element that a rank lacks comes exactly once, and only from a rank that has it."""
-    coming = {}
-    for sender, receiver, contribution, box in pieces:
-        if have[sender] is None or have[sender][0] != contribution or common(have[sender][1], box) != box:
-            raise Complaint("transfer", f"{where}: rank {sender} sends what it does not hold")
-        coming[receiver, contribution] = coming.get((receiver, contribution), 0) + count_of(box)
+    coming, known = {}, {r: [h] for r, h in have.items()}
+    for pieces in phases:
+        arrived = []
+        for sender, receiver, contribution, box in pieces:
+            if not any(c == contribution and common(held, box) == box for c, held in known[sender]):
+                raise Complaint("transfer", f"{where}: rank {sender} sends what it does not hold")
+            arrived.append((receiver, (contribution, box)))
+            wanted = common(want[receiver][1], box) if contribution in want[receiver][0] else None
+            if wanted == box:
+                coming[receiver, contribution] = coming.get((receiver, contribution), 0) + count_of(box)
+        for receiver, what in arrived:
+            known.setdefault(receiver, []).append(what)
     for rank, (contributions, box) in want.items():
         for contribution in contributions:
             own = have.get(rank)
             mine = common(own[1], box) if own and own[0] == contribution else None
             lacks = count_of(box) - (count_of(mine) if mine is not None else 0)
             if coming.get((rank, contribution), 0) != lacks:
-                raise Complaint("transfer", f"{where}: rank {rank} gets {coming.get((rank, contribution), 0)} "
-                                            f"elements and lacks {lacks}")
+                raise Complaint("transfer", f"{where}: rank {rank} gets "
+                                f"{coming.get((rank, contribution), 0)} elements and lacks {lacks}")

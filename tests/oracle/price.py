@@ -1,0 +1,94 @@
+"""The time of a step in the cost model of levels, in exact fractions of a picosecond."""
+from fractions import Fraction
+from math import ceil
+
+from meaning import count_of
+from transfers import level_between, unit
+
+
+def seconds_of(levels, loads, exchange):
+    """max over levels of bytes / bandwidth, in ps."""
+    most = Fraction(0)
+    for level, load in zip(levels, loads):
+        percent = level.exchange_percent if exchange else 100
+        most = max(most, Fraction(load) * 10**8 / (level.mb_per_s * percent))
+    return most
+
+
+def copy_time(copied, copy_mb_per_s):
+    return Fraction(copied) * 10**6 / copy_mb_per_s if copy_mb_per_s else Fraction(0)
+
+
+def traffic_time(levels, pieces, size, copy_mb_per_s):
+    """Pieces that travel at once, (sender, receiver, bytes or box): latency, peers, bytes, copies."""
+    got, sent, peers_in, peers_out, arrived = {}, {}, {}, {}, {}
+    used = set()
+    for sender, receiver, elements in pieces:
+        level = level_between(levels, sender, receiver)
+        used.add(level)
+        amount = elements * size
+        got[receiver, level] = got.get((receiver, level), 0) + amount
+        sent[sender, level] = sent.get((sender, level), 0) + amount
+        arrived[receiver] = arrived.get(receiver, 0) + amount
+        peers_in.setdefault((receiver, level), set()).add(sender)
+        peers_out.setdefault((sender, level), set()).add(receiver)
+    if not used:
+        return Fraction(0)
+    loads, time = [], Fraction(levels[max(used)].latency_ns * 1000)
+    for number, level in enumerate(levels):
+        loads.append(max([v for (_, n), v in [*got.items(), *sent.items()] if n == number], default=0))
+        peers = max([len(v) for (_, n), v in [*peers_in.items(), *peers_out.items()] if n == number],
+                    default=0)
+        time += level.per_peer_ns * 1000 * peers
+    return time + seconds_of(levels, loads, True) + copy_time(2 * max(arrived.values()), copy_mb_per_s)
+
+
+def members_by_level(levels, members):
+    """m_l: members of the group in one unit of each level; None where units differ."""
+    found = []
+    for level in range(len(levels)):
+        counts = {}
+        for rank in members:
+            counts[unit(levels, level, rank)] = counts.get(unit(levels, level, rank), 0) + 1
+        if len(set(counts.values())) > 1:
+            return None
+        found.append(next(iter(counts.values())))
+    return found
+
+
+def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s):
+    """A collective of one group: `piece_bytes` is the padded box, chunk or pair's piece."""
+    g = len(members)
+    if g == 1:
+        return Fraction(0)
+    m = members_by_level(levels, members)
+    if m is None:
+        times = 2 if op == "all_reduce" else 1
+        if op == "all_reduce":
+            piece_bytes = -(-piece_bytes // g)
+            copied = (g - 1) * piece_bytes
+        pairs = [(a, b, 1) for a in members for b in members if a != b]
+        once = traffic_time(levels, pairs, piece_bytes, 0) + copy_time(copied, copy_mb_per_s)
+        return Fraction(times * ceil(once))
+    inner = [1] + m[:-1]
+    time, loads = Fraction(0), []
+    for level, a, b in zip(levels, inner, m):
+        if a == b:
+            loads.append(0)
+            continue
+        latency = level.latency_ns * 1000
+        if op == "all_to_all":
+            loads.append(piece_bytes * (b - a))
+            time += level.per_peer_ns * 1000 * (b - a)
+        else:
+            total = Fraction(piece_bytes) if op == "all_reduce" else piece_bytes * g
+            loads.append(total * (Fraction(1, a) - Fraction(1, b)) * (2 if op == "all_reduce" else 1))
+    return time + latency + seconds_of(levels, loads, op == "all_to_all") + copy_time(copied, copy_mb_per_s)
+
+
+def whole_ps(time):
+    return ceil(time)
+
+
+def rounded_ns(picoseconds):
+    return -(-picoseconds // 1000)
