@@ -1,10 +1,10 @@
 """Recounts the figures of a plan: bytes received, peaks, totals, bounds and gaps."""
 import price
-from meaning import Complaint, DTYPE_BYTES, common, count_of
+from meaning import Complaint, DTYPE_BYTES, common, count_of, fused
 
 
 # What waits for changes that issue 15 asks for; each is switched on with its change.
-TWO_PHASES_SETTLED = False  # defect 1: two phases are priced by another schedule than is run
+TWO_PHASES_SETTLED = True  # defect 1: two phases are priced by another schedule than is run
 
 
 def element_bytes(seen):
@@ -63,15 +63,17 @@ def step_ps(seen, copy_mb_per_s):
     """The step's time in whole picoseconds by the oracle's own listing."""
     size, levels, times = element_bytes(seen), seen.levels, [0]
     if seen.step["op"] == "exchange":
-        for phases in seen.all_pieces:
-            times.append(sum(price.traffic_time(levels, [(a, b, count_of(box)) for a, b, _, box in pieces],
-                                                size, copy_mb_per_s) for pieces in phases))
+        for same_phase in zip(*seen.all_pieces):
+            moved = [(a, b, count_of(box)) for pieces in same_phase for a, b, _, box in pieces]
+            times.append(price.traffic_time(levels, moved, size, copy_mb_per_s))
+        times = [sum(times)]
+    unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
+    copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)
     for members in seen.groups:
-        unit = largest_unit(seen, members) * size
         for positions in seen.copies:
             ids = [int(seen.ids[positions[m]]) for m in members]
             times.append(price.group_time(levels, seen.step["op"], ids, unit,
-                                          copied_bytes(seen, members), copy_mb_per_s))
+                                          copied, copy_mb_per_s))
     return price.whole_ps(max(times))
 
 
@@ -82,10 +84,30 @@ def in_one_piece(box, frame):
     return all(box[d] == frame[d] for d in range(first + 1, len(box)))
 
 
+def uneven(seen, boxes):
+    """Whether ranks differ in how much of a tensor dim they hold that the step gathers or cuts."""
+    old, new = seen.before.state.cuts, seen.after.state.cuts
+    dims = [d for d in range(len(seen.after.shape)) if fused(old.get(d, [])) != fused(new.get(d, []))]
+    return any(len({box[d][1] - box[d][0] for box in boxes}) > 1 for d in dims)
+
+
+def start_in(box, frame):
+    """Elements before the box's first one in the row-major memory of `frame`."""
+    at = 0
+    for (low, _), (first, last) in zip(box, frame):
+        at = at * (last - first) + low - first
+    return at
+
+
 def packs(frames, members, boxes, unit):
-    """Whether the padded chunks are not the whole memory of `frames`, each in one stretch."""
-    return any(count_of(frames[r]) != len(members) * unit for r in members) or any(count_of(boxes[m]) != unit or not in_one_piece(boxes[m], frames[r])
-               for r in members for m in members)
+    """Whether the padded chunks are not one stretch of the memory of `frames`."""
+    for r in members:
+        if not all(in_one_piece(boxes[m], frames[r]) for m in members):
+            return True
+        starts = sorted(start_in(boxes[m], frames[r]) for m in members)
+        if any(b - a != unit for a, b in zip(starts, starts[1:])):
+            return True
+    return False
 
 
 def staging(seen, members):
@@ -95,9 +117,9 @@ def staging(seen, members):
     if g == 1 or op == "all_reduce":
         return 0
     if op == "all_gather":
-        return g * unit if packs(after, members, before, unit) else 0
+        return g * unit if uneven(seen, before) or packs(after, members, before, unit) else 0
     if op == "reduce_scatter":
-        return g * unit if packs(before, members, after, unit) else 0
+        return g * unit if uneven(seen, after) or packs(before, members, after, unit) else 0
     return 2 * g * unit
 
 

@@ -108,13 +108,12 @@ def run_exchange(world, seen, table, where):
     phases = phases_of(seen, have, want)
     seen.pieces = [piece for pieces in phases for piece in pieces]
     check_counts(phases, have, want, where)
-    seen.all_pieces = by_class(phases, want)
+    seen.all_pieces = [phases]
     if not seen.crossing:
         for other in seen.copies[1:]:
             there = {int(ids[p]): int(ids[q]) for p, q in zip(before.positions, other)}
             moved = [{there[r]: x for r, x in held_by.items()} for held_by in (have, want)]
-            phases_there = phases_of(seen, *moved)
-            seen.all_pieces += by_class(phases_there, moved[1])
+            seen.all_pieces.append(phases_of(seen, *moved))
     return move_pieces(world, after, ids, seen.pieces, gone, have, want, where)
 
 
@@ -123,16 +122,6 @@ def phases_of(seen, have, want):
     if seen.phases == 2:
         return two_phases(seen.levels, have, want)
     return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False))]
-
-
-def by_class(phases, want):
-    """The phases of each class of ranks that may talk by themselves."""
-    classes = {}
-    for number, pieces in enumerate(phases):
-        for piece in pieces:
-            key = tuple(want[piece[1]][0])
-            classes.setdefault(key, [[] for _ in phases])[number].append(piece)
-    return list(classes.values())
 
 
 def run_step(world, step, red, meshes, ids, levels, where):

@@ -66,7 +66,6 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s):
         times = 2 if op == "all_reduce" else 1
         if op == "all_reduce":
             piece_bytes = -(-piece_bytes // g)
-            copied = (g - 1) * piece_bytes
         pairs = [(a, b, 1) for a in members for b in members if a != b]
         once = traffic_time(levels, pairs, piece_bytes, 0) + copy_time(copied, copy_mb_per_s)
         return Fraction(times * ceil(once))
