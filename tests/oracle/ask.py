@@ -6,41 +6,42 @@ has a finding of the same kind.
 import json
 import os
 import re
+import resource
+import signal
 import subprocess
 import tempfile
-import threading
 
 import oracle
+from waits import NO_SIGNALS, TIME_IS_BOUNDED
 
-# What waits for defects of issue 15; each is switched on with the change that mends its defect.
-NO_SIGNALS = False      # defect 1: a trace across meshes reads past a mesh's dims
-TIME_IS_BOUNDED = False  # part 5, defect 3: a second of processor a redistribution
-
-STOPPED_AFTER_S = 30
-PROCESSOR_S = 1.0       # a redistribution, beside what a start takes
+STOPPED_AFTER_S = 10    # of processor
+PROCESSOR_S = 1.0       # a redistribution may take, beside a start
 START_S = 0.5
+MOST_BYTES = 4 << 30
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_CPU, (STOPPED_AFTER_S, STOPPED_AFTER_S + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 class Answer:
-    """Exit code (negative: the signal; None: stopped), stdout, stderr and processor time."""
+    """Exit code (negative: the signal), stdout, stderr and processor time of a command."""
 
-    def __init__(self, command, text):
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err)
-            late = threading.Timer(STOPPED_AFTER_S, child.kill)
-            late.start()
-            try:
-                child.stdin.write(text.encode())
-                child.stdin.close()
-            except BrokenPipeError:
-                pass
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            self.stopped = not late.is_alive()
-            late.cancel()
+    def __init__(self, command, text=""):
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, \
+                tempfile.TemporaryFile() as err:
+            given.write(text.encode())
+            given.seek(0)
+            with subprocess.Popen(command, stdin=given, stdout=out, stderr=err,
+                                  preexec_fn=limited) as child:
+                _, status, used = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
             err.seek(0)
             self.code, self.out, self.err = child.returncode, out.read().decode(), err.read().decode()
+            self.stopped = self.code == -signal.SIGXCPU
             self.seconds = used.ru_utime
 
 

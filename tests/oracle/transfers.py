@@ -108,35 +108,40 @@ def units_of(levels, members):
     return list(units.values())
 
 
+def parts_for(missing_shards, members):
+    """Into how many parts every missing box is cut, so that members share within one sixteenth."""
+    c = 1
+    while 16 * members * -(-missing_shards * c // members) > 17 * missing_shards * c:
+        c += 1
+    return c
+
+
 def fetched_by_units(levels, have, want, members, shards):
-    """The first phase for one class: [(sender, fetcher, contribution, box, w)]. What a unit misses is
-    cut into parts that its members take in turn, so that each part comes in once."""
+    """The first phase for one class: [(sender, fetcher, contribution, box, w)]. The members of a unit
+    that want one box w share what of it the unit misses, so that each part comes in once."""
     fetched, asked = [], {}
     for unit_members in units_of(levels, members):
-        inside_unit = set(unit_members)
-        wanted = []
+        foreign = [s for s in shards if not set(unit_members) & set(shards[s])]
+        wanted = {}
         for rank in unit_members:
-            if want[rank][1] not in wanted and count_of(want[rank][1]):
-                wanted.append(want[rank][1])
-        foreign = [s for s in shards if not inside_unit & set(shards[s])]
-        lacks = [[(s, common(s[1], w)) for s in foreign if common(s[1], w) is not None] for w in wanted]
-        boxes, k, c = sum(len(row) for row in lacks), len(unit_members), 1
-        if not boxes:
-            continue
-        while 16 * k * -(-boxes * c // k) > 17 * boxes * c:
-            c += 1
-        line = [(s, cut_box(box, c)[part], w) for w, row in zip(wanted, lacks)
-                for part in range(c) for s, box in row]
-        takers = sorted(unit_members, key=lambda r: (
-            wanted.index(want[r][1]) if want[r][1] in wanted else len(wanted), r))
-        for j, taker in enumerate(takers):
-            for shard, box, w in line[j * boxes * c // k:(j + 1) * boxes * c // k]:
-                if box is None:
-                    continue
-                near = nearest(levels, shards[shard], taker)
-                turn = asked.get((shard, tuple(near)), 0)
-                asked[shard, tuple(near)] = turn + 1
-                fetched.append((near[turn % len(near)], taker, shard[0], box, w))
+            if count_of(want[rank][1]):
+                wanted.setdefault(want[rank][1], []).append(rank)
+        for w, takers in wanted.items():
+            lacks = [(s, common(s[1], w)) for s in foreign if common(s[1], w) is not None]
+            if not lacks:
+                continue
+            k, m = len(takers), len(lacks)
+            c = parts_for(m, k)
+            line = [(s, cut_box(box, c)[part]) for part in range(c) for s, box in lacks]
+            for j, taker in enumerate(takers):
+                for shard, box in line[j * m * c // k:(j + 1) * m * c // k]:
+                    if box is None:
+                        continue
+                    near = nearest(levels, shards[shard], taker)
+                    key = (shard, c, tuple(near))
+                    turn = asked.get(key, 0)
+                    asked[key] = turn + 1
+                    fetched.append((near[turn % len(near)], taker, shard[0], box, w))
     return fetched
 
 
