@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/int_math.h"
+#include "base/utf8.h"
 
 namespace meshplan {
 
@@ -23,8 +24,10 @@ std::string escaped(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
   result.reserve(text.size());
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
     const auto byte = static_cast<unsigned char>(c);
+    const size_t length = utf8_length(text, at);
     if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
@@ -32,13 +35,16 @@ std::string escaped(std::string_view text) {
       result += "\\n";
     } else if (c == '\t') {
       result += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (length == 1 && is_control(text, at, length)) {
       result += "\\u00";
       result += digits[byte >> 4U];
       result += digits[byte & 15U];
+    } else if (length > 1 && is_control(text, at, length)) {
+      result += one_line(text.substr(at, length));
     } else {
-      result += c;
+      result += text.substr(at, length == 0 ? 1 : length);
     }
+    at += length == 0 ? 1 : length;
   }
   return result;
 }

@@ -66,30 +66,59 @@ void append_utf8(std::string& out, char32_t code_point) {
   }
 }
 
+bool is_control(std::string_view text, size_t at, size_t length) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  if (length == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (length == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
+  if (length != 3 || byte(0) != 0xE2) return false;
+  // U+2028 to U+202E, U+2066 to U+2069
+  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) || (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+}
+
+namespace {
+
+// Appends what is shown of the character, or of the stray byte, at `at`; gives the bytes that it takes.
+size_t append_shown(std::string& out, std::string_view text, size_t at) {
+  const size_t length = utf8_length(text, at);
+  if (length > 0 && !is_control(text, at, length)) {
+    out.append(text.substr(at, length));
+    return length;
+  }
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const auto hex = [&](unsigned value, int digits) {
+    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += hex_digits[value >> shift & 15];
+  };
+  if (length > 1) {
+    unsigned code = length == 2 ? byte & 0x1FU : byte & 0x0FU;
+    for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
+    out += "\\u";
+    hex(code, 4);
+    return length;
+  }
+  if (byte == '\n' || byte == '\t' || byte == '\r') {
+    out += byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : "\\r";
+  } else {
+    out += "\\x";
+    hex(byte, 2);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) at += append_shown(out, text, at);
+  return out;
+}
+
 std::string printable(std::string_view text, size_t limit) {
   std::string out;
   size_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) {
     if (count == limit) return out + "...";
-    const size_t length = utf8_length(text, at);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      if (byte == '\n') {
-        out += "\\n";
-      } else if (byte == '\t') {
-        out += "\\t";
-      } else if (byte == '\r') {
-        out += "\\r";
-      } else {
-        out += "\\x";
-        out += hex_digits[byte >> 4];
-        out += hex_digits[byte & 15];
-      }
-      ++at;
-      continue;
-    }
-    out.append(text.substr(at, length));
-    at += length;
+    at += append_shown(out, text, at);
   }
   return out;
 }

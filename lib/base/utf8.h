@@ -16,6 +16,15 @@ namespace meshplan {
 // Appends the character; `code_point` is a Unicode scalar value.
 void append_utf8(std::string& out, char32_t code_point);
 
+// Whether the well-formed character of `length` bytes at `at` steers a terminal or turns lines around instead of being shown: C0 and C1
+// controls, DEL, line and paragraph separators, the overrides of writing direction.
+[[nodiscard]] bool is_control(std::string_view text, size_t at, size_t length);
+
+// The text on one line, whole: control characters as \n, \t, \r, \xNN or \uNNNN, stray bytes as \xNN, all else as it stands. What names
+// and messages from outside go through before a person's terminal or a CI log reads them.
+// Law: one_line(one_line(text)) == one_line(text), and it holds no newline and no control character.
+[[nodiscard]] std::string one_line(std::string_view text);
+
 // The text on one line for a message: control characters and stray bytes as \n, \t or \xNN, cut to `limit` characters and "..." where
 // longer.
 [[nodiscard]] std::string printable(std::string_view text, size_t limit = 60);

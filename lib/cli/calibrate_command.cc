@@ -16,9 +16,9 @@ int calibrate_command(Context& context, const Arguments& arguments) {
   }
   std::optional<Topology> base;
   if (!arguments.planning.topology.empty()) {
-    auto given = settle_topology(context, {}, arguments.planning);
-    if (!given) return context.fail("", given.error());
-    base = std::move(given).value();
+    int code = 0;
+    base = settle_topology(context, "", {}, arguments.planning, code);
+    if (!base) return code;
   }
   const auto topology = calibrate_reports(reports, base);
   if (!topology) return context.fail(arguments.inputs[0], topology.error());

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/codes.h"
 #include "cli/commands.h"
 #include "cli/junit.h"
@@ -247,7 +248,7 @@ int check_command(Context& context, const Arguments& arguments) {
   std::vector<JunitCase> cases;
   for (const Item& item : items) {
     const std::string result = item.spec + ": " + item.result;
-    text += (item.code == 0 ? "ok    " : "fails ") + result + "\n";
+    text += (item.code == 0 ? "ok    " : "fails ") + one_line(result) + "\n";
     for (size_t at = 0; at < item.detail.size();) {
       const size_t end = item.detail.find('\n', at);
       text += "      " + item.detail.substr(at, end - at) + "\n";

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cli/codes.h"
 #include "cli/commands.h"
+#include "cost/topology.h"
 
 namespace meshplan {
 namespace {
@@ -23,6 +24,34 @@ int dispatch(Context& context, const Arguments& arguments) {
     if (name == arguments.command) return command(context, arguments);
   }
   MESHPLAN_CHECK(false, "every command that the parser knows has a function, and " + arguments.command + " has none");
+}
+
+// An output that is one of the inputs would be lost with it, and two outputs in one file leave one of them: neither was meant.
+Status check_outputs(System& system, const Arguments& arguments) {
+  const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
+  std::vector<std::string> inputs = arguments.inputs;
+  inputs.push_back(arguments.against);
+  if (!topology_preset(arguments.planning.topology)) inputs.push_back(arguments.planning.topology);
+  std::vector<std::pair<std::string, std::string>> outputs;
+  for (const auto& [flag, path] : {std::pair<const char*, const std::string&>{"--output", arguments.output},
+                                   {"--report", arguments.report},
+                                   {"--timeline", arguments.timeline},
+                                   {"--nccl-tests", arguments.nccl_tests},
+                                   {"--junit", arguments.junit}}) {
+    if (!is_file(path)) continue;
+    for (const std::string& input : inputs) {
+      if (is_file(input) && system.same_file(input, path)) {
+        return bad_input(std::string(flag) + " " + path + " would overwrite the input " + input + "; write to another file");
+      }
+    }
+    for (const auto& [other, written] : outputs) {
+      if (written == path || system.same_file(written, path)) {
+        return bad_input(std::string(flag) + " " + path + " would overwrite what " + other + " writes; write to another file");
+      }
+    }
+    outputs.emplace_back(flag, path);
+  }
+  return Done{};
 }
 
 // --diagnostics and --color hold for bad usage as well, where they could not be parsed with the rest.
@@ -61,7 +90,8 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
       const auto written = context.write_output("-", *arguments->answer);
       return written ? 0 : context.fail("", written.error());
     }
-    code = dispatch(context, *arguments);
+    const auto outputs = check_outputs(context.system, *arguments);
+    code = outputs ? dispatch(context, *arguments) : context.fail("", outputs.error());
   }
   print_diagnostics(context);
   return code;
@@ -72,14 +102,21 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
 int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in, std::ostream& out, std::ostream& err) {
   Context context(system, in, out, err);
   std::string what;
+  bool memory = false;
   try {
     return run_checked(context, arguments);
   } catch (const std::bad_alloc&) {
-    what = "there is not enough memory";
+    memory = true;
   } catch (const std::exception& error) {
     what = error.what();
   }
   try {
+    if (memory) {
+      const int code =
+          context.fail("", environment("there is not enough memory here for what was asked; let the process have more, or ask for less"));
+      print_diagnostics(context);
+      return code;
+    }
     Diagnostic bug;
     bug.code = code_internal;
     bug.message = std::string("this is a bug in meshplan (") + MESHPLAN_VERSION + "): " + what;

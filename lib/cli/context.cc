@@ -5,12 +5,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iostream>
-#include <iterator>
 #include <system_error>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/codes.h"
 
 namespace meshplan {
@@ -29,8 +30,16 @@ void log_to(std::ostream& err, spdlog::level::level_enum level, std::string_view
 
 Result<std::string> Context::read_input(const std::string& path) {
   if (path != "-") return system.read_file(path);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::array<char, 65536> buffer;
+  while (text.size() <= max_input_bytes && in) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    text.append(buffer.data(), static_cast<size_t>(in.gcount()));
+  }
   if (in.bad()) return bad_input("cannot read stdin");
+  if (text.size() > max_input_bytes) {
+    return bad_input("cannot read stdin: it holds more than " + human_bytes(max_input_bytes) + ", the most that a file may hold");
+  }
   return text;
 }
 
@@ -47,11 +56,11 @@ Status Context::write_output(const std::string& path, const std::string& text) {
 void Context::say(std::string_view message) {
   // Diagnostics as one document stand alone on stderr.
   const bool document = flags.diagnostics == DiagnosticFormat::json || flags.diagnostics == DiagnosticFormat::sarif;
-  if (!flags.quiet && !document) log_to(err, spdlog::level::info, message);
+  if (!flags.quiet && !document) log_to(err, spdlog::level::info, one_line(message));
 }
 
 void Context::explain(std::string_view message) {
-  if (flags.verbose) log_to(err, spdlog::level::debug, message);
+  if (flags.verbose) log_to(err, spdlog::level::debug, one_line(message));
 }
 
 int Context::fail(const std::string& file, const Error& error) { return fail_at(whole_file(file), error); }
@@ -106,7 +115,7 @@ void Progress::update(size_t done, size_t all, std::string_view what) {
   if (context_.flags.quiet || !context_.system.is_terminal(Stream::err)) return;
   const int64_t now = context_.system.now_ms();
   if (now - start_ms_ < 1000 || (shown_ && now - shown_ms_ < 100)) return;
-  context_.err << "\r\x1b[K" << done << "/" << all << " " << what << std::flush;
+  context_.err << "\r\x1b[K" << done << "/" << all << " " << one_line(what) << std::flush;
   shown_ = true;
   shown_ms_ = now;
 }

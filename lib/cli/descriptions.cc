@@ -1,7 +1,10 @@
 // Every command and flag with its help: the one table that help, completion, the man page and the parser's suggestions read.
 #include "base/text.h"
 #include "cli/arguments.h"
+#include "cli/system.h"
 #include "cost/topology.h"
+#include "render/mesh_view.h"
+#include "replay_host/open_backend.h"
 
 namespace meshplan {
 namespace {
@@ -100,7 +103,8 @@ const std::vector<CommandDescription>& command_descriptions() {
         "meshplan run plan.json --inject 0:3:flip      # a fault put in is found and named",
         "meshplan run plan.json --measure --report report.json", "mpirun -n 8 meshplan run plan.json --backend mpi",
         "meshplan run plan.json --backend nccl --launch 8   # one process a GPU of this machine"},
-       {{"--backend", "host|mpi|nccl", "who moves the data (default: host)"},
+       {{"--backend", "host|mpi|nccl",
+         "who moves the data (default: host, all ranks in this process, at most " + with_commas(max_host_ranks) + ")"},
         {"--shrink", "", "replay the smallest shape that keeps every divisibility and emptiness"},
         {"--full-size", "", "never shrink, however big the tensors"},
         {"--id", "ID", "only this redistribution; may be repeated"},
@@ -128,7 +132,7 @@ const std::vector<CommandDescription>& command_descriptions() {
        "print layouts, groups and shared communicators of a spec's meshes",
        {"meshplan mesh spec.json", "meshplan mesh spec.json --ranks --format json", "meshplan mesh spec.json --rank 17"},
        {{"--format", "text|json", "default: text"},
-        {"--ranks", "", "list the ranks of every mesh and communicator"},
+        {"--ranks", "", "list the ranks of every mesh and communicator, of at most " + with_commas(max_listed_ranks) + " in all"},
         {"--rank", "R", "the coordinates of one global rank"},
         {"-o,--output", "FILE", "write it here (default: stdout)"}}},
       {"schema", "spec|plan|mesh|diff|report", "print a JSON Schema", {"meshplan schema spec > spec.schema.json"}, {}},
@@ -191,10 +195,11 @@ std::string help_text(const std::string& command) {
     }
     text += "\nFlags of every command:\n" + flag_lines(common_flag_descriptions());
     text += flag_lines({{"--version", "", "print the version"}, {"--help-man", "", "print this as a man page"}});
-    text +=
-        "\n\"-\" is stdin or stdout wherever a file is named. Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
-        "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 something is missing here; 70 a bug in meshplan.\n"
-        "meshplan COMMAND --help says more.\n";
+    text += "\n\"-\" is stdin or stdout wherever a file is named; no file may hold more than " + human_bytes(max_input_bytes) +
+            ".\n"
+            "Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
+            "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 something is missing here; 70 a bug in meshplan.\n"
+            "meshplan COMMAND --help says more.\n";
     return text;
   }
   for (const CommandDescription& each : command_descriptions()) {

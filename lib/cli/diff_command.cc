@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
@@ -174,7 +175,7 @@ int compare_for_git(Context& context, const Arguments& arguments) {
   const auto no_color = context.system.variable("NO_COLOR");
   if (context.flags.color == ColorChoice::automatic && context.system.variable("GIT_PAGER_IN_USE") && (!no_color || no_color->empty()))
     context.flags.color = ColorChoice::always;
-  std::string header = "meshplan diff a/" + words[0] + " b/" + new_path;
+  std::string header = one_line("meshplan diff a/" + words[0] + " b/" + new_path);
   if (context.color(Stream::out)) header = "\x1b[1m" + header + "\x1b[0m";
   header += words.size() < 7 ? "\nunmerged\n" : "\n";
   if (const auto written = context.write_output(arguments.output, header); !written) return context.fail("", written.error());

@@ -88,19 +88,25 @@ Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags)
   return options;
 }
 
-Result<Topology> settle_topology(Context& context, const Spec& spec, const PlanningFlags& flags) {
+std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec, const PlanningFlags& flags,
+                                        int& code) {
   if (flags.topology.empty()) return spec.topology ? *spec.topology : uniform_topology();
-  if (auto preset = topology_preset(flags.topology)) return *std::move(preset);
+  if (auto preset = topology_preset(flags.topology)) return preset;
   const bool is_path = flags.topology.find_first_of("./") != std::string::npos || flags.topology == "-";
   if (!is_path) {
     const auto near = nearest(flags.topology, topology_preset_names());
-    return bad_input("--topology: there is no preset \"" + flags.topology + "\"" +
-                     (near ? "; did you mean " + *near + "?" : "; the presets are " + join(topology_preset_names(), " ")));
+    code =
+        context.fail(path, bad_input("--topology: there is no preset \"" + flags.topology + "\"" +
+                                     (near ? "; did you mean " + *near + "?" : "; the presets are " + join(topology_preset_names(), " "))));
+    return std::nullopt;
   }
   const auto text = context.read_input(flags.topology);
-  if (!text) return bad_input("--topology: " + text.error().message);
-  auto topology = parse_topology(*text);
-  if (!topology) return bad_input("--topology " + flags.topology + ": " + topology.error().message);
+  if (!text) {
+    code = context.fail(path, bad_input("--topology: " + text.error().message));
+    return std::nullopt;
+  }
+  auto topology = read_topology_file(*text, flags.topology, context.diagnostics);
+  if (!topology) code = exit_code(Fault::bad_input);
   return topology;
 }
 
@@ -113,11 +119,8 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
     code = context.fail(path, options.error());
     return std::nullopt;
   }
-  const auto topology = settle_topology(context, *spec, flags);
-  if (!topology) {
-    code = context.fail(path, topology.error());
-    return std::nullopt;
-  }
+  const auto topology = settle_topology(context, path, *spec, flags, code);
+  if (!topology) return std::nullopt;
   const int64_t start = context.system.now_ms();
   PlanOutcome outcome = plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
   context.explain(path + ": planned in " + std::to_string(context.system.now_ms() - start) + " ms");

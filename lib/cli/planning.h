@@ -20,8 +20,10 @@ struct PlannedSpec {
 // What flags and the spec's options come to: flags beat the spec, what neither gives has its default, greedy and graph imply the dtensor
 // rules. Errors: choices that exclude each other.
 [[nodiscard]] Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags);
-// --topology: a preset's name or a file; else the spec's; else uniform.
-[[nodiscard]] Result<Topology> settle_topology(Context& context, const Spec& spec, const PlanningFlags& flags);
+// --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the spec's; else uniform. Problems go to
+// context.diagnostics, those of the flag itself as problems of `path`; then there is no value and `code` is the exit code.
+[[nodiscard]] std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec,
+                                                      const PlanningFlags& flags, int& code);
 
 // Everything from the file on. Problems go to context.diagnostics; then there is no value and `code` is the exit code. Warnings of the
 // planners go there too, merged over the file.

@@ -17,6 +17,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/text.h"
+#include "cli/temporary_file.h"
 #include "replay_host/launch.h"
 
 namespace meshplan {
@@ -63,6 +65,24 @@ bool read_some(int fd, std::string& to) {
 
 Error cannot_write(const std::string& path, int error) { return bad_input("cannot write " + path + ": " + reason(error)); }
 
+Error too_large(const std::string& path) {
+  return bad_input("cannot read " + path + ": it holds more than " + human_bytes(max_input_bytes) + ", the most that a file may hold");
+}
+
+// Where a path leads that may be a link, or a link to a link, to something that need not be there; nullopt where links go round.
+std::optional<std::string> follow_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path at = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(at, error))) return at.string();
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) return at.string();
+    at = next.is_absolute() ? next : at.parent_path() / next;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::string> RealSystem::read_file(const std::string& path) {
@@ -70,12 +90,16 @@ Result<std::string> RealSystem::read_file(const std::string& path) {
   struct stat facts {};
   if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return bad_input("cannot read " + path + ": " + reason(errno));
   if (S_ISDIR(facts.st_mode)) return bad_input("cannot read " + path + ": it is a folder");
+  const auto size = static_cast<size_t>(std::max<off_t>(facts.st_size, 0));
+  if (size > max_input_bytes) return too_large(path);
   std::string text;
-  if (facts.st_size > 0) text.reserve(static_cast<size_t>(facts.st_size) + 1);
+  text.reserve(size + 1);
   errno = 0;
-  while (read_some(file.get(), text)) {
+  // A device, a pipe or a file that grows says no size before: it is read up to the limit.
+  while (text.size() <= max_input_bytes && read_some(file.get(), text)) {
   }
   if (errno != 0) return bad_input("cannot read " + path + ": " + reason(errno));
+  if (text.size() > max_input_bytes) return too_large(path);
   return text;
 }
 
@@ -88,25 +112,25 @@ Status RealSystem::write_file(const std::string& path, const std::string& text) 
     if (file.get() < 0 || !write_all(file.get(), text)) return cannot_write(path, errno);
     return Done{};
   }
-  // A link is followed: what it points to is replaced.
-  std::error_code ignored;
-  const std::filesystem::path target = exists ? std::filesystem::canonical(path, ignored) : std::filesystem::path(path);
-  std::string temporary = target.string() + ".XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return cannot_write(path, errno);
+  // A link is followed: what it points to is replaced, or made where it is not there yet.
+  const auto target = follow_links(path);
+  if (!target) return cannot_write(path, ELOOP);
+  const std::string shown = *target == path ? path : path + " (a link to " + *target + ")";
+  TemporaryFile file(*target);
+  if (file.fd() < 0) return cannot_write(shown, errno);
   const mode_t mask = ::umask(0);
   ::umask(mask);
   const mode_t mode = exists ? facts.st_mode & 07777 : 0666 & ~mask;
-  bool done = ::fchmod(file.get(), mode) == 0 && write_all(file.get(), text) && ::fsync(file.get()) == 0;
-  int error = errno;
-  file.close();
-  if (done && ::rename(temporary.c_str(), target.c_str()) != 0) {
-    done = false;
-    error = errno;
-  }
-  if (done) return Done{};
-  ::unlink(temporary.c_str());
-  return cannot_write(path, error);
+  const bool done = ::fchmod(file.fd(), mode) == 0 && write_all(file.fd(), text) && ::fsync(file.fd()) == 0 && file.rename_to_target();
+  if (!done) return cannot_write(shown, errno);
+  return Done{};
+}
+
+bool RealSystem::same_file(const std::string& a, const std::string& b) {
+  struct stat one {};
+  struct stat other {};
+  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && S_ISREG(one.st_mode) && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
 }
 
 bool RealSystem::is_folder(const std::string& path) {
@@ -138,10 +162,10 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   std::array<int, 2> out{};
   std::array<int, 2> err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
-  const Descriptor out_read(out[0]);
+  Descriptor out_read(out[0]);
   Descriptor out_write(out[1]);
   if (::pipe2(err.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
-  const Descriptor err_read(err[0]);
+  Descriptor err_read(err[0]);
   Descriptor err_write(err[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -166,13 +190,19 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
     if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
     for (size_t i = 0; i < waiting.size(); ++i) {
       if (waiting[i].revents == 0) continue;
-      if (!read_some(waiting[i].fd, i == 0 ? text : complaint)) waiting[i].fd = -1;
+      std::string& heard = i == 0 ? text : complaint;
+      if (!read_some(waiting[i].fd, heard)) waiting[i].fd = -1;
+      // What is beyond the limit is not read; the program that goes on writing it gets SIGPIPE.
+      if (heard.size() > max_input_bytes) waiting[0].fd = waiting[1].fd = -1;
       waiting[i].revents = 0;
     }
   }
+  out_read.close();
+  err_read.close();
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (text.size() > max_input_bytes) return too_large(join(command, " "));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
   while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
   std::replace(complaint.begin(), complaint.end(), '\n', ' ');

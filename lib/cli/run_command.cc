@@ -57,13 +57,10 @@ void add_replay(Outcome& outcome, const ReplayReport& replay) {
 }
 
 Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, const ReplayOptions& options, const Arguments& arguments) {
-  BackendQuestion question;
-  question.world = plan.meshes.universe->world;
-  question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
-  question.threads = options.threads;
-  question.deadline = options.step_deadline;
-  if (!arguments.buffers.empty()) question.register_buffers = arguments.buffers;
-  auto backend = open_backend(arguments.backend, question);
+  auto question = backend_question(arguments.backend, plan, options);
+  if (!question) return question.error();
+  if (!arguments.buffers.empty()) question->register_buffers = arguments.buffers;
+  auto backend = open_backend(arguments.backend, *question);
   if (!backend) return backend.error();
 
   Outcome outcome;

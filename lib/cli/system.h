@@ -11,15 +11,20 @@
 
 namespace meshplan {
 
+// The most that is read of one file or of stdin: above any plan (the largest known has 165 MB), below what would exhaust a machine.
+inline constexpr size_t max_input_bytes = size_t{512} << 20;
+
 enum class Stream : uint8_t { in, out, err };
 
 class System {
  public:
   virtual ~System() = default;
-  // Errors name the path and what the system said.
+  // Errors name the path and what the system said, or that it holds more than max_input_bytes.
   [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
-  // The file is as it was, or holds all of `text`; never anything between.
+  // The file is as it was, or holds all of `text`; never anything between. A link is followed, one to nothing too; a device is written to.
   [[nodiscard]] virtual Status write_file(const std::string& path, const std::string& text) = 0;
+  // Whether both paths lead to one regular file.
+  [[nodiscard]] virtual bool same_file(const std::string& a, const std::string& b) = 0;
   [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;
   // Files below the folder whose names end in ".json", with their paths, ascending; hidden ones left out.
   [[nodiscard]] virtual Result<std::vector<std::string>> list_json(const std::string& folder) = 0;

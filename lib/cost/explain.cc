@@ -3,6 +3,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
 #include "cost/step_figures.h"
@@ -37,7 +38,7 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
     const int64_t ps = transfer_ps(bytes, traffic.denominator, bandwidth);
     slowest = std::max(slowest, ps);
     latency = level.latency_ns;
-    out += before + "over " + level.name + ": " + fraction(traffic.bytes[l], traffic.denominator) + " a rank / " +
+    out += before + "over " + one_line(level.name) + ": " + fraction(traffic.bytes[l], traffic.denominator) + " a rank / " +
            with_commas(level.mb_per_s) + " MB/s" + share + " = " + ps_text(ps);
     if (exchange) {
       peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
@@ -61,9 +62,9 @@ std::string members_text(const Topology& topology, const GroupShape& shape) {
   for (size_t l = 0; l < shape.members.size(); ++l) {
     if (l != 0) out += ", ";
     if (shape.uniform) {
-      out += std::to_string(shape.members[l]) + " in one unit of " + topology.levels[l].name;
+      out += std::to_string(shape.members[l]) + " in one unit of " + one_line(topology.levels[l].name);
     } else {
-      out += "up to " + std::to_string(shape.reach[l]) + " more at " + topology.levels[l].name;
+      out += "up to " + std::to_string(shape.reach[l]) + " more at " + one_line(topology.levels[l].name);
     }
   }
   return out;

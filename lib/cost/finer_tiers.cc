@@ -94,7 +94,8 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
   Traffic traffic = collective_traffic(shape.members, bytes);
   int64_t best = INT64_MAX;
   for (const Protocol& p : protocols) {
-    int64_t latency = p.base_ns + rounds * (inside_hops * p.inside_ns + across_hops * p.across_ns);
+    const int128 hops = int128{inside_hops} * p.inside_ns + int128{across_hops} * p.across_ns;
+    const int64_t latency = saturated(p.base_ns + rounds * hops);
     int64_t slowest = 0;
     for (size_t l = 0; l < topology.levels.size(); ++l) {
       int64_t bandwidth = std::max<int64_t>(1, topology.levels[l].mb_per_s * p.share_num / p.share_den);

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "cost/topology.h"
+#include "plan/topology_limits.h"
 
 namespace meshplan {
 namespace {
@@ -103,13 +104,13 @@ Status check_topology(const Topology& topology) {
       return bad_input(where + " holds " + number(level.ranks) + " ranks, which is no multiple of the " +
                        number(topology.levels[i - 1].ranks) + " of the level inside it");
     }
-    if (level.mb_per_s < 1 || level.mb_per_s > 1'000'000'000'000) {
+    if (level.mb_per_s < 1 || level.mb_per_s > max_mb_per_s) {
       return bad_input(where + " has a bandwidth of " + number(level.mb_per_s) + " MB/s, not within 1 and 1000000000000");
     }
-    if (level.latency_ns < 0 || level.latency_ns > 1'000'000'000'000) {
+    if (level.latency_ns < 0 || level.latency_ns > max_latency_ns) {
       return bad_input(where + " has a latency of " + number(level.latency_ns) + " ns, not within 0 and 1000000000000");
     }
-    if (level.per_peer_ns < 0 || level.per_peer_ns > 1'000'000'000) {
+    if (level.per_peer_ns < 0 || level.per_peer_ns > max_per_peer_ns) {
       return bad_input(where + " has per_peer_ns " + number(level.per_peer_ns) + ", not within 0 and 1000000000");
     }
     if (level.exchange_percent < 1 || level.exchange_percent > 100) {

@@ -21,7 +21,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
 
 int64_t group_size(const std::vector<Atom>& atoms) {
   int64_t size = 1;
-  for (const Atom& atom : atoms) size *= atom.size;
+  for (const Atom& atom : atoms) size = saturating_mul(size, atom.size);
   return size;
 }
 
@@ -83,7 +83,7 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.whole = saturating_mul(f.input, group);
       f.wire = saturating_mul(f.input, group - 1);
       if (!(even && changed == 1 && contiguous_along(to, changed_dim))) f.staging = f.bytes.whole;
-      f.bytes.copied = 2 * f.staging;
+      f.bytes.copied = saturating_mul(2, f.staging);
       break;
     }
     case Op::reduce_scatter: {
@@ -91,16 +91,16 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.whole = saturating_mul(f.output, group);
       f.wire = saturating_mul(f.output, group - 1);
       if (!(even && changed == 1 && contiguous_along(from, changed_dim))) f.staging = f.bytes.whole;
-      f.bytes.copied = saturating_add(2 * f.staging, f.wire);
+      f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
       break;
     }
     case Op::all_reduce: {
       f.bytes.whole = f.input;
       f.bytes.piece = ceil_div(f.input, group);
-      // ceil(2 (g - 1) bytes / g) without overflow: bytes = k g + r.
-      int64_t k = f.input / group;
-      int64_t r = f.input % group;
-      f.wire = saturating_add(saturating_mul(2 * (group - 1), k), ceil_div(2 * (group - 1) * r, group));
+      // ceil(2 (g - 1) bytes / g)
+      const int128 both_ways = int128{2} * (group - 1) * f.input;
+      f.wire = both_ways <= INT64_MAX ? ceil_div(static_cast<int64_t>(both_ways), group)
+                                      : saturated(both_ways / group + (both_ways % group != 0));
       f.bytes.copied = f.wire / 2;
       break;
     }
@@ -111,7 +111,7 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.piece = piece;
       f.bytes.whole = saturating_mul(piece, group);
       f.wire = saturating_mul(piece, group - 1);
-      f.staging = 2 * f.bytes.whole;
+      f.staging = saturating_mul(2, f.bytes.whole);
       f.bytes.copied = f.staging;
       break;
     }

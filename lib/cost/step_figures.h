@@ -5,11 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "base/int_math.h"
 #include "cost/exchange.h"
 #include "cost/step_cost.h"
 #include "tensor/state.h"
 
 namespace meshplan {
+
+// The value, held at INT64_MAX.
+[[nodiscard]] constexpr int64_t saturated(int128 value) { return value > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value); }
 
 struct StepFigures {
   int64_t input = 0;    // bytes of the largest box before

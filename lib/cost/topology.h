@@ -17,8 +17,7 @@ namespace meshplan {
 [[nodiscard]] std::optional<Topology> topology_preset(std::string_view name);
 [[nodiscard]] const std::vector<std::string>& topology_preset_names();
 
-// A topology file: JSON of the same form as a spec's "topology" object (what `calibrate` writes). Errors name the place.
-[[nodiscard]] Result<Topology> parse_topology(std::string_view json_text);
+// A topology file: JSON of the same form as a spec's "topology" object (what `calibrate` writes); spec/spec.h reads it.
 [[nodiscard]] std::string write_topology(const Topology& topology);
 
 // What every topology must satisfy: at least one level, ranks ascending and >= 1, bandwidths >= 1, latencies >= 0, exchange_percent 1..100.

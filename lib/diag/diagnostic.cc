@@ -16,10 +16,9 @@ size_t characters_before(std::string_view line, size_t at) { return utf8_count(l
 
 // One character of an excerpt: control characters as a space, so that carets stand where they should; stray bytes as U+FFFD.
 void append_shown(std::string& out, std::string_view text, size_t at, size_t length) {
-  const auto byte = static_cast<unsigned char>(text[at]);
   if (length == 0) {
     out += "\xEF\xBF\xBD";
-  } else if (byte < 0x20 || byte == 0x7F) {
+  } else if (is_control(text, at, length)) {
     out += ' ';
   } else {
     out.append(text.substr(at, length));

@@ -41,7 +41,7 @@ std::string snippet(const Place& place, size_t margin, char mark, const std::str
   const std::string bar = paint("1;34", "|");
   std::string text = std::string(margin - number.size(), ' ') + paint("1;34", number) + " " + bar + " " + place.excerpt + "\n";
   text += std::string(margin, ' ') + " " + bar + " " + std::string(static_cast<size_t>(place.caret), ' ') +
-          paint(color, std::string(static_cast<size_t>(place.caret_width), mark) + (label.empty() ? "" : " " + label)) + "\n";
+          paint(color, std::string(static_cast<size_t>(place.caret_width), mark) + (label.empty() ? "" : " " + one_line(label))) + "\n";
   return text;
 }
 
@@ -102,22 +102,28 @@ std::string json_of(const Diagnostics& diagnostics) {
 }
 
 // Workflow commands escape what would end a value: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+// Other control characters stand for themselves in no log.
 std::string github_data(std::string_view text, bool property) {
   std::string out;
-  for (const char c : text) {
-    if (c == '%') {
-      out += "%25";
-    } else if (c == '\r') {
-      out += "%0D";
-    } else if (c == '\n') {
-      out += "%0A";
-    } else if (property && c == ':') {
-      out += "%3A";
-    } else if (property && c == ',') {
-      out += "%2C";
-    } else {
-      out += c;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\r' || text[at] == '\n') {
+      out += text[at] == '\r' ? "%0D" : "%0A";
+      ++at;
+      continue;
     }
+    const size_t end = std::min(text.find_first_of("\r\n", at), text.size());
+    for (const char c : one_line(text.substr(at, end - at))) {
+      if (c == '%') {
+        out += "%25";
+      } else if (property && c == ':') {
+        out += "%3A";
+      } else if (property && c == ',') {
+        out += "%2C";
+      } else {
+        out += c;
+      }
+    }
+    at = end;
   }
   return out;
 }
@@ -237,8 +243,8 @@ std::optional<DiagnosticFormat> parse_diagnostic_format(std::string_view text) {
 std::string render_text(const Diagnostic& diagnostic, bool color) {
   const Paint paint{color};
   const char* own = severity_color(diagnostic.severity);
-  std::string text =
-      paint(own, std::string(to_text(diagnostic.severity)) + "[" + diagnostic.code + "]") + paint("1", ": " + diagnostic.message) + "\n";
+  std::string text = paint(own, std::string(to_text(diagnostic.severity)) + "[" + diagnostic.code + "]") +
+                     paint("1", ": " + one_line(diagnostic.message)) + "\n";
   const Place& place = diagnostic.place;
   size_t margin = digits(place.line);
   const bool second_lines = diagnostic.second && diagnostic.second->place.line > 0;
@@ -257,7 +263,7 @@ std::string render_text(const Diagnostic& diagnostic, bool color) {
   if (place.line > 0) text += snippet(place, margin, '^', "", own, paint);
   if (second_lines && !second_first) text += second_text();
   if (!diagnostic.help.empty())
-    text += std::string(margin, ' ') + " " + paint("1;34", "=") + " " + paint("1", "help") + ": " + diagnostic.help + "\n";
+    text += std::string(margin, ' ') + " " + paint("1;34", "=") + " " + paint("1", "help") + ": " + one_line(diagnostic.help) + "\n";
   return text;
 }
 

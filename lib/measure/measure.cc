@@ -199,13 +199,7 @@ Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const
 
 Result<RankTable> ranks_for(const Plan& plan, Communicator& communicator) {
   if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
-  RankTable ranks = make_rank_table(*plan.meshes.universe);
-  const auto world = static_cast<int64_t>(ranks.global_ids.size());
-  if (communicator.world() < world) {
-    return environment("the plan needs " + std::to_string(world) + " ranks and there are " + std::to_string(communicator.world()) +
-                       "; start as many processes");
-  }
-  return ranks;
+  return rank_table_within(*plan.meshes.universe, communicator.world());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "cost/topology.h"
 #include "measure/statistics.h"
+#include "spec/spec.h"
 
 namespace meshplan {
 namespace {
@@ -20,8 +21,12 @@ Result<ReportPoints> own_points(const Json& root, const std::string& file) {
   ReportPoints out;
   out.base = uniform_topology();
   if (auto topology = root.find("topology"); topology != root.end()) {
-    auto parsed = parse_topology(topology->dump());
-    if (!parsed) return bad_input(file + ": /topology: " + parsed.error().message);
+    Diagnostics problems;
+    auto parsed = read_topology_file(topology->dump(), file, problems);
+    if (!parsed) {
+      const Diagnostic first = problems.sorted().front();
+      return bad_input(file + ": /topology" + first.place.pointer + ": " + first.message);
+    }
     out.base = std::move(*parsed);
   }
   const auto list = root.find("redistributions");

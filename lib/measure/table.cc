@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "measure/measure.h"
 #include "measure/nccl_words.h"
 
@@ -32,14 +33,14 @@ std::string to_text(const MeasureReport& report) {
   std::string out = "# backend " + report.backend + ", " + std::to_string(report.ranks) + " ranks, warmup " +
                     std::to_string(report.warmup) + ", repetitions " + std::to_string(report.repetitions) +
                     ", medians of the slowest rank\n";
-  for (const auto& [key, value] : report.environment) out += "# " + key + ": " + value + "\n";
+  for (const auto& [key, value] : report.environment) out += "# " + one_line(key + ": " + value) + "\n";
   out += "# " + padded("op", -15) + padded("size", 12) + padded("count", 12) + padded("type", 10) + padded("redop", 8) +
          padded("time", 12) + padded("algbw", 9) + padded("busbw", 9) + padded("#wrong", 8) + padded("predicted", 12) +
          padded("measured/", 11) + "\n";
   out += "# " + padded("", -15) + padded("(B)", 12) + padded("(elements)", 12) + padded("", 10) + padded("", 8) + padded("(us)", 12) +
          padded("(GB/s)", 9) + padded("(GB/s)", 9) + padded("", 8) + padded("(us)", 12) + padded("predicted", 11) + "\n";
   for (const RedistributionTimes& r : report.redistributions) {
-    out += r.replay.id + (r.replay.shrunk ? " (shrunk)" : "") + "\n";
+    out += one_line(r.replay.id) + (r.replay.shrunk ? " (shrunk)" : "") + "\n";
     for (const StepTimes& s : r.steps) {
       const int64_t median = summarise(s.samples_ns).median;
       out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) + padded(std::to_string(s.count), 12) +
@@ -60,8 +61,8 @@ std::string to_text(const AgainstReport& report) {
   std::string out = "# backend " + report.first.backend + ", " + std::to_string(report.first.ranks) + " ranks, " +
                     std::to_string(report.first.repetitions) + " turns each, medians in us with 95 % intervals, second against first\n";
   for (const AgainstEntry& e : report.entries) {
-    out += e.id + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) + ", " + micros(e.first.median_high) + "] -> " +
-           micros(e.second.median) + " [" + micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
+    out += one_line(e.id) + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) + ", " + micros(e.first.median_high) +
+           "] -> " + micros(e.second.median) + " [" + micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
     if (e.difference.significant) {
       out += e.difference.median > 0 ? "+" : "";
       out += micros(e.difference.median) + " us, " + ratio(e.second.median, e.first.median) + "x";
@@ -73,8 +74,8 @@ std::string to_text(const AgainstReport& report) {
       out += "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
     out += "\n";
   }
-  for (const std::string& id : report.only_first) out += id + ": only in the first plan\n";
-  for (const std::string& id : report.only_second) out += id + ": only in the second plan\n";
+  for (const std::string& id : report.only_first) out += one_line(id) + ": only in the first plan\n";
+  for (const std::string& id : report.only_second) out += one_line(id) + ": only in the second plan\n";
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "plan/json.h"
 #include "plan/json_value.h"
 #include "plan/plan.h"
+#include "plan/topology_limits.h"
 
 namespace meshplan {
 namespace {
@@ -123,16 +124,16 @@ class PlanReader {
     Topology& topology = plan_.topology;
     topology.name = value.at("name").text();
     topology.source = value.at("source").text();
-    topology.copy_mb_per_s = value.at("copy_mb_per_s").integer(0);
+    topology.copy_mb_per_s = value.at("copy_mb_per_s").integer(0, max_mb_per_s);
     if (value.has("model")) topology.model = value.at("model").text();
     const Value levels = value.at("levels");
     levels.each([&](const Value& entry) {
       TopologyLevel level;
       level.name = entry.at("name").text();
       level.ranks = entry.at("ranks").integer(1);
-      level.mb_per_s = entry.at("mb_per_s").integer(1);
-      level.latency_ns = entry.at("latency_ns").integer(0);
-      level.per_peer_ns = entry.at("per_peer_ns").integer(0);
+      level.mb_per_s = entry.at("mb_per_s").integer(1, max_mb_per_s);
+      level.latency_ns = entry.at("latency_ns").integer(0, max_latency_ns);
+      level.per_peer_ns = entry.at("per_peer_ns").integer(0, max_per_peer_ns);
       level.exchange_percent = entry.at("exchange_percent").integer(1, 100);
       if (!topology.levels.empty() && level.ranks < topology.levels.back().ranks) entry.fail("levels stand from the inside out");
       topology.levels.push_back(std::move(level));

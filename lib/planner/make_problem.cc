@@ -232,7 +232,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
 
   p.digit_bytes = p.element;
   for (int64_t extent : p.padded ? p.padded_shape : p.tensor.shape) p.digit_bytes = saturating_mul(p.digit_bytes, extent);
-  p.digit_reduce_bytes = p.digit_bytes / p.element * p.reduce_element;
+  p.digit_reduce_bytes = saturating_mul(p.digit_bytes / p.element, p.reduce_element);
 
   // Which sets of atoms a collective may run on.
   const size_t masks = size_t{1} << p.atoms;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace meshplan {
 namespace {
@@ -92,7 +93,8 @@ class TextDiff {
 
  private:
   void line(const std::string& text, const std::string& color) {
-    out_ += options_.color && !color.empty() ? "\x1b[" + color + "m" + text + "\x1b[0m\n" : text + "\n";
+    const std::string shown = one_line(text);
+    out_ += options_.color && !color.empty() ? "\x1b[" + color + "m" + shown + "\x1b[0m\n" : shown + "\n";
   }
   void redistribution(const RedistributionDiff& d) {
     static constexpr const char* colors[] = {"", "", "32", "31", "35"};
@@ -150,9 +152,9 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
 }
 
 std::string folded(const RedistributionDiff& d) {
-  std::string text = "<details>\n<summary>" + escape_html(d.id) + "</summary>\n\n```diff\n";
-  const auto plain = [](std::string line) {
-    std::replace(line.begin(), line.end(), '\n', ' ');
+  std::string text = "<details>\n<summary>" + escape_html(one_line(d.id)) + "</summary>\n\n```diff\n";
+  const auto plain = [](const std::string& from) {
+    std::string line = one_line(from);
     std::replace(line.begin(), line.end(), '`', '\'');
     return line;
   };
@@ -194,7 +196,7 @@ std::string render_diff_markdown(const PlanDiff& diff, const ShowOptions& option
   std::string notes;
   for (const std::string& declaration : diff.declarations) notes += "- " + escape_markdown(declaration) + "\n";
   for (const WarningDiff& w : diff.new_warnings)
-    notes += "- new warning " + w.code + " of " + escape_markdown(w.id + ": " + w.message) + "\n";
+    notes += "- new warning " + escape_markdown(w.code) + " of " + escape_markdown(w.id + ": " + w.message) + "\n";
   const std::string left_out = "\nMore was left out: a comment holds no more. `meshplan diff` prints all of it.\n";
   if (notes.size() > limit / 4)
     notes = "- " + plural(diff.declarations.size() + diff.new_warnings.size(), "declaration or warning") + " differ\n";

@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "plan/json.h"
 #include "render/grid.h"
 
@@ -13,7 +14,7 @@ namespace {
 // A label within double quotes: Mermaid knows entities only.
 std::string mermaid_label(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : one_line(text)) {
     switch (c) {
       case '"':
         out += "#quot;";
@@ -31,7 +32,7 @@ std::string mermaid_label(const std::string& text) {
         out += "#96;";
         break;
       default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        out += c;
     }
   }
   return out + "\"";
@@ -39,9 +40,9 @@ std::string mermaid_label(const std::string& text) {
 
 std::string dot_label(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : one_line(text)) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    out += c;
   }
   return out + "\"";
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "render/plan_view.h"
 
 namespace meshplan {
@@ -21,7 +22,7 @@ std::vector<int64_t> row_coordinates(const std::vector<int64_t>& shape, int64_t 
 
 std::string row_label(const Mesh& mesh, const std::vector<int64_t>& at) {
   std::vector<std::string> parts;
-  for (size_t i = 0; i + 1 < mesh.dims.size(); ++i) parts.push_back(mesh.dims[i].name + " " + std::to_string(at[i]));
+  for (size_t i = 0; i + 1 < mesh.dims.size(); ++i) parts.push_back(one_line(mesh.dims[i].name) + " " + std::to_string(at[i]));
   return join(parts, ", ");
 }
 
@@ -53,7 +54,8 @@ Grid make_grid(const Mesh& mesh, const State& state, const std::vector<int64_t>&
   }
   const int64_t columns = sizes.back();
   const int64_t rows = grid.ranks / columns;
-  for (int64_t c = 0; c < std::min(columns, grid_side); ++c) grid.column_labels.push_back(mesh.dims.back().name + " " + std::to_string(c));
+  for (int64_t c = 0; c < std::min(columns, grid_side); ++c)
+    grid.column_labels.push_back(one_line(mesh.dims.back().name) + " " + std::to_string(c));
   std::map<std::vector<std::pair<int64_t, int64_t>>, size_t> shards;
   for (int64_t r = 0; r < std::min(rows, grid_side); ++r) {
     std::vector<int64_t> at = row_coordinates(sizes, r);

@@ -14,6 +14,9 @@
 
 namespace meshplan {
 
+// The most ranks of a world that --ranks lists.
+constexpr int64_t max_listed_ranks = 1'048'576;
+
 struct MeshViewOptions {
   bool ranks = false;                         // --ranks: every communicator's ranks in full
   std::optional<int64_t> rank{};              // --rank R: coordinates of one global rank in every mesh
@@ -22,10 +25,13 @@ struct MeshViewOptions {
   WorldGroup world_group = WorldGroup::init;  // which of the two counts is the job's own
 };
 
-// Both end in a newline. Error (bad_input): a rank that is not in the universe.
+// Both end in a newline. Errors (bad_input): a rank that is not in the universe, a world too large to list.
 [[nodiscard]] Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options);
 // "meshplan/mesh/1": {"schema", "meshes", "groups"}; with `ranks` also "ranks" in each; with `rank` also "rank" at the top and, in each
 // mesh, "copy" (which copy of the mesh holds the rank, by ascending base position) and "coordinates" (one per dim).
 [[nodiscard]] Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions& options);
+
+// Whether what the options ask for can be listed: what both forms check before they make anything of the ranks.
+[[nodiscard]] Status check_listed(const MeshTable& table, const MeshViewOptions& options);
 
 }  // namespace meshplan

@@ -74,6 +74,7 @@ void append_group(std::string& out, const Group& group, const GroupUser& user, c
 }  // namespace
 
 Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions& options) {
+  if (auto listed = check_listed(table, options); !listed) return listed.error();
   std::optional<int64_t> position;
   std::string out = "{\n  \"schema\": \"meshplan/mesh/1\",\n";
   if (options.rank) {

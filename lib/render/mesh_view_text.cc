@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "mesh/coordinates.h"
 #include "mesh/groups.h"
 #include "render/mesh_picture.h"
@@ -81,7 +82,7 @@ std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups, const 
     const Group& group = group_of(groups, dim);
     rows.push_back({escaped(dim.name), with_commas(dim.size), to_text(dim.layout), communicators_text(group.count, group.size),
                     sharing_text(group, mesh.name, dim.name)});
-    if (!dim.group_options.empty()) rows.back().back() += " (group options " + dim.group_options + ")";
+    if (!dim.group_options.empty()) rows.back().back() += " (group options " + one_line(dim.group_options) + ")";
   }
   text += table_text(rows, "  ");
   text += mesh_picture(mesh, {.color = options.color, .width = options.width});
@@ -131,7 +132,15 @@ std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, 
 
 }  // namespace
 
+Status check_listed(const MeshTable& table, const MeshViewOptions& options) {
+  const int64_t world = table.universe->world;
+  if (!options.ranks || world <= max_listed_ranks) return Done{};
+  return bad_input("--ranks lists worlds of at most " + with_commas(max_listed_ranks) + " ranks, and this one has " + with_commas(world) +
+                   "; leave it out, or ask for one rank with --rank R");
+}
+
 Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options) {
+  if (auto listed = check_listed(table, options); !listed) return listed.error();
   const std::vector<Group> groups = group_table(table);
   if (options.rank) {
     const auto position = position_of_rank(*table.universe, *options.rank);

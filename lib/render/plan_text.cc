@@ -1,6 +1,7 @@
 #include "render/plan_text.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace meshplan {
 namespace {
@@ -13,18 +14,19 @@ std::string mesh_title(const Plan& plan, const Mesh& mesh) {
 // What is said below the steps: what was asked for when planning (--audit, --alternatives), and with --detail full how reductions run.
 std::string notes_of(const PlannedRedistribution& r, Detail detail) {
   std::string text;
+  const auto note_line = [&](const std::string& note) { text += "  " + one_line(r.request.id + ": " + note) + "\n"; };
   for (const ReductionNote& note : r.reductions) {
     if (detail != Detail::full) break;
-    text += "  " + r.request.id + ": the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
-            (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting + "\n";
+    note_line("the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
+              (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
   }
-  for (const AuditFinding& finding : r.audit) text += "  " + r.request.id + ": " + finding.code + " " + finding.message + "\n";
+  for (const AuditFinding& finding : r.audit) note_line(finding.code + " " + finding.message);
   for (const Alternative& other : r.alternatives) {
-    text += "  " + r.request.id + ": instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
-            human_ns(ns_of_ps(other.totals.predicted_ps)) + "\n";
+    note_line("instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
+              human_ns(ns_of_ps(other.totals.predicted_ps)));
   }
   if (r.proven_gap_ps > 0 && detail == Detail::full) {
-    text += "  " + r.request.id + ": the search ended early; the best plan is at most " + human_ns(ns_of_ps(r.proven_gap_ps)) + " faster\n";
+    note_line("the search ended early; the best plan is at most " + human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
   }
   return text;
 }
@@ -33,8 +35,8 @@ std::string notes_of(const PlannedRedistribution& r, Detail detail) {
 
 std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
   std::string out;
-  for (const Mesh& mesh : plan.meshes.meshes) out += mesh_title(plan, mesh) + mesh_text(mesh) + "\n";
-  out += planning_line(plan) + "\n\n";
+  for (const Mesh& mesh : plan.meshes.meshes) out += one_line(mesh_title(plan, mesh) + mesh_text(mesh)) + "\n";
+  out += one_line(planning_line(plan)) + "\n\n";
   TableStyle style{options.width, options.unicode, options.color, options.detail == Detail::summary ? size_t{0} : size_t{2}};
   out += table_text(options.detail == Detail::summary ? summary_table(plan, options) : step_table(plan, options), style);
   if (options.detail != Detail::summary) {
@@ -55,7 +57,8 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
     for (const AuditFinding& finding : r.audit) {
-      findings += "- " + finding.code + " in " + escape_markdown(r.request.id) + ": " + escape_markdown(finding.message) + "\n";
+      findings +=
+          "- " + escape_markdown(finding.code) + " in " + escape_markdown(r.request.id) + ": " + escape_markdown(finding.message) + "\n";
     }
   }
   if (!findings.empty()) out += "\n" + findings;

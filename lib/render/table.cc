@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace meshplan {
 namespace {
 
@@ -57,7 +59,7 @@ std::string table_text(const Table& table, const TableStyle& style) {
   std::vector<size_t> widths(n);
   for (size_t c = 0; c < n; ++c) widths[c] = display_width(table.columns[c].name);
   for (const TableRow& row : table.rows) {
-    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], display_width(row.cells[c]));
+    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], display_width(one_line(row.cells[c])));
   }
   const std::vector<bool> shown = fit(table, style, widths);
   std::string out;
@@ -65,7 +67,8 @@ std::string table_text(const Table& table, const TableStyle& style) {
     std::string text(style.indent, ' ');
     for (size_t c = 0; c < cells.size(); ++c) {
       if (!shown[c]) continue;
-      const std::string cell = table.columns[c].prose ? cut_to(cells[c], widths[c], style.unicode) : cells[c];
+      const std::string whole = one_line(cells[c]);
+      const std::string cell = table.columns[c].prose ? cut_to(whole, widths[c], style.unicode) : whole;
       const std::string blanks(widths[c] - std::min(widths[c], display_width(cell)), ' ');
       if (c > 0) text += "  ";
       text += table.columns[c].right ? blanks + cell : cell + blanks;
@@ -81,7 +84,8 @@ std::string table_text(const Table& table, const TableStyle& style) {
       line(row.cells, nullptr);
       continue;
     }
-    const std::string text = style.width > 0 ? cut_to(row.heading, static_cast<size_t>(style.width), style.unicode) : row.heading;
+    const std::string whole = one_line(row.heading);
+    const std::string text = style.width > 0 ? cut_to(whole, static_cast<size_t>(style.width), style.unicode) : whole;
     out += style.color ? "\x1b[1m" + text + "\x1b[0m\n" : text + "\n";
   }
   std::string missing;
@@ -93,11 +97,7 @@ std::string table_text(const Table& table, const TableStyle& style) {
 
 std::string escape_markdown(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r') {
-      out += ' ';
-      continue;
-    }
+  for (const char c : one_line(text)) {
     if (c == '<') {
       out += "&lt;";
       continue;
@@ -126,9 +126,12 @@ std::string table_markdown(const Table& table) {
   return out;
 }
 
-std::string escape_html(std::string_view text) {
+std::string escape_html(std::string_view given) {
+  const std::string text = one_line(given);  // XML has no control characters and no stray bytes
   std::string out;
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    const char c = text[at];
     switch (c) {
       case '&':
         out += "&amp;";
@@ -143,9 +146,9 @@ std::string escape_html(std::string_view text) {
         out += "&quot;";
         break;
       default:
-        // XML has no control characters.
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+        out += text.substr(at, length);
     }
+    at += length;
   }
   return out;
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/int_math.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace meshplan {
 namespace {
@@ -30,27 +32,26 @@ std::string function_name(const std::string& id, std::set<std::string>& taken) {
 std::string literal(const std::string& text) {
   static constexpr char hex[] = "0123456789abcdef";
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = std::max<size_t>(1, utf8_length(text, at));
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte == '"' || byte == '\\') {
       out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += "\\x";
-      out += hex[byte >> 4];
-      out += hex[byte & 15];
+      out += text[at];
+    } else if (is_control(text, at, length)) {
+      // At most three bytes: no control lies beyond the basic plane.
+      unsigned code = byte;
+      if (length == 2) code = (byte & 31U) << 6 | (static_cast<unsigned char>(text[at + 1]) & 63U);
+      if (length == 3)
+        code = (byte & 15U) << 12 | (static_cast<unsigned char>(text[at + 1]) & 63U) << 6 | (static_cast<unsigned char>(text[at + 2]) & 63U);
+      out += code < 0x100 ? "\\x" : "\\u";
+      for (int shift = code < 0x100 ? 4 : 12; shift >= 0; shift -= 4) out += hex[code >> shift & 15];
     } else {
-      out += c;
+      out.append(text, at, length);
     }
+    at += length;
   }
-  return out + "\"";
-}
-
-// A comment stays on its line.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
+  return out + '"';
 }
 
 // The mesh sizes that come before mesh dim `dim` in the order and stand after it in the mesh: PyTorch's split factor, which tells it the
@@ -59,7 +60,7 @@ int64_t split_factor(const std::vector<Atom>& order, int32_t dim) {
   int64_t factor = 1;
   for (const Atom& atom : order) {
     if (atom.mesh_dim == dim) break;
-    if (atom.mesh_dim > dim) factor *= atom.size;
+    if (atom.mesh_dim > dim) factor *= atom.size;  // divides the size of the mesh
   }
   return factor;
 }
@@ -241,7 +242,7 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
   const Mesh& mesh = plan.meshes.meshes[request.src_mesh];
   const std::vector<int64_t> shape = mesh_shape(mesh);
   out += "\n\ndef " + name + "(x, mesh):\n";
-  out += "    # " + one_line(request.id) + ", on " + one_line(to_text(mesh)) + ": " + planned.trace + ", " +
+  out += "    # " + one_line(request.id) + ", on " + one_line(to_text(mesh)) + ": " + one_line(planned.trace) + ", " +
          counted(request.count, "time") + "\n";
   out += "    # " + counted(planned.totals.collectives, "collective") + ", " + human_bytes(planned.totals.wire_bytes) + " a rank, " +
          human_ns(ns_of_ps(planned.totals.predicted_ps)) + "\n";
@@ -291,8 +292,8 @@ std::vector<FlattenAdvice> advice_of(const Plan& plan) {
       if (warning.kind != WarningKind::missing_flatten || warning.fix_name.empty()) continue;
       FlattenAdvice& known = entry(warning.mesh, warning.dims);
       known.name = warning.fix_name;
-      known.saves_ps += warning.saves_ps * planned.request.count;
-      known.redistributions += planned.request.count;
+      known.saves_ps = saturating_add(known.saves_ps, saturating_mul(warning.saves_ps, planned.request.count));
+      known.redistributions = saturating_add(known.redistributions, planned.request.count);
     }
   }
   return advice;

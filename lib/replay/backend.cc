@@ -13,22 +13,24 @@ std::string needs_of(const std::string& name) {
   return "install the CUDA toolkit and NCCL 2.28 or newer and build meshplan again";
 }
 
-// The folders a module may be in: the one named in the environment, the program's own, ../lib/meshplan beside it.
-std::vector<std::filesystem::path> module_folders() {
-  if (const char* named = std::getenv("MESHPLAN_BACKENDS"); named != nullptr && *named != '\0') return {named};
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return {"."};
-  return {self.parent_path(), self.parent_path() / ".." / "lib" / "meshplan"};
-}
-
 }  // namespace
+
+std::vector<std::filesystem::path> module_folders(const char* named, const std::filesystem::path& program) {
+  if (named != nullptr && *named != '\0') return {named};
+  if (!program.is_absolute()) return {};
+  return {program.parent_path(), program.parent_path() / ".." / "lib" / "meshplan"};
+}
 
 Result<Backend> load_backend(const std::string& name, const BackendQuestion& question) {
   const std::string file = "libmeshplan_replay_" + name + ".so";
   std::filesystem::path found;
-  for (const std::filesystem::path& folder : module_folders()) {
-    std::error_code error;
+  std::error_code error;
+  const auto folders = module_folders(std::getenv("MESHPLAN_BACKENDS"), std::filesystem::read_symlink("/proc/self/exe", error));
+  if (folders.empty()) {
+    return environment("backend " + name + ": cannot tell where the program is (/proc/self/exe: " + error.message() +
+                       "); name the folder of " + file + " in MESHPLAN_BACKENDS");
+  }
+  for (const std::filesystem::path& folder : folders) {
     if (std::filesystem::exists(folder / file, error)) {
       found = folder / file;
       break;

@@ -4,6 +4,7 @@
 // the same sources. It exports one object, meshplan_open_backend_N. The planner itself needs neither MPI nor a GPU library.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
 // A change of any of these types changes the number.
 extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_3;
 inline constexpr const char* open_backend_symbol = "meshplan_open_backend_3";
+
+// The folders that a module may be in: the one named in the environment, or else the program's own and ../lib/meshplan beside it. None
+// where the program does not know where it is: what lies in the current folder is not for it to run.
+[[nodiscard]] std::vector<std::filesystem::path> module_folders(const char* named, const std::filesystem::path& program);
 
 // Loads the module of that name ("mpi", "nccl") and opens it. Errors (environment) say what is missing and how to get it.
 [[nodiscard]] Result<Backend> load_backend(const std::string& name, const BackendQuestion& question);

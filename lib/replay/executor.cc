@@ -9,12 +9,10 @@ namespace meshplan {
 
 Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options, Communicator& communicator, Device& device) {
   if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
-  const RankTable ranks = make_rank_table(*plan.meshes.universe);
-  const auto world = static_cast<int64_t>(ranks.global_ids.size());
-  if (communicator.world() < world) {
-    return environment("the plan needs " + std::to_string(world) + " ranks and there are " + std::to_string(communicator.world()) +
-                       "; start as many processes");
-  }
+  const auto there = rank_table_within(*plan.meshes.universe, communicator.world());
+  if (!there) return there.error();
+  const RankTable& ranks = *there;
+  const int64_t world = plan.meshes.universe->world;
   std::vector<const PlannedRedistribution*> chosen;
   for (const std::string& id : options.only_ids) {
     const bool known =

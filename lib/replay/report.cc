@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace meshplan {
 namespace {
@@ -22,8 +23,8 @@ std::string short_number(double value) {
 
 std::string line_of(const RedistributionReport& r) {
   std::string line = r.wrong == 0 && r.overruns.empty() ? "right  " : "WRONG  ";
-  line += r.id + ": " + std::to_string(r.steps) + (r.steps == 1 ? " step" : " steps") + ", " + std::to_string(r.ranks) + " ranks, " +
-          with_commas(r.checked) + " elements";
+  line += one_line(r.id) + ": " + std::to_string(r.steps) + (r.steps == 1 ? " step" : " steps") + ", " + std::to_string(r.ranks) +
+          " ranks, " + with_commas(r.checked) + " elements";
   if (r.wrong > 0) line += ", " + with_commas(r.wrong) + " wrong";
   if (!r.overruns.empty())
     line += ", " + std::to_string(r.overruns.size()) + (r.overruns.size() == 1 ? " buffer" : " buffers") + " overrun";
@@ -45,8 +46,8 @@ std::string places_text(const std::vector<std::pair<std::string, std::string>>& 
     size_t end = first + 1;
     while (end < places.size() && places[end] == places[first]) ++end;
     const bool one = end == first + 1;
-    out += (one ? "process " : "processes ") + std::to_string(first) + (one ? "" : "-" + std::to_string(end - 1)) + " on " + places[first] +
-           "\n";
+    out += (one ? "process " : "processes ") + std::to_string(first) + (one ? "" : "-" + std::to_string(end - 1)) + " on " +
+           one_line(places[first]) + "\n";
     first = end;
   }
   return out;

@@ -14,7 +14,8 @@
 
 namespace meshplan {
 
-// "redistribution 'x', step 2"
+// "redistribution 'x'", "redistribution 'x', step 2": on one line, since signal handlers and other processes print it as it is
+[[nodiscard]] std::string place_of(const PlannedRedistribution& r);
 [[nodiscard]] std::string place_of(const PlannedRedistribution& r, size_t step);
 
 struct RedistributionRun::Inside {

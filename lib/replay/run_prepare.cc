@@ -3,6 +3,7 @@
 
 #include "base/int_math.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "replay/run_inside.h"
 #include "replay/shrink.h"
 
@@ -83,9 +84,9 @@ std::string text_of(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-std::string place_of(const PlannedRedistribution& r, size_t step) {
-  return "redistribution '" + r.request.id + "', step " + std::to_string(step);
-}
+std::string place_of(const PlannedRedistribution& r) { return "redistribution '" + one_line(r.request.id) + "'"; }
+
+std::string place_of(const PlannedRedistribution& r, size_t step) { return place_of(r) + ", step " + std::to_string(step); }
 
 Status RedistributionRun::Inside::make_stands() {
   const Request& request = r->request;
@@ -106,8 +107,8 @@ Status RedistributionRun::Inside::make_stands() {
   }
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i]->shards.size() != request.tensor.shape.size()) {
-      return wrong_data("redistribution '" + request.id + "': a state has " + std::to_string(states[i]->shards.size()) +
-                        " tensor dims, the tensor has " + std::to_string(request.tensor.shape.size()));
+      return wrong_data(place_of(*r) + ": a state has " + std::to_string(states[i]->shards.size()) + " tensor dims, the tensor has " +
+                        std::to_string(request.tensor.shape.size()));
     }
   }
 
@@ -158,7 +159,7 @@ Status RedistributionRun::Inside::make_programs() {
   for (size_t i = 0; i + 1 < stands.size(); ++i) {
     const bool completes = i == r->steps.size();
     const Step& step = completes ? *completing : r->steps[i];
-    const std::string place = completes ? "redistribution '" + r->request.id + "', completing the target's reductions" : place_of(*r, i);
+    const std::string place = completes ? place_of(*r) + ", completing the target's reductions" : place_of(*r, i);
     if (q.fault != nullptr && q.fault->kind == FaultKind::memory && q.fault->step == static_cast<int64_t>(i)) {
       const auto rank = std::find_if(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
       if (rank != locals.end())
@@ -214,7 +215,7 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
 
 Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
   const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
-  const std::string place = "redistribution '" + q.redistribution->request.id + "', step 0";
+  const std::string place = place_of(*q.redistribution, 0);
   // Errors that other processes do not share end them too.
   auto alone = [&](const Error& error) {
     Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};

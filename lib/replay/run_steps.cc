@@ -150,9 +150,7 @@ void RedistributionRun::Inside::act_as_told(size_t step) const {
 Status RedistributionRun::Inside::run_all() const {
   for (size_t i = 0; i < programs.size(); ++i) {
     act_as_told(i);
-    if (auto done = q.communicator->roll_call(i < r->steps.size() ? place_of(*r, i) : "redistribution '" + r->request.id + "', its end",
-                                              deadline());
-        !done) {
+    if (auto done = q.communicator->roll_call(i < r->steps.size() ? place_of(*r, i) : place_of(*r) + ", its end", deadline()); !done) {
       return done;
     }
     if (auto done = poison(i + 1); !done) return done;

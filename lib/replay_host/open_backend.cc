@@ -1,9 +1,11 @@
 #include "replay_host/open_backend.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
 
+#include "base/int_math.h"
 #include "base/text.h"
 #include "replay/executor.h"
 #include "replay/host_device.h"
@@ -22,14 +24,52 @@ Result<Backend> open_backend(const std::string& name, const BackendQuestion& que
   return bad_input("unknown backend '" + name + "': expected host, mpi or nccl");
 }
 
-Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, const ReplayOptions& options) {
+namespace {
+
+// A collective between so many pairs of ranks that one process does not hold them. An exchange has only the pairs that share a piece.
+Status check_pairs(const Plan& plan, const ReplayOptions& options) {
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    const std::vector<std::string>& only = options.only_ids;
+    if (!only.empty() && std::find(only.begin(), only.end(), r.request.id) == only.end()) continue;
+    for (size_t i = 0; i < r.steps.size(); ++i) {
+      if (is_local(r.steps[i].op) || r.steps[i].op == Op::exchange) continue;
+      int64_t group = 1;
+      for (const Atom& atom : r.steps[i].mesh_dims) group = saturating_mul(group, atom.size);
+      const int64_t pairs = saturating_mul(plan.meshes.universe->world, group);
+      if (pairs <= max_host_pairs) continue;
+      return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) + ": groups of " + with_commas(group) +
+                         " ranks are " + with_commas(pairs) + " pairs of ranks in all, and the host backend plays at most " +
+                         with_commas(max_host_pairs) + "; replay a plan of smaller groups, or use --backend mpi");
+    }
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan, const ReplayOptions& options) {
   if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
   BackendQuestion question;
   question.world = plan.meshes.universe->world;
+  const int64_t most = name == "host" ? max_host_ranks : max_process_ranks;
+  if (question.world > most) {
+    return environment("the plan has " + with_commas(question.world) + " ranks, and the " + name + " backend plays at most " +
+                       with_commas(most) + "; plan the same redistributions on smaller mesh dims to replay them" +
+                       (question.world <= max_process_ranks ? ", or use --backend mpi on as many processes" : ""));
+  }
+  if (name == "host") {
+    if (auto fits = check_pairs(plan, options); !fits) return fits.error();
+  }
   question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
   question.threads = options.threads;
   question.deadline = options.step_deadline;
-  auto opened = open_backend(backend, question);
+  return question;
+}
+
+Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, const ReplayOptions& options) {
+  const auto question = backend_question(backend, plan, options);
+  if (!question) return question.error();
+  auto opened = open_backend(backend, *question);
   if (!opened) return opened.error();
   return replay(plan, options, *opened->communicator, *opened->device);
 }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "replay/arithmetic.h"
 #include "replay_mpi/neighbours.h"
 
@@ -190,7 +191,7 @@ class MpiCommunicator final : public Communicator {
 
   void abort(const Error& error) override {
     if (processes_ == 1) return;
-    std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(), error.message.c_str());
+    std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(), one_line(error.message).c_str());
     std::fflush(stderr);
     take_leave_of_neighbours();
     MPI_Abort(world_, exit_code(error.fault));

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "replay/watchdog.h"
 #include "replay_nccl/control.h"
 #include "replay_nccl/nccl_enqueue.h"
@@ -196,7 +197,7 @@ class NcclCommunicator final : public Communicator {
   void abort(const Error& error) override {
     const Watch watch(*this, "ending after: " + error.message, std::chrono::steady_clock::now());
     if (several()) {
-      std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(locals_.front()).c_str(), error.message.c_str());
+      std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(locals_.front()).c_str(), one_line(error.message).c_str());
       std::fflush(stderr);
       if (control_) control_->report({error.fault, rank_text(locals_.front()) + " stopped: " + error.message});
     }

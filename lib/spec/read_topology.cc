@@ -1,23 +1,22 @@
 #include "spec/read_topology.h"
 
 #include "base/utf8.h"
+#include "plan/topology_limits.h"
 
 namespace meshplan {
 namespace {
 
-constexpr int64_t most_thousandths = 1'000'000'000'000;  // 1e9 GB/s, as check_topology has it
-constexpr int64_t most_latency_ns = 1'000'000'000'000;
-constexpr int64_t most_per_peer_ns = 1'000'000'000;
 constexpr size_t most_levels = 8;
 
-// A bandwidth in MB/s from "gb_per_s" (up to three decimals) or "mb_per_s" (as plans and calibration write it).
-std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb, const std::string& gb_name, const std::string& mb_name) {
+// A bandwidth in MB/s, `least` or more, from "gb_per_s" (up to three decimals) or "mb_per_s" (as plans and calibration write it).
+std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb, const std::string& gb_name, const std::string& mb_name,
+                                 int64_t least) {
   if (gb != 0 && mb != 0) {
     reader.error_at_key("E0208", mb, quote(mb_name) + " beside " + quote(gb_name), {"keep one of them", {}, gb, "the same in other units"});
     return std::nullopt;
   }
-  if (gb != 0) return reader.thousandths(gb, quote(gb_name), 1, most_thousandths);
-  return reader.integer(mb, quote(mb_name), 1, most_thousandths);
+  if (gb != 0) return reader.thousandths(gb, quote(gb_name), least, max_mb_per_s);
+  return reader.integer(mb, quote(mb_name), least, max_mb_per_s);
 }
 
 std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t position) {
@@ -34,10 +33,10 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
   if (gb == 0 && mb == 0 && !reader.misspelt("gb_per_s")) {
     reader.error("E0202", index, "a level of the topology lacks the key \"gb_per_s\"");
   } else if (gb != 0 || mb != 0) {
-    level.mb_per_s = bandwidth(reader, gb, mb, "gb_per_s", "mb_per_s").value_or(1);
+    level.mb_per_s = bandwidth(reader, gb, mb, "gb_per_s", "mb_per_s", 1).value_or(1);
   }
-  if (latency != 0) level.latency_ns = reader.integer(latency, "\"latency_ns\"", 0, most_latency_ns).value_or(0);
-  if (per_peer != 0) level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, most_per_peer_ns).value_or(0);
+  if (latency != 0) level.latency_ns = reader.integer(latency, "\"latency_ns\"", 0, max_latency_ns).value_or(0);
+  if (per_peer != 0) level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, max_per_peer_ns).value_or(0);
   if (percent != 0) level.exchange_percent = reader.integer(percent, "\"exchange_percent\"", 1, 100).value_or(100);
   if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0) return std::nullopt;
   return level;
@@ -106,7 +105,7 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
         continue;
       }
       const auto bytes = reader.integer((*pair)[0], "the bytes of a point", 1);
-      const auto ns = reader.integer((*pair)[1], "the ns of a point", 0, most_latency_ns);
+      const auto ns = reader.integer((*pair)[1], "the ns of a point", 0, max_latency_ns);
       if (!bytes || !ns) continue;
       if (!table.points.empty() && (*bytes <= table.points.back().first || *ns < table.points.back().second)) {
         reader.error("E0314", point, "the points do not ascend", {"bytes ascend and times never fall", {}, 0, {}});
@@ -132,7 +131,8 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
   if (source != 0) topology.source = std::string(reader.text(source, "\"source\"").value_or(""));
   if (model != 0 && reader.choice(model, "cost model", {"nccl"})) topology.model = "nccl";
   if (copy_gb != 0 || copy_mb != 0) {
-    topology.copy_mb_per_s = bandwidth(reader, copy_gb, copy_mb, "copy_gb_per_s", "copy_mb_per_s").value_or(0);
+    // 0, as plans write it: copies are not counted.
+    topology.copy_mb_per_s = bandwidth(reader, copy_gb, copy_mb, "copy_gb_per_s", "copy_mb_per_s", 0).value_or(0);
   }
   if (levels != 0) topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
   if (tables != 0) {
@@ -162,10 +162,15 @@ std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const Fil
 }  // namespace
 
 std::optional<Topology> read_topology_file(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  const auto document = parse_json(text, file, diagnostics);
-  if (!document) return std::nullopt;
-  Reader reader(*document, diagnostics);
-  return read_object(reader, 0);
+  // Judged by itself: what the parser mends is an error too, and what the collector has seen before is none of this file.
+  Diagnostics own(diagnostics.cap());
+  std::optional<Topology> topology;
+  if (const auto document = parse_json(text, file, own)) {
+    Reader reader(*document, own);
+    topology = read_object(reader, 0);
+  }
+  diagnostics.add_all(own);
+  return own.has_errors() ? std::nullopt : topology;
 }
 
 std::optional<Topology> read_topology(Reader& reader, uint32_t index, const FileReader& read_file, Diagnostics& diagnostics) {

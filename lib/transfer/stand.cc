@@ -21,6 +21,12 @@ RankTable make_rank_table(const Universe& universe) {
   return table;
 }
 
+Result<RankTable> rank_table_within(const Universe& universe, int64_t there) {
+  if (there >= universe.world) return make_rank_table(universe);
+  return environment("the plan needs " + std::to_string(universe.world) + " ranks and there are " + std::to_string(there) +
+                     "; start as many processes");
+}
+
 Stand make_stand(const Mesh& mesh, const State& state, std::vector<int64_t> tensor_shape, int64_t copies, const RankTable& ranks) {
   Stand stand;
   stand.mesh = &mesh;

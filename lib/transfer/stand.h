@@ -20,6 +20,8 @@ struct RankTable {
   std::vector<int32_t> of_position;  // position in the rank map -> replay rank
 };
 [[nodiscard]] RankTable make_rank_table(const Universe& universe);
+// The same where so many ranks are there; else an error (environment), before anything is made of all of them.
+[[nodiscard]] Result<RankTable> rank_table_within(const Universe& universe, int64_t there);
 
 struct Stand {
   const Mesh* mesh = nullptr;

@@ -53,15 +53,33 @@ Problem check_target(const PlannedRedistribution& redistribution) {
   return std::string("dst is not the target that the request asks for");
 }
 
+Error error_at(const PlannedRedistribution& redistribution, const std::string& problem) {
+  return wrong_data(place_of(redistribution) + ": " + problem);
+}
+
+Error error_at(const PlannedRedistribution& redistribution, size_t step, const std::string& problem) {
+  return wrong_data(place_of(redistribution) + ", step " + std::to_string(step) + " (" + to_text(redistribution.steps[step].op) +
+                    "): " + problem);
+}
+
 // No steps between two meshes: right only where every rank of the target holds its new box already. By ranks, as nothing else relates two
-// meshes.
-Problem check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh, const PlannedRedistribution& redistribution) {
-  const std::string problem = "no step takes the data from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name + "'";
+// meshes, and so by as many as are listed in a moment; planned redistributions across meshes have a step.
+constexpr int64_t most_compared_ranks = 1'048'576;
+
+Status check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh, const PlannedRedistribution& redistribution) {
+  const Error problem =
+      error_at(redistribution, "no step takes the data from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name + "'");
   const Request& request = redistribution.request;
   const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
   const std::vector<int64_t> dst_shape = mesh_shape(dst_mesh);
-  if (same_devices(src_mesh, dst_mesh) && same_state(request.src, redistribution.dst, src_shape, request.tensor.shape)) return std::nullopt;
+  if (same_devices(src_mesh, dst_mesh) && same_state(request.src, redistribution.dst, src_shape, request.tensor.shape)) return Done{};
   if (!request.src.partial.empty() || !redistribution.dst.partial.empty()) return problem;
+  const int64_t ranks = std::max(mesh_size(src_mesh), mesh_size(dst_mesh));
+  if (ranks > most_compared_ranks) {
+    return environment(place_of(redistribution) + ": no step takes it from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name +
+                       "', and whether that is right is compared rank by rank, for at most " + std::to_string(most_compared_ranks) +
+                       " ranks; these are " + std::to_string(ranks) + ": plan it again with meshplan plan");
+  }
   const std::vector<int64_t> src_ranks = materialise(src_mesh);
   const std::vector<int64_t> dst_ranks = materialise(dst_mesh);
   std::vector<std::pair<int64_t, int64_t>> by_rank;
@@ -75,16 +93,7 @@ Problem check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh, const
     const Box held = box_of(request.src, request.tensor.shape, src_shape, coordinates_of(holder->second, src_shape));
     if (intersect(need, held) != need) return problem;
   }
-  return std::nullopt;
-}
-
-Error error_at(const PlannedRedistribution& redistribution, const std::string& problem) {
-  return wrong_data(place_of(redistribution) + ": " + problem);
-}
-
-Error error_at(const PlannedRedistribution& redistribution, size_t step, const std::string& problem) {
-  return wrong_data(place_of(redistribution) + ", step " + std::to_string(step) + " (" + to_text(redistribution.steps[step].op) +
-                    "): " + problem);
+  return Done{};
 }
 
 }  // namespace
@@ -136,7 +145,7 @@ Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redi
   }
   if (!on_dst) {
     if (!redistribution.steps.empty()) return error_at(redistribution, "no step takes it to mesh '" + dst_mesh.name + "'");
-    if (auto problem = check_without_crossing(src_mesh, dst_mesh, redistribution)) return error_at(redistribution, *problem);
+    if (Status right = check_without_crossing(src_mesh, dst_mesh, redistribution); !right) return right;
   } else if (!same_state(*before, redistribution.dst, dst_shape, shape)) {
     const std::string reached = to_text(*before, dst_shape);
     const std::string asked = to_text(redistribution.dst, dst_shape);

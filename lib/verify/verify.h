@@ -28,7 +28,8 @@
 namespace meshplan {
 
 // Proves that one redistribution of the plan moves its data right (1 to 7). The error (wrong_data)
-// names the redistribution id and the step: "redistribution 'x', step 2: ...".
+// names the redistribution id and the step: "redistribution 'x', step 2: ...". Where it is across
+// meshes, has no steps and is of more ranks than are compared one by one, the error is of the environment.
 [[nodiscard]] Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redistribution);
 
 // What was counted anew.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/utf8.h"
+
 using namespace meshplan;
 
 TEST_CASE("join puts the separator between parts only") {
@@ -19,6 +21,24 @@ TEST_CASE("escaped text has one line and nothing that a terminal would obey") {
   CHECK(escaped("\"\\") == "\\\"\\\\");
   CHECK(escaped("größe") == "größe");
   CHECK(quoted("a b") == "\"a b\"");
+}
+
+TEST_CASE("text on one line has nothing that a terminal or a log would obey, and stays as it is when done again") {
+  CHECK(one_line("dp \"x\" \\ größe") == "dp \"x\" \\ größe");
+  CHECK(one_line("a\r\n\tb") == "a\\r\\n\\tb");
+  CHECK(one_line(std::string_view("\x1b[2J\0\x7f", 6)) == "\\x1b[2J\\x00\\x7f");
+  CHECK(one_line("\xc2\x9b"
+                 "1m \xe2\x80\xa8 \xe2\x80\xae \xe2\x81\xa6") == "\\u009b1m \\u2028 \\u202e \\u2066");
+  CHECK(one_line("\xff\xc2") == "\\xff\\xc2");
+  CHECK(escaped("\xc2\x9b\xe2\x80\xae") == "\\u009b\\u202e");
+  for (uint32_t c = 1; c < 0x3000; ++c) {
+    std::string text;
+    append_utf8(text, c);
+    const std::string shown = one_line(text);
+    CHECK(one_line(shown) == shown);
+    CHECK(printable(text) == shown);
+    CHECK(!is_control(shown, 0, utf8_length(shown, 0)));
+  }
 }
 
 TEST_CASE("an integer is appended as std::to_string writes it") {

@@ -4,10 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "cli/arguments.h"
 
 namespace meshplan {
@@ -23,10 +26,12 @@ class FakeSystem : public System {
   std::vector<std::vector<std::string>> programs;
   std::string program_output;
   bool broken = false;  // every read throws
+  bool full = false;    // no read finds memory
   int64_t clock = 0;
 
   Result<std::string> read_file(const std::string& path) override {
     if (broken) throw std::logic_error("the fake is broken");
+    if (full) throw std::bad_alloc();
     const auto file = files.find(path);
     if (file == files.end()) return bad_input("cannot read " + path + ": No such file or directory");
     return file->second;
@@ -36,6 +41,7 @@ class FakeSystem : public System {
     files[path] = text;
     return Done{};
   }
+  bool same_file(const std::string& a, const std::string& b) override { return a == b && files.count(a) > 0; }
   bool is_folder(const std::string& path) override {
     return std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.first.rfind(path + "/", 0) == 0; });
   }
@@ -138,6 +144,55 @@ TEST_CASE("nothing is written when something is wrong") {
   }
 }
 
+TEST_CASE("an output that is an input or another output is refused before anything is done") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  system.files["topology.json"] = R"({"levels": [{"ranks": 4, "gb_per_s": 1, "latency_ns": 1}]})";
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "-q"}).code == 0);
+  const auto files = system.files;
+  struct Story {
+    std::vector<std::string> words;
+    std::string part;
+  };
+  for (const Story& s : std::vector<Story>{
+           {{"plan", "spec.json", "-o", "spec.json"}, "--output spec.json would overwrite the input spec.json; write to another file"},
+           {{"plan", "spec.json", "--topology", "topology.json", "-o", "topology.json"}, "overwrite the input topology.json"},
+           {{"show", "plan.json", "--output=plan.json"}, "overwrite the input plan.json"},
+           {{"diff", "plan.json", "spec.json", "-o", "spec.json"}, "overwrite the input spec.json"},
+           {{"check", "spec.json", "plan.json", "--junit", "plan.json"}, "--junit plan.json would overwrite the input plan.json"},
+           {{"run", "plan.json", "--report", "plan.json"}, "--report plan.json would overwrite the input plan.json"},
+           {{"run", "plan.json", "--measure", "--report", "new", "--timeline", "new"}, "--timeline new would overwrite what --report"},
+       }) {
+    CAPTURE(s.words);
+    const Answer answer = run(system, s.words);
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find("error[E0601]: ") == 0);
+    CHECK(answer.err.find(s.part) != std::string::npos);
+    CHECK(system.files == files);
+  }
+}
+
+TEST_CASE("stdin is read up to the limit that holds for files") {
+  FakeSystem system;
+  // A stream that never ends and holds nothing but blanks.
+  struct Endless : std::streambuf {
+    std::array<char, 1 << 16> blanks{};
+    size_t given = 0;
+    Endless() { blanks.fill(' '); }
+    int_type underflow() override {
+      given += blanks.size();
+      setg(blanks.data(), blanks.data(), blanks.data() + blanks.size());
+      return ' ';
+    }
+  } endless;
+  std::istream in(&endless);
+  std::ostringstream out;
+  std::ostringstream err;
+  CHECK(run_cli({"plan", "-"}, system, in, out, err) == 2);
+  CHECK(err.str().find("cannot read stdin: it holds more than 512 MiB") != std::string::npos);
+  CHECK(endless.given < max_input_bytes + (1 << 20));
+}
+
 TEST_CASE("a bad file named twice is refused twice and reported once") {
   FakeSystem system;
   system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mesh\": {\"dims\": [{\"name\": \"dp\", \"siz\": 2}]}}";
@@ -158,6 +213,60 @@ TEST_CASE("a bug inside ends with a sentence and exit 70") {
   CHECK(run(system, {"plan", "spec.json", "--diagnostics", "json"}).err.find("{\"code\": \"E0699\"") != std::string::npos);
   CHECK(answer.err.find("the fake is broken") != std::string::npos);
   CHECK(answer.out.empty());
+}
+
+TEST_CASE("memory that is not there is no bug: exit 5") {
+  FakeSystem system;
+  system.full = true;
+  const Answer answer = run(system, {"plan", "spec.json"});
+  CHECK(answer.code == 5);
+  CHECK(answer.err.find("error[E0602]: there is not enough memory here") == 0);
+}
+
+std::string mesh_of(const std::string& sizes) {
+  std::string dims;
+  std::istringstream list(sizes);
+  int64_t n = 0;
+  for (std::string size; list >> size; ++n) {
+    dims += (n > 0 ? ", " : "") + ("{\"name\": \"d" + std::to_string(n) + "\", \"size\": " + size + "}");
+  }
+  return R"({"schema": "meshplan/spec/1", "mesh": {"dims": [)" + dims + R"(]}, "redistributions": [
+      {"id": "x", "tensor": {"shape": [64], "dtype": "float32"}, "src": ["R", "R"], "dst": ["R", "R"]}]})";
+}
+
+TEST_CASE("what would be made of every rank is refused by number before it is made") {
+  FakeSystem system;
+  system.files["large.json"] = mesh_of("65536 4");
+  system.files["largest.json"] = mesh_of("1099511627776 1048576");
+  for (const char* name : {"large", "largest"}) {
+    REQUIRE(run(system, {"plan", name + std::string(".json"), "-o", name, "-q"}).code == 0);
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"--measure"}, {"--shrink"}}) {
+      std::vector<std::string> words = {"run", name};
+      words.insert(words.end(), more.begin(), more.end());
+      const Answer ran = run(system, words);
+      CHECK(ran.code == 5);
+      CHECK(ran.err.find("ranks, and the host backend plays at most 65,536; ") != std::string::npos);
+    }
+  }
+  CHECK(run(system, {"run", "large"}).err.find("the plan has 262,144 ranks") != std::string::npos);
+  std::string one_group = mesh_of("8192");
+  one_group.replace(one_group.find("\"src\""), std::string::npos, R"~("src": ["P(max)"], "dst": ["R"]}]})~");
+  system.files["pairs.json"] = one_group;
+  REQUIRE(run(system, {"plan", "pairs.json", "--planner", "greedy", "-o", "pairs", "-q"}).code == 0);
+  const Answer pairs = run(system, {"run", "pairs"});
+  CHECK(pairs.code == 5);
+  CHECK(pairs.err.find("groups of 8,192 ranks are 67,108,864 pairs of ranks in all, and the host backend plays at most 16,777,216; ") !=
+        std::string::npos);
+  const Answer mpi = run(system, {"run", "largest", "--backend", "mpi"});
+  CHECK(mpi.code == 5);
+  CHECK(mpi.err.find("the mpi backend plays at most 1,048,576; ") != std::string::npos);
+  for (const char* format : {"text", "json"}) {
+    const Answer listed = run(system, {"mesh", "largest.json", "--ranks", "--format", format});
+    CHECK(listed.code == 2);
+    CHECK(listed.err.find("--ranks lists worlds of at most 1,048,576 ranks, and this one has 1,152,921,504,606,846,976; ") !=
+          std::string::npos);
+    CHECK(run(system, {"mesh", "largest.json", "--rank", "17", "--format", format}).code == 0);
+  }
 }
 
 TEST_CASE("colours follow the flag, then NO_COLOR, then the terminal") {
@@ -297,6 +406,79 @@ TEST_CASE("--launch starts the same command without itself, by mpirun or from he
         std::vector<std::vector<std::string>>{{"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
                                               {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
+}
+
+// Whether the text has a control character other than its line ends, or a line that GitHub would take for a command and that is not ours.
+std::string harm_in(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    if (length == 0) return "a stray byte at " + std::to_string(at);
+    if (text[at] != '\n' && is_control(text, at, length)) return "a control character at " + std::to_string(at);
+    at += length;
+  }
+  return text.find("\n::error::forged") == std::string::npos && text.rfind("::error::forged", 0) != 0 ? "" : "a forged line";
+}
+
+TEST_CASE("names from a file reach no terminal and no log as they are") {
+  const std::string evil = R"~(\u001b[2Jx\n::error::forged\r\u0007\u009b1m\u202e)~";
+  const auto hostile = [&](const std::string& extent) {
+    return R"~({"schema": "meshplan/spec/1", "meshes": [{"name": "m)~" + evil + R"~(", "world": 4, "dims": [
+      {"name": "a)~" +
+           evil + R"~(", "size": 2}, {"name": "b)~" + evil + R"~(", "size": 2}]}],
+      "topology": {"name": "t)~" +
+           evil + R"~(", "levels": [{"name": "l)~" + evil + R"~(", "ranks": 4, "gb_per_s": 1, "latency_ns": 1}]},
+      "redistributions": [{"id": "i)~" +
+           evil + R"~(", "mesh": "m)~" + evil + R"~(", "tensor": {"shape": [)~" + extent + R"~(], "dtype": "float32"},
+      "src": ["P(sum)", "P(sum)"], "dst": ["R", "R"]},
+      {"id": "j)~" +
+           evil + R"~(", "mesh": "m)~" + evil + R"~(", "tensor": {"shape": [8], "dtype": "float32"},
+      "src": ["S(0)", "R"], "dst": ["R", "S(0)"]}],
+      "budgets": {"redistributions": [{"id": "i)~" +
+           evil + R"~(", "wire_bytes": 0}]}})~";
+  };
+  FakeSystem system;
+  system.files["spec.json"] = hostile("8");
+  system.files["other.json"] = hostile("16");
+  system.files["bad.json"] = hostile("\"" + evil + "\"");
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "--alternatives", "2", "--audit"}).code == 0);
+  std::vector<std::vector<std::string>> commands = {
+      {"plan", "spec.json", "-o", "again.json", "--max-groups", "1", "--groups", "any", "--verbose"},
+      {"plan", "bad.json"},
+      {"show", "plan.json", "--id", "i\x1b[1m\n::error::forged"},
+      {"explain", "plan.json"},
+      {"explain", "plan.json",
+       "i\x1b[2Jx\n::error::forged\r\a\xc2\x9b"
+       "1m\xe2\x80\xae"},
+      {"check", "spec.json", "plan.json"},
+      {"check", "other.json", "plan.json", "--junit", "-"},
+      {"verify", "plan.json"},
+      {"run", "plan.json"},
+      {"run", "plan.json", "--inject", "0:1:flip"},
+      {"run", "plan.json", "--measure", "--repeat", "2"},
+      {"run", "plan.json", "--against", "plan.json", "--repeat", "2"},
+      {"mesh", "spec.json", "--ranks"},
+      {"plan", "\x1b[2Jx\n::error::forged"},
+      {"pl\x1b[2J\n::error::forged"},
+  };
+  for (const char* format : {"text", "markdown", "torch", "svg", "html", "mermaid", "dot"}) {
+    for (const char* detail : {"summary", "full"}) commands.push_back({"show", "plan.json", "--format", format, "--detail", detail});
+  }
+  for (const char* format : {"text", "markdown", "github"}) {
+    commands.push_back({"diff", "spec.json", "other.json", "--format", format, "--detail", "full"});
+  }
+  for (const std::vector<std::string>& words : commands) {
+    for (const char* diagnostics : {"text", "github"}) {
+      std::vector<std::string> all = words;
+      all.insert(all.end(), {"--diagnostics", diagnostics});
+      const std::string command = join(all, " ");
+      CAPTURE(command);
+      const Answer answer = run(system, all);
+      CHECK(answer.code != 70);
+      CHECK(harm_in(answer.out) == "");
+      CHECK(harm_in(answer.err) == "");
+      CHECK(!(answer.out + answer.err).empty());
+    }
+  }
 }
 
 TEST_CASE("flags beat the options of the spec") {

@@ -49,7 +49,7 @@ TEST_CASE("planning with a calibrated topology reproduces what was measured, and
   // Groups of another size go by the fitted level.
   CHECK(fitted->levels[0].mb_per_s == doctest::Approx(20000).epsilon(0.01));
   CHECK(fitted->levels[0].latency_ns == doctest::Approx(8000).epsilon(0.01));
-  CHECK(parse_topology(write_topology(*fitted)).ok());
+  CHECK(check_topology(*fitted).ok());
 }
 
 TEST_CASE("noise that would make more bytes cheaper is pooled") {

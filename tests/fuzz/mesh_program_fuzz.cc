@@ -3,6 +3,7 @@
 // was.
 #include <fuzzer/FuzzedDataProvider.h>
 
+#include "base/int_math.h"
 #include "mesh/build.h"
 #include "mesh/coordinates.h"
 #include "mesh/groups.h"
@@ -57,7 +58,9 @@ class Program {
     if (dims.empty() || bytes_.ConsumeBool()) world = extent();
     std::vector<int64_t> ranks;
     if (bytes_.ConsumeBool()) {
-      for (int64_t i = 0; i < std::min<int64_t>(world, 512); ++i) ranks.push_back(world - i + bytes_.ConsumeIntegralInRange<int>(-1, 1));
+      // Worlds as large as they get count too: held at the ends, never past them.
+      for (int64_t i = 0; i < std::min<int64_t>(world, 512); ++i)
+        ranks.push_back(saturating_add(world - i, bytes_.ConsumeIntegralInRange<int>(-1, 1)));
     }
     return add_root(table_, name(), world, std::move(ranks), dims).ok();
   }

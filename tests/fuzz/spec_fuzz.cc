@@ -20,5 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto topology = read_topology_file(text, "t.json", of_topology);
   if (topology.has_value() == of_topology.has_errors()) std::abort();
   if (topology && !check_topology(*topology)) std::abort();
+  if (topology && read_topology_file(write_topology(*topology), "t.json", of_topology) != topology) std::abort();
   return 0;
 }

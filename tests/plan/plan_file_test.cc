@@ -134,6 +134,12 @@ TEST_CASE("what a plan cannot be is refused with its place") {
   CHECK(refused([](json& p) {
           p["redistributions"][1]["tensor"]["shape"] = {4294967296, 4294967296, 0};
         }) == "/redistributions/1/tensor/shape: the bytes of the tensor do not fit 64 bits");
+  // What prices are made of stays where sums and products of it fit.
+  CHECK(refused([](json& p) { p["topology"]["levels"][0]["mb_per_s"] = 1'000'000'000'001; }) ==
+        "/topology/levels/0/mb_per_s: 1000000000001 is out of range: expected 1 to 1000000000000");
+  CHECK(refused([](json& p) { p["topology"]["levels"][0]["latency_ns"] = INT64_MAX; }).find("/topology/levels/0/latency_ns: ") == 0);
+  CHECK(refused([](json& p) { p["topology"]["levels"][0]["per_peer_ns"] = INT64_MAX; }).find("/topology/levels/0/per_peer_ns: ") == 0);
+  CHECK(refused([](json& p) { p["topology"]["copy_mb_per_s"] = INT64_MAX; }).find("/topology/copy_mb_per_s: ") == 0);
   CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["scale"] = "0.125"; }) ==
         "/redistributions/0/steps/0/scale: expected a scale such as \"1/8\", or null");
   CHECK(refused([](json& p) { p["redistributions"][1]["dst_mesh"] = "nowhere"; }) ==

@@ -116,7 +116,7 @@ def mutations(text):
             yield "plus sign", *change(v.begin, v.end, "+" + v.text, "E0106")
         if v.kind == "number" and v.path.endswith("gb_per_s"):
             yield "four decimals", *change(v.begin, v.end, v.text.split(".")[0] + ".1234", "E0204")
-            yield "no bandwidth", *change(v.begin, v.end, "0", "E0205")
+            yield "no bandwidth", *change(v.begin, v.end, "-1" if v.path.endswith("copy_gb_per_s") else "0", "E0205")
         if v.kind == "word":
             yield "Python's word", *change(v.begin, v.end, v.text.title(), "E0113")
         if v.kind == "text":

@@ -1,6 +1,8 @@
 // Good specs, read into what they say.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "spec/spec_files.h"
 
 #include "base/sha256.h"
@@ -138,6 +140,35 @@ TEST_CASE("topologies: a preset, levels, a file") {
   CHECK(*read_topology_file(own, "own.json", diagnostics) == topology);
   CHECK(*read_topology_file(write_topology(topology), "own.json", diagnostics) == topology);
   CHECK(diagnostics.empty());
+}
+
+TEST_CASE("the topology that a plan holds is a topology file and a spec's topology") {
+  std::vector<Topology> topologies;
+  for (const std::string& name : topology_preset_names()) topologies.push_back(*topology_preset(name));
+  topologies.push_back(uniform_topology());
+  topologies.back().copy_mb_per_s = 1'500'125;
+  topologies.back().model = "nccl";
+  topologies.back().tables = {{Op::all_gather, 0, 4, {{1024, 900}, {4096, 900}}}};
+  for (const Topology& topology : topologies) {
+    CAPTURE(topology.name);
+    Plan plan;
+    plan.topology = topology;
+    const std::string written = nlohmann::json::parse(write_plan(plan)).at("topology").dump();
+    Diagnostics diagnostics;
+    CHECK(read_topology_file(written, "t.json", diagnostics) == topology);
+    CHECK(diagnostics.empty());
+    CHECK(good(R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": )~" + written + "}").topology ==
+          topology);
+  }
+}
+
+TEST_CASE("a topology file that the parser had to mend is refused, whatever was reported before") {
+  const std::string comma = R"~({"levels": [{"ranks": 8 "gb_per_s": 1, "latency_ns": 1}]})~";
+  Diagnostics diagnostics;
+  CHECK(!read_topology_file(comma, "t.json", diagnostics));
+  CHECK(diagnostics.count(Severity::error) == 1);
+  CHECK(!read_topology_file(comma, "t.json", diagnostics));
+  CHECK(diagnostics.count(Severity::error) == 1);
 }
 
 TEST_CASE("mesh operations") {

@@ -362,6 +362,20 @@ TEST_CASE("exchanges say what they do, and no more") {
                  "an exchange of two phases reduces nothing, yet it has a reduce op"));
 }
 
+TEST_CASE("across more ranks than are compared one by one nothing is said without a step, at once") {
+  MeshTable table = table_of({{"a", 1 << 10}, {"b", 1 << 16}});
+  REQUIRE(add_transpose(table, "turned", "mesh", {"b", "a"}).ok());
+  Plan plan = hand_plan(table, {8, 8}, "RR", {});
+  PlannedRedistribution& r = plan.redistributions[0];
+  r.request.dst_mesh = 1;
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = verify_plan(plan);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+  REQUIRE(!status.ok());
+  CHECK(status.error().fault == Fault::environment);
+  CHECK(contains(status.error().message, "for at most 1048576 ranks; these are 67108864: plan it again"));
+}
+
 TEST_CASE("the cost does not grow with the number of ranks") {
   // 2^20 ranks, even and uneven: the uneven chunks are compared below the common head only.
   const MeshTable table = table_of({{"a", 1024}, {"b", 64}, {"c", 16}});

@@ -1,0 +1,12 @@
+// The most that a topology may say, wherever it is read: far above any machine, and low enough that prices do not overflow.
+#pragma once
+
+#include <cstdint>
+
+namespace meshplan {
+
+constexpr int64_t max_mb_per_s = 1'000'000'000'000;  // 1e9 GB/s
+constexpr int64_t max_latency_ns = 1'000'000'000'000;
+constexpr int64_t max_per_peer_ns = 1'000'000'000;
+
+}  // namespace meshplan

@@ -1,0 +1,185 @@
+// The operating system itself: what becomes of files, links and devices, and of what was begun when a signal comes.
+#include "cli/real_system.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace meshplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that goes with the test.
+struct Folder {
+  std::string path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "meshplan_test.XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path); }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path + "/" + name; }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(path)) all.push_back(entry.path().filename().string());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+};
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+TEST_CASE("a file is replaced whole, with its permissions, and nothing stays beside it") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(system.write_file(folder / "a", "one").ok());
+  fs::permissions(folder / "a", fs::perms::owner_read | fs::perms::owner_write);
+  REQUIRE(system.write_file(folder / "a", "two").ok());
+  CHECK(text_of(folder / "a") == "two");
+  CHECK(fs::status(folder / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(folder.names() == std::vector<std::string>{"a"});
+  CHECK(!system.write_file(folder.path, "x").ok());
+  CHECK(!system.write_file(folder / "none/x", "x").ok());
+  CHECK(system.write_file("/dev/null", "x").ok());
+}
+
+TEST_CASE("links are written through, those to nothing too, and those that go round are refused") {
+  const Folder folder;
+  RealSystem system;
+  fs::create_directory(folder / "d");
+  fs::create_symlink("d/target", folder / "link");
+  fs::create_symlink("link", folder / "second");
+  REQUIRE(system.write_file(folder / "second", "one").ok());
+  CHECK(fs::is_symlink(folder / "second"));
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(text_of(folder / "d/target") == "one");
+  REQUIRE(system.write_file(folder / "link", "two").ok());
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(text_of(folder / "d/target") == "two");
+  CHECK(folder.names() == std::vector<std::string>{"d", "link", "second"});
+
+  fs::create_symlink("none/target", folder / "astray");
+  const auto astray = system.write_file(folder / "astray", "x");
+  REQUIRE(!astray.ok());
+  CHECK(astray.error().message.find("(a link to ") != std::string::npos);
+  CHECK(fs::is_symlink(folder / "astray"));
+  fs::create_symlink("round", folder / "round");
+  CHECK(!system.write_file(folder / "round", "x").ok());
+  CHECK(fs::is_symlink(folder / "round"));
+}
+
+TEST_CASE("the same file is known by any of its names") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(system.write_file(folder / "a", "x").ok());
+  REQUIRE(system.write_file(folder / "b", "x").ok());
+  fs::create_symlink("a", folder / "link");
+  fs::create_hard_link(folder / "a", folder / "hard");
+  CHECK(system.same_file(folder / "a", folder.path + "/./a"));
+  CHECK(system.same_file(folder / "link", folder / "a"));
+  CHECK(system.same_file(folder / "hard", folder / "link"));
+  CHECK(!system.same_file(folder / "a", folder / "b"));
+  CHECK(!system.same_file(folder / "none", folder / "none"));
+  CHECK(!system.same_file("/dev/null", "/dev/null"));  // loses nothing
+}
+
+TEST_CASE("what has no end is read up to a limit, what is too large not at all") {
+  const Folder folder;
+  RealSystem system;
+  const auto zeros = system.read_file("/dev/zero");
+  REQUIRE(!zeros.ok());
+  CHECK(zeros.error().message == "cannot read /dev/zero: it holds more than 512 MiB, the most that a file may hold");
+  std::ofstream(folder / "sparse").put(' ');
+  fs::resize_file(folder / "sparse", uintmax_t{1} << 40);
+  const auto sparse = system.read_file(folder / "sparse");
+  REQUIRE(!sparse.ok());
+  CHECK(sparse.error().message.find("it holds more than 512 MiB") != std::string::npos);
+}
+
+// A child that writes `text` over "out" in the folder while no file may be larger than `limit`; how it ended.
+int write_in_child(const Folder& folder, const std::string& text, rlim_t limit, int kill_by) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGXFSZ}) ::signal(signal, SIG_DFL);  // those of the test runner
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    const rlimit size{limit, limit};
+    ::setrlimit(RLIMIT_FSIZE, &size);
+    RealSystem system;
+    ::_exit(system.write_file(folder / "out", text).ok() ? 0 : 1);
+  }
+  // The file beside it is what the signal has to find.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (kill_by != 0 && folder.names().size() < 2 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  if (kill_by != 0) ::kill(child, kill_by);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("a signal that ends the process while it writes leaves the old file and nothing else") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(system.write_file(folder / "out", "old").ok());
+  const std::string large(size_t{1} << 28, 'x');
+  // Above the limit the system sends SIGXFSZ: always in the middle of the file.
+  const int full = write_in_child(folder, large, 1 << 20, 0);
+  CHECK(WIFSIGNALED(full));
+  CHECK(WTERMSIG(full) == SIGXFSZ);
+  CHECK(folder.names() == std::vector<std::string>{"out"});
+  CHECK(text_of(folder / "out") == "old");
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    CAPTURE(signal);
+    const int ended = write_in_child(folder, large, RLIM_INFINITY, signal);
+    CHECK(WIFSIGNALED(ended));
+    CHECK(WTERMSIG(ended) == signal);
+    CHECK(folder.names() == std::vector<std::string>{"out"});
+    CHECK(text_of(folder / "out") == "old");
+  }
+}
+
+TEST_CASE("a signal that was ignored stays ignored while a file is written") {
+  const Folder folder;
+  ::signal(SIGHUP, SIG_IGN);
+  RealSystem system;
+  CHECK(system.write_file(folder / "out", "x").ok());
+  struct sigaction now {};
+  ::sigaction(SIGHUP, nullptr, &now);
+  CHECK((now.sa_handler == SIG_IGN));
+  ::signal(SIGHUP, SIG_DFL);
+  CHECK(system.write_file(folder / "out", "x").ok());
+  ::sigaction(SIGHUP, nullptr, &now);
+  CHECK((now.sa_handler == SIG_DFL));
+}
+
+TEST_CASE("of a program's output no more is read than of a file") {
+  RealSystem system;
+  const auto endless = system.run_program({"cat", "/dev/zero"});
+  REQUIRE(!endless.ok());
+  CHECK(endless.error().message.find("cat /dev/zero: it holds more than 512 MiB") != std::string::npos);
+  CHECK(*system.run_program({"echo", "a b"}) == "a b\n");
+}
+
+}  // namespace
+}  // namespace meshplan
