@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "mesh/mesh_table.h"
+#include "plan/shortcuts.h"
 #include "tensor/request.h"
 #include "tensor/state.h"
 
@@ -131,7 +132,8 @@ struct PlannedRedistribution {
   std::vector<Warning> warnings;
   std::vector<AuditFinding> audit;
   std::vector<Alternative> alternatives;
-  int64_t proven_gap_ps = 0;  // 0: proven optimal (or a rule planner); else how far above the optimum it may be (the budget was hit)
+  int64_t proven_gap_ps = 0;  // 0: proven optimal (or a rule planner); else how far above the optimum it may be
+  Shortcuts shortcuts;        // why it is not proven; none where it is
 };
 
 // One communicator family: the ranks of one layout, in every copy.
@@ -195,7 +197,7 @@ struct Plan {
 //   reached         the text of the state reached, where it is not dst; direction, reduce_dtype: where not the default
 //   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "whole_pieces" true, "moves": [{"mesh_dim", "src", "dst"}];
 //                   "scale" is "1/8"; times are nanoseconds, rounded up
-//   reductions, audit, alternatives, proven_gap_ns: the fields of PlannedRedistribution
+//   reductions, audit, alternatives, proven_gap_ns: the fields of PlannedRedistribution; shortcuts: their names, only where there are some
 // Reading gives times in whole nanoseconds, so that what was read writes the same bytes.
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces), without the digest: what the digest is over.

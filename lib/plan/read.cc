@@ -258,6 +258,11 @@ class PlanReader {
     r.unmerged_trace = value.at("unmerged_trace").text();
     r.totals = read_totals(value.at("totals"));
     r.proven_gap_ps = value.at("proven_gap_ns").picoseconds();
+    if (value.has("shortcuts")) {
+      value.at("shortcuts").each([&](const Value& name) {
+        r.shortcuts.add(named(name, parse_shortcut, "shortcut"));
+      });
+    }
     value.at("steps").each([&](const Value& step) { r.steps.push_back(read_step(step, request)); });
     value.at("reductions").each([&](const Value& note) {
       r.reductions.push_back({note.at("dims").texts(), note.at("collectives").integer(0), note.at("nesting").text()});

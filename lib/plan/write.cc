@@ -337,6 +337,7 @@ class PlanWriter {
       w_.close('}');
     });
     w_.field("rules", std::string_view(to_text(r.rules)));
+    if (!r.shortcuts.none()) w_.field("shortcuts", names_of(r.shortcuts));
     write_state("src", request.src, src);
     if (crosses) w_.field("src_mesh", plan_.meshes.meshes[request.src_mesh].name);
     write_order("src_order", request.src, src);

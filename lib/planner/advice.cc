@@ -42,10 +42,10 @@ DimSet dims_of(const Step& step) {
 }
 
 PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels, const std::vector<DimSet>& declared,
-                                  int64_t below_ps) {
+                                  int64_t below_ps, work::Budget& budget) {
   PlannedRedistribution other;
   other.request = *question.request;
-  auto list = plan_optimal(question, levels, declared, below_ps);
+  auto list = plan_optimal(question, levels, budget, {declared, below_ps});
   if (!list) {
     other.totals.predicted_ps = INT64_MAX;
     return other;
@@ -57,7 +57,8 @@ PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& 
 
 }  // namespace
 
-std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& planned) {
+std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelMap& levels,
+                                      const PlannedRedistribution& planned, work::Budget& budget) {
   std::vector<Warning> warnings;
   const Request& request = *question.request;
   if (question.options->groups == GroupPolicy::any || request.src_mesh != request.dst_mesh || planned.totals.collectives == 0)
@@ -65,7 +66,10 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   std::vector<DimSet> sets = undeclared_sets(*question.meshes, mesh);
   if (sets.empty() || planned.totals.predicted_ps == planned.totals.lower_bound_ps) return warnings;
-  PlannedRedistribution most = priced_with(question, levels, sets, planned.totals.predicted_ps);
+  PlannedRedistribution most =
+      work::on_share(budget, work::everything_percent, [&](work::Budget& share) {
+        return priced_with(question, levels, sets, planned.totals.predicted_ps, share);
+      });
   if (most.totals.predicted_ps >= planned.totals.predicted_ps) return warnings;
   size_t wide = 0;
   for (const MeshDim& d : mesh.dims) wide += d.size > 1;
@@ -75,7 +79,9 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
     });
   }
   for (const DimSet& set : sets) {
-    PlannedRedistribution with = priced_with(question, levels, {set}, planned.totals.predicted_ps);
+    if (budget.used_up()) break;
+    PlannedRedistribution with =
+        priced_with(question, levels, {set}, planned.totals.predicted_ps, budget);
     if (with.totals.predicted_ps >= planned.totals.predicted_ps) continue;
     auto used = std::find_if(with.steps.begin(), with.steps.end(),
                              [&](const Step& s) { return s.op != Op::exchange && !is_local(s.op) && dims_of(s) == set; });
@@ -99,11 +105,15 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
 
 namespace {
 
-int64_t file_ps(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests, const PlanOptions& options) {
+int64_t file_ps(const MeshTable& meshes, const Topology& topology,
+                const std::vector<Request>& requests, const PlanOptions& options,
+                work::Budget& budget) {
   PlanOptions quiet = options;
   quiet.audit = false;
+  quiet.advice = false;
   quiet.alternatives = 0;
   PlanOutcome outcome = plan_requests(meshes, topology, requests, quiet, "");
+  budget.spend(outcome.work);
   return outcome.plan.totals.predicted_ps;
 }
 
@@ -127,7 +137,10 @@ MeshTable with_declared(const MeshTable& meshes, const std::vector<Candidate>& s
 FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
                              const PlanOptions& options, int64_t most) {
   FlattenRanking ranking;
-  PlanOutcome base = plan_requests(meshes, topology, requests, options, "");
+  PlanOptions with_advice = options;
+  with_advice.advice = true;
+  PlanOutcome base = plan_requests(meshes, topology, requests, with_advice, "");
+  work::Budget budget{saturating_mul(options.work_budget, static_cast<int64_t>(requests.size()))};
   ranking.declared_ps = base.plan.totals.predicted_ps;
   std::vector<Candidate> candidates;
   for (const PlannedRedistribution& r : base.plan.redistributions) {
@@ -149,7 +162,9 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, 
     ways = ways * (n - size) / (size + 1);
   }
   std::vector<Candidate> chosen;
-  if (choices <= affordable && n < 60) {
+  const int64_t a_plan = std::max<int64_t>(base.work, work::step);
+  if (choices <= affordable && n < 60 &&
+      saturating_mul(static_cast<int64_t>(choices), a_plan) <= budget.left) {
     int64_t best = ranking.declared_ps;
     for (uint64_t pick = 1; pick < uint64_t{1} << n; ++pick) {
       if (static_cast<size_t>(__builtin_popcountll(pick)) > k) continue;
@@ -157,7 +172,7 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, 
       for (size_t i = 0; i < n; ++i) {
         if ((pick >> i & 1) != 0) sets.push_back(candidates[i]);
       }
-      int64_t ps = file_ps(with_declared(meshes, sets), topology, requests, options);
+      int64_t ps = file_ps(with_declared(meshes, sets), topology, requests, options, budget);
       // Fewer groups win a tie: each is a communicator to create.
       if (ps < best || (ps == best && sets.size() < chosen.size())) {
         best = ps;
@@ -177,7 +192,8 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, 
     for (size_t i = 0; i < chosen.size(); ++i) {
       std::vector<Candidate> sets = declared;
       sets.push_back(chosen[i]);
-      int64_t ps = file_ps(with_declared(meshes, sets), topology, requests, options);
+      if (budget.used_up()) break;
+      int64_t ps = file_ps(with_declared(meshes, sets), topology, requests, options, budget);
       if (ps < best_ps || (ps == best_ps && best == chosen.size() && ranking.exhaustive)) {
         best = i;
         best_ps = ps;

@@ -5,14 +5,17 @@
 
 #include "transfer/level_map.h"
 #include "planner/planner.h"
+#include "planner/work.h"
 
 namespace meshplan {
 
 // One warning for every set of mesh dims that is not declared, that the best plan with it declared runs a collective on, and that makes
 // that plan cheaper than `planned` (priced). Each names the collective, the steps that it replaces and what it saves; never one that saves
-// nothing.
-[[nodiscard]] std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelMap& levels,
-                                                    const PlannedRedistribution& planned);
+// nothing. Sets that the budget does not suffice for are not looked at.
+[[nodiscard]] std::vector<Warning> missing_flattens(const PlanQuestion& question,
+                                                    const LevelMap& levels,
+                                                    const PlannedRedistribution& planned,
+                                                    work::Budget& budget);
 
 // One flatten of the file-level ranking.
 struct RankedFlatten {
@@ -21,8 +24,10 @@ struct RankedFlatten {
   int64_t total_ps = 0;  // predicted time of the whole file, weighted by count, with this and all earlier ones declared
 };
 
-// Which k flattens give the most for the whole file: every choice of up to `most` sets out of `candidates` is planned in full where there
-// are few enough, else one set is added at a time. The first entry's total is exact for itself, and so on.
+// Which k flattens give the most for the whole file: every choice of up to `most` sets out of
+// `candidates` is planned in full where there are few enough, else one set is added at a time, as
+// far as the work of all the file's questions goes. The first entry's total is exact for itself,
+// and so on.
 struct FlattenRanking {
   int64_t declared_ps = 0;  // as the file stands
   bool exhaustive = true;   // every choice was planned

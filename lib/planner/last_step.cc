@@ -7,7 +7,8 @@
 namespace meshplan {
 
 int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world, const Spread& at, int64_t least) {
-  if (!world.usable() || at.pending != p.target.pending || p.target.made != 0) return least;
+  if (!world.usable() || at.pending != p.target.pending || p.target.made != 0 || p.kept != 0)
+    return least;
   // What stands at a list's end where the target has another atom or none must leave it in that step.
   unsigned leaving = 0;
   int leaving_dims = 0;

@@ -9,7 +9,7 @@
 namespace meshplan {
 
 // Dijkstra on the largest peak along the way instead of the sum of times.
-int64_t least_peak(const PlanProblem& p) {
+int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
   constexpr size_t listable_aims = 700;  // every one of them is priced in full
   std::map<std::array<uint64_t, 3>, int64_t> reached;
   auto key = [](const Spread& s) {
@@ -20,6 +20,10 @@ int64_t least_peak(const PlanProblem& p) {
   std::vector<std::pair<int64_t, Spread>> open{{0, p.source}};
   auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
   reached[key(p.source)] = 0;
+  const int64_t most_work = p.work + work_budget;
+  Spread straight = p.target;
+  straight.made = 0;
+  const int64_t target_peak = peak_of(p, p.source, exchange_hop(p, p.source, straight, 1));
   std::vector<Hop> hops;
   while (!open.empty()) {
     std::pop_heap(open.begin(), open.end(), later);
@@ -27,11 +31,12 @@ int64_t least_peak(const PlanProblem& p) {
     open.pop_back();
     if (at == p.target) return peak;
     if (peak > reached[key(at)]) continue;
+    if (p.work > most_work) return target_peak;
     hops.clear();
     collective_moves(p, at, hops);
-    const auto pending_open = static_cast<uint16_t>(at.pending & ~p.kept);
+    const uint16_t pending_open = at.pending;
     for (uint16_t q = pending_open;; q = static_cast<uint16_t>((q - 1) & pending_open)) {
-      if (!(p.one_reduction && q != 0 && q != pending_open)) {
+      if (may_reduce(p, at, q)) {
         Spread like = at;
         like.pending = static_cast<uint16_t>(at.pending & ~q);
         unsigned frozen = 0;

@@ -52,6 +52,22 @@ void list_coordinates(PlanProblem& p) {
   }
 }
 
+// Ranks that are first or last on every atom: what two orders of shards make a rank miss, one of
+// these misses as a rule.
+void list_corners(PlanProblem& p) {
+  constexpr uint32_t most = 32;
+  const uint32_t corners = p.atoms < 5 ? uint32_t{1} << p.atoms : most;
+  for (uint32_t k = 0; k < corners; ++k) {
+    // Every corner where there are few; else the five atoms of largest weight in turn, spread
+    // evenly.
+    const uint32_t bits = p.atoms <= 5 ? k : k * 0x9e3779b1U >> (32 - p.atoms);
+    for (int i = 0; i < p.atoms; ++i) {
+      p.coordinates.push_back(
+          (bits >> i & 1) != 0 ? static_cast<int32_t>(p.size[static_cast<size_t>(i)] - 1) : 0);
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes, const Request& request, const State& target,
@@ -107,10 +123,14 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
   std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
     return request.tensor.shape[static_cast<size_t>(a)] > request.tensor.shape[static_cast<size_t>(b)];
   });
-  // A dim that neither end shards is only a place to park atoms: one that is wide enough serves as well as several.
+  // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as a
+  // rule.
   constexpr size_t enough_dims = 4;
   for (int32_t d : idle) {
-    if (order.size() >= enough_dims) break;
+    if (order.size() >= enough_dims) {
+      p.shortcuts.add(Shortcut::parking_dims);
+      break;
+    }
     order.push_back(d);
   }
   std::sort(order.begin(), order.end());
@@ -151,6 +171,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       p.kept = static_cast<uint16_t>(p.kept | bit);
     }
   }
+  p.source_pending = p.source.pending;
   p.target.made = static_cast<uint16_t>(p.target.pending & ~p.kept);
   p.target.pending = p.kept;
   for (int d = 0; d < p.dims; ++d) p.frozen[static_cast<size_t>(d)] = common_prefix(p.source, p.target, d);
@@ -211,14 +232,29 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
   }
   p.always_line_up = p.always_line_up && p.exact_levels;
   p.ranks = mesh_size(*p.mesh);
-  // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly, only spreads that do are looked at; else
-  // exchanges are priced on extents rounded up.
+  // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly,
+  // only states that do are looked at; else exchanges are priced on extents rounded up.
   constexpr int64_t few_ranks = 64;
   if (!p.even && p.ranks > few_ranks && p.exact_levels) {
     p.only_even = p.even = cuts_evenly(p, p.source) && cuts_evenly(p, p.target);
     p.padded = !p.even;
+    p.shortcuts.add(p.padded ? Shortcut::padded_prices : Shortcut::uneven_states);
   }
-  if (p.ranks <= few_ranks && p.even && !p.always_line_up) list_coordinates(p);
+  // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
+  // elsewhere on the way.
+  if (!p.even && p.padded) {
+    if (std::any_of(p.frozen.begin(), p.frozen.end(), [](int n) { return n > 0; }))
+      p.shortcuts.add(Shortcut::frozen_prefixes);
+  } else if (!p.even) {
+    p.frozen.fill(0);
+  }
+  if (!p.even || !p.always_line_up) {
+    if (p.ranks <= few_ranks) {
+      list_coordinates(p);
+    } else {
+      list_corners(p);
+    }
+  }
 
   if (p.padded) {
     p.padded_shape = request.tensor.shape;

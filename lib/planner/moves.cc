@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "cost/step_figures.h"
+#include "planner/work.h"
 #include "tensor/box.h"
 
 namespace meshplan {
@@ -15,29 +16,44 @@ uint16_t bit(int i) { return static_cast<uint16_t>(1U << i); }
 
 class Mover {
  public:
-  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only, int64_t most_ps)
-      : p_(p), from_(from), out_(out), last_only_(last_only), most_ps_(most_ps) {
+  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, const MoveLimits& limits)
+      : p_(p), from_(from), out_(out), limits_(limits) {
     sharding_ = sharding(from, p.dims);
     free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
-    if (last_only && from.pending == p.target.pending && p.target.made == 0) {
+    if (limits.last_only && from.pending == p.target.pending && p.target.made == 0 && p.kept == 0) {
       for (int d = 0; d < p.dims; ++d) must_leave(d);
     }
   }
 
-  void run() {
+  // Whether the list is whole.
+  bool run() {
     slices();
     gathers();
     scalar_ = p_.tensor_dim[0] < 0;
     reductions();
     all_to_alls();
     to_partials();
+    p_.work += work_;
+    return work_ <= limits_.most_work;
   }
 
  private:
   void emit(Hop& hop) {
     if (p_.only_even && !cuts_evenly(p_, hop.to)) return;
-    if (last_only_ && !is_local(hop.op) && !local_steps_lead_to_target(p_, hop.to)) return;
+    if (limits_.last_only && !is_local(hop.op) && !local_steps_lead_to_target(p_, hop.to)) return;
+    if (work_ > limits_.most_work) return;
+    work_ += work::move;
     out_.push_back(hop);
+  }
+  // Whether no plan through a communicating step to `to`, or to what has more atoms behind its
+  // lists, can be of use.
+  [[nodiscard]] bool useless(const Spread& to, int64_t step_ps) {
+    if (limits_.world == nullptr || limits_.most_ps == INT64_MAX) return false;
+    work_ += work::aim;
+    const int64_t left = limits_.world->usable() ? limits_.world->bound_from_growing_ps(
+                                                       limits_.world->pack(to), *limits_.target)
+                                                 : bound_between(p_, to, p_.target, true).ps;
+    return saturating_add(step_ps, left) > limits_.most_ps;
   }
 
   // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a step towards any target that shards on
@@ -59,6 +75,7 @@ class Mover {
     }
   }
   void slices_below(const Hop& first) {
+    if (work_ > limits_.most_work) return;
     for (unsigned left = free_ & ~first.group; left != 0; left &= left - 1) {
       const int i = __builtin_ctz(left);
       for (int d = 0; d < p_.dims; ++d) {
@@ -106,10 +123,9 @@ class Mover {
 
   // Any subset of the pending atoms at once: to R (all_reduce) or appended to dims with free atoms sliced in between (reduce_scatter).
   void reductions() {
-    const auto open = static_cast<uint16_t>(from_.pending & ~p_.kept);
-    if (open == 0) return;
+    const uint16_t open = from_.pending;
     for (uint16_t q = open; q != 0; q = static_cast<uint16_t>((q - 1) & open)) {
-      if (p_.allowed[q] == 0 || (p_.one_reduction && q != open)) continue;
+      if (p_.allowed[q] == 0 || !may_reduce(p_, from_, q)) continue;
       Hop hop;
       hop.op = Op::all_reduce;
       hop.group = q;
@@ -117,36 +133,45 @@ class Mover {
       hop.to = from_;
       hop.to.pending = static_cast<uint16_t>(from_.pending & ~q);
       emit(hop);
-      if (!scalar_) scatter(q, q, hop.to, q);
+      if (scalar_) continue;
+      scatter_ps_ = least_scatter_ps(hop);
+      if (scatter_ps_ <= limits_.most_ps) scatter(q, q, hop.to, 0);
     }
   }
-  // `left`: reduced atoms still to append. Free atoms may come anywhere before the last reduced one is placed or after it; a slice that
-  // could come first as a step of its own is left to that step, unless it stands below a reduced atom.
-  void scatter(uint16_t q, uint16_t left, const Spread& now, uint16_t group) {
+  // What a reduce_scatter takes at least: with every free atom sliced in the same step.
+  [[nodiscard]] int64_t least_scatter_ps(const Hop& reduce) const {
+    if (!p_.even || !p_.levels_only) return limits_.least_latency_ps;
+    Hop any = reduce;
+    any.op = Op::reduce_scatter;
+    for (unsigned left = free_ | reduce.reduced; left != 0; left &= left - 1)
+      append(any.to, p_.dims, 0, static_cast<uint8_t>(__builtin_ctz(left)));
+    price_collective(p_, from_, any);
+    return any.cost.ps;
+  }
+  // Puts the reduced atoms `left` and free ones behind the lists, dims ascending from `first`, so
+  // that all lists arise once. A slice that could come first as a step of its own is left to that
+  // step: a free atom only goes below a reduced one, but under a limit of the peak, where the step
+  // of its own may not fit.
+  void scatter(uint16_t q, uint16_t left, const Spread& now, int first) {
+    if (work_ > limits_.most_work) return;
     if (left == 0) {
       Hop hop;
       hop.op = Op::reduce_scatter;
-      hop.group = group;
+      hop.group = q;
       hop.reduced = q;
       hop.to = now;
       emit(hop);
     }
-    for (int i = 0; i < p_.atoms; ++i) {
-      const bool reduced = has(left, i);
-      const bool slices = has(free_, i) && !has(sharding(now, p_.dims), i);
-      if (!reduced && !slices) continue;
-      for (int d = 0; d < p_.dims; ++d) {
-        if (slices) {
-          // Only below a reduced atom in the same dim; and, to keep lists few where atoms are many, only where the target has it.
-          if (now.length(d) == 0 || !below_reduced(now, d, q)) continue;
-          if (p_.atoms > 4 && !target_prefix(now, d, static_cast<uint8_t>(i))) continue;
-        } else if (canonical_break(now, d, q, i)) {
-          continue;
-        }
-        if (p_.atoms > 5 && reduced && !target_prefix(now, d, static_cast<uint8_t>(i)) && !first_idle(now, d)) continue;
+    const unsigned free = free_ & ~sharding(now, p_.dims);
+    for (int d = first; d < p_.dims; ++d) {
+      const bool may_slice =
+          p_.peak_limit != INT64_MAX || (now.length(d) > 0 && below_reduced(now, d, q));
+      for (unsigned rest = left | (may_slice ? free : 0U); rest != 0; rest &= rest - 1) {
+        const int i = __builtin_ctz(rest);
         Spread next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
-        scatter(q, reduced ? static_cast<uint16_t>(left & ~bit(i)) : left, next, group);
+        if (useless(next, scatter_ps_)) continue;
+        scatter(q, static_cast<uint16_t>(left & ~bit(i)), next, d);
       }
     }
   }
@@ -156,19 +181,6 @@ class Mover {
     }
     return false;
   }
-  // The same final lists arise from appending to different dims in different orders: only dims in ascending order of first append are kept.
-  [[nodiscard]] bool canonical_break(const Spread& now, int d, uint16_t q, int /*atom*/) const {
-    for (int e = d + 1; e < p_.dims; ++e) {
-      if (now.length(e) > from_.length(e) && below_reduced(now, e, q)) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] bool target_prefix(const Spread& now, int d, uint8_t atom) const {
-    int at = now.length(d);
-    if (at >= p_.target.length(d) || common_prefix(now, p_.target, d) < at) return false;
-    return p_.target.atom[as_index(p_.target.begin_of(d) + at)] == atom;
-  }
-  [[nodiscard]] bool first_idle(const Spread& /*now*/, int d) const { return d == 0; }
 
   // A suffix of one dim moves to others, in any order and over several of them.
   void all_to_alls() {
@@ -188,7 +200,8 @@ class Mover {
         any.group = group;
         any.to = cut;
         if (p_.even && p_.levels_only) price_collective(p_, from_, any);
-        if (any.cost.ps <= most_ps_) move_onto(d, any, group, cut, 0);
+        move_ps_ = std::max(any.cost.ps, limits_.least_latency_ps);
+        if (move_ps_ <= limits_.most_ps) move_onto(d, any, group, cut, 0);
       }
     }
   }
@@ -198,26 +211,32 @@ class Mover {
       emit(hop);
       return;
     }
+    if (work_ > limits_.most_work) return;
     for (int d = from_dim; d < p_.dims; ++d) {
       if (d == source) continue;
       for (unsigned rest = left; rest != 0; rest &= rest - 1) {
         const int i = __builtin_ctz(rest);
         Spread next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
+        if (useless(next, move_ps_)) continue;
         move_onto(source, hop, static_cast<uint16_t>(left & ~bit(i)), next, d);
       }
     }
   }
 
-  // A pending atom that only the target has, from R or, for a sum, from the last shard of a dim, zero-filled.
+  // A pending atom that only the target has, or that was reduced on the way, from R or, for a sum,
+  // from the last shard of a dim, zero-filled.
   void to_partials() {
-    for (int i = 0; i < p_.atoms; ++i) {
-      if (!has(p_.target.made, i) || has(from_.made, i)) continue;
+    const unsigned pending = from_.pending | from_.made;
+    for (unsigned left = (p_.target.made & ~from_.made) | (p_.kept & ~pending); left != 0;
+         left &= left - 1) {
+      const int i = __builtin_ctz(left);
       Hop hop;
       hop.op = Op::to_partial;
       hop.group = bit(i);
       hop.to = from_;
-      hop.to.made = static_cast<uint16_t>(from_.made | bit(i));
+      uint16_t& set = has(p_.kept, i) ? hop.to.pending : hop.to.made;
+      set = static_cast<uint16_t>(set | bit(i));
       if (!mixes(i)) continue;
       if (has(free_, i)) {
         emit(hop);
@@ -252,8 +271,10 @@ class Mover {
   std::vector<Hop>& out_;
   uint16_t sharding_ = 0;
   uint16_t free_ = 0;
-  bool last_only_ = false;
-  int64_t most_ps_ = INT64_MAX;
+  const MoveLimits& limits_;
+  int64_t work_ = 0;
+  int64_t scatter_ps_ = 0;  // of the reduce_scatters of one set of atoms, at least
+  int64_t move_ps_ = 0;     // of the all_to_alls of one end of a list, at least
   bool scalar_ = false;
   std::array<int, max_spread_dims> leaves_{};  // where only a last step counts: atoms that must leave the end of each list
   int leaving_dims_ = 0;
@@ -278,14 +299,17 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
 
 }  // namespace
 
-void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only, int64_t most_ps) {
-  Mover(p, from, out, last_only, most_ps).run();
+bool list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+                      const MoveLimits& limits) {
+  return Mover(p, from, out, limits).run();
 }
 
 // Bytes that an exact or padded collective moves, then its time.
 void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
   const int64_t g = group_size(p, hop.group);
+  p.work += work::price;
   if (!p.levels_only) {
+    p.work += work::step;
     // Copies and finer tiers need staging and shapes in full.
     State before = to_state(p, from);
     State after = to_state(p, hop.to);
@@ -346,19 +370,24 @@ void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
   hop.cost.ps = traffic_ps(*p.topology, traffic, hop.op == Op::all_to_all, b.copied);
 }
 
-void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only) {
+bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+                      const MoveLimits& limits) {
   const size_t first = out.size();
-  list_collectives(p, from, out, last_only);
+  const bool whole = list_collectives(p, from, out, limits);
   for (size_t i = first; i < out.size(); ++i) {
     if (!is_local(out[i].op)) price_collective(p, from, out[i]);
   }
+  return whole;
 }
 
 bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
-  if (p.target.made != 0) return true;
-  if (at.pending != p.target.pending) return false;
+  if ((at.pending & ~p.target.pending) != 0) return false;
+  // What is still to be made pending may be made of shards at the ends of lists.
+  const unsigned make = (p.target.made & ~at.made) | (p.target.pending & ~at.pending);
   for (int d = 0; d < p.dims; ++d) {
-    if (common_prefix(at, p.target, d) < at.length(d)) return false;
+    int stays = at.length(d);
+    while (stays > 0 && has(make, at.atom[as_index(at.begin_of(d) + stays - 1)])) --stays;
+    if (common_prefix(at, p.target, d) < stays) return false;
   }
   return true;
 }
@@ -377,6 +406,10 @@ Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int
 }
 
 int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop) {
+  p.work += work::step;
+  const bool closed_forms = p.even && p.always_line_up;
+  if (hop.op == Op::exchange && !closed_forms)
+    p.work += listing_work(p, from, hop.to, listed_limit);
   Step step;
   step.op = hop.op;
   step.mesh_dims = mesh_atoms(p, hop.group);

@@ -4,18 +4,41 @@
 #include <functional>
 #include <vector>
 
+#include "planner/packed.h"
 #include "planner/search.h"
 
 namespace meshplan {
 
-// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`. Exchanges are not here: they reach any
-// spread, the search picks their targets. Costs are left out, at no collectives, but where many steps have one. `last_only`: of the
-// communicating ones only those after which local steps lead to the target. `most_ps`: steps that take longer may be left out.
-void list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false, int64_t most_ps = INT64_MAX);
+// Which moves are of any use.
+struct MoveLimits {
+  bool last_only =
+      false;  // of the communicating ones only those after which local steps lead to the target
+  int64_t most_ps = INT64_MAX;   // for the step and all that follows it
+  int64_t least_latency_ps = 0;  // of a communicating step
+  PackedWorld* world =
+      nullptr;  // of the problem: what bounds the rest of the way; nullptr: nothing does
+  const Packed* target = nullptr;  // packed
+  int64_t most_work = INT64_MAX;   // for one list; beyond it the list is cut short
+};
+
+// Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`; those
+// that are of no use may be left out. Exchanges are not here: they reach any spread, the search
+// picks their targets. Costs are left out, at no collectives, but where many steps have one. False
+// where the list was cut short.
+bool list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+                      const MoveLimits& limits = {});
 // Fills in the cost of one of them.
 void price_collective(const PlanProblem& p, const Spread& from, Hop& hop);
 // Both.
-void collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, bool last_only = false);
+bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+                      const MoveLimits& limits = {});
+
+// Whether a step may reduce these pending atoms. With one_reduction only the first that reduces
+// does, and all that must be.
+[[nodiscard]] inline bool may_reduce(const PlanProblem& p, const Spread& at, uint16_t reduced) {
+  if (!p.one_reduction || reduced == 0) return true;
+  return at.pending == p.source_pending && (at.pending & ~p.kept & ~reduced) == 0;
+}
 
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).
 [[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at);

@@ -100,17 +100,9 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
   return list;
 }
 
-int64_t total_ps(const Request& request, const PlanQuestion& question, const StepList& list) {
-  PlannedRedistribution priced;
-  priced.request = request;
-  priced.steps = list.steps;
-  price_redistribution(priced, *question.meshes, *question.topology);
-  return priced.totals.predicted_ps;
-}
-
 // Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer sharding that the target mesh then
 // gathers.
-Result<StepList> plan_across(const PlanQuestion& question) {
+Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget) {
   const Request& request = *question.request;
   const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
   const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
@@ -161,8 +153,19 @@ Result<StepList> plan_across(const PlanQuestion& question) {
   std::optional<StepList> best;
   int64_t best_ps = 0;
   int64_t least_peak = INT64_MAX;
+  Shortcuts shortcuts;
+  shortcuts.add(Shortcut::few_landings);
+  // The exchange is priced by itself and in its list of steps.
+  const int64_t listing =
+      2 * saturating_mul(saturating_mul(mesh_size(src_mesh), mesh_size(dst_mesh)), work::pair) +
+      4 * work::step;
   for (const auto& [steps, start] : starts) {
     for (const State& landing : landings) {
+      if (best && budget.used_up()) {
+        shortcuts.add(Shortcut::work_budget);
+        break;
+      }
+      budget.spend(listing);
       Request leg = request;
       leg.src = start;
       leg.dst = landing;
@@ -173,7 +176,9 @@ Result<StepList> plan_across(const PlanQuestion& question) {
         rest.src_mesh = request.dst_mesh;
         rest.src = landing;
         PlanQuestion after{question.meshes, question.topology, &rest, question.options};
-        auto tail = plan_optimal(after, dst_levels);
+        auto tail = work::on_share(budget, work::landing_percent, [&](work::Budget& share) {
+          return plan_optimal(after, dst_levels, share);
+        });
         if (!tail) continue;
         for (Step& step : tail->steps) {
           step.mesh = dst_mesh.name;
@@ -196,56 +201,109 @@ Result<StepList> plan_across(const PlanQuestion& question) {
     return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
                    ": the least peak that exists is " + std::to_string(least_peak) + " bytes per rank; raise the limit to that");
   }
-  Bounds bounds = lower_bounds(request, *question.meshes, *question.topology);
-  best->proven_gap_ps = std::max<int64_t>(0, best_ps - bounds.ps);
+  best->shortcuts = shortcuts;
   return std::move(*best);
+}
+
+// The targets of a request, those first that may be reached for the least. `shortcuts`: whether
+// some are left out.
+struct Target {
+  State state;
+  int64_t bound_ps = 0;
+};
+std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& levels,
+                               work::Budget& budget, Shortcuts& shortcuts) {
+  const Request& request = *question.request;
+  if (!request.any_dst_order) return {{request.dst, 0}};
+  constexpr size_t most_orders = 720;
+  std::vector<Target> targets;
+  for (State& state : all_orders(request.dst, most_orders))
+    targets.push_back({std::move(state), 0});
+  if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
+  for (Target& target : targets) {
+    const auto problem =
+        make_problem(levels, *question.meshes, request, target.state, *question.options);
+    if (!problem) break;
+    budget.spend(work::problem);
+    target.bound_ps = bound_between(*problem, problem->source, problem->target).ps;
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const Target& a, const Target& b) { return a.bound_ps < b.bound_ps; });
+  return targets;
+}
+
+Error nothing_fits(const PlanQuestion& question, int64_t least, bool searched) {
+  const std::string limit =
+      "no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes);
+  if (!searched)
+    return no_plan(limit + " of those that the search had the work to look at; raise the limit");
+  return no_plan(limit + ": the least peak that exists is " + std::to_string(least) +
+                 " bytes per rank; raise the limit to that");
 }
 
 }  // namespace
 
-Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels, const std::vector<std::vector<size_t>>& also_declared,
-                              int64_t below_ps) {
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
+                              work::Budget& budget, const WhatIf& what_if) {
   const Request& request = *question.request;
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   if (auto kinds = check_kinds(request, mesh); !kinds) return kinds.error();
-  if (request.src_mesh != request.dst_mesh) return plan_across(question);
+  if (request.src_mesh != request.dst_mesh) return plan_across(question, budget);
 
-  const std::vector<State> targets = request.any_dst_order ? all_orders(request.dst) : std::vector<State>{request.dst};
   std::optional<StepList> best;
   PlanCost best_cost;
-  int64_t least = INT64_MAX;
+  int64_t least = INT64_MAX;     // peak
+  int64_t least_ps = INT64_MAX;  // of any target
+  bool searched = true;
+  Shortcuts shortcuts;
   SearchOptions search;
-  search.state_budget = question.options->state_budget;
-  search.below_ps = below_ps;
-  for (const State& target : targets) {
-    auto problem = make_problem(levels, *question.meshes, request, target, *question.options);
+  search.below_ps = what_if.below_ps;
+  for (const Target& target : targets_of(question, levels, budget, shortcuts)) {
+    if (best && target.bound_ps > best_cost.ps) break;
+    if (best && budget.used_up()) {
+      shortcuts.add(Shortcut::work_budget);
+      least_ps = std::min(least_ps, target.bound_ps);
+      break;
+    }
+    auto problem = make_problem(levels, *question.meshes, request, target.state, *question.options);
     if (!problem) {
       Request one = request;
-      one.dst = target;
+      one.dst = target.state;
       StepList list = one_exchange(one, mesh, mesh, *question.topology);
-      Bounds bounds = lower_bounds(one, *question.meshes, *question.topology);
-      list.proven_gap_ps = std::max<int64_t>(0, total_ps(one, question, list) - bounds.ps);
+      list.shortcuts.add(Shortcut::too_many_axes);
       return list;
     }
-    declare(*problem, also_declared);
-    Found found = find_cheapest(*problem, search);
+    declare(*problem, what_if.also_declared);
+    search.work_budget = budget.left;
+    // Of equal times the fewer collectives count.
+    if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
+    const Found found = find_cheapest(*problem, search);
+    budget.spend(found.work + work::problem);
+    shortcuts.add(found.shortcuts);
+    least_ps = std::min(least_ps, found.least_ps);
     if (!found.exists) {
-      if (below_ps != INT64_MAX) continue;
-      least = std::min(least, least_peak(*problem));
+      if (search.below_ps != INT64_MAX) continue;
+      const int64_t before = problem->work;
+      least = std::min(least, least_peak(*problem, search.work_budget));
+      budget.spend(problem->work - before);
+      searched = searched && !found.shortcuts.has(Shortcut::work_budget);
       continue;
     }
     if (best && !(found.cost < best_cost)) continue;
     best_cost = found.cost;
     best.emplace();
     best->steps = steps_of_hops(*problem, found.hops, "");
-    best->dst = target;
-    best->proven_gap_ps = found.proven_gap_ps;
+    best->dst = target.state;
   }
-  if (!best) {
-    return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
-                   ": the least peak that exists is " + std::to_string(least) + " bytes per rank; raise the limit to that");
-  }
+  if (!best) return nothing_fits(question, least, searched);
+  best->shortcuts = shortcuts;
+  best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);
   return std::move(*best);
+}
+
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels) {
+  work::Budget budget{question.options->work_budget};
+  return plan_optimal(question, levels, budget);
 }
 
 Result<StepList> plan_optimal(const PlanQuestion& question) {
@@ -254,14 +312,16 @@ Result<StepList> plan_optimal(const PlanQuestion& question) {
 }
 
 std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
-                                           int64_t count) {
+                                           int64_t count, work::Budget& budget) {
   std::vector<Alternative> alternatives;
   const Request& request = *question.request;
   if (count <= 0 || request.src_mesh != request.dst_mesh) return alternatives;
   auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
   if (!problem || problem->source == problem->target) return alternatives;
   std::vector<Hop> first;
-  collective_moves(*problem, problem->source, first);
+  MoveLimits limits;
+  limits.most_work = budget.left / 4;
+  collective_moves(*problem, problem->source, first, limits);
   Spread landing = problem->target;
   landing.made = 0;
   for (int phases : {1, 2}) {
@@ -270,13 +330,26 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
                                           members_share(*problem, landing)));
     if (allowed) first.push_back(exchange_hop(*problem, problem->source, landing, phases));
   }
+  // Those first that may lead to the cheapest plans.
+  std::vector<std::pair<int64_t, size_t>> soonest;
+  for (size_t i = 0; i < first.size(); ++i)
+    soonest.emplace_back(
+        saturating_add(first[i].cost.ps, bound_between(*problem, first[i].to, problem->target).ps),
+        i);
+  std::sort(soonest.begin(), soonest.end());
+  budget.spend(problem->work);
   const std::vector<int64_t>& shape = problem->mesh_sizes;
-  for (const Hop& hop : first) {
+  for (const auto& [bound, number] : soonest) {
+    if (budget.used_up()) break;
+    const Hop& hop = first[number];
     if (saturating_mul(box_elements(*problem, hop.to), problem->element) > problem->state_limit) continue;
     if (problem->peak_limit != INT64_MAX && peak_of(*problem, problem->source, hop) > problem->peak_limit) continue;
     PlanProblem rest = *problem;
     rest.source = hop.to;
-    Found found = find_cheapest(rest);
+    SearchOptions search;
+    search.work_budget = budget.left;
+    Found found = find_cheapest(rest, search);
+    budget.spend(found.work + 2 * work::step);
     if (!found.exists) continue;
     std::vector<Hop> hops{hop};
     hops.insert(hops.end(), found.hops.begin(), found.hops.end());

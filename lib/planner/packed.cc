@@ -171,14 +171,26 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
 const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from, const Packed& to) {
   const unsigned before = from.pending | from.made;
   const unsigned after = to.pending | to.made;
-  if (pending_.before == before && pending_.after == after) return pending_;
-  pending_ = {before, after};
-  for (unsigned left = before; left != 0; left &= left - 1) {
-    const auto atom = static_cast<size_t>(__builtin_ctz(left));
-    const AtomDigits& digits = digits_[atom];
-    if ((after >> atom & 1) != 0) {
+  const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
+                          (from.pending & to.pending & p_->kept);
+  if (pending_.before == before && pending_.after == after && pending_.joined == joined)
+    return pending_;
+  pending_ = {};
+  pending_.before = before;
+  pending_.after = after;
+  pending_.joined = joined;
+  for (unsigned left = before | after; left != 0; left &= left - 1) {
+    const int atom = __builtin_ctz(left);
+    const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+    const int inside = digits.count - digits.outers;
+    const bool stays = ((before & after) >> atom & 1) != 0;
+    if (stays) pending_.kept_at_once_inside += inside;
+    if ((joined >> atom & 1) != 0) {
+      pending_.joined_count += digits.count;
+      pending_.joined_outside += digits.outers;
+    } else if (stays) {
       pending_.kept += digits.count;
-      pending_.kept_inside += digits.count - digits.outers;
+      pending_.kept_inside += inside;
     } else {
       pending_.reduced += digits.count;
       pending_.reduced_outside += digits.outers;
@@ -187,19 +199,52 @@ const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from
   return pending_;
 }
 
+Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
+  Packed left = from;
+  for (; atoms != 0; atoms &= atoms - 1) {
+    const AtomDigits& digits = digits_[static_cast<size_t>(__builtin_ctz(atoms))];
+    for (int digit = digits.first; digit < digits.first + digits.count; ++digit) {
+      Words here = left.taken;
+      if (few_) {
+        uint64_t other = left.name[0][0] ^ static_cast<uint64_t>(digit) * ones;
+        other |= other >> 2;
+        other |= other >> 1;
+        here[0] &= ~other;
+      } else {
+        for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+          for (size_t w = 0; w < packed_words; ++w)
+            here[w] &= (digit >> j & 1) != 0 ? left.name[j][w] : ~left.name[j][w];
+        }
+      }
+      for (size_t w = 0; w < packed_words; ++w) {
+        left.taken[w] &= ~here[w];
+        left.outer[w] &= ~here[w];
+      }
+    }
+  }
+  return left;
+}
+
 int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
-  if ((to.made & ~from.made) != 0) return 0;
-  return ps_of(difference(from, to, every_slot()), pending_digits(from, to), to.total, to.outers, false);
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.joined != 0)
+    return joined_ps(difference(without(from, w.joined), to, every_slot()), w, to.total, to.outers);
+  return ps_of(difference(from, to, every_slot()), w, to.total, to.outers, false);
 }
 
 int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
-  if ((to.made & ~part.made) != 0) return 0;
-  return ps_of(difference(part, to, every_slot()), pending_digits(part, to), to.total, to.outers, true);
+  const PendingDigits& w = pending_digits(part, to);
+  if (w.joined != 0)
+    return joined_ps(difference(without(part, w.joined), to, every_slot()), w, to.total, to.outers);
+  return ps_of(difference(part, to, every_slot()), w, to.total, to.outers, true);
 }
 
 int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers) {
-  if ((part.made & ~from.made) != 0) return 0;
-  return ps_of(difference(from, part, slots_before_[static_cast<size_t>(open)]), pending_digits(from, part), total, outers, true);
+  const PendingDigits& w = pending_digits(from, part);
+  const Words& looked = slots_before_[static_cast<size_t>(open)];
+  if (w.joined != 0)
+    return joined_ps(difference(without(from, w.joined), part, looked), w, total, outers);
+  return ps_of(difference(from, part, looked), w, total, outers, true);
 }
 
 int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) {
@@ -212,55 +257,87 @@ int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int tota
                                                    outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
 }
 
+// The ranks that differ on what is joined alone are one unit, whose members share what it needs.
+int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int total,
+                               int outers) const {
+  if (w.reduced != 0) return reducing_ps(d, w, total, outers, true);
+  const int64_t need = joined_missing(d, total);
+  if (need == 0) return 0;
+  const int64_t inner =
+      transfer_ps(need, power(w.joined_count), bandwidth_inside_ + bandwidth_outside_);
+  if (!d.crossed_outside && d.held_outside == 0) return saturating_add(latency_inside_, inner);
+  const int64_t united = least_bytes() / power(outers);
+  const int64_t missing = d.crossed_outside ? united : united - united / power(d.held_outside);
+  const int64_t outer = transfer_ps(saturating_mul(missing, power(w.kept_inside)),
+                                    power(inside_ + w.joined_outside), bandwidth_outside_);
+  return saturating_add(latency_outside_, std::max(inner, outer));
+}
+
+int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
+  const int64_t united = least_bytes() / power(total);
+  return d.crossed ? united : united - united / power(d.beyond);
+}
+
 int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
-  if ((to.made & ~from.made) != 0) return 0;
   const PendingDigits& w = pending_digits(from, to);
   if (w.reduced != 0) return reducing_bytes(w, to.total);
+  if (w.joined != 0) {
+    const Difference d = difference(without(from, w.joined), to, every_slot());
+    return ceil_div(joined_missing(d, to.total), power(w.joined_count));
+  }
   const Difference d = difference(from, to, every_slot());
   return missing(to.total, d.beyond, d.crossed);
 }
 
-// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that hold different values share.
+// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that
+// hold different values share.
 int64_t PackedWorld::carried(int contributions, int copies) const {
-  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  return saturating_mul(bytes, power(contributions) - 1 + power(copies) - 1);
+  return saturating_mul(least_bytes(), power(contributions) - 1 + power(copies) - 1);
 }
 
 // Every rank misses its whole target (cost/bounds.cc).
 int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
-  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
-  return std::max(bytes / power(total), ceil_div(carried(w.reduced, total_ - total - w.kept), power(total_ - w.kept)));
+  const int copies = total_ - total - w.kept - w.joined_count;
+  return std::max(ceil_div(least_bytes() / power(total), power(w.joined_count)),
+                  ceil_div(carried(w.reduced, copies), power(total_ - w.kept)));
 }
 
 // The same of units where contributions lie in several.
-int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const {
-  const int64_t bytes = std::min(p_->digit_bytes, p_->digit_reduce_bytes);
+int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers,
+                                 bool growing) const {
   const int64_t sharing = power(total_ - w.kept);
   // The time of the larger share: bytes that so many ranks carry together.
   auto slower = [](int64_t a, int64_t a_ranks, int64_t b, int64_t b_ranks, int64_t bandwidth) {
     const bool first = static_cast<int128>(a) * b_ranks >= static_cast<int128>(b) * a_ranks;
     return transfer_ps(first ? a : b, first ? a_ranks : b_ranks, bandwidth);
   };
-  const int64_t united = bytes / power(outers);
+  const int64_t united = least_bytes() / power(outers);
   int64_t missing = united;
-  if (w.reduced_outside == 0 && !d.crossed_outside) missing = united - united / power(d.held_outside);
+  if (w.reduced_outside == 0 && !d.crossed_outside)
+    missing = united - united / power(d.held_outside);
   const bool inside_only = missing == 0 || outer_level_ == 0;
-  const int64_t ranks_ps = slower(bytes / power(total), 1, carried(w.reduced, total_ - total - w.kept), sharing,
-                                  bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
+  const int64_t ranks_ps =
+      slower(least_bytes() / power(total), power(w.joined_count),
+             carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing,
+             bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
   if (inside_only) return saturating_add(latency_inside_, ranks_ps);
-  const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside);
-  const int64_t units_ps = slower(saturating_mul(missing, power(w.kept_inside)), power(inside_),
-                                  w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing, bandwidth_outside_);
+  const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
+  const int64_t units_ps =
+      slower(saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside),
+             w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing,
+             bandwidth_outside_);
   return saturating_add(latency_outside_, std::max(ranks_ps, units_ps));
 }
 
+// Of one exchange, which makes nothing pending.
 int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
-  if (outer_level_ == 0 || (to.made & ~from.made) != 0) return 0;
+  if (outer_level_ == 0) return 0;
   const PendingDigits& w = pending_digits(from, to);
   if (w.reduced != 0) return 0;
   const Difference d = difference(from, to, every_slot());
   if (!d.crossed_outside && d.held_outside == 0) return 0;
-  return saturating_add(latency_outside_, outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_inside));
+  return saturating_add(latency_outside_, outer_transfer(to.outers, d.held_outside,
+                                                         d.crossed_outside, w.kept_at_once_inside));
 }
 
 bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {
@@ -308,10 +385,12 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
   if (w.reduced == 0) {
     // The members of a unit that want one box share what the unit misses of it: where positions are crossed from outside of the unit,
     // of some box all. The member that fetches least of it gets the rest inside.
-    const int64_t sharing = power(inside_ - w.kept_inside - (to.total - to.outers));
+    const int64_t sharing = power(inside_ - w.kept_at_once_inside - (to.total - to.outers));
     const int64_t wanted = missing(to.total, d.beyond, d.crossed);
     const int64_t fetched =
-        d.crossed_from_outside ? ceil_div(wanted, sharing) : share(to.outers, d.held_outside, d.crossed_outside, w.kept_inside);
+        d.crossed_from_outside
+            ? ceil_div(wanted, sharing)
+            : share(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside);
     if (fetched > 0 && outer_level_ > 0)
       floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
     if (wanted > fetched) {

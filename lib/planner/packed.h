@@ -9,6 +9,7 @@
 // What `from` holds beyond the target is taken(from) & ~taken(to); a slot is crossed where both are taken by different digits.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -99,14 +100,28 @@ class PackedWorld {
   struct PendingDigits {
     unsigned before = 0;  // atoms
     unsigned after = 0;
+    unsigned joined = 0;  // atoms (joined_atoms)
     int reduced = 0;
     int reduced_outside = 0;
-    int kept = 0;
+    int kept = 0;  // and not joined
     int kept_inside = 0;
+    int kept_at_once_inside = 0;  // by one step, joined or not
+    int joined_count = 0;
+    int joined_outside = 0;
   };
   [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing);
+  [[nodiscard]] int64_t joined_ps(const Difference& d, const PendingDigits& w, int total,
+                                  int outers) const;
+  [[nodiscard]] int64_t joined_missing(const Difference& d, int total) const;
+  // Of the whole tensor, in the narrower of the two dtypes that it moves in.
+  [[nodiscard]] int64_t least_bytes() const {
+    return std::min(p_->digit_bytes, p_->digit_reduce_bytes);
+  }
+  // `from` without the digits of these atoms: what the ranks that differ on them alone hold
+  // together.
+  [[nodiscard]] Packed without(const Packed& from, unsigned atoms) const;
   [[nodiscard]] int64_t carried(int contributions, int copies) const;
   [[nodiscard]] int64_t reducing_bytes(const PendingDigits& w, int total) const;
   [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;

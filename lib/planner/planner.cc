@@ -15,6 +15,7 @@
 #include "planner/optimal.h"
 #include "planner/plan_groups.h"
 #include "planner/rule_planner.h"
+#include "planner/work.h"
 #include "verify/verify.h"
 
 namespace meshplan {
@@ -92,8 +93,12 @@ class Pipeline {
     const bool searches = options_.planner == PlannerKind::optimal;
     std::optional<RuleAnswer> rules;
     StepList list;
+    work::Budget budget{options_.work_budget};
     if (searches) {
-      auto found = plan_optimal(question, levels_of(request.src_mesh));
+      auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
+        return plan_optimal(question, levels_of(request.src_mesh), share);
+      });
+      work_ += options_.work_budget - budget.left;
       if (!found) return found.error();
       list = *std::move(found);
     } else {
@@ -106,7 +111,6 @@ class Pipeline {
     planned.dst = list.dst;
     planned.steps = std::move(list.steps);
     planned.warnings = std::move(list.warnings);
-    planned.proven_gap_ps = list.proven_gap_ps;
     planned.trace = trace_of(request.src, planned.steps, mesh, meshes_.meshes[request.dst_mesh]);
     planned.unmerged_trace = list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
 
@@ -115,16 +119,29 @@ class Pipeline {
     const Bounds bounds = lower_bounds(effective, meshes_, topology_);
     planned.totals.lower_bound_bytes = bounds.bytes;
     planned.totals.lower_bound_ps = bounds.ps;
+    planned.proven_gap_ps =
+        gap_ps(planned.totals.predicted_ps, list.least_ps, bounds.ps, list.shortcuts);
+    if (planned.proven_gap_ps > 0) planned.shortcuts = list.shortcuts;
     planned.reductions = reduction_notes(request.src, planned.steps, mesh);
     if (auto allowed = check_limits(planned); !allowed) return allowed.error();
     if (searches) {
-      planned.warnings = missing_flattens(question, levels_of(request.src_mesh), planned);
-      planned.alternatives = alternative_plans(question, levels_of(request.src_mesh), planned, options_.alternatives);
+      const LevelMap& levels = levels_of(request.src_mesh);
+      const int64_t before = budget.left;
+      if (options_.advice) {
+        planned.warnings = work::on_share(budget, work::advice_percent, [&](work::Budget& share) {
+          return missing_flattens(question, levels, planned, share);
+        });
+      }
+      planned.alternatives =
+          work::on_share(budget, work::alternatives_percent, [&](work::Budget& share) {
+            return alternative_plans(question, levels, planned, options_.alternatives, share);
+          });
+      work_ += before - budget.left;
     } else {
       value_warnings(question, *rules, planned);
     }
 
-    if (options_.audit) planned.audit = audit(question, rules, planned);
+    if (options_.audit) planned.audit = audit(question, rules, planned, budget);
 
     plan_.groups = groups_.groups();
     const Status proof = verify_redistribution(plan_, planned);
@@ -137,6 +154,7 @@ class Pipeline {
 
   void count_use(const PlannedRedistribution& planned, int64_t times) { groups_.count_use(planned, times); }
   [[nodiscard]] std::vector<PlanGroup> groups() const { return groups_.groups(); }
+  [[nodiscard]] int64_t work() const { return work_; }
 
  private:
   const LevelMap& levels_of(size_t mesh) {
@@ -182,7 +200,7 @@ class Pipeline {
 
   // What PyTorch would do wrong or badly, beside the best plan there is.
   std::vector<AuditFinding> audit(const PlanQuestion& question, const std::optional<RuleAnswer>& rules,
-                                  const PlannedRedistribution& planned) {
+                                  const PlannedRedistribution& planned, work::Budget& budget) {
     const Request& request = *question.request;
     const bool is_torch = rules && options_.rules == Rules::dtensor;
     PlanOptions torch_options = options_;
@@ -204,7 +222,8 @@ class Pipeline {
       for (AuditFinding& found : findings) found.step = -1;  // of PyTorch's plan, which is not in the file
     }
     for (AuditFinding& found : findings) {
-      const std::optional<PlannedRedistribution> better = best_plan(request, found.code == "A0405");
+      const std::optional<PlannedRedistribution> better =
+          best_plan(request, found.code == "A0405", budget);
       if (!better) continue;
       found.better_wire_bytes = better->totals.wire_bytes;
       found.better_trace =
@@ -214,13 +233,19 @@ class Pipeline {
   }
 
   // The native rules' best plan, priced; with one_reduction where that leaves any.
-  std::optional<PlannedRedistribution> best_plan(const Request& request, bool one_reduction) {
+  std::optional<PlannedRedistribution> best_plan(const Request& request, bool one_reduction,
+                                                 work::Budget& budget) {
     PlanOptions native = options_;
     native.planner = PlannerKind::optimal;
     native.rules = Rules::native;
     native.one_reduction = options_.one_reduction || one_reduction;
-    auto found = plan_optimal({&meshes_, &topology_, &request, &native}, levels_of(request.src_mesh));
-    if (!found) return one_reduction ? best_plan(request, false) : std::nullopt;
+    const int64_t before = budget.left;
+    auto found = work::on_share(budget, work::audit_percent, [&](work::Budget& share) {
+      return plan_optimal({&meshes_, &topology_, &request, &native}, levels_of(request.src_mesh),
+                          share);
+    });
+    work_ += before - budget.left;
+    if (!found) return one_reduction ? best_plan(request, false, budget) : std::nullopt;
     return priced(request, *std::move(found));
   }
 
@@ -230,6 +255,7 @@ class Pipeline {
   Plan& plan_;  // what proofs refer to: meshes, topology, groups
   PlanGroups groups_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
+  int64_t work_ = 0;
 };
 
 void add_weighted(Totals& total, const Totals& one, int64_t count) {
@@ -280,6 +306,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, con
     if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
   }
   plan.groups = pipeline.groups();
+  outcome.work = pipeline.work();
   return outcome;
 }
 

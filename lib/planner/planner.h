@@ -25,7 +25,8 @@ struct StepList {
   std::string unmerged_trace;     // the states passed through where nothing merges; empty where nothing merged
   std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
   State dst;                      // the target reached
-  int64_t proven_gap_ps = 0;
+  int64_t least_ps = 0;           // no plan of the moves takes less
+  Shortcuts shortcuts;            // none: no plan of the moves is cheaper
 };
 
 struct PlanQuestion {
@@ -44,6 +45,7 @@ struct PlanFailure {
 struct PlanOutcome {
   Plan plan;                          // complete only when there are no failures
   std::vector<PlanFailure> failures;  // in request order
+  int64_t work = 0;                   // units (planner/work.h) that all questions took
 };
 
 // Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit

@@ -7,12 +7,22 @@
 #include "planner/last_step.h"
 #include "planner/moves.h"
 #include "planner/search_nodes.h"
+#include "planner/work.h"
 
 namespace meshplan {
 namespace {
 
 // Spreads that one question may look at as aims of exchanges before the list is cut down to those near the ends.
 constexpr int64_t most_aim_visits = 150'000;
+constexpr int64_t most_slow_aim_visits = 20'000;  // where spreads do not pack
+// How many times the budget a search may take that has no plan yet.
+constexpr int64_t without_plan = 4;
+// The share of the budget that one list of moves may take, and the one that a search for a plan
+// without exchanges may.
+constexpr int64_t list_percent = 25;
+constexpr int64_t collectives_percent = 25;
+// Of a search that most questions need no more of.
+constexpr int64_t brief_budget = 4'000'000;
 
 // What the searches of one thread share: storage only.
 struct Workspace {
@@ -46,6 +56,7 @@ class Search {
         best_hops_(work_.best),
         world_(work_.world) {
     world_.reset(p);
+    aim_visits_ = world_.usable() ? most_aim_visits : most_slow_aim_visits;
     packed_source_ = world_.pack(p.source);
     packed_target_ = world_.pack(p.target);
     table_.clear();
@@ -55,6 +66,8 @@ class Search {
   }
 
   Found run() {
+    p_.estimated = false;
+    work_before_ = p_.work;
     source_ = table_.intern(p_.source);
     goal_ = table_.intern(p_.target);
     if (source_ == goal_) return finish();
@@ -69,6 +82,11 @@ class Search {
       has_best_ = true;
       wanted_ = false;
       best_ = {options_.below_ps - 1, INT64_MAX, INT64_MAX};
+    }
+    if (options_.known != nullptr && options_.known->exists) {
+      has_best_ = wanted_ = true;
+      best_ = options_.known->cost;
+      best_hops_ = options_.known->hops;
     }
     node(source_).reached = true;
     if (world_.usable()) {
@@ -97,21 +115,30 @@ class Search {
       }
       n.closed = true;
       ++settled_;
-      if (looked_ > options_.state_budget) {
-        frontier_ = top.f.ps;
-        exhausted_ = true;
-        break;
-      }
+      p_.work += work::settle;
+      frontier_ = top.f.ps;
+      if (stops()) break;
       expand(top.node);
+      if (exhausted_) break;
     }
     return finish();
   }
 
  private:
+  // Whether the work is used up. While there is no plan yet some more is spent on finding one.
+  bool stops() {
+    const bool first = !has_best_ && options_.exchange;
+    const int64_t budget =
+        first ? saturating_mul(options_.work_budget, without_plan) : options_.work_budget;
+    if (p_.work - work_before_ > budget) exhausted_ = true;
+    return exhausted_;
+  }
+
   SearchNode& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
 
   int64_t bound(int32_t i, const Packed& packed) {
     SearchNode& n = node(i);
+    if (n.bound < 0) p_.work += work::bound;
     if (n.bound < 0) n.bound = i == goal_ ? 0 : world_.bound_ps(n.at, packed, p_.target, packed_target_);
     return n.bound;
   }
@@ -147,7 +174,9 @@ class Search {
 
   // Two communicating steps pay a second latency on top of what the bound counts: where that is too much, only one may still come.
   [[nodiscard]] bool last_step_only(int32_t i) {
-    if (!has_best_ || ties_matter()) return false;
+    // What is made pending may be made of any shards: then more than one exchange may be the last
+    // step.
+    if (!has_best_ || ties_matter() || p_.kept != 0 || p_.target.made != 0) return false;
     const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
     return saturating_add(saturating_add(node(i).g.ps, left), least_latency_ps_) >= best_.ps;
   }
@@ -166,6 +195,7 @@ class Search {
       return false;
     has_best_ = wanted_ = true;
     best_ = {};
+    best_hops_.clear();
     Hop hop;
     hop.to = p_.source;
     while (!(hop.to == p_.target)) {
@@ -198,7 +228,9 @@ class Search {
           world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
         continue;
       Hop hop = exchange_hop(p_, p_.source, landing, phases);
-      if (has_best_ && !(hop.cost < best_)) continue;
+      // One exchange needs less memory than a plan of collectives that was found before and costs the same.
+      const bool wins_tie = options_.known != nullptr && options_.known->exists && phases == 1 && hop.cost == best_;
+      if (has_best_ && !(hop.cost < best_) && !wins_tie) continue;
       if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
       has_best_ = wanted_ = true;
       best_ = hop.cost;
@@ -301,9 +333,21 @@ class Search {
   // False where no plan from here can beat the best one any more.
   bool collectives(int32_t from, const Spread& at, bool last_only) {
     moves_.clear();
-    list_collectives(p_, at, moves_, last_only, has_best_ ? best_.ps - node(from).g.ps : INT64_MAX);
-    looked_ += static_cast<int64_t>(moves_.size());
-    for (Hop& hop : moves_) relax_collective(from, at, hop);
+    MoveLimits limits;
+    limits.last_only = last_only;
+    if (has_best_) limits.most_ps = best_.ps - node(from).g.ps;
+    limits.least_latency_ps = least_latency_ps_;
+    limits.world = &world_;
+    limits.target = &packed_target_;
+    limits.most_work = options_.work_budget / 100 * list_percent;
+    if (!list_collectives(p_, at, moves_, limits)) {
+      cut_short_ = true;
+      shortcuts_.add(Shortcut::work_budget);
+    }
+    for (Hop& hop : moves_) {
+      relax_collective(from, at, hop);
+      if (stops()) return false;
+    }
     return !has_best_ || better_than_best(through(node(from).g, rest(from)));
   }
 
@@ -322,6 +366,7 @@ class Search {
     const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
     const bool alike = at.pending == to.pending;
     PackedWorld::ExchangeFloors floors;
+    p_.work += work::floors;
     if (has_best_ && world_.usable()) floors = world_.exchange_floors(packed, packed_to);
     for (int phases : {1, 2}) {
       if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
@@ -358,18 +403,18 @@ class Search {
     if (has_best_) q.most_ps = best_.ps;
     q.least_latency_ps = least_latency_ps_;
     const int64_t visits = aim_visits_;
-    complete_ = list_aims(q, aim_visits_, known.list) && complete_;
-    looked_ += visits - aim_visits_;
+    if (!list_aims(q, aim_visits_, known.list)) shortcuts_.add(Shortcut::few_aims);
+    p_.work += (visits - aim_visits_) * work::aim;
     return known.list;
   }
 
   void exchanges(int32_t from) {
     const Spread at = node(from).at;
     const Packed packed = world_.pack(at);
-    const auto open = static_cast<uint16_t>(at.pending & ~p_.kept);
+    const uint16_t open = at.pending;
     for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-      if (!(p_.one_reduction && q != 0 && q != open)) exchanges_reducing(from, at, packed, q);
-      if (q == 0) break;
+      if (may_reduce(p_, at, q)) exchanges_reducing(from, at, packed, q);
+      if (q == 0 || exhausted_) break;
     }
   }
   void exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q) {
@@ -387,7 +432,8 @@ class Search {
         const int64_t least = saturating_add(outer, key.left);
         if (has_best_ && least > best_.ps) break;
         if (key.reached < outer || key.reached <= soonest) continue;
-        ++looked_;
+        p_.work += work::key;
+        if (stops()) return;
         if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives) continue;
         const Aim& aim = list.aims[key.aim];
         if (aim.at == at) continue;
@@ -407,13 +453,25 @@ class Search {
     if (has_best_) found.hops.assign(best_hops_.begin(), best_hops_.end());
     found.cost = best_;
     found.settled = settled_;
-    if (has_best_ && (exhausted_ || !complete_ || p_.padded || p_.only_even)) {
-      // Not every plan was looked at: the gap is to what no plan can beat.
-      int64_t floor = least_.ps;
-      if (exhausted_ && complete_ && !p_.padded && !p_.only_even) floor = std::max(floor, frontier_);
-      found.proven_gap_ps = std::max<int64_t>(0, best_.ps - floor);
+    found.work = p_.work - work_before_;
+    found.shortcuts = shortcuts_;
+    found.shortcuts.add(p_.shortcuts);
+    if (exhausted_) found.shortcuts.add(Shortcut::work_budget);
+    if (p_.estimated) found.shortcuts.add(Shortcut::estimated_price);
+    found.least_ps = least_.ps;
+    if (found.shortcuts.none()) {
+      found.least_ps = best_.ps;
+    } else if (exhausted_ && only(found.shortcuts, Shortcut::work_budget) && !cut_short_) {
+      // All that was left out goes on from a state that was still to be taken up.
+      found.least_ps = std::max(found.least_ps, std::min(frontier_, best_.ps));
     }
     return found;
+  }
+
+  static bool only(Shortcuts shortcuts, Shortcut one) {
+    Shortcuts alone;
+    alone.add(one);
+    return shortcuts == alone;
   }
 
   const PlanProblem& p_;
@@ -426,7 +484,7 @@ class Search {
   PackedWorld& world_;
   Packed packed_source_;
   Packed packed_target_;
-  int64_t aim_visits_ = most_aim_visits;
+  int64_t aim_visits_ = 0;
   int32_t source_ = 0;
   int32_t goal_ = 0;
   Bounds least_;  // of any plan
@@ -434,16 +492,43 @@ class Search {
   bool wanted_ = true;  // false while best_ is only the time to stay below
   PlanCost best_;
   bool two_levels_ = false;
-  bool complete_ = true;
+  Shortcuts shortcuts_;
+  bool cut_short_ = false;  // a list of moves
   bool exhausted_ = false;
+  int64_t work_before_ = 0;
   int64_t frontier_ = 0;
   int64_t least_latency_ps_ = 0;
   int64_t settled_ = 0;
-  int64_t looked_ = 0;
 };
 
 }  // namespace
 
-Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) { return Search(problem, options).run(); }
+Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
+  if (!options.exchange || !options.collectives) return Search(problem, options).run();
+  // Where closed forms price most exchanges, a short search answers nearly every question.
+  Found known;
+  int64_t work = 0;
+  if (problem.even && problem.always_line_up && !has_finer_tiers(*problem.topology)) {
+    SearchOptions brief = options;
+    brief.work_budget = std::min(options.work_budget, brief_budget);
+    known = Search(problem, brief).run();
+    if (!known.shortcuts.has(Shortcut::work_budget)) return known;
+    work = known.work;
+  }
+  // Else a plan of collectives alone, which is found for little, bounds the search first.
+  SearchOptions first = options;
+  first.exchange = false;
+  first.known = &known;
+  first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * collectives_percent - work);
+  const Found bounded = Search(problem, first).run();
+  work += bounded.work;
+  SearchOptions all = options;
+  all.known = &bounded;
+  all.work_budget = std::max<int64_t>(0, options.work_budget - work);
+  Found found = Search(problem, all).run();
+  found.least_ps = std::max(found.least_ps, known.least_ps);
+  found.work += work;
+  return found;
+}
 
 }  // namespace meshplan

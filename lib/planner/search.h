@@ -29,20 +29,25 @@ struct Found {
   bool exists = false;
   std::vector<Hop> hops;
   PlanCost cost;
-  int64_t proven_gap_ps = 0;  // 0: nothing these moves make is cheaper
-  int64_t settled = 0;        // states that the search took up
+  int64_t least_ps = 0;  // nothing these moves make takes less
+  Shortcuts shortcuts;   // none: nothing these moves make is cheaper than this plan
+  int64_t settled = 0;   // states that the search took up
+  int64_t work = 0;      // units (planner/work.h)
 };
 
 struct SearchOptions {
-  int64_t state_budget = 1'000'000;  // spreads that moves and aims lead to, looked at before the best so far is given with its gap
+  int64_t work_budget =
+      40'000'000;  // units (planner/work.h) before the best plan so far is given with its gap
   int64_t below_ps = INT64_MAX;      // only a plan that takes less is wanted; none found: `exists` is false
+  const struct Found* known = nullptr;  // a plan that was found before
   bool exchange = true;              // false: collectives only (for comparisons)
   bool collectives = true;           // false: one exchange, in one phase or two
 };
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});
 
-// The least peak bytes per rank that any plan of these moves has: what a memory limit must at least allow.
-[[nodiscard]] int64_t least_peak(const PlanProblem& problem);
+// The least peak bytes per rank that any plan of these moves has: what a memory limit must at least
+// allow. Where the work does not suffice, that of one exchange, which runs.
+[[nodiscard]] int64_t least_peak(const PlanProblem& problem, int64_t work_budget);
 
 }  // namespace meshplan

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "planner/work.h"
 #include "tensor/box.h"
 
 namespace meshplan {
@@ -51,6 +52,7 @@ int64_t box_elements(const PlanProblem& p, const Spread& s) {
     for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
     return p.total_elements / parts;
   }
+  p.work += work::state;
   int64_t elements = 1;
   for (int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes)) elements = saturating_mul(elements, side);
   return elements;
@@ -152,14 +154,24 @@ bool members_share(const PlanProblem& p, const Spread& to) {
 // exact (ExchangeCost::exact).
 constexpr int64_t searched_pairs = 20'000;
 
+int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
+                     int64_t most_pairs) {
+  const auto held = static_cast<uint16_t>(sharding(from, p.dims) | from.pending | from.made);
+  const int64_t shards = saturating_add(
+      group_size(p, held), group_size(p, static_cast<uint16_t>(from.pending & ~to.pending)));
+  return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
+}
+
 ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
   DigitChange change;
   const DigitSpread a = digits_of(p, from);
   const DigitSpread b = digits_of(p, to);
   if (line_up(p, a, b, change)) {
+    p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
     if (auto cost = price_digits(*p.topology, p.world, change, phases, std::nullopt)) return *cost;
   }
+  p.work += listing_work(p, from, to, searched_pairs);
   State src = to_state(p, from);
   State dst = to_state(p, to);
   ExchangeQuestion q;
@@ -171,60 +183,90 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   q.dst = &dst;
   q.phases = phases;
   q.most_pairs = searched_pairs;
-  return price_exchange(q);
+  const ExchangeCost cost = price_exchange(q);
+  p.work += cost.traffic.work * work::pair;
+  if (!cost.exact) p.estimated = true;
+  return cost;
 }
 
 namespace {
 
-// The most elements that a rank's target has and its source has not, where boxes are even but do not line up.
+// The most elements that one of the listed ranks' targets has and its source has not.
 int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread& to) {
   if (p.total_elements == 0) return 0;
+  int64_t idle = p.total_elements;  // elements along the tensor dims that do not take part
+  for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
+    idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
+  }
   int64_t most = 0;
-  const int64_t target = box_elements(p, to);
-  for (int64_t r = 0; r < p.ranks; ++r) {
-    const int32_t* at = p.coordinates.data() + r * p.atoms;
-    int64_t overlap = p.total_elements;
-    for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
-      const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
+  for (size_t at = 0; at < p.coordinates.size(); at += as_index(p.atoms)) {
+    const int32_t* coordinate = p.coordinates.data() + at;
+    int64_t wanted = idle;
+    int64_t overlap = idle;
+    for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0 && wanted > 0; ++d) {
+      const int64_t extent =
+          p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
       auto interval = [&](const Spread& s) {
         int64_t lo = 0;
         int64_t width = extent;
         for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-          auto atom = s.atom[static_cast<size_t>(i)];
-          width /= p.size[atom];
-          lo += at[atom] * width;
+          const auto atom = s.atom[static_cast<size_t>(i)];
+          const int64_t chunk = ceil_div(width, p.size[atom]);
+          const int64_t first = std::min(width, coordinate[atom] * chunk);
+          lo += first;
+          width = std::min(width - first, chunk);
         }
         return std::make_pair(lo, lo + width);
       };
-      auto [a, a_end] = interval(from);
-      auto [b, b_end] = interval(to);
-      overlap = overlap / extent * std::max<int64_t>(0, std::min(a_end, b_end) - std::max(a, b));
+      const auto [a, a_end] = interval(from);
+      const auto [b, b_end] = interval(to);
+      wanted *= b_end - b;
+      overlap *= std::max<int64_t>(0, std::min(a_end, b_end) - std::max(a, b));
     }
-    most = std::max(most, target - overlap);
+    most = std::max(most, wanted - overlap);
   }
   return most;
 }
 
 }  // namespace
 
+uint16_t joined_atoms(const PlanProblem& p, const Spread& from, const Spread& to) {
+  const unsigned made = (to.made & ~from.made) | (to.pending & ~from.pending);
+  return static_cast<uint16_t>(made | (from.pending & to.pending & p.kept));
+}
+
 Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing) {
-  if ((to.made & ~from.made) != 0) return {};
+  p.work += work::bound;
+  const uint16_t joined = joined_atoms(p, from, to);
+  const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
   DigitChange change;
   if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change)) {
-    if (change.reduced != 0) change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
-    return bound_digits(*p.topology, p.world, change, !growing);
+    DigitMask made = 0;
+    for (unsigned left = joined; left != 0; left &= left - 1) {
+      made |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+    }
+    change.kept &= ~made;
+    if (change.reduced != 0 || joined != 0) {
+      change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
+    }
+    return bound_digits(*p.topology, p.world, change, !growing && joined == 0, made);
   }
-  // Uneven: rank 0 has the largest target and misses at least what its source, no larger than the largest, cannot cover.
   Bounds b;
-  int64_t wanted = box_elements(p, to);
-  int64_t held = box_elements(p, from);
-  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
-  if (reduces) held = 0;
-  int64_t missing = std::max<int64_t>(0, wanted - held);
-  if (p.even && !reduces && !p.coordinates.empty()) missing = missing_elements(p, from, to);
+  int64_t missing = 0;
+  if (reduces) {
+    // Rank 0 has the largest target and holds a contribution alone.
+    missing = box_elements(p, to);
+  } else if (growing) {
+    // What `from` grows to holds no more than it.
+    if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
+  } else if ((sharding(from, p.dims) & joined) == 0) {
+    missing = missing_elements(p, from, to);
+    p.work += static_cast<int64_t>(p.coordinates.size()) * work::key;
+  }  // else zero-filled contributions may spare any rank its bytes
+  missing = ceil_div(missing, group_size(p, joined));
   if (missing == 0) return b;
-  b.bytes = missing * std::min(p.element, reduces ? p.reduce_element : p.element);
-  if (!p.levels_only && p.topology->copy_mb_per_s == 0) return b;
+  b.bytes = missing * (reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element);
+  if (has_finer_tiers(*p.topology)) return b;
   int64_t bandwidth = 0;
   int64_t latency = INT64_MAX;
   for (const TopologyLevel& level : p.topology->levels) {

@@ -115,7 +115,7 @@ struct PlanProblem {
   std::array<int32_t, max_spread_dims> tensor_dim{};
   std::array<int, max_spread_dims> frozen{};  // atoms of the common prefix
   uint16_t all = 0;                           // every atom
-  uint16_t kept = 0;                          // pending in both ends with one op
+  uint16_t kept = 0;  // pending in both ends with one op; may be reduced and made again on the way
   std::array<ReduceOp, max_atoms> source_op{};
   std::array<ReduceOp, max_atoms> target_op{};
   Spread source;
@@ -136,7 +136,8 @@ struct PlanProblem {
   bool always_line_up = true;      // every digit has one size: any two spreads line up
   int64_t digit_bytes = 0;         // of the tensor whose boxes the closed forms see (padded_shape where padded)
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
-  // Coordinates of every rank on every atom, rank-major, for what digits do not answer; empty where the mesh is large.
+  // Coordinates on every atom, rank-major, for bounds that digits do not answer: of every rank, or
+  // of a few at the corners of a large mesh.
   std::vector<int32_t> coordinates;
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
@@ -145,6 +146,10 @@ struct PlanProblem {
   bool one_reduction = false;
   bool levels_only = true;                                     // no finer tier and no copy term: collectives are priced from boxes alone
   mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
+  uint16_t source_pending = 0;     // pending before the first step
+  Shortcuts shortcuts;             // taken in setting it up
+  mutable bool estimated = false;  // some price was an estimate
+  mutable int64_t work = 0;        // units (planner/work.h) that its functions took so far
 };
 
 // `target`: the state to reach (request.dst, or another order of it). nullopt with more atoms or dims than a Spread holds.
@@ -180,9 +185,16 @@ struct PlanProblem {
 // Whether a unit of the innermost level can have several members that want one box of `to`: only there two phases pay.
 [[nodiscard]] bool members_share(const PlanProblem& p, const Spread& to);
 
+// Work (planner/work.h) of listing an exchange: every rank looks at the shards that its target
+// meets.
+[[nodiscard]] int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
+                                   int64_t most_pairs);
 // Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any spread that has more atoms behind the lists of `from`.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing = false);
+// Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the
+// ranks that differ on these alone hold each value of the target between them.
+[[nodiscard]] uint16_t joined_atoms(const PlanProblem& p, const Spread& from, const Spread& to);
 
 }  // namespace meshplan

@@ -62,7 +62,10 @@ std::string explain_redistribution(const Plan& plan, const PlannedRedistribution
   line("  received " + human_bytes(r.totals.wire_bytes) + " of at least " + human_bytes(r.totals.lower_bound_bytes) + " (" +
        against_bound(r.totals.wire_bytes, r.totals.lower_bound_bytes) + "), predicted " + time_text(r.totals.predicted_ps) +
        " of at least " + time_text(r.totals.lower_bound_ps));
-  if (r.proven_gap_ps > 0) line("  the search ended early: the best plan is at most " + time_text(r.proven_gap_ps) + " faster");
+  if (r.proven_gap_ps > 0) {
+    line("  not every plan was looked at (" + to_text(r.shortcuts) + "): the best is at most " +
+         time_text(r.proven_gap_ps) + " faster");
+  }
   for (const ReductionNote& note : r.reductions) {
     line("  the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
          (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);

@@ -26,7 +26,8 @@ std::string notes_of(const PlannedRedistribution& r, Detail detail) {
               human_ns(ns_of_ps(other.totals.predicted_ps)));
   }
   if (r.proven_gap_ps > 0 && detail == Detail::full) {
-    note_line("the search ended early; the best plan is at most " + human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
+    note_line("not every plan was looked at (" + to_text(r.shortcuts) + "); the best is at most " +
+              human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
   }
   return text;
 }

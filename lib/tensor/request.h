@@ -43,7 +43,8 @@ struct PlanOptions {
   int64_t alternatives = 0;               // --alternatives N
   int64_t max_groups = -1;                // --max-groups K; -1: not asked
   std::optional<int64_t> ranks_per_host;  // --ranks-per-host; else the first level of a given topology, else 1
-  int64_t state_budget = 1'000'000;       // states the optimal search may look at before it returns its best with the proven gap
+  bool advice = true;                     // false: nobody wants to know which flatten is missing
+  int64_t work_budget = 60'000'000;       // units of work (planner/work.h) that one question may take, search, advice and all
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);

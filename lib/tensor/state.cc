@@ -240,7 +240,7 @@ std::vector<State> all_orders(const State& state, size_t limit) {
         more.push_back(s);
         more.back().shards[d] = order;
       }
-    } while (std::next_permutation(order.begin(), order.end()));
+    } while (all.size() + more.size() < limit && std::next_permutation(order.begin(), order.end()));
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
 
 namespace meshplan {
 namespace {
@@ -37,6 +38,14 @@ bool whole_unit_shift(const Universe& universe, const std::vector<int64_t>& leve
   }
   for (size_t i = 0; i < universe.ranks.size(); ++i) {
     if (universe.ranks[i] != base + static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+// positions i -> base + i.
+bool universe_is_consecutive(const Universe& universe) {
+  for (size_t i = 1; i < universe.ranks.size(); ++i) {
+    if (universe.ranks[i] != universe.ranks[0] + static_cast<int64_t>(i)) return false;
   }
   return true;
 }
@@ -120,6 +129,41 @@ int LevelMap::level_between(int64_t a, int64_t b) const {
   return level;
 }
 
+namespace {
+
+// Members count together by unit of each level, from the inside out.
+GroupShape shape_of(const LevelMap& map, std::span<const int64_t> positions) {
+  GroupShape group;
+  group.reach.assign(static_cast<size_t>(map.levels()), 0);
+  std::vector<int64_t> inner(positions.size(), 1);                   // members in the unit below
+  std::vector<std::pair<int64_t, size_t>> by_unit(positions.size());  // and number of the member
+  for (int l = 0; l < map.levels(); ++l) {
+    for (size_t i = 0; i < positions.size(); ++i) by_unit[i] = {map.unit(positions[i], l), i};
+    std::sort(by_unit.begin(), by_unit.end());
+    int64_t first = 0;  // members in the unit of the first one
+    int64_t any = 0;
+    for (size_t begin = 0, end = 0; begin < by_unit.size(); begin = end) {
+      while (end < by_unit.size() && by_unit[end].first == by_unit[begin].first) ++end;
+      const auto here = static_cast<int64_t>(end - begin);
+      if (any != 0 && here != any) group.uniform = false;
+      any = here;
+      for (size_t k = begin; k < end; ++k) {
+        const size_t i = by_unit[k].second;
+        if (i == 0) first = here;
+        int64_t& reach = group.reach[static_cast<size_t>(l)];
+        reach = std::max(reach, here - inner[i]);
+        inner[i] = here;
+      }
+    }
+    group.members.push_back(first);
+  }
+  if (group.uniform) group.reach.clear();
+  return group;
+}
+
+
+}  // namespace
+
 std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   const std::vector<int64_t> shape = mesh_shape(*mesh_);
   const int64_t ranks = mesh_size(*mesh_);
@@ -140,33 +184,32 @@ std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) con
       if (i / stride % atom.size != 0) leads[static_cast<size_t>(i)] = false;
     }
   }
-  std::vector<GroupShape> shapes;
-  std::vector<int64_t> units(members.size());
+  // Positions of the members relative to the leader's, and whether they are the same for every
+  // leader: across mesh dims they are, and within one where it has one stride or is a member's
+  // alone. Then a group's shape only depends on where its leader stands in the outermost unit that
+  // ends.
+  bool alike = universe_is_consecutive(*mesh_->universe) && level_ranks_.size() > 1;
+  for (const Atom& atom : atoms) {
+    const MeshDim& dim = mesh_->dims[static_cast<size_t>(atom.mesh_dim)];
+    alike = alike && (dim.layout.modes.size() == 1 || atom.size == dim.size);
+  }
+  const int64_t outermost = level_ranks_.size() > 1 ? level_ranks_[level_ranks_.size() - 2] : 1;
+  std::set<int64_t> places;
+  std::set<GroupShape> shapes;
+  std::vector<int64_t> positions(members.size());
   for (int64_t copy = 0; copy < mesh_copies(*mesh_); ++copy) {
     for (int64_t lead = 0; lead < ranks; ++lead) {
       if (!leads[static_cast<size_t>(lead)]) continue;
-      GroupShape group;
-      group.reach.assign(static_cast<size_t>(levels()), 0);
-      std::vector<int64_t> inner(members.size(), 1);  // members in the unit below
-      for (int l = 0; l < levels(); ++l) {
-        for (size_t i = 0; i < members.size(); ++i) units[i] = unit(position_of(*mesh_, copy, lead + members[i]), l);
-        std::map<int64_t, int64_t> count;
-        for (int64_t u : units) ++count[u];
-        int64_t first = count[units[0]];
-        for (size_t i = 0; i < members.size(); ++i) {
-          int64_t here = count[units[i]];
-          if (here != first) group.uniform = false;
-          group.reach[static_cast<size_t>(l)] = std::max(group.reach[static_cast<size_t>(l)], here - inner[i]);
-          inner[i] = here;
-        }
-        group.members.push_back(first);
-      }
-      if (group.uniform) group.reach.clear();
-      if (std::find(shapes.begin(), shapes.end(), group) == shapes.end()) shapes.push_back(std::move(group));
+      if (alike &&
+          !places.insert(rank_at(*mesh_->universe, position_of(*mesh_, copy, lead)) % outermost)
+               .second)
+        continue;
+      for (size_t i = 0; i < members.size(); ++i)
+        positions[i] = position_of(*mesh_, copy, lead + members[i]);
+      shapes.insert(shape_of(*this, positions));
     }
   }
-  std::sort(shapes.begin(), shapes.end());
-  return shapes;
+  return {shapes.begin(), shapes.end()};
 }
 
 }  // namespace meshplan

@@ -143,9 +143,11 @@ void run(const World& w, uint64_t seed) {
     search.push_back(us(t1, t2));
     (found.settled <= 1 ? without_search : with_search).push_back(us(t1, t2));
     whole.push_back(us(t0, t2));
-    unproven += found.proven_gap_ps > 0;
-    if (found.proven_gap_ps > 0)
-      worst_gap = std::max(worst_gap, static_cast<double>(found.proven_gap_ps) / static_cast<double>(found.cost.ps));
+    const int64_t gap = found.shortcuts.none() ? 0 : found.cost.ps - found.least_ps;
+    unproven += gap > 0;
+    if (gap > 0)
+      worst_gap =
+          std::max(worst_gap, static_cast<double>(gap) / static_cast<double>(found.cost.ps));
   }
   // The whole answer as a file's planning gives it: states, steps, prices, proof.
   size_t some = std::min<size_t>(pairs.size(), 500);

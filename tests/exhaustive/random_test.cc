@@ -155,7 +155,7 @@ TEST_CASE("random worlds: planned, written, read, verified and replayed") {
       options.rules = planner == PlannerKind::optimal || random.one_in(5) ? Rules::native : Rules::dtensor;
       options.groups = random.one_in(2) ? GroupPolicy::any : GroupPolicy::declared;
       options.merge = !random.one_in(4);
-      options.state_budget = 2'000;
+      options.work_budget = 400'000;
       if (planner == PlannerKind::optimal && random.one_in(4)) options.max_memory_bytes = random.one_in(2) ? -1 : 64 + random.below(20'000);
       if (random.one_in(6)) options.one_reduction = true;
       const Request request = random_question(random, table, planner);

@@ -42,7 +42,7 @@ class SmallWorld {
     planned.request.dst = dst;
     auto list = plan_optimal({&meshes_, &topology_, &planned.request, &options}, *levels_);
     if (!list) return std::nullopt;
-    CHECK(list->proven_gap_ps == 0);
+    CHECK(list->shortcuts == Shortcuts{});
     planned.dst = list->dst;
     planned.steps = std::move(list->steps);
     price_redistribution(planned, meshes_, topology_);

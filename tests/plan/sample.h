@@ -73,6 +73,8 @@ inline Plan sample_plan() {
   r.audit = {{"A0401", "merged_uneven_gather", 1, "it is wrong", 96, 48, "S(0)R->RR"}};
   r.alternatives = {{"S(0)R->RR", {1, 2, 3, 4'000, 5, 6'000}}};
   r.proven_gap_ps = 77'000;
+  r.shortcuts.add(Shortcut::work_budget);
+  r.shortcuts.add(Shortcut::few_aims);
 
   PlannedRedistribution across;
   across.request.id = "weights";

@@ -88,8 +88,10 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
         REQUIRE(world.exchange_floors(world.pack(start), target).one_phase_ps >= exchange);
         std::vector<Hop> all;
         std::vector<Hop> last;
-        collective_moves(*p, start, all, false);
-        collective_moves(*p, start, last, true);
+        MoveLimits last_only;
+        last_only.last_only = true;
+        collective_moves(*p, start, all);
+        collective_moves(*p, start, last, last_only);
         for (int phases : {1, 2}) REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
         int64_t found = 0;
         for (const Hop& hop : all) {
@@ -97,7 +99,7 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
           if (!is_local(hop.op) && box_elements(*p, hop.to) * p->element <= p->state_limit && start == at) {
             REQUIRE(rest <= hop.cost.ps + price_between(*p, hop.to, p->target, 1).predicted_ps);
             std::vector<Hop> second;
-            collective_moves(*p, hop.to, second, true);
+            collective_moves(*p, hop.to, second, last_only);
             for (const Hop& next : second) {
               if (!is_local(next.op)) REQUIRE(rest <= hop.cost.ps + next.cost.ps);
             }

@@ -1,0 +1,52 @@
+// Work, counted instead of timed: the same question takes the same number of units on every
+// machine, so that a budget of them ends every search at the same place.
+//
+// A unit is about 10 ns of one core. What is counted, at about what it takes:
+//     a move listed, a state met, an aim looked at       the constants below
+//     an exchange priced by closed forms                 price
+//     an exchange priced rank by rank                    its ranks times the pieces that they look
+//     at a bound on uneven states                           the ranks that it lists
+#pragma once
+
+#include <cstdint>
+
+namespace meshplan::work {
+
+constexpr int64_t key = 1;          // an aim of a sorted list passed by
+constexpr int64_t aim = 8;          // a state looked at as the aim of an exchange
+constexpr int64_t move = 15;        // a move listed and met as a state
+constexpr int64_t settle = 30;      // a state taken up
+constexpr int64_t bound = 12;       // a bound by closed forms
+constexpr int64_t price = 25;       // an exchange or a collective priced by closed forms
+constexpr int64_t state = 60;       // a state written out in full, or its largest box
+constexpr int64_t problem = 1'500;  // a question set up as atoms and groups
+constexpr int64_t step = 400;       // a step priced as the plan prices it
+constexpr int64_t floors = 8;       // what an exchange takes at least, asked of packed states
+constexpr int64_t pair = 16;        // one rank against one piece
+
+// What a question may still take, counted down.
+struct Budget {
+  int64_t left = 0;
+  [[nodiscard]] bool used_up() const { return left <= 0; }
+  void spend(int64_t units) { left -= units; }
+};
+// Runs one part of a question on its share of the budget.
+template <typename Part>
+auto on_share(Budget& budget, int64_t percent, Part part) {
+  Budget share{budget.left / 100 * percent};
+  const int64_t given = share.left;
+  auto result = part(share);
+  budget.spend(given - share.left);
+  return result;
+}
+
+// What each part of a question may take of what is left when its turn comes, in percent.
+constexpr int64_t search_percent = 60;
+constexpr int64_t advice_percent = 40;
+constexpr int64_t alternatives_percent = 50;
+constexpr int64_t audit_percent = 90;
+constexpr int64_t everything_percent = 50;  // of advice: the plan with every set declared
+constexpr int64_t landing_percent =
+    20;  // across meshes: the steps on the target mesh from one landing
+
+}  // namespace meshplan::work

@@ -1,0 +1,98 @@
+// The shapes of groups against counting every group's members unit by unit.
+#include "transfer/level_map.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "mesh/mesh_table.h"
+#include "tensor/box.h"
+
+using namespace meshplan;
+
+namespace {
+
+// Every group over these whole mesh dims, rank by rank.
+std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology,
+                             const std::vector<size_t>& dims) {
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  std::map<std::vector<int64_t>, std::vector<int64_t>>
+      groups;  // by the coordinates that stay: ranks
+  for (int64_t copy = 0; copy < mesh_copies(mesh); ++copy) {
+    for (int64_t i = 0; i < mesh_size(mesh); ++i) {
+      std::vector<int64_t> stays = coordinates_of(i, sizes);
+      for (const size_t d : dims) stays[d] = 0;
+      stays.push_back(copy);
+      groups[stays].push_back(rank_at(*mesh.universe, position_of(mesh, copy, i)));
+    }
+  }
+  std::set<GroupShape> shapes;
+  for (const auto& [stays, ranks] : groups) {
+    GroupShape shape;
+    std::vector<int64_t> inner(ranks.size(), 1);
+    for (size_t l = 0; l < topology.levels.size(); ++l) {
+      int64_t reach = 0;
+      std::vector<int64_t> here(ranks.size(), 0);
+      for (size_t a = 0; a < ranks.size(); ++a) {
+        const int64_t unit = topology.levels[l].ranks;
+        const bool all = l + 1 == topology.levels.size();
+        for (const int64_t other : ranks) here[a] += all || ranks[a] / unit == other / unit;
+        reach = std::max(reach, here[a] - inner[a]);
+        shape.uniform = shape.uniform && here[a] == here[0];
+      }
+      shape.members.push_back(here[0]);
+      shape.reach.push_back(reach);
+      inner = here;
+    }
+    if (shape.uniform) shape.reach.clear();
+    shapes.insert(std::move(shape));
+  }
+  return shapes;
+}
+
+void check(const Mesh& mesh, const Topology& topology) {
+  const LevelMap levels(mesh, topology);
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  for (size_t pick = 1; pick < size_t{1} << sizes.size(); ++pick) {
+    std::vector<Atom> atoms;
+    std::vector<size_t> dims;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if ((pick >> d & 1) == 0) continue;
+      dims.push_back(d);
+      atoms.push_back({static_cast<int32_t>(d), 1, sizes[d]});
+    }
+    CAPTURE(pick);
+    const std::vector<GroupShape>& shapes = levels.shapes(atoms);
+    CHECK(std::set<GroupShape>(shapes.begin(), shapes.end()) == counted(mesh, topology, dims));
+  }
+}
+
+Topology units_of(const std::vector<int64_t>& ranks) {
+  Topology topology;
+  for (const int64_t n : ranks) topology.levels.push_back({"level", n, 100'000, 1'000, 0, 100});
+  return topology;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "shapes of groups are those that counting finds, where units do not cut the mesh evenly") {
+  const std::vector<std::vector<int64_t>> units{
+      {12, 1'000}, {5, 1'000}, {3, 9, 1'000}, {4, 12, 36, 1'000}};
+  for (const auto& ranks : units) {
+    CAPTURE(ranks.size());
+    check(*make_mesh("mesh", {{"a", 4}, {"b", 2}, {"c", 8}}), units_of(ranks));
+    check(*make_mesh("mesh", {{"a", 5}, {"b", 7}, {"c", 3}}), units_of(ranks));
+    MeshTable views;
+    REQUIRE(add_root(views, "mesh", 64, {}, {{"a", 4}, {"b", 2}, {"c", 8}}).ok());
+    REQUIRE(add_transpose(views, "turned", "mesh", {"c", "a", "b"}).ok());
+    REQUIRE(add_slice(views, "part", "mesh", {"a", "c"}).ok());
+    for (const Mesh& mesh : views.meshes) check(mesh, units_of(ranks));
+    std::vector<int64_t> permuted(64);
+    for (size_t i = 0; i < permuted.size(); ++i) permuted[i] = static_cast<int64_t>(i * 27 % 64);
+    MeshTable mixed;
+    REQUIRE(add_root(mixed, "mesh", 64, permuted, {{"a", 4}, {"b", 2}, {"c", 8}}).ok());
+    check(mixed.meshes[0], units_of(ranks));
+  }
+}
