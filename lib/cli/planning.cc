@@ -121,9 +121,6 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
   }
   const auto topology = settle_topology(context, path, *spec, flags, code);
   if (!topology) return std::nullopt;
-  const std::vector<std::string>& silenced = context.flags.warnings.silenced;
-  options->advice =
-      std::find(silenced.begin(), silenced.end(), "missing-flatten") == silenced.end();
   const int64_t start = context.system.now_ms();
   PlanOutcome outcome = plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
   context.explain(path + ": planned in " + std::to_string(context.system.now_ms() - start) + " ms");
