@@ -6,7 +6,6 @@
 #include "base/int_math.h"
 #include "tensor/box.h"
 #include "transfer/exchange_digits.h"
-#include "transfer/list_exchange.h"
 
 namespace meshplan {
 namespace {
@@ -29,23 +28,42 @@ ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
   return whole.predicted_ps < even.predicted_ps ? whole : even;
 }
 
-ListQuestion list_question(const ExchangeQuestion& q) {
-  return {q.levels, q.dst_mesh, q.shape, q.element_bytes, q.src, q.dst, q.most_pairs};
-}
-
 std::optional<ExchangeCost> price_listed(const ExchangeQuestion& q) {
   const Topology& topology = q.levels->topology();
   if (q.phases == 2) {
-    const auto listed = list_exchange_in_two_phases(list_question(q));
+    const auto listed = list_exchange_in_two_phases(q);
     if (!listed) return std::nullopt;
     return priced(topology, *listed, false);
   }
-  const auto listed = list_exchange(list_question(q));
+  const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
   const ExchangeCost even = priced(topology, listed->even, false);
   const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
   if (q.whole_pieces) return *q.whole_pieces ? whole : even;
   return listed->whole ? cheaper(even, whole) : even;
+}
+
+// By levels alone; nullopt as price_digits has it.
+std::optional<ExchangeCost> closed_form(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
+                                        std::optional<bool> whole_pieces) {
+  const int levels = static_cast<int>(topology.levels.size());
+  ExchangeCost cost;
+  if (phases == 2) {
+    const auto traffic = digits_two_phases(world, change, levels);
+    if (!traffic) return std::nullopt;
+    cost = priced(topology, *traffic, false);
+  } else if (whole_pieces) {
+    const ExchangeCut cut = *whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
+    cost = priced(topology, digits_one_phase(world, change, levels, cut), *whole_pieces);
+    if (!cost.traffic.exact) return std::nullopt;
+  } else {
+    cost = priced(topology, digits_one_phase(world, change, levels, ExchangeCut::even), false);
+    if (has_several_holders(world, change)) {
+      cost = cheaper(cost, priced(topology, digits_one_phase(world, change, levels, ExchangeCut::whole), true));
+      if (!cost.traffic.exact) return std::nullopt;
+    }
+  }
+  return cost;
 }
 
 // Too many pairs to list: every extent rounded up until digits line up, or, where they never do, the whole target over the outermost level.
@@ -64,8 +82,8 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
   std::optional<ExchangeCost> cost;
   if (q.dst_mesh == nullptr) {
     if (const auto problem = align_digits(*q.levels, padded, q.element_bytes, *q.src, *q.dst)) {
-      cost = price_digits(topology, problem->world, problem->change, 1, q.whole_pieces);
-      if (!cost) cost = price_digits(topology, problem->world, problem->change, 1, false);
+      cost = closed_form(topology, problem->world, problem->change, 1, q.whole_pieces);
+      if (!cost) cost = closed_form(topology, problem->world, problem->change, 1, false);
     }
   }
   if (!cost) {
@@ -85,7 +103,7 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
 ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<DigitProblem>& problem) {
   if (problem) {
     const Topology& topology = q.levels->topology();
-    if (auto cost = price_digits(topology, problem->world, problem->change, q.phases, q.whole_pieces)) {
+    if (auto cost = closed_form(topology, problem->world, problem->change, q.phases, q.whole_pieces)) {
       if (cost->traffic.sent_is_known) return *cost;
       ExchangeQuestion same = q;
       same.whole_pieces = cost->whole_pieces;
@@ -97,7 +115,7 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<Digi
   if (const auto listed = price_listed(q)) return *listed;
   // The even cut always has a closed form.
   if (problem && q.phases == 1 && !q.whole_pieces) {
-    return *price_digits(q.levels->topology(), problem->world, problem->change, 1, false);
+    return *closed_form(q.levels->topology(), problem->world, problem->change, 1, false);
   }
   if (q.phases == 1) return estimate(q);
   ExchangeCost unknown;
@@ -115,24 +133,8 @@ void hold_above(ExchangeCost& cost, const SameBoxes& least) {
 
 std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
                                          std::optional<bool> whole_pieces) {
-  const int levels = static_cast<int>(topology.levels.size());
-  ExchangeCost cost;
-  if (phases == 2) {
-    const auto traffic = digits_two_phases(world, change, levels);
-    if (!traffic) return std::nullopt;
-    cost = priced(topology, *traffic, false);
-  } else if (whole_pieces) {
-    const ExchangeCut cut = *whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
-    cost = priced(topology, digits_one_phase(world, change, levels, cut), *whole_pieces);
-    if (!cost.traffic.exact) return std::nullopt;
-  } else {
-    cost = priced(topology, digits_one_phase(world, change, levels, ExchangeCut::even), false);
-    if (has_several_holders(world, change)) {
-      cost = cheaper(cost, priced(topology, digits_one_phase(world, change, levels, ExchangeCut::whole), true));
-      if (!cost.traffic.exact) return std::nullopt;
-    }
-  }
-  if (has_finer_tiers(topology)) hold_above(cost, same_boxes(topology, world, change));
+  auto cost = closed_form(topology, world, change, phases, whole_pieces);
+  if (cost && has_finer_tiers(topology)) hold_above(*cost, same_boxes(topology, world, change));
   return cost;
 }
 

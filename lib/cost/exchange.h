@@ -5,9 +5,8 @@
 #include <optional>
 
 #include "cost/finer_tiers.h"
-#include "tensor/state.h"
 #include "transfer/digits.h"
-#include "transfer/exchange_traffic.h"
+#include "transfer/list_exchange.h"
 
 namespace meshplan {
 
@@ -22,18 +21,9 @@ struct ExchangeCost {
   bool exact = true;
 };
 
-constexpr int64_t listed_limit = 4'000'000;
-
-struct ExchangeQuestion {
-  const LevelMap* levels = nullptr;  // of the source mesh
-  const Mesh* dst_mesh = nullptr;    // nullptr: the same mesh
-  std::span<const int64_t> shape;    // elements
-  int64_t element_bytes = 1;
-  const State* src = nullptr;
-  const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
+struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
-  int64_t most_pairs = listed_limit;  // of a rank and a shard that it wants part of: what may be listed
 };
 
 // In closed form where digits line up, else by listing.

@@ -48,6 +48,29 @@ struct Question {
   }
 };
 
+// What every rank has already of what it wants: calls visit(shard, piece), in rank order.
+template <class Visitor>
+void for_each_kept(const Question& q, Visitor&& visit) {
+  for (size_t r = 0; r < q.ranks.size(); ++r) {
+    if (q.ranks.wanted[r] < 0 || q.ranks.shard[r] < 0) continue;
+    const auto rank = static_cast<int32_t>(r);
+    for (const Overlap& overlap : q.ranks.overlaps_of(q.ranks.wanted[r])) {
+      if (overlap.shard == q.ranks.shard[r]) visit(overlap.shard, ExchangePiece{q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)});
+    }
+  }
+}
+
+// A missed part by the even cut: calls visit(piece) for each of its parts.
+template <class Visitor>
+void cut_evenly(const Question& q, int32_t receiver, const Overlap& overlap, const NearestHolders& near, Visitor&& visit) {
+  const Box box = q.box_of(receiver, overlap);
+  const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
+  for (int64_t i = 0; i < parts; ++i) {
+    const int32_t sender = q.ranks.holders_of(overlap.shard)[static_cast<size_t>(near.begin + i)];
+    visit(ExchangePiece{q.source_of(sender), q.target_of(receiver), even_part(box, near.count, i)});
+  }
+}
+
 void by_target(std::vector<ExchangePiece>& pieces) {
   std::stable_sort(pieces.begin(), pieces.end(), [](const ExchangePiece& a, const ExchangePiece& b) { return a.target < b.target; });
 }
@@ -97,26 +120,14 @@ std::vector<ExchangePiece> exchange_pieces(std::span<const RankBox> sources, std
   std::vector<ExchangePiece> pieces;
   // What ranks keep, and what moves, in the order of shards.
   std::vector<std::pair<int32_t, ExchangePiece>> found;
-  for (size_t r = 0; r < q.ranks.size(); ++r) {
-    if (q.ranks.wanted[r] < 0) continue;
-    for (const Overlap& overlap : q.ranks.overlaps_of(q.ranks.wanted[r])) {
-      const auto rank = static_cast<int32_t>(r);
-      if (overlap.shard != q.ranks.shard[r]) continue;
-      found.push_back({overlap.shard, {q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)}});
-    }
-  }
+  for_each_kept(q, [&](int32_t shard, ExchangePiece&& piece) { found.emplace_back(shard, std::move(piece)); });
   if (cut == ExchangeCut::whole) {
     for_each_whole_piece(q.ranks, units, [&](int32_t r, const Overlap& overlap, const NearestHolders&, int32_t sender) {
       found.push_back({overlap.shard, {q.source_of(sender), q.target_of(r), q.box_of(r, overlap)}});
     });
   } else {
     for_each_even_piece(q.ranks, units, [&](int32_t r, const Overlap& overlap, const NearestHolders& near) {
-      const Box box = q.box_of(r, overlap);
-      const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
-      for (int64_t i = 0; i < parts; ++i) {
-        const int32_t sender = q.ranks.holders_of(overlap.shard)[static_cast<size_t>(near.begin + i)];
-        found.push_back({overlap.shard, {q.source_of(sender), q.target_of(r), even_part(box, near.count, i)}});
-      }
+      cut_evenly(q, r, overlap, near, [&](ExchangePiece&& piece) { found.emplace_back(overlap.shard, std::move(piece)); });
     });
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -129,21 +140,9 @@ TwoPhasePieces two_phase_pieces(std::span<const RankBox> sources, std::span<cons
   const Question q(sources, targets);
   const LevelUnits units(level_ranks);
   TwoPhasePieces out;
-  for (size_t r = 0; r < q.ranks.size(); ++r) {
-    if (q.ranks.wanted[r] < 0 || q.ranks.shard[r] < 0) continue;
-    const auto rank = static_cast<int32_t>(r);
-    for (const Overlap& overlap : q.ranks.overlaps_of(q.ranks.wanted[r])) {
-      if (overlap.shard == q.ranks.shard[r]) out.from_sources.push_back({q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)});
-    }
-  }
+  for_each_kept(q, [&](int32_t, ExchangePiece&& piece) { out.from_sources.push_back(std::move(piece)); });
   for_each_even_piece(q.ranks, units, [&](int32_t r, const Overlap& overlap, const NearestHolders& near) {
-    if (near.level > 0) return;
-    const Box box = q.box_of(r, overlap);
-    const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
-    for (int64_t i = 0; i < parts; ++i) {
-      const int32_t sender = q.ranks.holders_of(overlap.shard)[static_cast<size_t>(near.begin + i)];
-      out.from_sources.push_back({q.source_of(sender), q.target_of(r), even_part(box, near.count, i)});
-    }
+    if (near.level == 0) cut_evenly(q, r, overlap, near, [&](ExchangePiece&& piece) { out.from_sources.push_back(std::move(piece)); });
   });
   TwoPhases phases(q.ranks, units);
   UnitExchange unit;

@@ -43,16 +43,31 @@ Boxes boxes_of(const Mesh& mesh, const State& state, std::span<const int64_t> sh
   return out;
 }
 
+// The chosen indices of a mesh with their global ids, ascending by id; `number`: an index's place among the chosen.
+struct Chosen {
+  int64_t id = 0;
+  int64_t number = 0;
+};
+std::vector<Chosen> by_id(const Mesh& mesh, int64_t copy, std::span<const int64_t> chosen) {
+  std::vector<Chosen> order;
+  order.reserve(chosen.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    order.push_back({rank_at(*mesh.universe, position_of(mesh, copy, chosen[i])), static_cast<int64_t>(i)});
+  }
+  const auto before = [](const Chosen& a, const Chosen& b) { return a.id < b.id; };
+  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+  return order;
+}
+
 // The chosen indices of a mesh as one side of an exchange, ascending by id.
 SideBoxes side_of(const Mesh& mesh, int64_t copy, const Boxes& boxes, std::span<const int64_t> chosen, size_t dims) {
   SideBoxes side;
   side.dims = static_cast<int>(dims);
-  std::vector<std::pair<int64_t, int64_t>> by_id;
-  for (int64_t i : chosen) by_id.emplace_back(rank_at(*mesh.universe, position_of(mesh, copy, i)), i);
-  if (!std::is_sorted(by_id.begin(), by_id.end())) std::sort(by_id.begin(), by_id.end());
-  side.id.reserve(by_id.size());
-  side.box.reserve(by_id.size() * dims);
-  for (const auto& [id, i] : by_id) {
+  const std::vector<Chosen> order = by_id(mesh, copy, chosen);
+  side.id.reserve(order.size());
+  side.box.reserve(order.size() * dims);
+  for (const auto& [id, number] : order) {
+    const int64_t i = chosen[static_cast<size_t>(number)];
     side.id.push_back(id);
     const auto at = boxes.box.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * dims);
     side.box.insert(side.box.end(), at, at + static_cast<std::ptrdiff_t>(dims));
@@ -131,17 +146,12 @@ class Lister {
     const size_t dims = q_.shape.size();
     std::vector<int64_t> look;
     look.reserve(2 * chosen.size() + dims);
-    std::vector<std::pair<int64_t, int64_t>> by_id;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      by_id.emplace_back(rank_at(*src_mesh_.universe, position_of(src_mesh_, copy, chosen[i])), static_cast<int64_t>(i));
-    }
-    if (!std::is_sorted(by_id.begin(), by_id.end())) std::sort(by_id.begin(), by_id.end());
     // A dim that both states cut alike has one interval in a class; of others the intervals are the same in all classes.
     for (size_t d = 0; d < dims; ++d) {
       if (q_.src->shards[d] == q_.dst->shards[d]) look.push_back(width(before.box[static_cast<size_t>(chosen.front()) * dims + d]));
     }
     int64_t last = -1;
-    for (const auto& [id, i] : by_id) {
+    for (const auto& [id, i] : by_id(src_mesh_, copy, chosen)) {
       look.push_back(i);
       int64_t fresh = 0;  // levels on which a unit begins
       for (int l = 0; l + 1 < units.levels(); ++l) fresh = 2 * fresh + (last < 0 || units.unit(last, l) != units.unit(id, l) ? 1 : 0);

@@ -15,6 +15,9 @@
 
 namespace meshplan {
 
+// Pairs of a rank and a shard that it wants part of: what is listed where nobody says less.
+constexpr int64_t listed_limit = 4'000'000;
+
 struct ListQuestion {
   const LevelMap* levels = nullptr;  // of the source mesh
   const Mesh* dst_mesh = nullptr;    // nullptr: the same mesh
@@ -22,7 +25,7 @@ struct ListQuestion {
   int64_t element_bytes = 1;
   const State* src = nullptr;
   const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
-  int64_t most_pairs = 0;      // of a rank and a shard: what may be listed
+  int64_t most_pairs = listed_limit;
 };
 
 struct ListedPhase {
