@@ -1,6 +1,7 @@
 #include "cost/listed_bounds.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
@@ -48,8 +49,13 @@ class Copy {
         links_(topology, all_.ranks),
         needs_(all_) {}
 
-  // `across`: between two meshes, where `src` of this shape starts.
-  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape) {
+  // Levels on which any two of the copy's ranks meet.
+  [[nodiscard]] LevelSet levels() const { return links_.all(); }
+
+  // `across`: between two meshes, where `src` of this shape starts. `used`: levels that any copy
+  // uses: a step of all copies has the latency of the outermost of them, which may be less than that
+  // of a copy whose ranks lie closer.
+  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet used) {
     const bool timed = topology_->tables.empty();
     int must_reach =
         consider(0, [next = int64_t{0}](const RankBoxes&) mutable { return next++; }) ? 0 : -1;
@@ -72,7 +78,7 @@ class Copy {
     Bounds b;
     if (must_reach < 0) return b;
     b.bytes = bytes_;
-    const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, links_.all()));
+    const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, used));
     if (const auto least = least_latency_ns(*topology_, latency_ns))
       b.ps = saturating_add(saturating_mul(*least, 1000), transfer_);
     if (across && !has_finer_tiers(*topology_)) {
@@ -182,10 +188,16 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
       same ? src_mesh.universe->world : saturating_add(mesh_size(src_mesh), mesh_size(dst_mesh));
   if (ranks > most_ranks)
     return unlisted(topology, src_mesh, dst_mesh, shape, element_bytes, src, dst);
-  Bounds most;
+  std::deque<Copy> every;  // which stay where they are
+  LevelSet used = 0;
   for (int64_t copy = 0; copy < copies; ++copy) {
-    Copy one(topology, list_participants(src_mesh, dst_mesh, copy, shape, src, dst), element_bytes);
-    const Bounds b = one.bounds(!same, src, shape);
+    every.emplace_back(topology, list_participants(src_mesh, dst_mesh, copy, shape, src, dst),
+                       element_bytes);
+    used |= every.back().levels();
+  }
+  Bounds most;
+  for (Copy& one : every) {
+    const Bounds b = one.bounds(!same, src, shape, used);
     most.bytes = std::max(most.bytes, b.bytes);
     most.ps = std::max(most.ps, b.ps);
   }

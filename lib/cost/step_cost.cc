@@ -40,14 +40,61 @@ bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
   return i == a.size() && j == b.size();
 }
 
-}  // namespace
+int64_t parts_of(const std::vector<Atom>& order) {
+  int64_t parts = 1;
+  for (const Atom& atom : order) parts *= atom.size;
+  return parts;
+}
 
-bool contiguous_along(const std::vector<int64_t>& box, size_t tensor_dim) {
-  for (size_t d = 0; d < tensor_dim && d < box.size(); ++d) {
-    if (box[d] > 1) return false;
+// Whether a box of these sides is one stretch of the row-major memory of the larger one.
+bool in_one_stretch(const std::vector<int64_t>& box, const std::vector<int64_t>& of) {
+  size_t d = 0;
+  while (d < box.size() && box[d] <= 1) ++d;
+  for (++d; d < box.size(); ++d) {
+    if (box[d] != of[d]) return false;
   }
   return true;
 }
+
+// Whether the chunks of the ranks that a reduction joins lie one behind the other: as many places
+// between the first and the last of them as there are chunks. Places of chunks are numbers whose
+// digits are the new shards, read dim by dim; a slice below a reduced part puts others' chunks
+// between.
+bool next_to_each_other(const State& before, const State& after) {
+  int64_t chunks = 1;
+  int64_t last = 0;
+  int64_t behind = 1;  // places that the dims behind have
+  for (size_t d = after.shards.size(); d-- > 0;) {
+    int64_t stride = behind;
+    for (size_t i = after.shards[d].size(); i-- > 0;) {
+      const Atom& atom = after.shards[d][i];
+      const int64_t end = atom.before * atom.size;
+      for (const PendingAtom& p : before.partial) {
+        const int64_t from = std::max(atom.before, p.atom.before);
+        const int64_t to = std::min(end, p.atom.before * p.atom.size);
+        if (p.atom.mesh_dim != atom.mesh_dim || from >= to) continue;
+        chunks *= to / from;
+        last += (to / from - 1) * (end / to) * stride;
+      }
+      stride *= atom.size;
+    }
+    behind = stride / parts_of(before.shards[d]);
+  }
+  return last + 1 == chunks;
+}
+
+// Whether the parts that the larger boxes are cut into, or put together from, need no packing: all
+// as large, each one stretch of its box, and one behind the other.
+bool lie_in_order(const State& coarser, const State& finer, std::span<const int64_t> shape,
+                  const std::vector<int64_t>& large, const std::vector<int64_t>& small) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!cut_alike(coarser.shards[d], finer.shards[d]) && shape[d] % parts_of(finer.shards[d]) != 0)
+      return false;
+  }
+  return in_one_stretch(small, large);
+}
+
+}  // namespace
 
 StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
                          Op op, int64_t group, int64_t element_bytes) {
@@ -57,23 +104,6 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
   f.input = saturating_mul(product(from), element_bytes);
   f.output = saturating_mul(product(to), element_bytes);
   f.bytes.op = op;
-  // One tensor dim changes and everything above it has extent 1: chunks lie one after the other and need no packing.
-  size_t changed = 0;
-  size_t changed_dim = 0;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (cut_alike(before.shards[d], after.shards[d])) continue;
-    ++changed;
-    changed_dim = d;
-  }
-  bool even = true;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (cut_alike(before.shards[d], after.shards[d])) continue;
-    int64_t parts_before = 1;
-    int64_t parts_after = 1;
-    for (const Atom& atom : before.shards[d]) parts_before *= atom.size;
-    for (const Atom& atom : after.shards[d]) parts_after *= atom.size;
-    even = even && shape[d] % parts_before == 0 && shape[d] % parts_after == 0;
-  }
   switch (op) {
     case Op::slice:
     case Op::to_partial:
@@ -82,7 +112,7 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.piece = f.input;
       f.bytes.whole = saturating_mul(f.input, group);
       f.wire = saturating_mul(f.input, group - 1);
-      if (!(even && changed == 1 && contiguous_along(to, changed_dim))) f.staging = f.bytes.whole;
+      if (!lie_in_order(after, before, shape, to, from)) f.staging = f.bytes.whole;
       f.bytes.copied = saturating_mul(2, f.staging);
       break;
     }
@@ -90,7 +120,8 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.piece = f.output;
       f.bytes.whole = saturating_mul(f.output, group);
       f.wire = saturating_mul(f.output, group - 1);
-      if (!(even && changed == 1 && contiguous_along(from, changed_dim))) f.staging = f.bytes.whole;
+      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after))
+        f.staging = f.bytes.whole;
       f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
       break;
     }

@@ -27,9 +27,6 @@ struct StepFigures {
 [[nodiscard]] StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape,
                                        std::span<const int64_t> mesh_shape, Op op, int64_t group, int64_t element_bytes);
 
-// Whether cutting `box` along a tensor dim leaves each part in one piece of memory: every more major dim has extent 1.
-[[nodiscard]] bool contiguous_along(const std::vector<int64_t>& box, size_t tensor_dim);
-
 // The time by the finest tier that covers the step: measured tables, then NCCL's formula, then levels. `tier` says which.
 [[nodiscard]] int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes,
                                std::string& tier);

@@ -27,20 +27,47 @@ bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
   return cutting(a) == cutting(b);
 }
 
-// Whether the parts that `box` is cut into, or put together from, lie one after the other in it:
-// one tensor dim changes, evenly, and all dims above it have one element.
-bool lies_in_order(const StepView& view, const std::vector<int64_t>& box) {
+// Whether the parts that `whole` is cut into, or put together from, lie one after the other in it:
+// dims change evenly, and below the first dim in which `part` has several elements it is as wide as
+// the whole.
+bool lies_in_order(const StepView& view, const std::vector<int64_t>& whole,
+                   const std::vector<int64_t>& part) {
   const std::vector<int64_t>& shape = view.tensor->shape;
-  std::optional<size_t> changed;
+  bool several = false;
   for (size_t d = 0; d < shape.size(); ++d) {
+    if (several && part[d] != whole[d]) return false;
+    several = several || part[d] > 1;
     const std::vector<Atom>& from = view.before->shards[d];
     const std::vector<Atom>& to = view.step->state.shards[d];
-    if (cut_alike(from, to)) continue;
-    if (changed || shape[d] % product_of(from) != 0 || shape[d] % product_of(to) != 0) return false;
-    changed = d;
+    if (!cut_alike(from, to) &&
+        (shape[d] % product_of(from) != 0 || shape[d] % product_of(to) != 0))
+      return false;
   }
-  return changed && std::all_of(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(*changed),
-                                [](int64_t side) { return side <= 1; });
+  return true;
+}
+
+// Whether a reduce_scatter cuts nothing below what it reduces: from the last shard to the first, no
+// reduced part comes after one that is sliced.
+bool slices_below(const StepView& view) {
+  int64_t below = 1;    // parts that the step cuts in the shards met so far
+  int64_t reduced = 1;  // those of them that were pending
+  const auto& shards = view.step->state.shards;
+  for (size_t d = shards.size(); d-- > 0;) {
+    for (auto atom = shards[d].rbegin(); atom != shards[d].rend(); ++atom) {
+      const int64_t end = atom->before * atom->size;
+      const auto& pending = view.before->partial;
+      for (auto p = pending.rbegin(); p != pending.rend(); ++p) {
+        const int64_t lo = std::max(atom->before, p->atom.before);
+        const int64_t hi = std::min(end, p->atom.before * p->atom.size);
+        if (p->atom.mesh_dim != atom->mesh_dim || hi / lo < 2) continue;
+        if (saturating_mul(below, end / hi) != reduced) return true;
+        reduced = saturating_mul(reduced, hi / lo);
+      }
+      below = saturating_mul(below, atom->size);
+    }
+    below /= product_of(view.before->shards[d]);  // which come first
+  }
+  return false;
 }
 
 // What a collective moves: `whole` is cut into one piece a member.
@@ -116,7 +143,9 @@ Counted recount_collective(const StepView& view) {
       moved.piece = gathers ? input : output;
       moved.whole = saturating_mul(moved.piece, ranks);
       wire = saturating_mul(moved.piece, ranks - 1);
-      staging = lies_in_order(view, gathers ? to : from) ? 0 : moved.whole;
+      const bool in_order = gathers ? lies_in_order(view, to, from)
+                                    : lies_in_order(view, from, to) && !slices_below(view);
+      staging = in_order ? 0 : moved.whole;
       moved.copied = saturating_add(saturating_mul(2, staging), gathers ? 0 : wire);
       break;
     }

@@ -313,6 +313,26 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
   }
 }
 
+TEST_CASE("a copy of a mesh that lies closer than another does not bound their common step") {
+  // Ranks 6 and 7 lie in two units, all other pairs in one: the step has the outer level's latency.
+  Topology topology = test::two_levels(7, 0);
+  topology.levels[0].latency_ns = 25'000;
+  topology.levels[1].latency_ns = 1'000;
+  MeshTable table;
+  REQUIRE(add_root(table, "w", 14, {}, {{"a", 7}, {"b", 2}}).ok());
+  REQUIRE(add_slice(table, "pairs", "w", {"b"}).ok());
+  const Mesh& pairs = table.meshes.back();
+  const TensorMeta tensor{{4}, DType::float32};
+  const Atom b{0, 1, 2};
+  State cut;
+  cut.shards = {{b}};
+  State whole;
+  whole.shards = {{}};
+  const int64_t plan =
+      price(pairs, topology, tensor, cut, {step_of(Op::exchange, {b}, whole)});
+  CHECK(lower_bounds(LevelMap(pairs, topology), tensor.shape, 4, 4, cut, whole).ps <= plan);
+}
+
 TEST_CASE("bounds of many ranks are exact and fast") {
   // S(0) to S(1) on as many other ranks: each misses its whole target. Processor time, the best of
   // 5 runs.

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 
+#include "cost/step_figures.h"
 #include "cost/topology.h"
 #include "mesh/mesh.h"
+#include "small_mesh.h"
 
 namespace meshplan {
 namespace {
@@ -60,6 +62,42 @@ TEST_CASE("NCCL's latency of a ring round all ranks that there can be") {
   const StepCost cost = price(topology, int64_t{1} << 61, {{64}, DType::float32}, "P(sum)", Op::all_reduce, "R");
   CHECK(cost.tier == "nccl");
   CHECK(cost.predicted_ps == INT64_MAX);
+}
+
+// Staging of a step on a mesh a 4 x b 2, in elements of one byte.
+int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op,
+                const std::vector<Atom>& group, const std::string& after) {
+  const Mesh mesh = test::mesh_of({4, 2});
+  const std::vector<int64_t> sizes{4, 2};
+  const State from = parse_state(before, sizes, shape.size()).value();
+  const State to = parse_state(after, sizes, shape.size()).value();
+  int64_t ranks = 1;
+  for (const Atom& atom : group) ranks *= atom.size;
+  return step_figures(from, to, shape, sizes, op, ranks, 1).staging;
+}
+
+TEST_CASE("collectives pack where chunks do not lie one behind the other") {
+  const Atom a{0, 1, 4};
+  const Atom b{1, 1, 2};
+  const Atom a_outer{0, 1, 2};
+  const Atom a_inner{0, 2, 2};
+  // A slice below what is reduced takes every second chunk; above it, half of the box.
+  CHECK(staging({16, 3}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)R") == 0);
+  CHECK(staging({16, 3}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)[1]S(0)[0]") == 0);
+  CHECK(staging({16, 3}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)[0]S(0)[1]") == 24);
+  CHECK(staging({16, 3}, "P(sum)P(sum)", Op::reduce_scatter, {a, b}, "S(0)[0]S(0)[1]") == 0);
+  CHECK(staging({16}, "{P(sum):2,R:2}R", Op::reduce_scatter, {a_outer}, "S(0)R") == 8);
+  CHECK(staging({16}, "{R:2,P(sum):2}R", Op::reduce_scatter, {a_inner}, "S(0)R") == 0);
+  CHECK(staging({4, 6}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)S(1)") == 12);
+  CHECK(staging({2, 24}, "RP(sum)", Op::reduce_scatter, {b}, "S(1)S(0)") == 12);
+  CHECK(staging({16, 1}, "P(sum)S(1)", Op::reduce_scatter, {a}, "S(0)S(1)") == 0);
+  // Several tensor dims at once: parts of rows one behind the other are the rows.
+  CHECK(staging({4, 6}, "S(0)S(1)", Op::all_gather, {a, b}, "RR") == 0);
+  CHECK(staging({8, 6}, "S(0)S(1)", Op::all_gather, {a, b}, "RR") == 48);
+  CHECK(staging({4, 6, 2}, "S(0)S(2)", Op::all_gather, {a, b}, "RR") == 48);
+  CHECK(staging({4, 7}, "S(0)S(1)", Op::all_gather, {a, b}, "RR") == 32);  // padded
+  CHECK(staging({1, 2, 5}, "RS(1)", Op::all_gather, {b}, "RR") == 0);
+  CHECK(staging({2, 2, 5}, "RS(1)", Op::all_gather, {b}, "RR") == 20);
 }
 
 }  // namespace

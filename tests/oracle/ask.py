@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 
 import oracle
-from waits import NO_SIGNALS, TIME_IS_BOUNDED
 
 STOPPED_AFTER_S = 10    # of processor
 PROCESSOR_S = 1.0       # a redistribution may take, beside a start
@@ -56,13 +55,13 @@ def without(spec, ids):
 def trouble(answer, spec, what):
     """Findings about how a command ended, exit 3 apart."""
     if answer.stopped:
-        return [("time", "", f"{what} was stopped after {STOPPED_AFTER_S} s")] if TIME_IS_BOUNDED else []
+        return [("time", "", f"{what} was stopped after {STOPPED_AFTER_S} s")]
     if answer.code < 0:
-        return [("signal", "", f"{what} ended by signal {-answer.code}")] if NO_SIGNALS else []
+        return [("signal", "", f"{what} ended by signal {-answer.code}")]
     if answer.code not in (0, 3):
         return [("exit", "", f"{what} ended with {answer.code}: {answer.err[:400]}")]
     allowed = START_S + PROCESSOR_S * max(1, len(spec["redistributions"]))
-    if TIME_IS_BOUNDED and answer.seconds > allowed:
+    if answer.seconds > allowed:
         return [("time", "", f"{what} took {answer.seconds:.2f} s of processor")]
     return []
 
@@ -72,7 +71,7 @@ def findings_of(meshplan, spec):
     while spec["redistributions"]:
         answer = plan_of(meshplan, spec)
         found = trouble(answer, spec, "plan")
-        if found or answer.stopped or answer.code < 0:
+        if found:
             return found
         if answer.code == 0:
             break

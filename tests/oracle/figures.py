@@ -1,6 +1,5 @@
 """Recounts the figures of a plan: bytes received, peaks, totals, bounds and gaps."""
 import price
-from waits import BOUNDS_HOLD, GAPS_HOLD, PACKING_COUNTED
 from meaning import Complaint, DTYPE_BYTES, common, count_of, fused
 
 
@@ -132,15 +131,6 @@ def peak_bytes(seen):
     return (boxes + max((staging(seen, members) for members in seen.groups), default=0)) * size
 
 
-def packing_unclear(seen):
-    """The two kinds of collectives whose packing is not counted as they need it."""
-    cuts = [cut for held in (seen.before, seen.after) for c in held.state.cuts.values() for cut in c]
-    moves = seen.step.get("moves", [])
-    return bool(seen.groups) and (
-        any(cut.size == 1 for cut in cuts)
-        or seen.step["op"] == "reduce_scatter" and any(m["src"] == "R" for m in moves))
-
-
 def check_steps(plan, red, steps):
     """Complaints about the figures of a redistribution's steps; then its totals are counted."""
     copy_mb_per_s = plan["topology"]["copy_mb_per_s"]
@@ -150,11 +140,9 @@ def check_steps(plan, red, steps):
         counted = wire_bytes(seen)
         if seen.step["wire_bytes"] != counted:
             raise Complaint("wire", f"{where}: wire_bytes {seen.step['wire_bytes']}, counted {counted}")
-        clear = PACKING_COUNTED or not packing_unclear(seen)
         counted = peak_bytes(seen)
-        if clear and seen.step["peak_bytes"] != counted:
+        if seen.step["peak_bytes"] != counted:
             raise Complaint("peak", f"{where}: peak_bytes {seen.step['peak_bytes']}, counted {counted}")
-        priced &= clear or not copy_mb_per_s
         if priced:
             seen.picoseconds = step_ps(seen, copy_mb_per_s)
             counted = price.rounded_ns(seen.picoseconds)
@@ -179,7 +167,7 @@ def counted_totals(red, steps, priced):
 
 def check_bounds(where, totals):
     for bound, figure in (("lower_bound_bytes", "wire_bytes"), ("lower_bound_ns", "predicted_ns")):
-        if BOUNDS_HOLD and totals[bound] > totals[figure]:
+        if totals[bound] > totals[figure]:
             raise Complaint("bound", f"{where}: {bound} {totals[bound]} above {figure} {totals[figure]}")
 
 
@@ -194,7 +182,7 @@ def check_redistribution_totals(red, counted):
             raise Complaint("totals", f"{where}: predicted_ns {totals['predicted_ns']}, its steps make {made}")
     check_bounds(where, totals)
     gap, room = red["proven_gap_ns"], totals["predicted_ns"] - totals["lower_bound_ns"]
-    if GAPS_HOLD and not 0 <= gap <= room:
+    if not 0 <= gap <= room:
         raise Complaint("gap", f"{where}: proven_gap_ns {gap}, predicted less bound is {room}")
 
 
