@@ -24,6 +24,11 @@ __extension__ using int128 = __int128;  // intermediate products of bytes and pi
 // Product of all values; 1 for none; nullopt on overflow.
 [[nodiscard]] std::optional<int64_t> checked_product(std::span<const int64_t> values);
 
+// The value, held at INT64_MAX.
+[[nodiscard]] constexpr int64_t saturated(int128 value) {
+  return value > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value);
+}
+
 // ceil(a / b) for a >= 0, b > 0.
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 

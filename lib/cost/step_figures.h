@@ -12,9 +12,6 @@
 
 namespace meshplan {
 
-// The value, held at INT64_MAX.
-[[nodiscard]] constexpr int64_t saturated(int128 value) { return value > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value); }
-
 struct StepFigures {
   int64_t input = 0;    // bytes of the largest box before
   int64_t output = 0;   // and after

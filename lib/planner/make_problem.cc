@@ -41,6 +41,9 @@ std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State&
   return cuts;
 }
 
+// Of the size of a mesh dim.
+constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
+
 void list_coordinates(PlanProblem& p) {
   for (int64_t r = 0; r < p.ranks; ++r) {
     auto c = coordinates_of(r, p.mesh_sizes);
@@ -220,7 +223,8 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       int64_t left = part_of(digit, atom);
       if (left == 1 || !p.exact_levels) continue;
       if (cut_to_primes) {
-        for (int64_t prime = 2; prime * prime <= left; ++prime) {
+        // What has no divisor up to there stays one digit: it lines up with itself, or not at all.
+        for (int64_t prime = 2; prime <= largest_divisor_tried && prime * prime <= left; ++prime) {
           while (left % prime == 0 && left > prime) {
             add(prime, digit.level);
             left /= prime;

@@ -182,7 +182,7 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   q.src = &src;
   q.dst = &dst;
   q.phases = phases;
-  q.most_pairs = searched_pairs;
+  q.most_listed = searched_pairs;
   const ExchangeCost cost = price_exchange(q);
   p.work += cost.traffic.work * work::pair;
   if (!cost.exact) p.estimated = true;

@@ -7,6 +7,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "replay/exchange_pairs.h"
 #include "replay/executor.h"
 #include "replay/host_device.h"
 #include "replay_host/host_communicator.h"
@@ -26,13 +27,23 @@ Result<Backend> open_backend(const std::string& name, const BackendQuestion& que
 
 namespace {
 
-// A collective between so many pairs of ranks that one process does not hold them. An exchange has only the pairs that share a piece.
+// A step between so many pairs of ranks that one process does not hold them. An exchange has only the pairs that share a piece.
 Status check_pairs(const Plan& plan, const ReplayOptions& options) {
   for (const PlannedRedistribution& r : plan.redistributions) {
     const std::vector<std::string>& only = options.only_ids;
     if (!only.empty() && std::find(only.begin(), only.end(), r.request.id) == only.end()) continue;
     for (size_t i = 0; i < r.steps.size(); ++i) {
-      if (is_local(r.steps[i].op) || r.steps[i].op == Op::exchange) continue;
+      if (is_local(r.steps[i].op)) continue;
+      if (r.steps[i].op == Op::exchange) {
+        // So few ranks are few pairs, whatever they exchange.
+        if (saturating_mul(plan.meshes.universe->world, plan.meshes.universe->world) <= max_host_pairs) continue;
+        const int64_t pairs = exchange_pairs(plan, r, i);
+        if (pairs <= max_host_pairs) continue;
+        return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) + ": the exchange is between " +
+                           (pairs == INT64_MAX ? "too many pairs of ranks to count" : "up to " + with_commas(pairs) + " pairs of ranks") +
+                           ", and the host backend plays at most " + with_commas(max_host_pairs) +
+                           "; replay the same redistribution on fewer ranks, or use --backend mpi");
+      }
       int64_t group = 1;
       for (const Atom& atom : r.steps[i].mesh_dims) group = saturating_mul(group, atom.size);
       const int64_t pairs = saturating_mul(plan.meshes.universe->world, group);

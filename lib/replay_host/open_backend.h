@@ -10,7 +10,7 @@ namespace meshplan {
 // The most ranks that a plan may have to be replayed. The host backend plays all of them in one process, which takes about 20 KB for each
 // before any data, and about 100 B for each pair of ranks of a group; the others have a process a rank, each with a table of all.
 constexpr int64_t max_host_ranks = 65'536;
-constexpr int64_t max_host_pairs = 16'777'216;  // of one collective, in all its groups: 4,096 ranks in one
+constexpr int64_t max_host_pairs = 16'777'216;  // of one step, in all its groups: 4,096 ranks in one
 constexpr int64_t max_process_ranks = 1'048'576;
 
 // What the plan needs of a backend. Errors: a plan without a mesh (bad_input), more ranks than the backend plays (environment).

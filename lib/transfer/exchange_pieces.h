@@ -77,16 +77,27 @@ struct NearestHolders {
 // Finds nearest holders; remembers the last answer for each shard, as ranks ask in ascending order.
 class Nearest {
  public:
-  Nearest(const ExchangeRanks& ranks, const LevelUnits& units)
-      : ranks_(&ranks), units_(units), known_(ranks.shards()), known_unit_(ranks.shards(), -1) {}
+  Nearest(const ExchangeRanks& ranks, const LevelUnits& units);
   // Of a shard for the rank at this index. The answer is one for all ranks of a unit of level 0.
-  [[nodiscard]] const NearestHolders& of(int32_t shard, int32_t rank);
+  [[nodiscard]] const NearestHolders& of(int32_t shard, int32_t rank) {
+    Known& known = known_[static_cast<size_t>(shard)];
+    const int32_t unit = unit_[static_cast<size_t>(rank)];
+    if (known.unit != unit) find(known, shard, rank, unit);
+    return known.near;
+  }
 
  private:
+  struct Known {
+    NearestHolders near;
+    int32_t unit = -1;
+    int32_t next = 0;  // among the shard's holders: the first that is not in a unit before
+  };
+  void find(Known& known, int32_t shard, int32_t rank, int32_t unit);
+
   const ExchangeRanks* ranks_;
   LevelUnits units_;
-  std::vector<NearestHolders> known_;
-  std::vector<int64_t> known_unit_;
+  std::vector<int32_t> unit_;  // of level 0, by rank, numbered in rank order
+  std::vector<Known> known_;
 };
 
 // One phase, whole pieces: calls visit(receiver, overlap, nearest, sender) for every piece that moves; sender and receiver are rank

@@ -87,7 +87,7 @@ std::pair<size_t, size_t> meeting(const std::vector<Interval>& intervals, const 
 }
 
 // No box meets more shards than this.
-int64_t most_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
+int64_t possible_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
   int64_t most = contributions;
   for (size_t d = 0; d < wanted.size(); ++d) {
     const auto [first, last] = meeting(grid[d], wanted[d]);
@@ -148,7 +148,7 @@ Box ExchangeRanks::overlap_box(int32_t w, int32_t s) const {
   return box;
 }
 
-std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets, int64_t most_pairs) {
+std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets, int64_t most_overlaps) {
   std::optional<ExchangeRanks> made(std::in_place);
   ExchangeRanks& out = *made;
   out.dims = sources.dims;
@@ -195,7 +195,6 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   const auto target_grid = distinct_intervals(targets);
   Numbers wanted_of(target_grid, 1, ranks);
   out.overlaps_begin.assign(1, 0);
-  int64_t pairs = 0;
   for (size_t r = 0; r < ranks; ++r) {
     if (out.target[r] < 0) continue;
     const auto box = box_at(targets, static_cast<size_t>(out.target[r]));
@@ -206,16 +205,13 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
       out.wanters.push_back(0);
       out.wanted_box.insert(out.wanted_box.end(), box.begin(), box.end());
       const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
-      if (most_pairs - static_cast<int64_t>(out.overlaps.size()) < most_overlaps(box, source_grid, contributions)) return std::nullopt;
+      if (most_overlaps - static_cast<int64_t>(out.overlaps.size()) < possible_overlaps(box, source_grid, contributions)) return std::nullopt;
       list_overlaps(box, source_grid, contributions, shard_of, out.overlaps);
       std::sort(out.overlaps.begin() + begin, out.overlaps.end(), [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; });
       out.overlaps_begin.push_back(static_cast<int32_t>(out.overlaps.size()));
     }
     out.wanted[r] = number;
     ++out.wanters[static_cast<size_t>(number)];
-    const auto w = static_cast<size_t>(number);
-    pairs += out.overlaps_begin[w + 1] - out.overlaps_begin[w];
-    if (pairs > most_pairs) return std::nullopt;
   }
   return made;
 }

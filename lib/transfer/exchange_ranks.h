@@ -70,10 +70,9 @@ struct ExchangeRanks {
   [[nodiscard]] Box overlap_box(int32_t w, int32_t s) const;
 };
 
-// O(ranks log ranks + overlaps). nullopt: more than `most_pairs` pairs of a rank and a shard that it
-// wants part of, which is what listing all pieces takes.
+// O(ranks log ranks + overlaps). nullopt: more than `most_overlaps` of them.
 [[nodiscard]] std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources,
                                                                const SideBoxes& targets,
-                                                               int64_t most_pairs = INT64_MAX);
+                                                               int64_t most_overlaps = INT64_MAX);
 
 }  // namespace meshplan

@@ -1,6 +1,7 @@
 #include "transfer/exchange_traffic.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/int_math.h"
 #include "transfer/two_phases.h"
@@ -10,6 +11,9 @@ namespace {
 
 void add(int64_t& sum, int64_t more) { sum = saturating_add(sum, more); }
 void raise(int64_t& most, int64_t other) { most = std::max(most, other); }
+int64_t bytes_of(const Overlap& overlap, int64_t element_bytes) {
+  return saturating_mul(overlap.elements, element_bytes);
+}
 
 // Bytes and peers of every rank over every level, in one phase.
 class Tally {
@@ -26,10 +30,12 @@ class Tally {
   [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
   [[nodiscard]] Traffic most() const {
     Traffic traffic;
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      const Cell& c = cells_[i];
-      raise(traffic.bytes[i % levels_], std::max(c.received, c.sent));
-      raise(traffic.peers[i % levels_], std::max(c.peers_in, c.peers_out));
+    for (size_t i = 0; i < cells_.size();) {
+      for (size_t l = 0; l < levels_; ++l, ++i) {
+        const Cell& c = cells_[i];
+        raise(traffic.bytes[l], std::max(c.received, c.sent));
+        raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
+      }
     }
     return traffic;
   }
@@ -44,68 +50,341 @@ class Tally {
   std::vector<Cell> cells_;
 };
 
-// Parts of one shard, cut alike and asked for from the same holders by several ranks in a row: what
-// the holders send is added up once for all of them.
-class EvenSenders {
+// What holders send, by stretches of a shard's holders that send alike: differences, which are
+// summed up at the end. They are wide, as differences of sums that are held at a most are none.
+class Senders {
  public:
-  EvenSenders(const ExchangeRanks& ranks, int64_t element_bytes, Tally& tally)
-      : ranks_(ranks), element_(element_bytes), tally_(tally), asks_(ranks.shards()) {}
-  void ask(const Overlap& overlap, const NearestHolders& near) {
-    Ask& ask = asks_[static_cast<size_t>(overlap.shard)];
-    const int64_t slice = overlap.elements / overlap.longest;
-    const bool alike = ask.times > 0 && ask.longest == overlap.longest && ask.slice == slice && ask.near.begin == near.begin &&
-                       ask.near.count == near.count && ask.near.level == near.level;
-    if (!alike) {
-      settle(overlap.shard);
-      ask = {near, overlap.longest, slice, 0};
-    }
-    ++ask.times;
+  Senders(const ExchangeRanks& ranks, int levels)
+      : ranks_(ranks), levels_(static_cast<size_t>(levels)), sent_(levels_ * (ranks.holders.size() + 1)) {}
+
+  // The i-th nearest holders, i from `begin` up to `end`, send this to `times` ranks each.
+  void send(int32_t shard, const NearestHolders& near, int64_t begin, int64_t end, int64_t bytes, int64_t times) {
+    if (begin >= end) return;
+    const int64_t first = ranks_.holders_begin[static_cast<size_t>(shard)] + near.begin;
+    change(first + begin, near.level, int128{bytes} * times, times);
+    change(first + end, near.level, -int128{bytes} * times, -times);
   }
-  void settle_all() {
-    for (size_t s = 0; s < asks_.size(); ++s) settle(static_cast<int32_t>(s));
+  // Parts of an even cut, each to `times` ranks.
+  void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes, int64_t times) {
+    const int64_t slice = overlap.elements / overlap.longest;
+    const int64_t each = overlap.longest / near.count;
+    const int64_t longer = overlap.longest % near.count;
+    send(overlap.shard, near, 0, longer, saturating_mul(slice * (each + 1), element_bytes), times);
+    if (each > 0) send(overlap.shard, near, longer, near.count, saturating_mul(slice * each, element_bytes), times);
+  }
+  // Whole pieces for `times` ranks in a row, of which the first asks holder number `turn`.
+  void send_whole(int32_t shard, const NearestHolders& near, int64_t bytes, int64_t turn, int64_t times) {
+    const int64_t rounds = times / near.count;
+    if (rounds > 0) send(shard, near, 0, near.count, bytes, rounds);
+    const int64_t begin = turn % near.count;
+    const int64_t end = begin + times % near.count;
+    send(shard, near, begin, std::min<int64_t>(end, near.count), bytes, 1);
+    send(shard, near, 0, end - near.count, bytes, 1);
+  }
+
+  void settle(Tally& tally) const {
+    std::vector<Sent> now(levels_);
+    for (size_t place = 0; place < ranks_.holders.size(); ++place) {
+      for (size_t l = 0; l < levels_; ++l) {
+        const Sent& more = sent_[place * levels_ + l];
+        now[l].bytes += more.bytes;
+        now[l].peers += more.peers;
+        if (now[l].peers == 0) continue;
+        auto& cell = tally.at(ranks_.holders[place], static_cast<int>(l));
+        add(cell.sent, saturated(now[l].bytes));
+        cell.peers_out += now[l].peers;
+      }
+    }
   }
 
  private:
-  struct Ask {
-    NearestHolders near;
-    int64_t longest = 1;
-    int64_t slice = 0;  // elements
-    int64_t times = 0;
+  struct Sent {
+    int128 bytes = 0;
+    int64_t peers = 0;
   };
-  void settle(int32_t shard) {
-    Ask& ask = asks_[static_cast<size_t>(shard)];
-    if (ask.times == 0) return;
-    const auto holders = ranks_.holders_of(shard);
-    const int64_t parts = std::min<int64_t>(ask.near.count, ask.longest);
-    for (int64_t i = 0; i < parts; ++i) {
-      auto& cell = tally_.at(holders[static_cast<size_t>(ask.near.begin + i)], ask.near.level);
-      const int64_t bytes = saturating_mul(saturating_mul(ask.slice, near_equal(ask.longest, ask.near.count, i)), element_);
-      add(cell.sent, saturating_mul(bytes, ask.times));
-      add(cell.peers_out, ask.times);
-    }
-    ask.times = 0;
+  void change(int64_t place, int level, int128 bytes, int64_t peers) {
+    Sent& at = sent_[static_cast<size_t>(place) * levels_ + static_cast<size_t>(level)];
+    at.bytes += bytes;
+    at.peers += peers;
   }
   const ExchangeRanks& ranks_;
-  int64_t element_;
-  Tally& tally_;
-  std::vector<Ask> asks_;
+  size_t levels_;
+  std::vector<Sent> sent_;  // place-major
 };
 
-// Even cuts of what moves; only what comes from inside the unit where `inside`.
-int64_t tally_even(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes, bool inside, Tally& tally) {
-  int64_t pieces = 0;
-  EvenSenders senders(ranks, element_bytes, tally);
-  for_each_even_piece(ranks, units, [&](int32_t r, const Overlap& overlap, const NearestHolders& near) {
-    if (inside && near.level > 0) return;
-    ++pieces;
-    auto& cell = tally.at(r, near.level);
-    add(cell.received, saturating_mul(overlap.elements, element_bytes));
-    cell.peers_in += std::min<int64_t>(near.count, overlap.longest);
-    senders.ask(overlap, near);
-  });
-  senders.settle_all();
-  return pieces;
+// The members of one unit of the innermost level, by what they want.
+struct UnitWants {
+  struct Want {
+    int32_t wanted = 0;
+    int64_t members = 0;
+  };
+  size_t begin = 0;  // members, as rank indices
+  size_t end = 0;
+  std::vector<Want> wants;         // in the order of the first member
+  std::vector<int32_t> of_member;  // which of `wants`; -1: none
+};
+
+// Visits the units in rank order.
+template <class Visitor>
+void for_each_unit(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&& visit) {
+  UnitWants unit;
+  std::vector<int32_t> number(ranks.wants(), -1);
+  while (unit.end < ranks.size()) {
+    unit.begin = unit.end;
+    unit.wants.clear();
+    unit.of_member.clear();
+    const int64_t here = units.unit(ranks.id[unit.begin], 0);
+    for (; unit.end < ranks.size() && units.unit(ranks.id[unit.end], 0) == here; ++unit.end) {
+      const int32_t w = ranks.wanted[unit.end];
+      if (w >= 0) {
+        int32_t& n = number[static_cast<size_t>(w)];
+        if (n < 0) {
+          n = static_cast<int32_t>(unit.wants.size());
+          unit.wants.push_back({w, 0});
+        }
+        ++unit.wants[static_cast<size_t>(n)].members;
+        unit.of_member.push_back(n);
+      } else {
+        unit.of_member.push_back(-1);
+      }
+    }
+    for (const UnitWants::Want& want : unit.wants) number[static_cast<size_t>(want.wanted)] = -1;
+    visit(unit);
+  }
 }
+
+// The overlap of wanted box w with the shard; nullptr where they do not meet.
+const Overlap* overlap_with(const ExchangeRanks& ranks, int32_t w, int32_t shard) {
+  const auto overlaps = ranks.overlaps_of(w);
+  const auto found = std::lower_bound(overlaps.begin(), overlaps.end(), shard, [](const Overlap& o, int32_t s) { return o.shard < s; });
+  return found != overlaps.end() && found->shard == shard ? &*found : nullptr;
+}
+
+// All ranks of a unit have the same nearest holders, so what a member receives is what its wanted
+// box takes less what it holds of it.
+class OnePhase {
+ public:
+  OnePhase(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes, Tally& tally)
+      : ranks_(ranks),
+        units_(units),
+        element_(element_bytes),
+        tally_(tally),
+        nearest_(ranks, units),
+        senders_(ranks, units.levels()),
+        owners_(ranks.overlaps.size(), 0) {}
+
+  // `inside`: only what comes from inside units. Gives how many overlaps were looked at.
+  int64_t even(bool inside) {
+    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
+      find_owners(unit);
+      begin_received(unit);
+      for (size_t i = 0; i < unit.wants.size(); ++i) {
+        const UnitWants::Want& want = unit.wants[i];
+        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
+          const int64_t missing = want.members - take_owners(overlap);
+          const NearestHolders& near = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
+          ++looked_;
+          if (inside && near.level > 0) continue;
+          receive(i, near.level, bytes_of(overlap, element_), std::min<int64_t>(near.count, overlap.longest));
+          if (missing > 0) senders_.send_parts(overlap, near, element_, missing);
+        }
+      }
+      settle_received(unit, true);
+    });
+    senders_.settle(tally_);
+    return looked_;
+  }
+
+  int64_t whole() {
+    asked_.assign(ranks_.shards(), 0);
+    asks_.assign(ranks_.shards(), {});
+    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
+      find_owners(unit);
+      begin_received(unit);
+      for (size_t i = 0; i < unit.wants.size(); ++i) {
+        const UnitWants::Want& want = unit.wants[i];
+        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
+          const int64_t missing = want.members - take_owners(overlap);
+          ++looked_;
+          receive(i, nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin)).level, bytes_of(overlap, element_), 1);
+          Asks& asks = asks_[static_cast<size_t>(overlap.shard)];
+          if (missing == 0) continue;
+          if (asks.times == 0) touched_.push_back(overlap.shard);
+          asks.alike = asks.times == 0 || (asks.alike && asks.elements == overlap.elements);
+          asks.elements = overlap.elements;
+          asks.times += missing;
+        }
+      }
+      for (const int32_t shard : touched_) serve(unit, shard);
+      touched_.clear();
+      settle_received(unit, false);
+    });
+    senders_.settle(tally_);
+    return looked_;
+  }
+
+ private:
+  struct Asks {
+    int64_t elements = 0;
+    int64_t times = 0;
+    bool alike = true;  // all for as many elements
+  };
+  struct Received {
+    int128 bytes = 0;
+    int64_t peers = 0;
+  };
+
+  // Counts for each overlap the members that want its box and hold its shard.
+  void find_owners(const UnitWants& unit) {
+    own_.clear();
+    for (size_t m = unit.begin; m < unit.end; ++m) {
+      const int32_t i = unit.of_member[m - unit.begin];
+      const Overlap* own = nullptr;
+      if (i >= 0 && ranks_.shard[m] >= 0) own = overlap_with(ranks_, unit.wants[static_cast<size_t>(i)].wanted, ranks_.shard[m]);
+      own_.push_back(own);
+      if (own != nullptr) ++owners_[static_cast<size_t>(own - ranks_.overlaps.data())];
+    }
+  }
+  int64_t take_owners(const Overlap& overlap) { return std::exchange(owners_[static_cast<size_t>(&overlap - ranks_.overlaps.data())], 0); }
+
+  void begin_received(const UnitWants& unit) { received_.assign(unit.wants.size() * static_cast<size_t>(units_.levels()), {}); }
+  void receive(size_t want, int level, int64_t bytes, int64_t peers) {
+    Received& in = received_[want * static_cast<size_t>(units_.levels()) + static_cast<size_t>(level)];
+    in.bytes += bytes;
+    in.peers += peers;
+  }
+  // `parts`: pieces are cut over the nearest holders.
+  void settle_received(const UnitWants& unit, bool parts) {
+    for (size_t m = unit.begin; m < unit.end; ++m) {
+      const int32_t i = unit.of_member[m - unit.begin];
+      if (i < 0) continue;
+      const Overlap* own = own_[m - unit.begin];
+      for (int l = 0; l < units_.levels(); ++l) {
+        Received in = received_[static_cast<size_t>(i) * static_cast<size_t>(units_.levels()) + static_cast<size_t>(l)];
+        // What a member holds has a holder in the unit.
+        if (l == 0 && own != nullptr) {
+          const NearestHolders& near = nearest_.of(own->shard, static_cast<int32_t>(m));
+          in.bytes -= bytes_of(*own, element_);
+          in.peers -= parts ? std::min<int64_t>(near.count, own->longest) : 1;
+        }
+        auto& cell = tally_.at(static_cast<int32_t>(m), l);
+        add(cell.received, saturated(in.bytes));
+        cell.peers_in += in.peers;
+      }
+    }
+  }
+
+  // The unit's members that miss part of the shard ask for it in rank order.
+  void serve(const UnitWants& unit, int32_t shard) {
+    Asks& asks = asks_[static_cast<size_t>(shard)];
+    int64_t& asked = asked_[static_cast<size_t>(shard)];
+    const NearestHolders& near = nearest_.of(shard, static_cast<int32_t>(unit.begin));
+    if (asks.alike) {
+      senders_.send_whole(shard, near, saturating_mul(asks.elements, element_), asked, asks.times);
+      asked += asks.times;
+    } else {
+      for (size_t m = unit.begin; m < unit.end; ++m) {
+        if (ranks_.wanted[m] < 0 || ranks_.shard[m] == shard) continue;
+        ++looked_;
+        if (const Overlap* overlap = overlap_with(ranks_, ranks_.wanted[m], shard))
+          senders_.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
+      }
+    }
+    asks = {};
+  }
+
+  const ExchangeRanks& ranks_;
+  const LevelUnits& units_;
+  int64_t element_;
+  Tally& tally_;
+  Nearest nearest_;
+  Senders senders_;
+  int64_t looked_ = 0;
+  std::vector<int64_t> owners_;        // by overlap
+  std::vector<const Overlap*> own_;    // by member: what it holds of what it wants
+  std::vector<Received> received_;     // by want and level
+  std::vector<int64_t> asked_;         // by shard: how many ranks so far missed part of it
+  std::vector<Asks> asks_;             // by shard, of the unit at hand
+  std::vector<int32_t> touched_;       // shards that it asks for
+};
+
+// What the members that want one box pass on to one another of the parts that they fetched.
+class PassedOn {
+ public:
+  PassedOn(const ExchangeRanks& ranks, const LevelUnits& units, Tally& inner)
+      : ranks_(ranks), nearest_(ranks, units), inner_(inner), fetched_(ranks.size(), 0), giving_(ranks.shards(), 0), sharing_(ranks.shards(), 0) {}
+
+  // `fetched`: the parts of one wanted box; `members`: those of the unit.
+  void pass(std::span<const int32_t> members, std::span<const FetchedPart> fetched, int64_t element_bytes) {
+    const int32_t w = fetched.front().wanted;
+    wanting_.clear();
+    for (const int32_t m : members) {
+      if (ranks_.wanted[static_cast<size_t>(m)] == w) wanting_.push_back(m);
+    }
+    const auto others = static_cast<int64_t>(wanting_.size()) - 1;
+    int128 all = 0;
+    fetchers_.clear();
+    for (const FetchedPart& f : fetched) {
+      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
+      all += bytes;
+      add(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others));
+      int128& own = fetched_[static_cast<size_t>(f.fetcher)];
+      if (own == 0) fetchers_.push_back(f.fetcher);
+      own += bytes;
+    }
+    for (const int32_t m : wanting_) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) ++sharing_[static_cast<size_t>(shard)];
+    }
+    // Whoever sends a member what it holds itself is its peer already.
+    int64_t strangers = 0;  // fetchers that give nobody anything else
+    for (const int32_t f : fetchers_) {
+      const int32_t shard = ranks_.shard[static_cast<size_t>(f)];
+      const bool gives = gives_own(f, w);
+      if (gives) {
+        ++giving_[static_cast<size_t>(shard)];
+        inner_.at(f, 0).peers_out += sharing_[static_cast<size_t>(shard)] - 1;
+      } else {
+        ++strangers;
+        inner_.at(f, 0).peers_out += others;
+      }
+    }
+    for (const int32_t m : wanting_) {
+      const int32_t shard = ranks_.shard[static_cast<size_t>(m)];
+      auto& cell = inner_.at(m, 0);
+      const int128 own = fetched_[static_cast<size_t>(m)];
+      add(cell.received, saturated(all - own));
+      cell.peers_in += strangers + (shard >= 0 ? giving_[static_cast<size_t>(shard)] : 0) - (own > 0 ? 1 : 0);
+    }
+    for (const int32_t m : wanting_) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
+        sharing_[static_cast<size_t>(shard)] = 0;
+        giving_[static_cast<size_t>(shard)] = 0;
+      }
+      fetched_[static_cast<size_t>(m)] = 0;
+    }
+  }
+
+ private:
+  // Whether the rank sends part of what it holds to those of its unit that want box w and lack it.
+  bool gives_own(int32_t rank, int32_t w) {
+    const int32_t shard = ranks_.shard[static_cast<size_t>(rank)];
+    if (shard < 0) return false;
+    const Overlap* overlap = overlap_with(ranks_, w, shard);
+    if (overlap == nullptr) return false;
+    const NearestHolders& near = nearest_.of(shard, rank);
+    const auto holders = ranks_.holders_of(shard).subspan(static_cast<size_t>(near.begin), static_cast<size_t>(near.count));
+    return std::lower_bound(holders.begin(), holders.end(), rank) - holders.begin() < overlap->longest;
+  }
+
+  const ExchangeRanks& ranks_;
+  Nearest nearest_;
+  Tally& inner_;
+  std::vector<int128> fetched_;     // by rank: bytes of the box at hand
+  std::vector<int64_t> giving_;     // by shard: fetchers that hold and give it
+  std::vector<int64_t> sharing_;    // by shard: members that want the box and hold it
+  std::vector<int32_t> wanting_;
+  std::vector<int32_t> fetchers_;
+};
 
 }  // namespace
 
@@ -122,23 +401,19 @@ void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more) {
   add(all.work, more.work);
 }
 
+int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units) {
+  int64_t all = static_cast<int64_t>(ranks.size());
+  for_each_unit(ranks, units, [&](const UnitWants& unit) {
+    for (const UnitWants::Want& want : unit.wants) all += static_cast<int64_t>(ranks.overlaps_of(want.wanted).size());
+  });
+  return all;
+}
+
 ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes, ExchangeCut cut) {
   ExchangeTraffic out;
   Tally tally(ranks.size(), units.levels());
-  if (cut == ExchangeCut::even) {
-    out.work = tally_even(ranks, units, element_bytes, false, tally);
-  } else {
-    for_each_whole_piece(ranks, units, [&](int32_t r, const Overlap& overlap, const NearestHolders& near, int32_t sender) {
-      ++out.work;
-      const int64_t bytes = saturating_mul(overlap.elements, element_bytes);
-      auto& in = tally.at(r, near.level);
-      add(in.received, bytes);
-      ++in.peers_in;
-      auto& from = tally.at(sender, near.level);
-      add(from.sent, bytes);
-      ++from.peers_out;
-    });
-  }
+  OnePhase phase(ranks, units, element_bytes, tally);
+  out.work = static_cast<int64_t>(ranks.size()) + (cut == ExchangeCut::even ? phase.even(false) : phase.whole());
   out.phase[0] = tally.most();
   for (size_t r = 0; r < ranks.size(); ++r) {
     raise(out.wire_bytes, tally.received(r));
@@ -152,33 +427,21 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
   ExchangeTraffic out;
   Tally outer(ranks.size(), units.levels());
   Tally inner(ranks.size(), units.levels());
-  out.work = tally_even(ranks, units, element_bytes, true, inner);
-  // Peers are counted once however many parts go from one rank to another. Inside a unit: a matrix of who hears whom.
+  out.work = static_cast<int64_t>(ranks.size()) + OnePhase(ranks, units, element_bytes, inner).even(true);
+  // Peers are counted once however many parts go from one rank to another.
   std::vector<std::pair<int32_t, int32_t>> outside;  // (fetcher, holder)
-  std::vector<uint8_t> heard;                        // receiver-major by sender
   TwoPhases phases(ranks, units);
-  Nearest nearest(ranks, units);
+  PassedOn passed(ranks, units, inner);
   UnitExchange unit;
   while (phases.next(unit)) {
-    if (unit.fetched.empty()) continue;
-    const size_t k = unit.members.size();
-    const int32_t first = unit.members.front();
-    heard.assign(k * k, 0);
+    out.work += static_cast<int64_t>(unit.fetched.size());
     outside.clear();
     for (const FetchedPart& f : unit.fetched) {
       const int64_t bytes = saturating_mul(f.elements(), element_bytes);
       add(outer.at(f.fetcher, f.level).received, bytes);
       add(outer.at(f.holder, f.level).sent, bytes);
       outside.emplace_back(f.fetcher, f.holder);
-      for (int32_t m : unit.members) {
-        if (m == f.fetcher || ranks.wanted[static_cast<size_t>(m)] != f.wanted) continue;
-        ++out.work;
-        add(inner.at(m, 0).received, bytes);
-        add(inner.at(f.fetcher, 0).sent, bytes);
-        heard[static_cast<size_t>(m - first) * k + static_cast<size_t>(f.fetcher - first)] = 1;
-      }
     }
-    out.work += static_cast<int64_t>(unit.fetched.size());
     std::sort(outside.begin(), outside.end());
     outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
     for (const auto& [fetcher, holder] : outside) {
@@ -187,27 +450,9 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
       ++outer.at(fetcher, level).peers_in;
       ++outer.at(holder, level).peers_out;
     }
-    // What is passed on may come from a rank that also sends what it holds: those peers were counted already.
-    for (int32_t m : unit.members) {
-      const int32_t w = ranks.wanted[static_cast<size_t>(m)];
-      if (w < 0) continue;
-      for (const Overlap& overlap : ranks.overlaps_of(w)) {
-        if (overlap.shard == ranks.shard[static_cast<size_t>(m)]) continue;
-        const NearestHolders& near = nearest.of(overlap.shard, m);
-        if (near.level > 0) continue;
-        const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
-        for (int64_t i = 0; i < parts; ++i) {
-          const int32_t sender = ranks.holders_of(overlap.shard)[static_cast<size_t>(near.begin + i)];
-          heard[static_cast<size_t>(m - first) * k + static_cast<size_t>(sender - first)] = 0;
-        }
-      }
-    }
-    for (size_t to = 0; to < k; ++to) {
-      for (size_t from = 0; from < k; ++from) {
-        if (heard[to * k + from] == 0) continue;
-        ++inner.at(first + static_cast<int32_t>(to), 0).peers_in;
-        ++inner.at(first + static_cast<int32_t>(from), 0).peers_out;
-      }
+    for (size_t begin = 0, end = 0; begin < unit.fetched.size(); begin = end) {
+      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.fetched[begin].wanted) ++end;
+      passed.pass(unit.members, std::span(unit.fetched).subspan(begin, end - begin), element_bytes);
     }
   }
   out.phase = {outer.most(), inner.most()};

@@ -18,14 +18,18 @@ struct ExchangeTraffic {
   // Closed forms of whole pieces: false where holders take turns over several levels, so that no product says who has most of them.
   bool exact = true;          // else bytes and peers are at most those of the listing
   bool sent_is_known = true;  // else sent_bytes is only near to the listing's
-  int64_t work = 0;                       // pieces listed; 0: a closed form
+  int64_t work = 0;                       // ranks, and shards met unit by unit, that were listed; 0: a closed form
   bool operator==(const ExchangeTraffic&) const = default;
 };
 
 // Of ranks that exchange nothing with others: the larger of both everywhere.
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
 
-// By listing every piece. Sums saturate.
+// Ranks, and for each unit of the innermost level the shards that the distinct boxes wanted in it
+// meet: what one listing looks at.
+[[nodiscard]] int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units);
+
+// By listing every piece, those of the members of a unit that want one box together. Sums saturate.
 [[nodiscard]] ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
                                              int64_t element_bytes, ExchangeCut cut);
 [[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,

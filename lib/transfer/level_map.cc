@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <set>
+
+#include "transfer/rank_places.h"
+#include "transfer/stand.h"
 
 namespace meshplan {
 namespace {
@@ -29,19 +31,6 @@ bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks, std::ve
   return true;
 }
 
-// positions i -> base + i, with base a multiple of every unit: the same as the identity for all that units decide.
-bool whole_unit_shift(const Universe& universe, const std::vector<int64_t>& level_ranks) {
-  if (universe.ranks.empty()) return true;
-  int64_t base = universe.ranks[0];
-  for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
-    if (base % level_ranks[l] != 0) return false;
-  }
-  for (size_t i = 0; i < universe.ranks.size(); ++i) {
-    if (universe.ranks[i] != base + static_cast<int64_t>(i)) return false;
-  }
-  return true;
-}
-
 // positions i -> base + i.
 bool universe_is_consecutive(const Universe& universe) {
   for (size_t i = 1; i < universe.ranks.size(); ++i) {
@@ -50,12 +39,19 @@ bool universe_is_consecutive(const Universe& universe) {
   return true;
 }
 
+// positions i -> base + i, with base a multiple of every unit: the same as the identity for all that units decide.
+bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ranks) {
+  if (universe.ranks.empty()) return true;
+  return std::all_of(level_ranks.begin(), level_ranks.end() - 1, [&](int64_t unit) { return universe.ranks[0] % unit == 0; });
+}
+
 }  // namespace
 
 LevelMap::LevelMap(const Mesh& mesh, const Topology& topology) : mesh_(&mesh), topology_(&topology) {
   for (const TopologyLevel& level : topology.levels) level_ranks_.push_back(level.ranks);
   level_ranks_.back() = std::numeric_limits<int64_t>::max();
-  regular_ = level_ranks_.size() == 1 || whole_unit_shift(*mesh.universe, level_ranks_);
+  consecutive_ = universe_is_consecutive(*mesh.universe);
+  regular_ = level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
   digits_.resize(mesh.dims.size());
   for (size_t d = 0; d < mesh.dims.size() && regular_; ++d) {
     std::vector<std::pair<int64_t, int>> inner_first;
@@ -131,85 +127,79 @@ int LevelMap::level_between(int64_t a, int64_t b) const {
 
 namespace {
 
-// Members count together by unit of each level, from the inside out.
-GroupShape shape_of(const LevelMap& map, std::span<const int64_t> positions) {
+// Members count together by unit of each level, from the inside out. `ids` ascend; `lead` is one of them.
+GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_t> ids, int64_t lead) {
   GroupShape group;
-  group.reach.assign(static_cast<size_t>(map.levels()), 0);
-  std::vector<int64_t> inner(positions.size(), 1);                   // members in the unit below
-  std::vector<std::pair<int64_t, size_t>> by_unit(positions.size());  // and number of the member
-  for (int l = 0; l < map.levels(); ++l) {
-    for (size_t i = 0; i < positions.size(); ++i) by_unit[i] = {map.unit(positions[i], l), i};
-    std::sort(by_unit.begin(), by_unit.end());
-    int64_t first = 0;  // members in the unit of the first one
+  group.reach.assign(level_ranks.size(), 0);
+  std::vector<int64_t> inner(ids.size(), 1);  // members in the unit below
+  for (size_t l = 0; l < level_ranks.size(); ++l) {
+    const bool all = l + 1 == level_ranks.size();
+    int64_t& reach = group.reach[l];
+    int64_t of_lead = 0;
     int64_t any = 0;
-    for (size_t begin = 0, end = 0; begin < by_unit.size(); begin = end) {
-      while (end < by_unit.size() && by_unit[end].first == by_unit[begin].first) ++end;
+    for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+      const int64_t unit = all ? 0 : ids[begin] / level_ranks[l];
+      const int64_t last = all || unit == INT64_MAX / level_ranks[l] ? INT64_MAX : (unit + 1) * level_ranks[l] - 1;
+      bool leads = false;
+      for (; end < ids.size() && ids[end] <= last; ++end) leads = leads || ids[end] == lead;
       const auto here = static_cast<int64_t>(end - begin);
+      if (leads) of_lead = here;
       if (any != 0 && here != any) group.uniform = false;
       any = here;
       for (size_t k = begin; k < end; ++k) {
-        const size_t i = by_unit[k].second;
-        if (i == 0) first = here;
-        int64_t& reach = group.reach[static_cast<size_t>(l)];
-        reach = std::max(reach, here - inner[i]);
-        inner[i] = here;
+        reach = std::max(reach, here - inner[k]);
+        inner[k] = here;
       }
     }
-    group.members.push_back(first);
+    group.members.push_back(of_lead);
   }
   if (group.uniform) group.reach.clear();
   return group;
 }
 
-
 }  // namespace
 
 std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) const {
-  const std::vector<int64_t> shape = mesh_shape(*mesh_);
-  const int64_t ranks = mesh_size(*mesh_);
-  // Index offsets of the members relative to the member whose group coordinates are all 0.
-  std::vector<int64_t> index_stride(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) index_stride[i - 1] = index_stride[i] * shape[i];
-  std::vector<int64_t> members{0};
-  std::vector<bool> leads(static_cast<size_t>(ranks), true);
-  for (const Atom& atom : atoms) {
-    auto dim = static_cast<size_t>(atom.mesh_dim);
-    int64_t stride = index_stride[dim] * (shape[dim] / (atom.before * atom.size));
-    std::vector<int64_t> next;
-    for (int64_t base : members) {
-      for (int64_t j = 0; j < atom.size; ++j) next.push_back(base + j * stride);
-    }
-    members = std::move(next);
-    for (int64_t i = 0; i < ranks; ++i) {
-      if (i / stride % atom.size != 0) leads[static_cast<size_t>(i)] = false;
-    }
-  }
-  // Positions of the members relative to the leader's, and whether they are the same for every
-  // leader: across mesh dims they are, and within one where it has one stride or is a member's
-  // alone. Then a group's shape only depends on where its leader stands in the outermost unit that
-  // ends.
-  bool alike = universe_is_consecutive(*mesh_->universe) && level_ranks_.size() > 1;
-  for (const Atom& atom : atoms) {
-    const MeshDim& dim = mesh_->dims[static_cast<size_t>(atom.mesh_dim)];
-    alike = alike && (dim.layout.modes.size() == 1 || atom.size == dim.size);
-  }
-  const int64_t outermost = level_ranks_.size() > 1 ? level_ranks_[level_ranks_.size() - 2] : 1;
-  std::set<int64_t> places;
   std::set<GroupShape> shapes;
-  std::vector<int64_t> positions(members.size());
-  for (int64_t copy = 0; copy < mesh_copies(*mesh_); ++copy) {
-    for (int64_t lead = 0; lead < ranks; ++lead) {
-      if (!leads[static_cast<size_t>(lead)]) continue;
-      if (alike &&
-          !places.insert(rank_at(*mesh_->universe, position_of(*mesh_, copy, lead)) % outermost)
-               .second)
-        continue;
-      for (size_t i = 0; i < members.size(); ++i)
-        positions[i] = position_of(*mesh_, copy, lead + members[i]);
-      shapes.insert(shape_of(*this, positions));
+  std::vector<int64_t> ids;
+  auto modes = modes_of(*mesh_, atoms);
+  if (consecutive_ && modes && level_ranks_.size() > 1) {
+    const std::vector<int64_t> members = sorted_offsets(modes->atoms);
+    const std::vector<Mode> copies = copy_modes(*mesh_);
+    modes->others.insert(modes->others.end(), copies.begin(), copies.end());
+    const int64_t base = rank_at(*mesh_->universe, 0);
+    for (const int64_t place : distinct_places(modes->others, level_ranks_[level_ranks_.size() - 2])) {
+      ids.clear();
+      for (const int64_t offset : members) ids.push_back(base + place + offset);
+      shapes.insert(shape_of(level_ranks_, ids, ids.front()));
+    }
+    return {shapes.begin(), shapes.end()};
+  }
+  // By the coordinates that members share.
+  const std::vector<int64_t> sizes = mesh_shape(*mesh_);
+  const std::vector<int64_t> positions = positions_of(*mesh_);
+  const DigitSet differ({atoms.begin(), atoms.end()}, sizes);
+  std::map<int64_t, std::vector<int64_t>> groups;  // positions, by that of the lead
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    groups[index - differ.part(index)].push_back(positions[i]);
+  }
+  for (const int64_t copy : sorted_offsets(copy_modes(*mesh_))) {
+    for (const auto& [lead, members] : groups) {
+      ids.clear();
+      for (const int64_t position : members) ids.push_back(rank_at(*mesh_->universe, copy + position));
+      const int64_t first = ids.front();
+      std::sort(ids.begin(), ids.end());
+      shapes.insert(shape_of(level_ranks_, ids, first));
     }
   }
   return {shapes.begin(), shapes.end()};
+}
+
+const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const {
+  const auto [found, fresh] = classes_.try_emplace({apart, kinds});
+  if (fresh) found->second = list_rank_classes(*mesh_, level_ranks_, apart, kinds);
+  return found->second;
 }
 
 }  // namespace meshplan

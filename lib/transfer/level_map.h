@@ -4,7 +4,8 @@
 //
 // m_l is the number of members in one unit of level l, from the inside out; the last level holds every rank. Where the rank map is the
 // identity (or shifted by whole units) and every dim's strides cut the levels cleanly, all groups look alike and m_l is a product over
-// atoms: nothing depends on the number of ranks. Else the groups are listed, once each.
+// atoms: nothing depends on the number of ranks. Else one group is listed for each place that groups have within the outermost unit that
+// ends (transfer/rank_places.h), or, where ranks are permuted, every group; once each.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "mesh/mesh.h"
 #include "plan/plan.h"
+#include "transfer/rank_classes.h"
 
 namespace meshplan {
 
@@ -47,8 +49,10 @@ class LevelMap {
   [[nodiscard]] int64_t members_of(const Atom& atom, int level) const;
   // Whether the atom's ends fall on cuts of the digits, or inside a digit that they divide (else its groups are listed).
   [[nodiscard]] bool aligned(const Atom& atom) const;
-  // Every distinct shape that the groups over these atoms have. O(world) where not regular, remembered.
+  // Every distinct shape that the groups over these atoms have, remembered.
   [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const;
+  // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
+  [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const;
   // The unit of level l of the rank at `position` in the rank map.
   [[nodiscard]] int64_t unit(int64_t position, int level) const;
   // The innermost level whose unit holds both positions.
@@ -64,8 +68,10 @@ class LevelMap {
   const Topology* topology_;
   std::vector<int64_t> level_ranks_;  // the last is INT64_MAX: it holds every rank
   bool regular_ = true;
+  bool consecutive_ = true;  // positions i -> base + i
   std::vector<std::vector<LevelDigit>> digits_;
   mutable std::map<std::vector<Atom>, std::vector<GroupShape>> remembered_;
+  mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>> classes_;
 };
 
 }  // namespace meshplan

@@ -1,10 +1,10 @@
 #include "transfer/list_exchange.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
+#include <map>
 
 #include "base/int_math.h"
+#include "transfer/rank_places.h"
 
 namespace meshplan {
 namespace {
@@ -13,159 +13,127 @@ bool pending_in(const State& state, const Atom& atom) {
   return std::any_of(state.partial.begin(), state.partial.end(), [&](const PendingAtom& p) { return p.atom == atom; });
 }
 
-// Coordinates on a list of atoms as one number.
-int64_t index_on(const std::vector<Atom>& atoms, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
-  int64_t index = 0;
-  for (const Atom& atom : atoms) {
-    const auto m = static_cast<size_t>(atom.mesh_dim);
-    index = index * atom.size + atom_coordinate(atom, mesh_shape[m], coordinates[m]);
-  }
-  return index;
-}
-
-// One mesh under one state, by index in the mesh.
-struct Boxes {
-  std::vector<Interval> box;  // index-major
-  std::vector<int64_t> contribution;
-};
-
-Boxes boxes_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape, const std::vector<Atom>& reduced) {
-  Boxes out;
-  const std::vector<int64_t> sizes = mesh_shape(mesh);
-  const int64_t ranks = mesh_size(mesh);
-  out.box.reserve(static_cast<size_t>(ranks) * shape.size());
-  std::vector<int64_t> at(sizes.size(), 0);
-  for (int64_t i = 0; i < ranks; ++i) {
-    for (size_t d = 0; d < shape.size(); ++d) out.box.push_back(shard_interval(state.shards[d], shape[d], sizes, at));
-    if (!reduced.empty()) out.contribution.push_back(index_on(reduced, sizes, at));
-    for (size_t m = sizes.size(); m-- > 0 && ++at[m] == sizes[m];) at[m] = 0;
-  }
-  return out;
-}
-
-// The chosen indices of a mesh with their global ids, ascending by id; `number`: an index's place among the chosen.
-struct Chosen {
-  int64_t id = 0;
-  int64_t number = 0;
-};
-std::vector<Chosen> by_id(const Mesh& mesh, int64_t copy, std::span<const int64_t> chosen) {
-  std::vector<Chosen> order;
-  order.reserve(chosen.size());
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    order.push_back({rank_at(*mesh.universe, position_of(mesh, copy, chosen[i])), static_cast<int64_t>(i)});
-  }
-  const auto before = [](const Chosen& a, const Chosen& b) { return a.id < b.id; };
-  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-  return order;
-}
-
-// The chosen indices of a mesh as one side of an exchange, ascending by id.
-SideBoxes side_of(const Mesh& mesh, int64_t copy, const Boxes& boxes, std::span<const int64_t> chosen, size_t dims) {
+// Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending.
+SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape, const std::vector<Atom>& reduced,
+                  std::span<const int64_t> indices, std::vector<int64_t> ids) {
   SideBoxes side;
-  side.dims = static_cast<int>(dims);
-  const std::vector<Chosen> order = by_id(mesh, copy, chosen);
-  side.id.reserve(order.size());
-  side.box.reserve(order.size() * dims);
-  for (const auto& [id, number] : order) {
-    const int64_t i = chosen[static_cast<size_t>(number)];
-    side.id.push_back(id);
-    const auto at = boxes.box.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * dims);
-    side.box.insert(side.box.end(), at, at + static_cast<std::ptrdiff_t>(dims));
-    if (!boxes.contribution.empty()) side.contribution.push_back(boxes.contribution[static_cast<size_t>(i)]);
+  side.dims = static_cast<int>(shape.size());
+  side.id = std::move(ids);
+  side.box.reserve(indices.size() * shape.size());
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  // The intervals of each tensor dim, by the number on its atoms.
+  std::vector<std::vector<Interval>> intervals;
+  for (size_t d = 0; d < shape.size(); ++d) intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
+  std::vector<int64_t> at(sizes.size());
+  for (const int64_t index : indices) {
+    int64_t left = index;
+    for (size_t m = sizes.size(); m-- > 0; left /= sizes[m]) at[m] = left % sizes[m];
+    for (size_t d = 0; d < shape.size(); ++d) side.box.push_back(intervals[d][static_cast<size_t>(index_on(state.shards[d], sizes, at))]);
+    if (!reduced.empty()) side.contribution.push_back(index_on(reduced, sizes, at));
   }
   return side;
 }
 
+// All ranks of the first copy.
+SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64_t> shape, const std::vector<Atom>& reduced) {
+  const std::vector<int64_t> positions = positions_of(mesh);
+  std::vector<std::pair<int64_t, int64_t>> order;  // id, index
+  for (size_t i = 0; i < positions.size(); ++i) order.emplace_back(rank_at(*mesh.universe, positions[i]), static_cast<int64_t>(i));
+  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
+  std::vector<int64_t> ids;
+  std::vector<int64_t> indices;
+  for (const auto& [id, index] : order) {
+    ids.push_back(id);
+    indices.push_back(index);
+  }
+  return side_of(mesh, state, shape, reduced, indices, std::move(ids));
+}
+
+// How many atoms both orders begin with that cut what follows into parts of its own: a run of atoms of one mesh dim cuts as one.
+size_t common_atoms(const std::vector<Atom>& a, const std::vector<Atom>& b) {
+  if (a == b) return a.size();
+  size_t k = 0;
+  while (k < a.size() && k < b.size() && a[k] == b[k]) ++k;
+  auto goes_on = [&](const std::vector<Atom>& order, size_t i) {
+    return i > 0 && i < order.size() && order[i].mesh_dim == order[i - 1].mesh_dim && order[i].before == order[i - 1].before * order[i - 1].size;
+  };
+  while (goes_on(a, k) || goes_on(b, k)) --k;
+  return k;
+}
+
 class Lister {
  public:
-  explicit Lister(const ListQuestion& q) : q_(q), src_mesh_(q.levels->mesh()), left_(q.most_pairs) {
+  explicit Lister(const ListQuestion& q) : q_(q), src_mesh_(q.levels->mesh()), left_(q.most_listed) {
     for (const TopologyLevel& level : q.levels->topology().levels) level_ranks_.push_back(level.ranks);
     for (const PendingAtom& p : q.src->partial) {
       (q.dst_mesh == nullptr && pending_in(*q.dst, p.atom) ? apart_ : reduced_).push_back(p.atom);
     }
   }
 
-  // Calls visit(ranks, units) for every class that differs from those before; false: too many pairs.
+  // Calls visit(ranks, units) for every class that differs from those before; false: more to list than allowed.
   template <class Visitor>
-  bool for_each_class(bool split_alike_dims, Visitor&& visit) {
+  bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
-    left_ -= mesh_size(src_mesh_) + (q_.dst_mesh != nullptr ? mesh_size(*q_.dst_mesh) : 0);
-    if (left_ < 0) return false;
-    const Boxes before = boxes_of(src_mesh_, *q_.src, q_.shape, reduced_);
+    if (mesh_size(src_mesh_) > left_ || (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > left_)) return false;
     if (q_.dst_mesh != nullptr) {
-      const Boxes after = boxes_of(*q_.dst_mesh, *q_.dst, q_.shape, {});
-      return one(side_of(src_mesh_, 0, before, all_of(src_mesh_), q_.shape.size()),
-                 side_of(*q_.dst_mesh, 0, after, all_of(*q_.dst_mesh), q_.shape.size()), units, visit);
+      auto ranks = make_exchange_ranks(whole_side(src_mesh_, *q_.src, q_.shape, reduced_),
+                                       whole_side(*q_.dst_mesh, *q_.dst, q_.shape, {}), left_);
+      return ranks && one(*ranks, units, visit);
     }
-    const Boxes after = boxes_of(src_mesh_, *q_.dst, q_.shape, {});
-    if (split_alike_dims) {
-      for (size_t d = 0; d < q_.shape.size(); ++d) {
-        if (q_.src->shards[d] == q_.dst->shards[d]) apart_.insert(apart_.end(), q_.src->shards[d].begin(), q_.src->shards[d].end());
-      }
-    }
-    const std::vector<std::vector<int64_t>> classes = classes_of(src_mesh_);
-    // Copies differ only where units cut them differently.
-    const int64_t copies = q_.levels->regular() ? 1 : mesh_copies(src_mesh_);
-    for (int64_t copy = 0; copy < copies; ++copy) {
-      for (const std::vector<int64_t>& chosen : classes) {
-        if (classes.size() * static_cast<size_t>(copies) > 1 && !is_new(copy, before, chosen, units)) continue;
-        if (!one(side_of(src_mesh_, copy, before, chosen, q_.shape.size()), side_of(src_mesh_, copy, after, chosen, q_.shape.size()), units,
-                 visit)) {
-          return false;
-        }
+    const std::vector<int64_t> kinds = keep_apart();
+    for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
+      auto ranks = make_exchange_ranks(side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
+                                       side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
+      if (!ranks) return false;
+      for (const std::vector<int64_t>& ids : like.ids) {
+        ranks->id = ids;
+        if (!one(*ranks, units, visit)) return false;
       }
     }
     return true;
   }
 
  private:
-  static std::vector<int64_t> all_of(const Mesh& mesh) {
-    std::vector<int64_t> all(static_cast<size_t>(mesh_size(mesh)));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-
-  // Indices of the mesh by their coordinates on the atoms that keep ranks apart.
-  [[nodiscard]] std::vector<std::vector<int64_t>> classes_of(const Mesh& mesh) const {
-    if (apart_.empty()) return {all_of(mesh)};
-    int64_t count = 1;
-    for (const Atom& atom : apart_) count = saturating_mul(count, atom.size);
-    const std::vector<int64_t> sizes = mesh_shape(mesh);
-    const int64_t ranks = mesh_size(mesh);
-    std::vector<std::vector<int64_t>> classes(static_cast<size_t>(std::min(count, ranks)));
-    std::vector<int64_t> at(sizes.size(), 0);
-    for (int64_t i = 0; i < ranks; ++i) {
-      classes[static_cast<size_t>(index_on(apart_, sizes, at))].push_back(i);
-      for (size_t m = sizes.size(); m-- > 0 && ++at[m] == sizes[m];) at[m] = 0;
+  // Ranks that differ on what both states cut first and alike have no element in common. Gives the kind of each class: those of one have
+  // parts of the same widths to themselves.
+  std::vector<int64_t> keep_apart() {
+    const std::vector<int64_t> sizes = mesh_shape(src_mesh_);
+    std::vector<std::vector<int64_t>> widths;  // by tensor dim and number of its part
+    for (size_t d = 0; d < q_.shape.size(); ++d) {
+      const auto& order = q_.src->shards[d];
+      const std::span<const Atom> common(order.data(), common_atoms(order, q_.dst->shards[d]));
+      apart_.insert(apart_.end(), common.begin(), common.end());
+      widths.emplace_back();
+      for (const Interval& part : shard_intervals(common, q_.shape[d], sizes)) widths.back().push_back(width(part));
     }
-    return classes;
-  }
-
-  // Whether no class before has the same widths, the same order of ids and the same units.
-  bool is_new(int64_t copy, const Boxes& before, const std::vector<int64_t>& chosen, const LevelUnits& units) {
-    const size_t dims = q_.shape.size();
-    std::vector<int64_t> look;
-    look.reserve(2 * chosen.size() + dims);
-    // A dim that both states cut alike has one interval in a class; of others the intervals are the same in all classes.
-    for (size_t d = 0; d < dims; ++d) {
-      if (q_.src->shards[d] == q_.dst->shards[d]) look.push_back(width(before.box[static_cast<size_t>(chosen.front()) * dims + d]));
+    if (std::all_of(widths.begin(), widths.end(), [](const std::vector<int64_t>& w) { return w.front() == w.back(); })) return {};
+    // Atoms that stay pending come first among those that keep ranks apart, then the tensor dims'.
+    std::map<std::vector<int64_t>, int64_t> known;
+    std::vector<std::vector<int64_t>> looks{{}};
+    int64_t pending = 1;
+    for (const Atom& atom : apart_) pending *= atom.size;
+    for (const std::vector<int64_t>& of_dim : widths) {
+      std::vector<std::vector<int64_t>> next;
+      for (const std::vector<int64_t>& look : looks) {
+        for (const int64_t w : of_dim) {
+          next.push_back(look);
+          next.back().push_back(w);
+        }
+      }
+      looks = std::move(next);
+      pending /= static_cast<int64_t>(of_dim.size());
     }
-    int64_t last = -1;
-    for (const auto& [id, i] : by_id(src_mesh_, copy, chosen)) {
-      look.push_back(i);
-      int64_t fresh = 0;  // levels on which a unit begins
-      for (int l = 0; l + 1 < units.levels(); ++l) fresh = 2 * fresh + (last < 0 || units.unit(last, l) != units.unit(id, l) ? 1 : 0);
-      look.push_back(fresh);
-      last = id;
+    std::vector<int64_t> kinds;
+    for (int64_t i = 0; i < pending; ++i) {
+      for (const std::vector<int64_t>& look : looks) kinds.push_back(known.try_emplace(look, static_cast<int64_t>(known.size())).first->second);
     }
-    return seen_.insert(std::move(look)).second;
+    return kinds;
   }
 
   template <class Visitor>
-  bool one(const SideBoxes& sources, const SideBoxes& targets, const LevelUnits& units, Visitor&& visit) {
-    const auto ranks = make_exchange_ranks(sources, targets, left_);
-    if (!ranks) return false;
-    left_ -= visit(*ranks, units);
+  bool one(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&& visit) {
+    left_ -= overlaps_by_unit(ranks, units);
+    if (left_ >= 0) visit(ranks, units);
     return left_ >= 0;
   }
 
@@ -175,7 +143,6 @@ class Lister {
   std::vector<int64_t> level_ranks_;
   std::vector<Atom> apart_;    // ranks that differ on these do not talk
   std::vector<Atom> reduced_;  // pending before, not after
-  std::set<std::vector<int64_t>> seen_;
 };
 
 }  // namespace
@@ -184,17 +151,16 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
   ListedPhase listed;
   ExchangeTraffic whole;
   bool several_holders = false;
-  const bool done = Lister(question).for_each_class(true, [&](const ExchangeRanks& ranks, const LevelUnits& units) {
+  const bool done = Lister(question).for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
     const ExchangeTraffic even = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::even);
     join_traffic(listed.even, even);
     if (ranks.holders.size() == ranks.shards()) {
       join_traffic(whole, even);
-      return even.work;
+      return;
     }
     several_holders = true;
     const ExchangeTraffic other = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole);
     join_traffic(whole, other);
-    return even.work + other.work;
   });
   if (!done) return std::nullopt;
   if (several_holders) listed.whole = whole;
@@ -203,10 +169,8 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
 
 std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
   ExchangeTraffic all;
-  const bool done = Lister(question).for_each_class(false, [&](const ExchangeRanks& ranks, const LevelUnits& units) {
-    const ExchangeTraffic one = list_two_phases(ranks, units, question.element_bytes);
-    join_traffic(all, one);
-    return one.work;
+  const bool done = Lister(question).for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
+    join_traffic(all, list_two_phases(ranks, units, question.element_bytes));
   });
   if (!done) return std::nullopt;
   return all;

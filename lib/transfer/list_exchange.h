@@ -2,8 +2,8 @@
 // cut a mesh unevenly, two meshes.
 //
 // Ranks that can never need anything of one another are listed apart: those that differ on what
-// stays pending, on the shards of a tensor dim that both states cut alike, or in the copy of the
-// mesh. Of several such classes that look alike (the same units, the same widths) one is listed.
+// stays pending, on what both states cut a tensor dim by first, or in the copy of the mesh. Of
+// several such classes that look alike (the same units, the same widths) one is listed.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@
 
 namespace meshplan {
 
-// Pairs of a rank and a shard that it wants part of: what is listed where nobody says less.
+// Ranks, and the shards that the distinct boxes wanted in a unit meet, unit by unit: what is listed
+// where nobody says less.
 constexpr int64_t listed_limit = 4'000'000;
 
 struct ListQuestion {
@@ -25,14 +26,14 @@ struct ListQuestion {
   int64_t element_bytes = 1;
   const State* src = nullptr;
   const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
-  int64_t most_pairs = listed_limit;
+  int64_t most_listed = listed_limit;
 };
 
 struct ListedPhase {
   ExchangeTraffic even;
   std::optional<ExchangeTraffic> whole;  // where some shard has several holders
 };
-// nullopt: more pairs than may be listed.
+// nullopt: more than may be listed.
 [[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);
 // On one mesh, reducing nothing.
 [[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question);

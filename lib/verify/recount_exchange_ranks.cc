@@ -1,6 +1,8 @@
-// exchanged_by_ranks of recount_exchange.h: one phase, every rank and every shard that its new box
-// meets.
+// exchanged_by_ranks of recount_exchange.h: one phase, every unit, every box wanted in it and every
+// shard that the box meets. The ranks of a unit have the same nearest holders, so those that want
+// one box take the same from the same, but for what each holds itself.
 #include <algorithm>
+#include <map>
 
 #include "base/int_math.h"
 #include "verify/listing.h"
@@ -9,63 +11,172 @@
 namespace meshplan::verification {
 namespace {
 
+// Ranks of one unit that want one box, and talk.
+struct Sharing {
+  std::vector<const ListedRank*> ranks;
+  // Per level, of a rank that holds nothing of the box.
+  std::array<int128, most_levels> bytes{};
+  std::array<int64_t, most_levels> from{};
+};
+
 class Tally {
  public:
   Tally(const ExchangeView& view, const Listing& listing)
       : view_(view),
         listing_(listing),
         levels_(listing.units().levels()),
-        asked_(listing.shards(), 0),
+        shards_(listing.shards()),
         sent_(levels_, std::vector<int128>(listing.places() + 1, 0)),
         to_(levels_, std::vector<int64_t>(listing.places() + 1, 0)) {}
 
-  void count(Exchanged& most) {
-    for (const ListedRank& rank : listing_.ranks()) {
-      if (rank.dst < 0) continue;
-      received_.fill(0);
-      from_.fill(0);
-      listing_.each_part(rank, [&](int64_t shard, int64_t elements, int64_t longest) {
-        if (shard != rank.shard)
-          take(shard, listing_.nearest(shard, rank.id), elements * view_.element_bytes, longest);
-      });
-      int64_t all = 0;
-      for (size_t l = 0; l < levels_; ++l) {
-        all = saturating_add(all, received_[l]);
-        most.traffic.bytes[l] = std::max(most.traffic.bytes[l], received_[l]);
-        most.traffic.peers[l] = std::max(most.traffic.peers[l], from_[l]);
+  // False: more than `left` to look at, which is counted down.
+  bool count(Exchanged& most, int64_t& left) {
+    const std::vector<ListedRank>& ranks = listing_.ranks();
+    for (size_t i = 0; i < ranks.size();) {
+      const int64_t unit = ranks[i].id / listing_.units().ranks(0);
+      sharing_.clear();
+      std::map<std::pair<int64_t, int64_t>, size_t> known;
+      for (; i < ranks.size() && ranks[i].id / listing_.units().ranks(0) == unit; ++i) {
+        --left;
+        if (ranks[i].dst < 0) continue;
+        const auto [at, added] = known.try_emplace(
+            {listing_.kept_at(ranks[i]), listing_.wanted_at(ranks[i])}, sharing_.size());
+        if (added) sharing_.emplace_back();
+        sharing_[at->second].ranks.push_back(&ranks[i]);
       }
-      most.received = std::max(most.received, all);
+      for (Sharing& sharing : sharing_) {
+        take(sharing, most, left);
+        if (left < 0) return false;
+      }
+      if (view_.whole_pieces) give_whole(left);
     }
     fold_sent(most);
+    return true;
   }
 
  private:
-  void take(int64_t shard, const NearestHolders& near, int64_t bytes, int64_t longest) {
-    received_[near.level] = saturating_add(received_[near.level], bytes);
-    if (view_.whole_pieces || near.count == 1) {
-      const size_t sender =
-          near.first + static_cast<size_t>(asked_[static_cast<size_t>(shard)]++ % near.count);
-      send(near.level, sender, sender + 1, bytes);
-      ++from_[near.level];
-      return;
+  struct Shard {
+    int64_t asked = 0;  // ranks so far that miss part of it
+    // Of the box at hand: ranks that want it and hold the shard, what they keep, and from how many
+    // others they would have it.
+    int64_t owners = 0;
+    int64_t own_bytes = 0;
+    int64_t own_from = 0;
+    // Of the unit at hand, whole pieces: ranks that ask, for so much each, and whether that is one.
+    int64_t asking = 0;
+    int64_t bytes = 0;
+    bool alike = true;
+    NearestHolders near;
+  };
+  Shard& at(int64_t shard) { return shards_[static_cast<size_t>(shard)]; }
+
+  void take(Sharing& sharing, Exchanged& most, int64_t& left) {
+    for (const ListedRank* rank : sharing.ranks) {
+      if (rank->shard >= 0) ++at(rank->shard).owners;
     }
-    // `longer` of the holders send one slice more than the others.
-    const int64_t slice = bytes / longest;
-    const int64_t each = longest / near.count;
-    const size_t longer = near.first + static_cast<size_t>(longest % near.count);
-    if (longer > near.first) send(near.level, near.first, longer, slice * (each + 1));
-    if (each > 0)
-      send(near.level, longer, near.first + static_cast<size_t>(near.count), slice * each);
-    from_[near.level] += std::min(near.count, longest);
+    const ListedRank& first = *sharing.ranks.front();
+    listing_.each_part(first, [&](int64_t number, int64_t elements, int64_t longest) {
+      --left;
+      Shard& shard = at(number);
+      const NearestHolders near = listing_.nearest(number, first.id);
+      const int64_t bytes = elements * view_.element_bytes;
+      const int64_t from = view_.whole_pieces ? 1 : std::min(near.count, longest);
+      sharing.bytes[near.level] += bytes;
+      sharing.from[near.level] += from;
+      shard.own_bytes = bytes;
+      shard.own_from = from;
+      const auto asking = static_cast<int64_t>(sharing.ranks.size()) - shard.owners;
+      if (asking == 0) return;
+      if (view_.whole_pieces) {
+        if (shard.asking == 0) asked_for_.push_back(number);
+        shard.alike = shard.asking == 0 || (shard.alike && shard.bytes == bytes);
+        shard.bytes = bytes;
+        shard.asking += asking;
+        shard.near = near;
+      } else {
+        // `longer` of the holders send one slice more than the others.
+        const int64_t slice = bytes / longest;
+        const int64_t each = longest / near.count;
+        const auto longer = static_cast<size_t>(longest % near.count);
+        const auto holders = static_cast<size_t>(near.count);
+        if (longer > 0) send(near, 0, longer, slice * (each + 1), asking);
+        if (each > 0) send(near, longer, holders, slice * each, asking);
+      }
+    });
+    for (const ListedRank* rank : sharing.ranks) {
+      int64_t all = 0;
+      for (size_t l = 0; l < levels_; ++l) {
+        int128 bytes = sharing.bytes[l];
+        int64_t from = sharing.from[l];
+        // A rank's own shard has a holder in its unit.
+        if (l == 0 && rank->shard >= 0) {
+          bytes -= at(rank->shard).own_bytes;
+          from -= at(rank->shard).own_from;
+        }
+        const int64_t received = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
+        all = saturating_add(all, received);
+        most.traffic.bytes[l] = std::max(most.traffic.bytes[l], received);
+        most.traffic.peers[l] = std::max(most.traffic.peers[l], from);
+      }
+      most.received = std::max(most.received, all);
+    }
+    for (const ListedRank* rank : sharing.ranks) {
+      if (rank->shard >= 0) at(rank->shard).owners = 0;
+    }
+    listing_.each_part(first, [&](int64_t number, int64_t, int64_t) {
+      at(number).own_bytes = at(number).own_from = 0;
+    });
   }
 
-  // Each holder from place `first` to `last` sends so much, in one message: differences, summed up
-  // at the end.
-  void send(size_t level, size_t first, size_t last, int64_t bytes) {
-    sent_[level][first] += bytes;
-    sent_[level][last] -= bytes;
-    ++to_[level][first];
-    --to_[level][last];
+  // The ranks of the unit that miss part of a shard ask its nearest holders in turn.
+  void give_whole(int64_t& left) {
+    bool mixed = false;
+    for (const int64_t number : asked_for_) {
+      Shard& shard = at(number);
+      mixed = mixed || !shard.alike;
+      if (!shard.alike) continue;
+      const int64_t rounds = shard.asking / shard.near.count;
+      const auto holders = static_cast<size_t>(shard.near.count);
+      if (rounds > 0) send(shard.near, 0, holders, shard.bytes, rounds);
+      const auto begin = static_cast<size_t>(shard.asked % shard.near.count);
+      const size_t end = begin + static_cast<size_t>(shard.asking % shard.near.count);
+      if (end > begin) send(shard.near, begin, std::min(end, holders), shard.bytes, 1);
+      if (end > holders) send(shard.near, 0, end - holders, shard.bytes, 1);
+      shard.asked += shard.asking;
+    }
+    if (mixed) give_in_order(left);
+    for (const int64_t number : asked_for_) {
+      at(number).asking = 0;
+      at(number).alike = true;
+    }
+    asked_for_.clear();
+  }
+
+  // Shards that are asked for in pieces of several sizes, rank by rank.
+  void give_in_order(int64_t& left) {
+    std::vector<const ListedRank*> ranks;
+    for (const Sharing& sharing : sharing_)
+      ranks.insert(ranks.end(), sharing.ranks.begin(), sharing.ranks.end());
+    std::sort(ranks.begin(), ranks.end(),
+              [](const ListedRank* a, const ListedRank* b) { return a->id < b->id; });
+    for (const ListedRank* rank : ranks) {
+      listing_.each_part(*rank, [&](int64_t number, int64_t elements, int64_t) {
+        --left;
+        Shard& shard = at(number);
+        if (number == rank->shard || shard.asking == 0 || shard.alike) return;
+        const auto holder = static_cast<size_t>(shard.asked++ % shard.near.count);
+        send(shard.near, holder, holder + 1, elements * view_.element_bytes, 1);
+      });
+    }
+  }
+
+  // Each of the nearest holders from number `first` to `last` sends so much, in one message, to so
+  // many: differences, summed up at the end.
+  void send(const NearestHolders& near, size_t first, size_t last, int64_t bytes, int64_t times) {
+    sent_[near.level][near.first + first] += int128{bytes} * times;
+    sent_[near.level][near.first + last] -= int128{bytes} * times;
+    to_[near.level][near.first + first] += times;
+    to_[near.level][near.first + last] -= times;
   }
 
   void fold_sent(Exchanged& most) const {
@@ -88,13 +199,12 @@ class Tally {
   const ExchangeView& view_;
   const Listing& listing_;
   size_t levels_;
-  std::vector<int64_t> asked_;  // per shard, how many ranks so far miss part of it
+  std::vector<Shard> shards_;
+  std::vector<Sharing> sharing_;    // of the unit at hand
+  std::vector<int64_t> asked_for_;  // shards that its ranks ask for
   // Per level and place; bytes are wide, as differences cannot be held at a most.
   std::vector<std::vector<int128>> sent_;
   std::vector<std::vector<int64_t>> to_;
-  // Of the rank at hand, per level.
-  std::array<int64_t, most_levels> received_{};
-  std::array<int64_t, most_levels> from_{};
 };
 
 }  // namespace
@@ -103,13 +213,13 @@ std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view) {
   auto listing = Listing::of(view);
   if (!listing) return std::nullopt;
   const auto copies = listing->copies();
-  if (!copies ||
-      saturating_mul(listing->work(), static_cast<int64_t>(copies->size())) > most_pieces)
-    return std::nullopt;
+  if (!copies) return std::nullopt;
+  int64_t left = most_pieces;
   Exchanged most;
   for (const int64_t base : *copies) {
     listing->stand_at(base);
-    Tally(view, *listing).count(most);
+    if (static_cast<int64_t>(listing->shards()) > left) return std::nullopt;
+    if (!Tally(view, *listing).count(most, left)) return std::nullopt;
   }
   return most;
 }

@@ -1,0 +1,97 @@
+#include "transfer/rank_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "transfer/rank_places.h"
+
+namespace meshplan {
+namespace {
+
+// Indices of the mesh by their number on the atoms.
+std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<Atom>& atoms) {
+  int64_t count = 1;
+  for (const Atom& atom : atoms) count *= atom.size;
+  std::vector<std::vector<int64_t>> classes(static_cast<size_t>(count));
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  std::vector<int64_t> at(sizes.size(), 0);
+  const int64_t ranks = mesh_size(mesh);
+  for (int64_t i = 0; i < ranks; ++i) {
+    classes[static_cast<size_t>(index_on(atoms, sizes, at))].push_back(i);
+    for (size_t m = sizes.size(); m-- > 0 && ++at[m] == sizes[m];) at[m] = 0;
+  }
+  return classes;
+}
+
+bool consecutive(const Universe& universe) {
+  for (size_t i = 1; i < universe.ranks.size(); ++i) {
+    if (universe.ranks[i] != universe.ranks[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+// Copies of the mesh, by where they start, that units may cut in different ways.
+std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_ranks) {
+  if (level_ranks.size() == 1) return {0};
+  const std::vector<Mode> modes = copy_modes(mesh);
+  if (consecutive(*mesh.universe)) return distinct_places(modes, level_ranks[level_ranks.size() - 2]);
+  return sorted_offsets(modes);
+}
+
+}  // namespace
+
+int64_t index_on(const std::vector<Atom>& atoms, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
+  int64_t index = 0;
+  for (const Atom& atom : atoms) {
+    const auto m = static_cast<size_t>(atom.mesh_dim);
+    index = index * atom.size + atom_coordinate(atom, mesh_shape[m], coordinates[m]);
+  }
+  return index;
+}
+
+std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64_t> level_ranks, const std::vector<Atom>& apart,
+                                         std::span<const int64_t> kinds) {
+  const std::vector<std::vector<int64_t>> classes = by_number(mesh, apart);
+  const std::vector<int64_t> positions = positions_of(mesh);
+  std::vector<RankClass> out;
+  // By kind and the order of ids: which of `out`.
+  std::map<std::pair<int64_t, std::vector<int32_t>>, size_t> known;
+  std::vector<std::set<std::vector<uint8_t>>> begins;  // of each: the levels on which a unit begins at each rank
+  std::vector<int32_t> order;
+  std::vector<int64_t> ids;
+  std::vector<uint8_t> begin;
+  for (const int64_t copy : copies_of(mesh, level_ranks)) {
+    for (size_t c = 0; c < classes.size(); ++c) {
+      const std::vector<int64_t>& chosen = classes[c];
+      auto id = [&](int32_t number) {
+        return rank_at(*mesh.universe, copy + positions[static_cast<size_t>(chosen[static_cast<size_t>(number)])]);
+      };
+      order.resize(chosen.size());
+      for (size_t i = 0; i < chosen.size(); ++i) order[i] = static_cast<int32_t>(i);
+      const auto before = [&](int32_t a, int32_t b) { return id(a) < id(b); };
+      if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+      ids.clear();
+      begin.clear();
+      for (const int32_t number : order) {
+        ids.push_back(id(number));
+        uint8_t levels = 0;
+        for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
+          const bool begins_here = ids.size() == 1 || ids.back() / level_ranks[l] != ids[ids.size() - 2] / level_ranks[l];
+          levels = static_cast<uint8_t>(2 * levels + (begins_here ? 1 : 0));
+        }
+        begin.push_back(levels);
+      }
+      const auto [at, is_new] = known.try_emplace({kinds.empty() ? 0 : kinds[c], order}, out.size());
+      if (is_new) {
+        RankClass& fresh = out.emplace_back();
+        for (const int32_t number : order) fresh.indices.push_back(chosen[static_cast<size_t>(number)]);
+        begins.emplace_back();
+      }
+      if (begins[at->second].insert(begin).second) out[at->second].ids.push_back(ids);
+    }
+  }
+  return out;
+}
+
+}  // namespace meshplan

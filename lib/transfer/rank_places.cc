@@ -1,0 +1,98 @@
+#include "transfer/rank_places.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "base/check.h"
+
+namespace meshplan {
+
+std::vector<int64_t> distinct_places(std::span<const Mode> modes, int64_t period) {
+  std::vector<int64_t> places{0};
+  std::unordered_set<int64_t> met{0};
+  for (const Mode& mode : modes) {
+    // Along one mode remainders repeat once it comes back to a multiple of the period.
+    const int64_t steps = mode.stride == 0 ? 1 : std::min(mode.size, period / std::gcd(period, mode.stride));
+    const size_t known = places.size();
+    for (int64_t j = 1; j < steps; ++j) {
+      for (size_t i = 0; i < known; ++i) {
+        const int64_t place = places[i] + j * mode.stride;
+        if (met.insert(place % period).second) places.push_back(place);
+      }
+    }
+  }
+  return places;
+}
+
+std::vector<int64_t> sorted_offsets(std::span<const Mode> modes) {
+  std::vector<Mode> descending(modes.begin(), modes.end());
+  std::sort(descending.begin(), descending.end(), [](const Mode& a, const Mode& b) { return a.stride > b.stride; });
+  std::vector<int64_t> all{0};
+  for (const Mode& mode : descending) {
+    std::vector<int64_t> next;
+    next.reserve(all.size() * static_cast<size_t>(mode.size));
+    for (const int64_t offset : all) {
+      for (int64_t j = 0; j < mode.size; ++j) next.push_back(offset + j * mode.stride);
+    }
+    all = std::move(next);
+  }
+  if (!std::is_sorted(all.begin(), all.end())) std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms) {
+  AtomModes out;
+  std::vector<Atom> here;
+  for (size_t m = 0; m < mesh.dims.size(); ++m) {
+    here.clear();
+    for (const Atom& atom : atoms) {
+      if (static_cast<size_t>(atom.mesh_dim) == m && atom.size > 1) here.push_back(atom);
+    }
+    std::sort(here.begin(), here.end());
+    int64_t mode_begin = 1;  // product of the sizes of the modes before
+    for (const Mode& mode : mesh.dims[m].layout.modes) {
+      const int64_t mode_end = mode_begin * mode.size;
+      int64_t at = mode_begin;  // all before it is given away
+      auto give = [&](int64_t end, std::vector<Mode>& to) {
+        if (end % at != 0 || mode_end % end != 0) return false;
+        if (end > at) to.push_back({end / at, mode.stride * (mode_end / end)});
+        at = end;
+        return true;
+      };
+      for (const Atom& atom : here) {
+        const int64_t lo = std::max(mode_begin, atom.before);
+        const int64_t hi = std::min(mode_end, atom.before * atom.size);
+        if (hi <= lo) continue;
+        if (lo < at || !give(lo, out.others) || !give(hi, out.atoms)) return std::nullopt;
+      }
+      if (!give(mode_end, out.others)) return std::nullopt;
+      mode_begin = mode_end;
+    }
+  }
+  return out;
+}
+
+std::vector<Mode> copy_modes(const Mesh& mesh) {
+  std::vector<size_t> all(mesh.dims.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  auto copies = complement(group_layout(mesh, all), mesh.universe->world);
+  MESHPLAN_CHECK(copies.ok(), "the copies of a mesh tile its universe: " + copies.error().message);
+  return std::move(copies).value().modes;
+}
+
+std::vector<int64_t> positions_of(const Mesh& mesh) {
+  std::vector<int64_t> all{0};
+  for (const MeshDim& dim : mesh.dims) {
+    std::vector<int64_t> next;
+    next.reserve(all.size() * static_cast<size_t>(dim.size));
+    const std::vector<int64_t> along = offsets(dim.layout);
+    for (const int64_t position : all) {
+      for (const int64_t offset : along) next.push_back(position + offset);
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+}  // namespace meshplan
