@@ -28,8 +28,13 @@ ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
   return whole.predicted_ps < even.predicted_ps ? whole : even;
 }
 
-std::optional<ExchangeCost> price_listed(const ExchangeQuestion& q) {
+std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
+  if (q.most_ps != INT64_MAX) {
+    q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
+      return priced(topology, even, false).predicted_ps > q.most_ps && priced(topology, whole, true).predicted_ps > q.most_ps;
+    };
+  }
   if (q.phases == 2) {
     const auto listed = list_exchange_in_two_phases(q);
     if (!listed) return std::nullopt;

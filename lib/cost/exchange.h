@@ -24,6 +24,7 @@ struct ExchangeCost {
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
+  int64_t most_ps = INT64_MAX;  // a price above it is of no use: a listing may end once it is, with a price in between
 };
 
 // In closed form where digits line up, else by listing.

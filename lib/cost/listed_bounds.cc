@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
 #include "cost/one_step.h"
 #include "cost/rank_links.h"
 #include "cost/set_needs.h"
+#include "transfer/rank_places.h"
 
 namespace meshplan {
 namespace {
@@ -190,7 +192,13 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
     return unlisted(topology, src_mesh, dst_mesh, shape, element_bytes, src, dst);
   std::deque<Copy> every;  // which stay where they are
   LevelSet used = 0;
+  // Copies that stand in units alike are bounded once.
+  const bool in_order = same && is_consecutive(*src_mesh.universe);
+  const size_t levels = topology.levels.size();
+  const int64_t period = levels > 1 ? topology.levels[levels - 2].ranks : 1;
+  std::set<int64_t> places;
   for (int64_t copy = 0; copy < copies; ++copy) {
+    if (in_order && !places.insert(position_of(src_mesh, copy, 0) % period).second) continue;
     every.emplace_back(topology, list_participants(src_mesh, dst_mesh, copy, shape, src, dst),
                        element_bytes);
     used |= every.back().levels();

@@ -392,14 +392,14 @@ bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
   return true;
 }
 
-Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
+Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps) {
   Hop hop;
   hop.op = Op::exchange;
   hop.group = p.all;
   hop.phases = static_cast<uint8_t>(phases);
   hop.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
   hop.to = to;
-  ExchangeCost cost = price_between(p, from, to, phases);
+  ExchangeCost cost = price_between(p, from, to, phases, most_ps);
   hop.whole_pieces = cost.whole_pieces;
   hop.cost = {cost.predicted_ps, phases, cost.wire_bytes};
   return hop;

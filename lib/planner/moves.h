@@ -44,7 +44,8 @@ bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>
 [[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at);
 
 // The cost of an exchange hop; group, reduced and phases are set.
-[[nodiscard]] Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
+// A cost above `most_ps` may be told too low, but not as low as that.
+[[nodiscard]] Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps = INT64_MAX);
 
 // Peak bytes of a hop (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop);

@@ -73,6 +73,9 @@ std::string saved_text(const Warning& warning) {
          (warning.saves_collectives == 1 ? " collective" : " collectives");
 }
 
+// The most ranks of a mesh that units of some level cut unevenly.
+constexpr int64_t most_uneven_ranks = 1'048'576;
+
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
@@ -82,6 +85,9 @@ class Pipeline {
   // Plans, names, prices, warns and proves one question.
   Result<PlannedRedistribution> answer(const Request& request) {
     const Mesh& mesh = meshes_.meshes[request.src_mesh];
+    for (const size_t m : {request.src_mesh, request.dst_mesh}) {
+      if (auto few = check_units(levels_of(m)); !few) return few.error();
+    }
     PlannedRedistribution planned;
     planned.request = request;
     planned.planner = options_.planner;
@@ -161,6 +167,16 @@ class Pipeline {
     auto [found, fresh] = levels_.try_emplace(mesh);
     if (fresh) found->second = std::make_unique<LevelMap>(meshes_.meshes[mesh], topology_);
     return *found->second;
+  }
+
+  // Groups that units cut unevenly are listed member by member.
+  static Status check_units(const LevelMap& levels) {
+    const Mesh& mesh = levels.mesh();
+    if (levels.regular() || mesh_size(mesh) <= most_uneven_ranks) return Done{};
+    return bad_input("mesh '" + mesh.name + "' has " + with_commas(mesh_size(mesh)) +
+                     " ranks, and units of topology '" + levels.topology().name +
+                     "' cut it unevenly: at most " + with_commas(most_uneven_ranks) +
+                     " ranks are planned so; use levels whose ranks its mesh dims fill evenly, or fewer ranks");
   }
 
   [[nodiscard]] Status check_limits(const PlannedRedistribution& planned) const {

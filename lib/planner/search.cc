@@ -227,7 +227,7 @@ class Search {
       if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
           world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
         continue;
-      Hop hop = exchange_hop(p_, p_.source, landing, phases);
+      Hop hop = exchange_hop(p_, p_.source, landing, phases, has_best_ ? best_.ps : INT64_MAX);
       // One exchange needs less memory than a plan of collectives that was found before and costs the same.
       const bool wins_tie = options_.known != nullptr && options_.known->exists && phases == 1 && hop.cost == best_;
       if (has_best_ && !(hop.cost < best_) && !wins_tie) continue;
@@ -376,7 +376,8 @@ class Search {
         least.collectives += phases;
         if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0)))) continue;
       }
-      const Hop hop = exchange_hop(p_, at, to, phases);
+      const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
+      const Hop hop = exchange_hop(p_, at, to, phases, most_ps);
       if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
       const int32_t reached_node = table_.intern(to);
       if (left >= 0) node(reached_node).h = left;

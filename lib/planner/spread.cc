@@ -162,7 +162,7 @@ int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
   return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
 }
 
-ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases) {
+ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps) {
   DigitChange change;
   const DigitSpread a = digits_of(p, from);
   const DigitSpread b = digits_of(p, to);
@@ -183,6 +183,7 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   q.dst = &dst;
   q.phases = phases;
   q.most_listed = searched_pairs;
+  q.most_ps = most_ps;
   const ExchangeCost cost = price_exchange(q);
   p.work += cost.traffic.work * work::pair;
   if (!cost.exact) p.estimated = true;

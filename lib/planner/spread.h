@@ -190,7 +190,9 @@ struct PlanProblem {
 [[nodiscard]] int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
                                    int64_t most_pairs);
 // Price of an exchange between two spreads, reducing the atoms that are pending before and not after.
-[[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases);
+// One above `most_ps` is of no use, and may be told too low, but not as low as that.
+[[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases,
+                                         int64_t most_ps = INT64_MAX);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any spread that has more atoms behind the lists of `from`.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing = false);
 // Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the

@@ -31,14 +31,6 @@ bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks, std::ve
   return true;
 }
 
-// positions i -> base + i.
-bool universe_is_consecutive(const Universe& universe) {
-  for (size_t i = 1; i < universe.ranks.size(); ++i) {
-    if (universe.ranks[i] != universe.ranks[0] + static_cast<int64_t>(i)) return false;
-  }
-  return true;
-}
-
 // positions i -> base + i, with base a multiple of every unit: the same as the identity for all that units decide.
 bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ranks) {
   if (universe.ranks.empty()) return true;
@@ -50,7 +42,7 @@ bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ra
 LevelMap::LevelMap(const Mesh& mesh, const Topology& topology) : mesh_(&mesh), topology_(&topology) {
   for (const TopologyLevel& level : topology.levels) level_ranks_.push_back(level.ranks);
   level_ranks_.back() = std::numeric_limits<int64_t>::max();
-  consecutive_ = universe_is_consecutive(*mesh.universe);
+  consecutive_ = is_consecutive(*mesh.universe);
   regular_ = level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
   digits_.resize(mesh.dims.size());
   for (size_t d = 0; d < mesh.dims.size() && regular_; ++d) {

@@ -70,7 +70,8 @@ class Lister {
     }
   }
 
-  // Calls visit(ranks, units) for every class that differs from those before; false: more to list than allowed.
+  // Calls visit(ranks, units) for every class that differs from those before, until one says that it is enough; false: more to list than
+  // allowed.
   template <class Visitor>
   bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
@@ -88,6 +89,7 @@ class Lister {
       for (const std::vector<int64_t>& ids : like.ids) {
         ranks->id = ids;
         if (!one(*ranks, units, visit)) return false;
+        if (enough_) return true;
       }
     }
     return true;
@@ -133,13 +135,14 @@ class Lister {
   template <class Visitor>
   bool one(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&& visit) {
     left_ -= overlaps_by_unit(ranks, units);
-    if (left_ >= 0) visit(ranks, units);
+    if (left_ >= 0) enough_ = visit(ranks, units);
     return left_ >= 0;
   }
 
   const ListQuestion& q_;
   const Mesh& src_mesh_;
   int64_t left_;
+  bool enough_ = false;
   std::vector<int64_t> level_ranks_;
   std::vector<Atom> apart_;    // ranks that differ on these do not talk
   std::vector<Atom> reduced_;  // pending before, not after
@@ -156,11 +159,11 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     join_traffic(listed.even, even);
     if (ranks.holders.size() == ranks.shards()) {
       join_traffic(whole, even);
-      return;
+    } else {
+      several_holders = true;
+      join_traffic(whole, list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole));
     }
-    several_holders = true;
-    const ExchangeTraffic other = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole);
-    join_traffic(whole, other);
+    return question.is_enough && question.is_enough(listed.even, whole);
   });
   if (!done) return std::nullopt;
   if (several_holders) listed.whole = whole;
@@ -171,6 +174,7 @@ std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& q
   ExchangeTraffic all;
   const bool done = Lister(question).for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
     join_traffic(all, list_two_phases(ranks, units, question.element_bytes));
+    return question.is_enough && question.is_enough(all, all);
   });
   if (!done) return std::nullopt;
   return all;

@@ -6,6 +6,7 @@
 // several such classes that look alike (the same units, the same widths) one is listed.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -27,6 +28,9 @@ struct ListQuestion {
   const State* src = nullptr;
   const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
   int64_t most_listed = listed_limit;
+  // Asked after each class, with what those so far make of the even cut and of whole pieces (in two
+  // phases both are one): true ends the listing there. More classes never make it less.
+  std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
 struct ListedPhase {

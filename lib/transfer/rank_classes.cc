@@ -24,18 +24,11 @@ std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<
   return classes;
 }
 
-bool consecutive(const Universe& universe) {
-  for (size_t i = 1; i < universe.ranks.size(); ++i) {
-    if (universe.ranks[i] != universe.ranks[i - 1] + 1) return false;
-  }
-  return true;
-}
-
 // Copies of the mesh, by where they start, that units may cut in different ways.
 std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_ranks) {
   if (level_ranks.size() == 1) return {0};
   const std::vector<Mode> modes = copy_modes(mesh);
-  if (consecutive(*mesh.universe)) return distinct_places(modes, level_ranks[level_ranks.size() - 2]);
+  if (is_consecutive(*mesh.universe)) return distinct_places(modes, level_ranks[level_ranks.size() - 2]);
   return sorted_offsets(modes);
 }
 

@@ -73,6 +73,13 @@ std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms)
   return out;
 }
 
+bool is_consecutive(const Universe& universe) {
+  for (size_t i = 1; i < universe.ranks.size(); ++i) {
+    if (universe.ranks[i] != universe.ranks[i - 1] + 1) return false;
+  }
+  return true;
+}
+
 std::vector<Mode> copy_modes(const Mesh& mesh) {
   std::vector<size_t> all(mesh.dims.size());
   std::iota(all.begin(), all.end(), size_t{0});

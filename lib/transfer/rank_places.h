@@ -31,6 +31,8 @@ struct AtomModes {
 // nullopt: an atom cuts a mode of its mesh dim's layout where it does not divide.
 [[nodiscard]] std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms);
 
+// Whether positions i of the rank map stand for ids base + i. O(world) where ranks are listed.
+[[nodiscard]] bool is_consecutive(const Universe& universe);
 // The modes of the copies of a mesh.
 [[nodiscard]] std::vector<Mode> copy_modes(const Mesh& mesh);
 // The position in the rank map of every rank of copy 0, row-major.

@@ -119,6 +119,71 @@ bool Listing::list_pending(std::span<const int64_t> mesh_shape) {
   return true;
 }
 
+// By the digits that both orders of a tensor dim begin with, cutting alike and evenly.
+void Listing::list_classes(std::span<const int64_t> mesh_shape) {
+  class_of_.assign(static_cast<size_t>(mesh_size(*view_->src_mesh)), 0);
+  const State* const states[] = {view_->src, view_->dst};
+  Digits digits;
+  if (view_->dst_mesh != view_->src_mesh || !make_digits(mesh_shape, states, {}, digits)) return;
+  DigitState before;
+  DigitState after;
+  to_digits(*view_->src, digits, before);
+  to_digits(*view_->dst, digits, after);
+  std::vector<uint8_t> common;
+  for (size_t d = 0; d < view_->shape.size(); ++d) {
+    const ShardList a = before.shard_list(d);
+    const ShardList b = after.shard_list(d);
+    const auto continues = [](const ShardList& list, size_t i) {
+      return i < list.count && (list.continues >> i & 1) != 0;
+    };
+    size_t count = 0;
+    while (count < a.count && count < b.count && a.digits[count] == b.digits[count] &&
+           continues(a, count) == continues(b, count))
+      ++count;
+    // A run cuts as one.
+    while (count > 0 && (continues(a, count) || continues(b, count))) --count;
+    const ShardList head{a.digits, count, a.continues, 0};
+    if (count == 0 || !cuts_evenly(digits, head, view_->shape[d])) continue;
+    common.insert(common.end(), head.digits, head.digits + count);
+  }
+  if (common.empty()) return;
+  class_of_ = numbers(digits, common, mesh_shape);
+  for (const uint8_t digit : common) classes_ *= digits.list[digit].size;
+}
+
+std::vector<bool> Listing::unlike_before() {
+  std::vector<bool> unlike(ranks_.size(), true);
+  if (classes_ == 1) return unlike;
+  std::vector<std::vector<size_t>> classes(static_cast<size_t>(classes_));
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    classes[static_cast<size_t>(class_of_[static_cast<size_t>(ranks_[i].src)])].push_back(i);
+  // Members of each class by their index, which has the same order on all other digits in every
+  // class: a rank's place in it is its index but for those digits.
+  std::vector<int64_t> place(ranks_.size());
+  std::vector<int64_t> next(classes.size(), 0);
+  for (size_t index = 0; index < class_of_.size(); ++index)
+    place[index] = next[static_cast<size_t>(class_of_[index])]++;
+  for (const std::vector<size_t>& members : classes) {
+    std::vector<int64_t> look;
+    look.reserve(2 * members.size());
+    const ListedRank* last = nullptr;
+    for (const size_t i : members) {
+      int64_t begins = 0;
+      for (size_t l = 0; l + 1 < units_.levels(); ++l) {
+        const bool here =
+            last == nullptr || last->id / units_.ranks(l) != ranks_[i].id / units_.ranks(l);
+        begins = 2 * begins + (here ? 1 : 0);
+      }
+      look.push_back(place[static_cast<size_t>(ranks_[i].src)]);
+      look.push_back(begins);
+      last = &ranks_[i];
+    }
+    if (seen_.insert(std::move(look)).second) continue;
+    for (const size_t i : members) unlike[i] = false;
+  }
+  return unlike;
+}
+
 std::optional<Listing> Listing::of(const ExchangeView& view) {
   if (mesh_size(*view.src_mesh) > most_pieces || mesh_size(*view.dst_mesh) > most_pieces)
     return std::nullopt;
@@ -127,6 +192,7 @@ std::optional<Listing> Listing::of(const ExchangeView& view) {
   auto before = boxes_of(*view.src, view.shape, src_shape);
   auto after = boxes_of(*view.dst, view.shape, mesh_shape(*view.dst_mesh));
   if (!before || !after || !listing.list_pending(src_shape)) return std::nullopt;
+  listing.list_classes(src_shape);
   listing.strides_.assign(view.shape.size(), 1);
   for (size_t d = view.shape.size(); d-- > 0;) {
     listing.strides_[d] = listing.boxes_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,11 @@ class Listing {
     return holders_[begin_[static_cast<size_t>(shard)]];
   }
   [[nodiscard]] NearestHolders nearest(int64_t shard, int64_t id) const;
+  // Whether the rank is of a class unlike all those that were asked about before, of this copy and
+  // others. Ranks of different classes exchange nothing: they differ on digits that both states cut
+  // first, alike and evenly. Two classes are alike where units begin at the same of their ranks.
+  [[nodiscard]] std::vector<bool> unlike_before();
+
   // What stays pending at the rank, as a number: ranks talk with those that have the same.
   [[nodiscard]] int64_t kept_at(const ListedRank& rank) const;
   // The number of the box that the rank wants; the same for equal boxes that are not empty.
@@ -93,6 +99,7 @@ class Listing {
                                                      std::span<const int64_t> shape,
                                                      std::span<const int64_t> mesh_shape);
   [[nodiscard]] bool list_pending(std::span<const int64_t> mesh_shape);
+  void list_classes(std::span<const int64_t> mesh_shape);
   [[nodiscard]] int64_t shard_of(int64_t src) const;
   void list_holders();
 
@@ -121,6 +128,9 @@ class Listing {
   std::vector<int64_t> kept_of_;     // per rank of the source's mesh: what stays pending
   std::vector<int64_t> reduced_of_;  // and its contribution to what does not
   int64_t contributions_ = 1;
+  std::vector<int64_t> class_of_;    // per rank of the mesh, where the exchange is on one
+  int64_t classes_ = 1;
+  std::set<std::vector<int64_t>> seen_;  // classes: of each rank the rest of its index, and where units begin
   std::vector<int64_t> src_offsets_;
   std::vector<int64_t> dst_offsets_;
 

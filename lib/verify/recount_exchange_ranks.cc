@@ -30,7 +30,8 @@ class Tally {
         to_(levels_, std::vector<int64_t>(listing.places() + 1, 0)) {}
 
   // False: more than `left` to look at, which is counted down.
-  bool count(Exchanged& most, int64_t& left) {
+  // Of the ranks those marked in `which` take part.
+  bool count(const std::vector<bool>& which, Exchanged& most, int64_t& left) {
     const std::vector<ListedRank>& ranks = listing_.ranks();
     for (size_t i = 0; i < ranks.size();) {
       const int64_t unit = ranks[i].id / listing_.units().ranks(0);
@@ -38,7 +39,7 @@ class Tally {
       std::map<std::pair<int64_t, int64_t>, size_t> known;
       for (; i < ranks.size() && ranks[i].id / listing_.units().ranks(0) == unit; ++i) {
         --left;
-        if (ranks[i].dst < 0) continue;
+        if (ranks[i].dst < 0 || !which[i]) continue;
         const auto [at, added] = known.try_emplace(
             {listing_.kept_at(ranks[i]), listing_.wanted_at(ranks[i])}, sharing_.size());
         if (added) sharing_.emplace_back();
@@ -219,7 +220,7 @@ std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view) {
   for (const int64_t base : *copies) {
     listing->stand_at(base);
     if (static_cast<int64_t>(listing->shards()) > left) return std::nullopt;
-    if (!Tally(view, *listing).count(most, left)) return std::nullopt;
+    if (!Tally(view, *listing).count(listing->unlike_before(), most, left)) return std::nullopt;
   }
   return most;
 }

@@ -43,13 +43,14 @@ class Phases {
     turns_.assign(listing.units().levels(), std::vector<Turns>(listing.places()));
   }
 
-  // False: more than `left` pieces.
-  bool count(int64_t left) {
+  // Of the ranks those marked in `which` take part. False: more than `left` pieces.
+  bool count(const std::vector<bool>& which, int64_t left) {
     // Ranks that differ on what stays pending have nothing to do with one another: classes, each
     // with units of its own.
     std::map<int64_t, std::vector<size_t>> classes;
-    for (size_t i = 0; i < listing_.ranks().size(); ++i)
-      classes[listing_.kept_at(listing_.ranks()[i])].push_back(i);
+    for (size_t i = 0; i < listing_.ranks().size(); ++i) {
+      if (which[i]) classes[listing_.kept_at(listing_.ranks()[i])].push_back(i);
+    }
     for (const auto& [kept, ranks] : classes) {
       for (size_t i = 0; i < ranks.size();) {
         const int64_t unit = unit_of(ranks[i]);
@@ -261,7 +262,7 @@ std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view) {
     listing->stand_at(base);
     if (listing->work() > left) return std::nullopt;
     Phases phases(view, *listing);
-    if (!phases.count(left)) return std::nullopt;
+    if (!phases.count(listing->unlike_before(), left)) return std::nullopt;
     left -= listing->work();
     phases.fold(most);
   }

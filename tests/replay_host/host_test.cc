@@ -5,6 +5,7 @@
 #include <random>
 
 #include "hand_made.h"
+#include "replay_host/open_backend.h"
 
 using namespace meshplan;
 using namespace meshplan::test;
@@ -24,6 +25,25 @@ const std::vector<DType> all_dtypes{DType::float64, DType::float32, DType::bfloa
                                     DType::int64,   DType::int32,   DType::int16,    DType::int8,    DType::uint8,       DType::boolean};
 
 }  // namespace
+
+TEST_CASE("an exchange between more pairs of ranks than one process holds is refused before it is made") {
+  HandPlan hand;
+  (void)add_root(hand.table, "mesh", 8192, {}, {{"a", 64}, {"b", 128}}).value();
+  hand.tensor = {{8192, 8192}, DType::float32};
+  hand.host_ranks = 8;
+  hand.src = "S(0)[0]S(0)[1]";
+  hand.steps = {{Op::exchange, {"a", "b"}, "S(1)[0]S(1)[1]"}};
+  const auto all_pairs = backend_question("host", make_plan(hand), {});
+  REQUIRE(!all_pairs.ok());
+  CAPTURE(all_pairs.error().message);
+  CHECK(exit_code(all_pairs.error().fault) == 5);
+  CHECK(all_pairs.error().message.find("redistribution 'hand', step 0: the exchange is between") == 0);
+  CHECK(all_pairs.error().message.find("the host backend plays at most 16,777,216; ") != std::string::npos);
+  // As many ranks with few pairs are played.
+  hand.src = "S(0)R";
+  hand.steps = {{Op::exchange, {"a", "b"}, "RS(0)"}};
+  CHECK(backend_question("host", make_plan(hand), {}).ok());
+}
 
 TEST_CASE("every op moves every element, for even, uneven and empty shards") {
   struct Story {

@@ -1,0 +1,93 @@
+// Planning ends by design: named questions that once took seconds to minutes, by the work that they
+// are counted to take, which is the same on every machine.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "cost/topology.h"
+#include "planner/planner.h"
+
+namespace meshplan {
+namespace {
+
+struct Named {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> shape;
+  std::string src;  // placements, one a mesh dim, apart by spaces
+  std::string dst;
+  std::string topology = "h100";
+  bool any_order = false;
+};
+
+State state_of(const std::string& text, std::span<const int64_t> sizes, size_t tensor_rank) {
+  std::vector<Placement> placements;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) placements.push_back(parse_placement(word).value());
+  return make_state(placements, sizes, tensor_rank).value();
+}
+
+PlanOutcome plan_of(const Named& named) {
+  MeshTable meshes;
+  std::vector<std::pair<std::string, int64_t>> dims;
+  int64_t world = 1;
+  for (const int64_t size : named.sizes) {
+    dims.emplace_back(std::string(1, static_cast<char>('a' + dims.size())), size);
+    world *= size;
+  }
+  (void)add_root(meshes, "mesh", world, {}, dims).value();
+  Request request;
+  request.id = named.src + " to " + named.dst;
+  request.tensor.shape = named.shape;
+  request.src = state_of(named.src, named.sizes, named.shape.size());
+  request.dst = state_of(named.dst, named.sizes, named.shape.size());
+  request.any_dst_order = named.any_order;
+  return plan_requests(meshes, topology_preset(named.topology).value(), {request}, {}, "");
+}
+
+}  // namespace
+
+TEST_CASE("questions that units or extents cut unevenly take a bounded amount of work") {
+  // A unit is about 10 ns (planner/work.h).
+  constexpr int64_t most = 60'000'000;
+  for (const Named& named : {
+           Named{{12, 8, 8}, {8192, 8192}, "S(0) R R", "R R R"},
+           Named{{2, 100, 8}, {8192, 8192}, "S(0) R R", "R R R"},
+           Named{{2, 101, 8}, {8190, 4099}, "P(sum) S(0) R", "R S(1) S(0)"},
+           Named{{2, 64, 8}, {16384, 16384}, "R S(0) S(0)", "R R S(0)", "gb200-nvl72"},
+           Named{{2, 64, 8}, {16384, 16384}, "P(sum) P(sum) S(0)", "R S(0) S(0)", "gb200-nvl72"},
+           Named{{4, 2, 3, 2}, {5, 9, 48}, "P(sum) S(0) S(1) S(2)", "S(2) R R R"},
+           Named{{2, 2, 2, 2, 2}, {4100, 14336}, "P(sum) S(0) S(1) S(0) S(1)", "S(1) R R R R"},
+           Named{{2, 2, 2, 2, 2, 2, 2}, {4096, 4096}, "S(0) S(0) S(0) S(0) S(0) S(0) S(0)",
+                 "S(1) S(1) S(1) S(1) S(1) S(1) S(1)", "h100", true},
+       }) {
+    const PlanOutcome outcome = plan_of(named);
+    CAPTURE(named.src);
+    CAPTURE(named.topology);
+    REQUIRE(outcome.failures.empty());
+    MESSAGE(named.src << " to " << named.dst << ": " << outcome.work << " units");
+    CHECK(outcome.work < most);
+  }
+}
+
+TEST_CASE("a mesh dim of a large prime size is not divided to the end") {
+  const int64_t prime = (int64_t{1} << 61) - 1;
+  const PlanOutcome outcome = plan_of({{prime}, {1024}, "R", "S(0)", "uniform"});
+  REQUIRE(outcome.failures.empty());
+  CHECK(outcome.plan.totals.predicted_ps == 0);
+  // Sizes that differ are cut into primes, so that 4 lines up with 2 and 2.
+  const PlanOutcome two = plan_of({{2, prime}, {1024}, "R S(0)", "S(0) R", "uniform"});
+  REQUIRE(two.failures.empty());
+  CHECK(two.plan.redistributions.front().proven_gap_ps >= 0);
+}
+
+TEST_CASE("more ranks than can be listed where units cut a mesh unevenly are refused in a sentence") {
+  const PlanOutcome outcome = plan_of({{3, int64_t{1} << 38}, {1024}, "S(0) R", "R R", "gb200-nvl72"});
+  REQUIRE(outcome.failures.size() == 1);
+  const std::string& message = outcome.failures.front().error.message;
+  CAPTURE(message);
+  CHECK(message.find("has 824,633,720,832 ranks") != std::string::npos);
+  CHECK(message.find("at most 1,048,576 ranks") != std::string::npos);
+  CHECK(message.find('\n') == std::string::npos);
+}
+
+}  // namespace meshplan
