@@ -41,11 +41,10 @@ def factors(args):
 
 def shipped(args):
     for path in sorted((ROOT / "testdata" / "specs").glob("*.json")):
-        spec = json.loads(subprocess.run([args.meshplan, "plan", path, "-o", "/dev/null"], capture_output=True).returncode == 0 and
-                          path.read_text() or "{}")
+        spec = json.loads(path.read_text())
         for one in spec.get("redistributions", []):
             for topology in args.topologies:
-                yield f"{path.stem} {one['id']} {topology}", {**spec, "redistributions": [one], "bundles": []}, topology
+                yield f"{path.stem} {one['id']} {topology}", {**{key: spec[key] for key in spec if key not in ("budgets", "allow")}, "redistributions": [one]}, topology
 
 
 def named(_):
@@ -84,7 +83,7 @@ def main():
                                   input=json.dumps(spec).encode(), capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            if done.returncode not in (0, 2, 3):
+            if done.returncode not in (0, 3):
                 print(f"exit {done.returncode}: {what}: {done.stderr.decode().strip()}", file=sys.stderr)
             took.append((seconds, what))
     took.sort(reverse=True)
