@@ -75,7 +75,9 @@ class Lister {
   template <class Visitor>
   bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
-    if (mesh_size(src_mesh_) > left_ || (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > left_)) return false;
+    // Setting up a rank takes as long as looking at a few shards.
+    const int64_t ranks_allowed = left_ / 4;
+    if (mesh_size(src_mesh_) > ranks_allowed || (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > ranks_allowed)) return false;
     if (q_.dst_mesh != nullptr) {
       auto ranks = make_exchange_ranks(whole_side(src_mesh_, *q_.src, q_.shape, reduced_),
                                        whole_side(*q_.dst_mesh, *q_.dst, q_.shape, {}), left_);

@@ -66,6 +66,9 @@ struct Exchanged {
 
 // The most pieces, and ranks, that are looked at one by one.
 constexpr int64_t most_pieces = int64_t{1} << 22;
+// The most ranks, and shards met by the distinct boxes that are wanted in a unit, that are looked at
+// in one phase.
+constexpr int64_t most_looked_at = int64_t{1} << 20;
 
 struct TwoPhases {
   std::array<Exchanged, 2> phase;
@@ -80,7 +83,7 @@ struct TwoPhases {
 // nullopt: something is uneven, or the cut is whole where the turns of the holders depend on the
 // order of the ranks.
 [[nodiscard]] std::optional<Exchanged> exchanged_evenly(const ExchangeView& view);
-// nullopt: more than `most_pieces`.
+// nullopt: more than `most_looked_at`.
 [[nodiscard]] std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view);
 
 [[nodiscard]] Counted recount_exchange(const StepView& view);

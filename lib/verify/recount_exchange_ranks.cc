@@ -211,11 +211,13 @@ class Tally {
 }  // namespace
 
 std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view) {
+  if (mesh_size(*view.src_mesh) >= most_looked_at || mesh_size(*view.dst_mesh) >= most_looked_at)
+    return std::nullopt;
   auto listing = Listing::of(view);
   if (!listing) return std::nullopt;
   const auto copies = listing->copies();
   if (!copies) return std::nullopt;
-  int64_t left = most_pieces;
+  int64_t left = most_looked_at;
   Exchanged most;
   for (const int64_t base : *copies) {
     listing->stand_at(base);
