@@ -48,27 +48,39 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   return listed->whole ? cheaper(even, whole) : even;
 }
 
+// Whole pieces; `exact` is false where their turns were not counted: they take at least this.
+ExchangeCost price_whole(const DigitQuestion& q, int64_t below_ps) {
+  const Topology& topology = q.levels->topology();
+  const int levels = q.levels->levels();
+  const ExchangeCost least = priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::whole), true);
+  const bool enough = least.traffic.exact && (least.traffic.sent_is_known || !q.sent_too);
+  if (enough || least.predicted_ps >= below_ps) return least;
+  const MostTurns* turns = q.turns->find(*q.levels, *q.world, *q.change, q.most_steps);
+  if (turns == nullptr) return least;
+  return priced(topology, digits_whole_pieces(*q.world, *q.change, levels, *turns), true);
+}
+
 // By levels alone; nullopt as price_digits has it.
-std::optional<ExchangeCost> closed_form(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
-                                        std::optional<bool> whole_pieces) {
-  const int levels = static_cast<int>(topology.levels.size());
-  ExchangeCost cost;
-  if (phases == 2) {
-    const auto traffic = digits_two_phases(world, change, levels);
+std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
+  const Topology& topology = q.levels->topology();
+  const int levels = q.levels->levels();
+  if (q.phases == 2) {
+    const auto traffic = digits_two_phases(*q.world, *q.change, levels);
     if (!traffic) return std::nullopt;
-    cost = priced(topology, *traffic, false);
-  } else if (whole_pieces) {
-    const ExchangeCut cut = *whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
-    cost = priced(topology, digits_one_phase(world, change, levels, cut), *whole_pieces);
-    if (!cost.traffic.exact) return std::nullopt;
-  } else {
-    cost = priced(topology, digits_one_phase(world, change, levels, ExchangeCut::even), false);
-    if (has_several_holders(world, change)) {
-      cost = cheaper(cost, priced(topology, digits_one_phase(world, change, levels, ExchangeCut::whole), true));
-      if (!cost.traffic.exact) return std::nullopt;
-    }
+    return priced(topology, *traffic, false);
   }
-  return cost;
+  if (q.whole_pieces == true) {
+    const ExchangeCost whole = price_whole(q, INT64_MAX);
+    if (!whole.traffic.exact) return std::nullopt;
+    return whole;
+  }
+  const ExchangeCost even = priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::even), false);
+  if (q.whole_pieces == false || !has_several_holders(*q.world, *q.change)) return even;
+  // The even cut on a tie.
+  const ExchangeCost whole = price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
+  if (whole.predicted_ps >= even.predicted_ps) return even;
+  if (!whole.traffic.exact && whole.predicted_ps <= q.most_ps) return std::nullopt;
+  return whole;
 }
 
 // Too many pairs to list: every extent rounded up until digits line up, or, where they never do, the whole target over the outermost level.
@@ -87,8 +99,11 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
   std::optional<ExchangeCost> cost;
   if (q.dst_mesh == nullptr) {
     if (const auto problem = align_digits(*q.levels, padded, q.element_bytes, *q.src, *q.dst)) {
-      cost = closed_form(topology, problem->world, problem->change, 1, q.whole_pieces);
-      if (!cost) cost = closed_form(topology, problem->world, problem->change, 1, false);
+      TurnTable turns;
+      DigitQuestion digits{q.levels, &problem->world, &problem->change, 1, q.whole_pieces, &turns};
+      cost = closed_form(digits);
+      digits.whole_pieces = false;
+      if (!cost) cost = closed_form(digits);
     }
   }
   if (!cost) {
@@ -106,9 +121,12 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
 }
 
 ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<DigitProblem>& problem) {
+  TurnTable turns;
+  DigitQuestion digits;
   if (problem) {
-    const Topology& topology = q.levels->topology();
-    if (auto cost = closed_form(topology, problem->world, problem->change, q.phases, q.whole_pieces)) {
+    digits = {q.levels, &problem->world, &problem->change, q.phases, q.whole_pieces, &turns, q.most_listed};
+    digits.sent_too = true;
+    if (auto cost = closed_form(digits)) {
       if (cost->traffic.sent_is_known) return *cost;
       ExchangeQuestion same = q;
       same.whole_pieces = cost->whole_pieces;
@@ -120,7 +138,8 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<Digi
   if (const auto listed = price_listed(q)) return *listed;
   // The even cut always has a closed form.
   if (problem && q.phases == 1 && !q.whole_pieces) {
-    return *closed_form(q.levels->topology(), problem->world, problem->change, 1, false);
+    digits.whole_pieces = false;
+    return *closed_form(digits);
   }
   if (q.phases == 1) return estimate(q);
   ExchangeCost unknown;
@@ -136,10 +155,9 @@ void hold_above(ExchangeCost& cost, const SameBoxes& least) {
 
 }  // namespace
 
-std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, int phases,
-                                         std::optional<bool> whole_pieces) {
-  auto cost = closed_form(topology, world, change, phases, whole_pieces);
-  if (cost && has_finer_tiers(topology)) hold_above(*cost, same_boxes(topology, world, change));
+std::optional<ExchangeCost> price_digits(const DigitQuestion& q) {
+  auto cost = closed_form(q);
+  if (cost && has_finer_tiers(q.levels->topology())) hold_above(*cost, same_boxes(q.levels->topology(), *q.world, *q.change));
   return cost;
 }
 

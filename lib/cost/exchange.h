@@ -7,6 +7,7 @@
 #include "cost/finer_tiers.h"
 #include "transfer/digits.h"
 #include "transfer/list_exchange.h"
+#include "transfer/turns.h"
 
 namespace meshplan {
 
@@ -30,9 +31,21 @@ struct ExchangeQuestion : ListQuestion {
 // In closed form where digits line up, else by listing.
 [[nodiscard]] ExchangeCost price_exchange(const ExchangeQuestion& question);
 
-// Closed forms on bare digits, for the planner's inner loop; sent_bytes may be near only (ExchangeTraffic). nullopt: there is none, or
-// only a lower one for whole pieces, and these might be cheaper.
-[[nodiscard]] std::optional<ExchangeCost> price_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change,
-                                                       int phases, std::optional<bool> whole_pieces);
+// The same on bare digits, for the planner's inner loop.
+struct DigitQuestion {
+  const LevelMap* levels = nullptr;
+  const DigitWorld* world = nullptr;
+  const DigitChange* change = nullptr;
+  int phases = 1;
+  std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
+  TurnTable* turns = nullptr;        // of the world
+  int64_t most_steps = listed_limit;  // that counting the turns of one change may take
+  bool sent_too = false;              // sent_bytes is to be exact
+  // A price above it is of no use, and may be told too low, but not as low as that.
+  int64_t most_ps = INT64_MAX;
+};
+// By products of digits, and turns where they need counting; sent_bytes may be near only (ExchangeTraffic::sent_is_known).
+// nullopt: there is no such form (two phases), or the turns take too many steps and whole pieces might be cheaper.
+[[nodiscard]] std::optional<ExchangeCost> price_digits(const DigitQuestion& question);
 
 }  // namespace meshplan

@@ -21,6 +21,8 @@ constexpr int64_t without_plan = 4;
 // without exchanges may.
 constexpr int64_t list_percent = 25;
 constexpr int64_t collectives_percent = 25;
+// Of what lies between the time of the best plan and what is looked at: how far ahead exchanges are priced.
+constexpr int64_t horizon_percent = 20;
 // Of a search that most questions need no more of.
 constexpr int64_t brief_budget = 4'000'000;
 
@@ -113,10 +115,12 @@ class Search {
         accept_goal();
         continue;
       }
-      n.closed = true;
-      ++settled_;
-      p_.work += work::settle;
       frontier_ = top.f.ps;
+      if (!n.closed) {
+        n.closed = true;
+        ++settled_;
+      }
+      p_.work += work::settle;
       if (stops()) break;
       expand(top.node);
       if (exhausted_) break;
@@ -309,6 +313,7 @@ class Search {
     }
     n.reached = true;
     n.closed = false;
+    n.looked_to = -1;
     n.g = g;
     n.parent = from;
     n.hop = hop;
@@ -320,6 +325,14 @@ class Search {
     if (!options_.collectives) return;
     const bool last_only = last_step_only(from);
     const Spread at = node(from).at;
+    if (node(from).looked_to >= 0) {
+      if (!last_only) {
+        exchanges(from);
+      } else if (from != source_) {
+        exchange_to_target(from, at);
+      }
+      return;
+    }
     // From the source the collectives that lead straight to the target come first: they often are as cheap as anything can be.
     if (from == source_ && !last_only && !collectives(from, at, true)) return;
     if (!collectives(from, at, last_only) || !options_.exchange) return;
@@ -375,6 +388,7 @@ class Search {
         least.ps = saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps);
         least.collectives += phases;
         if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0)))) continue;
+        if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
       }
       const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
       const Hop hop = exchange_hop(p_, at, to, phases, most_ps);
@@ -409,14 +423,40 @@ class Search {
     return known.list;
   }
 
+  // Those by which a plan may take little more than what is looked at now. The node comes up again for the others, if no plan is found
+  // before that takes less than they do.
   void exchanges(int32_t from) {
     const Spread at = node(from).at;
+    const PlanCost g = node(from).g;
     const Packed packed = world_.pack(at);
     const uint16_t open = at.pending;
+    looked_to_ = node(from).looked_to;
+    look_to_ = has_best_ ? saturating_add(frontier_, (best_.ps - frontier_) / 100 * horizon_percent) : INT64_MAX;
+    next_look_ = INT64_MAX;
     for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
       if (may_reduce(p_, at, q)) exchanges_reducing(from, at, packed, q);
       if (q == 0 || exhausted_) break;
     }
+    node(from).looked_to = look_to_;
+    looked_to_ = -1;
+    if (next_look_ != INT64_MAX && !exhausted_) {
+      PlanCost f = g;
+      f.ps = next_look_;
+      ++f.collectives;
+      if (better_than_best(f)) {
+        open_.push_back({f, from, g});
+        std::push_heap(open_.begin(), open_.end(), OpensLater());
+      }
+    }
+    look_to_ = INT64_MAX;
+  }
+  // Whether a plan that takes so long at least is for later, or was looked at before.
+  bool not_now(int64_t least_ps) {
+    if (least_ps > look_to_) {
+      next_look_ = std::min(next_look_, least_ps);
+      return true;
+    }
+    return least_ps <= looked_to_;
   }
   void exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q) {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
@@ -426,12 +466,20 @@ class Search {
     for (const AimGroup& group : list.groups) {
       const AimKey& nearest = list.keys[group.begin];
       if (has_best_ && saturating_add(soonest, nearest.left) > best_.ps) break;
+      if (saturating_add(soonest, nearest.left) > look_to_) {
+        next_look_ = std::min(next_look_, saturating_add(soonest, nearest.left));
+        break;
+      }
       int64_t outer = soonest;
       if (world_.usable()) outer = std::max(outer, saturating_add(g.ps, world_.outer_bound_ps(packed, list.aims[nearest.aim].packed)));
       for (uint32_t k = group.begin; k < group.end; ++k) {
         AimKey& key = list.keys[k];
         const int64_t least = saturating_add(outer, key.left);
         if (has_best_ && least > best_.ps) break;
+        if (least > look_to_) {
+          next_look_ = std::min(next_look_, least);
+          break;
+        }
         if (key.reached < outer || key.reached <= soonest) continue;
         p_.work += work::key;
         if (stops()) return;
@@ -440,7 +488,8 @@ class Search {
         if (aim.at == at) continue;
         if (!world_.usable()) {
           const int64_t here = saturating_add(g.ps, from == source_ ? aim.before : bound_between(p_, at, aim.at).ps);
-          if (key.reached < here || (has_best_ && saturating_add(here, key.left) > best_.ps)) continue;
+          const int64_t through_aim = saturating_add(here, key.left);
+          if (key.reached < here || (has_best_ && through_aim > best_.ps) || not_now(through_aim)) continue;
         }
         exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
         if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
@@ -498,6 +547,11 @@ class Search {
   bool exhausted_ = false;
   int64_t work_before_ = 0;
   int64_t frontier_ = 0;
+  // Exchanges of the node at hand: a plan by those looked at now takes more than looked_to_ and up to look_to_ at least, by the others at
+  // least next_look_. ps.
+  int64_t looked_to_ = -1;
+  int64_t look_to_ = INT64_MAX;
+  int64_t next_look_ = INT64_MAX;
   int64_t least_latency_ps_ = 0;
   int64_t settled_ = 0;
 };

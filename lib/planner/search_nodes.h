@@ -15,6 +15,8 @@ struct SearchNode {
   int64_t bound = -1;  // of that, what the bound alone says
   int64_t bytes = -1;  // of the largest box
   int32_t parent = -1;
+  // Exchanges from here have been looked at by which a plan takes so long at least, ps; -1: none yet.
+  int64_t looked_to = -1;
   bool closed = false;
   bool reached = false;
   Hop hop;  // from the parent

@@ -153,6 +153,8 @@ bool members_share(const PlanProblem& p, const Spread& to) {
 // What one exchange may list while plans are searched, in pairs of a rank and a shard: a millisecond's work. Beyond it a price is not
 // exact (ExchangeCost::exact).
 constexpr int64_t searched_pairs = 20'000;
+// The same of counting turns (TurnTable).
+constexpr int64_t searched_steps = 400'000;
 
 int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
                      int64_t most_pairs) {
@@ -169,7 +171,12 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   if (line_up(p, a, b, change)) {
     p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
-    if (auto cost = price_digits(*p.topology, p.world, change, phases, std::nullopt)) return *cost;
+    DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
+    q.most_ps = most_ps;
+    const int64_t steps = p.turns.steps();
+    const auto cost = price_digits(q);
+    p.work += (p.turns.steps() - steps) / work::steps_a_unit;
+    if (cost) return *cost;
   }
   p.work += listing_work(p, from, to, searched_pairs);
   State src = to_state(p, from);

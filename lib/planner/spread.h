@@ -148,6 +148,7 @@ struct PlanProblem {
   mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
   uint16_t source_pending = 0;     // pending before the first step
   Shortcuts shortcuts;             // taken in setting it up
+  mutable TurnTable turns;         // of whole pieces, where digits are known
   mutable bool estimated = false;  // some price was an estimate
   mutable int64_t work = 0;        // units (planner/work.h) that its functions took so far
 };

@@ -133,6 +133,19 @@ ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& cha
   return one_phase(count(world, change, levels), change, levels, cut);
 }
 
+ExchangeTraffic digits_whole_pieces(const DigitWorld& world, const DigitChange& change, int levels, const MostTurns& turns) {
+  if (change.total_bytes == 0) return {};
+  const Counts c = count(world, change, levels);
+  ExchangeTraffic out;
+  out.wire_bytes = out.received[0] = c.wire_bytes;
+  out.sent_bytes = saturating_mul(turns.in_all, c.piece_bytes);
+  for (size_t l = 0; l < static_cast<size_t>(levels); ++l) {
+    out.phase[0].peers[l] = std::max(c.received[l], turns.over[l]);
+    out.phase[0].bytes[l] = saturating_mul(out.phase[0].peers[l], c.piece_bytes);
+  }
+  return out;
+}
+
 namespace {
 
 // How one wanted box is fetched by the members of a unit that want it.

@@ -7,12 +7,16 @@
 
 #include "transfer/digits.h"
 #include "transfer/exchange_traffic.h"
+#include "transfer/turns.h"
 
 namespace meshplan {
 
 // One phase, as list_one_phase has it, or at most that (ExchangeTraffic::exact).
 [[nodiscard]] ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& change,
                                                int levels, ExchangeCut cut);
+// Whole pieces, as list_one_phase has it; `turns`: those of this change.
+[[nodiscard]] ExchangeTraffic digits_whole_pieces(const DigitWorld& world, const DigitChange& change,
+                                                  int levels, const MostTurns& turns);
 
 // Whether some shard has several holders: only then do the cuts differ.
 [[nodiscard]] inline bool has_several_holders(const DigitWorld& world, const DigitChange& change) {
