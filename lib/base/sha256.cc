@@ -1,9 +1,7 @@
 #include "base/sha256.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <cstring>
 
 namespace meshplan {
 namespace {
@@ -37,28 +35,45 @@ void digest_block(std::array<uint32_t, 8>& state, const unsigned char* block) {
 
 }  // namespace
 
-std::string sha256_hex(std::string_view bytes) {
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+void Sha256::update(std::string_view bytes) {
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  size_t full = bytes.size() / 64;
-  for (size_t i = 0; i < full; ++i) digest_block(state, data + 64 * i);
+  size_t left = bytes.size();
+  const size_t held = bytes_ % 64;
+  bytes_ += left;
+  if (held > 0) {
+    const size_t more = std::min(64 - held, left);
+    std::copy_n(data, more, tail_.begin() + static_cast<std::ptrdiff_t>(held));
+    if (held + more < 64) return;
+    digest_block(state_, tail_.data());
+    data += more;
+    left -= more;
+  }
+  for (; left >= 64; left -= 64, data += 64) digest_block(state_, data);
+  std::copy_n(data, left, tail_.begin());
+}
 
-  // The tail: what is left, a one bit, zeros, and the length in bits as a big-endian 64-bit number.
-  std::array<unsigned char, 128> tail{};
-  size_t left = bytes.size() - 64 * full;
-  if (left != 0) std::memcpy(tail.data(), data + 64 * full, left);
-  tail[left] = 0x80;
-  size_t tail_size = left < 56 ? 64 : 128;
-  uint64_t bits = uint64_t{bytes.size()} * 8;
-  for (size_t i = 0; i < 8; ++i) tail[tail_size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
-  for (size_t i = 0; i < tail_size; i += 64) digest_block(state, tail.data() + i);
+std::string Sha256::hex() {
+  // Behind what is left: a one bit, zeros, and the length in bits as a big-endian 64-bit number.
+  const size_t left = bytes_ % 64;
+  const size_t size = left < 56 ? 64 : 128;
+  std::fill(tail_.begin() + static_cast<std::ptrdiff_t>(left), tail_.end(), 0);
+  tail_[left] = 0x80;
+  const uint64_t bits = bytes_ * 8;
+  for (size_t i = 0; i < 8; ++i) tail_[size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
+  for (size_t i = 0; i < size; i += 64) digest_block(state_, tail_.data() + i);
 
   static constexpr char digits[] = "0123456789abcdef";
   std::string hex;
-  for (uint32_t word : state) {
+  for (uint32_t word : state_) {
     for (int shift = 28; shift >= 0; shift -= 4) hex += digits[word >> shift & 15];
   }
   return hex;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 digest;
+  digest.update(bytes);
+  return digest.hex();
 }
 
 }  // namespace meshplan

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -30,16 +31,35 @@ size_t utf8_length(std::string_view text, size_t at) {
   return 0;
 }
 
+namespace {
+
+// Where the next character may be other than ASCII: goes on from `at` by eights.
+size_t skip_ascii(std::string_view text, size_t at) {
+  for (; at + 8 <= text.size(); at += 8) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, text.data() + at, 8);
+    if ((eight & 0x8080808080808080U) != 0) break;
+  }
+  return at;
+}
+
+}  // namespace
+
+size_t find_stray_byte(std::string_view text, size_t at) {
+  while ((at = skip_ascii(text, at)) < text.size()) {
+    const size_t length = utf8_length(text, at);
+    if (length == 0) return at;
+    at += length;
+  }
+  return at;
+}
+
 size_t utf8_count(std::string_view text) {
   size_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) {
-    while (at + 8 <= text.size()) {  // eight ASCII characters at a time
-      uint64_t eight = 0;
-      std::memcpy(&eight, text.data() + at, 8);
-      if ((eight & 0x8080808080808080U) != 0) break;
-      at += 8;
-      count += 8;
-    }
+    const size_t before = at;
+    at = skip_ascii(text, at);
+    count += at - before;
     if (at == text.size()) break;
     const size_t length = utf8_length(text, at);
     at += length == 0 ? 1 : length;
@@ -123,56 +143,38 @@ std::string printable(std::string_view text, size_t limit) {
   return out;
 }
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  out.reserve(text.size() + 2);
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  size_t plain = 0;  // up to here the text is written
   for (size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x80) {
-      switch (byte) {
-        case '"':
-          out += "\\\"";
-          break;
-        case '\\':
-          out += "\\\\";
-          break;
-        case '\b':
-          out += "\\b";
-          break;
-        case '\f':
-          out += "\\f";
-          break;
-        case '\n':
-          out += "\\n";
-          break;
-        case '\r':
-          out += "\\r";
-          break;
-        case '\t':
-          out += "\\t";
-          break;
-        default:
-          if (byte < 0x20) {
-            out += "\\u00";
-            out += hex_digits[byte >> 4];
-            out += hex_digits[byte & 15];
-          } else {
-            out += text[at];
-          }
+    const size_t length = byte < 0x80 ? 1 : utf8_length(text, at);
+    const bool stands = length > 0 && byte >= 0x20 && byte != '"' && byte != '\\';
+    const size_t next = at + std::max<size_t>(length, 1);
+    if (!stands) {
+      constexpr std::string_view special = "\"\\\b\f\n\r\t";
+      const size_t known = special.find(text[at]);
+      out.append(text, plain, at - plain);
+      plain = next;
+      if (length == 0) {
+        out += "\xEF\xBF\xBD";
+      } else if (known != std::string_view::npos) {
+        out += {'\\', "\"\\bfnrt"[known]};
+      } else {
+        out += "\\u00";
+        out += {hex_digits[byte >> 4], hex_digits[byte & 15]};
       }
-      ++at;
-      continue;
     }
-    const size_t length = utf8_length(text, at);
-    if (length == 0) {
-      out += "\xEF\xBF\xBD";
-      ++at;
-    } else {
-      out.append(text.substr(at, length));
-      at += length;
-    }
+    at = next;
   }
+  out.append(text, plain);
   out += '"';
+}
+
+std::string json_string(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  append_json_string(out, text);
   return out;
 }
 

@@ -10,6 +10,9 @@ namespace meshplan {
 // Length of the well-formed character at `at` (1 to 4); 0 where there is none: truncated, overlong, a surrogate, above U+10FFFF.
 [[nodiscard]] size_t utf8_length(std::string_view text, size_t at);
 
+// The first byte from `at` on that belongs to no character; the text's size where there is none.
+[[nodiscard]] size_t find_stray_byte(std::string_view text, size_t at = 0);
+
 // Characters of `text`; a byte that belongs to no character counts as one.
 [[nodiscard]] size_t utf8_count(std::string_view text);
 
@@ -31,5 +34,6 @@ void append_utf8(std::string& out, char32_t code_point);
 
 // The text as a JSON string with its quotes: only ", \ and control characters escaped (\b \f \n \r \t, else \u00nn), stray bytes as U+FFFD.
 [[nodiscard]] std::string json_string(std::string_view text);
+void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace meshplan

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "cli/codes.h"
 #include "cli/warnings.h"
+#include "json/scan.h"
 #include "planner/planner.h"
-#include "spec/document.h"
 
 namespace meshplan {
 namespace {
@@ -23,26 +23,6 @@ std::optional<Spec> parse_spec(Context& context, const std::string& path, const 
   auto spec = read_spec(text, path, read_beside, context.diagnostics);
   if (!spec) code = exit_code(Fault::bad_input);
   return spec;
-}
-
-// The node that a JSON pointer leads to; where it leads nowhere, the last one on the way.
-uint32_t node_at(const JsonDocument& document, std::string_view pointer) {
-  uint32_t node = 0;
-  while (!pointer.empty()) {
-    const size_t end = std::min(pointer.find('/', 1), pointer.size());
-    const std::string_view key = pointer.substr(1, end - 1);
-    pointer.remove_prefix(end);
-    uint32_t child = 0;
-    if (document.nodes[node].kind == JsonKind::object) {
-      child = find_key(document, node, key);
-    } else if (const auto index = parse_int(key); index && *index < document.nodes[node].count) {
-      child = node + 1;
-      for (int64_t i = 0; i < *index; ++i) child = document.nodes[child].next;
-    }
-    if (child == 0) return node;
-    node = child;
-  }
-  return node;
 }
 
 Rules implied_rules(PlannerKind planner) { return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor; }
@@ -176,21 +156,23 @@ std::optional<Plan> load_plan_text(Context& context, const std::string& path, co
   if (auto* plan = std::get_if<Plan>(&read)) return std::move(*plan);
   const PlanRefusal& refusal = std::get<PlanRefusal>(read);
   code = exit_code(Fault::bad_input);
-  // The spec's parser keeps places: it says what is wrong with the text itself, and where a JSON pointer leads.
-  Diagnostics of_text;
-  const auto document = parse_json(text, path, of_text);
-  if (of_text.has_errors()) {
-    context.diagnostics.add_all(of_text);
-    return std::nullopt;
+  if (refusal.byte || refusal.end == 0) {
+    Diagnostics of_text;
+    (void)read_json(text, path, of_text);
+    if (of_text.has_errors()) {
+      context.diagnostics.add_all(of_text);
+      return std::nullopt;
+    }
   }
   Diagnostic diagnostic;
   diagnostic.code = code_bad_plan;
-  // Comments are all that its parser takes and JSON does not.
+  // Comments are all that read_json takes and a plan file does not have.
   const bool comment = refusal.byte && *refusal.byte < text.size() && text[*refusal.byte] == '/';
   diagnostic.message = comment ? "a comment, which plan files do not have" : refusal.message;
   diagnostic.place = refusal.byte ? locate(text, path, *refusal.byte, *refusal.byte + 1)
-                     : document   ? place_of(*document, node_at(*document, refusal.pointer))
-                                  : whole_file(path);
+                     : refusal.end > 0
+                         ? locate(text, path, refusal.begin, refusal.end, refusal.pointer)
+                         : whole_file(path);
   context.diagnostics.add(std::move(diagnostic));
   return std::nullopt;
 }

@@ -4,7 +4,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
-#include "spec/document.h"
+#include "json/scan.h"
 
 namespace meshplan {
 namespace {
@@ -109,7 +109,7 @@ Place SpecPlaces::redistribution(size_t index) {
   if (!parsed_) {
     parsed_ = true;
     Diagnostics reported_already(0);
-    document_ = parse_json(text_, path_, reported_already);
+    document_ = read_json(text_, path_, reported_already);
     const uint32_t list = document_ && !document_->nodes.empty() ? find_key(*document_, 0, "redistributions") : 0;
     if (list != 0 && document_->nodes[list].kind == JsonKind::array) {
       for (uint32_t node = list + 1; node < document_->nodes[list].next; node = document_->nodes[node].next) entries_.push_back(node);

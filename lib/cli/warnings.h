@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "cli/context.h"
+#include "json/document.h"
 #include "plan/plan.h"
-#include "spec/document.h"
 #include "spec/spec.h"
 
 namespace meshplan {

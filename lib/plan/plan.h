@@ -25,6 +25,8 @@
 
 namespace meshplan {
 
+class JsonWriter;
+
 // In the order that breaks ties between plans.
 enum class Op : uint8_t { slice, all_gather, reduce_scatter, all_to_all, all_reduce, to_partial, exchange };
 [[nodiscard]] const char* to_text(Op op);
@@ -204,6 +206,10 @@ struct Plan {
 [[nodiscard]] std::string canonical_json(const Plan& plan);
 // The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same plan on every machine.
 [[nodiscard]] std::string write_plan(const Plan& plan);
+// The members of "totals", ascending.
+void write_totals(JsonWriter& writer, const Totals& totals);
+// The value of "topology"; `with_empty`: with the fields that say nothing, as plans have them.
+void write_topology(JsonWriter& writer, const Topology& topology, bool with_empty);
 // Any formatting of the same content. Unknown minor keys are kept out of the way, an unknown major version is refused by name; a digest
 // that does not match the content is an error unless `check_digest` is false.
 [[nodiscard]] Result<Plan> read_plan(std::string_view text, bool check_digest = true);
@@ -212,6 +218,8 @@ struct PlanRefusal {
   std::string message;
   std::string pointer;         // of the value concerned; "" is the whole document
   std::optional<size_t> byte;  // where the text is no JSON; then there is no pointer
+  size_t begin = 0;            // the bytes of the value concerned
+  size_t end = 0;
 };
 [[nodiscard]] std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text, bool check_digest = true);
 

@@ -5,7 +5,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "plan/json.h"
+#include "json/write.h"
 #include "render/grid.h"
 
 namespace meshplan {
@@ -55,10 +55,14 @@ std::string microseconds(int64_t ns) {
   return std::to_string(ns / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
 }
 
-std::string json_text(const std::string& text) {
-  std::string out;
-  append_json_text(out, text);
-  return out;
+void write_track(JsonWriter& w, const char* what, std::optional<size_t> track,
+                 const std::string& name) {
+  w.open('{');
+  w.fields({{"name", what}, {"ph", "M"}, {"pid", 1}});
+  if (track) w.field("tid", *track);
+  w.key("args");
+  w.object({{"name", name}});
+  w.close();
 }
 
 }  // namespace
@@ -102,9 +106,25 @@ std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
   // One track a group, in order of first use; local steps take no time and are left out.
   std::map<std::string, size_t> tracks;
   std::vector<std::string> names;
-  std::string events;
   int64_t now = 0;
-  const auto event = [&](const std::string& text) { events += (events.empty() ? "\n" : ",\n") + text; };
+  JsonWriter w(0, Breaks::one_line);
+  w.open('{');
+  w.field("displayTimeUnit", "ns");
+  w.key("traceEvents");
+  w.open('[', Breaks::lines);
+  // The event is left open at its args.
+  const auto event = [&](const std::string& name, const char* kind, int64_t from, int64_t took,
+                         size_t track) {
+    w.open('{');
+    w.fields({{"name", name}, {"cat", kind}, {"ph", "X"}});
+    w.key("ts");
+    w.number(microseconds(from));
+    w.key("dur");
+    w.number(microseconds(took));
+    w.fields({{"pid", 1}, {"tid", track}});
+    w.key("args");
+    w.open('{');
+  };
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
     const int64_t start = now;
@@ -113,25 +133,28 @@ std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
       const auto [track, added] = tracks.try_emplace(step.group, names.size() + 1);
       if (added) names.push_back(step.group);
       const int64_t took = ns_of_ps(step.predicted_ps);
-      event("{\"name\": " + json_text(step_name(step)) + ", \"cat\": \"step\", \"ph\": \"X\", \"ts\": " + microseconds(now) +
-            ", \"dur\": " + microseconds(took) + ", \"pid\": 1, \"tid\": " + std::to_string(track->second) +
-            ", \"args\": {\"redistribution\": " + json_text(r.request.id) + ", \"wire_bytes\": " + std::to_string(step.wire_bytes) +
-            ", \"peak_bytes\": " + std::to_string(step.peak_bytes) + ", \"why\": " + json_text(step.why) + "}}");
+      event(step_name(step), "step", now, took, track->second);
+      w.fields({{"redistribution", r.request.id},
+                {"wire_bytes", step.wire_bytes},
+                {"peak_bytes", step.peak_bytes},
+                {"why", step.why}});
+      w.close();
+      w.close();
       now = saturating_add(now, took);
     }
     if (now == start) continue;
-    event("{\"name\": " + json_text(r.request.id) + ", \"cat\": \"redistribution\", \"ph\": \"X\", \"ts\": " + microseconds(start) +
-          ", \"dur\": " + microseconds(now - start) + ", \"pid\": 1, \"tid\": 0, \"args\": {\"count\": " + std::to_string(r.request.count) +
-          ", \"trace\": " + json_text(r.trace) + "}}");
+    event(r.request.id, "redistribution", start, now - start, 0);
+    w.fields({{"count", r.request.count}, {"trace", r.trace}});
+    w.close();
+    w.close();
   }
-  const auto name_track = [&](size_t track, const std::string& name) {
-    event("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": " + std::to_string(track) +
-          ", \"args\": {\"name\": " + json_text(name) + "}}");
-  };
-  event("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"a rank, predicted\"}}");
-  name_track(0, "redistributions");
-  for (size_t i = 0; i < names.size(); ++i) name_track(i + 1, "group " + names[i]);
-  return "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [" + events + "\n]}\n";
+  write_track(w, "process_name", std::nullopt, "a rank, predicted");
+  write_track(w, "thread_name", 0, "redistributions");
+  for (size_t i = 0; i < names.size(); ++i)
+    write_track(w, "thread_name", i + 1, "group " + names[i]);
+  w.close();
+  w.close();
+  return w.take();
 }
 
 }  // namespace meshplan

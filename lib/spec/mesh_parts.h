@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "json/reader.h"
 #include "mesh/mesh.h"
-#include "spec/reader.h"
 
 namespace meshplan {
 

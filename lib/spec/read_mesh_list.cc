@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "json/write.h"
 #include "mesh/parallel_dims.h"
 #include "spec/mesh_parts.h"
 #include "spec/read_meshes.h"

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "json/reader.h"
 #include "mesh/mesh_table.h"
-#include "spec/reader.h"
 
 namespace meshplan {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "json/reader.h"
 #include "mesh/mesh.h"
-#include "spec/reader.h"
 #include "tensor/state.h"
 
 namespace meshplan {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "json/reader.h"
 #include "spec/read_meshes.h"
-#include "spec/reader.h"
 #include "tensor/request.h"
 
 namespace meshplan {

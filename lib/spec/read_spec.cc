@@ -4,10 +4,12 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "diag/codes.h"
+#include "json/reader.h"
+#include "json/scan.h"
+#include "json/write.h"
 #include "spec/read_meshes.h"
 #include "spec/read_redistributions.h"
 #include "spec/read_topology.h"
-#include "spec/reader.h"
 #include "spec/spec.h"
 
 namespace meshplan {
@@ -151,7 +153,7 @@ void read_allow(Reader& reader, uint32_t index, const ReadRedistributions& known
 
 // `diagnostics` is empty before.
 std::optional<Spec> read_alone(std::string_view text, const std::string& file, const FileReader& read_file, Diagnostics& diagnostics) {
-  const auto document = parse_json(text, file, diagnostics);
+  const auto document = read_json(text, file, diagnostics);
   if (!document) return std::nullopt;
   Reader reader(*document, diagnostics);
   constexpr std::array<KeyRule, 8> rules{

@@ -1,6 +1,7 @@
 #include "spec/read_topology.h"
 
 #include "base/utf8.h"
+#include "json/scan.h"
 #include "plan/topology_limits.h"
 
 namespace meshplan {
@@ -165,7 +166,7 @@ std::optional<Topology> read_topology_file(std::string_view text, const std::str
   // Judged by itself: what the parser mends is an error too, and what the collector has seen before is none of this file.
   Diagnostics own(diagnostics.cap());
   std::optional<Topology> topology;
-  if (const auto document = parse_json(text, file, own)) {
+  if (const auto document = read_json(text, file, own)) {
     Reader reader(*document, own);
     topology = read_object(reader, 0);
   }

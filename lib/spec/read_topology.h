@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cost/topology.h"
-#include "spec/reader.h"
+#include "json/reader.h"
 #include "spec/spec.h"
 
 namespace meshplan {

@@ -24,3 +24,12 @@ TEST_CASE("all lengths from 0 to 199") {
   }
   CHECK(sha256_hex(digests) == "466ee381bbc4a6de34133ad71e2d19bd7ac1efe7fbd78829b39564fb7a8e7d20");
 }
+
+TEST_CASE("bytes that come in pieces have the digest of the whole") {
+  const std::string bytes(300, 'x');
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    Sha256 digest;
+    for (size_t at = 0; at < bytes.size(); at += piece) digest.update(bytes.substr(at, piece));
+    CHECK(digest.hex() == sha256_hex(bytes));
+  }
+}

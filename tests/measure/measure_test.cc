@@ -36,6 +36,11 @@ MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
   return *report;
 }
 
+// nlohmann::json sorts keys, ordered_json keeps them as they stand.
+bool keys_ascend(const std::string& text) {
+  return nlohmann::ordered_json::parse(text).dump() == nlohmann::json::parse(text).dump();
+}
+
 }  // namespace
 
 TEST_CASE("sizes and counts are those of nccl-tests, per op") {
@@ -212,6 +217,7 @@ TEST_CASE("a report is JSON that calibration reads back, and planning with it pr
         plan_of({{Op::all_gather, {"b"}, "S(0)R"}, {Op::exchange, {"a", "b"}, "S(1)R"}}, "S(0)[0]S(0)[1]", {rows, 64}), options);
     const std::string text = write_report(report);
     const auto json = nlohmann::json::parse(text);
+    CHECK(keys_ascend(text));
     CHECK(json.at("schema") == "meshplan/report/1");
     CHECK(json.at("redistributions").at(0).at("steps").at(0).at("time").at("samples_ns").size() == 15);
     auto points = read_report_points(text, "report.json");
@@ -224,6 +230,8 @@ TEST_CASE("a report is JSON that calibration reads back, and planning with it pr
     CHECK(nccl->points.size() == 2);
     CHECK(nccl->points[0].size_bytes == points->points[0].size_bytes);
     const auto timeline = nlohmann::json::parse(write_timeline(report));
+    CHECK(keys_ascend(write_timeline(report)));
+    CHECK(keys_ascend(write_nccl_tests_json(report)));
     CHECK(timeline.at("traceEvents").size() == 3 + 4);
     const std::string table = to_text(report);
     for (const char* word : {"size", "count", "type", "redop", "time", "algbw", "busbw", "#wrong", "predicted", "all_gather", "exchange"}) {
@@ -262,6 +270,7 @@ TEST_CASE("two plans are measured in turns") {
   CHECK(report->entries[0].predicted_first_ns > report->entries[0].predicted_second_ns);
   CHECK(to_text(*report).find("hand: ") != std::string::npos);
   const auto json = nlohmann::json::parse(write_report(*report));
+  CHECK(keys_ascend(write_report(*report)));
   CHECK(json.at("against").at("comparison").size() == 1);
 }
 

@@ -6,7 +6,9 @@
 #include <random>
 
 #include "base/sha256.h"
-#include "plan/json.h"
+#include "json/parse.h"
+#include "json/write.h"
+#include "plan/plan.h"
 #include "sample.h"
 
 namespace meshplan {
@@ -80,10 +82,9 @@ TEST_CASE("the canonical text has sorted keys and no spaces, and the digest is o
   CHECK(written["digest"] == "sha256:" + sha256_hex(compact));
   written.erase("digest");
   CHECK(written == content);
-  std::string own;
-  append_json(own, std::get<Json>(parse_json(write_plan(plan))));
   written["digest"] = "sha256:" + sha256_hex(compact);
-  CHECK(own == written.dump());
+  const std::string text = write_plan(plan);
+  CHECK(canonical_text(std::get<JsonDocument>(parse_json(text, {}))) == written.dump());
 }
 
 TEST_CASE("a step stands on a line of its own, and no line ends in a blank") {
@@ -110,6 +111,33 @@ TEST_CASE("another formatting of the same content is read, unknown keys of a min
                       return content.dump();
                     }());
   CHECK(message_of(newer.dump(), true).empty());
+}
+
+TEST_CASE("keys may stand in any order") {
+  const std::string text = write_plan(sample_plan());
+  const auto document = nlohmann::ordered_json::parse(text);
+  std::vector<std::string> keys;
+  for (const auto& member : document.items()) keys.push_back(member.key());
+  std::mt19937 random(20261122);
+  for (int i = 0; i < 40; ++i) {
+    std::shuffle(keys.begin(), keys.end(), random);
+    nlohmann::ordered_json other;
+    for (const std::string& key : keys) other[key] = document[key];
+    const auto plan = read_plan(other.dump());
+    REQUIRE_MESSAGE(plan.ok(), message_of(other.dump(), true));
+    CHECK(write_plan(*plan) == text);
+    // A problem is the same one wherever its key stands, and an element is counted from 0.
+    other["redistributions"][1]["count"] = 0;
+    CHECK(message_of(other.dump()) ==
+          "/redistributions/1/count: 0 is out of range: expected 1 or more");
+    other["mesh"]["world"] = 0;
+    CHECK(message_of(other.dump()) == "/mesh/world: 0 is out of range: expected 1 or more");
+    other["totals"]["wire_bytes"] = other["digest"] = 5;
+    other["redistributions"] = 5;
+    CHECK(message_of(other.dump()) == "/mesh/world: 0 is out of range: expected 1 or more");
+    other["mesh"] = document["mesh"];
+    CHECK(message_of(other.dump()) == "/redistributions: expected a list");
+  }
 }
 
 TEST_CASE("what a plan cannot be is refused with its place") {

@@ -1,6 +1,7 @@
 // Good specs, read into what they say.
 #include <doctest/doctest.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "spec/spec_files.h"
@@ -24,6 +25,12 @@ std::string simple(const std::string& redistribution) {
   return R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]},
              "redistributions": [{"id": "a", "tensor": {"shape": [16, 8], "dtype": "bfloat16"}, )~" +
          redistribution + "}]}";
+}
+
+std::string bad_redistributions(size_t count) {
+  std::string text = R"({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "redistributions": [)";
+  for (size_t i = 0; i < count; ++i) text += (i > 0 ? ",\n" : "\n") + ("{\"id\": \"r" + std::to_string(i)) + "\"}";
+  return text + "]}";
 }
 
 std::string text_of(const Request& request, const State& state, const Spec& spec) {
@@ -207,6 +214,33 @@ TEST_CASE("the digest is over the meaning of the text, not over its form") {
       "x-a": [15e-1, 1e2, 1E22, -0.00100, -0, "\u0001\u00e9\"\\\/"],
       "mesh": {"dims": [{"size": 2, "name": "\u0064p"}]} } // the end)~")
             .digest == good(compact).digest);
+}
+
+TEST_CASE("a file with more mistakes than are kept is read to its end and counted") {
+  Diagnostics diagnostics;
+  CHECK_FALSE(read_spec(bad_redistributions(5000), "a.json", {}, diagnostics));
+  CHECK(diagnostics.count(Severity::error) == 5000);
+  CHECK(diagnostics.kept().size() == Diagnostics::default_cap);
+  CHECK(diagnostics.left_out(Severity::error) == 5000 - Diagnostics::default_cap);
+}
+
+TEST_CASE("100,000 redistributions are read in far less than ten seconds on any machine") {
+  std::string text =
+      R"({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 8}]}, "redistributions": [)";
+  for (int i = 0; i < 100'000; ++i) {
+    text +=
+        (i > 0 ? ",\n" : "\n") + ("{\"id\": \"r" + std::to_string(i)) +
+        R"~(", "tensor": {"shape": [4096, 4096], "dtype": "bfloat16"}, "src": ["P(sum)", "S(0)"], "dst": ["S(0)", "S(0)"], "count": 32})~";
+  }
+  text += "]}";
+  Diagnostics diagnostics;
+  const std::clock_t begin = std::clock();
+  const auto spec = read_spec(text, "a.json", {}, diagnostics);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  REQUIRE(spec);
+  CHECK(spec->requests.size() == 100'000);
+  MESSAGE("100,000 redistributions in " << seconds << " s of processor time");
+  CHECK(seconds < 10);
 }
 
 }  // namespace meshplan

@@ -1,4 +1,4 @@
-#include "spec/json_words.h"
+#include "json/words.h"
 
 namespace meshplan {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
-#include "spec/document.h"
+#include "json/document.h"
 
 namespace meshplan {
 

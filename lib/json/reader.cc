@@ -1,4 +1,4 @@
-#include "spec/reader.h"
+#include "json/reader.h"
 
 #include <algorithm>
 

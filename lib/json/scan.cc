@@ -1,22 +1,24 @@
+#include "json/scan.h"
+
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/utf8.h"
-#include "spec/document.h"
-#include "spec/json_words.h"
+#include "json/parse.h"
+#include "json/words.h"
 
 namespace meshplan {
 namespace {
 
-class Parser {
+class Scanner {
  public:
-  Parser(std::string_view text, const std::string& file, Diagnostics& diagnostics) : text_(text), diagnostics_(diagnostics) {
+  Scanner(std::string_view text, const std::string& file, Diagnostics& diagnostics)
+      : text_(text), diagnostics_(diagnostics) {
     document_.text = text;
     document_.file = file;
   }
 
-  std::optional<JsonDocument> parse() {
+  std::optional<JsonDocument> scan() {
     if (!check_bytes()) return std::nullopt;
     skip_space();
     if (lost_) return std::nullopt;
@@ -45,7 +47,7 @@ class Parser {
       diagnostics_.count_only(Severity::error);
       return;
     }
-    const std::string pointer = open_.empty() ? "" : pointer_to_container();
+    const std::string pointer = open_.empty() ? "" : pointer_to(document_, open_.back());
     diagnostics_.add({code, Severity::error, locate(text_, document_.file, begin, end, pointer), std::move(message), std::move(second),
                       std::move(help), std::move(fix), 0});
   }
@@ -54,12 +56,6 @@ class Parser {
             std::optional<SecondPlace> second = {}) {
     report(code, begin, end, std::move(message), std::move(help), {}, std::move(second));
     lost_ = true;
-  }
-
-  // The tree is not closed yet, so that an element's number is its container's count.
-  std::string pointer_to_container() {
-    for (const uint32_t index : open_) node(index).next = static_cast<uint32_t>(document_.nodes.size());
-    return pointer_to(document_, open_.back());
   }
 
   bool check_bytes() {
@@ -81,20 +77,8 @@ class Parser {
       report("E0102", 0, 3, "the file begins with a byte order mark", "save it as UTF-8 without one", Fix{"", true});
       at_ = 3;
     }
-    for (size_t at = at_; at < text_.size();) {
-      uint64_t eight = 0;
-      if (at + 8 <= text_.size()) {
-        std::memcpy(&eight, text_.data() + at, 8);
-        if ((eight & 0x8080808080808080U) == 0) {
-          at += 8;
-          continue;
-        }
-      }
-      const size_t length = utf8_length(text_, at);
-      if (length > 0) {
-        at += length;
-        continue;
-      }
+    for (size_t at = find_stray_byte(text_, at_); at < text_.size();
+         at = find_stray_byte(text_, at)) {
       size_t end = at + 1;
       while (end < text_.size() && utf8_length(text_, end) == 0) ++end;
       report("E0101", at, end,
@@ -113,7 +97,7 @@ class Parser {
       if (is_space(c)) {
         ++at_;
       } else if (c == '/' && at_ + 1 < text_.size() && text_[at_ + 1] == '/') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
+        at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
       } else if (c == '/' && at_ + 1 < text_.size() && text_[at_ + 1] == '*') {
         const size_t end = text_.find("*/", at_ + 2);
         if (end == std::string_view::npos) {
@@ -132,27 +116,17 @@ class Parser {
     }
   }
 
-  uint32_t add_node(size_t key_begin, size_t key_end) {
-    const auto index = static_cast<uint32_t>(document_.nodes.size());
-    JsonNode& made = document_.nodes.emplace_back();
-    made.begin = static_cast<uint32_t>(at_);
-    made.end = made.begin;
-    made.key_begin = static_cast<uint32_t>(key_begin);
-    made.key_end = static_cast<uint32_t>(key_end);
-    made.parent = open_.empty() ? 0 : open_.back();
-    made.next = index + 1;
-    if (!open_.empty()) ++node(open_.back()).count;
-    if (document_.nodes.size() > max_json_values) {
-      lose("E0109", at_, at_ + 1, "the file has more than " + std::to_string(max_json_values) + " values", "split it into several files");
-    }
-    return index;
-  }
-
   // Reads the value that begins at at_, or opens it.
   void read_value(size_t key_begin, size_t key_end, bool key_escaped = false) {
-    const uint32_t index = add_node(key_begin, key_end);
+    const auto index = static_cast<uint32_t>(document_.nodes.size());
+    add_node(document_, open_.empty() ? 0 : open_.back(), at_, key_begin, key_end);
     node(index).key_escaped = key_escaped;
-    if (lost_) return;
+    if (document_.nodes.size() > max_json_values) {
+      lose("E0109", at_, at_ + 1,
+           "the file has more than " + std::to_string(max_json_values) + " values",
+           "split it into several files");
+      return;
+    }
     const char c = text_[at_];
     if (c == '{' || c == '[') {
       node(index).kind = c == '{' ? JsonKind::object : JsonKind::array;
@@ -439,41 +413,15 @@ class Parser {
     comma_ = no_comma;
   }
 
-  // Finds keys given twice: by pairs where there are few, by sorting where there are many.
   void check_keys(uint32_t index) {
-    constexpr uint32_t few = 12;
-    if (node(index).count < 2) return;
-    bool escaped = false;
-    std::array<std::string_view, few> keys;
-    uint32_t seen = 0;
-    if (node(index).count <= few) {
-      bool clash = false;
-      for (uint32_t child = index + 1; child < node(index).next; child = node(child).next) {
-        const JsonNode& member = node(child);
-        escaped = escaped || member.key_escaped;
-        const std::string_view key = text_.substr(member.key_begin, member.key_end - member.key_begin);
-        for (uint32_t i = 0; i < seen; ++i) clash = clash || keys[i] == key;
-        keys[seen++] = key;
-      }
-      if (!clash && !escaped) return;
-    }
-    std::vector<std::pair<std::string, uint32_t>> sorted;
-    sorted.reserve(node(index).count);
-    std::string buffer;
-    for (uint32_t child = index + 1; child < node(index).next; child = node(child).next) {
-      if (!node(child).keyless) sorted.emplace_back(key_of(document_, node(child), buffer), child);
-    }
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 1, first = 0; i < sorted.size(); ++i) {
-      if (sorted[i].first != sorted[first].first) {
-        first = i;
-        continue;
-      }
-      JsonNode& again = node(sorted[i].second);
-      again.repeated = true;
-      const JsonNode& known = node(sorted[first].second);
-      report("E0110", again.key_begin, again.key_end, "key \"" + printable(sorted[i].first) + "\" is given twice", "keep one of them", {},
-             SecondPlace{locate(text_, document_.file, known.key_begin, known.key_end), "first given here"});
+    for (const auto& [again, first] : repeated_keys(document_, index)) {
+      node(again).repeated = true;
+      std::string buffer;
+      report("E0110", node(again).key_begin, node(again).key_end,
+             "key \"" + printable(key_of(document_, node(again), buffer)) + "\" is given twice",
+             "keep one of them", {},
+             SecondPlace{locate(text_, document_.file, node(first).key_begin, node(first).key_end),
+                         "first given here"});
     }
   }
 
@@ -491,8 +439,21 @@ class Parser {
 
 }  // namespace
 
-std::optional<JsonDocument> parse_json(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  return Parser(text, file, diagnostics).parse();
+std::optional<JsonDocument> scan_json(std::string_view text, const std::string& file,
+                                      Diagnostics& diagnostics) {
+  return Scanner(text, file, diagnostics).scan();
+}
+
+std::optional<JsonDocument> read_json(std::string_view text, const std::string& file,
+                                      Diagnostics& diagnostics) {
+  if (text.size() <= max_json_bytes) {
+    auto parsed = parse_json(text, {.comments = true, .most_values = max_json_values});
+    if (auto* document = std::get_if<JsonDocument>(&parsed)) {
+      document->file = file;
+      return std::move(*document);
+    }
+  }
+  return scan_json(text, file, diagnostics);
 }
 
 }  // namespace meshplan

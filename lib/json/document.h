@@ -1,20 +1,21 @@
-// JSON with comments as a tree with positions: the first half of reading a spec.
+// A JSON text as a table of its values with their places: what every reader of the project reads.
 //
 //     {"a": [1, 2]} // note        nodes  0 object  1 "a": array (next 4)  2 integer  3 integer
 //
-// Nodes stand in the order of the text; the children of node i start at i + 1, and each one's sibling stands at its `next`. A node holds
-// byte offsets, not values: numbers and strings are read from the text when they are asked for.
+// Nodes stand in the order of the text; the children of node i start at i + 1, and each one's
+// sibling stands at its `next`. A node holds byte offsets, not values: numbers and strings are read
+// from the text when they are asked for.
 //
-// Strict RFC 8259 except for // and /* */ comments. What is wrong is reported with its place and mended in the way a reader would (a
-// missing comma is a comma), so that one run reports the whole file; only a structure that cannot be guessed ends it.
-//
-// What it is not: a check of meaning (spec/read_*.cc), nor a general JSON library: at most 64 MiB, 64 levels and 8,388,608 values.
+// What it is not: a check of syntax (json/parse.h accepts a text or refuses it, json/scan.h lists
+// what is wrong with one) or of meaning (json/reader.h collects problems, json/value.h ends at the
+// first).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diag/diagnostic.h"
@@ -47,7 +48,9 @@ struct JsonNode {
   uint32_t key_end = 0;
   uint32_t next = 0;  // index of the node after this subtree
   uint32_t parent = 0;
-  uint32_t count = 0;  // elements or members
+  uint32_t ordinal = 0;  // how many elements or members of its parent stand before it
+  uint32_t count = 0;    // elements or members
+  bool operator==(const JsonNode&) const = default;
 };
 
 struct JsonDocument {
@@ -56,13 +59,11 @@ struct JsonDocument {
   std::vector<JsonNode> nodes;
 };
 
-constexpr size_t max_json_bytes = size_t{64} << 20;
 constexpr size_t max_json_depth = 64;
-constexpr size_t max_json_values = size_t{1} << 23;
 
-// Every problem of the text goes to `diagnostics`. No value: the structure is lost, nothing of the content can be judged. The text must
-// outlive the document. Never recurses, never throws on any bytes.
-[[nodiscard]] std::optional<JsonDocument> parse_json(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+// Appends a value that begins at byte `begin`, the next child of `parent` (of node 0: itself).
+void add_node(JsonDocument& document, uint32_t parent, size_t begin, size_t key_begin,
+              size_t key_end);
 
 // The string of a node or of its key, escapes resolved. `buffer` holds it where there are any.
 [[nodiscard]] std::string_view string_of(const JsonDocument& document, const JsonNode& node, std::string& buffer);
@@ -76,11 +77,12 @@ constexpr size_t max_json_values = size_t{1} << 23;
 // An integer within int64.
 [[nodiscard]] std::optional<int64_t> integer_of(const JsonDocument& document, const JsonNode& node);
 
+// Members of an object whose key stands before them in it, by key, each with the first of that key.
+// Keys are compared by what they mean, escapes resolved; those that cannot be read are left out.
+[[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> repeated_keys(const JsonDocument& document,
+                                                                       uint32_t object);
+
 [[nodiscard]] Place place_of(const JsonDocument& document, uint32_t node);
 [[nodiscard]] Place place_of_key(const JsonDocument& document, uint32_t node);
-
-// The compact canonical JSON of the subtree: keys sorted by their bytes, UTF-8, no spaces, only the escapes that JSON demands, integers
-// without a sign of zero, other numbers as the shortest decimal that reads back as the same double. What digests are over.
-[[nodiscard]] std::string canonical_text(const JsonDocument& document, uint32_t node = 0);
 
 }  // namespace meshplan

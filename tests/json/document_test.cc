@@ -1,20 +1,20 @@
-// The text half of reading: structure, limits, places, canonical form.
-#include "spec/document.h"
+// The table of a text: structure, limits, places, canonical form.
+#include "json/document.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <ctime>
 #include <deque>
 
-#include "spec/spec_files.h"
+#include "json/scan.h"
+#include "json/write.h"
 
 namespace meshplan {
 namespace {
 
 std::string codes_of(const std::string& text) {
   Diagnostics diagnostics;
-  (void)parse_json(text, "a.json", diagnostics);
+  (void)read_json(text, "a.json", diagnostics);
   std::string codes;
   for (const Diagnostic& diagnostic : diagnostics.sorted()) codes += (codes.empty() ? "" : " ") + diagnostic.code;
   return codes;
@@ -25,19 +25,13 @@ JsonDocument parsed(const std::string& given) {
   static std::deque<std::string> texts;
   const std::string& text = texts.emplace_back(given);
   Diagnostics diagnostics;
-  auto document = parse_json(text, "a.json", diagnostics);
-  REQUIRE_MESSAGE(document, diagnostics_text(diagnostics));
+  auto document = read_json(text, "a.json", diagnostics);
+  REQUIRE(document);
   CHECK(diagnostics.empty());
   return std::move(*document);
 }
 
 std::string canonical(const std::string& text) { return canonical_text(parsed(text)); }
-
-std::string bad_redistributions(size_t count) {
-  std::string text = R"({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "redistributions": [)";
-  for (size_t i = 0; i < count; ++i) text += (i > 0 ? ",\n" : "\n") + ("{\"id\": \"r" + std::to_string(i)) + "\"}";
-  return text + "]}";
-}
 
 }  // namespace
 
@@ -122,33 +116,6 @@ TEST_CASE("the canonical text: sorted keys, no blanks, least escapes, shortest n
   CHECK(canonical("[1e999, 18446744073709551616]") == "[1e999,18446744073709551616]");
   const std::string text = R"({"b":[true,null,{"c":"x"}],"a":-3.25e-7})";
   CHECK(canonical(canonical(text)) == canonical(text));
-}
-
-TEST_CASE("a file with more mistakes than are kept is read to its end and counted") {
-  Diagnostics diagnostics;
-  CHECK_FALSE(read_spec(bad_redistributions(5000), "a.json", {}, diagnostics));
-  CHECK(diagnostics.count(Severity::error) == 5000);
-  CHECK(diagnostics.kept().size() == Diagnostics::default_cap);
-  CHECK(diagnostics.left_out(Severity::error) == 5000 - Diagnostics::default_cap);
-}
-
-TEST_CASE("100,000 redistributions are read in far less than ten seconds on any machine") {
-  std::string text =
-      R"({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 8}]}, "redistributions": [)";
-  for (int i = 0; i < 100'000; ++i) {
-    text +=
-        (i > 0 ? ",\n" : "\n") + ("{\"id\": \"r" + std::to_string(i)) +
-        R"~(", "tensor": {"shape": [4096, 4096], "dtype": "bfloat16"}, "src": ["P(sum)", "S(0)"], "dst": ["S(0)", "S(0)"], "count": 32})~";
-  }
-  text += "]}";
-  Diagnostics diagnostics;
-  const std::clock_t begin = std::clock();
-  const auto spec = read_spec(text, "a.json", {}, diagnostics);
-  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  REQUIRE(spec);
-  CHECK(spec->requests.size() == 100'000);
-  MESSAGE("100,000 redistributions in " << seconds << " s of processor time");
-  CHECK(seconds < 10);
 }
 
 }  // namespace meshplan
