@@ -2,8 +2,9 @@
 
 namespace meshplan {
 
-void check_failed(const char* file, int line, const char* condition, const std::string& sentence) {
-  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + sentence + " (" + condition + ")");
+void check_failed(const char* file, int line, const char* condition, const std::string& message) {
+  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + message + " (" +
+                      condition + ")");
 }
 
 }  // namespace meshplan

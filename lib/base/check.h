@@ -1,4 +1,5 @@
-// Checks for programmers' mistakes. A failed check is a bug in meshplan: the command line ends with exit 70 and prints the sentence.
+// Checks of what the code itself must guarantee. A failed check is a bug in meshplan: the command
+// line prints the message and exits with 70.
 #pragma once
 
 #include <stdexcept>
@@ -10,12 +11,13 @@ struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& sentence);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const std::string& message);
 
 }  // namespace meshplan
 
-// `sentence` says what must hold and why; it is evaluated only on failure.
-#define MESHPLAN_CHECK(condition, sentence)                                                 \
-  do {                                                                                      \
-    if (!(condition)) ::meshplan::check_failed(__FILE__, __LINE__, #condition, (sentence)); \
+// `message` says what must hold and why; it is evaluated only on failure.
+#define MESHPLAN_CHECK(condition, message)                                                 \
+  do {                                                                                     \
+    if (!(condition)) ::meshplan::check_failed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

@@ -1,4 +1,4 @@
-// Integer arithmetic that notices overflow. Sizes, ranks and strides are int64_t everywhere.
+// Integer arithmetic with overflow checks. Sizes, ranks and strides are int64_t everywhere.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ __extension__ using int128 = __int128;  // intermediate products of bytes and pi
 // ceil(a / b) for a >= 0, b > 0.
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-// The same sum or product, held at INT64_MAX instead of overflowing (costs and totals, where "more" is all that matters).
+// The sum or product clamped to the range of int64 instead of overflowing. For costs and totals,
+// where only "too large" matters then.
 [[nodiscard]] constexpr int64_t saturating_add(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;

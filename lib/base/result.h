@@ -1,6 +1,7 @@
-// A value or the reason why there is none.
+// A value, or the error that explains why there is none.
 //
-// Every operation that outside input can make fail returns Result<T>. Programmers' mistakes are checks (base/check.h).
+// Every operation that can fail because of input or environment returns Result<T>. Bugs in meshplan
+// itself are caught by checks (base/check.h).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace meshplan {
 
-// What kind of trouble, in the words of the contract's exit codes.
+// The kind of failure; each has its own exit code.
 enum class Fault {
   bad_input,    // exit 2: bad usage or bad input
   no_plan,      // exit 3: no plan exists
@@ -23,23 +24,34 @@ enum class Fault {
 // The process exit status of a fault: 2, 3, 4 or 5.
 [[nodiscard]] int exit_code(Fault fault);
 
-// One line, lower-case, no final period: the place, both numbers, what to do next.
+// `message`: one line, lower-case, no final period: where, expected and actual value, what to do
+// next.
 struct Error {
   Fault fault = Fault::bad_input;
   std::string message;
   bool operator==(const Error&) const = default;
 };
 
-[[nodiscard]] inline Error bad_input(std::string message) { return {Fault::bad_input, std::move(message)}; }
-[[nodiscard]] inline Error no_plan(std::string message) { return {Fault::no_plan, std::move(message)}; }
-[[nodiscard]] inline Error wrong_data(std::string message) { return {Fault::wrong_data, std::move(message)}; }
-[[nodiscard]] inline Error environment(std::string message) { return {Fault::environment, std::move(message)}; }
+[[nodiscard]] inline Error bad_input(std::string message) {
+  return {Fault::bad_input, std::move(message)};
+}
+[[nodiscard]] inline Error no_plan(std::string message) {
+  return {Fault::no_plan, std::move(message)};
+}
+[[nodiscard]] inline Error wrong_data(std::string message) {
+  return {Fault::wrong_data, std::move(message)};
+}
+[[nodiscard]] inline Error environment(std::string message) {
+  return {Fault::environment, std::move(message)};
+}
 
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -68,14 +80,16 @@ class [[nodiscard]] Result {
   }
 
  private:
-  [[nodiscard]] std::string error_text() const { return ok() ? std::string() : std::get<1>(state_).message; }
+  [[nodiscard]] std::string error_text() const {
+    return ok() ? std::string() : std::get<1>(state_).message;
+  }
   std::variant<T, Error> state_;
 };
 
 struct Done {
   bool operator==(const Done&) const = default;
 };
-// Result of an operation that yields nothing but may fail.
+// Result of an operation that may fail and returns no value.
 using Status = Result<Done>;
 
 }  // namespace meshplan

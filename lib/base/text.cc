@@ -67,21 +67,23 @@ std::optional<int64_t> parse_int(std::string_view text) {
 
 namespace {
 
-// value / 1000 with three significant digits, from integers only so that every machine prints the same.
+// value / 1000 with three significant digits, in integer arithmetic so that every machine prints
+// the same.
 std::string three_digits(int64_t thousandths) {
   std::array<char, 32> buffer{};
   if (thousandths < 10'000) {
     int64_t rounded = (thousandths + 5) / 10;
     if (rounded < 1000) {
-      std::snprintf(buffer.data(), buffer.size(), "%lld.%02lld", static_cast<long long>(rounded / 100),
-                    static_cast<long long>(rounded % 100));
+      std::snprintf(buffer.data(), buffer.size(), "%lld.%02lld",
+                    static_cast<long long>(rounded / 100), static_cast<long long>(rounded % 100));
       return buffer.data();
     }
   }
   if (thousandths < 100'000) {
     int64_t rounded = (thousandths + 50) / 100;
     if (rounded < 1000) {
-      std::snprintf(buffer.data(), buffer.size(), "%lld.%lld", static_cast<long long>(rounded / 10), static_cast<long long>(rounded % 10));
+      std::snprintf(buffer.data(), buffer.size(), "%lld.%lld", static_cast<long long>(rounded / 10),
+                    static_cast<long long>(rounded % 10));
       return buffer.data();
     }
   }
@@ -96,7 +98,7 @@ std::string human_bytes(int64_t bytes) {
   static constexpr std::array<const char*, 6> units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;
   int64_t scale = 1024;
-  // Up to 1023.5 of a unit: what would print as 1024 is 1.00 of the next.
+  // A value that would print as 1024 of a unit is 1.00 of the next unit.
   while (unit + 1 < units.size() && bytes >= scale * 1024 - scale / 2) {
     scale *= 1024;
     ++unit;
@@ -108,7 +110,7 @@ std::string human_bytes(int64_t bytes) {
 std::string human_ns(int64_t nanoseconds) {
   if (nanoseconds < 0) return "-" + human_ns(nanoseconds == INT64_MIN ? INT64_MAX : -nanoseconds);
   if (nanoseconds < 1000) return std::to_string(nanoseconds) + " ns";
-  // Up to 999.5 of a unit: what would print as 1000 is 1.00 of the next.
+  // A value that would print as 1000 of a unit is 1.00 of the next unit.
   if (nanoseconds < 999'500) return three_digits(nanoseconds) + " us";
   if (nanoseconds < 999'500'000) return three_digits(nanoseconds / 1000) + " ms";
   return three_digits(nanoseconds / 1'000'000) + " s";
@@ -121,8 +123,11 @@ std::string with_commas(int64_t value) {
   return digits;
 }
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  auto lower = [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
+  auto lower = [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  };
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   std::vector<size_t> row;

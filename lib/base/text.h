@@ -1,4 +1,4 @@
-// Small text helpers shared by every printer.
+// Text helpers shared by all printers.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@ namespace meshplan {
 
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// `text` as it may stand in a one-line message or a table: control characters, quotes and backslashes as JSON escapes them.
-// Law: the result has no byte below 0x20 and no 0x7f, and two different texts stay different.
+// `text` made safe for a one-line message or a table: control characters, quotes and backslashes
+// escaped as in JSON. Law: the result has no byte below 0x20 and no 0x7f, and different texts have
+// different results.
 [[nodiscard]] std::string escaped(std::string_view text);
 // The same in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// Appends std::to_string(value), without a string of its own.
+// Appends the decimal digits of `value` without a temporary string.
 void append_integer(std::string& out, int64_t value);
 
-// A whole decimal integer, nothing before or after it; nullopt otherwise or on int64 overflow.
+// Parses a decimal integer that is the whole of `text`; nullopt for anything else and on int64
+// overflow.
 [[nodiscard]] std::optional<int64_t> parse_int(std::string_view text);
 
 // "512 B", "64.0 KiB", "1.25 GiB": three significant digits, powers of 1024.
@@ -32,7 +34,9 @@ void append_integer(std::string& out, int64_t value);
 // 1234567 -> "1,234,567".
 [[nodiscard]] std::string with_commas(int64_t value);
 
-// The candidate nearest to `word` by edit distance (case ignored), where it is near enough to suggest (distance <= max(1, length / 3)).
-[[nodiscard]] std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+// The candidate with the smallest edit distance to `word` (ignoring case), if close enough to
+// suggest: distance <= max(1, length / 3).
+[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
+                                                 const std::vector<std::string>& candidates);
 
 }  // namespace meshplan

@@ -16,7 +16,9 @@ size_t utf8_length(std::string_view text, size_t at) {
   const size_t left = text.size() - at;
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
-  const auto tail = [&](size_t i, unsigned char low = 0x80, unsigned char high = 0xBF) { return byte(i) >= low && byte(i) <= high; };
+  const auto tail = [&](size_t i, unsigned char low = 0x80, unsigned char high = 0xBF) {
+    return byte(i) >= low && byte(i) <= high;
+  };
   if (lead >= 0xC2 && lead <= 0xDF) return left >= 2 && tail(1) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
     const unsigned char low = lead == 0xE0 ? 0xA0 : 0x80;   // overlong below
@@ -68,7 +70,9 @@ size_t utf8_count(std::string_view text) {
 }
 
 void append_utf8(std::string& out, char32_t code_point) {
-  const auto put = [&](char32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
+  const auto put = [&](char32_t byte) {
+    out += static_cast<char>(static_cast<unsigned char>(byte));
+  };
   if (code_point < 0x80) {
     put(code_point);
   } else if (code_point < 0x800) {
@@ -92,12 +96,14 @@ bool is_control(std::string_view text, size_t at, size_t length) {
   if (length == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
   if (length != 3 || byte(0) != 0xE2) return false;
   // U+2028 to U+202E, U+2066 to U+2069
-  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) || (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+  return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) ||
+         (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
 }
 
 namespace {
 
-// Appends what is shown of the character, or of the stray byte, at `at`; gives the bytes that it takes.
+// Appends the printable form of the character or invalid byte at `at`; returns how many bytes of
+// `text` it covers.
 size_t append_shown(std::string& out, std::string_view text, size_t at) {
   const size_t length = utf8_length(text, at);
   if (length > 0 && !is_control(text, at, length)) {
@@ -106,11 +112,13 @@ size_t append_shown(std::string& out, std::string_view text, size_t at) {
   }
   const auto byte = static_cast<unsigned char>(text[at]);
   const auto hex = [&](unsigned value, int digits) {
-    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += hex_digits[value >> shift & 15];
+    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
+      out += hex_digits[value >> shift & 15];
   };
   if (length > 1) {
     unsigned code = length == 2 ? byte & 0x1FU : byte & 0x0FU;
-    for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
+    for (size_t i = 1; i < length; ++i)
+      code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
     out += "\\u";
     hex(code, 4);
     return length;

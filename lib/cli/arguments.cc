@@ -31,7 +31,8 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   auto near = nearest(word, candidates);
   // Letters that changed places ("plna") count as two edits, too many for a short word.
   for (const std::string& candidate : candidates) {
-    if (!near && std::is_permutation(word.begin(), word.end(), candidate.begin(), candidate.end())) near = candidate;
+    if (!near && std::is_permutation(word.begin(), word.end(), candidate.begin(), candidate.end()))
+      near = candidate;
   }
   return near ? "; did you mean " + *near + "?" : std::string();
 }
@@ -60,8 +61,9 @@ Status check_flags(const CommandDescription& command, const std::vector<std::str
       std::vector<std::string> candidates;
       for (const auto& [candidate, value] : names) candidates.push_back(candidate);
       const std::string near = suggestion(name, candidates);
-      return bad_input("meshplan " + command.name + " has no flag " + name +
-                       (near.empty() ? "; meshplan " + command.name + " --help lists its flags" : near));
+      return bad_input(
+          "meshplan " + command.name + " has no flag " + name +
+          (near.empty() ? "; meshplan " + command.name + " --help lists its flags" : near));
     }
     // The value of a flag may begin with a dash: --max-memory -1.
     if (known->second && word == name) ++i;
@@ -89,12 +91,17 @@ class Binder {
     const std::vector<std::string> choices = split(described(name)->value, '|');
     option->check([choices](const std::string& word) {
       if (std::find(choices.begin(), choices.end(), word) != choices.end()) return std::string();
-      return "expected one of " + join(choices, " ") + ", not \"" + word + "\"" + suggestion(word, choices);
+      return "expected one of " + join(choices, " ") + ", not \"" + word + "\"" +
+             suggestion(word, choices);
     });
     return option;
   }
-  void atleast(const char* name, int64_t& field, int64_t least) { bounded(value(name, field), least); }
-  void atleast(const char* name, std::optional<int64_t>& field, int64_t least) { bounded(value(name, field), least); }
+  void atleast(const char* name, int64_t& field, int64_t least) {
+    bounded(value(name, field), least);
+  }
+  void atleast(const char* name, std::optional<int64_t>& field, int64_t least) {
+    bounded(value(name, field), least);
+  }
 
  private:
   static void bounded(CLI::Option* option, int64_t least) {
@@ -102,7 +109,7 @@ class Binder {
     option->check([least](const std::string& word) {
       const auto number = parse_int(word);
       if (number && *number >= least) return std::string();
-      return "expected a whole number from " + std::to_string(least) + " on, not \"" + word + "\"";
+      return "expected an integer of at least " + std::to_string(least) + ", not \"" + word + "\"";
     });
   }
   const FlagDescription* described(const char* name) const {
@@ -181,7 +188,8 @@ void bind(Binder& bind, Arguments& to, Words& words) {
 }
 
 Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy& policy) {
-  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape", "non-ascending"};
+  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape",
+                                                 "non-ascending"};
   std::vector<std::string> all = {"error"};
   for (const std::string& kind : kinds) {
     all.push_back("no-" + kind);
@@ -191,7 +199,8 @@ Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy&
     if (word == "error") {
       policy.all_errors = true;
     } else if (std::find(all.begin(), all.end(), word) == all.end()) {
-      return bad_input("-W: expected one of " + join(all, " ") + ", not \"" + word + "\"" + suggestion(word, all));
+      return bad_input("-W: expected one of " + join(all, " ") + ", not \"" + word + "\"" +
+                       suggestion(word, all));
     } else if (word[0] == 'n') {
       policy.silenced.push_back(word.substr(3));
     } else {
@@ -202,14 +211,17 @@ Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy&
 }
 
 Status check_fail_on(const std::vector<std::string>& words) {
-  static const std::vector<std::string> conditions = {"dearer", "numerics", "warnings", "any"};
+  static const std::vector<std::string> conditions = {"slower", "numerics", "warnings", "any"};
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
-    const bool percent = word.substr(0, equals) == "dearer" && equals != std::string::npos && word.back() == '%' &&
-                         parse_int(std::string_view(word).substr(equals + 1, word.size() - equals - 2)).value_or(-1) >= 0;
-    if (percent || std::find(conditions.begin(), conditions.end(), word) != conditions.end()) continue;
-    return bad_input("--fail-on: expected one of dearer dearer=N% numerics warnings any, not \"" + word + "\"" +
-                     suggestion(word, conditions));
+    const bool percent =
+        word.substr(0, equals) == "slower" && equals != std::string::npos && word.back() == '%' &&
+        parse_int(std::string_view(word).substr(equals + 1, word.size() - equals - 2))
+                .value_or(-1) >= 0;
+    if (percent || std::find(conditions.begin(), conditions.end(), word) != conditions.end())
+      continue;
+    return bad_input("--fail-on: expected one of slower slower=N% numerics warnings any, not \"" +
+                     word + "\"" + suggestion(word, conditions));
   }
   return Done{};
 }
@@ -226,7 +238,8 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   auto [least, most] = input_counts(arguments.command);
   const std::string usage = "; usage: meshplan " + command.name + " " + command.inputs;
   if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
-  if (arguments.git_driver) least = 1, most = 9;  // a path alone where it is unmerged; else 7, and 9 where it was renamed
+  // a path alone where it is unmerged; else 7, and 9 where it was renamed
+  if (arguments.git_driver) least = 1, most = 9;
   if (arguments.inputs.size() < least) {
     const bool listed = arguments.command == "schema" || arguments.command == "completion";
     return bad_input("meshplan " + command.name + " needs " +
@@ -236,8 +249,32 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
                      " and got " + (arguments.inputs.empty() ? "none" : "one") + usage);
   }
   if (arguments.inputs.size() > most)
-    return bad_input("meshplan " + command.name + " has no use for \"" + arguments.inputs[most] + "\"" + usage);
+    return bad_input("meshplan " + command.name + " takes no further argument \"" +
+                     arguments.inputs[most] + "\"" + usage);
   return Done{};
+}
+
+// Old spellings of values that are still accepted: "dearer" for "slower".
+void accept_old_spellings(std::vector<std::string>& words) {
+  const std::string_view flags[] = {"--fail-on", "--only-if"};
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (const std::string_view flag : flags) {
+      const bool joined = words[i].rfind(std::string(flag) + "=dearer", 0) == 0;
+      const bool apart = i > 0 && words[i - 1] == flag && words[i].rfind("dearer", 0) == 0;
+      if (joined || apart) words[i].replace(joined ? flag.size() + 1 : 0, 6, "slower");
+    }
+  }
+}
+
+// The text for --help, --version and --help-man in place of a command.
+std::optional<std::string> answer_to(const std::vector<std::string>& words) {
+  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    const std::string text = help_text(words.size() > 1 ? words[1] : "");
+    return text.empty() ? help_text("") : text;
+  }
+  if (words[0] == "--version" || words[0] == "-V") return version_text();
+  if (words[0] == "--help-man") return man_page();
+  return std::nullopt;
 }
 
 // CLI11's messages as one line of ours.
@@ -251,30 +288,20 @@ Error usage_error(const std::string& command, std::string message) {
 
 Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   Arguments to;
-  if (words.empty()) return bad_input("no command is given; meshplan --help lists them");
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    to.answer = help_text(words.size() > 1 ? words[1] : "");
-    if (to.answer->empty()) to.answer = help_text("");
-    return to;
-  }
-  if (words[0] == "--version" || words[0] == "-V") {
-    to.answer = version_text();
-    return to;
-  }
-  if (words[0] == "--help-man") {
-    to.answer = man_page();
-    return to;
-  }
+  if (words.empty()) return bad_input("no command given; meshplan --help lists the commands");
+  if ((to.answer = answer_to(words))) return to;
   const CommandDescription* command = find_command(words[0]);
   if (command == nullptr) {
     std::vector<std::string> names;
     for (const CommandDescription& each : command_descriptions()) names.push_back(each.name);
     const std::string near = suggestion(words[0], names);
-    return bad_input("there is no command " + words[0] + (near.empty() ? "; meshplan --help lists them" : near));
+    return bad_input("unknown command " + words[0] +
+                     (near.empty() ? "; meshplan --help lists the commands" : near));
   }
   to.words = words;
   to.command = command->name;
   std::vector<std::string> rest(words.begin() + 1, words.end());
+  accept_old_spellings(rest);
   const auto end = std::find(rest.begin(), rest.end(), "--");
   if (std::find(rest.begin(), end, "--help") != end || std::find(rest.begin(), end, "-h") != end) {
     to.answer = help_text(command->name);
@@ -294,15 +321,19 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     return usage_error(command->name, error.what());
   }
-  to.common.color = given.color == "auto" ? ColorChoice::automatic : given.color == "always" ? ColorChoice::always : ColorChoice::never;
-  to.common.diagnostics = parse_diagnostic_format(given.diagnostics).value_or(DiagnosticFormat::text);
+  to.common.color = given.color == "auto"     ? ColorChoice::automatic
+                    : given.color == "always" ? ColorChoice::always
+                                              : ColorChoice::never;
+  to.common.diagnostics =
+      parse_diagnostic_format(given.diagnostics).value_or(DiagnosticFormat::text);
   to.costs = given.costs == "on";
   to.random_data = given.data == "random";
   to.planning.planner = parse_planner(given.planner);
   to.planning.rules = parse_rules(given.rules);
   to.planning.groups = parse_group_policy(given.groups);
   to.planning.cost_model = parse_cost_model(given.cost_model);
-  if (const auto read = read_warning_policy(given.warnings, to.common.warnings); !read) return read.error();
+  if (const auto read = read_warning_policy(given.warnings, to.common.warnings); !read)
+    return read.error();
   if (const auto read = check_fail_on(to.fail_on); !read) return read.error();
   if (const auto counted = check_inputs(to, *command); !counted) return counted.error();
   return to;

@@ -1,5 +1,5 @@
-// The command line, parsed: one struct with what every command may be given, and descriptions of the commands for help, completion and the
-// man page.
+// The parsed command line: one struct for all commands, and descriptions of the commands for help,
+// completion and the man page.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace meshplan {
 
-// Flags that beat the spec's options.
+// Flags that override the options of the spec.
 struct PlanningFlags {
   std::optional<PlannerKind> planner;
   std::optional<Rules> rules;
@@ -34,7 +34,8 @@ struct Arguments {
   std::string command;              // "plan"; empty: none was given
   std::vector<std::string> inputs;  // positional, in order
   std::string output;               // -o
-  std::string format;               // --format, checked against the command's list; empty: the command's default
+  // --format, checked against the command's list; empty: the command's default
+  std::string format;
   CommonFlags common;
   PlanningFlags planning;
 
@@ -86,18 +87,19 @@ struct CommandDescription {
   std::string name;
   std::string inputs;  // "SPEC", "OLD NEW"
   std::string summary;
-  std::vector<std::string> examples;  // "meshplan plan spec.json", a blank-separated remark behind "#"
+  // "meshplan plan spec.json", a blank-separated remark behind "#"
+  std::vector<std::string> examples;
   std::vector<FlagDescription> flags;
 };
 
-// Bad usage is an error (exit 2) whose message suggests what may have been meant.
+// Bad usage is an error (exit 2) with a suggestion.
 [[nodiscard]] Result<Arguments> parse_arguments(const std::vector<std::string>& arguments);
 
 // The commands in the order of the help; flags that every command takes are described apart.
 [[nodiscard]] const std::vector<CommandDescription>& command_descriptions();
 [[nodiscard]] const std::vector<FlagDescription>& common_flag_descriptions();
 
-// What --help prints; the empty name: the overview. Examples stand first.
+// The text of --help, starting with examples; empty name: the overview.
 [[nodiscard]] std::string help_text(const std::string& command);
 [[nodiscard]] std::string version_text();
 

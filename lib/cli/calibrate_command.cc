@@ -22,7 +22,8 @@ int calibrate_command(Context& context, const Arguments& arguments) {
   }
   const auto topology = calibrate_reports(reports, base);
   if (!topology) return context.fail(arguments.inputs[0], topology.error());
-  if (const auto written = context.write_output(arguments.output, write_topology(*topology)); !written) {
+  if (const auto written = context.write_output(arguments.output, write_topology(*topology));
+      !written) {
     return context.fail("", written.error());
   }
   return 0;

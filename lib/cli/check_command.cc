@@ -1,4 +1,5 @@
-// meshplan check SPEC [PLAN]...: does the spec plan, is the committed plan what it gives, do its budgets hold?
+// meshplan check SPEC [PLAN]...: checks that specs can be planned, committed plans are current, and
+// budgets are met.
 #include <algorithm>
 #include <atomic>
 #include <iostream>
@@ -18,11 +19,11 @@
 namespace meshplan {
 namespace {
 
-// One spec and the plan that stands beside it, and what came out.
+// One spec with its committed plan, and the result.
 struct Item {
   std::string spec;
   std::string plan;   // empty: none
-  std::string flags;  // " --planner greedy": what the plan is to be made with again
+  std::string flags;  // " --planner greedy": flags to plan it again
   int code = 0;
   std::string result;  // one line
   std::string detail;  // what differs
@@ -36,10 +37,11 @@ bool ends_with(const std::string& text, std::string_view end) {
 // NAME.plan.json for NAME.json.
 std::string plan_beside(const std::string& spec) {
   const std::string_view end = ".json";
-  return ends_with(spec, end) ? spec.substr(0, spec.size() - end.size()) + ".plan.json" : std::string();
+  return ends_with(spec, end) ? spec.substr(0, spec.size() - end.size()) + ".plan.json"
+                              : std::string();
 }
 
-// Specs of a folder, each with NAME.plan.json beside NAME.json where that is there.
+// Specs of a folder, each with NAME.plan.json if it exists.
 Status add_folder(Context& context, const std::string& folder, std::vector<Item>& items) {
   const auto files = context.system.list_json(folder);
   if (!files) return files.error();
@@ -56,14 +58,14 @@ Status add_folder(Context& context, const std::string& folder, std::vector<Item>
   return Done{};
 }
 
-// A plan belongs to the spec before it; a name that says plan is one even where it cannot be read. A spec named alone has the plan beside
-// it, as in a folder.
+// A plan belongs to the spec before it on the command line; a file named *.plan.json is a plan even
+// if unreadable. A spec without a plan uses the one next to it, if any, as in a folder.
 Status collect(Context& context, const std::vector<std::string>& inputs, std::vector<Item>& items) {
   for (const std::string& input : inputs) {
     if (input != "-" && context.system.is_folder(input)) {
       const size_t before = items.size();
       if (const auto added = add_folder(context, input, items); !added) return added.error();
-      if (items.size() == before) return bad_input("there is no spec in folder " + input);
+      if (items.size() == before) return bad_input("no specs in folder " + input);
       continue;
     }
     bool is_plan = ends_with(input, ".plan.json");
@@ -72,8 +74,9 @@ Status collect(Context& context, const std::vector<std::string>& inputs, std::ve
       is_plan = text && document_kind(*text) == DocumentKind::plan;
     }
     if (is_plan) {
-      if (items.empty()) return bad_input(input + " is a plan; name the spec that it belongs to before it");
-      if (!items.back().plan.empty()) return bad_input(input + " is a second plan of " + items.back().spec);
+      if (items.empty()) return bad_input(input + " is a plan; give its spec before it");
+      if (!items.back().plan.empty())
+        return bad_input(input + " is a second plan of " + items.back().spec);
       items.back().plan = input;
       continue;
     }
@@ -82,7 +85,8 @@ Status collect(Context& context, const std::vector<std::string>& inputs, std::ve
   }
   for (Item& item : items) {
     const std::string beside = plan_beside(item.spec);
-    if (item.plan.empty() && !beside.empty() && context.system.read_file(beside)) item.plan = beside;
+    if (item.plan.empty() && !beside.empty() && context.system.read_file(beside))
+      item.plan = beside;
   }
   return Done{};
 }
@@ -93,8 +97,9 @@ struct Figure {
   int64_t value;
 };
 
-// Adds an error for every figure above its budget; the number of budgets, and how many are exceeded.
-std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path, const PlannedSpec& planned) {
+// Adds an error for every exceeded budget; returns the number of budgets and of exceeded ones.
+std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path,
+                                          const PlannedSpec& planned) {
   int64_t given = 0;
   int64_t exceeded = 0;
   for (const Budget& budget : planned.spec.budgets) {
@@ -102,7 +107,7 @@ std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& p
     for (const PlannedRedistribution& r : planned.plan.redistributions) {
       if (!budget.id.empty() && r.request.id == budget.id) totals = &r.totals;
     }
-    if (totals == nullptr) continue;  // the spec's reader has refused unknown ids
+    if (totals == nullptr) continue;  // unknown ids are rejected by the spec reader
     const Figure figures[] = {{"wire_bytes", budget.wire_bytes, totals->wire_bytes},
                               {"collectives", budget.collectives, totals->collectives},
                               {"predicted_ns", budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
@@ -113,15 +118,17 @@ std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& p
       if (figure.value <= *figure.budget) continue;
       ++exceeded;
       context.fail(path,
-                   bad_input((budget.id.empty() ? std::string("the file's ") : "redistribution '" + budget.id + "': ") + figure.name +
-                             " is " + with_commas(figure.value) + ", above its budget of " + with_commas(*figure.budget)),
+                   bad_input((budget.id.empty() ? std::string()
+                                                : "redistribution '" + budget.id + "': ") +
+                             figure.name + ": " + with_commas(figure.value) + " exceeds budget " +
+                             with_commas(*figure.budget)),
                    code_over_budget);
     }
   }
   return {given, exceeded};
 }
 
-// Whether the committed plan is what the spec gives; else adds what differs.
+// Whether the committed plan is current; if not, adds a diagnostic with the differences.
 bool check_plan(Context& context, Item& item, const Plan& fresh) {
   const auto text = context.read_input(item.plan);
   if (!text) {
@@ -133,19 +140,23 @@ bool check_plan(Context& context, Item& item, const Plan& fresh) {
   const auto committed = load_plan_text(context, item.plan, *text, item.code);
   if (!committed) return false;
   const auto normal = read_plan(wanted);
-  MESHPLAN_CHECK(normal.ok(), "what was written is read again");
-  if (committed->digest == normal->digest) return true;  // other line ends or blanks
+  MESHPLAN_CHECK(normal.ok(), "a written plan can be read");
+  if (committed->digest == normal->digest) return true;  // only whitespace differs
   const PlanDiff diff = diff_plans(*committed, *normal);
-  const std::string help = "; refresh it: meshplan plan " + item.spec + " -o " + item.plan + item.flags;
-  const std::string what =
-      same(diff) ? "the spec's text changed, the plan stays the same" : "a " + std::string(to_text(diff.severity)) + " difference";
+  const std::string help =
+      "; update it: meshplan plan " + item.spec + " -o " + item.plan + item.flags;
+  const std::string what = same(diff) ? "the text of the spec changed, the plan did not"
+                                      : "a " + std::string(to_text(diff.severity)) + " difference";
   item.code = 1;
   item.detail = render_diff_text(diff, {});
-  context.fail(item.plan, bad_input("this is not the plan that " + item.spec + " gives: " + what + help), code_not_current);
+  context.fail(item.plan,
+               bad_input("the plan is not current for " + item.spec + ": " + what + help),
+               code_not_current);
   return false;
 }
 
-void check_item(System& system, std::istream& in, const CommonFlags& flags, const PlanningFlags& planning, Item& item) {
+void check_item(System& system, std::istream& in, const CommonFlags& flags,
+                const PlanningFlags& planning, Item& item) {
   std::ostringstream out;
   std::ostringstream err;
   Context context(system, in, out, err);
@@ -162,9 +173,10 @@ void check_item(System& system, std::istream& in, const CommonFlags& flags, cons
     const auto [budgets, exceeded] = check_budgets(context, item.spec, *planned);
     if (exceeded > 0) {
       item.code = 1;
-      bad.push_back(std::to_string(exceeded) + " of " + std::to_string(budgets) + " budgets exceeded");
+      bad.push_back(std::to_string(exceeded) + " of " + std::to_string(budgets) +
+                    " budgets exceeded");
     } else if (budgets > 0) {
-      good.push_back(std::to_string(budgets) + (budgets == 1 ? " budget holds" : " budgets hold"));
+      good.push_back(std::to_string(budgets) + (budgets == 1 ? " budget met" : " budgets met"));
     }
     if (!item.plan.empty()) {
       const int before = item.code;
@@ -176,7 +188,8 @@ void check_item(System& system, std::istream& in, const CommonFlags& flags, cons
       }
       item.code = std::max(before, item.code);
     }
-    item.result = bad.empty() ? "plans" + std::string(good.empty() ? "" : ", ") + join(good, ", ") : join(bad, ", ");
+    item.result = bad.empty() ? "plans" + std::string(good.empty() ? "" : ", ") + join(good, ", ")
+                              : join(bad, ", ");
   } else {
     item.result = item.code == exit_code(Fault::no_plan) ? "no plan exists" : "bad input";
   }
@@ -186,8 +199,9 @@ void check_item(System& system, std::istream& in, const CommonFlags& flags, cons
 // The words of the command line that planning hangs on, for a command that plans alike.
 std::string planning_words(const std::vector<std::string>& words) {
   static const std::vector<std::string> switches = {"--one-reduction", "--no-merge"};
-  static const std::vector<std::string> valued = {"--planner",  "--rules",          "--groups",     "--cost-model",
-                                                  "--topology", "--ranks-per-host", "--max-memory", "--max-groups"};
+  static const std::vector<std::string> valued = {"--planner",    "--rules",     "--groups",
+                                                  "--cost-model", "--topology",  "--ranks-per-host",
+                                                  "--max-memory", "--max-groups"};
   const auto is_in = [](const std::vector<std::string>& list, const std::string& word) {
     return std::find(list.begin(), list.end(), word) != list.end();
   };
@@ -202,7 +216,7 @@ std::string planning_words(const std::vector<std::string>& words) {
   return text;
 }
 
-// Bad input first, then what has no plan, then what differs.
+// Bad input first, then missing plans, then differences.
 int combined_code(const std::vector<Item>& items) {
   int code = 0;
   for (const Item& item : items) {
@@ -220,10 +234,12 @@ int combined_code(const std::vector<Item>& items) {
 
 int check_command(Context& context, const Arguments& arguments) {
   std::vector<Item> items;
-  if (const auto collected = collect(context, arguments.inputs, items); !collected) return context.fail("", collected.error());
+  if (const auto collected = collect(context, arguments.inputs, items); !collected)
+    return context.fail("", collected.error());
   for (Item& item : items) item.flags = planning_words(arguments.words);
-  const size_t wanted =
-      arguments.jobs > 0 ? static_cast<size_t>(arguments.jobs) : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16);
+  const size_t wanted = arguments.jobs > 0
+                            ? static_cast<size_t>(arguments.jobs)
+                            : std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16);
   const size_t workers = std::min({items.size(), wanted, size_t{256}});
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> broken(items.size());
@@ -259,15 +275,19 @@ int check_command(Context& context, const Arguments& arguments) {
       reasons += render_text(diagnostic);
       context.diagnostics.add(diagnostic);
     }
-    cases.push_back({item.spec, item.code == 0 ? "" : item.result, item.code == 0 ? "" : reasons + item.detail});
+    cases.push_back({item.spec, item.code == 0 ? "" : item.result,
+                     item.code == 0 ? "" : reasons + item.detail});
   }
   if (!arguments.junit.empty()) {
-    if (const auto written = context.write_output(arguments.junit, junit_xml("meshplan check", cases)); !written) {
+    if (const auto written =
+            context.write_output(arguments.junit, junit_xml("meshplan check", cases));
+        !written) {
       return context.fail("", written.error());
     }
   }
   if (arguments.junit != "-") {
-    if (const auto written = context.write_output("-", text); !written) return context.fail("", written.error());
+    if (const auto written = context.write_output("-", text); !written)
+      return context.fail("", written.error());
   }
   return combined_code(items);
 }

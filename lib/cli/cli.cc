@@ -15,38 +15,44 @@ constexpr int internal_error = 70;
 
 int dispatch(Context& context, const Arguments& arguments) {
   static constexpr std::pair<std::string_view, int (*)(Context&, const Arguments&)> commands[] = {
-      {"plan", plan_command},   {"schema", schema_command},       {"explain", explain_command},
-      {"check", check_command}, {"calibrate", calibrate_command}, {"completion", completion_command},
-      {"show", show_command},   {"diff", diff_command},           {"verify", verify_command},
-      {"run", run_command},     {"mesh", mesh_command},
+      {"plan", plan_command},           {"schema", schema_command},
+      {"explain", explain_command},     {"check", check_command},
+      {"calibrate", calibrate_command}, {"completion", completion_command},
+      {"show", show_command},           {"diff", diff_command},
+      {"verify", verify_command},       {"run", run_command},
+      {"mesh", mesh_command},
   };
   for (const auto& [name, command] : commands) {
     if (name == arguments.command) return command(context, arguments);
   }
-  MESHPLAN_CHECK(false, "every command that the parser knows has a function, and " + arguments.command + " has none");
+  MESHPLAN_CHECK(false, "every command that the parser knows has a function, and " +
+                            arguments.command + " has none");
 }
 
-// An output that is one of the inputs would be lost with it, and two outputs in one file leave one of them: neither was meant.
+// Outputs must not overwrite inputs or each other.
 Status check_outputs(System& system, const Arguments& arguments) {
   const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
   std::vector<std::string> inputs = arguments.inputs;
   inputs.push_back(arguments.against);
   if (!topology_preset(arguments.planning.topology)) inputs.push_back(arguments.planning.topology);
   std::vector<std::pair<std::string, std::string>> outputs;
-  for (const auto& [flag, path] : {std::pair<const char*, const std::string&>{"--output", arguments.output},
-                                   {"--report", arguments.report},
-                                   {"--timeline", arguments.timeline},
-                                   {"--nccl-tests", arguments.nccl_tests},
-                                   {"--junit", arguments.junit}}) {
+  for (const auto& [flag, path] :
+       {std::pair<const char*, const std::string&>{"--output", arguments.output},
+        {"--report", arguments.report},
+        {"--timeline", arguments.timeline},
+        {"--nccl-tests", arguments.nccl_tests},
+        {"--junit", arguments.junit}}) {
     if (!is_file(path)) continue;
     for (const std::string& input : inputs) {
       if (is_file(input) && system.same_file(input, path)) {
-        return bad_input(std::string(flag) + " " + path + " would overwrite the input " + input + "; write to another file");
+        return bad_input(std::string(flag) + " " + path + " would overwrite the input " + input +
+                         "; write to another file");
       }
     }
     for (const auto& [other, written] : outputs) {
       if (written == path || system.same_file(written, path)) {
-        return bad_input(std::string(flag) + " " + path + " would overwrite what " + other + " writes; write to another file");
+        return bad_input(std::string(flag) + " " + path + " would overwrite what " + other +
+                         " writes; write to another file");
       }
     }
     outputs.emplace_back(flag, path);
@@ -54,7 +60,8 @@ Status check_outputs(System& system, const Arguments& arguments) {
   return Done{};
 }
 
-// --diagnostics and --color hold for bad usage as well, where they could not be parsed with the rest.
+// --diagnostics and --color hold for bad usage as well, where they could not be parsed with the
+// rest.
 CommonFlags flags_of_bad_usage(const std::vector<std::string>& words) {
   CommonFlags flags;
   const auto value = [&](const std::string& name) {
@@ -64,7 +71,8 @@ CommonFlags flags_of_bad_usage(const std::vector<std::string>& words) {
     }
     return std::string();
   };
-  flags.diagnostics = parse_diagnostic_format(value("--diagnostics")).value_or(DiagnosticFormat::text);
+  flags.diagnostics =
+      parse_diagnostic_format(value("--diagnostics")).value_or(DiagnosticFormat::text);
   if (value("--color") == "always") flags.color = ColorChoice::always;
   if (value("--color") == "never") flags.color = ColorChoice::never;
   return flags;
@@ -99,7 +107,8 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
 
 }  // namespace
 
-int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in, std::ostream& out, std::ostream& err) {
+int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in,
+            std::ostream& out, std::ostream& err) {
   Context context(system, in, out, err);
   std::string what;
   bool memory = false;
@@ -112,8 +121,10 @@ int run_cli(const std::vector<std::string>& arguments, System& system, std::istr
   }
   try {
     if (memory) {
-      const int code =
-          context.fail("", environment("there is not enough memory here for what was asked; let the process have more, or ask for less"));
+      const int code = context.fail(
+          "",
+          environment(
+              "not enough memory for this request; increase the memory limit of the process or reduce the input"));
       print_diagnostics(context);
       return code;
     }

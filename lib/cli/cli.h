@@ -9,7 +9,8 @@
 
 namespace meshplan {
 
-// Never throws: a bug in meshplan ends with a sentence on `err` and exit 70.
-int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in, std::ostream& out, std::ostream& err);
+// Never throws: a bug in meshplan prints a message on `err` and returns 70.
+int run_cli(const std::vector<std::string>& arguments, System& system, std::istream& in,
+            std::ostream& out, std::ostream& err);
 
 }  // namespace meshplan

@@ -5,15 +5,17 @@
 
 namespace meshplan {
 
-constexpr std::string_view code_bad_plan = "E0501";     // a plan file that cannot be read
-constexpr std::string_view code_wrong_data = "E0502";   // verification or replay found wrong data
-constexpr std::string_view code_bad_usage = "E0601";    // words on the command line that mean nothing, files that cannot be read or written
+constexpr std::string_view code_bad_plan = "E0501";    // a plan file that cannot be read
+constexpr std::string_view code_wrong_data = "E0502";  // verification or replay found wrong data
+// words on the command line that mean nothing, files that cannot be read or written
+constexpr std::string_view code_bad_usage = "E0601";
 constexpr std::string_view code_environment = "E0602";  // something is missing on this machine
 constexpr std::string_view code_no_plan = "N0701";      // no plan exists
 constexpr std::string_view code_internal = "E0699";     // a bug in meshplan
-constexpr std::string_view code_not_current = "E0603";  // a committed plan that its spec no longer gives
-constexpr std::string_view code_over_budget = "E0604";  // a budget that the plan exceeds
-constexpr std::string_view code_diff_dearer = "W0801";  // a redistribution became dearer
+// a committed plan that its spec no longer gives
+constexpr std::string_view code_not_current = "E0603";
+constexpr std::string_view code_over_budget = "E0604";    // a budget that the plan exceeds
+constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise
 

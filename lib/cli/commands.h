@@ -1,4 +1,5 @@
-// The subcommands. Each reads as its pipeline and returns the exit code; what is wrong goes to context.diagnostics.
+// The subcommands. Each reads as its pipeline and returns the exit code; what is wrong goes to
+// context.diagnostics.
 #pragma once
 
 #include "cli/arguments.h"

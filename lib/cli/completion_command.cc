@@ -1,4 +1,4 @@
-// meshplan completion SHELL, and the man page: both are printed from the table of commands.
+// meshplan completion SHELL, and the man page: both are generated from the table of commands.
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/man_page.h"
@@ -18,18 +18,19 @@ std::vector<std::string> split(const std::string& text, char separator) {
   }
 }
 
-// The literal words of "greedy|graph|optimal"; empty where a value is a file, a number or a name.
+// The literal words of "greedy|graph|optimal"; empty if the value is a file, a number or a name.
 std::vector<std::string> listed(const std::string& value) {
   if (value.find('|') == std::string::npos) return {};
   std::vector<std::string> words;
   for (const std::string& word : split(value, '|')) {
-    const bool literal = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string::npos;
+    const bool literal = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") ==
+                                              std::string::npos;
     if (literal) words.push_back(word);
   }
   return words;
 }
 
-// The words that a flag takes, and whether a file may stand there too.
+// The values of a flag, and whether a file is also possible.
 struct Choices {
   std::vector<std::string> words;
   bool files = false;
@@ -41,7 +42,7 @@ Choices choices_of(const FlagDescription& flag) {
   return choices;
 }
 
-// The words that a command's own input may be: a shell, a schema, the code of a diagnostic.
+// The values of a positional input: a shell, a schema, the code of a diagnostic.
 Choices inputs_of(const CommandDescription& command) {
   Choices choices{listed(command.inputs), false};
   if (command.name == "explain") {
@@ -51,7 +52,9 @@ Choices inputs_of(const CommandDescription& command) {
   return choices;
 }
 
-bool repeats(const FlagDescription& flag) { return flag.names == "-W" || flag.help.find("may be repeated") != std::string::npos; }
+bool repeats(const FlagDescription& flag) {
+  return flag.names == "-W" || flag.help.find("may be repeated") != std::string::npos;
+}
 
 std::vector<FlagDescription> flags_of(const CommandDescription& command) {
   std::vector<FlagDescription> flags = command.flags;
@@ -84,8 +87,10 @@ std::string bash_completion() {
       if (flag.value.empty()) continue;
       const Choices choices = choices_of(flag);
       std::vector<std::string> patterns;
-      for (const std::string& name : split(flag.names, ',')) patterns.push_back("\"" + command.name + " " + name + "\"");
-      out += "    " + join(patterns, "|") + ") words=\"" + join(choices.words, " ") + "\"" + (choices.files ? " files=1" : "") + " ;;\n";
+      for (const std::string& name : split(flag.names, ','))
+        patterns.push_back("\"" + command.name + " " + name + "\"");
+      out += "    " + join(patterns, "|") + ") words=\"" + join(choices.words, " ") + "\"" +
+             (choices.files ? " files=1" : "") + " ;;\n";
     }
   }
   out += "    *) case $command in\n";
@@ -95,8 +100,9 @@ std::string bash_completion() {
       for (const std::string& name : split(flag.names, ',')) names.push_back(name);
     }
     const Choices inputs = inputs_of(command);
-    out += "      " + command.name + ") if [[ $word == -* ]]; then words=\"" + join(names, " ") + "\"; else words=\"" +
-           join(inputs.words, " ") + "\"" + (inputs.files ? " files=1" : "") + "; fi ;;\n";
+    out += "      " + command.name + ") if [[ $word == -* ]]; then words=\"" + join(names, " ") +
+           "\"; else words=\"" + join(inputs.words, " ") + "\"" + (inputs.files ? " files=1" : "") +
+           "; fi ;;\n";
   }
   return out +
          "    esac ;;\n"
@@ -107,7 +113,7 @@ std::string bash_completion() {
          "complete -o filenames -F _meshplan meshplan\n";
 }
 
-// A text within single quotes of a shell.
+// Quotes text for a shell with single quotes.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -123,15 +129,18 @@ std::string zsh_text(const std::string& text) {
   return out;
 }
 
-// What _arguments does for a value: words, files, or either (where its colons are not those that part the specification).
+// What _arguments does for a value: words, files, or either (where its colons are not those that
+// part the specification).
 std::string zsh_action(const Choices& choices) {
   if (choices.words.empty()) return "_files";
   const std::string words = "(" + join(choices.words, " ") + ")";
-  return choices.files ? "{_alternative \"words\\:word\\:" + words + "\" \"files\\:file\\:_files\"}" : words;
+  return choices.files ? "{_alternative \"words\\:word\\:" + words + "\" \"files\\:file\\:_files\"}"
+                       : words;
 }
 
 std::string zsh_completion() {
-  std::string out = "#compdef meshplan\n# zsh completion of meshplan\n_meshplan() {\n  local -a commands=(\n";
+  std::string out =
+      "#compdef meshplan\n# zsh completion of meshplan\n_meshplan() {\n  local -a commands=(\n";
   for (const CommandDescription& command : command_descriptions()) {
     out += "    " + quoted(command.name + ":" + zsh_text(command.summary)) + "\n";
   }
@@ -150,14 +159,23 @@ std::string zsh_completion() {
     for (const FlagDescription& flag : flags_of(command)) {
       const auto names = split(flag.names, ',');
       for (const std::string& name : names) {
-        // A flag is offered once, under one of its names, unless it may be repeated; long ones take --flag=value too.
-        std::string spec = repeats(flag) ? "*" : names.size() > 1 ? "(" + join(names, " ") + ")" : "";
-        spec += name + (flag.value.empty() ? "" : name[1] == '-' ? "=" : "+") + "[" + zsh_text(flag.help) + "]";
-        if (!flag.value.empty()) spec += ":" + zsh_text(flag.value) + ":" + zsh_action(choices_of(flag));
+        // A flag is offered once, under one of its names, unless it may be repeated; long ones take
+        // --flag=value too.
+        std::string spec = repeats(flag)      ? "*"
+                           : names.size() > 1 ? "(" + join(names, " ") + ")"
+                                              : "";
+        spec += name +
+                (flag.value.empty() ? ""
+                 : name[1] == '-'   ? "="
+                                    : "+") +
+                "[" + zsh_text(flag.help) + "]";
+        if (!flag.value.empty())
+          spec += ":" + zsh_text(flag.value) + ":" + zsh_action(choices_of(flag));
         out += " \\\n      " + quoted(spec);
       }
     }
-    out += " \\\n      " + quoted("*:" + zsh_text(command.inputs) + ":" + zsh_action(inputs_of(command))) + " ;;\n";
+    out += " \\\n      " +
+           quoted("*:" + zsh_text(command.inputs) + ":" + zsh_action(inputs_of(command))) + " ;;\n";
   }
   return out + "  esac\n}\n_meshplan \"$@\"\n";
 }
@@ -170,12 +188,15 @@ std::string fish_completion() {
       "    test (count $words) -ge 2; and test $words[2] = $argv[1]\n"
       "end\n";
   for (const CommandDescription& command : command_descriptions()) {
-    out += "complete -c meshplan -n __fish_use_subcommand -f -a " + command.name + " -d " + quoted(command.summary) + "\n";
+    out += "complete -c meshplan -n __fish_use_subcommand -f -a " + command.name + " -d " +
+           quoted(command.summary) + "\n";
   }
   for (const CommandDescription& command : command_descriptions()) {
-    const std::string when = "complete -c meshplan -n " + quoted("__meshplan_command " + command.name);
+    const std::string when =
+        "complete -c meshplan -n " + quoted("__meshplan_command " + command.name);
     const Choices inputs = inputs_of(command);
-    if (!inputs.words.empty()) out += when + (inputs.files ? "" : " -f") + " -a " + quoted(join(inputs.words, " ")) + "\n";
+    if (!inputs.words.empty())
+      out += when + (inputs.files ? "" : " -f") + " -a " + quoted(join(inputs.words, " ")) + "\n";
     for (const FlagDescription& flag : flags_of(command)) {
       out += when;
       for (const std::string& name : split(flag.names, ',')) {
@@ -193,7 +214,7 @@ std::string fish_completion() {
   return out;
 }
 
-// A word or sentence as roff takes it: no line may begin with a dot or a quote.
+// Escapes text for roff: no line may begin with a dot or a quote.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -224,11 +245,13 @@ std::string roff_flags(const std::vector<FlagDescription>& flags) {
 
 std::string man_page() {
   std::string out =
-      ".TH MESHPLAN 1 \"\" \"" + roff(version_text().substr(0, version_text().size() - 1)) + "\"\n.SH NAME\nmeshplan \\- " +
+      ".TH MESHPLAN 1 \"\" \"" + roff(version_text().substr(0, version_text().size() - 1)) +
+      "\"\n.SH NAME\nmeshplan \\- " +
       "plan how sharded tensors move between layouts on a device mesh\n.SH SYNOPSIS\n\\fBmeshplan\\fR \\fICOMMAND\\fR [\\fIFLAGS\\fR]\n";
   out += ".SH COMMANDS\n";
   for (const CommandDescription& command : command_descriptions()) {
-    out += ".SS meshplan " + roff(command.name + " " + command.inputs) + "\n" + roff(command.summary) + "\n.PP\n.nf\n";
+    out += ".SS meshplan " + roff(command.name + " " + command.inputs) + "\n" +
+           roff(command.summary) + "\n.PP\n.nf\n";
     for (const std::string& example : command.examples) out += roff(example) + "\n";
     out += ".fi\n" + roff_flags(command.flags);
   }
@@ -240,9 +263,10 @@ std::string man_page() {
       {"2", "bad usage or bad input; nothing was written"},
       {"3", "no plan exists"},
       {"4", "replay or verification found wrong data"},
-      {"5", "something is missing on this machine"},
+      {"5", "a requirement is missing on this machine"},
       {"70", "a bug in meshplan itself"}};
-  for (const auto& [code, meaning] : codes) out += std::string(".TP\n") + code + "\n" + roff(meaning) + "\n";
+  for (const auto& [code, meaning] : codes)
+    out += std::string(".TP\n") + code + "\n" + roff(meaning) + "\n";
   return out;
 }
 
@@ -252,8 +276,10 @@ int completion_command(Context& context, const Arguments& arguments) {
   if (shell == "bash") text = bash_completion();
   if (shell == "zsh") text = zsh_completion();
   if (shell == "fish") text = fish_completion();
-  if (text.empty()) return context.fail("", bad_input("there are completions for bash, zsh and fish, not for \"" + shell + "\""));
-  if (const auto written = context.write_output("-", text); !written) return context.fail("", written.error());
+  if (text.empty())
+    return context.fail("", bad_input("no completions for shell \"" + shell + "\""));
+  if (const auto written = context.write_output("-", text); !written)
+    return context.fail("", written.error());
   return 0;
 }
 

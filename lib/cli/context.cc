@@ -22,7 +22,8 @@ void log_to(std::ostream& err, spdlog::level::level_enum level, std::string_view
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(err, true);
   spdlog::logger logger("meshplan", sink);
   logger.set_level(spdlog::level::trace);
-  logger.set_formatter(std::make_unique<spdlog::pattern_formatter>("meshplan: %v", spdlog::pattern_time_type::local, "\n"));
+  logger.set_formatter(std::make_unique<spdlog::pattern_formatter>(
+      "meshplan: %v", spdlog::pattern_time_type::local, "\n"));
   logger.log(level, "{}", message);
 }
 
@@ -38,7 +39,7 @@ Result<std::string> Context::read_input(const std::string& path) {
   }
   if (in.bad()) return bad_input("cannot read stdin");
   if (text.size() > max_input_bytes) {
-    return bad_input("cannot read stdin: it holds more than " + human_bytes(max_input_bytes) + ", the most that a file may hold");
+    return bad_input("cannot read stdin: larger than the limit of " + human_bytes(max_input_bytes));
   }
   return text;
 }
@@ -48,14 +49,17 @@ Status Context::write_output(const std::string& path, const std::string& text) {
   errno = 0;
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.flush();
-  // Nobody reads on: that is the reader's choice (`meshplan show plan.json | head`) and no failure.
-  if (!out && errno != EPIPE) return environment(std::string("cannot write to stdout: ") + std::generic_category().message(errno));
+  // A reader that stops (`meshplan show plan.json | head`) is not an error.
+  if (!out && errno != EPIPE)
+    return environment(std::string("cannot write to stdout: ") +
+                       std::generic_category().message(errno));
   return Done{};
 }
 
 void Context::say(std::string_view message) {
   // Diagnostics as one document stand alone on stderr.
-  const bool document = flags.diagnostics == DiagnosticFormat::json || flags.diagnostics == DiagnosticFormat::sarif;
+  const bool document =
+      flags.diagnostics == DiagnosticFormat::json || flags.diagnostics == DiagnosticFormat::sarif;
   if (!flags.quiet && !document) log_to(err, spdlog::level::info, one_line(message));
 }
 
@@ -63,10 +67,13 @@ void Context::explain(std::string_view message) {
   if (flags.verbose) log_to(err, spdlog::level::debug, one_line(message));
 }
 
-int Context::fail(const std::string& file, const Error& error) { return fail_at(whole_file(file), error); }
+int Context::fail(const std::string& file, const Error& error) {
+  return fail_at(whole_file(file), error);
+}
 
 int Context::fail_at(Place place, const Error& error) {
-  static constexpr std::string_view codes[] = {code_bad_usage, code_no_plan, code_wrong_data, code_environment};
+  static constexpr std::string_view codes[] = {code_bad_usage, code_no_plan, code_wrong_data,
+                                               code_environment};
   Diagnostic diagnostic;
   diagnostic.code = std::string(codes[static_cast<size_t>(error.fault)]);
   diagnostic.place = std::move(place);
@@ -86,14 +93,16 @@ int Context::fail(const std::string& file, const Error& error, std::string_view 
 
 bool Context::color(Stream stream) {
   if (flags.color != ColorChoice::automatic) return flags.color == ColorChoice::always;
-  if (const auto no_color = system.variable("NO_COLOR"); no_color && !no_color->empty()) return false;
+  if (const auto no_color = system.variable("NO_COLOR"); no_color && !no_color->empty())
+    return false;
   if (const auto term = system.variable("TERM"); term && *term == "dumb") return false;
   return system.is_terminal(stream);
 }
 
 int64_t Context::columns() {
   if (const auto columns = system.variable("COLUMNS")) {
-    if (const auto value = parse_int(*columns); value && *value > 0) return std::max<int64_t>(*value, 40);
+    if (const auto value = parse_int(*columns); value && *value > 0)
+      return std::max<int64_t>(*value, 40);
   }
   if (!system.is_terminal(Stream::out)) return 0;
   const int64_t columns = system.terminal_columns();
@@ -105,7 +114,8 @@ bool Context::unicode() {
     const auto value = system.variable(name);
     if (!value || value->empty()) continue;
     std::string upper = *value;
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
     return upper.find("UTF-8") != std::string::npos || upper.find("UTF8") != std::string::npos;
   }
   return false;

@@ -1,4 +1,4 @@
-// What every command runs in: the outside world, its streams, and what the user wants to see of what.
+// The context of a command: system, streams, and output settings.
 #pragma once
 
 #include <iosfwd>
@@ -14,7 +14,7 @@ namespace meshplan {
 
 enum class ColorChoice : uint8_t { automatic, always, never };
 
-// What -W says of a kind of warning.
+// The policy of -W for warnings.
 struct WarningPolicy {
   bool all_errors = false;            // -W error
   std::vector<std::string> errors;    // -W error=missing-flatten
@@ -62,7 +62,8 @@ class Context {
   [[nodiscard]] bool unicode();
 };
 
-// A line on a terminal that says how far a long run is; it appears after a second and is taken away at the end.
+// A line on a terminal that says how far a long run is; it appears after a second and is taken away
+// at the end.
 class Progress {
  public:
   explicit Progress(Context& context) : context_(context), start_ms_(context.system.now_ms()) {}

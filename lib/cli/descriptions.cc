@@ -1,4 +1,5 @@
-// Every command and flag with its help: the one table that help, completion, the man page and the parser's suggestions read.
+// All commands and flags with their help: the table behind help, completion, man page and
+// suggestions.
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/system.h"
@@ -9,29 +10,37 @@
 namespace meshplan {
 namespace {
 
-std::vector<FlagDescription> with(std::vector<FlagDescription> own, const std::vector<std::vector<FlagDescription>>& shared) {
+std::vector<FlagDescription> with(std::vector<FlagDescription> own,
+                                  const std::vector<std::vector<FlagDescription>>& shared) {
   for (const auto& list : shared) own.insert(own.end(), list.begin(), list.end());
   return own;
 }
 
 const std::vector<FlagDescription> planning = {
-    {"--planner", "greedy|graph|optimal", "who plans; greedy and graph follow PyTorch's rules (default: optimal)"},
-    {"--rules", "dtensor|native", "what plans may be made of (default: the planner's)"},
-    {"--groups", "declared|any", "communicators that plans may use (default: declared)"},
-    {"--cost-model", "topology|dtensor|unit", "what graph searches with (default: dtensor)"},
-    {"--topology", "NAME|FILE", "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file",
+    {"--planner", "greedy|graph|optimal",
+     "planning algorithm; greedy and graph follow PyTorch's rules (default: optimal)"},
+    {"--rules", "dtensor|native",
+     "allowed steps: PyTorch's or all (default: those of the planner)"},
+    {"--groups", "declared|any", "communicators that a plan may use (default: declared)"},
+    {"--cost-model", "topology|dtensor|unit", "cost model of the graph planner (default: dtensor)"},
+    {"--topology", "NAME|FILE",
+     "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file",
      topology_preset_names()},
-    {"--ranks-per-host", "N", "ranks of a host, for the dtensor cost model"},
-    {"--max-memory", "BYTES", "no step's peak above it; 0: states within the larger of source and target, -1: no limit"},
-    {"--one-reduction", "", "each reduction in one collective, so that every replica gets equal bits"},
-    {"--no-merge", "", "leave steps on single mesh dims as they are"},
+    {"--ranks-per-host", "N", "ranks per host, for the dtensor cost model"},
+    {"--max-memory", "BYTES",
+     "limit of the peak of every step; 0: no state above the larger of source and target, -1: no limit"},
+    {"--one-reduction", "",
+     "reduce in a single collective, so that all replicas are bitwise equal"},
+    {"--no-merge", "", "do not merge steps on single mesh dims"},
     {"--max-groups", "K", "with --groups any: declare at most K more groups"},
 };
 
 const std::vector<FlagDescription> showing = {
-    {"--detail", "summary|changes|full", "how much: totals only, steps that communicate, or everything (default: changes)"},
-    {"--costs", "on|off", "off leaves predicted times out, for texts that outlive a change of the cost model"},
-    {"--top", "N", "the N dearest redistributions, the others in one line"},
+    {"--detail", "summary|changes|full",
+     "totals only, communicating steps, or everything (default: changes)"},
+    {"--costs", "on|off",
+     "off omits predicted times, for output that is independent of the cost model"},
+    {"--top", "N", "show the N most expensive redistributions, the others in one line"},
 };
 
 }  // namespace
@@ -40,55 +49,65 @@ const std::vector<CommandDescription>& command_descriptions() {
   static const std::vector<CommandDescription> commands = {
       {"plan",
        "SPEC",
-       "plan every redistribution of a spec, prove the plan and write it",
-       {"meshplan plan spec.json -o plan.json", "meshplan plan spec.json --format text        # the table, nothing written",
-        "meshplan plan spec.json --topology h100 --groups any", "meshplan plan spec.json --planner greedy     # what PyTorch does"},
-       with({{"-o,--output", "PLAN", "write the plan here, at once or not at all (default: stdout)"},
-             {"--format", "json|text|markdown|torch|svg|html|mermaid|dot|perfetto", "what is written (default: json, the plan file)"},
-             {"--audit", "", "say what PyTorch's plan for the same request does worse or wrong"},
-             {"--alternatives", "N", "keep the N next best plans"}},
+       "plan every redistribution of a spec, verify the plan and write it",
+       {"meshplan plan spec.json -o plan.json",
+        "meshplan plan spec.json --format text        # the table, nothing written",
+        "meshplan plan spec.json --topology h100 --groups any",
+        "meshplan plan spec.json --planner greedy     # what PyTorch does"},
+       with({{"-o,--output", "PLAN", "output file, replaced atomically (default: stdout)"},
+             {"--format", "json|text|markdown|torch|svg|html|mermaid|dot|perfetto",
+              "output format (default: json, the plan file)"},
+             {"--audit", "", "report where PyTorch's plan for the same request is worse or wrong"},
+             {"--alternatives", "N", "also list the N next best plans"}},
             {planning, showing})},
       {"show",
        "PLAN",
        "render a plan",
-       {"meshplan show plan.json", "meshplan show plan.json --detail full", "meshplan show plan.json --format html -o plan.html",
+       {"meshplan show plan.json", "meshplan show plan.json --detail full",
+        "meshplan show plan.json --format html -o plan.html",
         "meshplan plan spec.json | meshplan show -"},
-       with({{"--format", "text|json|markdown|torch|svg|html|mermaid|dot|perfetto", "default: text"},
-             {"-o,--output", "FILE", "write it here (default: stdout)"},
-             {"--id", "ID", "only this redistribution; may be repeated"}},
-            {showing})},
+       with(
+           {{"--format", "text|json|markdown|torch|svg|html|mermaid|dot|perfetto", "default: text"},
+            {"-o,--output", "FILE", "output file (default: stdout)"},
+            {"--id", "ID", "only this redistribution; may be repeated"}},
+           {showing})},
       {"explain",
        "PLAN|CODE [ID]",
-       "say why each step is there and what it costs, or what a diagnostic means",
-       {"meshplan explain plan.json                    # every redistribution", "meshplan explain plan.json layers.wq.grad",
-        "meshplan explain W0301"},
-       {{"-o,--output", "FILE", "write it here (default: stdout)"}}},
+       "explain each step and its cost, or a diagnostic code",
+       {"meshplan explain plan.json                    # every redistribution",
+        "meshplan explain plan.json layers.wq.grad", "meshplan explain W0301"},
+       {{"-o,--output", "FILE", "output file (default: stdout)"}}},
       {"diff",
        "OLD NEW",
        "compare two plans, or two specs, by meaning: exit 0 same, 1 different",
-       {"meshplan diff old.plan.json new.plan.json", "meshplan diff old.json new.json                        # specs are planned first",
+       {"meshplan diff old.plan.json new.plan.json",
+        "meshplan diff old.json new.json                        # specs are planned first",
         "meshplan diff plan.json --against git:main:plan.json   # what this branch changes",
-        "meshplan diff old.json new.json --fail-on dearer=5% --format markdown"},
-       with({{"--format", "text|json|markdown|github|sarif", "default: text"},
-             {"-o,--output", "FILE", "write it here (default: stdout)"},
-             {"--against", "git:REF:PATH", "the old side as git has it; then one input, the new side"},
-             {"-N,--new-file", "", "with --against: where git has no such file, all is added, and --fail-on holds for any only"},
-             {"--git-driver", "", "the words are those that git gives a diff driver; exit 0, as git wants it"},
-             {"--fail-on",
-              "dearer[=N%]|numerics|warnings|any",
-              "exit 1 only if this holds; may be repeated (default: any)",
-              {"dearer", "numerics", "warnings", "any"}},
-             {"--only-if", "dearer|numerics|warnings|any", "print nothing unless this holds"}},
-            {showing, planning})},
+        "meshplan diff old.json new.json --fail-on slower=5% --format markdown"},
+       with(
+           {{"--format", "text|json|markdown|github|sarif", "default: text"},
+            {"-o,--output", "FILE", "output file (default: stdout)"},
+            {"--against", "git:REF:PATH",
+             "take the old side from git; the new side is the only input"},
+            {"-N,--new-file", "",
+             "with --against: if the file is new in git, report everything as added; only --fail-on any fails"},
+            {"--git-driver", "", "arguments are those of a git diff driver; always exit 0"},
+            {"--fail-on",
+             "slower[=N%]|numerics|warnings|any",
+             "exit 1 only on this kind of change; may be repeated (default: any)",
+             {"slower", "numerics", "warnings", "any"}},
+            {"--only-if", "slower|numerics|warnings|any",
+             "print only if there is this kind of change"}},
+           {showing, planning})},
       {"check",
        "SPEC [PLAN]",
-       "does the committed plan still belong to the spec, and do budgets hold?",
+       "check that the committed plan is current and budgets are met",
        {"meshplan check spec.json plan.json",
-        "meshplan check spec.json                     # with spec.plan.json where that stands beside it",
+        "meshplan check spec.json                     # with spec.plan.json, if it exists",
         "meshplan check specs/                        # every spec in a folder, likewise",
         "meshplan check a.json b.json --junit check.xml -W error"},
        with({{"--junit", "FILE", "also write the results as JUnit XML"},
-             {"--jobs", "N", "files planned at once; the output is the same (default: one a core, at most 16)"}},
+             {"--jobs", "N", "files planned in parallel (default: number of cores, at most 16)"}},
             {planning})},
       {"verify",
        "PLAN",
@@ -100,46 +119,61 @@ const std::vector<CommandDescription>& command_descriptions() {
        "replay a plan on data and check every element of every rank",
        {"meshplan run plan.json                        # all ranks in this process",
         "meshplan run plan.json --shrink               # at a small shape with the same divisibility",
-        "meshplan run plan.json --inject 0:3:flip      # a fault put in is found and named",
-        "meshplan run plan.json --measure --report report.json", "mpirun -n 8 meshplan run plan.json --backend mpi",
-        "meshplan run plan.json --backend nccl --launch 8   # one process a GPU of this machine"},
+        "meshplan run plan.json --inject 0:3:flip      # an injected fault is detected and located",
+        "meshplan run plan.json --measure --report report.json",
+        "mpirun -n 8 meshplan run plan.json --backend mpi",
+        "meshplan run plan.json --backend nccl --launch 8   # one process per GPU of this machine"},
        {{"--backend", "host|mpi|nccl",
-         "who moves the data (default: host, all ranks in this process, at most " + with_commas(max_host_ranks) + ")"},
-        {"--shrink", "", "replay the smallest shape that keeps every divisibility and emptiness"},
-        {"--full-size", "", "never shrink, however big the tensors"},
+         "communication backend (default: host, all ranks in this process, at most " +
+             with_commas(max_host_ranks) + ")"},
+        {"--shrink", "", "replay the smallest shape with the same divisibility and empty shards"},
+        {"--full-size", "", "never shrink, regardless of the size"},
         {"--id", "ID", "only this redistribution; may be repeated"},
-        {"--data", "exact|random", "exact: bit for bit; random: error against float64 (default: exact)"},
-        {"--seed", "N", "of the data (default: 1)"},
-        {"--inject", "STEP:RANK:KIND", "put a fault in: flip, drop, swap, ...; may be repeated"},
-        {"--launch", "N", "start N processes on this machine: with mpirun (mpi), or by itself (nccl)"},
-        {"--deadline", "N", "seconds after which a step that is not done ends the run (default: 60)"},
+        {"--data", "exact|random",
+         "exact: bitwise; random: error against float64 (default: exact)"},
+        {"--seed", "N", "seed of the data (default: 1)"},
+        {"--inject", "STEP:RANK:KIND", "inject a fault: flip, drop, swap, ...; may be repeated"},
+        {"--launch", "N",
+         "start N processes on this machine: with mpirun (mpi), or by itself (nccl)"},
+        {"--deadline", "N", "time limit of a step in seconds (default: 60)"},
         {"--measure", "", "time every step"},
         {"--repeat", "N", "measured repetitions (default: 20)"},
-        {"--against", "PLAN", "measure this plan beside it, taking turns"},
+        {"--against", "PLAN", "also measure this plan, interleaved"},
         {"--report", "FILE", "write the report, with every sample, as JSON"},
-        {"--timeline", "FILE", "write predicted beside measured steps for Perfetto (with --measure)"},
-        {"--nccl-tests", "FILE", "write the measured steps in nccl-tests' JSON form (with --measure)"},
+        {"--timeline", "FILE", "write predicted and measured steps for Perfetto (with --measure)"},
+        {"--nccl-tests", "FILE",
+         "write the measured steps in nccl-tests' JSON form (with --measure)"},
         {"--register", "none|local|symmetric", "registration of buffers (nccl)"},
         {"--graph", "", "also run each redistribution as one CUDA graph, and time that (nccl)"}}},
       {"calibrate",
        "REPORT...",
        "fit a topology to measured reports",
-       {"meshplan calibrate report.json -o topology.json", "meshplan plan spec.json --topology topology.json"},
+       {"meshplan calibrate report.json -o topology.json",
+        "meshplan plan spec.json --topology topology.json"},
        {{"-o,--output", "FILE", "write the topology here (default: stdout)"},
-        {"--topology", "NAME|FILE", "fit this one (default: the topology of the first report)", topology_preset_names()}}},
+        {"--topology", "NAME|FILE", "fit this one (default: the topology of the first report)",
+         topology_preset_names()}}},
       {"mesh",
        "SPEC",
        "print layouts, groups and shared communicators of a spec's meshes",
-       {"meshplan mesh spec.json", "meshplan mesh spec.json --ranks --format json", "meshplan mesh spec.json --rank 17"},
+       {"meshplan mesh spec.json", "meshplan mesh spec.json --ranks --format json",
+        "meshplan mesh spec.json --rank 17"},
        {{"--format", "text|json", "default: text"},
-        {"--ranks", "", "list the ranks of every mesh and communicator, of at most " + with_commas(max_listed_ranks) + " in all"},
-        {"--rank", "R", "the coordinates of one global rank"},
-        {"-o,--output", "FILE", "write it here (default: stdout)"}}},
-      {"schema", "spec|plan|mesh|diff|report", "print a JSON Schema", {"meshplan schema spec > spec.schema.json"}, {}},
+        {"--ranks", "",
+         "list the ranks of every mesh and communicator, for at most " +
+             with_commas(max_listed_ranks) + " in all"},
+        {"--rank", "R", "print the coordinates of one global rank"},
+        {"-o,--output", "FILE", "output file (default: stdout)"}}},
+      {"schema",
+       "spec|plan|mesh|diff|report",
+       "print a JSON Schema",
+       {"meshplan schema spec > spec.schema.json"},
+       {}},
       {"completion",
        "bash|zsh|fish",
-       "print the completions of a shell",
-       {"meshplan completion bash > /etc/bash_completion.d/meshplan", "meshplan completion zsh > \"${fpath[1]}/_meshplan\"",
+       "print the completion script of a shell",
+       {"meshplan completion bash > /etc/bash_completion.d/meshplan",
+        "meshplan completion zsh > \"${fpath[1]}/_meshplan\"",
         "meshplan completion fish > ~/.config/fish/completions/meshplan.fish"},
        {}},
   };
@@ -149,15 +183,17 @@ const std::vector<CommandDescription>& command_descriptions() {
 const std::vector<FlagDescription>& common_flag_descriptions() {
   static const std::vector<FlagDescription> flags = {
       {"-h,--help", "", "examples and flags"},
-      {"--color", "auto|always|never", "colours (default: auto, on a terminal unless NO_COLOR is set)"},
-      {"-q,--quiet", "", "no messages but errors and warnings"},
-      {"-v,--verbose", "", "more messages"},
+      {"--color", "auto|always|never",
+       "colours (default: auto, on a terminal unless NO_COLOR is set)"},
+      {"-q,--quiet", "", "print only errors and warnings"},
+      {"-v,--verbose", "", "print more messages"},
       {"-W",
        "error|no-KIND|...",
-       "error: warnings fail the run; error=KIND; no-KIND drops a kind (missing-flatten, uneven-shape, non-ascending)",
-       {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending", "no-missing-flatten", "no-uneven-shape",
-        "no-non-ascending"}},
-      {"--diagnostics", "text|json|github|sarif", "how errors and warnings are printed on stderr (default: text)"},
+       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending)",
+       {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending",
+        "no-missing-flatten", "no-uneven-shape", "no-non-ascending"}},
+      {"--diagnostics", "text|json|github|sarif",
+       "how errors and warnings are printed on stderr (default: text)"},
   };
   return flags;
 }
@@ -183,9 +219,9 @@ std::string help_text(const std::string& command) {
     std::string text =
         "Plans how sharded tensors move between layouts on a device mesh, and proves the plan by replay.\n\n"
         "Examples:\n"
-        "  meshplan plan spec.json -o plan.json      # plan what the spec asks for\n"
+        "  meshplan plan spec.json -o plan.json      # plan the redistributions of a spec\n"
         "  meshplan show plan.json                   # see the collectives, their bytes and times\n"
-        "  meshplan run plan.json                    # replay it on data, every element checked\n"
+        "  meshplan run plan.json                    # replay it on data, checking every element\n"
         "  meshplan diff plan.json --against git:main:plan.json\n\n"
         "Usage: meshplan COMMAND [FLAGS]\n\nCommands:\n";
     for (const CommandDescription& each : command_descriptions()) {
@@ -194,12 +230,15 @@ std::string help_text(const std::string& command) {
       text += left + each.summary + "\n";
     }
     text += "\nFlags of every command:\n" + flag_lines(common_flag_descriptions());
-    text += flag_lines({{"--version", "", "print the version"}, {"--help-man", "", "print this as a man page"}});
-    text += "\n\"-\" is stdin or stdout wherever a file is named; no file may hold more than " + human_bytes(max_input_bytes) +
-            ".\n"
-            "Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
-            "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 something is missing here; 70 a bug in meshplan.\n"
-            "meshplan COMMAND --help says more.\n";
+    text += flag_lines(
+        {{"--version", "", "print the version"}, {"--help-man", "", "print this as a man page"}});
+    text +=
+        "\n\"-\" means stdin or stdout in place of a file; files are limited to " +
+        human_bytes(max_input_bytes) +
+        ".\n"
+        "Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
+        "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 missing requirements; 70 a bug in meshplan.\n"
+        "meshplan COMMAND --help shows more.\n";
     return text;
   }
   for (const CommandDescription& each : command_descriptions()) {

@@ -15,24 +15,26 @@
 namespace meshplan {
 namespace {
 
-// A plan, or a spec that is planned first. Warnings of planning are not of interest here: the diff has those that are new.
-std::optional<Plan> plan_of(Context& context, const std::string& path, const std::string& text, const Arguments& arguments, int& code) {
+// Reads a plan, or a spec and plans it. Warnings are dropped: the diff reports the new ones.
+std::optional<Plan> plan_of(Context& context, const std::string& path, const std::string& text,
+                            const Arguments& arguments, int& code) {
   if (document_kind(text) == DocumentKind::plan) return load_plan_text(context, path, text, code);
   CommonFlags kept = context.flags;
   context.flags.warnings.silenced = {"missing-flatten", "uneven-shape", "non-ascending"};
   auto planned = plan_spec_text(context, path, text, arguments.planning, code);
   context.flags = std::move(kept);
   if (!planned) return std::nullopt;
-  // As the file would hold it: whole nanoseconds, and the digest.
+  // Converts to the form of a file: whole nanoseconds, and the digest.
   auto plan = read_plan(write_plan(planned->plan));
   MESHPLAN_CHECK(plan.ok(), "what was written is read again");
   return std::move(plan).value();
 }
 
-// What git names where a file is new or deleted: a side that is not there.
+// The path that git passes for a missing side (file added or deleted).
 constexpr std::string_view no_file = "/dev/null";
 
-// A plan that asks for nothing, on the meshes and under the options of the other side, so that all of that one was added or removed.
+// An empty plan with the meshes and options of the other side, so that everything is added or
+// removed.
 Plan empty_plan_beside(const Plan& other) {
   Plan empty = other;
   empty.digest.clear();
@@ -42,30 +44,36 @@ Plan empty_plan_beside(const Plan& other) {
   return empty;
 }
 
-// git:REF:PATH as git has it; no value: REF has no such file, and `new_file` says that this is no mistake.
-Result<std::optional<std::string>> read_from_git(Context& context, const std::string& against, bool new_file) {
+// The content of git:REF:PATH; no value if REF has no such file and `new_file` allows it.
+Result<std::optional<std::string>> read_from_git(Context& context, const std::string& against,
+                                                 bool new_file) {
   const size_t colon = against.find(':', 4);
-  if (against.rfind("git:", 0) != 0 || colon == std::string::npos || colon == 4 || colon + 1 == against.size()) {
-    return bad_input("--against: expected git:REF:PATH, such as git:main:plan.json, not \"" + against + "\"");
+  if (against.rfind("git:", 0) != 0 || colon == std::string::npos || colon == 4 ||
+      colon + 1 == against.size()) {
+    return bad_input("--against: expected git:REF:PATH, such as git:main:plan.json, not \"" +
+                     against + "\"");
   }
   const std::string ref = against.substr(4, colon - 4);
   std::string path = against.substr(colon + 1);
-  if (ref.front() == '-') return bad_input("--against: \"" + ref + "\" is no git revision");
-  // A path as the user stands, not as the repository's top does.
-  if (path.front() != '/' && path.rfind("./", 0) != 0 && path.rfind("../", 0) != 0) path.insert(0, "./");
+  if (ref.front() == '-') return bad_input("--against: \"" + ref + "\" is not a git revision");
+  // The path is relative to the current folder, not to the top of the repository.
+  if (path.front() != '/' && path.rfind("./", 0) != 0 && path.rfind("../", 0) != 0)
+    path.insert(0, "./");
   if (new_file) {
-    const auto found = context.system.run_program({"git", "ls-tree", "--name-only", ref, "--", path});
+    const auto found =
+        context.system.run_program({"git", "ls-tree", "--name-only", ref, "--", path});
     if (found && found->empty()) return std::optional<std::string>();
   }
   auto text = context.system.run_program({"git", "show", ref + ":" + path});
   if (text) return std::optional(*std::move(text));
   Error error = text.error();
   error.message = "--against " + against + ": " + error.message;
-  if (!new_file && error.message.find("git failed: fatal: path ") != std::string::npos) error.message += "; if the file is new: --new-file";
+  if (!new_file && error.message.find("git failed: fatal: path ") != std::string::npos)
+    error.message += "; if the file is new: --new-file";
   return error;
 }
 
-// The text of one side; no value: it is not there. Problems are reported, then `code` is not 0.
+// The text of one side; no value if missing. After a reported problem `code` is not 0.
 std::optional<std::string> side_text(Context& context, const std::string& path, int& code) {
   if (path == no_file) return std::nullopt;
   const auto text = context.read_input(path);
@@ -74,14 +82,17 @@ std::optional<std::string> side_text(Context& context, const std::string& path, 
   return std::nullopt;
 }
 
-// What annotations and SARIF carry: one finding a redistribution, where the new file has its id.
-Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::string& file, const std::string& text) {
+// Findings for annotations and SARIF: one per redistribution, at its id in the new file.
+Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::string& file,
+                     const std::string& text) {
   Diagnostics all;
   SpecPlaces places(text, file);  // specs and plans list their redistributions alike
   const auto place_of_id = [&](const std::string& id) {
     const auto& list = new_plan.redistributions;
-    const auto found = std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.request.id == id; });
-    return found == list.end() ? whole_file(file) : places.redistribution(static_cast<size_t>(found - list.begin()));
+    const auto found =
+        std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.request.id == id; });
+    return found == list.end() ? whole_file(file)
+                               : places.redistribution(static_cast<size_t>(found - list.begin()));
   };
   for (const RedistributionDiff& d : diff.redistributions) {
     Diagnostic finding;
@@ -90,7 +101,8 @@ Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::stri
     finding.code = numerics ? code_diff_numerics : dearer ? code_diff_dearer : code_diff_other;
     finding.severity = numerics || dearer ? Severity::warning : Severity::note;
     finding.place = d.kind == DiffKind::removed ? whole_file(file) : place_of_id(d.id);
-    finding.message = "redistribution '" + d.id + "' " + to_text(d.kind) + ", " + to_text(d.severity);
+    finding.message =
+        "redistribution '" + d.id + "' " + to_text(d.kind) + ", " + to_text(d.severity);
     if (d.old_totals && d.new_totals) finding.message += ": " + diff_figures(d, true);
     finding.weight = diff_weight(d);
     if (!d.causes.empty()) finding.message += "; " + join(d.causes, "; ");
@@ -108,14 +120,15 @@ Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::stri
   return all;
 }
 
-// The new side: where annotations point.
+// The new side, to which annotations point.
 struct NewSide {
   const Plan& plan;
   const std::string& path;
   const std::string& text;
 };
 
-std::string render_diff(Context& context, const PlanDiff& diff, const Arguments& arguments, const NewSide& side, bool failed) {
+std::string render_diff(Context& context, const PlanDiff& diff, const Arguments& arguments,
+                        const NewSide& side, bool failed) {
   const ShowOptions options = show_options(context, arguments);
   if (arguments.format == "json") return diff_json(diff, failed);
   if (arguments.format == "markdown") return render_diff_markdown(diff, options);
@@ -154,31 +167,39 @@ int compare(Context& context, const Arguments& arguments) {
   if (!new_plan) new_plan = empty_plan_beside(*old_plan);
 
   const PlanDiff diff = diff_plans(*old_plan, *new_plan);
-  const std::vector<std::string> conditions = arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
-  // A plan that is new differs from nothing, but is no dearer than what it did not replace.
+  const std::vector<std::string> conditions =
+      arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
+  // A new plan is different, but not more expensive.
   const bool is_new = from_git && !old_text;
-  const bool failed = std::any_of(conditions.begin(), conditions.end(),
-                                  [&](const std::string& condition) { return is_new ? condition == "any" : holds(diff, condition); });
+  const bool failed =
+      std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) {
+        return is_new ? condition == "any" : holds(diff, condition);
+      });
   std::string text;
   if (arguments.only_if.empty() || holds(diff, arguments.only_if))
-    text = render_diff(context, diff, arguments, {*new_plan, new_path, new_text.value_or(std::string())}, failed);
-  if (const auto written = context.write_output(arguments.output, text); !written) return context.fail("", written.error());
+    text = render_diff(context, diff, arguments,
+                       {*new_plan, new_path, new_text.value_or(std::string())}, failed);
+  if (const auto written = context.write_output(arguments.output, text); !written)
+    return context.fail("", written.error());
   return failed ? 1 : 0;
 }
 
-// git diff.NAME.command: path old-file old-hex old-mode new-file new-hex new-mode [new-path what]; the path alone while it is unmerged.
-// A driver that fails ends `git diff` at its file, so that only a bug does.
+// git diff.NAME.command: path old-file old-hex old-mode new-file new-hex new-mode [new-path what];
+// the path alone while it is unmerged. A driver that fails ends `git diff` at its file, so that
+// only a bug does.
 int compare_for_git(Context& context, const Arguments& arguments) {
   const std::vector<std::string>& words = arguments.inputs;
   const std::string new_path = words.size() > 7 ? words[7] : words[0];
   // git's pager shows colours, which a pipe to it hides.
   const auto no_color = context.system.variable("NO_COLOR");
-  if (context.flags.color == ColorChoice::automatic && context.system.variable("GIT_PAGER_IN_USE") && (!no_color || no_color->empty()))
+  if (context.flags.color == ColorChoice::automatic &&
+      context.system.variable("GIT_PAGER_IN_USE") && (!no_color || no_color->empty()))
     context.flags.color = ColorChoice::always;
   std::string header = one_line("meshplan diff a/" + words[0] + " b/" + new_path);
   if (context.color(Stream::out)) header = "\x1b[1m" + header + "\x1b[0m";
   header += words.size() < 7 ? "\nunmerged\n" : "\n";
-  if (const auto written = context.write_output(arguments.output, header); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, header); !written)
+    return context.fail("", written.error());
   if (words.size() < 7) return 0;
   Arguments sides = arguments;
   sides.inputs = {words[1], words[4]};

@@ -11,7 +11,8 @@ namespace {
 
 // "E0203", "w0301": a letter and four digits.
 bool looks_like_code(const std::string& word) {
-  if (word.size() != 5 || std::string_view("EWANewan").find(word[0]) == std::string_view::npos) return false;
+  if (word.size() != 5 || std::string_view("EWANewan").find(word[0]) == std::string_view::npos)
+    return false;
   return word.find_first_not_of("0123456789", 1) == std::string::npos;
 }
 
@@ -22,9 +23,11 @@ int explain_diagnostic(Context& context, const Arguments& arguments) {
     std::vector<std::string> codes;
     for (const CodeEntry& entry : code_table()) codes.emplace_back(entry.code);
     const auto near = nearest(code, codes);
-    return context.fail("", bad_input("there is no diagnostic " + code + (near ? "; did you mean " + *near + "?" : "")));
+    return context.fail("", bad_input("unknown diagnostic code " + code +
+                                      (near ? "; did you mean " + *near + "?" : "")));
   }
-  if (const auto written = context.write_output(arguments.output, *text); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, *text); !written)
+    return context.fail("", written.error());
   return 0;
 }
 
@@ -32,7 +35,8 @@ int explain_diagnostic(Context& context, const Arguments& arguments) {
 
 int explain_command(Context& context, const Arguments& arguments) {
   const std::string& path = arguments.inputs[0];
-  if (arguments.inputs.size() == 1 && looks_like_code(path)) return explain_diagnostic(context, arguments);
+  if (arguments.inputs.size() == 1 && looks_like_code(path))
+    return explain_diagnostic(context, arguments);
   int code = 0;
   const auto plan = load_plan(context, path, code);
   if (!plan) return code;
@@ -41,14 +45,16 @@ int explain_command(Context& context, const Arguments& arguments) {
   for (const PlannedRedistribution& r : plan->redistributions) {
     ids.push_back(r.request.id);
     if (arguments.inputs.size() > 1 && r.request.id != arguments.inputs[1]) continue;
-    text += (text.empty() ? "" : "\n") + explain_redistribution(*plan, r, arguments.inputs.size() > 1);
+    text +=
+        (text.empty() ? "" : "\n") + explain_redistribution(*plan, r, arguments.inputs.size() > 1);
   }
   if (text.empty() && arguments.inputs.size() > 1) {
     const auto near = nearest(arguments.inputs[1], ids);
-    return context.fail(
-        path, bad_input("the plan has no redistribution '" + arguments.inputs[1] + "'" + (near ? "; did you mean '" + *near + "'?" : "")));
+    return context.fail(path, bad_input("the plan has no redistribution '" + arguments.inputs[1] +
+                                        "'" + (near ? "; did you mean '" + *near + "'?" : "")));
   }
-  if (const auto written = context.write_output(arguments.output, text); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, text); !written)
+    return context.fail("", written.error());
   return 0;
 }
 

@@ -22,17 +22,21 @@ std::string escaped_lines(const std::string& text) {
 }  // namespace
 
 std::string junit_xml(const std::string& suite, const std::vector<JunitCase>& cases) {
-  const auto failures = std::count_if(cases.begin(), cases.end(), [](const JunitCase& c) { return !c.failure.empty(); });
-  const std::string counts = " tests=\"" + std::to_string(cases.size()) + "\" failures=\"" + std::to_string(failures) + "\" errors=\"0\"";
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + counts + ">\n  <testsuite name=\"" + escape_html(suite) +
-                    "\"" + counts + ">\n";
+  const auto failures = std::count_if(cases.begin(), cases.end(),
+                                      [](const JunitCase& c) { return !c.failure.empty(); });
+  const std::string counts = " tests=\"" + std::to_string(cases.size()) + "\" failures=\"" +
+                             std::to_string(failures) + "\" errors=\"0\"";
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + counts +
+                    ">\n  <testsuite name=\"" + escape_html(suite) + "\"" + counts + ">\n";
   for (const JunitCase& each : cases) {
-    out += "    <testcase classname=\"" + escape_html(suite) + "\" name=\"" + escape_html(each.name) + "\"";
+    out += "    <testcase classname=\"" + escape_html(suite) + "\" name=\"" +
+           escape_html(each.name) + "\"";
     if (each.failure.empty()) {
       out += "/>\n";
       continue;
     }
-    out += ">\n      <failure message=\"" + escape_html(each.failure) + "\">" + escaped_lines(each.detail) + "</failure>\n    </testcase>\n";
+    out += ">\n      <failure message=\"" + escape_html(each.failure) + "\">" +
+           escaped_lines(each.detail) + "</failure>\n    </testcase>\n";
   }
   return out + "  </testsuite>\n</testsuites>\n";
 }

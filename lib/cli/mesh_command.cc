@@ -16,9 +16,11 @@ int mesh_command(Context& context, const Arguments& arguments) {
   options.color = arguments.output.empty() && context.color(Stream::out);
   if (context.columns() > 0) options.width = context.columns();
   options.world_group = spec->world_group.value_or(options.world_group);
-  const auto text = arguments.format == "json" ? mesh_view_json(spec->meshes, options) : mesh_view_text(spec->meshes, options);
+  const auto text = arguments.format == "json" ? mesh_view_json(spec->meshes, options)
+                                               : mesh_view_text(spec->meshes, options);
   if (!text) return context.fail(path, text.error());
-  if (const auto written = context.write_output(arguments.output, *text); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, *text); !written)
+    return context.fail("", written.error());
   return 0;
 }
 

@@ -8,22 +8,27 @@
 namespace meshplan {
 namespace {
 
-std::string plural(size_t n, const std::string& noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+std::string plural(size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
-// --max-groups K: the k flattens that give the most for the whole file, by planning it again with them.
+// --max-groups K: finds the K flattens that save most for the whole file, by planning it with them.
 void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
-  const FlattenRanking ranking =
-      rank_flattens(planned.plan.meshes, planned.plan.topology, planned.spec.requests, planned.plan.options, most);
+  const FlattenRanking ranking = rank_flattens(planned.plan.meshes, planned.plan.topology,
+                                               planned.spec.requests, planned.plan.options, most);
   if (ranking.chosen.empty()) {
-    context.say("no flatten makes this file cheaper");
+    context.say("no flatten makes this plan cheaper");
     return;
   }
   int64_t before = ranking.declared_ps;
-  context.say("these " + plural(ranking.chosen.size(), "flatten") + " give the most, of " + human_ns(ns_of_ps(before)) + " predicted" +
-              (ranking.exhaustive ? ":" : " (added one at a time: too many choices to plan all):"));
+  context.say(
+      "these " + plural(ranking.chosen.size(), "flatten") + " save the most, of " +
+      human_ns(ns_of_ps(before)) + " predicted" +
+      (ranking.exhaustive ? ":" : " (chosen greedily: too many combinations to plan all):"));
   for (const RankedFlatten& flatten : ranking.chosen) {
-    context.say("  {\"dims\": [\"" + join(flatten.dims, "\", \"") + "\"], \"name\": \"" + join(flatten.dims, "_") + "\"} on " +
-                flatten.mesh + ": saves " + human_ns((before - flatten.total_ps) / 1000) + " more, " +
+    context.say("  {\"dims\": [\"" + join(flatten.dims, "\", \"") + "\"], \"name\": \"" +
+                join(flatten.dims, "_") + "\"} on " + flatten.mesh + ": saves " +
+                human_ns((before - flatten.total_ps) / 1000) + " more, " +
                 human_ns(ns_of_ps(flatten.total_ps)) + " left");
     before = flatten.total_ps;
   }
@@ -37,12 +42,16 @@ int plan_command(Context& context, const Arguments& arguments) {
   if (!planned) return code;
   if (planned->warnings_fail) return 1;  // -W error: as with any error, nothing is written
   const Plan& plan = planned->plan;
-  const auto text = render_as(context, arguments.format.empty() ? "json" : arguments.format, plan, arguments);
+  const auto text =
+      render_as(context, arguments.format.empty() ? "json" : arguments.format, plan, arguments);
   if (!text) return context.fail(arguments.inputs[0], text.error());
-  if (const auto written = context.write_output(arguments.output, *text); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, *text); !written)
+    return context.fail("", written.error());
   if (!arguments.output.empty() && arguments.output != "-") {
-    context.say("wrote " + arguments.output + ": " + plural(plan.redistributions.size(), "redistribution") + ", " +
-                with_commas(plan.totals.collectives) + " collectives, " + human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
+    context.say("wrote " + arguments.output + ": " +
+                plural(plan.redistributions.size(), "redistribution") + ", " +
+                with_commas(plan.totals.collectives) + " collectives, " +
+                human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
                 human_ns(ns_of_ps(plan.totals.predicted_ps)) + " predicted");
   }
   if (plan.options.max_groups >= 0) say_ranking(context, *planned, plan.options.max_groups);

@@ -16,16 +16,20 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text, int& code) {
+std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text,
+                               int& code) {
   const auto read_beside = [&](const std::string& name) {
-    return context.system.read_file(name.empty() || name.front() == '/' ? name : folder_of(path) + name);
+    return context.system.read_file(name.empty() || name.front() == '/' ? name
+                                                                        : folder_of(path) + name);
   };
   auto spec = read_spec(text, path, read_beside, context.diagnostics);
   if (!spec) code = exit_code(Fault::bad_input);
   return spec;
 }
 
-Rules implied_rules(PlannerKind planner) { return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor; }
+Rules implied_rules(PlannerKind planner) {
+  return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor;
+}
 
 }  // namespace
 
@@ -35,22 +39,27 @@ Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags)
     options.planner = *flags.planner;
   } else if (flags.rules) {
     const bool keep = spec.planner && implied_rules(*spec.planner) == *flags.rules;
-    options.planner = keep ? *spec.planner : *flags.rules == Rules::dtensor ? PlannerKind::greedy : PlannerKind::optimal;
+    options.planner = keep                             ? *spec.planner
+                      : *flags.rules == Rules::dtensor ? PlannerKind::greedy
+                                                       : PlannerKind::optimal;
   } else if (spec.planner) {
     options.planner = *spec.planner;
   } else if (spec.rules && *spec.rules == Rules::dtensor) {
     options.planner = PlannerKind::greedy;
   }
   options.rules = implied_rules(options.planner);
-  // A planner given as a flag beats the rules of the spec; two choices of one place must agree.
+  // A planner given as a flag overrides the rules of the spec; planner and rules from the same
+  // source must agree.
   const bool flags_agree = !flags.rules || *flags.rules == options.rules;
-  const bool spec_agrees = flags.planner || flags.rules || !spec.rules || *spec.rules == options.rules;
+  const bool spec_agrees =
+      flags.planner || flags.rules || !spec.rules || *spec.rules == options.rules;
   if (!flags_agree || !spec_agrees) {
-    return bad_input(std::string("planner ") + to_text(options.planner) + " plans under the " + to_text(options.rules) +
-                     " rules and no others; leave out one of the two");
+    return bad_input(std::string("planner ") + to_text(options.planner) + " does not support the " +
+                     to_text(options.rules) + " rules; omit one of the two");
   }
   options.groups = flags.groups ? *flags.groups : spec.groups.value_or(options.groups);
-  options.max_memory_bytes = flags.max_memory_bytes ? *flags.max_memory_bytes : spec.max_memory_bytes.value_or(0);
+  options.max_memory_bytes =
+      flags.max_memory_bytes ? *flags.max_memory_bytes : spec.max_memory_bytes.value_or(0);
   options.one_reduction = flags.one_reduction || spec.one_reduction.value_or(false);
   options.world_group = spec.world_group.value_or(options.world_group);
   options.merge = !flags.no_merge;
@@ -60,24 +69,27 @@ Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags)
   options.ranks_per_host = flags.ranks_per_host;
   if (flags.cost_model) {
     if (options.planner == PlannerKind::optimal && *flags.cost_model != CostModel::topology) {
-      return bad_input(std::string("the optimal planner plans with the topology's costs, so --cost-model ") + to_text(*flags.cost_model) +
-                       " has no meaning; leave it out, or use --planner graph");
+      return bad_input(
+          std::string("the optimal planner uses the costs of the topology, not --cost-model ") +
+          to_text(*flags.cost_model) + "; omit it, or use --planner graph");
     }
     options.cost_model = *flags.cost_model;
   }
   return options;
 }
 
-std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec, const PlanningFlags& flags,
-                                        int& code) {
+std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec,
+                                        const PlanningFlags& flags, int& code) {
   if (flags.topology.empty()) return spec.topology ? *spec.topology : uniform_topology();
   if (auto preset = topology_preset(flags.topology)) return preset;
-  const bool is_path = flags.topology.find_first_of("./") != std::string::npos || flags.topology == "-";
+  const bool is_path =
+      flags.topology.find_first_of("./") != std::string::npos || flags.topology == "-";
   if (!is_path) {
     const auto near = nearest(flags.topology, topology_preset_names());
-    code =
-        context.fail(path, bad_input("--topology: there is no preset \"" + flags.topology + "\"" +
-                                     (near ? "; did you mean " + *near + "?" : "; the presets are " + join(topology_preset_names(), " "))));
+    code = context.fail(
+        path, bad_input("--topology: there is no preset \"" + flags.topology + "\"" +
+                        (near ? "; did you mean " + *near + "?"
+                              : "; the presets are " + join(topology_preset_names(), " "))));
     return std::nullopt;
   }
   const auto text = context.read_input(flags.topology);
@@ -90,7 +102,8 @@ std::optional<Topology> settle_topology(Context& context, const std::string& pat
   return topology;
 }
 
-std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path, const std::string& text, const PlanningFlags& flags,
+std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path,
+                                          const std::string& text, const PlanningFlags& flags,
                                           int& code) {
   auto spec = parse_spec(context, path, text, code);
   if (!spec) return std::nullopt;
@@ -102,7 +115,8 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
   const auto topology = settle_topology(context, path, *spec, flags, code);
   if (!topology) return std::nullopt;
   const int64_t start = context.system.now_ms();
-  PlanOutcome outcome = plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
+  PlanOutcome outcome =
+      plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
   context.explain(path + ": planned in " + std::to_string(context.system.now_ms() - start) + " ms");
   SpecPlaces places(text, path);
   if (!outcome.failures.empty()) {
@@ -113,7 +127,7 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
       if (error.message.find("'" + request.id + "'") == std::string::npos)
         error.message = "redistribution '" + request.id + "': " + error.message;
       context.fail_at(places.redistribution(failure.index), error);
-      // Bad input is named before a missing plan, which may follow from it.
+      // Bad input is reported before a missing plan, which may be a consequence.
       const int own = exit_code(error.fault);
       code = code == 0 ? own : std::min(code, own);
     }
@@ -124,7 +138,8 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
   return planned;
 }
 
-std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path, const PlanningFlags& flags, int& code) {
+std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path,
+                                     const PlanningFlags& flags, int& code) {
   const auto text = context.read_input(path);
   if (!text) {
     code = context.fail(path, text.error());
@@ -151,7 +166,8 @@ std::optional<Plan> load_plan(Context& context, const std::string& path, int& co
   return load_plan_text(context, path, *text, code);
 }
 
-std::optional<Plan> load_plan_text(Context& context, const std::string& path, const std::string& text, int& code) {
+std::optional<Plan> load_plan_text(Context& context, const std::string& path,
+                                   const std::string& text, int& code) {
   auto read = try_read_plan(text);
   if (auto* plan = std::get_if<Plan>(&read)) return std::move(*plan);
   const PlanRefusal& refusal = std::get<PlanRefusal>(read);
@@ -168,7 +184,7 @@ std::optional<Plan> load_plan_text(Context& context, const std::string& path, co
   diagnostic.code = code_bad_plan;
   // Comments are all that read_json takes and a plan file does not have.
   const bool comment = refusal.byte && *refusal.byte < text.size() && text[*refusal.byte] == '/';
-  diagnostic.message = comment ? "a comment, which plan files do not have" : refusal.message;
+  diagnostic.message = comment ? "comments are not allowed in plan files" : refusal.message;
   diagnostic.place = refusal.byte ? locate(text, path, *refusal.byte, *refusal.byte + 1)
                      : refusal.end > 0
                          ? locate(text, path, refusal.begin, refusal.end, refusal.pointer)

@@ -1,4 +1,4 @@
-// From a spec to a plan, as every command that plans does it: read, settle the options, plan, warn.
+// Plans a spec for all commands: reads it, resolves options, plans, collects warnings.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,36 @@ namespace meshplan {
 struct PlannedSpec {
   Spec spec;
   Plan plan;
-  bool warnings_fail = false;  // a warning that -W makes an error
+  bool warnings_fail = false;  // some warning is an error under -W
 };
 
-// What flags and the spec's options come to: flags beat the spec, what neither gives has its default, greedy and graph imply the dtensor
-// rules. Errors: choices that exclude each other.
+// Resolves options: flags override the spec, the rest has defaults, greedy and graph imply the
+// dtensor rules. Errors: contradictory choices.
 [[nodiscard]] Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags);
-// --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the spec's; else uniform. Problems go to
-// context.diagnostics, those of the flag itself as problems of `path`; then there is no value and `code` is the exit code.
-[[nodiscard]] std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec,
-                                                      const PlanningFlags& flags, int& code);
+// --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the
+// spec's; else uniform. Problems go to context.diagnostics, those of the flag itself as problems of
+// `path`; then there is no value and `code` is the exit code.
+[[nodiscard]] std::optional<Topology> settle_topology(Context& context, const std::string& path,
+                                                      const Spec& spec, const PlanningFlags& flags,
+                                                      int& code);
 
-// Everything from the file on. Problems go to context.diagnostics; then there is no value and `code` is the exit code. Warnings of the
-// planners go there too, merged over the file.
-[[nodiscard]] std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path, const PlanningFlags& flags, int& code);
-// The same from text that was read already; `path` names it and gives the folder that the spec's own files are relative to.
-[[nodiscard]] std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path, const std::string& text,
+// Everything from the file on. Problems go to context.diagnostics; then there is no value and
+// `code` is the exit code. Warnings of the planners go there too, merged over the file.
+[[nodiscard]] std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path,
+                                                   const PlanningFlags& flags, int& code);
+// The same from text that was read already; `path` names it and gives the folder that the spec's
+// own files are relative to.
+[[nodiscard]] std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path,
+                                                        const std::string& text,
                                                         const PlanningFlags& flags, int& code);
 
-// A spec alone, or nothing and the exit code.
+// A spec alone, or the exit code.
 [[nodiscard]] std::optional<Spec> load_spec(Context& context, const std::string& path, int& code);
-// A plan file, or nothing and the exit code.
+// A plan file, or the exit code.
 [[nodiscard]] std::optional<Plan> load_plan(Context& context, const std::string& path, int& code);
 // The same from text that was read already; `path` names it.
-[[nodiscard]] std::optional<Plan> load_plan_text(Context& context, const std::string& path, const std::string& text, int& code);
+[[nodiscard]] std::optional<Plan> load_plan_text(Context& context, const std::string& path,
+                                                 const std::string& text, int& code);
 
 // Whether the text is a spec or a plan, by its schema; nullopt where it is neither.
 enum class DocumentKind : uint8_t { spec, plan };

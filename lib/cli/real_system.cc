@@ -63,13 +63,17 @@ bool read_some(int fd, std::string& to) {
   return n > 0;
 }
 
-Error cannot_write(const std::string& path, int error) { return bad_input("cannot write " + path + ": " + reason(error)); }
-
-Error too_large(const std::string& path) {
-  return bad_input("cannot read " + path + ": it holds more than " + human_bytes(max_input_bytes) + ", the most that a file may hold");
+Error cannot_write(const std::string& path, int error) {
+  return bad_input("cannot write " + path + ": " + reason(error));
 }
 
-// Where a path leads that may be a link, or a link to a link, to something that need not be there; nullopt where links go round.
+Error too_large(const std::string& path) {
+  return bad_input("cannot read " + path + ": larger than the limit of " +
+                   human_bytes(max_input_bytes));
+}
+
+// Where a path leads that may be a link, or a link to a link, to something that need not be there;
+// nullopt where links go round.
 std::optional<std::string> follow_links(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path at = path;
@@ -88,8 +92,9 @@ std::optional<std::string> follow_links(const std::string& path) {
 Result<std::string> RealSystem::read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
-  if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return bad_input("cannot read " + path + ": " + reason(errno));
-  if (S_ISDIR(facts.st_mode)) return bad_input("cannot read " + path + ": it is a folder");
+  if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
+    return bad_input("cannot read " + path + ": " + reason(errno));
+  if (S_ISDIR(facts.st_mode)) return bad_input("cannot read " + path + ": is a folder");
   const auto size = static_cast<size_t>(std::max<off_t>(facts.st_size, 0));
   if (size > max_input_bytes) return too_large(path);
   std::string text;
@@ -106,7 +111,7 @@ Result<std::string> RealSystem::read_file(const std::string& path) {
 Status RealSystem::write_file(const std::string& path, const std::string& text) {
   struct stat facts {};
   const bool exists = ::stat(path.c_str(), &facts) == 0;
-  if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": it is a folder");
+  if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": is a folder");
   if (exists && !S_ISREG(facts.st_mode)) {  // a device or a pipe is written to, not replaced
     const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (file.get() < 0 || !write_all(file.get(), text)) return cannot_write(path, errno);
@@ -121,7 +126,8 @@ Status RealSystem::write_file(const std::string& path, const std::string& text) 
   const mode_t mask = ::umask(0);
   ::umask(mask);
   const mode_t mode = exists ? facts.st_mode & 07777 : 0666 & ~mask;
-  const bool done = ::fchmod(file.fd(), mode) == 0 && write_all(file.fd(), text) && ::fsync(file.fd()) == 0 && file.rename_to_target();
+  const bool done = ::fchmod(file.fd(), mode) == 0 && write_all(file.fd(), text) &&
+                    ::fsync(file.fd()) == 0 && file.rename_to_target();
   if (!done) return cannot_write(shown, errno);
   return Done{};
 }
@@ -129,8 +135,8 @@ Status RealSystem::write_file(const std::string& path, const std::string& text) 
 bool RealSystem::same_file(const std::string& a, const std::string& b) {
   struct stat one {};
   struct stat other {};
-  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && S_ISREG(one.st_mode) && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
+  return ::stat(a.c_str(), &one) == 0 && ::stat(b.c_str(), &other) == 0 && S_ISREG(one.st_mode) &&
+         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 bool RealSystem::is_folder(const std::string& path) {
@@ -161,10 +167,12 @@ Result<std::vector<std::string>> RealSystem::list_json(const std::string& folder
 Result<std::string> RealSystem::run_program(const std::vector<std::string>& command) {
   std::array<int, 2> out{};
   std::array<int, 2> err{};
-  if (::pipe2(out.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
+  if (::pipe2(out.data(), O_CLOEXEC) != 0)
+    return environment("cannot make a pipe: " + reason(errno));
   Descriptor out_read(out[0]);
   Descriptor out_write(out[1]);
-  if (::pipe2(err.data(), O_CLOEXEC) != 0) return environment("cannot make a pipe: " + reason(errno));
+  if (::pipe2(err.data(), O_CLOEXEC) != 0)
+    return environment("cannot make a pipe: " + reason(errno));
   Descriptor err_read(err[0]);
   Descriptor err_write(err[1]);
   posix_spawn_file_actions_t actions;
@@ -177,7 +185,8 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int failed =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return environment("cannot run " + command[0] + ": " + reason(failed));
   out_write.close();
@@ -185,7 +194,8 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   // Both streams are read as they come, so that neither fills up while the other is waited for.
   std::string text;
   std::string complaint;
-  std::array<pollfd, 2> waiting = {pollfd{out_read.get(), POLLIN, 0}, pollfd{err_read.get(), POLLIN, 0}};
+  std::array<pollfd, 2> waiting = {pollfd{out_read.get(), POLLIN, 0},
+                                   pollfd{err_read.get(), POLLIN, 0}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
     if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
     for (size_t i = 0; i < waiting.size(); ++i) {
@@ -206,7 +216,7 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
   while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
   std::replace(complaint.begin(), complaint.end(), '\n', ' ');
-  return bad_input(command[0] + " failed: " + (complaint.empty() ? "it says nothing" : complaint));
+  return bad_input(command[0] + " failed: " + (complaint.empty() ? "no error message" : complaint));
 }
 
 Error RealSystem::become(const std::vector<std::string>& command) {
@@ -219,7 +229,8 @@ Error RealSystem::become(const std::vector<std::string>& command) {
   return environment("cannot run " + command[0] + ": " + reason(errno));
 }
 
-Result<int> RealSystem::launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) {
+Result<int> RealSystem::launch(const std::vector<std::string>& command, int64_t ranks,
+                               std::string& messages) {
   std::ostringstream lines;
   auto code = launch_ranks(command, ranks, lines, std::chrono::seconds(5));
   messages += lines.str();
@@ -247,7 +258,9 @@ int64_t RealSystem::terminal_columns() {
 }
 
 int64_t RealSystem::now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace meshplan

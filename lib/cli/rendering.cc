@@ -19,21 +19,24 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   for (const std::string& id : ids) {
     if (std::find(known.begin(), known.end(), id) != known.end()) continue;
     const auto near = nearest(id, known);
-    return bad_input("the plan has no redistribution '" + id + "'" + (near ? "; did you mean '" + *near + "'?" : ""));
+    return bad_input("the plan has no redistribution '" + id + "'" +
+                     (near ? "; did you mean '" + *near + "'?" : ""));
   }
   Plan part = plan;
   part.redistributions.clear();
   part.totals = {};
   for (const PlannedRedistribution& r : plan.redistributions) {
-    if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end()) part.redistributions.push_back(r);
+    if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end())
+      part.redistributions.push_back(r);
   }
   for (const PlannedRedistribution& r : part.redistributions) {
     const int64_t count = r.request.count;
     const auto add = [&](int64_t Totals::*field) {
-      part.totals.*field = saturating_add(part.totals.*field, saturating_mul(r.totals.*field, count));
+      part.totals.*field =
+          saturating_add(part.totals.*field, saturating_mul(r.totals.*field, count));
     };
-    for (auto field :
-         {&Totals::collectives, &Totals::wire_bytes, &Totals::predicted_ps, &Totals::lower_bound_bytes, &Totals::lower_bound_ps})
+    for (auto field : {&Totals::collectives, &Totals::wire_bytes, &Totals::predicted_ps,
+                       &Totals::lower_bound_bytes, &Totals::lower_bound_ps})
       add(field);
     part.totals.peak_bytes = std::max(part.totals.peak_bytes, r.totals.peak_bytes);
   }
@@ -55,7 +58,8 @@ ShowOptions show_options(Context& context, const Arguments& arguments) {
   return options;
 }
 
-Result<std::string> render_as(Context& context, const std::string& format, const Plan& plan, const Arguments& arguments) {
+Result<std::string> render_as(Context& context, const std::string& format, const Plan& plan,
+                              const Arguments& arguments) {
   if (!arguments.only.empty()) {
     auto part = only(plan, arguments.only);
     if (!part) return part.error();

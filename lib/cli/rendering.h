@@ -14,6 +14,7 @@ namespace meshplan {
 [[nodiscard]] ShowOptions show_options(Context& context, const Arguments& arguments);
 
 // Error: a redistribution named by --id that the plan has not.
-[[nodiscard]] Result<std::string> render_as(Context& context, const std::string& format, const Plan& plan, const Arguments& arguments);
+[[nodiscard]] Result<std::string> render_as(Context& context, const std::string& format,
+                                            const Plan& plan, const Arguments& arguments);
 
 }  // namespace meshplan

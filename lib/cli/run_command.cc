@@ -21,25 +21,29 @@ Result<ReplayOptions> replay_options(const Arguments& arguments, Progress& progr
   options.seed = static_cast<uint64_t>(arguments.seed);
   options.shrink = arguments.shrink;
   options.full_size = arguments.full_size;
-  if (options.shrink && options.full_size) return bad_input("--shrink and --full-size exclude each other");
+  if (options.shrink && options.full_size)
+    return bad_input("--shrink and --full-size are mutually exclusive");
   for (const std::string& text : arguments.inject) {
     const auto fault = parse_fault(text);
     if (!fault) return bad_input("--inject: " + fault.error().message);
     options.faults.push_back(*fault);
   }
   options.graph = arguments.graph;
-  if (options.graph && arguments.backend != "nccl") return bad_input("--graph records CUDA graphs: it needs --backend nccl");
+  if (options.graph && arguments.backend != "nccl")
+    return bad_input("--graph records CUDA graphs: it needs --backend nccl");
   if (arguments.deadline > 0) options.step_deadline = std::chrono::seconds(arguments.deadline);
   if (!arguments.measure && !(arguments.timeline.empty() && arguments.nccl_tests.empty())) {
     return bad_input("--timeline and --nccl-tests write measured times: they need --measure");
   }
-  options.progress = [&progress](size_t done, size_t all, const std::string& id) { progress.update(done, all, "replaying " + id); };
+  options.progress = [&progress](size_t done, size_t all, const std::string& id) {
+    progress.update(done, all, "replaying " + id);
+  };
   return options;
 }
 
-// What a run came to, whatever kind it was.
+// Result of a run of any kind.
 struct Outcome {
-  bool speaks = true;
+  bool is_root = true;
   std::string text;    // for people
   std::string report;  // JSON
   std::string timeline;
@@ -50,13 +54,14 @@ struct Outcome {
 };
 
 void add_replay(Outcome& outcome, const ReplayReport& replay) {
-  outcome.speaks = outcome.speaks && replay.speaks;
+  outcome.is_root = outcome.is_root && replay.is_root;
   outcome.wrong += wrong_elements(replay);
   outcome.checked += checked_elements(replay);
   outcome.right = outcome.right && all_right(replay);
 }
 
-Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, const ReplayOptions& options, const Arguments& arguments) {
+Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against,
+                         const ReplayOptions& options, const Arguments& arguments) {
   auto question = backend_question(arguments.backend, plan, options);
   if (!question) return question.error();
   if (!arguments.buffers.empty()) question->register_buffers = arguments.buffers;
@@ -85,7 +90,8 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, c
     outcome.nccl_tests = write_nccl_tests_json(*measured);
     return outcome;
   }
-  const auto compared = measure_against(plan, *against, measuring, *backend->communicator, *backend->device);
+  const auto compared =
+      measure_against(plan, *against, measuring, *backend->communicator, *backend->device);
   if (!compared) return compared.error();
   add_replay(outcome, replay_part(compared->first));
   add_replay(outcome, replay_part(compared->second));
@@ -94,11 +100,14 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against, c
   return outcome;
 }
 
-// --launch: the same command in so many processes, under mpirun or started from here; gives the exit code.
+// --launch: runs the same command in N processes, under mpirun or started directly; returns the
+// exit code.
 int launch(Context& context, const std::string& path, const Arguments& arguments) {
   if (arguments.backend == "host") {
     return context.fail(
-        path, bad_input("--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
+        path,
+        bad_input(
+            "--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
   }
   std::vector<std::string> command = {context.system.own_path()};
   for (size_t i = 0; i < arguments.words.size(); ++i) {
@@ -122,12 +131,12 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
   return code ? *code : context.fail(path, code.error());
 }
 
-// A plan that is not proven would move wrong data, or none: nothing is started for it.
+// Verify first: an incorrect plan is not started.
 std::optional<int> refuse_unproven(Context& context, const std::string& path, const Plan& plan) {
   const auto proven = verify_plan(plan);
   if (proven) return std::nullopt;
-  let_the_speaker_finish();
-  return process_speaks() ? context.fail(path, proven.error()) : exit_code(proven.error().fault);
+  wait_for_root_output();
+  return is_root_process() ? context.fail(path, proven.error()) : exit_code(proven.error().fault);
 }
 
 }  // namespace
@@ -151,25 +160,29 @@ int run_command(Context& context, const Arguments& arguments) {
   const auto outcome = run_plan(*plan, against, *options, arguments);
   progress.clear();
   if (!outcome) {
-    // Under a launcher every process knows the error and the first one says it.
-    let_the_speaker_finish();
-    return process_speaks() ? context.fail(path, outcome.error()) : exit_code(outcome.error().fault);
+    // Under a launcher every process has the error and the root prints it.
+    wait_for_root_output();
+    return is_root_process() ? context.fail(path, outcome.error())
+                             : exit_code(outcome.error().fault);
   }
-  if (outcome->speaks) {
-    for (const auto& [file, text] : {std::pair{&arguments.report, &outcome->report}, std::pair{&arguments.timeline, &outcome->timeline},
+  if (outcome->is_root) {
+    for (const auto& [file, text] : {std::pair{&arguments.report, &outcome->report},
+                                     std::pair{&arguments.timeline, &outcome->timeline},
                                      std::pair{&arguments.nccl_tests, &outcome->nccl_tests}}) {
       if (file->empty()) continue;
-      if (const auto written = context.write_output(*file, *text); !written) return context.fail("", written.error());
+      if (const auto written = context.write_output(*file, *text); !written)
+        return context.fail("", written.error());
     }
     if (arguments.report != "-" && arguments.timeline != "-" && arguments.nccl_tests != "-") {
-      if (const auto written = context.write_output("-", outcome->text); !written) return context.fail("", written.error());
+      if (const auto written = context.write_output("-", outcome->text); !written)
+        return context.fail("", written.error());
     }
   }
   if (outcome->right) return 0;
-  const Error error =
-      wrong_data(with_commas(outcome->wrong) + " of " + with_commas(outcome->checked) + " elements are not where or what they should be");
-  if (outcome->speaks) return context.fail(path, error);
-  let_the_speaker_finish();
+  const Error error = wrong_data(with_commas(outcome->wrong) + " of " +
+                                 with_commas(outcome->checked) + " elements are wrong");
+  if (outcome->is_root) return context.fail(path, error);
+  wait_for_root_output();
   return exit_code(error.fault);
 }
 

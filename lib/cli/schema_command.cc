@@ -12,10 +12,12 @@ int schema_command(Context& context, const Arguments& arguments) {
     std::vector<std::string> names;
     for (std::string_view each : schema_names()) names.emplace_back(each);
     const auto near = nearest(name, names);
-    return context.fail("", bad_input("there is no schema \"" + name + "\"" +
-                                      (near ? "; did you mean " + *near + "?" : "; there are " + join(names, " "))));
+    return context.fail("", bad_input("unknown schema \"" + name + "\"" +
+                                      (near ? "; did you mean " + *near + "?"
+                                            : "; expected one of " + join(names, " "))));
   }
-  if (const auto written = context.write_output("-", std::string(*text)); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output("-", std::string(*text)); !written)
+    return context.fail("", written.error());
   return 0;
 }
 

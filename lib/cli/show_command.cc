@@ -9,9 +9,11 @@ int show_command(Context& context, const Arguments& arguments) {
   int code = 0;
   const auto plan = load_plan(context, arguments.inputs[0], code);
   if (!plan) return code;
-  const auto text = render_as(context, arguments.format.empty() ? "text" : arguments.format, *plan, arguments);
+  const auto text =
+      render_as(context, arguments.format.empty() ? "text" : arguments.format, *plan, arguments);
   if (!text) return context.fail(arguments.inputs[0], text.error());
-  if (const auto written = context.write_output(arguments.output, *text); !written) return context.fail("", written.error());
+  if (const auto written = context.write_output(arguments.output, *text); !written)
+    return context.fail("", written.error());
   return 0;
 }
 

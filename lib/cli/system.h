@@ -1,5 +1,5 @@
-// Where the outside world begins: files, the environment, the clock and other programs. Commands see nothing else of it, so that their
-// tests need no process and no disk.
+// The interface to the operating system: files, environment, clock and other programs. Commands use
+// nothing else, so their tests need no process and no disk.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace meshplan {
 
-// The most that is read of one file or of stdin: above any plan (the largest known has 165 MB), below what would exhaust a machine.
+// The most that is read of one file or of stdin: above any plan (the largest known has 165 MB),
+// below what would exhaust a machine.
 inline constexpr size_t max_input_bytes = size_t{512} << 20;
 
 enum class Stream : uint8_t { in, out, err };
@@ -21,20 +22,25 @@ class System {
   virtual ~System() = default;
   // Errors name the path and what the system said, or that it holds more than max_input_bytes.
   [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
-  // The file is as it was, or holds all of `text`; never anything between. A link is followed, one to nothing too; a device is written to.
+  // Writes atomically: the file is unchanged or contains all of `text`. Links are followed, also
+  // dangling ones; devices are written directly.
   [[nodiscard]] virtual Status write_file(const std::string& path, const std::string& text) = 0;
   // Whether both paths lead to one regular file.
   [[nodiscard]] virtual bool same_file(const std::string& a, const std::string& b) = 0;
   [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;
-  // Files below the folder whose names end in ".json", with their paths, ascending; hidden ones left out.
+  // Files below the folder whose names end in ".json", with their paths, ascending; hidden ones
+  // left out.
   [[nodiscard]] virtual Result<std::vector<std::string>> list_json(const std::string& folder) = 0;
   // What a program prints on stdout; no shell. The error holds what it printed on stderr.
-  [[nodiscard]] virtual Result<std::string> run_program(const std::vector<std::string>& command) = 0;
+  [[nodiscard]] virtual Result<std::string> run_program(
+      const std::vector<std::string>& command) = 0;
 
   // Runs a program in place of this process; comes back only where that fails.
   [[nodiscard]] virtual Error become(const std::vector<std::string>& command) = 0;
-  // Starts so many processes of a program, one a rank, and waits for all (replay_host/launch.h); what went wrong is added to `messages`.
-  [[nodiscard]] virtual Result<int> launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) = 0;
+  // Starts so many processes of a program, one a rank, and waits for all (replay_host/launch.h);
+  // what went wrong is added to `messages`.
+  [[nodiscard]] virtual Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
+                                           std::string& messages) = 0;
   // The path of the program that runs.
   [[nodiscard]] virtual std::string own_path() = 0;
 

@@ -41,12 +41,14 @@ void set_handlers() {
 }
 
 void restore_handlers() {
-  for (size_t i = 0; i < ending_signals.size(); ++i) ::sigaction(ending_signals[i], &before[i], nullptr);
+  for (size_t i = 0; i < ending_signals.size(); ++i)
+    ::sigaction(ending_signals[i], &before[i], nullptr);
 }
 
 }  // namespace
 
-TemporaryFile::TemporaryFile(const std::string& target) : target_(target), name_(target + ".XXXXXX") {
+TemporaryFile::TemporaryFile(const std::string& target)
+    : target_(target), name_(target + ".XXXXXX") {
   if (name_.size() >= doomed.size()) {
     errno = ENAMETOOLONG;
     return;

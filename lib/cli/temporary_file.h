@@ -1,9 +1,9 @@
-// A file that is written beside the one it will replace, and that no end of the process leaves behind.
+// A temporary file next to the file that it will replace, removed whenever the process ends early.
 //
-// From its making to its end the signals that end a process (HUP, INT, QUIT, TERM, XFSZ) remove it first and then do what they did before;
-// one that is ignored stays ignored. KILL and a loss of power cannot be caught.
+// While it exists, signals that end a process (HUP, INT, QUIT, TERM, XFSZ) remove it first and then
+// act as before; ignored signals stay ignored. KILL and power loss cannot be handled.
 //
-// What it is not: for several threads; at most one exists at a time.
+// Not thread-safe; at most one exists at a time.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace meshplan {
 
 class TemporaryFile {
  public:
-  // Makes it beside `target`; fd() < 0: it cannot be made, and errno says why.
+  // Creates it next to `target`; on failure fd() < 0 and errno is set.
   explicit TemporaryFile(const std::string& target);
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile();
 
   [[nodiscard]] int fd() const { return fd_; }
-  // Closes it and gives it the name of the target, which it replaces. False: errno says why.
+  // Closes it and renames it to the target. On failure returns false and errno is set.
   [[nodiscard]] bool rename_to_target();
 
  private:

@@ -32,12 +32,11 @@ int verify_command(Context& context, const Arguments& arguments) {
     return context.fail(arguments.inputs[0], proven.error());
   size_t steps = 0;
   for (const PlannedRedistribution& r : plan->redistributions) steps += r.steps.size();
-  context.say(arguments.inputs[0] + ": proven: each of " +
-              with_commas(static_cast<int64_t>(steps)) + " steps of " +
-              with_commas(static_cast<int64_t>(plan->redistributions.size())) +
-              " redistributions takes every element where it belongs" +
-              (left_out.empty() ? "; every figure counted anew"
-                                : "; not counted anew: " + first_of(left_out)));
+  context.say(
+      arguments.inputs[0] + ": verified: each of " + with_commas(static_cast<int64_t>(steps)) +
+      " steps of " + with_commas(static_cast<int64_t>(plan->redistributions.size())) +
+      " redistributions moves every element to its place" +
+      (left_out.empty() ? "; all figures recounted" : "; not recounted: " + first_of(left_out)));
   return 0;
 }
 

@@ -9,7 +9,8 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t max_placed = 1'000;  // places worked out; each costs the length of the text before it, and few of so many are shown
+// limit of places to locate; each takes time linear in the text before it, and only a few are shown
+constexpr size_t max_placed = 1'000;
 
 // "missing-flatten": the kind as -W takes it.
 std::string policy_name(WarningKind kind) {
@@ -28,17 +29,23 @@ std::string quoted_list(const std::vector<std::string>& texts) {
   return "[" + join(quoted, ", ") + "]";
 }
 
-std::string plural(int64_t n, const std::string& noun) { return with_commas(n) + " " + noun + (n == 1 ? "" : "s"); }
+std::string plural(int64_t n, const std::string& noun) {
+  return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
 std::string message_of(const MergedWarning& merged) {
   const Warning& warning = merged.warning;
-  // The planner's own sentence says what is the matter; behind "; saves" it has the figures of one redistribution.
+  // The message of the planner; the part after "; saves" is about a single redistribution.
   std::string text = warning.message.substr(0, warning.message.find("; saves "));
-  text += " (" + (merged.ids.size() == 1 ? "'" + merged.ids[0] + "'" : plural(static_cast<int64_t>(merged.ids.size()), "redistribution"));
-  for (size_t i = 1; i < merged.collectives.size(); ++i) text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
+  text += " (" + (merged.ids.size() == 1
+                      ? "'" + merged.ids[0] + "'"
+                      : plural(static_cast<int64_t>(merged.ids.size()), "redistribution"));
+  for (size_t i = 1; i < merged.collectives.size(); ++i)
+    text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
   if (warning.saves_ps > 0) text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps));
-  if (warning.saves_ps > 0 && warning.saves_collectives > 0) text += " and " + plural(warning.saves_collectives, "collective");
+  if (warning.saves_ps > 0 && warning.saves_collectives > 0)
+    text += " and " + plural(warning.saves_collectives, "collective");
   return text + (merged.times > 1 && warning.saves_ps > 0 ? " in all)" : ")");
 }
 
@@ -50,24 +57,30 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
     const PlannedRedistribution& r = plan.redistributions[i];
     for (const Warning& warning : r.warnings) {
       const bool allowed = std::any_of(allow.begin(), allow.end(), [&](const Allow& entry) {
-        return entry.code == warning_code(warning.kind) && (entry.id.empty() || entry.id == r.request.id);
+        return entry.code == warning_code(warning.kind) &&
+               (entry.id.empty() || entry.id == r.request.id);
       });
       if (allowed) continue;
       auto found = std::find_if(merged.begin(), merged.end(), [&](const MergedWarning& other) {
-        return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh && other.warning.dims == warning.dims;
+        return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh &&
+               other.warning.dims == warning.dims;
       });
       if (found == merged.end()) {
         found = merged.insert(merged.end(), {warning, 0, {}, {}, i});
         found->warning.saves_ps = found->warning.saves_collectives = 0;
       }
       found->times = saturating_add(found->times, r.request.count);
-      if (found->ids.empty() || found->ids.back() != r.request.id) found->ids.push_back(r.request.id);
-      if (std::find(found->collectives.begin(), found->collectives.end(), warning.collective) == found->collectives.end()) {
+      if (found->ids.empty() || found->ids.back() != r.request.id)
+        found->ids.push_back(r.request.id);
+      if (std::find(found->collectives.begin(), found->collectives.end(), warning.collective) ==
+          found->collectives.end()) {
         found->collectives.push_back(warning.collective);
       }
-      found->warning.saves_ps = saturating_add(found->warning.saves_ps, saturating_mul(warning.saves_ps, r.request.count));
+      found->warning.saves_ps = saturating_add(found->warning.saves_ps,
+                                               saturating_mul(warning.saves_ps, r.request.count));
       found->warning.saves_collectives =
-          saturating_add(found->warning.saves_collectives, saturating_mul(warning.saves_collectives, r.request.count));
+          saturating_add(found->warning.saves_collectives,
+                         saturating_mul(warning.saves_collectives, r.request.count));
     }
   }
   return merged;
@@ -78,7 +91,8 @@ std::string declaration_of(const Plan& plan, const Warning& warning) {
   const std::string dims = quoted_list(warning.dims);
   const bool simple = plan.meshes.meshes.size() == 1 && plan.meshes.meshes[0].name == "mesh";
   if (simple) return "{\"dims\": " + dims + ", \"name\": \"" + warning.fix_name + "\"}";
-  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh + "\", \"flatten\": " + dims + "}";
+  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh +
+         "\", \"flatten\": " + dims + "}";
 }
 
 bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, const Plan& plan) {
@@ -98,7 +112,8 @@ bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, con
     const std::string declaration = declaration_of(plan, merged.warning);
     if (!declaration.empty()) {
       const bool simple = declaration.rfind("{\"dims\"", 0) == 0;
-      diagnostic.help = std::string("add to ") + (simple ? "\"flattened\" of \"mesh\"" : "\"meshes\"") + ": " + declaration;
+      diagnostic.help = std::string("add to ") +
+                        (simple ? "\"flattened\" of \"mesh\"" : "\"meshes\"") + ": " + declaration;
     }
     context.diagnostics.add(std::move(diagnostic));
   }
@@ -110,9 +125,12 @@ Place SpecPlaces::redistribution(size_t index) {
     parsed_ = true;
     Diagnostics reported_already(0);
     document_ = read_json(text_, path_, reported_already);
-    const uint32_t list = document_ && !document_->nodes.empty() ? find_key(*document_, 0, "redistributions") : 0;
+    const uint32_t list =
+        document_ && !document_->nodes.empty() ? find_key(*document_, 0, "redistributions") : 0;
     if (list != 0 && document_->nodes[list].kind == JsonKind::array) {
-      for (uint32_t node = list + 1; node < document_->nodes[list].next; node = document_->nodes[node].next) entries_.push_back(node);
+      for (uint32_t node = list + 1; node < document_->nodes[list].next;
+           node = document_->nodes[node].next)
+        entries_.push_back(node);
     }
   }
   if (index >= entries_.size() || ++placed_ > max_placed) return whole_file(path_);

@@ -1,4 +1,4 @@
-// The planners' warnings of a whole file, each once, and where things stand in a spec.
+// Merges the warnings of the planners over a file, and locates redistributions in a spec.
 #pragma once
 
 #include <optional>
@@ -12,26 +12,28 @@
 
 namespace meshplan {
 
-// One warning of the file: what the warnings of equal (kind, mesh, dims) come to.
+// All warnings of the file with the same kind, mesh and dims.
 struct MergedWarning {
-  Warning warning;               // the first of them; saves_ps and saves_collectives are count-weighted sums
+  // the first of them; saves_ps and saves_collectives are count-weighted sums
+  Warning warning;
   int64_t times = 0;             // how often its redistributions happen
   std::vector<std::string> ids;  // of the redistributions, in order
   std::vector<Op> collectives;   // each once, in order
   size_t first = 0;              // index of the first
 };
 
-// In order of first appearance; those that the spec allows are left out.
-[[nodiscard]] std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Allow>& allow);
+// In order of first appearance, without those that the spec allows.
+[[nodiscard]] std::vector<MergedWarning> merge_warnings(const Plan& plan,
+                                                        const std::vector<Allow>& allow);
 
-// The line to add to the spec that declares what the warning lacks; empty where there is no fix.
+// The declaration to add to the spec as a fix; empty if there is none.
 [[nodiscard]] std::string declaration_of(const Plan& plan, const Warning& warning);
 
-// Where redistributions stand in a spec. The text is parsed when the first place is asked for, and must outlive this.
+// Places of redistributions in a spec. The text is parsed on first use and must outlive this.
 class SpecPlaces {
  public:
   SpecPlaces(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
-  // The whole file where it cannot be told, and after the first thousand asked for.
+  // The whole file if the place is unknown, and after the first thousand requests.
   [[nodiscard]] Place redistribution(size_t index);
 
  private:
@@ -43,7 +45,8 @@ class SpecPlaces {
   size_t placed_ = 0;
 };
 
-// Adds the merged warnings to the diagnostics under the -W policy; true if one of them is an error by it.
+// Adds the merged warnings to the diagnostics under the -W policy; returns whether one of them is
+// an error.
 bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, const Plan& plan);
 
 }  // namespace meshplan

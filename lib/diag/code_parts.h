@@ -1,4 +1,4 @@
-// The table of codes by phase; diag/codes.cc joins them.
+// The tables of codes, one per phase; diag/codes.cc joins them.
 #pragma once
 
 #include "diag/codes.h"
@@ -12,7 +12,8 @@ namespace meshplan {
 [[nodiscard]] std::vector<CodeEntry> command_codes();         // E05xx, E06xx, N07xx, W08xx
 [[nodiscard]] std::vector<CodeEntry> advice_codes();          // W03xx, A04xx
 
-// The examples' frames: a spec of these members; one with a mesh of dp 2 x tp 4 and one redistribution of these members.
+// Specs for the examples: with these members; with a mesh of dp 2 x tp 4 and one redistribution
+// with these members.
 [[nodiscard]] std::string spec_of(const std::string& members);
 [[nodiscard]] std::string redistribution_of(const std::string& members);
 

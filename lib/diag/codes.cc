@@ -8,7 +8,7 @@
 namespace meshplan {
 namespace {
 
-// Indented lines, bytes that are not UTF-8 as <E9>.
+// Indents every line; bytes that are not UTF-8 are shown like <E9>.
 std::string indented(const std::string& text) {
   std::string out = "    ";
   for (size_t at = 0; at < text.size();) {
@@ -26,7 +26,7 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-// Words broken into lines of at most 100 characters.
+// Breaks text into lines of at most 100 characters.
 std::string wrapped(const std::string& text) {
   constexpr size_t width = 100;
   std::string out;
@@ -50,7 +50,9 @@ std::string wrapped(const std::string& text) {
 
 }  // namespace
 
-std::string spec_of(const std::string& members) { return "{\n  \"schema\": \"meshplan/spec/1\",\n  " + members + "\n}"; }
+std::string spec_of(const std::string& members) {
+  return "{\n  \"schema\": \"meshplan/spec/1\",\n  " + members + "\n}";
+}
 
 std::string redistribution_of(const std::string& members) {
   return spec_of(
@@ -62,10 +64,12 @@ std::string redistribution_of(const std::string& members) {
 const std::vector<CodeEntry>& code_table() {
   static const std::vector<CodeEntry> table = [] {
     std::vector<CodeEntry> all;
-    for (auto part : {text_codes, form_codes, mesh_codes, redistribution_codes, command_codes, advice_codes}) {
+    for (auto part :
+         {text_codes, form_codes, mesh_codes, redistribution_codes, command_codes, advice_codes}) {
       for (CodeEntry& entry : part()) all.push_back(std::move(entry));
     }
-    std::sort(all.begin(), all.end(), [](const CodeEntry& a, const CodeEntry& b) { return a.code < b.code; });
+    std::sort(all.begin(), all.end(),
+              [](const CodeEntry& a, const CodeEntry& b) { return a.code < b.code; });
     return all;
   }();
   return table;
@@ -73,21 +77,25 @@ const std::vector<CodeEntry>& code_table() {
 
 const CodeEntry* find_code(std::string_view code) {
   const std::vector<CodeEntry>& table = code_table();
-  const auto found = std::lower_bound(table.begin(), table.end(), code,
-                                      [](const CodeEntry& entry, std::string_view wanted) { return entry.code < wanted; });
+  const auto found = std::lower_bound(
+      table.begin(), table.end(), code,
+      [](const CodeEntry& entry, std::string_view wanted) { return entry.code < wanted; });
   return found != table.end() && found->code == code ? &*found : nullptr;
 }
 
 std::optional<std::string> explain_code(std::string_view code) {
   std::string upper(code);
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
   const CodeEntry* entry = find_code(upper);
   if (entry == nullptr) return std::nullopt;
-  std::string text = entry->code + " (" + entry->name + "): " + entry->title + "\n\n" + wrapped(entry->explanation) + "\n";
+  std::string text = entry->code + " (" + entry->name + "): " + entry->title + "\n\n" +
+                     wrapped(entry->explanation) + "\n";
   const std::string with = entry->command.empty() ? "" : ", with " + entry->command;
-  if (!entry->failing.empty()) text += "\nThis gives it" + with + ":\n\n" + indented(entry->failing) + "\n";
-  if (!entry->mended.empty()) text += "\nMended:\n\n" + indented(entry->mended) + "\n";
+  if (!entry->failing.empty())
+    text += "\nExample" + with + ":\n\n" + indented(entry->failing) + "\n";
+  if (!entry->fixed.empty()) text += "\nFixed:\n\n" + indented(entry->fixed) + "\n";
   return text;
 }
 

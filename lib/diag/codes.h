@@ -5,7 +5,7 @@
 //     E03xx  meshes: sizes, ranks, dims, flattens, views
 //     E04xx  redistributions: placements, orders, tensors, budgets, silenced warnings
 //     E05xx  plan files            E06xx  the command line            N07xx  no plan exists
-//     W03xx  warnings of the planners  W08xx  changes that a diff reports  A04xx  findings of the audit
+//     W03xx  warnings of the planners  W08xx  changes that a diff reports  A04xx  audit findings
 #pragma once
 
 #include <optional>
@@ -16,20 +16,23 @@
 namespace meshplan {
 
 struct CodeEntry {
-  std::string code;          // "E0203"
-  std::string name;          // "unknown_key": what -W takes for a warning, and the name of a SARIF rule
-  std::string title;         // one line
-  std::string explanation;   // one paragraph
-  std::string failing;       // a spec, or a command line with what it prints
-  std::string mended;        // the same, mended
-  std::string command = {};  // what gives the code for a spec, where that is not `meshplan plan spec.json`
+  std::string code;  // "E0203"
+  // "unknown_key": what -W takes for a warning, and the name of a SARIF rule
+  std::string name;
+  std::string title;        // one line
+  std::string explanation;  // one paragraph
+  std::string failing;      // a spec or a command line that causes the diagnostic
+  std::string fixed;        // the corrected spec or command line
+  // command that reports the code for a spec; empty: `meshplan plan spec.json`
+  std::string command = {};
 };
 
 // Ascending by code.
 [[nodiscard]] const std::vector<CodeEntry>& code_table();
 [[nodiscard]] const CodeEntry* find_code(std::string_view code);
 
-// What `meshplan explain CODE` prints: title, explanation, a failing and a mended example. Case does not matter.
+// What `meshplan explain CODE` prints: title, explanation, a failing and a fixed example. Case is
+// ignored.
 [[nodiscard]] std::optional<std::string> explain_code(std::string_view code);
 
 }  // namespace meshplan

@@ -3,7 +3,7 @@
 namespace meshplan {
 namespace {
 
-// A spec of a universe of dp 2 x cp 2 x tp 4 and more mesh operations.
+// A spec with a universe of dp 2 x cp 2 x tp 4 and more mesh operations.
 std::string meshes_of(const std::string& operations) {
   return spec_of(
       "\"meshes\": [\n"
@@ -15,7 +15,8 @@ std::string meshes_of(const std::string& operations) {
 std::string mesh_of(const std::string& members) { return spec_of("\"mesh\": {" + members + "}"); }
 
 std::string topology_of(const std::string& topology) {
-  return spec_of("\"mesh\": {\"dims\": [{\"name\": \"dp\", \"size\": 2}]},\n  \"topology\": " + topology);
+  return spec_of("\"mesh\": {\"dims\": [{\"name\": \"dp\", \"size\": 2}]},\n  \"topology\": " +
+                 topology);
 }
 
 }  // namespace
@@ -23,72 +24,84 @@ std::string topology_of(const std::string& topology) {
 std::vector<CodeEntry> mesh_codes() {
   const std::string dims = R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}])~";
   return {
-      {"E0301", "world_overflow", "a mesh of more ranks than 64 bits count",
+      {"E0301", "world_overflow", "more ranks than fit in 64 bits",
        "The sizes of the dims multiply to the number of ranks, which must fit in a signed 64-bit integer.",
-       mesh_of(R"~("dims": [{"name": "dp", "size": 4294967296}, {"name": "tp", "size": 4294967296}])~"), mesh_of(dims)},
-      {"E0302", "wrong_world", "the number of ranks contradicts the dims",
-       "The dims multiply to the world, and a list of ranks has one entry for each of its positions.",
+       mesh_of(
+           R"~("dims": [{"name": "dp", "size": 4294967296}, {"name": "tp", "size": 4294967296}])~"),
+       mesh_of(dims)},
+      {"E0302", "wrong_world", "the number of ranks does not match the dims",
+       "The sizes of the dims multiply to the world, and a list of ranks has one entry per position.",
        mesh_of(dims + R"~(, "ranks": [0, 1, 2])~"), mesh_of(dims + R"~(, "ranks": [0, 1, 2, 3])~")},
       {"E0303", "repeated_rank", "a rank listed twice",
-       "Each position of the mesh is a device of its own, so that every global rank is listed once.",
-       mesh_of(dims + R"~(, "ranks": [0, 1, 2, 2])~"), mesh_of(dims + R"~(, "ranks": [0, 1, 2, 3])~")},
+       "Each position of the mesh is a different device, so every global rank is listed once.",
+       mesh_of(dims + R"~(, "ranks": [0, 1, 2, 2])~"),
+       mesh_of(dims + R"~(, "ranks": [0, 1, 2, 3])~")},
       {"E0304", "duplicate_dim", "two dims of one mesh with the same name",
-       "Placements, flattens and messages call mesh dims by name, so that the names of a mesh differ.",
-       mesh_of(R"~("dims": [{"name": "dp", "size": 2}, {"name": "dp", "size": 2}])~"), mesh_of(dims)},
+       "Placements, flattens and messages refer to mesh dims by name, so names must be unique within a mesh.",
+       mesh_of(R"~("dims": [{"name": "dp", "size": 2}, {"name": "dp", "size": 2}])~"),
+       mesh_of(dims)},
       {"E0305", "unknown_mesh", "a mesh that does not exist",
-       "Operations refer to meshes that stand before them in the list, redistributions to any of the file. The simple form's only mesh is "
-       "called mesh.",
+       "Operations refer to meshes earlier in the list, redistributions to any mesh of the file. "
+       "The only mesh of the simple form is called mesh.",
        meshes_of(R"~({"name": "data", "of": "rot", "slice": ["dp", "cp"]})~"),
        meshes_of(R"~({"name": "data", "of": "root", "slice": ["dp", "cp"]})~")},
       {"E0306", "unknown_dim", "a mesh dim that does not exist",
-       "The mesh has no dim of this name. The message suggests the nearest or lists them.",
-       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "pt"]}])~"), mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
-      {"E0307", "repeated_dim", "a mesh dim listed twice", "A slice, a flatten, a transpose and a shard order list every dim at most once.",
-       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "dp"]}])~"), mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
+       "The mesh has no dim of this name. The message suggests the closest one or lists them all.",
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "pt"]}])~"),
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
+      {"E0307", "repeated_dim", "a mesh dim listed twice",
+       "A slice, a flatten, a transpose and a shard order list every dim at most once.",
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "dp"]}])~"),
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
       {"E0308", "wrong_order", "dims whose strides do not descend",
-       "Slices and flattens list dims outermost first, as PyTorch demands: the strides of their layouts descend, dims of size 1 apart. To "
-       "take "
-       "them in another order, make a transpose first.",
-       mesh_of(dims + R"~(, "flattened": [{"dims": ["tp", "dp"]}])~"), mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
-      {"E0309", "name_taken", "a name that is taken",
-       "Every mesh has its own name, and the dim that a flatten makes is known by its name in the whole universe: it may be declared again "
-       "for "
-       "the same ranks, but not for others, and not under the name of a dim of the universe.",
+       "Slices and flattens list dims outermost first, as PyTorch requires: the strides of their "
+       "layouts descend, ignoring dims of size 1. For another order, use transpose first.",
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["tp", "dp"]}])~"),
+       mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
+      {"E0309", "name_taken", "a name that is already used",
+       "Mesh names are unique, and the name of a flattened dim is unique in its universe: it may "
+       "be declared again for the same ranks, but not for others, and not under the name of a dim "
+       "of the universe.",
        mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"], "name": "tp"}])~"),
        mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"], "name": "world"}])~")},
       {"E0310", "overlap", "meshes that share ranks cannot be joined",
-       "A concatenation takes the dims of several meshes as the dims of one. Each rank then has one coordinate on every dim, which is "
-       "impossible "
-       "where two of them walk over the same ranks.",
+       "A concatenation takes the dims of several meshes as the dims of one. Each rank then has "
+       "one coordinate on every dim, which is impossible if two of the dims vary over the same "
+       "ranks.",
        meshes_of(R"~({"name": "a", "of": "root", "slice": ["cp", "tp"]},
     {"name": "b", "of": "root", "flatten": ["dp", "cp"]},
     {"name": "c", "concatenate": ["a", "b"]})~"),
        meshes_of(R"~({"name": "a", "of": "root", "slice": ["tp"]},
     {"name": "b", "of": "root", "flatten": ["dp", "cp"]},
     {"name": "c", "concatenate": ["a", "b"]})~")},
-      {"E0311", "wrong_sizes", "sizes that do not split a dim",
-       "An unflatten splits a dim into parts whose sizes multiply to its own, with one name for each part.",
-       meshes_of(R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 3], "dims": ["tp_o", "tp_i"]})~"),
-       meshes_of(R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 2], "dims": ["tp_o", "tp_i"]})~")},
+      {"E0311", "wrong_sizes", "sizes that do not multiply to the size of a dim",
+       "An unflatten splits a dim into parts whose sizes multiply to its size, with one name per part.",
+       meshes_of(
+           R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 3], "dims": ["tp_o", "tp_i"]})~"),
+       meshes_of(
+           R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 2], "dims": ["tp_o", "tp_i"]})~")},
       {"E0312", "universe", "no universe, or a second one",
-       "The first entry of meshes makes the universe: world with its ranks, or parallel_dims. All others are views of it, since a plan "
-       "schedules one job.",
-       meshes_of(R"~({"name": "other", "world": 8})~"), meshes_of(R"~({"name": "other", "of": "root", "slice": ["tp"]})~")},
+       "The first entry of meshes makes the universe: world with its ranks, or parallel_dims. All "
+       "others are views of it, since a plan schedules one job.",
+       meshes_of(R"~({"name": "other", "world": 8})~"),
+       meshes_of(R"~({"name": "other", "of": "root", "slice": ["tp"]})~")},
       {"E0313", "parallel_dims", "degrees of parallelism that do not fill the world",
-       "pp * dp_replicate * dp_shard * cp * tp is the world, where one dp_shard of -1 stands for what the others leave; etp is tp or 1, "
-       "and "
-       "ep * etp divides dp_shard * cp * tp.",
-       spec_of(R"~("meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "dp_shard": 5, "tp": 8}}])~"),
-       spec_of(R"~("meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "dp_shard": 4, "tp": 8}}])~")},
+       "pp * dp_replicate * dp_shard * cp * tp must be the world, where a dp_shard of -1 is "
+       "computed from the others; etp is tp or 1, and ep * etp divides dp_shard * cp * tp.",
+       spec_of(
+           R"~("meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "dp_shard": 5, "tp": 8}}])~"),
+       spec_of(
+           R"~("meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "dp_shard": 4, "tp": 8}}])~")},
       {"E0314", "topology", "levels that do not nest",
-       "Levels are listed from the inside out: each holds at least as many ranks as the one inside it, in whole units of it. Points of a "
-       "measured table ascend.",
+       "Levels are listed from the innermost to the outermost: the ranks of each are a multiple of "
+       "those of the previous one. The points of a measured table ascend.",
        topology_of(R"~({"levels": [{"name": "ib", "ranks": 64, "gb_per_s": 45, "latency_ns": 25000},
                           {"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000}]})~"),
-       topology_of(R"~({"levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
+       topology_of(
+           R"~({"levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
                           {"name": "ib", "ranks": 64, "gb_per_s": 45, "latency_ns": 25000}]})~")},
       {"E0315", "topology_file", "a topology file that cannot be read",
-       "The path is taken from the folder of the spec. The file holds the object that topology would hold, with levels.",
+       "The path is relative to the folder of the spec. The file contains the object that topology would contain, with levels.",
        topology_of(R"~({"file": "no-such-file.json"})~"), topology_of(R"~("h100")~")},
   };
 }

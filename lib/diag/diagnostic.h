@@ -1,15 +1,16 @@
-// Diagnostics: what is wrong with an input, and where.
+// Diagnostics: problems of an input, with their places.
 //
 //     error[E0203]: unknown key "sorce"             code and message
 //       --> spec.json:7:5 (/redistributions/0)      place: line, column, JSON pointer
 //      7 |     "sorce": ["R"]                       the line as written, with a caret
 //        |     ^^^^^^^
-//       help: did you mean "src"?                   help; with a fix where the text to write is known
+//       help: did you mean "src"?                   help, and a fix if one is known
 //
-// A reader adds what it finds to a collector and goes on; the command line renders the whole (diag/render.h). Codes are listed in
-// diag/codes.h.
+// A reader adds diagnostics to a collector and continues; the command line renders them all
+// (diag/render.h). Codes are listed in diag/codes.h.
 //
-// What it is not: a control flow. Whether reading goes on is the reader's decision; the collector only counts, caps and orders.
+// The collector only counts, limits and sorts; whether to continue reading is the decision of the
+// reader.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ namespace meshplan {
 enum class Severity : uint8_t { error, warning, note };
 [[nodiscard]] const char* to_text(Severity severity);  // "error"
 
-// A stretch of an input file. Line 0: the file as a whole. Columns count Unicode characters from 1, bytes count from 0.
+// A range of an input file. Line 0: the whole file. Columns count Unicode characters from 1, bytes
+// count from 0.
 struct Place {
   std::string file;  // as given on the command line; "-" is stdin
   int64_t line = 0;
@@ -34,27 +36,30 @@ struct Place {
   int64_t begin = 0;       // byte offsets [begin, end)
   int64_t end = 0;
   std::string pointer;  // JSON pointer of the value concerned; "" is the whole document
-  // The first line of the stretch as written, cut to a window around it where it is long, and where the carets stand in it (characters from
-  // 0).
+  // The first line of the range as written, shortened around the range if it is long, and the
+  // position of the carets in it (in characters, from 0).
   std::string excerpt;
   int64_t caret = 0;
   int64_t caret_width = 1;
   bool operator==(const Place&) const = default;
 };
 
-// The place of bytes [begin, end) of `text`. Bytes that are not UTF-8 count as one character each. O(length of the text before `end`).
-[[nodiscard]] Place locate(std::string_view text, std::string file, size_t begin, size_t end, std::string pointer = {});
-// A file as a whole.
+// The place of bytes [begin, end) of `text`. Invalid UTF-8 bytes count as one character each.
+// O(end).
+[[nodiscard]] Place locate(std::string_view text, std::string file, size_t begin, size_t end,
+                           std::string pointer = {});
+// The place of a whole file.
 [[nodiscard]] Place whole_file(std::string file);
 
-// A second place that the message refers to: where a name was first given, where a contradicting number stands.
+// A second place that the message refers to, such as the first definition of a duplicated name.
 struct SecondPlace {
   Place place;
   std::string label;  // "first given here"
   bool operator==(const SecondPlace&) const = default;
 };
 
-// Text to write in place of the diagnostic's place. `applicable`: a tool may apply it unseen; else it is a guess.
+// Replacement for the text at the place of the diagnostic. `applicable`: a tool may apply it
+// without asking; otherwise it is a guess.
 struct Fix {
   std::string text;
   bool applicable = false;
@@ -69,14 +74,14 @@ struct Diagnostic {
   std::optional<SecondPlace> second;
   std::string help;  // one line; empty: none
   std::optional<Fix> fix;
-  int64_t weight = 0;  // what it costs, for ranking: where only some can be shown, larger ones are shown first
+  int64_t weight = 0;  // rank: if only some can be shown, larger weights are shown first
   bool operator==(const Diagnostic&) const = default;
 };
 
 // Collects diagnostics.
-//   - An error (E....) at a stretch of the input that has an error already is a consequence of it and is dropped. Warnings that a flag has
-//     made errors are judgements of their own and stay.
-//   - At most `cap` diagnostics of a severity are kept; the others are counted.
+//   - An error (E....) at a range of the input that already has an error is dropped as a
+//     consequence of the first. Warnings promoted to errors by a flag are kept.
+//   - At most `cap` diagnostics of each severity are kept; the others are only counted.
 //   - sorted() is stable: by file, position, code, then the order in which they were added.
 class Diagnostics {
  public:
@@ -84,19 +89,24 @@ class Diagnostics {
   explicit Diagnostics(size_t cap = default_cap) : cap_(cap) {}
 
   void add(Diagnostic diagnostic);
-  // All of another collector's, as if they had been added here.
+  // Adds all diagnostics of another collector.
   void add_all(const Diagnostics& others);
-  // Counts one that nobody will see. A reader that meets `full(severity)` need not work out a place and a message.
+  // Counts a diagnostic without storing it. If `full(severity)`, a reader can skip computing place
+  // and message.
   void count_only(Severity severity);
 
   [[nodiscard]] size_t cap() const { return cap_; }
   [[nodiscard]] bool full(Severity severity) const { return kept_[index(severity)] >= cap_; }
   [[nodiscard]] bool has_errors() const { return count(Severity::error) > 0; }
-  [[nodiscard]] bool empty() const { return kept_[0] + kept_[1] + kept_[2] + left_out_[0] + left_out_[1] + left_out_[2] == 0; }
-  // All of them, kept or only counted.
-  [[nodiscard]] size_t count(Severity severity) const { return kept_[index(severity)] + left_out_[index(severity)]; }
+  [[nodiscard]] bool empty() const {
+    return kept_[0] + kept_[1] + kept_[2] + left_out_[0] + left_out_[1] + left_out_[2] == 0;
+  }
+  // Total number, kept or only counted.
+  [[nodiscard]] size_t count(Severity severity) const {
+    return kept_[index(severity)] + left_out_[index(severity)];
+  }
   [[nodiscard]] size_t left_out(Severity severity) const { return left_out_[index(severity)]; }
-  // As added.
+  // In the order they were added.
   [[nodiscard]] const std::vector<Diagnostic>& kept() const { return diagnostics_; }
   [[nodiscard]] std::vector<Diagnostic> sorted() const;
 

@@ -35,26 +35,35 @@ std::string place_text(const Place& place) {
   return text;
 }
 
-// The line with its number and the carets below it. `margin`: width of the number's column.
-std::string snippet(const Place& place, size_t margin, char mark, const std::string& label, const char* color, const Paint& paint) {
+// The source line with its number, and the carets below it. `margin`: width of the number column.
+std::string snippet(const Place& place, size_t margin, char mark, const std::string& label,
+                    const char* color, const Paint& paint) {
   const std::string number = std::to_string(place.line);
   const std::string bar = paint("1;34", "|");
-  std::string text = std::string(margin - number.size(), ' ') + paint("1;34", number) + " " + bar + " " + place.excerpt + "\n";
-  text += std::string(margin, ' ') + " " + bar + " " + std::string(static_cast<size_t>(place.caret), ' ') +
-          paint(color, std::string(static_cast<size_t>(place.caret_width), mark) + (label.empty() ? "" : " " + one_line(label))) + "\n";
+  std::string text = std::string(margin - number.size(), ' ') + paint("1;34", number) + " " + bar +
+                     " " + place.excerpt + "\n";
+  text += std::string(margin, ' ') + " " + bar + " " +
+          std::string(static_cast<size_t>(place.caret), ' ') +
+          paint(color, std::string(static_cast<size_t>(place.caret_width), mark) +
+                           (label.empty() ? "" : " " + one_line(label))) +
+          "\n";
   return text;
 }
 
 size_t digits(int64_t line) { return std::to_string(line).size(); }
 
-std::string plural(size_t count, const std::string& noun) { return std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); }
+std::string plural(size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
 std::string text_of(const Diagnostics& diagnostics, bool color) {
   std::string text;
-  for (const Diagnostic& diagnostic : diagnostics.sorted()) text += render_text(diagnostic, color) + "\n";
+  for (const Diagnostic& diagnostic : diagnostics.sorted())
+    text += render_text(diagnostic, color) + "\n";
   for (const Severity severity : {Severity::error, Severity::warning, Severity::note}) {
     if (const size_t left_out = diagnostics.left_out(severity)) {
-      text += "and " + std::to_string(left_out) + " more " + to_text(severity) + (left_out == 1 ? "" : "s") + "\n";
+      text += "and " + std::to_string(left_out) + " more " + to_text(severity) +
+              (left_out == 1 ? "" : "s") + "\n";
     }
   }
   const size_t errors = diagnostics.count(Severity::error);
@@ -69,9 +78,12 @@ std::string text_of(const Diagnostics& diagnostics, bool color) {
 std::string json_place(const Place& place) {
   std::string text = "{\"file\": " + json_string(place.file);
   if (place.line > 0) {
-    text += ", \"line\": " + std::to_string(place.line) + ", \"column\": " + std::to_string(place.column) +
-            ", \"end_line\": " + std::to_string(place.end_line) + ", \"end_column\": " + std::to_string(place.end_column) +
-            ", \"begin\": " + std::to_string(place.begin) + ", \"end\": " + std::to_string(place.end);
+    text += ", \"line\": " + std::to_string(place.line) +
+            ", \"column\": " + std::to_string(place.column) +
+            ", \"end_line\": " + std::to_string(place.end_line) +
+            ", \"end_column\": " + std::to_string(place.end_column) +
+            ", \"begin\": " + std::to_string(place.begin) +
+            ", \"end\": " + std::to_string(place.end);
   }
   return text + ", \"pointer\": " + json_string(place.pointer) + "}";
 }
@@ -82,8 +94,10 @@ std::string json_of(const Diagnostics& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics.sorted()) {
     text += separator;
     separator = ",\n";
-    text += "  {\"code\": " + json_string(diagnostic.code) + ", \"severity\": " + json_string(to_text(diagnostic.severity)) +
-            ", \"message\": " + json_string(diagnostic.message) + ", \"place\": " + json_place(diagnostic.place);
+    text += "  {\"code\": " + json_string(diagnostic.code) +
+            ", \"severity\": " + json_string(to_text(diagnostic.severity)) +
+            ", \"message\": " + json_string(diagnostic.message) +
+            ", \"place\": " + json_place(diagnostic.place);
     if (diagnostic.second) {
       text += ", \"second\": {\"label\": " + json_string(diagnostic.second->label) +
               ", \"place\": " + json_place(diagnostic.second->place) + "}";
@@ -96,13 +110,16 @@ std::string json_of(const Diagnostics& diagnostics) {
     text += "}";
   }
   size_t left_out = 0;
-  for (const Severity severity : {Severity::error, Severity::warning, Severity::note}) left_out += diagnostics.left_out(severity);
-  return text + (diagnostics.kept().empty() ? "" : "\n") + "], \"errors\": " + std::to_string(diagnostics.count(Severity::error)) +
-         ", \"warnings\": " + std::to_string(diagnostics.count(Severity::warning)) + ", \"left_out\": " + std::to_string(left_out) + "}\n";
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::note})
+    left_out += diagnostics.left_out(severity);
+  return text + (diagnostics.kept().empty() ? "" : "\n") +
+         "], \"errors\": " + std::to_string(diagnostics.count(Severity::error)) +
+         ", \"warnings\": " + std::to_string(diagnostics.count(Severity::warning)) +
+         ", \"left_out\": " + std::to_string(left_out) + "}\n";
 }
 
-// Workflow commands escape what would end a value: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
-// Other control characters stand for themselves in no log.
+// Escapes as in https://docs.github.com/actions/reference/workflow-commands-for-github-actions.
+// Other control characters are made printable.
 std::string github_data(std::string_view text, bool property) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -128,7 +145,7 @@ std::string github_data(std::string_view text, bool property) {
   return out;
 }
 
-constexpr size_t annotations_a_kind = 10;  // what GitHub shows of each kind for one step
+constexpr size_t annotations_a_kind = 10;  // limit of GitHub per kind and step
 
 std::string github_of(const Diagnostics& diagnostics) {
   std::string text;
@@ -139,23 +156,30 @@ std::string github_of(const Diagnostics& diagnostics) {
     for (const Diagnostic& diagnostic : sorted) {
       if (diagnostic.severity == severity) ranked.push_back(&diagnostic);
     }
-    std::stable_sort(ranked.begin(), ranked.end(), [](const Diagnostic* a, const Diagnostic* b) { return a->weight > b->weight; });
-    // The last notice is left to the line that counts the others.
-    const size_t shown = std::min(ranked.size(), annotations_a_kind - (severity == Severity::note ? 1 : 0));
+    std::stable_sort(ranked.begin(), ranked.end(), [](const Diagnostic* a, const Diagnostic* b) {
+      return a->weight > b->weight;
+    });
+    // One notice is reserved for the line with the number of omitted ones.
+    const size_t shown =
+        std::min(ranked.size(), annotations_a_kind - (severity == Severity::note ? 1 : 0));
     for (size_t i = 0; i < shown; ++i) {
       const Diagnostic& diagnostic = *ranked[i];
       text += std::string("::") + (severity == Severity::note ? "notice" : to_text(severity)) +
               " file=" + github_data(diagnostic.place.file, true);
       if (diagnostic.place.line > 0) {
-        text += ",line=" + std::to_string(diagnostic.place.line) + ",col=" + std::to_string(diagnostic.place.column) +
-                ",endLine=" + std::to_string(diagnostic.place.end_line) + ",endColumn=" + std::to_string(diagnostic.place.end_column);
+        text += ",line=" + std::to_string(diagnostic.place.line) +
+                ",col=" + std::to_string(diagnostic.place.column) +
+                ",endLine=" + std::to_string(diagnostic.place.end_line) +
+                ",endColumn=" + std::to_string(diagnostic.place.end_column);
       }
-      text += ",title=" + github_data(diagnostic.code, true) + "::" + github_data(diagnostic.message, false);
+      text += ",title=" + github_data(diagnostic.code, true) +
+              "::" + github_data(diagnostic.message, false);
       if (!diagnostic.help.empty()) text += "%0A" + github_data("help: " + diagnostic.help, false);
       text += "\n";
     }
     if (const size_t left = diagnostics.count(severity) - shown) {
-      more += (more.empty() ? "" : ", ") + std::to_string(left) + " more " + to_text(severity) + (left == 1 ? "" : "s");
+      more += (more.empty() ? "" : ", ") + std::to_string(left) + " more " + to_text(severity) +
+              (left == 1 ? "" : "s");
     }
   }
   if (!more.empty()) text += "::notice title=meshplan::" + more + "\n";
@@ -164,19 +188,22 @@ std::string github_of(const Diagnostics& diagnostics) {
 
 std::string sarif_region(const Place& place) {
   if (place.line == 0) return "";
-  return ", \"region\": {\"startLine\": " + std::to_string(place.line) + ", \"startColumn\": " + std::to_string(place.column) +
-         ", \"endLine\": " + std::to_string(place.end_line) + ", \"endColumn\": " + std::to_string(place.end_column) +
-         ", \"byteOffset\": " + std::to_string(place.begin) + ", \"byteLength\": " + std::to_string(place.end - place.begin) + "}";
+  return ", \"region\": {\"startLine\": " + std::to_string(place.line) +
+         ", \"startColumn\": " + std::to_string(place.column) +
+         ", \"endLine\": " + std::to_string(place.end_line) +
+         ", \"endColumn\": " + std::to_string(place.end_column) +
+         ", \"byteOffset\": " + std::to_string(place.begin) +
+         ", \"byteLength\": " + std::to_string(place.end - place.begin) + "}";
 }
 
-// A relative reference: everything but unreserved characters and "/" percent-encoded.
+// A relative URI reference: all but unreserved characters and "/" are percent-encoded.
 std::string sarif_uri(std::string_view file) {
   constexpr const char* hex = "0123456789ABCDEF";
   std::string out;
   for (const char c : file) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-                       c == '~' || c == '/';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
     if (plain) {
       out += c;
     } else {
@@ -189,9 +216,11 @@ std::string sarif_uri(std::string_view file) {
 }
 
 std::string sarif_location(const Place& place, const std::string& label) {
-  std::string text =
-      "{\"physicalLocation\": {\"artifactLocation\": {\"uri\": " + json_string(sarif_uri(place.file)) + "}" + sarif_region(place) + "}";
-  if (!place.pointer.empty()) text += ", \"logicalLocations\": [{\"fullyQualifiedName\": " + json_string(place.pointer) + "}]";
+  std::string text = "{\"physicalLocation\": {\"artifactLocation\": {\"uri\": " +
+                     json_string(sarif_uri(place.file)) + "}" + sarif_region(place) + "}";
+  if (!place.pointer.empty())
+    text +=
+        ", \"logicalLocations\": [{\"fullyQualifiedName\": " + json_string(place.pointer) + "}]";
   if (!label.empty()) text += ", \"message\": {\"text\": " + json_string(label) + "}";
   return text + "}";
 }
@@ -210,20 +239,26 @@ std::string sarif_of(const Diagnostics& diagnostics, const std::string& version)
     const CodeEntry* entry = find_code(code);
     text += std::string(separator) + "    {\"id\": " + json_string(code);
     if (entry != nullptr) {
-      text += ", \"name\": " + json_string(entry->name) + ", \"shortDescription\": {\"text\": " + json_string(entry->title) +
+      text += ", \"name\": " + json_string(entry->name) +
+              ", \"shortDescription\": {\"text\": " + json_string(entry->title) +
               "}, \"fullDescription\": {\"text\": " + json_string(entry->explanation) + "}";
     }
     text += "}";
     separator = ",\n";
   }
-  text += std::string(codes.empty() ? "" : "\n  ") + "]}},\n  \"columnKind\": \"unicodeCodePoints\",\n  \"results\": [";
+  text += std::string(codes.empty() ? "" : "\n  ") +
+          "]}},\n  \"columnKind\": \"unicodeCodePoints\",\n  \"results\": [";
   separator = "\n";
   for (const Diagnostic& diagnostic : sorted) {
     text += std::string(separator) + "    {\"ruleId\": " + json_string(diagnostic.code) +
             ", \"level\": " + json_string(to_text(diagnostic.severity)) +
-            ", \"message\": {\"text\": " + json_string(diagnostic.message + (diagnostic.help.empty() ? "" : "\nhelp: " + diagnostic.help)) +
+            ", \"message\": {\"text\": " +
+            json_string(diagnostic.message +
+                        (diagnostic.help.empty() ? "" : "\nhelp: " + diagnostic.help)) +
             "}, \"locations\": [" + sarif_location(diagnostic.place, "") + "]";
-    if (diagnostic.second) text += ", \"relatedLocations\": [" + sarif_location(diagnostic.second->place, diagnostic.second->label) + "]";
+    if (diagnostic.second)
+      text += ", \"relatedLocations\": [" +
+              sarif_location(diagnostic.second->place, diagnostic.second->label) + "]";
     text += "}";
     separator = ",\n";
   }
@@ -243,27 +278,33 @@ std::optional<DiagnosticFormat> parse_diagnostic_format(std::string_view text) {
 std::string render_text(const Diagnostic& diagnostic, bool color) {
   const Paint paint{color};
   const char* own = severity_color(diagnostic.severity);
-  std::string text = paint(own, std::string(to_text(diagnostic.severity)) + "[" + diagnostic.code + "]") +
-                     paint("1", ": " + one_line(diagnostic.message)) + "\n";
+  std::string text =
+      paint(own, std::string(to_text(diagnostic.severity)) + "[" + diagnostic.code + "]") +
+      paint("1", ": " + one_line(diagnostic.message)) + "\n";
   const Place& place = diagnostic.place;
   size_t margin = digits(place.line);
   const bool second_lines = diagnostic.second && diagnostic.second->place.line > 0;
   if (second_lines) margin = std::max(margin, digits(diagnostic.second->place.line));
-  if (!place.file.empty()) text += std::string(margin, ' ') + paint("1;34", "-->") + " " + place_text(place) + "\n";
-  // Two places of one file stand in the order of their lines, as they do in the file.
-  const bool second_first =
-      second_lines && place.line > 0 && diagnostic.second->place.file == place.file && diagnostic.second->place.begin < place.begin;
+  if (!place.file.empty())
+    text += std::string(margin, ' ') + paint("1;34", "-->") + " " + place_text(place) + "\n";
+  // Two places of one file are shown in the order of their lines.
+  const bool second_first = second_lines && place.line > 0 &&
+                            diagnostic.second->place.file == place.file &&
+                            diagnostic.second->place.begin < place.begin;
   const auto second_text = [&] {
     std::string shown;
     if (diagnostic.second->place.file != place.file)
-      shown += std::string(margin, ' ') + paint("1;34", "-->") + " " + place_text(diagnostic.second->place) + "\n";
-    return shown + snippet(diagnostic.second->place, margin, '-', diagnostic.second->label, "1;34", paint);
+      shown += std::string(margin, ' ') + paint("1;34", "-->") + " " +
+               place_text(diagnostic.second->place) + "\n";
+    return shown +
+           snippet(diagnostic.second->place, margin, '-', diagnostic.second->label, "1;34", paint);
   };
   if (second_first) text += second_text();
   if (place.line > 0) text += snippet(place, margin, '^', "", own, paint);
   if (second_lines && !second_first) text += second_text();
   if (!diagnostic.help.empty())
-    text += std::string(margin, ' ') + " " + paint("1;34", "=") + " " + paint("1", "help") + ": " + one_line(diagnostic.help) + "\n";
+    text += std::string(margin, ' ') + " " + paint("1;34", "=") + " " + paint("1", "help") + ": " +
+            one_line(diagnostic.help) + "\n";
   return text;
 }
 

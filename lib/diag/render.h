@@ -1,4 +1,4 @@
-// Diagnostics as people and tools read them.
+// Renders diagnostics for people and for tools.
 #pragma once
 
 #include <optional>
@@ -18,16 +18,17 @@ struct DiagnosticRendering {
   std::string tool_version;  // sarif only
 };
 
-// Everything collected, in stable order, and a last line that counts what the cap left out. Empty for nothing in text and github; json and
-// sarif are always one whole document.
+// All diagnostics in stable order, and a last line with the number omitted because of the cap.
+// Without diagnostics, text and github are empty; json and sarif are always a complete document.
 //
-//   text    as rustc prints: message, place, the line with carets, the second place, help
+//   text    in the style of rustc: message, place, the line with carets, the second place, help
 //   json    {"diagnostics": [...], "errors": n, "warnings": n, "left_out": n}, LF at the end
-//   github  workflow commands (::error file=...,line=...): errors first, at most 10 of each kind, since GitHub shows no more, then "N more"
+//   github  workflow commands (::error file=...,line=...): errors first, at most 10 of each kind
 //   sarif   SARIF 2.1.0 with the rules that occur
-[[nodiscard]] std::string render(const Diagnostics& diagnostics, const DiagnosticRendering& rendering);
+[[nodiscard]] std::string render(const Diagnostics& diagnostics,
+                                 const DiagnosticRendering& rendering);
 
-// One diagnostic as text, as above.
+// One diagnostic in text format.
 [[nodiscard]] std::string render_text(const Diagnostic& diagnostic, bool color = false);
 
 }  // namespace meshplan

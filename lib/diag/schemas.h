@@ -1,4 +1,4 @@
-// The JSON Schemas of schemas/, compiled in.
+// The JSON Schemas of schemas/, compiled into the library.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace meshplan {
 
-// The schema of "spec", "plan", "mesh", "diff" or "report", as it stands in schemas/.
+// The schema of "spec", "plan", "mesh", "diff" or "report", with the text of the file in schemas/.
 [[nodiscard]] std::optional<std::string_view> schema_text(std::string_view name);
-// Those that exist, in that order.
+// The names of the existing schemas, in this order.
 [[nodiscard]] std::vector<std::string_view> schema_names();
 
 }  // namespace meshplan

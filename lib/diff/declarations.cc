@@ -17,57 +17,78 @@ std::string tensor_text(const TensorMeta& tensor) {
 
 void compare_mesh(const Mesh& before, const Mesh& after, std::vector<DeclarationChange>& changes) {
   if (dim_names(before) != dim_names(after)) {
-    changes.push_back({Kind::mesh, "mesh " + after.name + " is " + to_text(after) + "; was " + to_text(before), after.name});
+    changes.push_back({Kind::mesh,
+                       "mesh " + after.name + " is " + to_text(after) + "; was " + to_text(before),
+                       after.name});
     return;
   }
   for (size_t i = 0; i < after.dims.size(); ++i) {
     const MeshDim& was = before.dims[i];
     const MeshDim& is = after.dims[i];
-    const std::string dim = "mesh dim " + is.name + (after.name == "mesh" ? "" : " of " + after.name);
+    const std::string dim =
+        "mesh dim " + is.name + (after.name == "mesh" ? "" : " of " + after.name);
     if (was.size != is.size) {
-      changes.push_back({Kind::mesh, dim + " has size " + std::to_string(is.size) + "; was " + std::to_string(was.size), after.name});
+      changes.push_back(
+          {Kind::mesh,
+           dim + " has size " + std::to_string(is.size) + "; was " + std::to_string(was.size),
+           after.name});
     }
   }
-  if (!changes.empty() && changes.back().mesh == after.name) return;  // other strides follow from other sizes
+  // other strides follow from other sizes
+  if (!changes.empty() && changes.back().mesh == after.name) return;
   for (size_t i = 0; i < after.dims.size(); ++i) {
     const MeshDim& was = before.dims[i];
     const MeshDim& is = after.dims[i];
     if (was.layout != is.layout) {
       changes.push_back({Kind::mesh,
-                         "mesh dim " + is.name + " of " + after.name + " has layout " + to_text(is.layout) + "; was " + to_text(was.layout),
+                         "mesh dim " + is.name + " of " + after.name + " has layout " +
+                             to_text(is.layout) + "; was " + to_text(was.layout),
                          after.name});
     }
     if (was.group_options != is.group_options) {
-      changes.push_back({Kind::mesh, "mesh dim " + is.name + " of " + after.name + " has other group options", after.name});
+      changes.push_back({Kind::mesh,
+                         "mesh dim " + is.name + " of " + after.name + " has other group options",
+                         after.name});
     }
   }
 }
 
-void compare_meshes(const MeshTable& before, const MeshTable& after, std::vector<DeclarationChange>& changes) {
+void compare_meshes(const MeshTable& before, const MeshTable& after,
+                    std::vector<DeclarationChange>& changes) {
   if (before.universe->world != after.universe->world) {
-    changes.push_back(
-        {Kind::mesh, "the world has " + with_commas(after.universe->world) + " ranks; had " + with_commas(before.universe->world), ""});
+    changes.push_back({Kind::mesh,
+                       "the world has " + with_commas(after.universe->world) + " ranks; had " +
+                           with_commas(before.universe->world),
+                       ""});
   } else if (!(*before.universe == *after.universe)) {
-    changes.push_back({Kind::mesh, "the ranks stand in another order", ""});
+    changes.push_back({Kind::mesh, "the ranks are in another order", ""});
   }
   for (const Mesh& mesh : after.meshes) {
     const auto old = find_mesh(before, mesh.name);
     if (old) {
       compare_mesh(before.meshes[*old], mesh, changes);
     } else {
-      changes.push_back({Kind::mesh, "mesh " + mesh.name + " (" + to_text(mesh) + ") is new", mesh.name});
+      changes.push_back(
+          {Kind::mesh, "mesh " + mesh.name + " (" + to_text(mesh) + ") is new", mesh.name});
     }
   }
   for (const Mesh& mesh : before.meshes) {
-    if (!find_mesh(after, mesh.name)) changes.push_back({Kind::mesh, "mesh " + mesh.name + " (" + to_text(mesh) + ") is gone", mesh.name});
+    if (!find_mesh(after, mesh.name))
+      changes.push_back(
+          {Kind::mesh, "mesh " + mesh.name + " (" + to_text(mesh) + ") is removed", mesh.name});
   }
 }
 
-void compare_flattens(const MeshTable& before, const MeshTable& after, std::vector<DeclarationChange>& changes) {
-  // Flattens are the same where they join the same dims of the same mesh; their layouts follow the mesh's.
-  const auto same = [](const Flatten& a, const Flatten& b) { return a.of == b.of && a.dims == b.dims; };
+void compare_flattens(const MeshTable& before, const MeshTable& after,
+                      std::vector<DeclarationChange>& changes) {
+  // Flattens are the same where they join the same dims of the same mesh; their layouts follow the
+  // mesh's.
+  const auto same = [](const Flatten& a, const Flatten& b) {
+    return a.of == b.of && a.dims == b.dims;
+  };
   const auto listed = [&](const std::vector<Flatten>& list, const Flatten& flatten) {
-    return std::find_if(list.begin(), list.end(), [&](const Flatten& other) { return same(other, flatten); });
+    return std::find_if(list.begin(), list.end(),
+                        [&](const Flatten& other) { return same(other, flatten); });
   };
   for (const Flatten& flatten : after.flattens) {
     const auto old = listed(before.flattens, flatten);
@@ -75,45 +96,58 @@ void compare_flattens(const MeshTable& before, const MeshTable& after, std::vect
     if (old == before.flattens.end()) {
       changes.push_back({Kind::flatten, text + " is declared", flatten.of, flatten.dims});
     } else if (old->name != flatten.name) {
-      changes.push_back({Kind::flatten, text + " was called " + old->name, flatten.of, flatten.dims});
+      changes.push_back(
+          {Kind::flatten, text + " was called " + old->name, flatten.of, flatten.dims});
     } else if (old->group_options != flatten.group_options) {
-      changes.push_back({Kind::flatten, text + " has other group options", flatten.of, flatten.dims});
+      changes.push_back(
+          {Kind::flatten, text + " has other group options", flatten.of, flatten.dims});
     }
   }
   for (const Flatten& flatten : before.flattens) {
     if (listed(after.flattens, flatten) != after.flattens.end()) continue;
-    changes.push_back({Kind::flatten, "flatten " + flatten.name + " over " + join(flatten.dims, ", ") + " is no longer declared",
-                       flatten.of, flatten.dims});
+    changes.push_back(
+        {Kind::flatten,
+         "flatten " + flatten.name + " over " + join(flatten.dims, ", ") + " is no longer declared",
+         flatten.of, flatten.dims});
   }
 }
 
 template <class Value>
-void compare_option(const std::string& name, const Value& before, const Value& after, std::vector<DeclarationChange>& changes) {
-  if (before != after) changes.push_back({Kind::options, name + " is " + after + "; was " + before, ""});
+void compare_option(const std::string& name, const Value& before, const Value& after,
+                    std::vector<DeclarationChange>& changes) {
+  if (before != after)
+    changes.push_back({Kind::options, name + " is " + after + "; was " + before, ""});
 }
 
 std::string flag_text(bool flag) { return flag ? "on" : "off"; }
-std::string number_text(const std::optional<int64_t>& number) { return number ? std::to_string(*number) : "not given"; }
+std::string number_text(const std::optional<int64_t>& number) {
+  return number ? std::to_string(*number) : "not given";
+}
 
-void compare_options(const PlanOptions& before, const PlanOptions& after, std::vector<DeclarationChange>& changes) {
+void compare_options(const PlanOptions& before, const PlanOptions& after,
+                     std::vector<DeclarationChange>& changes) {
   const auto option = [&](const std::string& name, const std::string& was, const std::string& is) {
     compare_option(name, was, is, changes);
   };
   option("the planner", to_text(before.planner), to_text(after.planner));
   option("the set of rules", to_text(before.rules), to_text(after.rules));
   option("the policy of groups", to_text(before.groups), to_text(after.groups));
-  option("max_memory_bytes", std::to_string(before.max_memory_bytes), std::to_string(after.max_memory_bytes));
+  option("max_memory_bytes", std::to_string(before.max_memory_bytes),
+         std::to_string(after.max_memory_bytes));
   option("one_reduction", flag_text(before.one_reduction), flag_text(after.one_reduction));
   option("world_group", to_text(before.world_group), to_text(after.world_group));
   option("merging", flag_text(before.merge), flag_text(after.merge));
   if (before.planner == PlannerKind::graph && after.planner == PlannerKind::graph) {
     option("the cost model", to_text(before.cost_model), to_text(after.cost_model));
   }
-  if (before.max_groups != after.max_groups) option("max-groups", std::to_string(before.max_groups), std::to_string(after.max_groups));
+  if (before.max_groups != after.max_groups)
+    option("max-groups", std::to_string(before.max_groups), std::to_string(after.max_groups));
   option("ranks-per-host", number_text(before.ranks_per_host), number_text(after.ranks_per_host));
 }
 
-std::string topology_name(const Topology& topology) { return topology.name.empty() ? "one of the spec's own" : topology.name; }
+std::string topology_name(const Topology& topology) {
+  return topology.name.empty() ? "defined in the spec" : topology.name;
+}
 
 bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<std::string>& dims) {
   for (const Warning& warning : r.warnings) {
@@ -124,7 +158,8 @@ bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<st
     const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
     std::vector<std::string> names;
     for (const Atom& atom : step.mesh_dims) {
-      if (static_cast<size_t>(atom.mesh_dim) < mesh.dims.size()) names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
+      if (static_cast<size_t>(atom.mesh_dim) < mesh.dims.size())
+        names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
     }
     if (names == dims) return true;
   }
@@ -141,18 +176,23 @@ std::vector<DeclarationChange> compare_declarations(const Plan& old_plan, const 
   if (!(old_plan.topology == new_plan.topology)) {
     const std::string is = topology_name(new_plan.topology);
     const std::string was = topology_name(old_plan.topology);
-    changes.push_back(
-        {Kind::topology, is == was ? "the topology (" + is + ") has other figures" : "the topology is " + is + "; was " + was, ""});
+    changes.push_back({Kind::topology,
+                       is == was ? "the topology (" + is + ") has other values"
+                                 : "the topology is " + is + "; was " + was,
+                       ""});
   }
   return changes;
 }
 
-bool concerns(const DeclarationChange& change, const Plan& old_plan, const PlannedRedistribution& before, const Plan& new_plan,
+bool concerns(const DeclarationChange& change, const Plan& old_plan,
+              const PlannedRedistribution& before, const Plan& new_plan,
               const PlannedRedistribution& after) {
-  if (change.kind == Kind::flatten) return uses(old_plan, before, change.dims) || uses(new_plan, after, change.dims);
+  if (change.kind == Kind::flatten)
+    return uses(old_plan, before, change.dims) || uses(new_plan, after, change.dims);
   if (change.kind != Kind::mesh || change.mesh.empty()) return true;
   const auto on = [&](const Plan& plan, const PlannedRedistribution& r) {
-    return plan.meshes.meshes[r.request.src_mesh].name == change.mesh || plan.meshes.meshes[r.request.dst_mesh].name == change.mesh;
+    return plan.meshes.meshes[r.request.src_mesh].name == change.mesh ||
+           plan.meshes.meshes[r.request.dst_mesh].name == change.mesh;
   };
   return on(old_plan, before) || on(new_plan, after);
 }
@@ -160,30 +200,39 @@ bool concerns(const DeclarationChange& change, const Plan& old_plan, const Plann
 std::string request_text(const Plan& plan, const PlannedRedistribution& r) {
   const Mesh& src = plan.meshes.meshes[r.request.src_mesh];
   const Mesh& dst = plan.meshes.meshes[r.request.dst_mesh];
-  std::string text = tensor_text(r.request.tensor) + " " + to_text(r.request.src, mesh_shape(src)) + " on " + src.name + " -> " +
-                     (r.request.any_dst_order ? "any order of " : "") + to_text(r.request.dst, mesh_shape(dst)) + " on " + dst.name;
-  if (r.request.reduce_dtype) text += std::string(", reduced in ") + to_text(*r.request.reduce_dtype);
+  std::string text = tensor_text(r.request.tensor) + " " + to_text(r.request.src, mesh_shape(src)) +
+                     " on " + src.name + " -> " + (r.request.any_dst_order ? "any order of " : "") +
+                     to_text(r.request.dst, mesh_shape(dst)) + " on " + dst.name;
+  if (r.request.reduce_dtype)
+    text += std::string(", reduced in ") + to_text(*r.request.reduce_dtype);
   if (r.request.direction == Direction::backward) text += ", backward";
   return text;
 }
 
-std::vector<std::string> request_changes(const Plan& old_plan, const PlannedRedistribution& before, const Plan& new_plan,
-                                         const PlannedRedistribution& after) {
+std::vector<std::string> request_changes(const Plan& old_plan, const PlannedRedistribution& before,
+                                         const Plan& new_plan, const PlannedRedistribution& after) {
   const Request& was = before.request;
   const Request& is = after.request;
   std::vector<std::string> changes;
-  const auto change = [&](const std::string& what, const std::string& old_text, const std::string& new_text) {
+  const auto change = [&](const std::string& what, const std::string& old_text,
+                          const std::string& new_text) {
     if (old_text != new_text) changes.push_back(what + " is " + new_text + "; was " + old_text);
   };
   const auto state = [](const Plan& plan, size_t mesh, const State& s) {
-    return to_text(s, mesh_shape(plan.meshes.meshes[mesh])) + " on " + plan.meshes.meshes[mesh].name;
+    return to_text(s, mesh_shape(plan.meshes.meshes[mesh])) + " on " +
+           plan.meshes.meshes[mesh].name;
   };
-  const auto dtype = [](const std::optional<DType>& d) { return std::string(d ? to_text(*d) : "the tensor's"); };
+  const auto dtype = [](const std::optional<DType>& d) {
+    return std::string(d ? to_text(*d) : "the tensor's");
+  };
   change("the id", was.id, is.id);
   change("the tensor", tensor_text(was.tensor), tensor_text(is.tensor));
-  change("the source", state(old_plan, was.src_mesh, was.src), state(new_plan, is.src_mesh, is.src));
-  change("the target", state(old_plan, was.dst_mesh, was.dst), state(new_plan, is.dst_mesh, is.dst));
-  change("the target's order", was.any_dst_order ? "any" : "given", is.any_dst_order ? "any" : "given");
+  change("the source", state(old_plan, was.src_mesh, was.src),
+         state(new_plan, is.src_mesh, is.src));
+  change("the target", state(old_plan, was.dst_mesh, was.dst),
+         state(new_plan, is.dst_mesh, is.dst));
+  change("the target's order", was.any_dst_order ? "any" : "given",
+         is.any_dst_order ? "any" : "given");
   change("the count", with_commas(was.count), with_commas(is.count));
   change("the dtype of reductions", dtype(was.reduce_dtype), dtype(is.reduce_dtype));
   change("the direction", was.direction == Direction::backward ? "backward" : "forward",

@@ -1,4 +1,4 @@
-// What two files declare otherwise, and which redistributions that can be the cause of.
+// Differences in the declarations of two files, and the redistributions that they can affect.
 #pragma once
 
 #include <string>
@@ -16,16 +16,22 @@ struct DeclarationChange {
   std::vector<std::string> dims{};  // of a flatten
 };
 
-[[nodiscard]] std::vector<DeclarationChange> compare_declarations(const Plan& old_plan, const Plan& new_plan);
+[[nodiscard]] std::vector<DeclarationChange> compare_declarations(const Plan& old_plan,
+                                                                  const Plan& new_plan);
 
-// Whether the change can be why this redistribution differs: its mesh, a set of dims that its steps or warnings use, or everything.
-[[nodiscard]] bool concerns(const DeclarationChange& change, const Plan& old_plan, const PlannedRedistribution& before,
-                            const Plan& new_plan, const PlannedRedistribution& after);
+// Whether the change can be the cause of a difference of this redistribution: it concerns its mesh,
+// dims that its steps or warnings use, or everything.
+[[nodiscard]] bool concerns(const DeclarationChange& change, const Plan& old_plan,
+                            const PlannedRedistribution& before, const Plan& new_plan,
+                            const PlannedRedistribution& after);
 
 // "bfloat16[4096, 4096] P(sum)R -> RR on mesh, reduced in float32"
-[[nodiscard]] std::string request_text(const Plan& plan, const PlannedRedistribution& redistribution);
-// What the two requests ask otherwise, one sentence each.
-[[nodiscard]] std::vector<std::string> request_changes(const Plan& old_plan, const PlannedRedistribution& before, const Plan& new_plan,
+[[nodiscard]] std::string request_text(const Plan& plan,
+                                       const PlannedRedistribution& redistribution);
+// The differences of the two requests, one sentence each.
+[[nodiscard]] std::vector<std::string> request_changes(const Plan& old_plan,
+                                                       const PlannedRedistribution& before,
+                                                       const Plan& new_plan,
                                                        const PlannedRedistribution& after);
 
 }  // namespace meshplan

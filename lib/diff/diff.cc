@@ -14,7 +14,8 @@ namespace {
 Totals weighted(const PlannedRedistribution& r) {
   Totals totals = r.totals;
   const int64_t count = r.request.count;
-  for (int64_t* part : {&totals.collectives, &totals.wire_bytes, &totals.predicted_ps, &totals.lower_bound_bytes, &totals.lower_bound_ps}) {
+  for (int64_t* part : {&totals.collectives, &totals.wire_bytes, &totals.predicted_ps,
+                        &totals.lower_bound_bytes, &totals.lower_bound_ps}) {
     *part = saturating_mul(*part, count);
   }
   return totals;
@@ -40,7 +41,8 @@ int64_t ranks_of(const Step& step) {
   return ranks;
 }
 
-// What a step is, without its place, its reason and the state it leaves: equal texts are the same step.
+// What a step is, without its place, its reason and the state it leaves: equal texts are the same
+// step.
 std::string step_text(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   std::string text = to_text(step.op);
   if (step.phases > 1) text += " in " + std::to_string(step.phases) + " phases";
@@ -54,13 +56,15 @@ std::string step_text(const Plan& plan, const PlannedRedistribution& r, const St
 }
 
 // Longest common run of step texts; what is in both but out of order has moved.
-std::vector<StepDiff> compare_steps(const std::vector<std::string>& before, const std::vector<std::string>& after) {
+std::vector<StepDiff> compare_steps(const std::vector<std::string>& before,
+                                    const std::vector<std::string>& after) {
   const size_t n = before.size();
   const size_t m = after.size();
   std::vector<std::vector<size_t>> longest(n + 1, std::vector<size_t>(m + 1));
   for (size_t i = n; i-- > 0;) {
     for (size_t j = m; j-- > 0;) {
-      longest[i][j] = before[i] == after[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
+      longest[i][j] = before[i] == after[j] ? longest[i + 1][j + 1] + 1
+                                            : std::max(longest[i + 1][j], longest[i][j + 1]);
     }
   }
   std::vector<StepDiff> lines;
@@ -76,23 +80,27 @@ std::vector<StepDiff> compare_steps(const std::vector<std::string>& before, cons
   }
   for (StepDiff& gone : lines) {
     if (gone.kind != StepDiff::Kind::removed) continue;
-    const auto come = std::find_if(lines.begin(), lines.end(),
-                                   [&](const StepDiff& line) { return line.kind == StepDiff::Kind::added && line.text == gone.text; });
+    const auto come = std::find_if(lines.begin(), lines.end(), [&](const StepDiff& line) {
+      return line.kind == StepDiff::Kind::added && line.text == gone.text;
+    });
     if (come == lines.end()) continue;
     come->kind = StepDiff::Kind::moved;
     gone.text.clear();
   }
-  lines.erase(std::remove_if(lines.begin(), lines.end(), [](const StepDiff& line) { return line.text.empty(); }), lines.end());
+  lines.erase(std::remove_if(lines.begin(), lines.end(),
+                             [](const StepDiff& line) { return line.text.empty(); }),
+              lines.end());
   return lines;
 }
 
-// The reductions in the order in which they happen: which ranks, how, in which dtype. Equal texts give equal bits up to the order inside
-// one collective, which no plan decides.
+// The reductions in the order in which they happen: which ranks, how, in which dtype. Equal texts
+// give equal bits up to the order inside one collective, which no plan decides.
 std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribution& r) {
   std::vector<std::string> reductions;
   for (const Step& step : r.steps) {
     if (!step.reduce_op) continue;
-    std::string text = dims_text(plan, r, step) + " (" + with_commas(ranks_of(step)) + " ranks, " + to_text(*step.reduce_op);
+    std::string text = dims_text(plan, r, step) + " (" + with_commas(ranks_of(step)) + " ranks, " +
+                       to_text(*step.reduce_op);
     if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
     if (r.request.reduce_dtype) text += std::string(" in ") + to_text(*r.request.reduce_dtype);
     if (step.op == Op::exchange) text += ", in rank order";  // a collective chooses its own order
@@ -123,14 +131,15 @@ std::string whole_text(const Plan& plan, const PlannedRedistribution& r) {
 }
 
 DiffSeverity cost_severity(const Totals& before, const Totals& after) {
-  if (is_dearer(before, after)) return DiffSeverity::dearer;
-  if (is_dearer(after, before)) return DiffSeverity::cheaper;
+  if (costs_more(before, after)) return DiffSeverity::dearer;
+  if (costs_more(after, before)) return DiffSeverity::cheaper;
   return DiffSeverity::cosmetic;
 }
 
 class Comparison {
  public:
-  Comparison(const Plan& before, const Plan& after) : old_(before), new_(after), declared_(compare_declarations(before, after)) {}
+  Comparison(const Plan& before, const Plan& after)
+      : old_(before), new_(after), declared_(compare_declarations(before, after)) {}
 
   PlanDiff run() {
     diff_.compared = new_.redistributions.size();
@@ -159,7 +168,8 @@ class Comparison {
     partner_.assign(new_.redistributions.size(), std::nullopt);
     taken_.assign(old_.redistributions.size(), false);
     std::map<std::string, size_t> by_id;
-    for (size_t i = 0; i < old_.redistributions.size(); ++i) by_id.emplace(old_.redistributions[i].request.id, i);
+    for (size_t i = 0; i < old_.redistributions.size(); ++i)
+      by_id.emplace(old_.redistributions[i].request.id, i);
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
       const auto found = by_id.find(new_.redistributions[j].request.id);
       if (found == by_id.end() || taken_[found->second]) continue;
@@ -197,13 +207,16 @@ class Comparison {
     d.severity = cost_severity(*d.old_totals, *d.new_totals);
     const auto old_reductions = reductions_of(old_, before);
     const auto new_reductions = reductions_of(new_, after);
-    if (old_reductions != new_reductions || before.request.tensor.dtype != after.request.tensor.dtype) {
+    if (old_reductions != new_reductions ||
+        before.request.tensor.dtype != after.request.tensor.dtype) {
       const bool reduces = !old_reductions.empty() || !new_reductions.empty();
       if (reduces) {
         d.severity = DiffSeverity::numerics;
-        d.numerics = old_reductions != new_reductions ? "reduces " + nesting_text(new_reductions) + "; was " + nesting_text(old_reductions)
-                                                      : std::string("reduces in ") + to_text(after.request.tensor.dtype) + "; was " +
-                                                            to_text(before.request.tensor.dtype);
+        d.numerics = old_reductions != new_reductions
+                         ? "reduces " + nesting_text(new_reductions) + "; was " +
+                               nesting_text(old_reductions)
+                         : std::string("reduces in ") + to_text(after.request.tensor.dtype) +
+                               "; was " + to_text(before.request.tensor.dtype);
       }
     }
     std::vector<std::string> old_steps;
@@ -215,30 +228,37 @@ class Comparison {
     diff_.redistributions.push_back(std::move(d));
   }
 
-  [[nodiscard]] std::vector<std::string> causes_of(const PlannedRedistribution& before, const PlannedRedistribution& after,
+  [[nodiscard]] std::vector<std::string> causes_of(const PlannedRedistribution& before,
+                                                   const PlannedRedistribution& after,
                                                    bool steps_differ) const {
     std::vector<std::string> causes = request_changes(old_, before, new_, after);
     for (const DeclarationChange& change : declared_) {
       if (concerns(change, old_, before, new_, after)) causes.push_back(change.text);
     }
-    if (causes.empty() && steps_differ) causes.emplace_back("another version of meshplan: nothing that the files declare has changed");
+    if (causes.empty() && steps_differ)
+      causes.emplace_back(
+          "another version of meshplan: the declarations of the files are the same");
     return causes;
   }
 
   void compare_warnings(const PlannedRedistribution& before, const PlannedRedistribution& after) {
     const auto key = [](const Warning& w) {
-      return std::string(warning_code(w.kind)) + " " + join(w.dims, ",") + " " + to_text(w.collective);
+      return std::string(warning_code(w.kind)) + " " + join(w.dims, ",") + " " +
+             to_text(w.collective);
     };
     std::multiset<std::string> old_keys;
     std::multiset<std::string> new_keys;
     for (const Warning& warning : before.warnings) old_keys.insert(key(warning));
     for (const Warning& warning : after.warnings) {
       new_keys.insert(key(warning));
-      if (old_keys.count(key(warning)) == 0) diff_.new_warnings.push_back({warning_code(warning.kind), after.request.id, warning.message});
+      if (old_keys.count(key(warning)) == 0)
+        diff_.new_warnings.push_back(
+            {warning_code(warning.kind), after.request.id, warning.message});
     }
     for (const Warning& warning : before.warnings) {
       if (new_keys.count(key(warning)) == 0)
-        diff_.gone_warnings.push_back({warning_code(warning.kind), before.request.id, warning.message});
+        diff_.gone_warnings.push_back(
+            {warning_code(warning.kind), before.request.id, warning.message});
     }
   }
 
@@ -251,18 +271,22 @@ class Comparison {
     (added ? d.new_totals : d.old_totals) = weighted(r);
     (added ? d.new_trace : d.old_trace) = r.trace;
     const bool costs = r.totals.predicted_ps > 0 || r.totals.wire_bytes > 0;
-    d.severity = !costs ? DiffSeverity::cosmetic : added ? DiffSeverity::dearer : DiffSeverity::cheaper;
+    d.severity = !costs  ? DiffSeverity::cosmetic
+                 : added ? DiffSeverity::dearer
+                         : DiffSeverity::cheaper;
     d.causes = {added ? "the new spec asks for it" : "the new spec no longer asks for it"};
     for (const Step& step : r.steps) {
-      d.steps.push_back({added ? StepDiff::Kind::added : StepDiff::Kind::removed, step_text(plan, r, step)});
+      d.steps.push_back(
+          {added ? StepDiff::Kind::added : StepDiff::Kind::removed, step_text(plan, r, step)});
     }
     for (const Warning& warning : r.warnings) {
-      (added ? diff_.new_warnings : diff_.gone_warnings).push_back({warning_code(warning.kind), r.request.id, warning.message});
+      (added ? diff_.new_warnings : diff_.gone_warnings)
+          .push_back({warning_code(warning.kind), r.request.id, warning.message});
     }
     diff_.redistributions.push_back(std::move(d));
   }
 
-  // The file is as numerics-changing as its worst part, and as dear as its totals say.
+  // Numerics of the file is the worst of its parts; its cost follows the totals.
   void settle_severity() {
     const bool anything = !diff_.declarations.empty() || !diff_.redistributions.empty();
     if (!anything) {
@@ -270,7 +294,8 @@ class Comparison {
       Plan b = new_;
       a.spec_digest = b.spec_digest = {};
       if (canonical_json(a) == canonical_json(b)) return;
-      diff_.declarations.emplace_back("redistributions stand in another order, or figures of groups differ");
+      diff_.declarations.emplace_back(
+          "redistributions are in another order, or properties of groups differ");
     }
     diff_.severity = std::max(DiffSeverity::cosmetic, cost_severity(old_.totals, new_.totals));
     for (const RedistributionDiff& d : diff_.redistributions) {
@@ -289,7 +314,8 @@ class Comparison {
 }  // namespace
 
 const char* to_text(DiffSeverity severity) {
-  static constexpr const char* names[] = {"none", "cosmetic", "cheaper", "dearer", "numerics-changing"};
+  static constexpr const char* names[] = {"none", "cosmetic", "cheaper", "dearer",
+                                          "numerics-changing"};
   return names[static_cast<size_t>(severity)];
 }
 
@@ -303,12 +329,15 @@ const char* to_text(StepDiff::Kind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
-PlanDiff diff_plans(const Plan& old_plan, const Plan& new_plan) { return Comparison(old_plan, new_plan).run(); }
+PlanDiff diff_plans(const Plan& old_plan, const Plan& new_plan) {
+  return Comparison(old_plan, new_plan).run();
+}
 
-bool is_dearer(const Totals& before, const Totals& after, int64_t more_than_percent) {
+bool costs_more(const Totals& before, const Totals& after, int64_t more_than_percent) {
   const int64_t was = ns_of_ps(before.predicted_ps);
   const int64_t is = ns_of_ps(after.predicted_ps);
-  if (more_than_percent > 0) return int128{is} * 100 > int128{was} * (100 + int128{more_than_percent});
+  if (more_than_percent > 0)
+    return int128{is} * 100 > int128{was} * (100 + int128{more_than_percent});
   return is != was ? is > was : after.wire_bytes > before.wire_bytes;
 }
 
@@ -318,22 +347,27 @@ std::string percent_text(int64_t before, int64_t after) {
   // Tenths of a percent, away from zero by the rule of halves, in integers.
   const int128 difference = int128{after} - before;
   const int128 magnitude = difference < 0 ? -difference : difference;
-  const auto tenths = static_cast<int64_t>(std::min<int128>((magnitude * 2000 + before) / (int128{before} * 2), int128{1} << 62));
+  const auto tenths = static_cast<int64_t>(
+      std::min<int128>((magnitude * 2000 + before) / (int128{before} * 2), int128{1} << 62));
   if (tenths == 0) return difference < 0 ? "-<0.1 %" : "+<0.1 %";
-  return (difference < 0 ? "-" : "+") + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+  return (difference < 0 ? "-" : "+") + std::to_string(tenths / 10) + "." +
+         std::to_string(tenths % 10) + " %";
 }
 
 bool holds(const PlanDiff& diff, const std::string& condition) {
   if (condition == "numerics") {
-    return std::any_of(diff.redistributions.begin(), diff.redistributions.end(),
-                       [](const RedistributionDiff& d) { return d.severity == DiffSeverity::numerics; });
+    return std::any_of(
+        diff.redistributions.begin(), diff.redistributions.end(),
+        [](const RedistributionDiff& d) { return d.severity == DiffSeverity::numerics; });
   }
   if (condition == "warnings") return !diff.new_warnings.empty();
-  if (condition.rfind("dearer", 0) == 0) {
+  if (condition.rfind("slower", 0) == 0) {
     const size_t equals = condition.find('=');
     const auto percent =
-        equals == std::string::npos ? 0 : parse_int(condition.substr(equals + 1, condition.size() - equals - 2)).value_or(0);
-    return is_dearer(diff.old_totals, diff.new_totals, percent);
+        equals == std::string::npos
+            ? 0
+            : parse_int(condition.substr(equals + 1, condition.size() - equals - 2)).value_or(0);
+    return costs_more(diff.old_totals, diff.new_totals, percent);
   }
   return !same(diff);
 }

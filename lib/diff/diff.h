@@ -1,10 +1,11 @@
-// What changed between two plans, by meaning: what moved has not changed, what is formatted otherwise has not either.
+// The semantic difference of two plans: order and formatting are ignored.
 //
-//     old  grads x32   all_reduce on dp_tp               new  grads x32   all_reduce on tp, all_reduce on dp
+//     old  grads x32   all_reduce on dp_tp    new  grads x32   all_reduce on tp, all_reduce on dp
 //     ->   dearer; "flatten dp_tp is no longer declared"; - all_reduce on dp_tp; + all_reduce on tp; + all_reduce on dp
 //
-// Redistributions are matched by id, those left over by content (then one was renamed); steps by content. Every change carries its cause
-// where one can be seen: in the request, in what the file declares, in the options.
+// Redistributions are matched by id, those left over by content (then one was renamed); steps by
+// content. Every change has its cause, if it is visible in the request, the declarations of the
+// file or the options.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@
 
 namespace meshplan {
 
-// Ascending: a file's severity is the highest of its parts'.
+// Ascending: the severity of a file is the highest of its parts.
 enum class DiffSeverity : uint8_t {
   none,
-  cosmetic,  // other words, names, declarations; the same cost
+  cosmetic,  // names, texts or declarations; the same cost
   cheaper,   // less predicted time, count-weighted, or at equal time fewer bytes
   dearer,    // more
   numerics,  // a reduction's order, nesting or dtype changed: results may differ in the last bits
@@ -29,7 +30,7 @@ enum class DiffSeverity : uint8_t {
 enum class DiffKind : uint8_t { changed, added, removed, renamed };
 [[nodiscard]] const char* to_text(DiffKind kind);
 
-// A line of the steps' comparison.
+// A line of the comparison of steps.
 struct StepDiff {
   enum class Kind : uint8_t { same, added, removed, moved };
   Kind kind = Kind::same;
@@ -39,7 +40,7 @@ struct StepDiff {
 
 struct RedistributionDiff {
   std::string id;
-  std::string old_id;  // where it was renamed
+  std::string old_id;  // if renamed
   DiffKind kind = DiffKind::changed;
   DiffSeverity severity = DiffSeverity::cosmetic;
   int64_t old_count = 0;
@@ -49,7 +50,7 @@ struct RedistributionDiff {
   std::string old_trace;
   std::string new_trace;
   std::vector<std::string> causes;
-  std::vector<StepDiff> steps;  // empty where the steps are the same
+  std::vector<StepDiff> steps;  // empty if the steps are the same
   std::string numerics;         // "reduced in 2 collectives (tp, then dp), was 1 (dp and tp)"
 };
 
@@ -61,8 +62,10 @@ struct WarningDiff {
 
 struct PlanDiff {
   DiffSeverity severity = DiffSeverity::none;
-  std::vector<std::string> declarations;            // what the files declare otherwise: meshes, flattens, topology, options
-  std::vector<RedistributionDiff> redistributions;  // in the order of the new plan, then what was removed
+  // differences in meshes, flattens, topology, options
+  std::vector<std::string> declarations;
+  // in the order of the new plan, then removed ones
+  std::vector<RedistributionDiff> redistributions;
   std::vector<WarningDiff> new_warnings;
   std::vector<WarningDiff> gone_warnings;
   size_t compared = 0;  // redistributions of the new plan
@@ -73,19 +76,21 @@ struct PlanDiff {
 };
 [[nodiscard]] inline bool same(const PlanDiff& diff) { return diff.severity == DiffSeverity::none; }
 
-// Law: same(diff_plans(p, p)); severity none exactly where both plans have the same canonical content, the spec's digest apart.
+// Law: same(diff_plans(p, p)); severity none exactly where both plans have the same canonical
+// content, the spec's digest apart.
 [[nodiscard]] PlanDiff diff_plans(const Plan& old_plan, const Plan& new_plan);
 
-// More predicted time, or at equal time more bytes; with percent, by more than so much.
-[[nodiscard]] bool is_dearer(const Totals& old_totals, const Totals& new_totals, int64_t more_than_percent = 0);
+// More predicted time, or at equal time more bytes; with `percent`, by more than that.
+[[nodiscard]] bool costs_more(const Totals& old_totals, const Totals& new_totals,
+                             int64_t more_than_percent = 0);
 
-// "+1.5 ms, +2.2 %": by how much `after` is more than `before`, in tenths of a percent; "" where they are equal.
+// "+1.5 ms, +2.2 %": the increase from `before` to `after`, with tenths of a percent; "" if equal.
 [[nodiscard]] std::string percent_text(int64_t before, int64_t after);
 
-// What `--fail-on` and `--only-if` ask: "dearer", "dearer=5%", "numerics", "warnings", "any".
+// Conditions of `--fail-on` and `--only-if`: "slower", "slower=5%", "numerics", "warnings", "any".
 [[nodiscard]] bool holds(const PlanDiff& diff, const std::string& condition);
 
-// {"schema": "meshplan/diff/1", ...}; `failed`: whether the conditions asked for hold.
+// {"schema": "meshplan/diff/1", ...}; `failed`: whether a condition of --fail-on holds.
 [[nodiscard]] std::string diff_json(const PlanDiff& diff, bool failed);
 
 }  // namespace meshplan

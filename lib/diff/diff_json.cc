@@ -55,7 +55,7 @@ std::string diff_json(const PlanDiff& diff, bool failed) {
   write_totals(w, "old", diff.old_totals);
   w.close();
   w.key("verdict");
-  w.object({{"dearer", holds(diff, "dearer")},
+  w.object({{"dearer", holds(diff, "slower")},
             {"different", !same(diff)},
             {"failed", failed},
             {"numerics", holds(diff, "numerics")},

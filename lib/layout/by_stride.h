@@ -1,4 +1,5 @@
-// The modes of a layout in the order of the offsets they reach: what complement, inverses and the overlap test walk along.
+// The modes of a layout sorted by stride, as complement, the inverses and the overlap test need
+// them.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,13 @@
 
 namespace meshplan {
 
-struct PlacedMode {
+struct WeightedMode {
   Mode mode;
-  int64_t weight = 1;  // what one step of this mode adds to the index: the product of the sizes to its right
+  // added to the index by one step of this mode: product of the sizes to its right
+  int64_t weight = 1;
 };
 
 // Modes of size > 1, finest stride first.
-[[nodiscard]] std::vector<PlacedMode> modes_by_stride(const Layout& layout);
+[[nodiscard]] std::vector<WeightedMode> modes_by_stride(const Layout& layout);
 
 }  // namespace meshplan

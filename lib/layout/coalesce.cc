@@ -1,4 +1,4 @@
-// The canonical form, and the two ways to rearrange modes without changing any offset: split and splice.
+// The canonical form, and the two ways to regroup modes without changing offsets: split and splice.
 #include <algorithm>
 
 #include "base/int_math.h"
@@ -26,15 +26,19 @@ Layout coalesce(const Layout& layout) {
 
 Result<std::vector<Layout>> split_layout(const Layout& layout, const std::vector<int64_t>& sizes) {
   for (const int64_t wanted : sizes) {
-    if (wanted < 1) return bad_input("cannot split " + to_text(layout) + " by a factor of " + std::to_string(wanted));
+    if (wanted < 1)
+      return bad_input("cannot split " + to_text(layout) + " by a factor of " +
+                       std::to_string(wanted));
   }
   const auto product = checked_product(sizes);
   if (!product || *product != size(layout)) {
     return bad_input("cannot split " + to_text(layout) + ": the factors multiply to " +
-                     (product ? std::to_string(*product) : "more than 64 bits") + ", not to " + std::to_string(size(layout)));
+                     (product ? std::to_string(*product) : "more than 64 bits") + ", not to " +
+                     std::to_string(size(layout)));
   }
   std::vector<Layout> parts(sizes.size());
-  std::vector<Mode> rest = coalesce(layout).modes;  // the modes not yet given away; the next to go is the last
+  // modes that are not assigned yet, taken from the back
+  std::vector<Mode> rest = coalesce(layout).modes;
   for (size_t i = sizes.size(); i-- > 0;) {
     int64_t wanted = sizes[i];
     while (wanted > 1) {
@@ -48,8 +52,9 @@ Result<std::vector<Layout>> split_layout(const Layout& layout, const std::vector
         mode = {mode.size / wanted, mode.stride * wanted};
         wanted = 1;
       } else {
-        return bad_input("cannot split " + to_text(layout) + ": a factor of " + std::to_string(sizes[i]) + " cuts its mode " +
-                         std::to_string(mode.size) + ":" + std::to_string(mode.stride) + " unevenly");
+        return bad_input("cannot split " + to_text(layout) + ": a factor of " +
+                         std::to_string(sizes[i]) + " cuts its mode " + std::to_string(mode.size) +
+                         ":" + std::to_string(mode.stride) + " unevenly");
       }
     }
   }
@@ -59,12 +64,15 @@ Result<std::vector<Layout>> split_layout(const Layout& layout, const std::vector
 Result<Layout> splice(const Layout& layout, size_t first, size_t count, const Layout& part) {
   const size_t modes = layout.modes.size();
   if (first > modes || count > modes - first) {
-    return bad_input("cannot replace modes " + std::to_string(first) + " to " + std::to_string(first + count) + " of " + to_text(layout) +
-                     ", which has " + std::to_string(modes));
+    return bad_input("cannot replace modes " + std::to_string(first) + " to " +
+                     std::to_string(first + count) + " of " + to_text(layout) + ", which has " +
+                     std::to_string(modes));
   }
-  std::vector<Mode> result(layout.modes.begin(), layout.modes.begin() + static_cast<std::ptrdiff_t>(first));
+  std::vector<Mode> result(layout.modes.begin(),
+                           layout.modes.begin() + static_cast<std::ptrdiff_t>(first));
   result.insert(result.end(), part.modes.begin(), part.modes.end());
-  result.insert(result.end(), layout.modes.begin() + static_cast<std::ptrdiff_t>(first + count), layout.modes.end());
+  result.insert(result.end(), layout.modes.begin() + static_cast<std::ptrdiff_t>(first + count),
+                layout.modes.end());
   return make_layout(std::move(result));
 }
 

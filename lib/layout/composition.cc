@@ -5,10 +5,11 @@
 namespace meshplan {
 namespace {
 
-// An inner mode cut so that its steps never carry from one outer digit into the next.
+// A factor of an inner mode whose steps never carry from one outer digit into the next.
 struct CutMode {
   int64_t size;
-  std::vector<int64_t> digits;  // of one step, in the outer layout's mixed radix, fastest first
+  // of one step, in the mixed radix of the outer layout, fastest first
+  std::vector<int64_t> digits;
 };
 
 std::vector<int64_t> digits_of(const Layout& outer, int64_t index) {
@@ -21,7 +22,7 @@ std::vector<int64_t> digits_of(const Layout& outer, int64_t index) {
   return digits;
 }
 
-// Steps that can be taken from 0 until some digit would reach its radix.
+// Number of steps from 0 before some digit would reach its radix.
 int64_t carry_free_steps(const Layout& outer, const std::vector<int64_t>& digits) {
   int64_t steps = INT64_MAX;
   for (size_t k = 0; k < digits.size(); ++k) {
@@ -37,12 +38,14 @@ Result<Layout> composition(const Layout& outer_layout, const Layout& inner_layou
   const Layout outer = coalesce(outer_layout);
   const Layout inner = coalesce(inner_layout);
   if (cosize(inner) > size(outer)) {
-    return bad_input("cannot compose " + to_text(outer_layout) + " with " + to_text(inner_layout) + ": it has " +
-                     std::to_string(size(outer)) + " elements and element " + std::to_string(cosize(inner) - 1) + " is asked for");
+    return bad_input("cannot compose " + to_text(outer_layout) + " with " + to_text(inner_layout) +
+                     ": it has " + std::to_string(size(outer)) + " elements, element " +
+                     std::to_string(cosize(inner) - 1) + " is requested");
   }
   const auto carries = [&] {
-    return bad_input("cannot compose " + to_text(outer_layout) + " with " + to_text(inner_layout) +
-                     ": a mode of the second crosses from one mode of the first into the next, so the result is no layout");
+    return bad_input(
+        "cannot compose " + to_text(outer_layout) + " with " + to_text(inner_layout) +
+        ": a mode of the second crosses from one mode of the first into the next, so the result is not a layout");
   };
   std::vector<CutMode> cuts;
   for (const Mode& mode : inner.modes) {
@@ -59,7 +62,8 @@ Result<Layout> composition(const Layout& outer_layout, const Layout& inner_layou
     }
     std::reverse(cuts.begin() + static_cast<std::ptrdiff_t>(begin), cuts.end());  // outermost first
   }
-  // Where the largest digits of all cuts together stay below the radix, no sum carries and the offset of a sum is the sum of offsets.
+  // If the largest digits of all cuts sum to less than the radix, nothing carries, and the offset
+  // of a sum is the sum of the offsets.
   for (size_t k = 0; k < outer.modes.size(); ++k) {
     int64_t room = outer.modes[outer.modes.size() - 1 - k].size - 1;
     for (const CutMode& cut : cuts) {
@@ -70,7 +74,8 @@ Result<Layout> composition(const Layout& outer_layout, const Layout& inner_layou
   Layout result;
   for (const CutMode& cut : cuts) {
     int64_t stride = 0;
-    for (size_t k = 0; k < cut.digits.size(); ++k) stride += cut.digits[k] * outer.modes[cut.digits.size() - 1 - k].stride;
+    for (size_t k = 0; k < cut.digits.size(); ++k)
+      stride += cut.digits[k] * outer.modes[cut.digits.size() - 1 - k].stride;
     result.modes.push_back({cut.size, stride});
   }
   return coalesce(result);

@@ -12,16 +12,19 @@ Result<Layout> make_layout(std::vector<Mode> modes) {
   int64_t count = 1;
   int64_t last = 0;
   for (const Mode& mode : modes) {
-    if (mode.size < 1) return bad_input("a layout mode has size " + std::to_string(mode.size) + "; sizes are 1 or more");
+    if (mode.size < 1)
+      return bad_input("a layout mode has size " + std::to_string(mode.size) +
+                       "; sizes are 1 or more");
     if (mode.stride < (mode.size == 1 ? 0 : 1)) {
-      return bad_input("a layout mode of size " + std::to_string(mode.size) + " has stride " + std::to_string(mode.stride) +
-                       "; strides are 1 or more");
+      return bad_input("a layout mode of size " + std::to_string(mode.size) + " has stride " +
+                       std::to_string(mode.stride) + "; strides are 1 or more");
     }
     const auto product = checked_mul(count, mode.size);
     if (!product) return bad_input("the product of a layout's sizes does not fit 64 bits");
     const auto reach = checked_mul(mode.size - 1, mode.stride);
     const auto sum = reach ? checked_add(last, *reach) : std::nullopt;
-    if (!sum || !checked_add(*sum, 1)) return bad_input("the largest offset of a layout does not fit 64 bits");
+    if (!sum || !checked_add(*sum, 1))
+      return bad_input("the largest offset of a layout does not fit 64 bits");
     count = *product;
     last = *sum;
   }
@@ -65,22 +68,23 @@ std::vector<int64_t> offsets(const Layout& layout) {
 
 Layout join_layouts(const std::vector<Layout>& parts) {
   Layout joined;
-  for (const Layout& part : parts) joined.modes.insert(joined.modes.end(), part.modes.begin(), part.modes.end());
+  for (const Layout& part : parts)
+    joined.modes.insert(joined.modes.end(), part.modes.begin(), part.modes.end());
   return joined;
 }
 
-std::vector<PlacedMode> modes_by_stride(const Layout& layout) {
-  std::vector<PlacedMode> placed;
+std::vector<WeightedMode> modes_by_stride(const Layout& layout) {
+  std::vector<WeightedMode> sorted;
   int64_t weight = 1;
   for (size_t i = layout.modes.size(); i-- > 0;) {
     const Mode& mode = layout.modes[i];
-    if (mode.size > 1) placed.push_back({mode, weight});
+    if (mode.size > 1) sorted.push_back({mode, weight});
     weight *= mode.size;
   }
-  std::sort(placed.begin(), placed.end(), [](const PlacedMode& a, const PlacedMode& b) {
+  std::sort(sorted.begin(), sorted.end(), [](const WeightedMode& a, const WeightedMode& b) {
     return a.mode.stride != b.mode.stride ? a.mode.stride < b.mode.stride : a.weight < b.weight;
   });
-  return placed;
+  return sorted;
 }
 
 }  // namespace meshplan

@@ -1,16 +1,19 @@
-// Integer layouts: which offsets a group of devices has, as sizes and strides.
+// Integer layouts: the offsets of a group of devices, as sizes and strides.
 //
 //     8:1          0 1 2 3 4 5 6 7
 //     4:2          0 2 4 6
-//     (2,4):(8,1)  0 1 2 3 8 9 10 11       the right-most mode is fastest (lexicographic, as in PyTorch; CuTe is the other way round)
+//     (2,4):(8,1)  0 1 2 3 8 9 10 11       right-most mode fastest, as in PyTorch (CuTe: left)
 //     1:0          0                       the trivial layout
 //
-// A layout is a function from index 0..size-1 to an offset: write the index in mixed radix over the sizes, right-most digit fastest,
-// and sum digit * stride. A dim of a mesh has one; composing, splitting and joining dims is arithmetic on layouts, never on rank lists.
+// A layout is a function from an index in 0..size-1 to an offset: write the index in mixed radix
+// over the sizes, right-most digit fastest, and sum digit * stride. Each dim of a mesh has one;
+// dims are composed, split and joined by arithmetic on layouts, never on lists of ranks.
 //
-// What it is not: it holds no base offset (every copy of a mesh has the same layout) and no rank map (mesh/universe.h has that).
+// A layout has no base offset (every copy of a mesh has the same layout) and no rank map (see
+// mesh/mesh.h).
 //
-// Every size and stride is >= 1 here, but for the trivial layout, which has no modes. Operations that have no right answer return an error.
+// Sizes and strides are >= 1; the trivial layout has no modes. Operations without a correct answer
+// return an error.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +38,8 @@ struct Layout {
   auto operator<=>(const Layout&) const = default;
 };
 
-// Checks what every other operation relies on: sizes and strides >= 1 (a mode of size 1 may have stride 0), size and cosize within int64.
+// Checks the preconditions of all other operations: sizes and strides >= 1 (a mode of size 1 may
+// have stride 0), size and cosize fit in int64.
 [[nodiscard]] Result<Layout> make_layout(std::vector<Mode> modes);
 
 // Number of elements: the product of the sizes.
@@ -47,48 +51,55 @@ struct Layout {
 // All offsets in index order. O(size): for printing, replay and tests, never for planning.
 [[nodiscard]] std::vector<int64_t> offsets(const Layout& layout);
 
-// The canonical form: modes of size 1 dropped, neighbours fused where the left stride = right size * right stride.
-// Law: offsets(coalesce(L)) == offsets(L); coalesce is idempotent; equal functions have equal canonical forms wherever offsets are
-// distinct.
+// The canonical form: modes of size 1 are dropped, and adjacent modes are fused if left stride =
+// right size * right stride. Law: offsets(coalesce(L)) == offsets(L); coalesce is idempotent;
+// injective layouts that are equal as functions have equal canonical forms.
 [[nodiscard]] Layout coalesce(const Layout& layout);
 
-// Law: no two indices share an offset. Exact, by sorting the modes and, where they interleave, by search; never by listing offsets.
+// Whether no two indices share an offset. Exact: the modes are sorted, and searched where they
+// interleave; offsets are never enumerated.
 [[nodiscard]] bool is_injective(const Layout& layout);
-// Each mode, ordered by stride, starts at a multiple of the span of the finer ones (size * stride of the next finer): exactly the layouts
-// whose copies tile some world (PyTorch's check_orthogonal).
+// Whether each stride is a multiple of size * stride of the next finer mode. These are exactly the
+// layouts whose copies tile some world (PyTorch's check_orthogonal).
 [[nodiscard]] bool is_orthogonal(const Layout& layout);
-// Strides of the modes of size > 1 descend (PyTorch's check_sorted).
+// Whether the strides of the modes of size > 1 descend (PyTorch's check_sorted).
 [[nodiscard]] bool is_sorted(const Layout& layout);
 
-// The modes of `parts`, one after the other; make_layout tells whether they still fit 64 bits. Law: offset_at(join, i * size(b) + j) =
-// offset_at(a, i) + offset_at(b, j).
+// The concatenated modes of `parts`; make_layout checks that they fit in 64 bits. Law:
+// offset_at(join, i * size(b) + j) = offset_at(a, i) + offset_at(b, j).
 [[nodiscard]] Layout join_layouts(const std::vector<Layout>& parts);
 
-// Law: offset_at(composition(outer, inner), i) == offset_at(outer, offset_at(inner, i)) for every i < size(inner).
-// Mode by mode: an error where the inner's offsets leave the outer's domain, where the outer along a mode of the inner is no layout, or
-// where these do not add up.
+// Law: offset_at(composition(outer, inner), i) == offset_at(outer, offset_at(inner, i)) for every i
+// < size(inner). Error if an offset of `inner` is outside the domain of `outer`, or if the
+// composition is not a layout.
 [[nodiscard]] Result<Layout> composition(const Layout& outer, const Layout& inner);
 
-// The layout of the copies of `layout` in a world of `world` offsets. Law: offsets(join(complement(L, w), L)) is a permutation of 0..w-1,
-// and the complement is sorted. Error where L overlaps itself or its copies cannot tile the world (the error names both numbers).
+// The layout of the copies of `layout` in a world of `world` offsets. Law:
+// offsets(join(complement(L, w), L)) is a permutation of 0..w-1, and the complement is sorted.
+// Error if L is not injective or its copies cannot tile the world (the error names both numbers).
 [[nodiscard]] Result<Layout> complement(const Layout& layout, int64_t world);
 
-// Law: offset_at(left_inverse(L), offset_at(L, i)) == i; offsets that L does not reach give some index. Error where L is not injective or
-// its strides, sorted, do not divide each the next, or where the inverse leaves int64.
+// Law: offset_at(left_inverse(L), offset_at(L, i)) == i; for offsets outside of L the value is
+// unspecified. Error if L is not injective, if a sorted stride does not divide the next one, or if
+// the inverse does not fit in int64.
 [[nodiscard]] Result<Layout> left_inverse(const Layout& layout);
-// Law: offset_at(L, offset_at(right_inverse(L), k)) == k for every k < size(right_inverse(L)), the longest such run from 0. Error where L
-// is not injective.
+// Law: offset_at(L, offset_at(right_inverse(L), k)) == k for every k < size(right_inverse(L)), the
+// longest such run from 0. Error if L is not injective.
 [[nodiscard]] Result<Layout> right_inverse(const Layout& layout);
 
 // Splits a layout into consecutive factors, outermost first: `sizes` must multiply to size(layout).
-// Law: coalesce(join(split(L, sizes))) == coalesce(L), and size(part i) == sizes[i]. Error where a factor cuts a mode unevenly.
-[[nodiscard]] Result<std::vector<Layout>> split_layout(const Layout& layout, const std::vector<int64_t>& sizes);
+// Law: coalesce(join(split(L, sizes))) == coalesce(L), and size(part i) == sizes[i]. Error if a
+// factor splits a mode unevenly.
+[[nodiscard]] Result<std::vector<Layout>> split_layout(const Layout& layout,
+                                                       const std::vector<int64_t>& sizes);
 
 // Replaces the modes [first, first + count) of `layout` by those of `part`.
 // Law: splice(L, i, k, the modes of coalesce(L[i..i+k))) has the offsets of L.
-[[nodiscard]] Result<Layout> splice(const Layout& layout, size_t first, size_t count, const Layout& part);
+[[nodiscard]] Result<Layout> splice(const Layout& layout, size_t first, size_t count,
+                                    const Layout& part);
 
-// "8:1", "(2,4):(8,1)", "1:0". Law: parse_layout(to_text(L)) == L for every layout that make_layout accepts (the trivial one from "1:0").
+// "8:1", "(2,4):(8,1)", "1:0". Law: parse_layout(to_text(L)) == L for every layout that make_layout
+// accepts (the trivial one from "1:0").
 [[nodiscard]] std::string to_text(const Layout& layout);
 [[nodiscard]] Result<Layout> parse_layout(std::string_view text);
 

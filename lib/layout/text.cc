@@ -14,7 +14,7 @@ std::string tuple(const std::vector<Mode>& modes, int64_t Mode::*field) {
   return text + ")";
 }
 
-// "8" or "(2,4)"; nullopt where it is neither.
+// "8" or "(2,4)"; nullopt for anything else.
 std::optional<std::vector<int64_t>> parse_side(std::string_view text) {
   if (text.empty() || text.front() != '(') {
     const auto value = parse_int(text);
@@ -39,23 +39,29 @@ std::optional<std::vector<int64_t>> parse_side(std::string_view text) {
 std::string to_text(const Layout& layout) {
   const std::vector<Mode>& modes = layout.modes;
   if (modes.empty()) return "1:0";
-  // A lone mode needs no parentheses, unless it would read as the trivial layout, which has no mode.
-  if (modes.size() == 1 && modes[0] != Mode{1, 0}) return std::to_string(modes[0].size) + ":" + std::to_string(modes[0].stride);
+  // A single mode has no parentheses, except 1:0, which would read as the trivial layout (no
+  // modes).
+  if (modes.size() == 1 && modes[0] != Mode{1, 0})
+    return std::to_string(modes[0].size) + ":" + std::to_string(modes[0].stride);
   return tuple(modes, &Mode::size) + ":" + tuple(modes, &Mode::stride);
 }
 
 Result<Layout> parse_layout(std::string_view text) {
   if (text == "1:0") return Layout{};
   const auto wrong = [&](const std::string& why) {
-    return bad_input(quoted(text) + " is no layout: " + why + "; write sizes and strides like 8:1 or (2,4):(8,1)");
+    return bad_input(quoted(text) + " is not a layout: " + why +
+                     "; write sizes and strides like 8:1 or (2,4):(8,1)");
   };
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return wrong("it has no \":\"");
   const auto sizes = parse_side(text.substr(0, colon));
   const auto strides = parse_side(text.substr(colon + 1));
-  if (!sizes || !strides) return wrong(std::string("its ") + (sizes ? "strides are" : "sizes are") + " no list of whole numbers");
+  if (!sizes || !strides)
+    return wrong(std::string("its ") + (sizes ? "strides are" : "sizes are") +
+                 " not a list of integers");
   if (sizes->size() != strides->size()) {
-    return wrong("it has " + std::to_string(sizes->size()) + " sizes and " + std::to_string(strides->size()) + " strides");
+    return wrong("it has " + std::to_string(sizes->size()) + " sizes and " +
+                 std::to_string(strides->size()) + " strides");
   }
   std::vector<Mode> modes(sizes->size());
   for (size_t i = 0; i < modes.size(); ++i) modes[i] = {(*sizes)[i], (*strides)[i]};

@@ -13,7 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int64_t ns_since(Clock::time_point start) { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count(); }
+int64_t ns_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
 
 const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   if (!step.mesh.empty()) {
@@ -31,16 +33,17 @@ int64_t elements_of(const std::vector<int64_t>& sizes) {
 // How many peers the price of a step counts: by what it rises when each of them costs 1 us more.
 int64_t peers_priced(StepQuestion question) {
   if (question.step->op != Op::exchange && question.step->op != Op::all_to_all) return 0;
-  Topology dearer = *question.topology;
-  dearer.tables.clear();
-  question.topology = &dearer;
+  Topology raised = *question.topology;
+  raised.tables.clear();
+  question.topology = &raised;
   const int64_t before = price_step(question).predicted_ps;
-  for (TopologyLevel& level : dearer.levels) level.per_peer_ns += 1000;
+  for (TopologyLevel& level : raised.levels) level.per_peer_ns += 1000;
   return (price_step(question).predicted_ps - before) / 1'000'000;
 }
 
 // What nccl-tests would call size and count, and the prediction, for the shape that is replayed.
-std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution& r, const std::vector<int64_t>& shape) {
+std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution& r,
+                                   const std::vector<int64_t>& shape) {
   std::vector<StepTimes> frames;
   const State* before = &r.request.src;
   const Mesh* mesh_before = &plan.meshes.meshes[r.request.src_mesh];
@@ -57,7 +60,8 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     const bool reduces = step.reduce_op.has_value();
     t.type = reduces && r.request.reduce_dtype ? *r.request.reduce_dtype : tensor.dtype;
     t.redop = step.reduce_op;
-    const StepQuestion question{&plan.topology, mesh_before, &mesh, &tensor, r.request.reduce_dtype, before, &step};
+    const StepQuestion question{&plan.topology,         mesh_before, &mesh, &tensor,
+                                r.request.reduce_dtype, before,      &step};
     const StepCost cost = price_step(question);
     t.peers = peers_priced(question);
     t.level = cost.level;
@@ -106,7 +110,8 @@ int64_t predicted_sum(const std::vector<StepTimes>& steps) {
 }
 
 // Replaces each list of samples by the largest of all processes, sample by sample.
-Status slowest_of_all(const std::vector<std::vector<int64_t>*>& lists, Communicator& communicator, Deadline deadline) {
+Status slowest_of_all(const std::vector<std::vector<int64_t>*>& lists, Communicator& communicator,
+                      Deadline deadline) {
   std::string mine;
   for (const auto* list : lists) {
     for (int64_t ns : *list) mine += std::to_string(ns) + " ";
@@ -139,8 +144,9 @@ Status run_whole(RedistributionRun& run, Device& device, bool graph) {
   return device.synchronise();
 }
 
-// Barrier to barrier.
-Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device, const ReplayOptions& options) {
+// Timed from barrier to barrier.
+Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device,
+                           const ReplayOptions& options) {
   const Deadline deadline = Clock::now() + options.step_deadline;
   if (auto done = communicator.barrier(deadline); !done) return done.error();
   const auto start = Clock::now();
@@ -149,21 +155,24 @@ Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, D
   return ns_since(start);
 }
 
-std::vector<const PlannedRedistribution*> chosen_of(const Plan& plan, const ReplayOptions& options) {
+std::vector<const PlannedRedistribution*> chosen_of(const Plan& plan,
+                                                    const ReplayOptions& options) {
   std::vector<const PlannedRedistribution*> chosen;
   for (const PlannedRedistribution& r : plan.redistributions) {
-    const bool wanted =
-        options.only_ids.empty() || std::find(options.only_ids.begin(), options.only_ids.end(), r.request.id) != options.only_ids.end();
+    const bool wanted = options.only_ids.empty() ||
+                        std::find(options.only_ids.begin(), options.only_ids.end(), r.request.id) !=
+                            options.only_ids.end();
     if (wanted) chosen.push_back(&r);
   }
   return chosen;
 }
 
-MeasureReport empty_report(const Plan& plan, const MeasureOptions& options, const Communicator& communicator) {
+MeasureReport empty_report(const Plan& plan, const MeasureOptions& options,
+                           const Communicator& communicator) {
   MeasureReport report;
   report.backend = communicator.name();
   report.ranks = plan.meshes.universe->world;
-  report.speaks = communicator.speaks();
+  report.is_root = communicator.is_root();
   report.plan_digest = plan.digest;
   report.spec_digest = plan.spec_digest;
   report.topology = plan.topology;
@@ -173,14 +182,16 @@ MeasureReport empty_report(const Plan& plan, const MeasureOptions& options, cons
   return report;
 }
 
-// Checked, then ready to be timed.
+// Check the data first, then prepare for timing.
 struct Ready {
   RedistributionRun run;
   RedistributionTimes times;
 };
-Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks, const MeasureOptions& options,
-                         Communicator& communicator, Device& device) {
-  const RedistributionRun::Question question{&plan, &r, &options.replay, &ranks, &communicator, &device, nullptr};
+Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks,
+                         const MeasureOptions& options, Communicator& communicator,
+                         Device& device) {
+  const RedistributionRun::Question question{&plan,         &r,      &options.replay, &ranks,
+                                             &communicator, &device, nullptr};
   auto run = RedistributionRun::prepare(question);
   if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
   auto checked = run->run_and_check();
@@ -198,7 +209,8 @@ Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const
 }
 
 Result<RankTable> ranks_for(const Plan& plan, Communicator& communicator) {
-  if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
+  if (!plan.meshes.universe)
+    return bad_input("the plan has no mesh; create it again with meshplan plan");
   return rank_table_within(*plan.meshes.universe, communicator.world());
 }
 
@@ -228,8 +240,9 @@ ReplayReport replay_part(const MeasureReport& report) {
   ReplayReport replay;
   replay.backend = report.backend;
   replay.ranks = report.ranks;
-  replay.speaks = report.speaks;
-  for (const RedistributionTimes& r : report.redistributions) replay.redistributions.push_back(r.replay);
+  replay.is_root = report.is_root;
+  for (const RedistributionTimes& r : report.redistributions)
+    replay.redistributions.push_back(r.replay);
   return replay;
 }
 
@@ -237,7 +250,7 @@ MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const Repl
   MeasureReport report;
   report.backend = replay.backend;
   report.ranks = replay.ranks;
-  report.speaks = replay.speaks;
+  report.is_root = replay.is_root;
   report.plan_digest = plan.digest;
   report.spec_digest = plan.spec_digest;
   report.topology = plan.topology;
@@ -257,7 +270,8 @@ MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const Repl
   return report;
 }
 
-Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options, Communicator& communicator, Device& device) {
+Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
+                              Communicator& communicator, Device& device) {
   auto ranks = ranks_for(plan, communicator);
   if (!ranks) return ranks.error();
   MeasureReport report = empty_report(plan, options, communicator);
@@ -290,13 +304,51 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options, C
   return report;
 }
 
-Result<AgainstReport> measure_against(const Plan& first, const Plan& second, const MeasureOptions& options, Communicator& communicator,
+namespace {
+
+// Each may find colder caches when it runs first, so they alternate.
+Status time_in_turns(Ready& a, Ready& b, const MeasureOptions& options, Communicator& communicator,
+                     Device& device) {
+  for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
+    const bool swapped = (turn & 1) != 0;
+    for (int k = 0; k < 2; ++k) {
+      Ready& now = (k == 0) != swapped ? a : b;
+      auto ns = time_whole(now.run, communicator, device, options.replay);
+      if (!ns) return ns.error();
+      if (turn >= 0) now.times.samples_ns.push_back(*ns);
+    }
+  }
+  return Done{};
+}
+
+AgainstEntry entry_of(const std::string& id, const RedistributionTimes& first,
+                      const RedistributionTimes& second) {
+  AgainstEntry entry;
+  entry.id = id;
+  entry.first = summarise(first.samples_ns);
+  entry.second = summarise(second.samples_ns);
+  entry.difference = compare_paired(second.samples_ns, first.samples_ns);
+  entry.first_ulp = first.replay.largest_ulp;
+  entry.second_ulp = second.replay.largest_ulp;
+  entry.predicted_first_ns = first.predicted_ns;
+  entry.predicted_second_ns = second.predicted_ns;
+  return entry;
+}
+
+}  // namespace
+
+Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
+                                      const MeasureOptions& options, Communicator& communicator,
                                       Device& device) {
   auto first_ranks = ranks_for(first, communicator);
   if (!first_ranks) return first_ranks.error();
   auto second_ranks = ranks_for(second, communicator);
   if (!second_ranks) return second_ranks.error();
-  AgainstReport report{empty_report(first, options, communicator), empty_report(second, options, communicator), {}, {}, {}};
+  AgainstReport report{empty_report(first, options, communicator),
+                       empty_report(second, options, communicator),
+                       {},
+                       {},
+                       {}};
   auto deadline = [&] { return Clock::now() + options.replay.step_deadline; };
   auto facts = communicator.describe(deadline());
   if (!facts) return facts.error();
@@ -304,7 +356,8 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second, con
   const auto ours = chosen_of(first, options.replay);
   const auto theirs = chosen_of(second, options.replay);
   auto named = [](const auto& list, const std::string& id) {
-    return std::find_if(list.begin(), list.end(), [&](const PlannedRedistribution* r) { return r->request.id == id; });
+    return std::find_if(list.begin(), list.end(),
+                        [&](const PlannedRedistribution* r) { return r->request.id == id; });
   };
   for (const PlannedRedistribution* r : theirs) {
     if (named(ours, r->request.id) == ours.end()) report.only_second.push_back(r->request.id);
@@ -322,27 +375,13 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second, con
     if (!a) return a.error();
     auto b = make_ready(second, **other, *second_ranks, options, communicator, device);
     if (!b) return b.error();
-    for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
-      // Whoever goes first may find the caches colder: take turns.
-      const bool swapped = (turn & 1) != 0;
-      for (int k = 0; k < 2; ++k) {
-        Ready& now = (k == 0) != swapped ? *a : *b;
-        auto ns = time_whole(now.run, communicator, device, options.replay);
-        if (!ns) return ns.error();
-        if (turn >= 0) now.times.samples_ns.push_back(*ns);
-      }
-    }
-    if (auto done = slowest_of_all({&a->times.samples_ns, &b->times.samples_ns}, communicator, deadline()); !done) return done.error();
-    AgainstEntry entry;
-    entry.id = id;
-    entry.first = summarise(a->times.samples_ns);
-    entry.second = summarise(b->times.samples_ns);
-    entry.difference = compare_paired(b->times.samples_ns, a->times.samples_ns);
-    entry.first_ulp = a->times.replay.largest_ulp;
-    entry.second_ulp = b->times.replay.largest_ulp;
-    entry.predicted_first_ns = a->times.predicted_ns;
-    entry.predicted_second_ns = b->times.predicted_ns;
-    report.entries.push_back(std::move(entry));
+    if (auto timed = time_in_turns(*a, *b, options, communicator, device); !timed)
+      return timed.error();
+    if (auto done =
+            slowest_of_all({&a->times.samples_ns, &b->times.samples_ns}, communicator, deadline());
+        !done)
+      return done.error();
+    report.entries.push_back(entry_of(id, a->times, b->times));
     report.first.redistributions.push_back(std::move(a->times));
     report.second.redistributions.push_back(std::move(b->times));
   }

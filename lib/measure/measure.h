@@ -1,22 +1,24 @@
-// Measured replays: how long each step and each whole plan takes, beside what the topology predicts.
+// Measured replays: the time of each step and each redistribution, compared with the prediction of
+// the topology.
 //
-// A step is timed from a barrier to its end on the slowest rank; a whole redistribution from barrier to barrier (with ReplayOptions::graph,
-// as one recorded graph). Every plan is checked on
+// A step is timed from a barrier to its end on the slowest rank; a whole redistribution from
+// barrier to barrier (with ReplayOptions::graph, as one recorded graph). Every plan is checked on
 // exact data before it is timed. Sizes and bandwidths follow nccl-tests:
 //
-//     op               size (bytes)                              busbw / algbw       algbw = size / time
-//     all_gather       ranks x the largest member's box          (n-1)/n
-//     reduce_scatter   ranks x the largest chunk                 (n-1)/n
-//     all_to_all       ranks x the largest pair's part           (n-1)/n
-//     all_reduce       the largest member's box                  2(n-1)/n
-//     exchange         what the rank that receives most gets     1                   (nccl-tests' sendrecv)
+//   op               size (bytes)                           busbw / algbw       algbw = size / time
+//   all_gather       ranks x the largest member's box       (n-1)/n
+//   reduce_scatter   ranks x the largest chunk              (n-1)/n
+//   all_to_all       ranks x the largest pair's part        (n-1)/n
+//   all_reduce       the largest member's box               2(n-1)/n
+//   exchange         what the rank that receives most gets  1               (nccl-tests' sendrecv)
 //
-// Worked example: all_gather of float32 [1024, 1024] over 4 ranks in 200 us. Each rank holds 256 x 1024 x 4 B = 1 MiB; size = 4,194,304 B,
-// count = 262,144 elements a rank, algbw = 4,194,304 B / 200 us = 20.97 GB/s, busbw = 20.97 x 3/4 = 15.73 GB/s: what all_gather_perf -b 4M
-// prints for it.
+// Worked example: all_gather of float32 [1024, 1024] over 4 ranks in 200 us. Each rank holds 256 x
+// 1024 x 4 B = 1 MiB; size = 4,194,304 B, count = 262,144 elements a rank, algbw = 4,194,304 B /
+// 200 us = 20.97 GB/s, busbw = 20.97 x 3/4 = 15.73 GB/s: what all_gather_perf -b 4M prints for it.
 //
-// Read beside nccl-tests' own output (tests/measure): all_reduce of 33,554,432 B of float over 8 ranks in 195.40 us is 171.72 and 300.51
-// GB/s there and here (github.com/kvcache-ai/Mooncake, pull request 3484); reduce_scatter over 8 ranks of 128 B counts 4 floats
+// Compared with output of nccl-tests (tests/measure): all_reduce of 33,554,432 B of float over 8
+// ranks in 195.40 us is 171.72 and 300.51 GB/s there and here (github.com/kvcache-ai/Mooncake, pull
+// request 3484); reduce_scatter over 8 ranks of 128 B counts 4 floats
 // (github.com/NVIDIA/nccl-tests, issue 128).
 #pragma once
 
@@ -43,10 +45,12 @@ struct StepTimes {
   std::string group;
   std::vector<std::string> mesh_dims;
   int64_t group_size = 1;
-  int64_t level = -1;           // outermost level of the topology that it uses; -1: none
-  int64_t size_bytes = 0;       // as above; local steps: what is copied
-  int64_t peers = 0;            // that the prediction counts for the rank that has most (exchange, all_to_all)
-  int64_t count = 0;            // elements, as nccl-tests counts: a rank's part for gather, scatter and all_to_all
+  int64_t level = -1;      // outermost level of the topology that it uses; -1: none
+  int64_t size_bytes = 0;  // as above; local steps: what is copied
+  // that the prediction counts for the rank that has most (exchange, all_to_all)
+  int64_t peers = 0;
+  // elements, as nccl-tests counts: a rank's part for gather, scatter and all_to_all
+  int64_t count = 0;
   DType type = DType::float32;  // on the wire: the reduction's dtype where one is given
   std::optional<ReduceOp> redop;
   int64_t predicted_ns = 0;         // for the shape that is replayed
@@ -68,7 +72,7 @@ struct RedistributionTimes {
 struct MeasureReport {
   std::string backend;
   int64_t ranks = 0;
-  bool speaks = true;
+  bool is_root = true;
   std::string plan_digest;
   std::string spec_digest;
   Topology topology;
@@ -80,13 +84,16 @@ struct MeasureReport {
 };
 [[nodiscard]] ReplayReport replay_part(const MeasureReport& report);
 
-// `meshplan run PLAN --measure`. Every process calls it; the samples are those of the slowest rank on all of them.
-[[nodiscard]] Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options, Communicator& communicator, Device& device);
+// `meshplan run PLAN --measure`. Every process calls it; the samples are those of the slowest rank
+// on all of them.
+[[nodiscard]] Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
+                                            Communicator& communicator, Device& device);
 
-// A replay without timing, as a report (`run --report FILE` without --measure).
-[[nodiscard]] MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const ReplayReport& replay);
+// The report of a replay without timing (`run --report FILE` without --measure).
+[[nodiscard]] MeasureReport untimed(const Plan& plan, const ReplayOptions& options,
+                                    const ReplayReport& replay);
 
-// `run A --against B`: both plans in one process, repetition by repetition, taking turns at going first.
+// `run A --against B`: both plans in one process, interleaved, alternating which one runs first.
 struct AgainstEntry {
   std::string id;
   Summary first;
@@ -101,18 +108,20 @@ struct AgainstEntry {
 struct AgainstReport {
   MeasureReport first;  // whole times only
   MeasureReport second;
-  std::vector<AgainstEntry> entries;  // redistributions that both have, by id, in the first plan's order
+  // redistributions that both have, by id, in the first plan's order
+  std::vector<AgainstEntry> entries;
   std::vector<std::string> only_first;
   std::vector<std::string> only_second;
 };
-[[nodiscard]] Result<AgainstReport> measure_against(const Plan& first, const Plan& second, const MeasureOptions& options,
+[[nodiscard]] Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
+                                                    const MeasureOptions& options,
                                                     Communicator& communicator, Device& device);
 
-// Tables for people: nccl-tests' columns and words (size, count, type, redop, time, algbw, busbw, #wrong), then predicted and
-// measured/predicted.
+// Tables for people: nccl-tests' columns and words (size, count, type, redop, time, algbw, busbw,
+// #wrong), then predicted and measured/predicted.
 [[nodiscard]] std::string to_text(const MeasureReport& report);
-// One line a redistribution: both medians with their intervals, the ratio, `~` where the difference is not significant, and what the plans
-// promised.
+// One line a redistribution: both medians with their intervals, the ratio, `~` where the difference
+// is not significant, and what the plans promised.
 [[nodiscard]] std::string to_text(const AgainstReport& report);
 
 // JSON, schema meshplan/report/1 (schemas/report.schema.json).
@@ -120,7 +129,8 @@ struct AgainstReport {
 [[nodiscard]] std::string write_report(const AgainstReport& report);
 // The timed steps in the JSON shape that nccl-tests writes with -J, one list of results.
 [[nodiscard]] std::string write_nccl_tests_json(const MeasureReport& report);
-// A timeline for Perfetto (Chrome trace JSON): the predicted steps on one track, the measured medians on the other.
+// A timeline for Perfetto (Chrome trace JSON): the predicted steps on one track, the measured
+// medians on the other.
 [[nodiscard]] std::string write_timeline(const MeasureReport& report);
 
 }  // namespace meshplan

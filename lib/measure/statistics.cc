@@ -15,7 +15,8 @@ std::pair<int64_t, int64_t> median_ranks(int64_t n) {
   for (int64_t i = 0; i < n / 2; ++i) {
     const auto x = static_cast<double>(i);
     const auto m = static_cast<double>(n);
-    cumulative += std::exp(std::lgamma(m + 1) - std::lgamma(x + 1) - std::lgamma(m - x + 1) - log_all);
+    cumulative +=
+        std::exp(std::lgamma(m + 1) - std::lgamma(x + 1) - std::lgamma(m - x + 1) - log_all);
     if (cumulative > 0.025) break;
     k = i + 1;
   }
@@ -42,7 +43,9 @@ Summary summarise(std::vector<int64_t> samples) {
   double mean = 0;
   for (int64_t x : samples) mean += static_cast<double>(x) / static_cast<double>(n);
   double variance = 0;
-  for (int64_t x : samples) variance += (static_cast<double>(x) - mean) * (static_cast<double>(x) - mean) / static_cast<double>(n);
+  for (int64_t x : samples)
+    variance +=
+        (static_cast<double>(x) - mean) * (static_cast<double>(x) - mean) / static_cast<double>(n);
   s.variation = mean > 0 ? std::sqrt(variance) / mean : 0;
   return s;
 }
@@ -52,7 +55,8 @@ PairedDifference compare_paired(const std::vector<int64_t>& a, const std::vector
   std::vector<int64_t> differences;
   for (size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
   const Summary s = summarise(differences);
-  return {s.median, s.median_low, s.median_high, s.samples >= 6 && (s.median_low > 0 || s.median_high < 0)};
+  return {s.median, s.median_low, s.median_high,
+          s.samples >= 6 && (s.median_low > 0 || s.median_high < 0)};
 }
 
 }  // namespace meshplan

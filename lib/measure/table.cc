@@ -11,7 +11,9 @@ namespace meshplan {
 namespace {
 
 std::string padded(const std::string& text, int width) {
-  const auto missing = static_cast<size_t>(std::abs(width)) > text.size() ? static_cast<size_t>(std::abs(width)) - text.size() : 0;
+  const auto missing = static_cast<size_t>(std::abs(width)) > text.size()
+                           ? static_cast<size_t>(std::abs(width)) - text.size()
+                           : 0;
   return width < 0 ? text + std::string(missing, ' ') : std::string(missing, ' ') + text;
 }
 
@@ -24,58 +26,72 @@ std::string decimal(double value, int digits) {
 std::string micros(int64_t ns) { return decimal(static_cast<double>(ns) / 1000, 2); }
 
 std::string ratio(int64_t measured, int64_t predicted) {
-  return predicted == 0 ? "-" : decimal(static_cast<double>(measured) / static_cast<double>(predicted), 2);
+  return predicted == 0
+             ? "-"
+             : decimal(static_cast<double>(measured) / static_cast<double>(predicted), 2);
 }
 
 }  // namespace
 
 std::string to_text(const MeasureReport& report) {
-  std::string out = "# backend " + report.backend + ", " + std::to_string(report.ranks) + " ranks, warmup " +
-                    std::to_string(report.warmup) + ", repetitions " + std::to_string(report.repetitions) +
-                    ", medians of the slowest rank\n";
-  for (const auto& [key, value] : report.environment) out += "# " + one_line(key + ": " + value) + "\n";
-  out += "# " + padded("op", -15) + padded("size", 12) + padded("count", 12) + padded("type", 10) + padded("redop", 8) +
-         padded("time", 12) + padded("algbw", 9) + padded("busbw", 9) + padded("#wrong", 8) + padded("predicted", 12) +
-         padded("measured/", 11) + "\n";
-  out += "# " + padded("", -15) + padded("(B)", 12) + padded("(elements)", 12) + padded("", 10) + padded("", 8) + padded("(us)", 12) +
-         padded("(GB/s)", 9) + padded("(GB/s)", 9) + padded("", 8) + padded("(us)", 12) + padded("predicted", 11) + "\n";
+  std::string out = "# backend " + report.backend + ", " + std::to_string(report.ranks) +
+                    " ranks, warmup " + std::to_string(report.warmup) + ", repetitions " +
+                    std::to_string(report.repetitions) + ", medians of the slowest rank\n";
+  for (const auto& [key, value] : report.environment)
+    out += "# " + one_line(key + ": " + value) + "\n";
+  out += "# " + padded("op", -15) + padded("size", 12) + padded("count", 12) + padded("type", 10) +
+         padded("redop", 8) + padded("time", 12) + padded("algbw", 9) + padded("busbw", 9) +
+         padded("#wrong", 8) + padded("predicted", 12) + padded("measured/", 11) + "\n";
+  out += "# " + padded("", -15) + padded("(B)", 12) + padded("(elements)", 12) + padded("", 10) +
+         padded("", 8) + padded("(us)", 12) + padded("(GB/s)", 9) + padded("(GB/s)", 9) +
+         padded("", 8) + padded("(us)", 12) + padded("predicted", 11) + "\n";
   for (const RedistributionTimes& r : report.redistributions) {
     out += one_line(r.replay.id) + (r.replay.shrunk ? " (shrunk)" : "") + "\n";
     for (const StepTimes& s : r.steps) {
       const int64_t median = summarise(s.samples_ns).median;
-      out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) + padded(std::to_string(s.count), 12) +
-             padded(nccl_type_word(s.type), 10) + padded(nccl_op_word(s.redop), 8) + padded(micros(median), 12) +
-             padded(decimal(algorithm_bandwidth(s), 2), 9) + padded(decimal(bus_bandwidth(s), 2), 9) + padded("", 8) +
+      out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) +
+             padded(std::to_string(s.count), 12) + padded(nccl_type_word(s.type), 10) +
+             padded(nccl_op_word(s.redop), 8) + padded(micros(median), 12) +
+             padded(decimal(algorithm_bandwidth(s), 2), 9) +
+             padded(decimal(bus_bandwidth(s), 2), 9) + padded("", 8) +
              padded(micros(s.predicted_ns), 12) + padded(ratio(median, s.predicted_ns), 11) + "\n";
     }
     const Summary whole = summarise(r.samples_ns);
-    out += "  " + padded("whole", -15) + padded("", 42) + padded(micros(whole.median), 12) + padded("", 18) +
-           padded(std::to_string(r.replay.wrong), 8) + padded(micros(r.predicted_ns), 12) +
-           padded(ratio(whole.median, r.predicted_ns), 11) + "\n";
+    out += "  " + padded("whole", -15) + padded("", 42) + padded(micros(whole.median), 12) +
+           padded("", 18) + padded(std::to_string(r.replay.wrong), 8) +
+           padded(micros(r.predicted_ns), 12) + padded(ratio(whole.median, r.predicted_ns), 11) +
+           "\n";
     for (const Difference& d : r.replay.differences) out += "  " + to_text(d) + "\n";
   }
   return out;
 }
 
 std::string to_text(const AgainstReport& report) {
-  std::string out = "# backend " + report.first.backend + ", " + std::to_string(report.first.ranks) + " ranks, " +
-                    std::to_string(report.first.repetitions) + " turns each, medians in us with 95 % intervals, second against first\n";
+  std::string out = "# backend " + report.first.backend + ", " +
+                    std::to_string(report.first.ranks) + " ranks, " +
+                    std::to_string(report.first.repetitions) +
+                    " repetitions each, medians in us with 95 % intervals, second against first\n";
   for (const AgainstEntry& e : report.entries) {
-    out += one_line(e.id) + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) + ", " + micros(e.first.median_high) +
-           "] -> " + micros(e.second.median) + " [" + micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
+    out += one_line(e.id) + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) +
+           ", " + micros(e.first.median_high) + "] -> " + micros(e.second.median) + " [" +
+           micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
     if (e.difference.significant) {
       out += e.difference.median > 0 ? "+" : "";
       out += micros(e.difference.median) + " us, " + ratio(e.second.median, e.first.median) + "x";
     } else {
       out += "~";
     }
-    out += "  (promised " + micros(e.predicted_first_ns) + " -> " + micros(e.predicted_second_ns) + ")";
+    out += "  (promised " + micros(e.predicted_first_ns) + " -> " + micros(e.predicted_second_ns) +
+           ")";
     if (e.first_ulp > 0 || e.second_ulp > 0)
-      out += "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
+      out +=
+          "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
     out += "\n";
   }
-  for (const std::string& id : report.only_first) out += one_line(id) + ": only in the first plan\n";
-  for (const std::string& id : report.only_second) out += one_line(id) + ": only in the second plan\n";
+  for (const std::string& id : report.only_first)
+    out += one_line(id) + ": only in the first plan\n";
+  for (const std::string& id : report.only_second)
+    out += one_line(id) + ": only in the second plan\n";
   return out;
 }
 

@@ -1,13 +1,14 @@
-// What the mesh operations share: the layout of a whole mesh and of its copies.
+// Shared by the mesh operations: the layout of a whole mesh and of its copies.
 #pragma once
 
 #include "mesh/mesh.h"
 
 namespace meshplan {
 
-// All dims together, canonical.
+// The layout of all dims together, canonical.
 [[nodiscard]] Layout whole_layout(const Mesh& mesh);
-// Base positions of the copies of a mesh, ascending. Every mesh that the operations make tiles its universe.
+// Base positions of the copies of a mesh, ascending. Every mesh made by the operations tiles its
+// universe.
 [[nodiscard]] Layout copies_layout(const Mesh& mesh);
 
 }  // namespace meshplan

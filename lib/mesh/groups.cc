@@ -25,24 +25,31 @@ std::vector<Group> group_table(const MeshTable& table) {
       groups.push_back({layout, options, members, table.universe->world / members, {}});
     }
     std::vector<GroupUser>& users = groups[entry->second].users;
-    if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(std::move(user));
+    if (std::find(users.begin(), users.end(), user) == users.end())
+      users.push_back(std::move(user));
   };
   for (const Mesh& mesh : table.meshes) {
-    for (const MeshDim& dim : mesh.dims) use(dim.layout, dim.group_options, {mesh.name, dim.name, {dim.name}});
+    for (const MeshDim& dim : mesh.dims)
+      use(dim.layout, dim.group_options, {mesh.name, dim.name, {dim.name}});
   }
   for (const Flatten& flatten : table.flattens) {
-    const bool has_mesh = std::any_of(table.meshes.begin(), table.meshes.end(), [&](const Mesh& mesh) {
-      return mesh.dims.size() == 1 && mesh.dims[0].name == flatten.name && mesh.dims[0].layout == flatten.layout;
-    });
-    if (!has_mesh) use(flatten.layout, flatten.group_options, {flatten.of, flatten.name, flatten.dims});
+    const bool has_mesh =
+        std::any_of(table.meshes.begin(), table.meshes.end(), [&](const Mesh& mesh) {
+          return mesh.dims.size() == 1 && mesh.dims[0].name == flatten.name &&
+                 mesh.dims[0].layout == flatten.layout;
+        });
+    if (!has_mesh)
+      use(flatten.layout, flatten.group_options, {flatten.of, flatten.name, flatten.dims});
   }
   return groups;
 }
 
 const Group& group_of(const std::vector<Group>& groups, const MeshDim& dim) {
-  const auto found = std::find_if(groups.begin(), groups.end(),
-                                  [&](const Group& group) { return group.layout == dim.layout && group.options == dim.group_options; });
-  MESHPLAN_CHECK(found != groups.end(), "the group table holds every dim of every mesh, and lacks " + quoted(dim.name));
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+    return group.layout == dim.layout && group.options == dim.group_options;
+  });
+  MESHPLAN_CHECK(found != groups.end(),
+                 "the group table holds every dim of every mesh, and lacks " + quoted(dim.name));
   return *found;
 }
 
@@ -69,7 +76,8 @@ GroupCounts counts_without_world_group(const MeshTable& table) {
 
 std::vector<std::vector<int64_t>> group_ranks(const Universe& universe, const Layout& layout) {
   const auto copies = complement(layout, universe.world);
-  MESHPLAN_CHECK(copies.ok(), "the communicators of a group tile the universe: " + copies.error().message);
+  MESHPLAN_CHECK(copies.ok(),
+                 "the communicators of a group tile the universe: " + copies.error().message);
   const std::vector<int64_t> members = offsets(layout);
   std::vector<std::vector<int64_t>> groups;
   for (const int64_t base : offsets(*copies)) {

@@ -11,13 +11,15 @@ namespace meshplan {
 std::vector<std::pair<int64_t, int64_t>> positions_by_rank(const Universe& universe) {
   std::vector<std::pair<int64_t, int64_t>> pairs;
   pairs.reserve(static_cast<size_t>(universe.world));
-  for (int64_t position = 0; position < universe.world; ++position) pairs.emplace_back(rank_at(universe, position), position);
+  for (int64_t position = 0; position < universe.world; ++position)
+    pairs.emplace_back(rank_at(universe, position), position);
   if (!universe.ranks.empty()) std::sort(pairs.begin(), pairs.end());
   return pairs;
 }
 
 std::string to_text(const Universe& universe) {
-  std::string text = "world of " + with_commas(universe.world) + (universe.world == 1 ? " rank" : " ranks");
+  std::string text =
+      "world of " + with_commas(universe.world) + (universe.world == 1 ? " rank" : " ranks");
   if (universe.ranks.empty()) return text + ", 0 to " + std::to_string(universe.world - 1);
   text += " mapped to";
   for (size_t i = 0; i < universe.ranks.size(); ++i) {
@@ -29,8 +31,9 @@ std::string to_text(const Universe& universe) {
 
 bool same_devices(const Mesh& a, const Mesh& b) {
   if (a.universe != b.universe && !(*a.universe == *b.universe)) return false;
-  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](const MeshDim& x, const MeshDim& y) { return x.size == y.size && x.layout == y.layout; });
+  return std::equal(
+      a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+      [](const MeshDim& x, const MeshDim& y) { return x.size == y.size && x.layout == y.layout; });
 }
 
 int64_t mesh_size(const Mesh& mesh) {
@@ -65,7 +68,8 @@ std::optional<size_t> find_dim(const Mesh& mesh, std::string_view name) {
 Layout group_layout(const Mesh& mesh, const std::vector<size_t>& dims) {
   Layout joined;
   for (const size_t i : dims) {
-    MESHPLAN_CHECK(i < mesh.dims.size(), "a group names dim " + std::to_string(i) + " of a mesh of " + std::to_string(mesh.dims.size()));
+    MESHPLAN_CHECK(i < mesh.dims.size(), "a group names dim " + std::to_string(i) +
+                                             " of a mesh of " + std::to_string(mesh.dims.size()));
     const std::vector<Mode>& modes = mesh.dims[i].layout.modes;
     joined.modes.insert(joined.modes.end(), modes.begin(), modes.end());
   }
@@ -74,7 +78,8 @@ Layout group_layout(const Mesh& mesh, const std::vector<size_t>& dims) {
 
 Layout whole_layout(const Mesh& mesh) {
   Layout joined;
-  for (const MeshDim& dim : mesh.dims) joined.modes.insert(joined.modes.end(), dim.layout.modes.begin(), dim.layout.modes.end());
+  for (const MeshDim& dim : mesh.dims)
+    joined.modes.insert(joined.modes.end(), dim.layout.modes.begin(), dim.layout.modes.end());
   return coalesce(joined);
 }
 
@@ -104,15 +109,19 @@ std::vector<int64_t> materialise(const Mesh& mesh) {
 
 namespace {
 
-// Distinct and non-negative; the identity becomes the empty vector, so that equal rank maps are equal values.
-Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t world, const std::string& place) {
+// Checks that ranks are distinct and non-negative. The identity becomes an empty vector, so that
+// equal rank maps are equal values.
+Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t world,
+                                           const std::string& place) {
   if (static_cast<int64_t>(ranks.size()) != world) {
-    return bad_input(place + " lists " + std::to_string(ranks.size()) + " ranks for a world of " + std::to_string(world));
+    return bad_input(place + " lists " + std::to_string(ranks.size()) + " ranks for a world of " +
+                     std::to_string(world));
   }
   bool ascending = true;
   bool identity = true;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0) return bad_input(place + " lists rank " + std::to_string(ranks[i]) + "; ranks are 0 or more");
+    if (ranks[i] < 0)
+      return bad_input(place + " lists rank " + std::to_string(ranks[i]) + "; ranks are 0 or more");
     if (i > 0 && ranks[i] <= ranks[i - 1]) ascending = false;
     if (ranks[i] != static_cast<int64_t>(i)) identity = false;
   }
@@ -121,14 +130,16 @@ Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t w
     std::vector<int64_t> sorted = ranks;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) return bad_input(place + " lists rank " + std::to_string(*twice) + " twice");
+    if (twice != sorted.end())
+      return bad_input(place + " lists rank " + std::to_string(*twice) + " twice");
   }
   return ranks;
 }
 
 }  // namespace
 
-Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string, int64_t>>& dims, std::vector<int64_t> ranks) {
+Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string, int64_t>>& dims,
+                       std::vector<int64_t> ranks) {
   const std::string place = name.empty() ? "the mesh" : "mesh " + quoted(name);
   Mesh mesh;
   int64_t world = 1;
@@ -136,11 +147,14 @@ Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string
     const auto& [dim, extent] = dims[i];
     if (dim.empty()) return bad_input("dim " + std::to_string(i) + " of " + place + " has no name");
     if (extent < 1)
-      return bad_input("dim " + quoted(dim) + " of " + place + " has size " + std::to_string(extent) + "; sizes are 1 or more");
-    if (find_dim(mesh, dim)) return bad_input(place + " has two dims " + quoted(dim) + "; give each its own name");
+      return bad_input("dim " + quoted(dim) + " of " + place + " has size " +
+                       std::to_string(extent) + "; sizes are 1 or more");
+    if (find_dim(mesh, dim))
+      return bad_input(place + " has two dims " + quoted(dim) + "; give each its own name");
     mesh.dims.push_back({dim, extent, extent > 1 ? Layout{{{extent, world}}} : Layout{}});
     const auto product = checked_mul(world, extent);
-    if (!product) return bad_input("the sizes of the dims of " + place + " multiply to more than 64 bits");
+    if (!product)
+      return bad_input("the sizes of the dims of " + place + " multiply to more than 64 bits");
     world = *product;
   }
   std::reverse(mesh.dims.begin(), mesh.dims.end());
@@ -157,7 +171,8 @@ Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string
 std::string to_text(const Mesh& mesh) {
   std::vector<std::string> parts;
   parts.reserve(mesh.dims.size());
-  for (const MeshDim& dim : mesh.dims) parts.push_back(escaped(dim.name) + " " + std::to_string(dim.size));
+  for (const MeshDim& dim : mesh.dims)
+    parts.push_back(escaped(dim.name) + " " + std::to_string(dim.size));
   return join(parts, " x ");
 }
 

@@ -1,13 +1,15 @@
 // Device meshes: named axes over one world of ranks.
 //
-//     universe   ranks 0 1 2 3 4 5 6 7, held once             rank map: position -> global rank
-//     root       dp 2 x tp 4       dp = 2:4   tp = 4:1        a dim is a layout of positions in the rank map
-//     root[dp]   dp 2              4 copies of it: one for each way to fix what is left of the world
+//     universe   ranks 0 1 2 3 4 5 6 7, stored once           rank map: position -> global rank
+//     root       dp 2 x tp 4       dp = 2:4   tp = 4:1        layouts of positions in the rank map
+//     root[dp]   dp 2              4 copies: one for each coordinate of the remaining ranks
 //
-// A mesh is a universe and one layout per dim. Rank (c0, c1, ...) of the copy at base b is rank_at(b + sum of offset_at(dim_i, c_i)).
-// All views of one world share one universe; names are labels: two meshes are equal when universe and layouts are.
+// A mesh is a universe and one layout per dim. Rank (c0, c1, ...) of the copy at base b is
+// rank_at(b + sum of offset_at(dim_i, c_i)). All views of one world share one universe. Names are
+// labels: meshes are equal if universe and layouts are.
 //
-// What it is not: a list of ranks. Nothing here costs more with more ranks unless it says so (`materialise`).
+// Ranks are not listed: nothing here takes time or memory proportional to the world unless it says
+// so (`materialise`).
 #pragma once
 
 #include <cstdint>
@@ -39,8 +41,9 @@ struct Universe {
 struct MeshDim {
   std::string name;
   int64_t size = 1;
-  Layout layout;                // canonical; size(layout) == size
-  std::string group_options{};  // canonical JSON text; with the layout it identifies the dim's communicators; empty: none
+  Layout layout;  // canonical; size(layout) == size
+  // canonical JSON; identifies, with the layout, the communicators of the dim; empty: none
+  std::string group_options{};
   bool operator==(const MeshDim&) const = default;
 };
 
@@ -51,7 +54,7 @@ struct Mesh {
   std::string group_options;  // canonical JSON text of the operation's "group_options"; empty: none
 };
 
-// Same rank map and same layouts; names do not count.
+// Whether rank map and layouts are the same; names are ignored.
 [[nodiscard]] bool same_devices(const Mesh& a, const Mesh& b);
 
 // Ranks of one copy: the product of the dim sizes.
@@ -64,14 +67,17 @@ struct Mesh {
 [[nodiscard]] std::optional<size_t> find_dim(const Mesh& mesh, std::string_view name);
 // The layout of several dims taken together, in the order given, coalesced.
 [[nodiscard]] Layout group_layout(const Mesh& mesh, const std::vector<size_t>& dims);
-// Position in the rank map of the rank with row-major index `index` in copy `copy` (copies by ascending base position).
+// Position in the rank map of the rank with row-major index `index` in copy `copy` (copies by
+// ascending base position).
 [[nodiscard]] int64_t position_of(const Mesh& mesh, int64_t copy, int64_t index);
 // Global ranks of copy 0, the one that holds rank map entry 0, row-major. O(mesh_size).
 [[nodiscard]] std::vector<int64_t> materialise(const Mesh& mesh);
 
-// A mesh of dims over ranks 0..N-1 or the given rank map, strides row-major; the simple form of a spec.
-// Errors: sizes < 1, product beyond int64, duplicate dim names, wrong count of ranks, repeated or negative ranks.
-[[nodiscard]] Result<Mesh> make_mesh(std::string name, const std::vector<std::pair<std::string, int64_t>>& dims,
+// A row-major mesh over ranks 0..N-1 or over the given rank map (the simple form of a spec).
+// Errors: sizes < 1, product beyond int64, duplicate dim names, wrong count of ranks, repeated or
+// negative ranks.
+[[nodiscard]] Result<Mesh> make_mesh(std::string name,
+                                     const std::vector<std::pair<std::string, int64_t>>& dims,
                                      std::vector<int64_t> ranks = {});
 
 // "dp 2 x tp 4", for messages.

@@ -17,7 +17,9 @@ std::string quoted_list(const std::vector<std::string>& names) {
 
 Status free_name(const MeshTable& table, const std::string& name) {
   if (name.empty()) return bad_input("a mesh has no name");
-  if (find_mesh(table, name)) return bad_input("a mesh called " + quoted(name) + " exists already; give this one another name");
+  if (find_mesh(table, name))
+    return bad_input("a mesh called " + quoted(name) +
+                     " exists already; give this one another name");
   return Done{};
 }
 
@@ -29,7 +31,8 @@ Result<const Mesh*> operand(const MeshTable& table, std::string_view of) {
   for (const Mesh& mesh : table.meshes) names.push_back(mesh.name);
   const auto near = nearest(of, names);
   return bad_input("there is no mesh " + quoted(of) +
-                   (near ? "; did you mean " + quoted(*near) + "?" : "; the meshes so far are " + quoted_list(names)));
+                   (near ? "; did you mean " + quoted(*near) + "?"
+                         : "; the meshes so far are " + quoted_list(names)));
 }
 
 // Indices of distinct dims of a mesh, in the order named.
@@ -41,44 +44,55 @@ Result<std::vector<size_t>> pick_dims(const Mesh& mesh, const std::vector<std::s
     if (!index) {
       const auto near = nearest(name, dim_names(mesh));
       return bad_input("mesh " + quoted(mesh.name) + " has no dim " + quoted(name) +
-                       (near ? "; did you mean " + quoted(*near) + "?" : "; its dims are " + quoted_list(dim_names(mesh))));
+                       (near ? "; did you mean " + quoted(*near) + "?"
+                             : "; its dims are " + quoted_list(dim_names(mesh))));
     }
-    if (std::find(picked.begin(), picked.end(), *index) != picked.end()) return bad_input("dim " + quoted(name) + " is named twice");
+    if (std::find(picked.begin(), picked.end(), *index) != picked.end())
+      return bad_input("dim " + quoted(name) + " is named twice");
     picked.push_back(*index);
   }
   return picked;
 }
 
-// The rule of order for slices and flattens: strides descend, size-1 dims apart.
+// The order rule of slices and flattens: strides descend, ignoring dims of size 1.
 Status check_order(const Mesh& mesh, const std::vector<size_t>& dims, const char* operation) {
   Layout joined;
-  for (const size_t i : dims) joined.modes.insert(joined.modes.end(), mesh.dims[i].layout.modes.begin(), mesh.dims[i].layout.modes.end());
+  for (const size_t i : dims)
+    joined.modes.insert(joined.modes.end(), mesh.dims[i].layout.modes.begin(),
+                        mesh.dims[i].layout.modes.end());
   if (is_sorted(joined)) return Done{};
   std::vector<std::string> names;
   std::string layouts;
   for (const size_t i : dims) {
     names.push_back(mesh.dims[i].name);
-    layouts += (layouts.empty() ? "" : ", ") + escaped(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout);
+    layouts += (layouts.empty() ? "" : ", ") + escaped(mesh.dims[i].name) + " " +
+               to_text(mesh.dims[i].layout);
   }
-  return bad_input(std::string("cannot ") + operation + " " + quoted_list(names) + " of mesh " + quoted(mesh.name) +
-                   ": the strides must descend and are " + layouts +
-                   "; list the dims outermost first, or reorder them with \"transpose\": " + quoted_list(names));
+  return bad_input(
+      std::string("cannot ") + operation + " " + quoted_list(names) + " of mesh " +
+      quoted(mesh.name) + ": the strides must descend and are " + layouts +
+      "; list the dims outermost first, or reorder them with \"transpose\": " + quoted_list(names));
 }
 
 Status check_distinct_names(const Mesh& mesh) {
   for (size_t i = 0; i < mesh.dims.size(); ++i) {
-    if (mesh.dims[i].name.empty()) return bad_input("dim " + std::to_string(i) + " of mesh " + quoted(mesh.name) + " has no name");
+    if (mesh.dims[i].name.empty())
+      return bad_input("dim " + std::to_string(i) + " of mesh " + quoted(mesh.name) +
+                       " has no name");
     for (size_t j = 0; j < i; ++j) {
       if (mesh.dims[i].name == mesh.dims[j].name) {
-        return bad_input("mesh " + quoted(mesh.name) + " would have two dims " + quoted(mesh.dims[i].name) + "; give each its own name");
+        return bad_input("mesh " + quoted(mesh.name) + " would have two dims " +
+                         quoted(mesh.dims[i].name) + "; give each its own name");
       }
     }
   }
   return Done{};
 }
 
-// A view of `base` with these dims: every dim takes the operation's group options where it has some, else keeps its own.
-Mesh view_of(std::string name, const Mesh& base, std::vector<MeshDim> dims, std::string group_options) {
+// A view of `base` with these dims. The group options of the operation, if any, replace those of
+// the dims.
+Mesh view_of(std::string name, const Mesh& base, std::vector<MeshDim> dims,
+             std::string group_options) {
   Mesh mesh;
   mesh.name = std::move(name);
   mesh.universe = base.universe;
@@ -97,8 +111,9 @@ std::vector<MeshDim> dims_at(const Mesh& mesh, const std::vector<size_t>& picked
   return dims;
 }
 
-// What flattening these dims would declare; no value where the dim exists already and nothing is to be declared.
-Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& of, const std::vector<std::string>& dims, std::string name,
+// The flatten that these dims declare; empty if it already exists.
+Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& of,
+                                           const std::vector<std::string>& dims, std::string name,
                                            const std::string& group_options) {
   const auto picked = pick_dims(of, dims);
   if (!picked) return picked.error();
@@ -108,21 +123,27 @@ Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& o
   Flatten flatten{name, dims, of.name, group_layout(of, *picked), group_options};
   if (flatten.group_options.empty()) {
     const std::string& first = of.dims[picked->front()].group_options;
-    const bool alike = std::all_of(picked->begin(), picked->end(), [&](size_t i) { return of.dims[i].group_options == first; });
+    const bool alike = std::all_of(picked->begin(), picked->end(),
+                                   [&](size_t i) { return of.dims[i].group_options == first; });
     if (alike) flatten.group_options = first;
   }
   if (of.dims.size() == 1 && of.dims[0].name == name) return std::optional<Flatten>();
   for (const Flatten& known : table.flattens) {
     if (known.name != name) continue;
-    if (known.layout == flatten.layout && known.group_options == flatten.group_options) return std::optional<Flatten>();
+    if (known.layout == flatten.layout && known.group_options == flatten.group_options)
+      return std::optional<Flatten>();
     const std::string clash =
-        known.layout == flatten.layout ? "other group options" : "layout " + to_text(known.layout) + ", not " + to_text(flatten.layout);
-    return bad_input("the name " + quoted(name) + " is taken by the flatten of " + quoted_list(known.dims) + " of mesh " +
-                     quoted(known.of) + " with " + clash + "; give this one another name");
+        known.layout == flatten.layout
+            ? "other group options"
+            : "layout " + to_text(known.layout) + ", not " + to_text(flatten.layout);
+    return bad_input("the name " + quoted(name) + " is taken by the flatten of " +
+                     quoted_list(known.dims) + " of mesh " + quoted(known.of) + " with " + clash +
+                     "; give this one another name");
   }
   if (!table.meshes.empty() && find_dim(table.meshes.front(), name)) {
-    return bad_input("the name " + quoted(name) + " is taken by a dim of mesh " + quoted(table.meshes.front().name) +
-                     "; give the flatten of " + quoted_list(dims) + " another name");
+    return bad_input("the name " + quoted(name) + " is taken by a dim of mesh " +
+                     quoted(table.meshes.front().name) + "; give the flatten of " +
+                     quoted_list(dims) + " another name");
   }
   return std::optional<Flatten>(std::move(flatten));
 }
@@ -137,46 +158,58 @@ std::optional<size_t> find_mesh(const MeshTable& table, std::string_view name) {
 }
 
 Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<int64_t> ranks,
-                const std::vector<std::pair<std::string, int64_t>>& dims, std::string group_options) {
+                const std::vector<std::pair<std::string, int64_t>>& dims,
+                std::string group_options) {
   if (!table.meshes.empty()) {
-    return bad_input("mesh " + quoted(name) + " would be a second universe beside " + quoted(table.meshes.front().name) +
-                     "; make it a view of that one");
+    return bad_input("mesh " + quoted(name) + " would be a second universe beside " +
+                     quoted(table.meshes.front().name) + "; make it a view of that one");
   }
   if (const auto named = free_name(table, name); !named) return named.error();
-  if (world < 1) return bad_input("mesh " + quoted(name) + " has a world of " + std::to_string(world) + " ranks; it needs 1 or more");
+  if (world < 1)
+    return bad_input("mesh " + quoted(name) + " has a world of " + std::to_string(world) +
+                     " ranks; expected 1 or more");
   if (!ranks.empty() && static_cast<int64_t>(ranks.size()) != world) {
-    return bad_input("mesh " + quoted(name) + " lists " + std::to_string(ranks.size()) + " ranks for a world of " + std::to_string(world));
+    return bad_input("mesh " + quoted(name) + " lists " + std::to_string(ranks.size()) +
+                     " ranks for a world of " + std::to_string(world));
   }
-  auto mesh = make_mesh(name, dims.empty() ? std::vector<std::pair<std::string, int64_t>>{{name, world}} : dims);
+  auto mesh = make_mesh(
+      name, dims.empty() ? std::vector<std::pair<std::string, int64_t>>{{name, world}} : dims);
   if (!mesh) return mesh.error();
   if (mesh->universe->world != world) {
-    return bad_input("the dims of mesh " + quoted(name) + " multiply to " + std::to_string(mesh->universe->world) + "; its world has " +
+    return bad_input("the dims of mesh " + quoted(name) + " multiply to " +
+                     std::to_string(mesh->universe->world) + "; its world has " +
                      std::to_string(world) + " ranks");
   }
   if (!ranks.empty()) {
-    auto mapped = make_mesh(name, dims.empty() ? std::vector<std::pair<std::string, int64_t>>{{name, world}} : dims, std::move(ranks));
+    auto mapped = make_mesh(
+        name, dims.empty() ? std::vector<std::pair<std::string, int64_t>>{{name, world}} : dims,
+        std::move(ranks));
     if (!mapped) return mapped.error();
     mesh = std::move(mapped);
   }
   const std::shared_ptr<const Universe> universe = mesh->universe;
   table.universe = universe;
   std::vector<MeshDim> made = mesh->dims;
-  table.meshes.push_back(view_of(std::move(name), *mesh, std::move(made), std::move(group_options)));
+  table.meshes.push_back(
+      view_of(std::move(name), *mesh, std::move(made), std::move(group_options)));
   return Done{};
 }
 
-Status add_slice(MeshTable& table, std::string name, std::string_view of, const std::vector<std::string>& dims, std::string group_options) {
+Status add_slice(MeshTable& table, std::string name, std::string_view of,
+                 const std::vector<std::string>& dims, std::string group_options) {
   if (const auto named = free_name(table, name); !named) return named.error();
   const auto base = operand(table, of);
   if (!base) return base.error();
   const auto picked = pick_dims(**base, dims);
   if (!picked) return picked.error();
   if (const auto ordered = check_order(**base, *picked, "slice"); !ordered) return ordered.error();
-  table.meshes.push_back(view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
+  table.meshes.push_back(
+      view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
   return Done{};
 }
 
-Status add_flatten(MeshTable& table, std::string name, std::string_view of, const std::vector<std::string>& dims, std::string dim,
+Status add_flatten(MeshTable& table, std::string name, std::string_view of,
+                   const std::vector<std::string>& dims, std::string dim,
                    std::string group_options) {
   const auto base = operand(table, of);
   if (!base) return base.error();
@@ -190,9 +223,11 @@ Status add_flatten(MeshTable& table, std::string name, std::string_view of, cons
   MeshDim made{dim, size(layout), layout, {}};
   if (*flatten) made.group_options = (*flatten)->group_options;
   for (const Flatten& known : table.flattens) {
-    if (!*flatten && known.name == dim && known.layout == layout) made.group_options = known.group_options;
+    if (!*flatten && known.name == dim && known.layout == layout)
+      made.group_options = known.group_options;
   }
-  if (!*flatten && (*base)->dims.size() == 1 && (*base)->dims[0].name == dim) made.group_options = (*base)->dims[0].group_options;
+  if (!*flatten && (*base)->dims.size() == 1 && (*base)->dims[0].name == dim)
+    made.group_options = (*base)->dims[0].group_options;
   Mesh mesh = view_of(name, **base, {std::move(made)}, std::move(group_options));
   if (const auto known = find_mesh(table, name)) {
     if (!(table.meshes[*known].dims == mesh.dims)) return free_name(table, name);
@@ -203,82 +238,98 @@ Status add_flatten(MeshTable& table, std::string name, std::string_view of, cons
   return Done{};
 }
 
-Status add_unflatten(MeshTable& table, std::string name, std::string_view of, std::string_view dim, const std::vector<int64_t>& sizes,
-                     const std::vector<std::string>& dims, std::string group_options) {
+Status add_unflatten(MeshTable& table, std::string name, std::string_view of, std::string_view dim,
+                     const std::vector<int64_t>& sizes, const std::vector<std::string>& dims,
+                     std::string group_options) {
   if (const auto named = free_name(table, name); !named) return named.error();
   const auto base = operand(table, of);
   if (!base) return base.error();
   const auto picked = pick_dims(**base, {std::string(dim)});
   if (!picked) return picked.error();
   if (sizes.size() != dims.size() || sizes.empty()) {
-    return bad_input("the unflatten of " + quoted(dim) + " gives " + std::to_string(sizes.size()) + " sizes and " +
-                     std::to_string(dims.size()) + " names; it needs one name a size");
+    return bad_input("the unflatten of " + quoted(dim) + " gives " + std::to_string(sizes.size()) +
+                     " sizes and " + std::to_string(dims.size()) +
+                     " names; it needs one name a size");
   }
   const size_t at = picked->front();
   const MeshDim& whole = (*base)->dims[at];
   const auto product = checked_product(sizes);
-  const bool positive = std::all_of(sizes.begin(), sizes.end(), [](int64_t extent) { return extent > 0; });
+  const bool positive =
+      std::all_of(sizes.begin(), sizes.end(), [](int64_t extent) { return extent > 0; });
   if (!positive || !product || *product != whole.size) {
     std::vector<std::string> factors;
     for (const int64_t extent : sizes) factors.push_back(std::to_string(extent));
-    return bad_input("cannot unflatten dim " + quoted(dim) + " of size " + std::to_string(whole.size) + ": " + join(factors, " * ") +
-                     " is " + (product ? std::to_string(*product) : "more than 64 bits hold") +
+    return bad_input("cannot unflatten dim " + quoted(dim) + " of size " +
+                     std::to_string(whole.size) + ": " + join(factors, " * ") + " is " +
+                     (product ? std::to_string(*product) : "more than 64 bits") +
                      "; the sizes must be positive and multiply to " + std::to_string(whole.size));
   }
   const auto parts = split_layout(whole.layout, sizes);
   if (!parts) return parts.error();
-  std::vector<MeshDim> made((*base)->dims.begin(), (*base)->dims.begin() + static_cast<std::ptrdiff_t>(at));
-  for (size_t i = 0; i < sizes.size(); ++i) made.push_back({dims[i], sizes[i], coalesce((*parts)[i]), whole.group_options});
-  made.insert(made.end(), (*base)->dims.begin() + static_cast<std::ptrdiff_t>(at) + 1, (*base)->dims.end());
+  std::vector<MeshDim> made((*base)->dims.begin(),
+                            (*base)->dims.begin() + static_cast<std::ptrdiff_t>(at));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    made.push_back({dims[i], sizes[i], coalesce((*parts)[i]), whole.group_options});
+  made.insert(made.end(), (*base)->dims.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+              (*base)->dims.end());
   Mesh mesh = view_of(std::move(name), **base, std::move(made), std::move(group_options));
   if (const auto distinct = check_distinct_names(mesh); !distinct) return distinct.error();
   table.meshes.push_back(std::move(mesh));
   return Done{};
 }
 
-Status add_concatenate(MeshTable& table, std::string name, const std::vector<std::string>& meshes, std::string group_options) {
+Status add_concatenate(MeshTable& table, std::string name, const std::vector<std::string>& meshes,
+                       std::string group_options) {
   if (const auto named = free_name(table, name); !named) return named.error();
-  if (meshes.empty()) return bad_input("mesh " + quoted(name) + " concatenates no meshes; name one or more");
+  if (meshes.empty())
+    return bad_input("mesh " + quoted(name) + " concatenates no meshes; name one or more");
   std::vector<MeshDim> made;
   for (const std::string& part : meshes) {
     const auto base = operand(table, part);
     if (!base) return base.error();
     made.insert(made.end(), (*base)->dims.begin(), (*base)->dims.end());
   }
-  Mesh mesh = view_of(std::move(name), table.meshes.front(), std::move(made), std::move(group_options));
+  Mesh mesh =
+      view_of(std::move(name), table.meshes.front(), std::move(made), std::move(group_options));
   // One overlap is named by its dims; then the whole must tile the world.
   std::vector<Layout> parts;
   for (size_t i = 0; i < mesh.dims.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const auto both = make_layout(join_layouts({mesh.dims[j].layout, mesh.dims[i].layout}).modes);
-      if (both && is_injective(*both)) continue;  // two dims with more ranks than 64 bits count share some, too
-      return bad_input("cannot concatenate " + quoted_list(meshes) + ": dims " + quoted(mesh.dims[j].name) + " " +
-                       to_text(mesh.dims[j].layout) + " and " + quoted(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout) +
+      // two dims with more ranks than 64 bits count share some, too
+      if (both && is_injective(*both)) continue;
+      return bad_input("cannot concatenate " + quoted_list(meshes) + ": dims " +
+                       quoted(mesh.dims[j].name) + " " + to_text(mesh.dims[j].layout) + " and " +
+                       quoted(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout) +
                        " share ranks");
     }
     parts.push_back(mesh.dims[i].layout);
   }
   if (const auto distinct = check_distinct_names(mesh); !distinct) return distinct.error();
   const auto whole = make_layout(join_layouts(parts).modes);
-  if (!whole) return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + whole.error().message);
+  if (!whole)
+    return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + whole.error().message);
   const auto copies = complement(*whole, mesh.universe->world);
-  if (!copies) return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + copies.error().message);
+  if (!copies)
+    return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + copies.error().message);
   table.meshes.push_back(std::move(mesh));
   return Done{};
 }
 
-Status add_transpose(MeshTable& table, std::string name, std::string_view of, const std::vector<std::string>& dims,
-                     std::string group_options) {
+Status add_transpose(MeshTable& table, std::string name, std::string_view of,
+                     const std::vector<std::string>& dims, std::string group_options) {
   if (const auto named = free_name(table, name); !named) return named.error();
   const auto base = operand(table, of);
   if (!base) return base.error();
   const auto picked = pick_dims(**base, dims);
   if (!picked) return picked.error();
-  table.meshes.push_back(view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
+  table.meshes.push_back(
+      view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
   return Done{};
 }
 
-Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<std::string>& dims, std::string name) {
+Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<std::string>& dims,
+                       std::string name) {
   const auto base = operand(table, of);
   if (!base) return base.error();
   auto flatten = new_flatten(table, **base, dims, std::move(name), {});
@@ -287,7 +338,8 @@ Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<
   return Done{};
 }
 
-const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims) {
+const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh,
+                            const std::vector<size_t>& dims) {
   std::vector<size_t> ordered = dims;
   std::sort(ordered.begin(), ordered.end());
   const Layout layout = group_layout(mesh, ordered);
@@ -297,14 +349,19 @@ const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh, const std:
   return nullptr;
 }
 
-std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh, const std::vector<size_t>& dims) {
+std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh,
+                                           const std::vector<size_t>& dims) {
   if (const Flatten* declared = find_flatten(table, mesh, dims)) return *declared;
   if (table.meshes.empty() || table.meshes.front().dims.size() != 1) return std::nullopt;
   const Mesh& root = table.meshes.front();
   std::vector<size_t> ordered = dims;
   std::sort(ordered.begin(), ordered.end());
   if (group_layout(mesh, ordered) != root.dims[0].layout) return std::nullopt;
-  return Flatten{root.dims[0].name, {root.dims[0].name}, root.name, root.dims[0].layout, root.dims[0].group_options};
+  return Flatten{root.dims[0].name,
+                 {root.dims[0].name},
+                 root.name,
+                 root.dims[0].layout,
+                 root.dims[0].group_options};
 }
 
 }  // namespace meshplan

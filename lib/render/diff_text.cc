@@ -8,18 +8,26 @@
 namespace meshplan {
 namespace {
 
-std::string plural(size_t n, const std::string& noun) { return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s"); }
+std::string plural(size_t n, const std::string& noun) {
+  return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s");
+}
 
 // "12.0 MiB -> 16.0 MiB (+4.00 MiB, +33.3 %)"; one figure where nothing changed.
 template <class Print>
 std::string change(int64_t before, int64_t after, const Print& print) {
   if (before == after) return print(after);
-  const std::string by = (after < before ? "-" : "+") + print(after < before ? before - after : after - before);
-  return print(before) + " -> " + print(after) + " (" + by + ", " + percent_text(before, after) + ")";
+  const std::string by =
+      (after < before ? "-" : "+") + print(after < before ? before - after : after - before);
+  return print(before) + " -> " + print(after) + " (" + by + ", " + percent_text(before, after) +
+         ")";
 }
 
-std::string bytes_change(const Totals& a, const Totals& b) { return change(a.wire_bytes, b.wire_bytes, human_bytes); }
-std::string time_change(const Totals& a, const Totals& b) { return change(ns_of_ps(a.predicted_ps), ns_of_ps(b.predicted_ps), human_ns); }
+std::string bytes_change(const Totals& a, const Totals& b) {
+  return change(a.wire_bytes, b.wire_bytes, human_bytes);
+}
+std::string time_change(const Totals& a, const Totals& b) {
+  return change(ns_of_ps(a.predicted_ps), ns_of_ps(b.predicted_ps), human_ns);
+}
 std::string collectives_change(const Totals& a, const Totals& b) {
   return change(a.collectives, b.collectives, [](int64_t n) { return with_commas(n); });
 }
@@ -27,13 +35,15 @@ std::string collectives_change(const Totals& a, const Totals& b) {
 std::string headline(const PlanDiff& diff) {
   const size_t n = diff.redistributions.size();
   if (n == 0) return "no redistribution changes";
-  return plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " + std::to_string(std::max(diff.compared, n));
+  return plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " +
+         std::to_string(std::max(diff.compared, n));
 }
 
 std::string total_lines(const PlanDiff& diff, bool costs) {
   const Totals& a = diff.old_totals;
   const Totals& b = diff.new_totals;
-  std::string text = "TOTAL  collectives " + collectives_change(a, b) + "\n       wire bytes  " + bytes_change(a, b) + "\n";
+  std::string text = "TOTAL  collectives " + collectives_change(a, b) + "\n       wire bytes  " +
+                     bytes_change(a, b) + "\n";
   if (costs) text += "       predicted   " + time_change(a, b) + "\n";
   return text + "       peak        " + change(a.peak_bytes, b.peak_bytes, human_bytes) + "\n";
 }
@@ -43,7 +53,9 @@ std::string count_text(const RedistributionDiff& d) {
   return count > 1 ? " x" + with_commas(count) : "";
 }
 
-char mark_of(DiffKind kind) { return kind == DiffKind::added ? '+' : kind == DiffKind::removed ? '-' : '~'; }
+char mark_of(DiffKind kind) {
+  return kind == DiffKind::added ? '+' : kind == DiffKind::removed ? '-' : '~';
+}
 char mark_of(StepDiff::Kind kind) {
   switch (kind) {
     case StepDiff::Kind::added:
@@ -64,11 +76,13 @@ std::vector<const RedistributionDiff*> in_order(const PlanDiff& diff) {
   return order;
 }
 
-// The dearest changes first: what a reviewer must see when rows have to go.
+// The most expensive changes first, since rows at the end may be omitted.
 std::vector<const RedistributionDiff*> by_weight(const PlanDiff& diff) {
   std::vector<const RedistributionDiff*> order = in_order(diff);
   std::stable_sort(order.begin(), order.end(),
-                   [&](const RedistributionDiff* a, const RedistributionDiff* b) { return diff_weight(*a) > diff_weight(*b); });
+                   [&](const RedistributionDiff* a, const RedistributionDiff* b) {
+                     return diff_weight(*a) > diff_weight(*b);
+                   });
   return order;
 }
 
@@ -82,32 +96,39 @@ class TextDiff {
     if (options_.detail != Detail::summary) {
       // In the order of the plan; where only some are shown, those that change the most.
       const auto order = options_.top > 0 ? by_weight(diff_) : in_order(diff_);
-      const size_t shown = options_.top > 0 ? std::min(order.size(), static_cast<size_t>(options_.top)) : order.size();
+      const size_t shown = options_.top > 0
+                               ? std::min(order.size(), static_cast<size_t>(options_.top))
+                               : order.size();
       for (size_t i = 0; i < shown; ++i) redistribution(*order[i]);
       if (shown < order.size()) line(plural(order.size() - shown, "more redistribution"), "");
     }
-    for (const WarningDiff& w : diff_.new_warnings) line("new warning " + w.code + " of '" + w.id + "': " + w.message, "33");
-    for (const WarningDiff& w : diff_.gone_warnings) line("no longer warned: " + w.code + " of '" + w.id + "'", "32");
+    for (const WarningDiff& w : diff_.new_warnings)
+      line("new warning " + w.code + " of '" + w.id + "': " + w.message, "33");
+    for (const WarningDiff& w : diff_.gone_warnings)
+      line("no longer warned: " + w.code + " of '" + w.id + "'", "32");
     return out_ + total_lines(diff_, options_.costs);
   }
 
  private:
   void line(const std::string& text, const std::string& color) {
     const std::string shown = one_line(text);
-    out_ += options_.color && !color.empty() ? "\x1b[" + color + "m" + shown + "\x1b[0m\n" : shown + "\n";
+    out_ += options_.color && !color.empty() ? "\x1b[" + color + "m" + shown + "\x1b[0m\n"
+                                             : shown + "\n";
   }
   void redistribution(const RedistributionDiff& d) {
     static constexpr const char* colors[] = {"", "", "32", "31", "35"};
-    std::string head = std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
+    std::string head =
+        std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
     if (!d.old_id.empty()) head += ", renamed from " + d.old_id;
     line(head + "  " + diff_figures(d, options_.costs), colors[static_cast<size_t>(d.severity)]);
     for (const std::string& cause : d.causes) line("    because " + cause, "");
     if (!d.numerics.empty()) line("    " + d.numerics, "");
     for (const StepDiff& step : d.steps) {
       if (step.kind == StepDiff::Kind::same && options_.detail != Detail::full) continue;
-      line(std::string("    ") + mark_of(step.kind) + " " + step.text, step.kind == StepDiff::Kind::added     ? "32"
-                                                                       : step.kind == StepDiff::Kind::removed ? "31"
-                                                                                                              : "");
+      line(std::string("    ") + mark_of(step.kind) + " " + step.text,
+           step.kind == StepDiff::Kind::added     ? "32"
+           : step.kind == StepDiff::Kind::removed ? "31"
+                                                  : "");
     }
   }
 
@@ -116,7 +137,8 @@ class TextDiff {
   std::string out_;
 };
 
-Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDiff*>& order, size_t rows, bool costs) {
+Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDiff*>& order,
+                 size_t rows, bool costs) {
   Table table;
   table.columns = {{"redistribution"},   {"count", true},     {"change"}, {"collectives", true},
                    {"wire bytes", true}, {"predicted", true}, {"because"}};
@@ -128,17 +150,19 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
   for (size_t i = 0; i < std::min(rows, order.size()); ++i) {
     const RedistributionDiff& d = *order[i];
     const std::string kind = d.kind == DiffKind::changed ? "" : std::string(to_text(d.kind)) + ", ";
-    std::vector<std::string> cells = {d.id,
-                                      with_commas(d.kind == DiffKind::removed ? d.old_count : d.new_count),
-                                      kind + to_text(d.severity),
-                                      cell(d.old_totals, d.new_totals, collectives_change),
-                                      cell(d.old_totals, d.new_totals, bytes_change),
-                                      cell(d.old_totals, d.new_totals, time_change),
-                                      join(d.causes, "; ")};
+    std::vector<std::string> cells = {
+        d.id,
+        with_commas(d.kind == DiffKind::removed ? d.old_count : d.new_count),
+        kind + to_text(d.severity),
+        cell(d.old_totals, d.new_totals, collectives_change),
+        cell(d.old_totals, d.new_totals, bytes_change),
+        cell(d.old_totals, d.new_totals, time_change),
+        join(d.causes, "; ")};
     if (!costs) cells.erase(cells.begin() + 5);
     table.rows.push_back({std::move(cells), {}});
   }
-  if (rows < order.size()) table.rows.push_back({{}, std::to_string(order.size() - rows) + " more"});
+  if (rows < order.size())
+    table.rows.push_back({{}, std::to_string(order.size() - rows) + " more"});
   std::vector<std::string> total = {"TOTAL",
                                     "",
                                     to_text(diff.severity),
@@ -152,7 +176,8 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
 }
 
 std::string folded(const RedistributionDiff& d) {
-  std::string text = "<details>\n<summary>" + escape_html(one_line(d.id)) + "</summary>\n\n```diff\n";
+  std::string text =
+      "<details>\n<summary>" + escape_html(one_line(d.id)) + "</summary>\n\n```diff\n";
   const auto plain = [](const std::string& from) {
     std::string line = one_line(from);
     std::replace(line.begin(), line.end(), '`', '\'');
@@ -160,7 +185,8 @@ std::string folded(const RedistributionDiff& d) {
   };
   if (!d.old_trace.empty()) text += "- " + plain(d.old_trace) + "\n";
   if (!d.new_trace.empty()) text += "+ " + plain(d.new_trace) + "\n";
-  for (const StepDiff& step : d.steps) text += std::string(1, mark_of(step.kind)) + " " + plain(step.text) + "\n";
+  for (const StepDiff& step : d.steps)
+    text += std::string(1, mark_of(step.kind)) + " " + plain(step.text) + "\n";
   if (!d.numerics.empty()) text += "! " + plain(d.numerics) + "\n";
   return text + "```\n</details>\n";
 }
@@ -172,7 +198,8 @@ std::string diff_figures(const RedistributionDiff& d, bool costs) {
     const Totals& t = d.kind == DiffKind::added ? *d.new_totals : *d.old_totals;
     return human_bytes(t.wire_bytes) + (costs ? ", " + human_ns(ns_of_ps(t.predicted_ps)) : "");
   }
-  return bytes_change(*d.old_totals, *d.new_totals) + (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
+  return bytes_change(*d.old_totals, *d.new_totals) +
+         (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
 }
 
 int64_t diff_weight(const RedistributionDiff& d) {
@@ -187,22 +214,32 @@ std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options) {
 }
 
 std::string render_diff_markdown(const PlanDiff& diff, const ShowOptions& options, size_t limit) {
-  std::string head = std::string(markdown_marker) + "\n### Communication plan: " + escape_markdown(to_text(diff.severity)) + "\n\n";
+  std::string head = std::string(markdown_marker) +
+                     "\n### Communication plan: " + escape_markdown(to_text(diff.severity)) +
+                     "\n\n";
   if (same(diff)) return head + "Nothing changes.\n";
   const auto order = by_weight(diff);
-  head += escape_markdown(headline(diff)) + ": " + bytes_change(diff.old_totals, diff.new_totals) + " received by a rank";
+  head += escape_markdown(headline(diff)) + ": " + bytes_change(diff.old_totals, diff.new_totals) +
+          " received by a rank";
   if (options.costs) head += ", " + time_change(diff.old_totals, diff.new_totals) + " predicted";
   head += ".\n";
   std::string notes;
-  for (const std::string& declaration : diff.declarations) notes += "- " + escape_markdown(declaration) + "\n";
+  for (const std::string& declaration : diff.declarations)
+    notes += "- " + escape_markdown(declaration) + "\n";
   for (const WarningDiff& w : diff.new_warnings)
-    notes += "- new warning " + escape_markdown(w.code) + " of " + escape_markdown(w.id + ": " + w.message) + "\n";
-  const std::string left_out = "\nMore was left out: a comment holds no more. `meshplan diff` prints all of it.\n";
+    notes += "- new warning " + escape_markdown(w.code) + " of " +
+             escape_markdown(w.id + ": " + w.message) + "\n";
+  const std::string left_out =
+      "\nThe rest was omitted, since comments have a size limit. `meshplan diff` prints all changes.\n";
   if (notes.size() > limit / 4)
-    notes = "- " + plural(diff.declarations.size() + diff.new_warnings.size(), "declaration or warning") + " differ\n";
+    notes = "- " +
+            plural(diff.declarations.size() + diff.new_warnings.size(), "declaration or warning") +
+            " differ\n";
   head += "\n" + notes + "\n";
-  // As many rows as fit, then as many details as fit behind them; a row or a block is whole or absent.
-  size_t rows = options.top > 0 ? std::min(order.size(), static_cast<size_t>(options.top)) : order.size();
+  // As many rows as fit, then as many details as fit behind them; a row or a block is whole or
+  // absent.
+  size_t rows =
+      options.top > 0 ? std::min(order.size(), static_cast<size_t>(options.top)) : order.size();
   std::string table = table_markdown(diff_table(diff, order, rows, options.costs));
   while (head.size() + table.size() + left_out.size() > limit && rows > 0) {
     rows = rows > 16 ? rows / 2 : rows - 1;

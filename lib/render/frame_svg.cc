@@ -19,7 +19,8 @@ constexpr int64_t bottom = 16;    // the line that says what is left out
 
 int64_t label_width(const Grid& grid) {
   size_t longest = 0;
-  for (const std::string& label : grid.row_labels) longest = std::max(longest, display_width(label));
+  for (const std::string& label : grid.row_labels)
+    longest = std::max(longest, display_width(label));
   return longest == 0 ? 0 : static_cast<int64_t>(longest) * character + 6;
 }
 
@@ -33,13 +34,18 @@ int64_t row_top(const Grid& grid, size_t row) {
 std::string number(int64_t value) { return std::to_string(value); }
 
 // Tenths of a pixel as a decimal, so that nothing depends on how a machine prints fractions.
-std::string tenths(int64_t value) { return number(value / 10) + (value % 10 == 0 ? "" : "." + number(value % 10)); }
+std::string tenths(int64_t value) {
+  return number(value / 10) + (value % 10 == 0 ? "" : "." + number(value % 10));
+}
 
 // Colours in steps of the golden angle: neighbours differ, the same everywhere.
-std::string color_of(size_t shard) { return "hsl(" + number(static_cast<int64_t>(shard * 137 % 360)) + ",62%,72%)"; }
+std::string color_of(size_t shard) {
+  return "hsl(" + number(static_cast<int64_t>(shard * 137 % 360)) + ",62%,72%)";
+}
 
 // Where an interval lies in `span` pixels, in tenths; a sliver stays visible.
-std::pair<int64_t, int64_t> scaled(const Box& box, const std::vector<int64_t>& shape, int dim, int64_t span) {
+std::pair<int64_t, int64_t> scaled(const Box& box, const std::vector<int64_t>& shape, int dim,
+                                   int64_t span) {
   if (dim < 0) return {0, span * 10};
   const auto d = static_cast<size_t>(dim);
   const int64_t extent = std::max<int64_t>(shape[d], 1);
@@ -54,7 +60,8 @@ FrameSize frame_size(const Grid& grid) {
   const auto columns = static_cast<int64_t>(grid.column_labels.size());
   FrameSize size;
   size.width = label_width(grid) + columns * (cell_width + cell_gap);
-  size.height = row_top(grid, grid.rows.size() - 1) + cell_height + (grid.shown < grid.ranks ? bottom : 0) + 4;
+  size.height = row_top(grid, grid.rows.size() - 1) + cell_height +
+                (grid.shown < grid.ranks ? bottom : 0) + 4;
   return size;
 }
 
@@ -87,33 +94,38 @@ std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const
   std::string out;
   for (size_t c = 0; c < grid.column_labels.size(); ++c) {
     const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap) + cell_width / 2;
-    out +=
-        "<text class=\"axis\" x=\"" + number(x) + "\" y=\"12\" text-anchor=\"middle\">" + escape_html(grid.column_labels[c]) + "</text>\n";
+    out += "<text class=\"axis\" x=\"" + number(x) + "\" y=\"12\" text-anchor=\"middle\">" +
+           escape_html(grid.column_labels[c]) + "</text>\n";
   }
   for (size_t r = 0; r < grid.rows.size(); ++r) {
     const int64_t y = row_top(grid, r);
     if (left > 0) {
-      out += "<text class=\"axis\" x=\"0\" y=\"" + number(y + cell_height / 2 + 4) + "\">" + escape_html(grid.row_labels[r]) + "</text>\n";
+      out += "<text class=\"axis\" x=\"0\" y=\"" + number(y + cell_height / 2 + 4) + "\">" +
+             escape_html(grid.row_labels[r]) + "</text>\n";
     }
     for (size_t c = 0; c < grid.rows[r].size(); ++c) {
       const GridCell& cell = grid.rows[r][c];
       const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap);
       const auto [top, height] = scaled(cell.box, shape, shown.rows, cell_height);
       const auto [begin, width] = scaled(cell.box, shape, shown.columns, cell_width);
-      out += "<g><title>rank " + number(cell.rank) + ": " + escape_html(cell.text) + "</title><rect class=\"cell\" x=\"" + number(x) +
-             "\" y=\"" + number(y) + "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) + "\"/>";
+      out += "<g><title>rank " + number(cell.rank) + ": " + escape_html(cell.text) +
+             "</title><rect class=\"cell\" x=\"" + number(x) + "\" y=\"" + number(y) +
+             "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) + "\"/>";
       if (volume(cell.box) > 0) {
-        const std::string place = "x=\"" + tenths(x * 10 + begin) + "\" y=\"" + tenths(y * 10 + top) + "\" width=\"" + tenths(width) +
+        const std::string place = "x=\"" + tenths(x * 10 + begin) + "\" y=\"" +
+                                  tenths(y * 10 + top) + "\" width=\"" + tenths(width) +
                                   "\" height=\"" + tenths(height) + "\"";
         out += "<rect " + place + " fill=\"" + color_of(cell.shard) + "\"/>";
         if (cell.pending) out += "<rect " + place + " fill=\"url(#pending)\"/>";
       }
-      out += "<text class=\"rank\" x=\"" + number(x + 4) + "\" y=\"" + number(y + 13) + "\">" + number(cell.rank) + "</text></g>\n";
+      out += "<text class=\"rank\" x=\"" + number(x + 4) + "\" y=\"" + number(y + 13) + "\">" +
+             number(cell.rank) + "</text></g>\n";
     }
   }
   if (grid.shown < grid.ranks) {
-    out += "<text class=\"axis\" x=\"" + number(left) + "\" y=\"" + number(frame_size(grid).height - 4) + "\">" +
-           with_commas(grid.ranks - grid.shown) + " of " + with_commas(grid.ranks) + " ranks are not shown</text>\n";
+    out += "<text class=\"axis\" x=\"" + number(left) + "\" y=\"" +
+           number(frame_size(grid).height - 4) + "\">" + with_commas(grid.ranks - grid.shown) +
+           " of " + with_commas(grid.ranks) + " ranks are not shown</text>\n";
   }
   return out;
 }

@@ -14,15 +14,18 @@ struct FrameSize {
 };
 [[nodiscard]] FrameSize frame_size(const Grid& grid);
 
-// The tensor dims that a picture shows, rows and columns: those that a state of the redistribution shards, the first two; -1: none.
+// The tensor dims that a picture shows, rows and columns: those that a state of the redistribution
+// shards, the first two; -1: none.
 struct ShownDims {
   int rows = -1;
   int columns = -1;
 };
 [[nodiscard]] ShownDims shown_dims(const PlannedRedistribution& redistribution);
 
-// Elements from (0, 0) on. Equal shards have equal colours; pending reductions are hatched (pattern "pending").
-[[nodiscard]] std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const ShownDims& shown);
+// Elements from (0, 0) on. Equal shards have equal colours; pending reductions are hatched (pattern
+// "pending").
+[[nodiscard]] std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape,
+                                    const ShownDims& shown);
 
 // <defs> and the style that frames refer to.
 [[nodiscard]] std::string frame_definitions();

@@ -47,7 +47,9 @@ std::string dot_label(const std::string& text) {
   return out + "\"";
 }
 
-std::string node(size_t redistribution, size_t frame) { return "r" + std::to_string(redistribution) + "s" + std::to_string(frame); }
+std::string node(size_t redistribution, size_t frame) {
+  return "r" + std::to_string(redistribution) + "s" + std::to_string(frame);
+}
 
 // Nanoseconds as microseconds with three decimals.
 std::string microseconds(int64_t ns) {
@@ -73,10 +75,12 @@ std::string render_mermaid(const Plan& plan, const ShowOptions& options) {
     const PlannedRedistribution& r = plan.redistributions[index];
     out += "  subgraph r" + std::to_string(index) + "[" + mermaid_label(r.request.id) + "]\n";
     const auto frames = frames_of(plan, r);
-    for (size_t i = 0; i < frames.size(); ++i) out += "    " + node(index, i) + "[" + mermaid_label(frame_title(plan, frames[i])) + "]\n";
+    for (size_t i = 0; i < frames.size(); ++i)
+      out += "    " + node(index, i) + "[" + mermaid_label(frame_title(plan, frames[i])) + "]\n";
     for (size_t i = 1; i < frames.size(); ++i) {
       const char* arrow = is_local(frames[i].step->op) ? " -.->|" : " -->|";
-      out += "    " + node(index, i - 1) + arrow + mermaid_label(arrow_text(plan, r, *frames[i].step, options.costs)) + "| " +
+      out += "    " + node(index, i - 1) + arrow +
+             mermaid_label(arrow_text(plan, r, *frames[i].step, options.costs)) + "| " +
              node(index, i) + "\n";
     }
     out += "  end\n";
@@ -85,13 +89,16 @@ std::string render_mermaid(const Plan& plan, const ShowOptions& options) {
 }
 
 std::string render_dot(const Plan& plan, const ShowOptions& options) {
-  std::string out = "digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=monospace];\n  edge [fontname=monospace];\n";
+  std::string out =
+      "digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=monospace];\n  edge [fontname=monospace];\n";
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
-    out += "  subgraph cluster_r" + std::to_string(index) + " {\n    label=" + dot_label(r.request.id) + ";\n";
+    out += "  subgraph cluster_r" + std::to_string(index) +
+           " {\n    label=" + dot_label(r.request.id) + ";\n";
     const auto frames = frames_of(plan, r);
     for (size_t i = 0; i < frames.size(); ++i)
-      out += "    " + node(index, i) + " [label=" + dot_label(frame_title(plan, frames[i])) + "];\n";
+      out +=
+          "    " + node(index, i) + " [label=" + dot_label(frame_title(plan, frames[i])) + "];\n";
     for (size_t i = 1; i < frames.size(); ++i) {
       out += "    " + node(index, i - 1) + " -> " + node(index, i) +
              " [label=" + dot_label(arrow_text(plan, r, *frames[i].step, options.costs)) +

@@ -11,7 +11,8 @@ namespace meshplan {
 [[nodiscard]] std::string render_mermaid(const Plan& plan, const ShowOptions& options);
 // The same for Graphviz.
 [[nodiscard]] std::string render_dot(const Plan& plan, const ShowOptions& options);
-// The predicted timeline, every redistribution once and one after the other, as trace events that Perfetto and chrome://tracing read.
+// The predicted timeline, every redistribution once and one after the other, as trace events that
+// Perfetto and chrome://tracing read.
 [[nodiscard]] std::string render_perfetto(const Plan& plan, const ShowOptions& options);
 
 }  // namespace meshplan

@@ -22,7 +22,8 @@ std::vector<int64_t> row_coordinates(const std::vector<int64_t>& shape, int64_t 
 
 std::string row_label(const Mesh& mesh, const std::vector<int64_t>& at) {
   std::vector<std::string> parts;
-  for (size_t i = 0; i + 1 < mesh.dims.size(); ++i) parts.push_back(one_line(mesh.dims[i].name) + " " + std::to_string(at[i]));
+  for (size_t i = 0; i + 1 < mesh.dims.size(); ++i)
+    parts.push_back(one_line(mesh.dims[i].name) + " " + std::to_string(at[i]));
   return join(parts, ", ");
 }
 
@@ -93,7 +94,8 @@ std::string grid_text(const Grid& grid) {
   const auto line = [&](const std::string& head, const std::vector<std::string>& cells) {
     std::string text = head + std::string(label - std::min(label, display_width(head)), ' ');
     for (size_t c = 0; c < cells.size(); ++c)
-      text += "  " + cells[c] + std::string(widths[c] - std::min(widths[c], display_width(cells[c])), ' ');
+      text += "  " + cells[c] +
+              std::string(widths[c] - std::min(widths[c], display_width(cells[c])), ' ');
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
   };
@@ -105,7 +107,8 @@ std::string grid_text(const Grid& grid) {
     line(grid.row_labels[r], cells);
   }
   if (grid.shown < grid.ranks)
-    out += "(" + with_commas(grid.ranks - grid.shown) + " of " + with_commas(grid.ranks) + " ranks are not shown)\n";
+    out += "(" + with_commas(grid.ranks - grid.shown) + " of " + with_commas(grid.ranks) +
+           " ranks are not shown)\n";
   return out;
 }
 
@@ -121,14 +124,17 @@ std::vector<Frame> frames_of(const Plan& plan, const PlannedRedistribution& r) {
 }
 
 std::string frame_title(const Plan& plan, const Frame& frame) {
-  return to_text(*frame.state, mesh_shape(*frame.mesh)) + (plan.meshes.meshes.size() > 1 ? " on " + frame.mesh->name : "");
+  return to_text(*frame.state, mesh_shape(*frame.mesh)) +
+         (plan.meshes.meshes.size() > 1 ? " on " + frame.mesh->name : "");
 }
 
-std::string arrow_text(const Plan& plan, const PlannedRedistribution& r, const Step& step, bool costs) {
+std::string arrow_text(const Plan& plan, const PlannedRedistribution& r, const Step& step,
+                       bool costs) {
   const std::string arithmetic = step_arithmetic(step);
   std::string text = step_name(step) + (arithmetic.empty() ? "" : " " + arithmetic);
   if (is_local(step.op)) return text + ", local";
-  text += " on " + step.group + ", " + with_commas(step_ranks(plan, r, step)) + " ranks: " + human_bytes(step.wire_bytes);
+  text += " on " + step.group + ", " + with_commas(step_ranks(plan, r, step)) +
+          " ranks: " + human_bytes(step.wire_bytes);
   return costs ? text + ", " + human_ns(ns_of_ps(step.predicted_ps)) : text;
 }
 

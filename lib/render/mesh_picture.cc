@@ -25,12 +25,14 @@ struct Span {
 Span plain(const std::string& text) { return {text, text.size()}; }
 
 Span pad_left(Span span, size_t columns) {
-  if (span.columns < columns) span = {std::string(columns - span.columns, ' ') + span.text, columns};
+  if (span.columns < columns)
+    span = {std::string(columns - span.columns, ' ') + span.text, columns};
   return span;
 }
 
 Span pad_right(Span span, size_t columns) {
-  if (span.columns < columns) span = {span.text + std::string(columns - span.columns, ' '), columns};
+  if (span.columns < columns)
+    span = {span.text + std::string(columns - span.columns, ' '), columns};
   return span;
 }
 
@@ -39,7 +41,8 @@ void append(Span& line, const Span& span) {
   line.columns += span.columns;
 }
 
-// The colours of a terminal that read on a dark and on a light ground, the usual ones before the bright ones.
+// The colours of a terminal that read on a dark and on a light ground, the usual ones before the
+// bright ones.
 constexpr std::array<int, 12> palette{32, 34, 35, 36, 31, 33, 92, 94, 95, 96, 91, 93};
 
 Span tinted(const std::string& text, int64_t group, bool color) {
@@ -59,11 +62,13 @@ std::vector<Axis> axes_of(const Mesh& mesh) {
 
 class Picture {
  public:
-  Picture(const Mesh& mesh, const PictureOptions& options) : universe_(*mesh.universe), options_(options), axes_(axes_of(mesh)) {
+  Picture(const Mesh& mesh, const PictureOptions& options)
+      : universe_(*mesh.universe), options_(options), axes_(axes_of(mesh)) {
     for (const MeshDim& dim : mesh.dims) {
       if (dim.size == 1) continue;
       const auto copies = complement(dim.layout, universe_.world);
-      MESHPLAN_CHECK(copies.ok(), "the communicators of a dim tile the universe: " + copies.error().message);
+      MESHPLAN_CHECK(copies.ok(),
+                     "the communicators of a dim tile the universe: " + copies.error().message);
       groups_.push_back(*copies);
     }
     const size_t outer = axes_.size() > 2 ? axes_.size() - 2 : 0;
@@ -75,13 +80,15 @@ class Picture {
     columns_ = std::min(column_axis_.size, options.columns);
     label_width_ = std::max(heading(row_axis_, rows_ - 1).size(), column_axis_.name.size());
     measure_cells();
-    const int64_t room = (options.width - 2 - static_cast<int64_t>(label_width_)) / static_cast<int64_t>(cell_width_ + 2);
+    const int64_t room = (options.width - 2 - static_cast<int64_t>(label_width_)) /
+                         static_cast<int64_t>(cell_width_ + 2);
     columns_ = std::clamp<int64_t>(room, 1, columns_);
   }
 
   std::string draw() const {
     const size_t panel_width = label_width_ + static_cast<size_t>(columns_) * (cell_width_ + 2);
-    const int64_t abreast = std::max<int64_t>(1, (options_.width - 2 + 3) / static_cast<int64_t>(panel_width + 3));
+    const int64_t abreast =
+        std::max<int64_t>(1, (options_.width - 2 + 3) / static_cast<int64_t>(panel_width + 3));
     std::string text;
     for (int64_t first = 0; first < panels_; first += abreast) {
       const int64_t last = std::min(panels_, first + abreast);
@@ -97,7 +104,8 @@ class Picture {
     }
     const int64_t drawn = panels_ * rows_ * columns_;
     if (drawn < universe_.world) {
-      text += "  ... " + with_commas(universe_.world - drawn) + " of " + with_commas(universe_.world) + " ranks are left out\n";
+      text += "  ... " + with_commas(universe_.world - drawn) + " of " +
+              with_commas(universe_.world) + " ranks are not shown\n";
     }
     return text;
   }
@@ -130,10 +138,12 @@ class Picture {
     for_each_cell([&](int64_t at) {
       rank_width_ = std::max(rank_width_, std::to_string(rank_at(universe_, at)).size());
       for (size_t i = 0; i < groups_.size(); ++i) {
-        letter_widths_[i] = std::max(letter_widths_[i], group_letters(index_in(groups_[i], at)).size());
+        letter_widths_[i] =
+            std::max(letter_widths_[i], group_letters(index_in(groups_[i], at)).size());
       }
     });
-    apart_ = std::any_of(letter_widths_.begin(), letter_widths_.end(), [](size_t width) { return width > 1; });
+    apart_ = std::any_of(letter_widths_.begin(), letter_widths_.end(),
+                         [](size_t width) { return width > 1; });
     cell_width_ = rank_width_ + (groups_.empty() ? 0 : 1);
     for (const size_t width : letter_widths_) cell_width_ += width;
     if (apart_) cell_width_ += groups_.size() - 1;
@@ -164,14 +174,16 @@ class Picture {
     Span head = pad_left(plain(column_axis_.name), label_width_);
     for (int64_t column = 0; column < columns_; ++column) {
       append(head, plain("  "));
-      append(head, pad_right(pad_left(plain(std::to_string(column)), rank_width_), column + 1 < columns_ ? cell_width_ : 0));
+      append(head, pad_right(pad_left(plain(std::to_string(column)), rank_width_),
+                             column + 1 < columns_ ? cell_width_ : 0));
     }
     lines.push_back(head);
     for (int64_t row = 0; row < rows_; ++row) {
       Span line = pad_right(plain(heading(row_axis_, row)), label_width_);
       for (int64_t column = 0; column < columns_; ++column) {
         append(line, plain("  "));
-        append(line, pad_right(cell(position(panel, row, column)), column + 1 < columns_ ? cell_width_ : 0));
+        append(line, pad_right(cell(position(panel, row, column)),
+                               column + 1 < columns_ ? cell_width_ : 0));
       }
       lines.push_back(line);
     }
@@ -198,13 +210,17 @@ class Picture {
 }  // namespace
 
 std::string group_letters(int64_t index) {
-  static constexpr std::string_view alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  static constexpr std::string_view alphabet =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   constexpr auto count = static_cast<int64_t>(alphabet.size());
   std::string letters;
-  for (++index; index > 0; index = (index - 1) / count) letters.insert(letters.begin(), alphabet[static_cast<size_t>((index - 1) % count)]);
+  for (++index; index > 0; index = (index - 1) / count)
+    letters.insert(letters.begin(), alphabet[static_cast<size_t>((index - 1) % count)]);
   return letters;
 }
 
-std::string mesh_picture(const Mesh& mesh, const PictureOptions& options) { return Picture(mesh, options).draw(); }
+std::string mesh_picture(const Mesh& mesh, const PictureOptions& options) {
+  return Picture(mesh, options).draw();
+}
 
 }  // namespace meshplan

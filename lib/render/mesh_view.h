@@ -1,7 +1,7 @@
-// What `meshplan mesh SPEC` prints: the meshes of a file, their layouts, and who shares which communicators.
+// Output of `meshplan mesh SPEC`: the meshes of a file, their layouts, and shared communicators.
 //
-// Neither form enumerates ranks unless asked: a world of a million ranks prints as fast and as short as one of 64. Pictures show the corner
-// of what is large and say what they leave out.
+// Ranks are enumerated only on request: a world of a million ranks prints as fast and as short as
+// one of 64. Pictures of large meshes show a corner and the number of ranks omitted.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,26 @@ namespace meshplan {
 constexpr int64_t max_listed_ranks = 1'048'576;
 
 struct MeshViewOptions {
-  bool ranks = false;                         // --ranks: every communicator's ranks in full
-  std::optional<int64_t> rank{};              // --rank R: coordinates of one global rank in every mesh
+  bool ranks = false;  // --ranks: every communicator's ranks in full
+  // --rank R: coordinates of one global rank in every mesh
+  std::optional<int64_t> rank{};
   bool color = false;                         // ANSI colours in the text form, one a group
   int64_t width = 100;                        // columns that a picture may use
   WorldGroup world_group = WorldGroup::init;  // which of the two counts is the job's own
 };
 
-// Both end in a newline. Errors (bad_input): a rank that is not in the universe, a world too large to list.
-[[nodiscard]] Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options);
-// "meshplan/mesh/1": {"schema", "meshes", "groups"}; with `ranks` also "ranks" in each; with `rank` also "rank" at the top and, in each
-// mesh, "copy" (which copy of the mesh holds the rank, by ascending base position) and "coordinates" (one per dim).
-[[nodiscard]] Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions& options);
+// Both end in a newline. Errors (bad_input): a rank that is not in the universe, a world too large
+// to list.
+[[nodiscard]] Result<std::string> mesh_view_text(const MeshTable& table,
+                                                 const MeshViewOptions& options);
+// "meshplan/mesh/1": {"schema", "meshes", "groups"}; with `ranks` also "ranks" in each; with `rank`
+// also "rank" at the top and, in each mesh, "copy" (which copy of the mesh holds the rank, by
+// ascending base position) and "coordinates" (one per dim).
+[[nodiscard]] Result<std::string> mesh_view_json(const MeshTable& table,
+                                                 const MeshViewOptions& options);
 
-// Whether what the options ask for can be listed: what both forms check before they make anything of the ranks.
+// Whether what the options ask for can be listed: what both forms check before they make anything
+// of the ranks.
 [[nodiscard]] Status check_listed(const MeshTable& table, const MeshViewOptions& options);
 
 }  // namespace meshplan

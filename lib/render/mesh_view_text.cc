@@ -10,9 +10,12 @@
 namespace meshplan {
 namespace {
 
-std::string count_of(int64_t count, const std::string& noun) { return with_commas(count) + " " + noun + (count == 1 ? "" : "s"); }
+std::string count_of(int64_t count, const std::string& noun) {
+  return with_commas(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
-std::string ranks_text(const Universe& universe, const Layout& layout, int64_t base, int64_t limit) {
+std::string ranks_text(const Universe& universe, const Layout& layout, int64_t base,
+                       int64_t limit) {
   std::string text;
   const int64_t members = size(layout);
   for (int64_t i = 0; i < members; ++i) {
@@ -23,13 +26,15 @@ std::string ranks_text(const Universe& universe, const Layout& layout, int64_t b
 }
 
 std::string counts_text(const char* name, const GroupCounts& counts, int64_t world, bool own) {
-  return std::string("  world group ") + name + (own ? " (this job)" : "") + ": " + count_of(counts.communicators, "communicator") + ", " +
-         count_of(counts.splits, "split") + ", " + count_of(counts.members, "member") + ", " + with_commas(counts.members / world) +
+  return std::string("  world group ") + name + (own ? " (this job)" : "") + ": " +
+         count_of(counts.communicators, "communicator") + ", " + count_of(counts.splits, "split") +
+         ", " + count_of(counts.members, "member") + ", " + with_commas(counts.members / world) +
          " on each rank\n";
 }
 
 // Two columns or more, each as wide as its widest cell.
-std::string table_text(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+std::string table_text(const std::vector<std::vector<std::string>>& rows,
+                       const std::string& indent) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -74,56 +79,74 @@ std::string all_ranks(const Universe& universe, const Layout& layout) {
   return text;
 }
 
-std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups, const MeshViewOptions& options) {
+std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups,
+                      const MeshViewOptions& options) {
   const int64_t copies = mesh_copies(mesh);
-  std::string text = "\n" + escaped(mesh.name) + ": " + to_text(mesh) + (copies > 1 ? ", " + with_commas(copies) + " copies" : "") + "\n";
-  std::vector<std::vector<std::string>> rows{{"dim", "size", "layout", "communicators", "shared with"}};
+  std::string text = "\n" + escaped(mesh.name) + ": " + to_text(mesh) +
+                     (copies > 1 ? ", " + with_commas(copies) + " copies" : "") + "\n";
+  std::vector<std::vector<std::string>> rows{
+      {"dim", "size", "layout", "communicators", "shared with"}};
   for (const MeshDim& dim : mesh.dims) {
     const Group& group = group_of(groups, dim);
-    rows.push_back({escaped(dim.name), with_commas(dim.size), to_text(dim.layout), communicators_text(group.count, group.size),
+    rows.push_back({escaped(dim.name), with_commas(dim.size), to_text(dim.layout),
+                    communicators_text(group.count, group.size),
                     sharing_text(group, mesh.name, dim.name)});
-    if (!dim.group_options.empty()) rows.back().back() += " (group options " + one_line(dim.group_options) + ")";
+    if (!dim.group_options.empty())
+      rows.back().back() += " (group options " + one_line(dim.group_options) + ")";
   }
   text += table_text(rows, "  ");
   text += mesh_picture(mesh, {.color = options.color, .width = options.width});
   if (options.ranks) {
     for (const MeshDim& dim : mesh.dims) {
-      if (dim.size > 1) text += "  communicators of " + escaped(dim.name) + "\n" + all_ranks(*mesh.universe, dim.layout);
+      if (dim.size > 1)
+        text += "  communicators of " + escaped(dim.name) + "\n" +
+                all_ranks(*mesh.universe, dim.layout);
     }
   }
   return text;
 }
 
-std::string flattens_text(const MeshTable& table, const std::vector<Group>& groups, const MeshViewOptions& options) {
-  std::vector<std::vector<std::string>> rows{{"flattened", "size", "layout", "communicators", "of", "shared with"}};
+std::string flattens_text(const MeshTable& table, const std::vector<Group>& groups,
+                          const MeshViewOptions& options) {
+  std::vector<std::vector<std::string>> rows{
+      {"flattened", "size", "layout", "communicators", "of", "shared with"}};
   std::string lists;
   for (const Group& group : groups) {
     for (const GroupUser& user : group.users) {
       if (user.dims == std::vector<std::string>{user.name}) continue;
-      rows.push_back({escaped(user.name), with_commas(group.size), to_text(group.layout), communicators_text(group.count, group.size),
-                      escaped(user.mesh + ": " + join(user.dims, ", ")), sharing_text(group, user.mesh, user.name)});
+      rows.push_back({escaped(user.name), with_commas(group.size), to_text(group.layout),
+                      communicators_text(group.count, group.size),
+                      escaped(user.mesh + ": " + join(user.dims, ", ")),
+                      sharing_text(group, user.mesh, user.name)});
       if (options.ranks && group.size > 1)
-        lists += "  communicators of " + escaped(user.name) + "\n" + all_ranks(*table.universe, group.layout);
+        lists += "  communicators of " + escaped(user.name) + "\n" +
+                 all_ranks(*table.universe, group.layout);
     }
   }
   return rows.size() == 1 ? "" : "\n" + table_text(rows, "") + lists;
 }
 
-std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, int64_t rank, int64_t position) {
+std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, int64_t rank,
+                      int64_t position) {
   std::string text = "rank " + std::to_string(rank);
-  if (!table.universe->ranks.empty()) text += ", entry " + std::to_string(position) + " of the rank map";
+  if (!table.universe->ranks.empty())
+    text += ", entry " + std::to_string(position) + " of the rank map";
   text += "\n";
   for (const Mesh& mesh : table.meshes) {
     const Coordinates at = coordinates_at(mesh, position);
     const int64_t copies = mesh_copies(mesh);
-    text += "\n" + escaped(mesh.name) + ": " + to_text(mesh) +
-            (copies > 1 ? ", in copy " + std::to_string(at.copy) + " of " + with_commas(copies) : "") + "\n";
+    text +=
+        "\n" + escaped(mesh.name) + ": " + to_text(mesh) +
+        (copies > 1 ? ", in copy " + std::to_string(at.copy) + " of " + with_commas(copies) : "") +
+        "\n";
     std::vector<std::vector<std::string>> rows{{"dim", "coordinate", "its communicator"}};
     for (size_t i = 0; i < mesh.dims.size(); ++i) {
       const MeshDim& dim = mesh.dims[i];
       const int64_t base = position - offset_at(dim.layout, at.along[i]);
-      rows.push_back({escaped(dim.name), std::to_string(at.along[i]) + " of " + std::to_string(dim.size),
-                      group_of(groups, dim).size == 1 ? "none: one rank" : ranks_text(*table.universe, dim.layout, base, 16)});
+      rows.push_back(
+          {escaped(dim.name), std::to_string(at.along[i]) + " of " + std::to_string(dim.size),
+           group_of(groups, dim).size == 1 ? "none: one rank"
+                                           : ranks_text(*table.universe, dim.layout, base, 16)});
     }
     text += table_text(rows, "  ");
   }
@@ -135,8 +158,9 @@ std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, 
 Status check_listed(const MeshTable& table, const MeshViewOptions& options) {
   const int64_t world = table.universe->world;
   if (!options.ranks || world <= max_listed_ranks) return Done{};
-  return bad_input("--ranks lists worlds of at most " + with_commas(max_listed_ranks) + " ranks, and this one has " + with_commas(world) +
-                   "; leave it out, or ask for one rank with --rank R");
+  return bad_input("--ranks is limited to worlds of " + with_commas(max_listed_ranks) +
+                   " ranks, this one has " + with_commas(world) +
+                   "; omit it, or use --rank R for one rank");
 }
 
 Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options) {
@@ -150,11 +174,15 @@ Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions
   const int64_t world = table.universe->world;
   const bool init = options.world_group == WorldGroup::init;
   std::string text = to_text(*table.universe) + "; " + std::to_string(table.meshes.size()) +
-                     (table.meshes.size() == 1 ? " mesh, " : " meshes, ") + count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
+                     (table.meshes.size() == 1 ? " mesh, " : " meshes, ") +
+                     count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
   text += counts_text("init", counts_with_world_group(table), world, init);
   text += counts_text("skip", counts_without_world_group(table), world, !init);
-  const bool pictured = std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.size > 1; });
-  if (pictured) text += "  beside each rank below: a letter a dim for its communicator; ranks with the same letter share it\n";
+  const bool pictured =
+      std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.size > 1; });
+  if (pictured)
+    text +=
+        "  below, each rank has one letter per dim; ranks with the same letter share a communicator\n";
   for (const Mesh& mesh : table.meshes) text += mesh_text(mesh, groups, options);
   text += flattens_text(table, groups, options);
   return text;

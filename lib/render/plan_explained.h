@@ -1,4 +1,5 @@
-// Why each step of a redistribution is there: its reason, the states around it, and the arithmetic of its cost.
+// Explains each step of a redistribution: its reason, the states before and after it, and the
+// arithmetic of its cost.
 #pragma once
 
 #include <string>
@@ -8,6 +9,8 @@
 namespace meshplan {
 
 // With `grids`, the part of the tensor that each rank holds before and after each step.
-[[nodiscard]] std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& redistribution, bool grids);
+[[nodiscard]] std::string explain_redistribution(const Plan& plan,
+                                                 const PlannedRedistribution& redistribution,
+                                                 bool grids);
 
 }  // namespace meshplan

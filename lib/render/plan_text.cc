@@ -8,16 +8,21 @@ namespace {
 
 // "mesh " where there is one, of the simple form; "mesh dense: " else.
 std::string mesh_title(const Plan& plan, const Mesh& mesh) {
-  return plan.meshes.meshes.size() == 1 && mesh.name == "mesh" ? "mesh " : "mesh " + mesh.name + ": ";
+  return plan.meshes.meshes.size() == 1 && mesh.name == "mesh" ? "mesh "
+                                                               : "mesh " + mesh.name + ": ";
 }
 
-// What is said below the steps: what was asked for when planning (--audit, --alternatives), and with --detail full how reductions run.
+// What is said below the steps: what was asked for when planning (--audit, --alternatives), and
+// with --detail full how reductions run.
 std::string notes_of(const PlannedRedistribution& r, Detail detail) {
   std::string text;
-  const auto note_line = [&](const std::string& note) { text += "  " + one_line(r.request.id + ": " + note) + "\n"; };
+  const auto note_line = [&](const std::string& note) {
+    text += "  " + one_line(r.request.id + ": " + note) + "\n";
+  };
   for (const ReductionNote& note : r.reductions) {
     if (detail != Detail::full) break;
-    note_line("the reduction over " + join(note.dims, ", ") + " runs in " + std::to_string(note.collectives) +
+    note_line("the reduction over " + join(note.dims, ", ") + " runs in " +
+              std::to_string(note.collectives) +
               (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
   }
   for (const AuditFinding& finding : r.audit) note_line(finding.code + " " + finding.message);
@@ -26,7 +31,7 @@ std::string notes_of(const PlannedRedistribution& r, Detail detail) {
               human_ns(ns_of_ps(other.totals.predicted_ps)));
   }
   if (r.proven_gap_ps > 0 && detail == Detail::full) {
-    note_line("not every plan was looked at (" + to_text(r.shortcuts) + "); the best is at most " +
+    note_line("the search was limited (" + to_text(r.shortcuts) + "); the best is at most " +
               human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
   }
   return text;
@@ -36,20 +41,26 @@ std::string notes_of(const PlannedRedistribution& r, Detail detail) {
 
 std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
   std::string out;
-  for (const Mesh& mesh : plan.meshes.meshes) out += one_line(mesh_title(plan, mesh) + mesh_text(mesh)) + "\n";
+  for (const Mesh& mesh : plan.meshes.meshes)
+    out += one_line(mesh_title(plan, mesh) + mesh_text(mesh)) + "\n";
   out += one_line(planning_line(plan)) + "\n\n";
-  TableStyle style{options.width, options.unicode, options.color, options.detail == Detail::summary ? size_t{0} : size_t{2}};
-  out += table_text(options.detail == Detail::summary ? summary_table(plan, options) : step_table(plan, options), style);
+  TableStyle style{options.width, options.unicode, options.color,
+                   options.detail == Detail::summary ? size_t{0} : size_t{2}};
+  out += table_text(
+      options.detail == Detail::summary ? summary_table(plan, options) : step_table(plan, options),
+      style);
   if (options.detail != Detail::summary) {
     std::string notes;
-    for (const size_t index : chosen_redistributions(plan, options)) notes += notes_of(plan.redistributions[index], options.detail);
+    for (const size_t index : chosen_redistributions(plan, options))
+      notes += notes_of(plan.redistributions[index], options.detail);
     if (!notes.empty()) out += "\n" + notes;
   }
   return out + "\n" + summary_line(plan, options) + "\n";
 }
 
 std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
-  std::string out = "### Communication plan\n\n**" + escape_markdown(summary_line(plan, options)) + "**\n\n";
+  std::string out =
+      "### Communication plan\n\n**" + escape_markdown(summary_line(plan, options)) + "**\n\n";
   for (const Mesh& mesh : plan.meshes.meshes)
     out += "- " + escape_markdown(mesh_title(plan, mesh)) + escape_markdown(mesh_text(mesh)) + "\n";
   out += "- " + escape_markdown(planning_line(plan)) + "\n\n";
@@ -58,13 +69,14 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
     for (const AuditFinding& finding : r.audit) {
-      findings +=
-          "- " + escape_markdown(finding.code) + " in " + escape_markdown(r.request.id) + ": " + escape_markdown(finding.message) + "\n";
+      findings += "- " + escape_markdown(finding.code) + " in " + escape_markdown(r.request.id) +
+                  ": " + escape_markdown(finding.message) + "\n";
     }
   }
   if (!findings.empty()) out += "\n" + findings;
   if (options.detail != Detail::summary) {
-    out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) + "\n</details>\n";
+    out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) +
+           "\n</details>\n";
   }
   return out;
 }

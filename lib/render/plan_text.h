@@ -8,7 +8,7 @@
 namespace meshplan {
 
 //   meshes and options
-//   one row a step under a heading a redistribution (detail changes, full), or one row a redistribution (summary)
+//   one row per step, headings per redistribution; or one row per redistribution (summary)
 //   the summary line
 [[nodiscard]] std::string render_plan_text(const Plan& plan, const ShowOptions& options);
 // The same for GitHub: the table of redistributions, the steps folded below it.

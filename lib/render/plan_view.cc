@@ -10,18 +10,22 @@ namespace meshplan {
 namespace {
 
 bool lands_on_dst(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  return r.request.src_mesh != r.request.dst_mesh && step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
+  return r.request.src_mesh != r.request.dst_mesh &&
+         step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
 }
 
 const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   return plan.meshes.meshes[lands_on_dst(plan, r, step) ? r.request.dst_mesh : r.request.src_mesh];
 }
 
-int64_t weight(const PlannedRedistribution& r) { return saturating_mul(r.totals.predicted_ps, r.request.count); }
+int64_t weight(const PlannedRedistribution& r) {
+  return saturating_mul(r.totals.predicted_ps, r.request.count);
+}
 
 // The op that takes one mesh dim from one placement to the other.
 Op single_op(const Placement& from, const Placement& to) {
-  if (is_shard(from)) return is_shard(to) ? Op::all_to_all : is_replicate(to) ? Op::all_gather : Op::to_partial;
+  if (is_shard(from))
+    return is_shard(to) ? Op::all_to_all : is_replicate(to) ? Op::all_gather : Op::to_partial;
   if (is_partial(from)) return is_shard(to) ? Op::reduce_scatter : Op::all_reduce;
   return is_shard(to) ? Op::slice : Op::to_partial;
 }
@@ -30,8 +34,10 @@ void add_weighted(Totals& sum, const Totals& part, int64_t count) {
   sum.collectives = saturating_add(sum.collectives, saturating_mul(part.collectives, count));
   sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(part.wire_bytes, count));
   sum.predicted_ps = saturating_add(sum.predicted_ps, saturating_mul(part.predicted_ps, count));
-  sum.lower_bound_bytes = saturating_add(sum.lower_bound_bytes, saturating_mul(part.lower_bound_bytes, count));
-  sum.lower_bound_ps = saturating_add(sum.lower_bound_ps, saturating_mul(part.lower_bound_ps, count));
+  sum.lower_bound_bytes =
+      saturating_add(sum.lower_bound_bytes, saturating_mul(part.lower_bound_bytes, count));
+  sum.lower_bound_ps =
+      saturating_add(sum.lower_bound_ps, saturating_mul(part.lower_bound_ps, count));
   sum.peak_bytes = std::max(sum.peak_bytes, part.peak_bytes);
 }
 
@@ -42,7 +48,8 @@ std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, size_t index) {
   StepQuestion question;
   question.topology = &plan.topology;
-  question.src_mesh = index == 0 ? &plan.meshes.meshes[r.request.src_mesh] : &mesh_after(plan, r, r.steps[index - 1]);
+  question.src_mesh = index == 0 ? &plan.meshes.meshes[r.request.src_mesh]
+                                 : &mesh_after(plan, r, r.steps[index - 1]);
   question.dst_mesh = &mesh_after(plan, r, r.steps[index]);
   question.tensor = &r.request.tensor;
   question.reduce_dtype = r.request.reduce_dtype;
@@ -56,7 +63,9 @@ int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step&
   if (step.op == Op::exchange) {
     // An exchange runs on the whole mesh; between meshes on the ranks of either.
     const int64_t after = mesh_size(mesh_after(plan, r, step));
-    return lands_on_dst(plan, r, step) ? std::max(after, mesh_size(plan.meshes.meshes[r.request.src_mesh])) : after;
+    return lands_on_dst(plan, r, step)
+               ? std::max(after, mesh_size(plan.meshes.meshes[r.request.src_mesh]))
+               : after;
   }
   int64_t ranks = 1;
   for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
@@ -78,7 +87,8 @@ std::string step_name(const Step& step) {
 
 std::string step_arithmetic(const Step& step) {
   std::string text = step.reduce_op ? to_text(*step.reduce_op) : "";
-  if (step.scale_divisor != 1) text += (text.empty() ? "x 1/" : ", x 1/") + std::to_string(step.scale_divisor);
+  if (step.scale_divisor != 1)
+    text += (text.empty() ? "x 1/" : ", x 1/") + std::to_string(step.scale_divisor);
   return text;
 }
 
@@ -140,7 +150,8 @@ std::optional<Totals> unmerged_totals(const Plan& plan) {
 
 std::string tensor_text(const TensorMeta& tensor) {
   std::string text = std::string(to_text(tensor.dtype)) + "[";
-  for (size_t i = 0; i < tensor.shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
   return text + "]";
 }
 
@@ -170,7 +181,8 @@ std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& 
     return std::pair(weight(x), saturating_mul(x.totals.wire_bytes, x.request.count)) >
            std::pair(weight(y), saturating_mul(y.totals.wire_bytes, y.request.count));
   });
-  if (chosen.size() > static_cast<size_t>(options.top)) chosen.resize(static_cast<size_t>(options.top));
+  if (chosen.size() > static_cast<size_t>(options.top))
+    chosen.resize(static_cast<size_t>(options.top));
   return chosen;
 }
 
@@ -188,10 +200,12 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
   size_t shown = 0;
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
-    const bool communicates = std::any_of(r.steps.begin(), r.steps.end(), [](const Step& step) { return !is_local(step.op); });
+    const bool communicates = std::any_of(r.steps.begin(), r.steps.end(),
+                                          [](const Step& step) { return !is_local(step.op); });
     if (!communicates && options.detail != Detail::full) continue;
     ++shown;
-    std::string heading = r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  " +
+    std::string heading = r.request.id +
+                          (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  " +
                           tensor_text(r.request.tensor) + "  " + change_text(plan, r);
     if (communicates) {
       heading += "  (at least " + human_bytes(r.totals.lower_bound_bytes) +
@@ -203,14 +217,15 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
       if (is_local(step.op) && options.detail != Detail::full) continue;
       const std::string arithmetic = step_arithmetic(step);
       const bool local = is_local(step.op);
-      std::vector<std::string> cells = {step_name(step) + (arithmetic.empty() ? "" : " " + arithmetic),
-                                        step.group,
-                                        std::to_string(step_ranks(plan, r, step)),
-                                        local ? "0 B" : human_bytes(step.wire_bytes),
-                                        step_level(plan, r, i),
-                                        local ? "0 ns" : time_text(step.predicted_ps),
-                                        human_bytes(step.peak_bytes),
-                                        step.why};
+      std::vector<std::string> cells = {
+          step_name(step) + (arithmetic.empty() ? "" : " " + arithmetic),
+          step.group,
+          std::to_string(step_ranks(plan, r, step)),
+          local ? "0 B" : human_bytes(step.wire_bytes),
+          step_level(plan, r, i),
+          local ? "0 ns" : time_text(step.predicted_ps),
+          human_bytes(step.peak_bytes),
+          step.why};
       if (!options.costs) cells.erase(cells.begin() + 4, cells.begin() + 6);
       table.rows.push_back({std::move(cells), {}});
     }
@@ -218,7 +233,8 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
   const size_t left = plan.redistributions.size() - shown;
   if (left > 0) {
     table.rows.push_back({{},
-                          std::to_string(left) + (shown > 0 ? " more" : "") + (left == 1 ? " redistribution" : " redistributions") +
+                          std::to_string(left) + (shown > 0 ? " more" : "") +
+                              (left == 1 ? " redistribution" : " redistributions") +
                               (options.top > 0 ? "" : " without communication")});
   }
   return table;
@@ -236,13 +252,16 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
                    {"share", true, false, true},
                    {"trace", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 5, table.columns.begin() + 8);
-  const auto row = [&](std::string name, std::string count, const Totals& totals, std::string trace) {
-    std::vector<std::string> cells = {std::move(name), std::move(count), with_commas(totals.collectives), human_bytes(totals.wire_bytes),
-                                      human_bytes(totals.lower_bound_bytes)};
+  const auto row = [&](std::string name, std::string count, const Totals& totals,
+                       std::string trace) {
+    std::vector<std::string> cells = {
+        std::move(name), std::move(count), with_commas(totals.collectives),
+        human_bytes(totals.wire_bytes), human_bytes(totals.lower_bound_bytes)};
     if (options.costs) {
       const int64_t all = plan.totals.predicted_ps;
       // Tenths of a percent, in integers: the share of the whole.
-      const auto share = all > 0 ? static_cast<int64_t>(int128{totals.predicted_ps} * 1000 / all) : 0;
+      const auto share =
+          all > 0 ? static_cast<int64_t>(int128{totals.predicted_ps} * 1000 / all) : 0;
       cells.push_back(time_text(totals.predicted_ps));
       cells.push_back(time_text(totals.lower_bound_ps));
       cells.push_back(std::to_string(share / 10) + "." + std::to_string(share % 10) + " %");
@@ -267,10 +286,12 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
       add_weighted(others, plan.redistributions[i].totals, plan.redistributions[i].request.count);
       count = saturating_add(count, plan.redistributions[i].request.count);
     }
-    row("Others (" + std::to_string(plan.redistributions.size() - chosen.size()) + ")", with_commas(count), others, "");
+    row("Others (" + std::to_string(plan.redistributions.size() - chosen.size()) + ")",
+        with_commas(count), others, "");
   }
   int64_t count = 0;
-  for (const PlannedRedistribution& r : plan.redistributions) count = saturating_add(count, r.request.count);
+  for (const PlannedRedistribution& r : plan.redistributions)
+    count = saturating_add(count, r.request.count);
   row("TOTAL", with_commas(count), plan.totals, "");
   return table;
 }
@@ -278,21 +299,29 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
 std::string summary_line(const Plan& plan, const ShowOptions& options) {
   const Totals& totals = plan.totals;
   auto unmerged = unmerged_totals(plan);
-  if (unmerged && unmerged->collectives == totals.collectives && unmerged->wire_bytes == totals.wire_bytes) unmerged.reset();
-  std::string text = with_commas(totals.collectives) + (totals.collectives == 1 ? " collective" : " collectives");
+  if (unmerged && unmerged->collectives == totals.collectives &&
+      unmerged->wire_bytes == totals.wire_bytes)
+    unmerged.reset();
+  std::string text =
+      with_commas(totals.collectives) + (totals.collectives == 1 ? " collective" : " collectives");
   if (unmerged) text += " (" + with_commas(unmerged->collectives) + " unmerged)";
   text += ", " + human_bytes(totals.wire_bytes) + " received by a rank (";
   if (unmerged) text += human_bytes(unmerged->wire_bytes) + " unmerged, ";
   text += "at least " + human_bytes(totals.lower_bound_bytes) + ")";
-  if (options.costs) text += ", " + time_text(totals.predicted_ps) + " predicted (at least " + time_text(totals.lower_bound_ps) + ")";
+  if (options.costs)
+    text += ", " + time_text(totals.predicted_ps) + " predicted (at least " +
+            time_text(totals.lower_bound_ps) + ")";
   return text + ", peak " + human_bytes(totals.peak_bytes);
 }
 
 std::string planning_line(const Plan& plan) {
   const PlanOptions& options = plan.options;
-  std::string text = std::string("planner ") + to_text(options.planner) + ", rules " + to_text(options.rules) + ", groups " +
-                     to_text(options.groups) + ", topology " + (plan.topology.name.empty() ? "of the spec" : plan.topology.name);
-  if (options.max_memory_bytes > 0) text += ", memory limit " + human_bytes(options.max_memory_bytes);
+  std::string text = std::string("planner ") + to_text(options.planner) + ", rules " +
+                     to_text(options.rules) + ", groups " + to_text(options.groups) +
+                     ", topology " +
+                     (plan.topology.name.empty() ? "of the spec" : plan.topology.name);
+  if (options.max_memory_bytes > 0)
+    text += ", memory limit " + human_bytes(options.max_memory_bytes);
   if (options.max_memory_bytes < 0) text += ", no memory limit";
   if (options.one_reduction) text += ", one reduction";
   if (!options.merge) text += ", no merging";

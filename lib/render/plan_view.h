@@ -1,4 +1,4 @@
-// What every rendering of a plan shows, worked out once: rows of steps, sums, and what the plan would be without merging.
+// Shared by all renderings of a plan: rows of steps, totals, and the plan without merging.
 #pragma once
 
 #include <cstdint>
@@ -17,44 +17,53 @@ enum class Detail : uint8_t { summary, changes, full };
 struct ShowOptions {
   Detail detail = Detail::changes;
   bool costs = true;  // false: no predicted times
-  int64_t top = 0;    // the dearest so many, the others in one line; 0: all in the order of the file
+  // the most expensive ones, the others in one line; 0: all in the order of the file
+  int64_t top = 0;
   int64_t width = 0;  // columns; 0: as wide as it is
   bool unicode = true;
   bool color = false;
 };
 
 // What cost/step_cost.h asks about step `index`. The plan must outlive it.
-[[nodiscard]] StepQuestion step_question(const Plan& plan, const PlannedRedistribution& redistribution, size_t index);
+[[nodiscard]] StepQuestion step_question(const Plan& plan,
+                                         const PlannedRedistribution& redistribution, size_t index);
 // Ranks of the groups that a step runs on; 1 where it is local.
-[[nodiscard]] int64_t step_ranks(const Plan& plan, const PlannedRedistribution& redistribution, const Step& step);
+[[nodiscard]] int64_t step_ranks(const Plan& plan, const PlannedRedistribution& redistribution,
+                                 const Step& step);
 // The name of the outermost topology level that a step reaches; "" where it is local.
-[[nodiscard]] std::string step_level(const Plan& plan, const PlannedRedistribution& redistribution, size_t step);
+[[nodiscard]] std::string step_level(const Plan& plan, const PlannedRedistribution& redistribution,
+                                     size_t step);
 // "all_reduce", "exchange, 2 phases"
 [[nodiscard]] std::string step_name(const Step& step);
 // "sum, then x 1/8": what a step does to values beside moving them; "" for nothing.
 [[nodiscard]] std::string step_arithmetic(const Step& step);
 
-// Collectives and bytes of a redistribution if no steps were merged, from its unmerged trace; nullopt where that trace is none of
-// single-dim steps.
-[[nodiscard]] std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribution& redistribution);
+// Collectives and bytes of a redistribution if no steps were merged, from its unmerged trace;
+// nullopt where that trace is none of single-dim steps.
+[[nodiscard]] std::optional<Totals> unmerged_totals(const Plan& plan,
+                                                    const PlannedRedistribution& redistribution);
 // The same for the file, count-weighted.
 [[nodiscard]] std::optional<Totals> unmerged_totals(const Plan& plan);
 
 // "bfloat16[32, 8192]"
 [[nodiscard]] std::string tensor_text(const TensorMeta& tensor);
 // "S(0)R -> RR", with mesh names where the redistribution crosses meshes.
-[[nodiscard]] std::string change_text(const Plan& plan, const PlannedRedistribution& redistribution);
+[[nodiscard]] std::string change_text(const Plan& plan,
+                                      const PlannedRedistribution& redistribution);
 // "dp 2 x tp 8, 16 ranks"
 [[nodiscard]] std::string mesh_text(const Mesh& mesh);
 
-// Indices of the redistributions to show one by one: all, or the `top` dearest by count-weighted time, then bytes, in that order.
-[[nodiscard]] std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& options);
+// Indices of the redistributions to show one by one: all, or the `top` most expensive by
+// count-weighted time, then bytes, in that order.
+[[nodiscard]] std::vector<size_t> chosen_redistributions(const Plan& plan,
+                                                         const ShowOptions& options);
 
 // One row a step, a heading a redistribution.
 [[nodiscard]] Table step_table(const Plan& plan, const ShowOptions& options);
 // One row a redistribution, then the others and the total.
 [[nodiscard]] Table summary_table(const Plan& plan, const ShowOptions& options);
-// "47 collectives (61 unmerged), 4.12 GiB received by a rank (4.13 GiB unmerged, at least 2.95 GiB), 45.0 ms predicted (at least 31.2 ms)"
+// "47 collectives (61 unmerged), 4.12 GiB received by a rank (4.13 GiB unmerged, at least 2.95
+// GiB), 45.0 ms predicted (at least 31.2 ms)"
 [[nodiscard]] std::string summary_line(const Plan& plan, const ShowOptions& options);
 // "planner greedy, rules dtensor, groups declared"
 [[nodiscard]] std::string planning_line(const Plan& plan);

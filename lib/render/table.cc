@@ -59,7 +59,8 @@ std::string table_text(const Table& table, const TableStyle& style) {
   std::vector<size_t> widths(n);
   for (size_t c = 0; c < n; ++c) widths[c] = display_width(table.columns[c].name);
   for (const TableRow& row : table.rows) {
-    for (size_t c = 0; c < row.cells.size(); ++c) widths[c] = std::max(widths[c], display_width(one_line(row.cells[c])));
+    for (size_t c = 0; c < row.cells.size(); ++c)
+      widths[c] = std::max(widths[c], display_width(one_line(row.cells[c])));
   }
   const std::vector<bool> shown = fit(table, style, widths);
   std::string out;
@@ -68,7 +69,8 @@ std::string table_text(const Table& table, const TableStyle& style) {
     for (size_t c = 0; c < cells.size(); ++c) {
       if (!shown[c]) continue;
       const std::string whole = one_line(cells[c]);
-      const std::string cell = table.columns[c].prose ? cut_to(whole, widths[c], style.unicode) : whole;
+      const std::string cell =
+          table.columns[c].prose ? cut_to(whole, widths[c], style.unicode) : whole;
       const std::string blanks(widths[c] - std::min(widths[c], display_width(cell)), ' ');
       if (c > 0) text += "  ";
       text += table.columns[c].right ? blanks + cell : cell + blanks;
@@ -85,7 +87,8 @@ std::string table_text(const Table& table, const TableStyle& style) {
       continue;
     }
     const std::string whole = one_line(row.heading);
-    const std::string text = style.width > 0 ? cut_to(whole, static_cast<size_t>(style.width), style.unicode) : whole;
+    const std::string text =
+        style.width > 0 ? cut_to(whole, static_cast<size_t>(style.width), style.unicode) : whole;
     out += style.color ? "\x1b[1m" + text + "\x1b[0m\n" : text + "\n";
   }
   std::string missing;
@@ -156,16 +159,19 @@ std::string escape_html(std::string_view given) {
 std::string table_html(const Table& table) {
   std::string out = "<table>\n<tr>";
   for (const TableColumn& column : table.columns) {
-    out += std::string("<th") + (column.right ? " class=\"n\"" : "") + ">" + escape_html(column.name) + "</th>";
+    out += std::string("<th") + (column.right ? " class=\"n\"" : "") + ">" +
+           escape_html(column.name) + "</th>";
   }
   out += "</tr>\n";
   for (const TableRow& row : table.rows) {
     out += "<tr>";
     if (!row.heading.empty()) {
-      out += "<th colspan=\"" + std::to_string(table.columns.size()) + "\">" + escape_html(row.heading) + "</th>";
+      out += "<th colspan=\"" + std::to_string(table.columns.size()) + "\">" +
+             escape_html(row.heading) + "</th>";
     }
     for (size_t c = 0; c < row.cells.size(); ++c) {
-      out += std::string("<td") + (table.columns[c].right ? " class=\"n\"" : "") + ">" + escape_html(row.cells[c]) + "</td>";
+      out += std::string("<td") + (table.columns[c].right ? " class=\"n\"" : "") + ">" +
+             escape_html(row.cells[c]) + "</td>";
     }
     out += "</tr>\n";
   }

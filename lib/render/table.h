@@ -10,9 +10,10 @@ namespace meshplan {
 
 struct TableColumn {
   std::string name;
-  bool right = false;  // numbers stand to the right
+  bool right = false;  // right-aligned, for numbers
   bool prose = false;  // may be cut where the width is limited; at most one column, the last
-  bool spare = false;  // may be left out where the width does not hold it: the prose first, then these from the right
+  // may be left out where the width does not hold it: the prose first, then these from the right
+  bool spare = false;
 };
 
 struct TableRow {
@@ -25,9 +26,10 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// Columns on a terminal: one for each character. What is no UTF-8 counts byte by byte.
+// Columns on a terminal: one per character, and one per byte that is not UTF-8.
 [[nodiscard]] size_t display_width(std::string_view text);
-// At most `width` columns of the text, its end replaced by "..." (or one character for it) where it is longer.
+// At most `width` columns of the text, its end replaced by "..." (or one character for it) where it
+// is longer.
 [[nodiscard]] std::string cut_to(std::string_view text, size_t width, bool unicode);
 
 struct TableStyle {
@@ -36,7 +38,8 @@ struct TableStyle {
   bool color = false;
   size_t indent = 0;  // of rows, not of headings
 };
-// Every line ends in a newline and none in a blank. Columns that are left out are named in a last line.
+// Every line ends in a newline and none in a blank. Columns that are left out are named in a last
+// line.
 [[nodiscard]] std::string table_text(const Table& table, const TableStyle& style);
 // A GitHub table; headings become rows in bold.
 [[nodiscard]] std::string table_markdown(const Table& table);

@@ -43,9 +43,11 @@ std::string literal(const std::string& text) {
       unsigned code = byte;
       if (length == 2) code = (byte & 31U) << 6 | (static_cast<unsigned char>(text[at + 1]) & 63U);
       if (length == 3)
-        code = (byte & 15U) << 12 | (static_cast<unsigned char>(text[at + 1]) & 63U) << 6 | (static_cast<unsigned char>(text[at + 2]) & 63U);
+        code = (byte & 15U) << 12 | (static_cast<unsigned char>(text[at + 1]) & 63U) << 6 |
+               (static_cast<unsigned char>(text[at + 2]) & 63U);
       out += code < 0x100 ? "\\x" : "\\u";
-      for (int shift = code < 0x100 ? 4 : 12; shift >= 0; shift -= 4) out += hex[code >> shift & 15];
+      for (int shift = code < 0x100 ? 4 : 12; shift >= 0; shift -= 4)
+        out += hex[code >> shift & 15];
     } else {
       out.append(text, at, length);
     }
@@ -54,8 +56,8 @@ std::string literal(const std::string& text) {
   return out + '"';
 }
 
-// The mesh sizes that come before mesh dim `dim` in the order and stand after it in the mesh: PyTorch's split factor, which tells it the
-// order. 1 for an ascending order.
+// The mesh sizes that come before mesh dim `dim` in the order and stand after it in the mesh:
+// PyTorch's split factor, which tells it the order. 1 for an ascending order.
 int64_t split_factor(const std::vector<Atom>& order, int32_t dim) {
   int64_t factor = 1;
   for (const Atom& atom : order) {
@@ -77,7 +79,8 @@ std::string placement_code(const State& state, const Placement& placement, int32
 std::string state_code(const State& state, std::span<const int64_t> shape) {
   const std::vector<Placement> placements = placements_of(state, shape);
   std::vector<std::string> parts;
-  for (size_t i = 0; i < placements.size(); ++i) parts.push_back(placement_code(state, placements[i], static_cast<int32_t>(i)));
+  for (size_t i = 0; i < placements.size(); ++i)
+    parts.push_back(placement_code(state, placements[i], static_cast<int32_t>(i)));
   return "[" + join(parts, ", ") + "]";
 }
 
@@ -86,7 +89,9 @@ std::string torch_dtype(DType dtype) {
   return "torch." + (text == "float8_e4m3" ? "float8_e4m3fn" : text);
 }
 
-std::string counted(int64_t number, const std::string& noun) { return with_commas(number) + " " + noun + (number == 1 ? "" : "s"); }
+std::string counted(int64_t number, const std::string& noun) {
+  return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
+}
 
 std::string groups_text(const Step& step, const Mesh& mesh) {
   const std::vector<std::string> names = dim_names(mesh);
@@ -96,11 +101,13 @@ std::string groups_text(const Step& step, const Mesh& mesh) {
   return join(parts, ", ");
 }
 
-// A step on several mesh dims taken one mesh dim at a time: shards leave from the end of their order, then join at the end of theirs, and
-// what is only reduced is reduced last. Empty where the step is no such thing (all_to_all, exchange).
+// A step on several mesh dims taken one mesh dim at a time: shards leave from the end of their
+// order, then join at the end of theirs, and what is only reduced is reduced last. Empty where the
+// step is no such thing (all_to_all, exchange).
 std::vector<Step> one_by_one(const State& before, const Step& step) {
   std::vector<Step> parts;
-  if (step.op == Op::all_to_all || step.op == Op::exchange || step.op == Op::to_partial) return parts;
+  if (step.op == Op::all_to_all || step.op == Op::exchange || step.op == Op::to_partial)
+    return parts;
   State at = before;
   const auto add = [&](Op op, const Atom& atom) {
     Step part;
@@ -111,7 +118,8 @@ std::vector<Step> one_by_one(const State& before, const Step& step) {
     parts.push_back(std::move(part));
   };
   const auto take_partial = [&](const Atom& atom) {
-    return std::erase_if(at.partial, [&](const PendingAtom& pending) { return pending.atom == atom; }) > 0;
+    return std::erase_if(at.partial,
+                         [&](const PendingAtom& pending) { return pending.atom == atom; }) > 0;
   };
   for (size_t d = 0; d < at.shards.size(); ++d) {
     const std::vector<Atom>& target = step.state.shards[d];
@@ -132,7 +140,9 @@ std::vector<Step> one_by_one(const State& before, const Step& step) {
   }
   const std::vector<PendingAtom> pending = at.partial;
   for (const PendingAtom& left : pending) {
-    if (std::find(step.state.partial.begin(), step.state.partial.end(), left) != step.state.partial.end()) continue;
+    if (std::find(step.state.partial.begin(), step.state.partial.end(), left) !=
+        step.state.partial.end())
+      continue;
     take_partial(left.atom);
     add(Op::all_reduce, left.atom);
   }
@@ -143,7 +153,11 @@ std::vector<Step> one_by_one(const State& before, const Step& step) {
 class Body {
  public:
   Body(const Plan& plan, const PlannedRedistribution& planned, const Mesh& mesh)
-      : plan_(plan), planned_(planned), mesh_(mesh), shape_(mesh_shape(mesh)), at_(planned.request.src) {}
+      : plan_(plan),
+        planned_(planned),
+        mesh_(mesh),
+        shape_(mesh_shape(mesh)),
+        at_(planned.request.src) {}
 
   std::vector<Line> lines() && {
     State before = planned_.request.src;
@@ -152,7 +166,7 @@ class Body {
       before = step.state;
     }
     // Equal boxes under other names, and size-1 mesh dims.
-    if (at_ != planned_.dst) call(planned_.dst, false, "names the target; nothing moves");
+    if (at_ != planned_.dst) call(planned_.dst, false, "changes placements only; no data moves");
     return std::move(lines_);
   }
 
@@ -162,31 +176,40 @@ class Body {
   }
 
   [[nodiscard]] std::string name_of(const Step& step) const {
-    return std::string(to_text(step.op)) + (is_local(step.op) ? "" : " on " + groups_text(step, mesh_));
+    return std::string(to_text(step.op)) +
+           (is_local(step.op) ? "" : " on " + groups_text(step, mesh_));
   }
 
   void call(const State& state, bool reduces, std::string comment) {
     const bool casts = reduces && planned_.request.reduce_dtype.has_value();
-    if (casts) lines_.push_back({"x = x.to(" + torch_dtype(*planned_.request.reduce_dtype) + ")", ""});
-    lines_.push_back({"x = x.redistribute(mesh, " + state_code(state, shape_) + ")", std::move(comment)});
-    if (casts) lines_.push_back({"x = x.to(" + torch_dtype(planned_.request.tensor.dtype) + ")", ""});
+    if (casts)
+      lines_.push_back({"x = x.to(" + torch_dtype(*planned_.request.reduce_dtype) + ")", ""});
+    lines_.push_back(
+        {"x = x.redistribute(mesh, " + state_code(state, shape_) + ")", std::move(comment)});
+    if (casts)
+      lines_.push_back({"x = x.to(" + torch_dtype(planned_.request.tensor.dtype) + ")", ""});
     at_ = state;
   }
 
-  // redistribute() makes no replica partial: the first rank of each mesh dim keeps the value and the others hold the identity; where the
-  // value reduced with itself is itself, all keep it.
+  // redistribute() makes no replica partial: the first rank of each mesh dim keeps the value and
+  // the others hold the identity; where the value reduced with itself is itself, all keep it.
   void make_partial(const Step& step) {
     const std::vector<Placement> from = placements_of(at_, shape_);
     const std::vector<Placement> to = placements_of(step.state, shape_);
     std::string keeps;
     std::string identity;
     for (size_t i = 0; i < from.size(); ++i) {
-      if (from[i] == to[i] || (to[i].op != ReduceOp::sum && to[i].op != ReduceOp::product)) continue;
-      keeps += (keeps.empty() ? "" : " and ") + std::string("mesh.get_local_rank(") + std::to_string(i) + ") == 0";
+      if (from[i] == to[i] || (to[i].op != ReduceOp::sum && to[i].op != ReduceOp::product))
+        continue;
+      keeps += (keeps.empty() ? "" : " and ") + std::string("mesh.get_local_rank(") +
+               std::to_string(i) + ") == 0";
       identity = to[i].op == ReduceOp::sum ? "torch.zeros_like" : "torch.ones_like";
     }
-    const std::string local = keeps.empty() ? "x.to_local()" : "x.to_local() if " + keeps + " else " + identity + "(x.to_local())";
-    lines_.push_back({"x = DTensor.from_local(" + local + ", mesh, " + state_code(step.state, shape_) +
+    const std::string local =
+        keeps.empty() ? "x.to_local()"
+                      : "x.to_local() if " + keeps + " else " + identity + "(x.to_local())";
+    lines_.push_back({"x = DTensor.from_local(" + local + ", mesh, " +
+                          state_code(step.state, shape_) +
                           ", run_check=False, shape=x.shape, stride=x.stride())",
                       name_of(step)});
     at_ = step.state;
@@ -197,14 +220,16 @@ class Body {
       make_partial(step);
       return;
     }
-    const std::string reason = at_ == before ? obstacle(step) : "the step before it has no call in PyTorch";
+    const std::string reason =
+        at_ == before ? obstacle(step) : "the step before has no PyTorch call";
     if (reason.empty()) {
       call(step.state, step.reduce_op.has_value(), name_of(step));
       return;
     }
     lines_.push_back({"", name_of(step) + " to " + to_text(step.state, shape_) + ": " + reason});
     if (at_ == before && add_parts(before, step)) return;
-    if (has_whole_dims(step.state, shape_)) call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
+    if (has_whole_dims(step.state, shape_))
+      call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
   }
 
   [[nodiscard]] bool only_replicas_change(const State& before, const State& after) const {
@@ -222,10 +247,12 @@ class Body {
     const std::vector<Step> parts = one_by_one(before, step);
     State at = before;
     for (const Step& part : parts) {
-      if (!torch_obstacle(plan_.meshes, mesh_, planned_.request.tensor, at, part).empty()) return false;
+      if (!torch_obstacle(plan_.meshes, mesh_, planned_.request.tensor, at, part).empty())
+        return false;
       at = part.state;
     }
-    for (const Step& part : parts) call(part.state, part.op == Op::reduce_scatter || part.op == Op::all_reduce, name_of(part));
+    for (const Step& part : parts)
+      call(part.state, part.op == Op::reduce_scatter || part.op == Op::all_reduce, name_of(part));
     return !parts.empty();
   }
 
@@ -237,26 +264,30 @@ class Body {
   std::vector<Line> lines_;
 };
 
-void append_function(std::string& out, const Plan& plan, const PlannedRedistribution& planned, const std::string& name) {
+void append_function(std::string& out, const Plan& plan, const PlannedRedistribution& planned,
+                     const std::string& name) {
   const Request& request = planned.request;
   const Mesh& mesh = plan.meshes.meshes[request.src_mesh];
   const std::vector<int64_t> shape = mesh_shape(mesh);
   out += "\n\ndef " + name + "(x, mesh):\n";
-  out += "    # " + one_line(request.id) + ", on " + one_line(to_text(mesh)) + ": " + one_line(planned.trace) + ", " +
-         counted(request.count, "time") + "\n";
-  out += "    # " + counted(planned.totals.collectives, "collective") + ", " + human_bytes(planned.totals.wire_bytes) + " a rank, " +
+  out += "    # " + one_line(request.id) + ", on " + one_line(to_text(mesh)) + ": " +
+         one_line(planned.trace) + ", " + counted(request.count, "time") + "\n";
+  out += "    # " + counted(planned.totals.collectives, "collective") + ", " +
+         human_bytes(planned.totals.wire_bytes) + " a rank, " +
          human_ns(ns_of_ps(planned.totals.predicted_ps)) + "\n";
   if (request.direction == Direction::backward) {
-    out += "    # a gradient's: call it where the gradient is made (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";
+    out +=
+        "    # a gradient's: call it where the gradient is made (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";
   }
   if (request.src_mesh != request.dst_mesh) {
     out +=
-        "    # from one mesh to another: PyTorch has no call for it; move the boxes with torch.distributed.checkpoint, or run the plan\n";
+        "    # from one mesh to another: PyTorch has no call for this; move the boxes with torch.distributed.checkpoint, or run the plan\n";
     out += "    raise NotImplementedError(" + literal(request.id + ": between meshes") + ")\n";
     return;
   }
   const std::vector<Line> lines = Body(plan, planned, mesh).lines();
-  if (planned.steps.size() == 1 && lines.size() == 1 && lines.front().code.rfind("x = x.redistribute(mesh, ", 0) == 0) {
+  if (planned.steps.size() == 1 && lines.size() == 1 &&
+      lines.front().code.rfind("x = x.redistribute(mesh, ", 0) == 0) {
     out += "    # one call: what the program has already\n";
   }
   for (const Line& line : lines) {
@@ -278,21 +309,26 @@ struct FlattenAdvice {
 
 std::vector<FlattenAdvice> advice_of(const Plan& plan) {
   std::vector<FlattenAdvice> advice;
-  const auto entry = [&](const std::string& mesh, const std::vector<std::string>& dims) -> FlattenAdvice& {
-    const auto known = std::find_if(advice.begin(), advice.end(), [&](const auto& a) { return a.mesh == mesh && a.dims == dims; });
+  const auto entry = [&](const std::string& mesh,
+                         const std::vector<std::string>& dims) -> FlattenAdvice& {
+    const auto known = std::find_if(advice.begin(), advice.end(), [&](const auto& a) {
+      return a.mesh == mesh && a.dims == dims;
+    });
     if (known != advice.end()) return *known;
     advice.push_back({mesh, dims, join(dims, "_"), 0, 0, false});
     return advice.back();
   };
   for (const PlanGroup& group : plan.groups) {
-    if (!group.declared && group.used_by > 0 && group.dims.size() > 1) entry(group.mesh, group.dims).needed = true;
+    if (!group.declared && group.used_by > 0 && group.dims.size() > 1)
+      entry(group.mesh, group.dims).needed = true;
   }
   for (const PlannedRedistribution& planned : plan.redistributions) {
     for (const Warning& warning : planned.warnings) {
       if (warning.kind != WarningKind::missing_flatten || warning.fix_name.empty()) continue;
       FlattenAdvice& known = entry(warning.mesh, warning.dims);
       known.name = warning.fix_name;
-      known.saves_ps = saturating_add(known.saves_ps, saturating_mul(warning.saves_ps, planned.request.count));
+      known.saves_ps =
+          saturating_add(known.saves_ps, saturating_mul(warning.saves_ps, planned.request.count));
       known.redistributions = saturating_add(known.redistributions, planned.request.count);
     }
   }
@@ -303,8 +339,8 @@ std::vector<FlattenAdvice> advice_of(const Plan& plan) {
 std::string flatten_code(const FlattenAdvice& advice, bool several) {
   std::vector<std::string> names;
   for (const std::string& dim : advice.dims) names.push_back(literal(dim));
-  return (several ? "meshes[" + literal(advice.mesh) + "]" : std::string("mesh")) + "[" + join(names, ", ") + "]._flatten(" +
-         literal(advice.name) + ")";
+  return (several ? "meshes[" + literal(advice.mesh) + "]" : std::string("mesh")) + "[" +
+         join(names, ", ") + "]._flatten(" + literal(advice.name) + ")";
 }
 
 void append_flattens(std::string& out, const Plan& plan) {
@@ -335,18 +371,25 @@ void append_flattens(std::string& out, const Plan& plan) {
 std::string render_torch(const Plan& plan) {
   std::string functions;
   std::string table;
-  std::set<std::string> taken = {"declare_flattened", "torch", "DTensor", "REDISTRIBUTIONS", "Partial", "Replicate", "Shard"};
+  std::set<std::string> taken = {"declare_flattened", "torch",     "DTensor", "REDISTRIBUTIONS",
+                                 "Partial",           "Replicate", "Shard"};
   for (const PlannedRedistribution& planned : plan.redistributions) {
     const std::string name = function_name(planned.request.id, taken);
     append_function(functions, plan, planned, name);
     table += "    " + literal(planned.request.id) + ": " + name + ",\n";
   }
-  std::string out = "# What a PyTorch program does to follow the plan" + (plan.digest.empty() ? "" : " " + plan.digest) + "\n";
-  out += "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
-  if (functions.find("= x.to(torch.") != std::string::npos || functions.find(" torch.") != std::string::npos) out += "import torch\n";
-  out += std::string("from torch.distributed.tensor import ") + (functions.find("DTensor.") == std::string::npos ? "" : "DTensor, ") +
+  std::string out =
+      "# PyTorch code of the plan" + (plan.digest.empty() ? "" : " " + plan.digest) + "\n";
+  out +=
+      "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
+  if (functions.find("= x.to(torch.") != std::string::npos ||
+      functions.find(" torch.") != std::string::npos)
+    out += "import torch\n";
+  out += std::string("from torch.distributed.tensor import ") +
+         (functions.find("DTensor.") == std::string::npos ? "" : "DTensor, ") +
          "Partial, Replicate, Shard\n";
-  if (functions.find("_StridedShard(") != std::string::npos) out += "from torch.distributed.tensor.placement_types import _StridedShard\n";
+  if (functions.find("_StridedShard(") != std::string::npos)
+    out += "from torch.distributed.tensor.placement_types import _StridedShard\n";
   append_flattens(out, plan);
   out += functions + "\n\nREDISTRIBUTIONS = {\n" + table + "}\n";
   return out;

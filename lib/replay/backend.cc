@@ -9,13 +9,15 @@ namespace meshplan {
 namespace {
 
 std::string needs_of(const std::string& name) {
-  if (name == "mpi") return "install an MPI library (Debian: libopenmpi-dev openmpi-bin) and build meshplan again";
+  if (name == "mpi")
+    return "install an MPI library (Debian: libopenmpi-dev openmpi-bin) and build meshplan again";
   return "install the CUDA toolkit and NCCL 2.28 or newer and build meshplan again";
 }
 
 }  // namespace
 
-std::vector<std::filesystem::path> module_folders(const char* named, const std::filesystem::path& program) {
+std::vector<std::filesystem::path> module_folders(const char* named,
+                                                  const std::filesystem::path& program) {
   if (named != nullptr && *named != '\0') return {named};
   if (!program.is_absolute()) return {};
   return {program.parent_path(), program.parent_path() / ".." / "lib" / "meshplan"};
@@ -25,10 +27,12 @@ Result<Backend> load_backend(const std::string& name, const BackendQuestion& que
   const std::string file = "libmeshplan_replay_" + name + ".so";
   std::filesystem::path found;
   std::error_code error;
-  const auto folders = module_folders(std::getenv("MESHPLAN_BACKENDS"), std::filesystem::read_symlink("/proc/self/exe", error));
+  const auto folders = module_folders(std::getenv("MESHPLAN_BACKENDS"),
+                                      std::filesystem::read_symlink("/proc/self/exe", error));
   if (folders.empty()) {
-    return environment("backend " + name + ": cannot tell where the program is (/proc/self/exe: " + error.message() +
-                       "); name the folder of " + file + " in MESHPLAN_BACKENDS");
+    return environment("backend " + name +
+                       ": cannot find the path of the program (/proc/self/exe: " + error.message() +
+                       "); set MESHPLAN_BACKENDS to the folder of " + file);
   }
   for (const std::filesystem::path& folder : folders) {
     if (std::filesystem::exists(folder / file, error)) {
@@ -36,17 +40,20 @@ Result<Backend> load_backend(const std::string& name, const BackendQuestion& que
       break;
     }
   }
-  if (found.empty()) return environment("backend " + name + ": " + file + " is not beside the program; " + needs_of(name));
-  // Never unloaded: its library's threads and exit handlers may outlive the run.
+  if (found.empty())
+    return environment("backend " + name + ": " + file + " is not next to the program; " +
+                       needs_of(name));
+  // Never unloaded: threads and exit handlers of its library may outlive the run.
   void* module = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
     const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe)
-    return environment("backend " + name + ": cannot load " + file + ": " + (why == nullptr ? "no reason given" : why) + "; " +
-                       needs_of(name));
+    return environment("backend " + name + ": cannot load " + file + ": " +
+                       (why == nullptr ? "no reason given" : why) + "; " + needs_of(name));
   }
   void* symbol = dlsym(module, open_backend_symbol);
   if (symbol == nullptr)
-    return environment("backend " + name + ": " + found.string() + " belongs to another version of meshplan; build both together");
+    return environment("backend " + name + ": " + found.string() +
+                       " belongs to another version of meshplan; build both together");
   return (*static_cast<const OpenBackend*>(symbol))(question);
 }
 

@@ -1,17 +1,20 @@
-// Where the outside world begins: collectives between ranks that may live in other processes.
+// The interface to communication libraries: collectives between ranks that may be in other
+// processes.
 //
-// A call is bulk-synchronous and names everything: for each rank that this process plays, its group (replay ranks, ascending; the position
-// in it is the member number), where each chunk goes to or comes from, and how many elements it has. Counts may differ between members; a
-// backend whose library wants equal counts pads. Both ends of a chunk always agree, because both come from the same flow (transfer/flow.h).
+// A call is bulk-synchronous and explicit: for each local rank, its group (replay ranks, ascending;
+// the position in it is the member number), the peer and the number of elements of each chunk.
+// Counts may differ between members; a backend whose library requires equal counts pads. Both ends
+// of a chunk agree because both are derived from the same flow (transfer/flow.h).
 //
-//     kind             sends                                     receives
-//     all_gather       one chunk: the rank's box                 one chunk a member, in member order
-//     all_to_all       one chunk a member                        one chunk a member
-//     reduce_scatter   one chunk a member                        one chunk
-//     all_reduce       one chunk                                 one chunk
-//     send_receive     any chunks, ascending by peer             any chunks, ascending by peer
+//     kind             sends                                receives
+//     all_gather       one chunk: the box of the rank       one chunk per member, in member order
+//     all_to_all       one chunk per member                 one chunk per member
+//     reduce_scatter   one chunk per member                 one chunk
+//     all_reduce       one chunk                            one chunk
+//     send_receive     any chunks, ascending by peer        any chunks, ascending by peer
 //
-// Every call has a deadline: a rank that exits, hangs or differs ends the run with an error, never a hang.
+// Every call has a deadline: if a rank exits, hangs or makes a different call, the run ends with an
+// error instead of hanging.
 #pragma once
 
 #include <chrono>
@@ -40,15 +43,15 @@ struct RankCall {
   const std::vector<int32_t>* group = nullptr;  // replay ranks, ascending
   std::vector<Chunk> sends;
   std::vector<Chunk> receives;
-  // all_to_all: how many elements every member gives every other one, where that is one number for all pairs of the group, so that each
-  // member knows it of all; -1 where pairs differ.
+  // all_to_all: the number of elements from every member to every other one, if it is the same for
+  // all pairs of the group (which then every member knows); -1 if pairs differ.
   int64_t equal_parts = -1;
 };
 
 struct Call {
   CallKind kind = CallKind::all_gather;
   DType dtype = DType::float32;
-  ReduceOp op = ReduceOp::sum;  // avg combines like sum; dividing is the executor's
+  ReduceOp op = ReduceOp::sum;  // avg combines like sum; the executor divides
   std::vector<RankCall> ranks;
   std::string place;  // "redistribution 'x', step 2": for messages
 };
@@ -60,27 +63,29 @@ class Communicator {
   virtual ~Communicator() = default;
 
   [[nodiscard]] virtual std::string name() const = 0;  // "host", "mpi", "nccl"
-  // Replay ranks that exist, and those that this process plays, ascending.
+  // All replay ranks, and the local ones (those of this process), ascending.
   [[nodiscard]] virtual int64_t world() const = 0;
   [[nodiscard]] virtual std::vector<int32_t> local_ranks() const = 0;
   // Whether this process prints the result.
-  [[nodiscard]] virtual bool speaks() const = 0;
+  [[nodiscard]] virtual bool is_root() const = 0;
 
-  // Makes the communicators of one partition: disjoint groups. Every process calls it with the same groups in the same order, before the
-  // first call on them. Asking again for a known partition is free.
+  // Creates the communicators of one partition (disjoint groups). Every process calls it with the
+  // same groups in the same order, before the first call on them. A known partition is not created
+  // again.
   virtual Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) = 0;
   virtual Status run(const Call& call, Deadline deadline) = 0;
 
-  // Waits until every process is here; after the deadline the error names those that are not, and `place`.
-  virtual Status roll_call(const std::string& place, Deadline deadline) = 0;
-  // Waits until every process is here, as fast as the library can.
+  // Barrier with a deadline; if it is missed, the error names the missing processes and `place`.
+  virtual Status barrier_with_deadline(const std::string& place, Deadline deadline) = 0;
+  // Barrier of the library, for timing.
   virtual Status barrier(Deadline deadline) = 0;
-  // What every process says, in process order: for digests, counts and messages.
+  // All-gather of one text per process, in process order: digests, counts and messages.
   virtual Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) = 0;
-  // After an error that other processes may not have seen: ends them all, this one last, with the error's exit code. Returns only where
-  // there are no other processes.
+  // After an error that other processes may not have seen: ends all processes, this one last, with
+  // the exit code of the error. Returns only if there are no other processes.
   virtual void abort(const Error& error) = 0;
-  // What the report says about the environment: library and version compiled for and loaded, which rank runs where. Every process calls it.
+  // The environment, for the report: library versions compiled for and loaded, location of each
+  // rank. Collective.
   virtual Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) = 0;
 };
 

@@ -12,12 +12,14 @@ namespace {
 
 constexpr int64_t line = 64;
 
-int64_t bytes_to_line(const std::byte* at) { return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line)); }
+int64_t bytes_to_line(const std::byte* at) {
+  return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line));
+}
 int64_t bytes_from_line(const std::byte* at) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line));
 }
 
-// Two pieces of a size that the compiler knows, which may lie upon each other.
+// Two pieces of a compile-time size, which may overlap.
 template <size_t piece>
 void copy_two(const std::byte* from, std::byte* to, int64_t bytes) {
   std::memcpy(to, from, piece);
@@ -25,7 +27,7 @@ void copy_two(const std::byte* from, std::byte* to, int64_t bytes) {
   std::memcpy(to + last, from + last, piece);
 }
 
-// Less than a line, at an end of a run.
+// Less than a line, at either end of a run.
 void copy_end(const std::byte* from, std::byte* to, int64_t bytes) {
   if (bytes >= 32) return copy_two<32>(from, to, bytes);
   if (bytes >= 16) return copy_two<16>(from, to, bytes);
@@ -34,16 +36,17 @@ void copy_end(const std::byte* from, std::byte* to, int64_t bytes) {
   for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
-// To where a line starts.
-__attribute__((target("avx"), always_inline)) inline void write_line(const std::byte* from, std::byte* to) {
+// Distance to the start of the next line.
+__attribute__((target("avx"), always_inline)) inline void write_line(const std::byte* from,
+                                                                     std::byte* to) {
   const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + 1);
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), a);
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, b);
 }
 
-// One run after the other, asking for what is `ahead` bytes on. Lines of the target that a run does not fill go through the cache, which
-// must have them first.
+// Copies runs in order, prefetching `ahead` bytes. Target lines that a run does not fill go through
+// the cache and are prefetched for writing.
 __attribute__((target("avx"))) void copy_in_order(Runs runs, int64_t ahead) {
   const int64_t to_ahead = runs.from_step == 0 ? 0 : ahead / runs.from_step * runs.to_step;
   for (int64_t i = 0; i < runs.count; ++i, runs.from += runs.from_step, runs.to += runs.to_step) {
@@ -62,8 +65,9 @@ __attribute__((target("avx"))) void copy_in_order(Runs runs, int64_t ahead) {
   }
 }
 
-// Runs that fill whole lines, a line of each in turn. A function of its own, whose steps come from memory: inlined it asks too fast (67
-// instead of 73 % of memcpy's speed at 256 bytes of 2048).
+// Runs that fill whole lines, a line of each in turn. Not inlined, so that strides are loaded from
+// memory: inlined it prefetches too fast (67 % instead of 73 % of the speed of memcpy at 256 bytes
+// of 2048).
 __attribute__((target("avx"), noinline)) void copy_lines_in_turn(const Runs& runs, int64_t ahead) {
   for (int64_t at = 0; at < runs.bytes; at += line) {
     const std::byte* f = runs.from + at;
@@ -90,7 +94,7 @@ void copy_side_by_side(Runs runs, int64_t ahead) {
   copy_in_order(runs, ahead);
 }
 
-// Runs that go to one place, one behind the other.
+// Runs that are contiguous in the target.
 class Gathering {
  public:
   __attribute__((target("avx"))) void add(const Runs& runs, int64_t ahead) {
@@ -99,7 +103,7 @@ class Gathering {
       held_ = held_from_ = bytes_from_line(runs.to);
       start_ = runs.to - held_;
     }
-    // In registers: what is stored to memory waits behind what goes around the caches.
+    // Kept in registers: a normal store would wait for the non-temporal stores.
     const std::byte* from = runs.from;
     const int64_t step = runs.from_step;
     const int64_t bytes = runs.bytes;
@@ -107,8 +111,8 @@ class Gathering {
     const int64_t at_a_time = std::clamp<int64_t>(longest_with_care / bytes, 1, 8);
     for (int64_t i = 0; i < runs.count; i += at_a_time) {
       const int64_t count = std::min(at_a_time, runs.count - i);
-      // The lines that the runs lie in and no other, each of which is fetched for nothing; the first line of each run, then the second. In
-      // the order of memory the machine's prefetchers take them for a beginning of more.
+      // Prefetches exactly the lines of the runs: the first line of each run, then the second. In
+      // memory order, the hardware prefetchers would continue past the runs.
       for (int64_t at = 0; at < bytes + line - 1; at += line) {
         const std::byte* run = from + ahead;
 #pragma GCC unroll 1
@@ -117,7 +121,8 @@ class Gathering {
           if (l < run + bytes) ask_for_later(l);
         }
       }
-      for (int64_t j = 0; j < count; ++j, from += step, held += bytes) copy_run_by_half_lines(from, room_.data() + held, bytes);
+      for (int64_t j = 0; j < count; ++j, from += step, held += bytes)
+        copy_run_by_half_lines(from, room_.data() + held, bytes);
       held = write_lines(held);
     }
     held_ = held;
@@ -129,12 +134,13 @@ class Gathering {
   }
 
  private:
-  // All of the `held` bytes but the last line, if that is not full; how many are left.
+  // Flushes the held bytes except an incomplete last line; returns how many remain.
   __attribute__((target("avx"), always_inline)) int64_t write_lines(int64_t held) {
     if (held < line) return held;
     if (held_from_ > 0) copy_end(room_.data() + held_from_, start_ + held_from_, line - held_from_);
     const int64_t whole = held / line * line;
-    for (int64_t at = held_from_ > 0 ? line : 0; at < whole; at += line) write_line(room_.data() + at, start_ + at);
+    for (int64_t at = held_from_ > 0 ? line : 0; at < whole; at += line)
+      write_line(room_.data() + at, start_ + at);
     std::memcpy(room_.data(), room_.data() + whole, line);
     start_ += whole;
     held_from_ = 0;
@@ -142,14 +148,15 @@ class Gathering {
   }
 
   alignas(line) std::array<std::byte, 2 * line + longest_with_care> room_;
-  std::byte* start_ = nullptr;  // of the line where room_ goes
+  std::byte* start_ = nullptr;  // target line of room_
   int64_t held_ = 0;            // bytes of room_
-  int64_t held_from_ = 0;       // the first of them that is ours
+  int64_t held_from_ = 0;       // first valid byte
 };
 
 }  // namespace
 
-bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to, int64_t element_size) {
+bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to,
+                     int64_t element_size) {
   if (!has_half_lines()) return false;
   const int64_t bytes = region.run * element_size;
   const RegionDim& inner = region.dims.back();
@@ -157,18 +164,20 @@ bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to,
   const bool one_place = inner.to_stride == region.run;
   const bool whole_lines =
       bytes % line == 0 && bytes_to_line(to + region.to_offset * element_size) == 0 &&
-      std::all_of(region.dims.begin(), region.dims.end(), [&](const RegionDim& d) { return d.to_stride * element_size % line == 0; });
+      std::all_of(region.dims.begin(), region.dims.end(),
+                  [&](const RegionDim& d) { return d.to_stride * element_size % line == 0; });
   auto for_all = [&](int64_t runs_ahead, auto&& copy) {
     const int64_t ahead = std::max<int64_t>(1, runs_ahead) * inner.from_stride * element_size;
     for_all_runs(region, from, to, element_size, [&](const Runs& runs) { copy(runs, ahead); });
   };
-  // Which way is best, and how far ahead, is as measured (tests/bench/replay_bench.cc).
+  // Method and prefetch distance are chosen by measurement (tests/bench/replay_bench.cc).
   const bool few_lines = bytes < 5 * line;
   if (gaps && whole_lines && (few_lines || !one_place)) {
     for_all(std::min<int64_t>(32, (32 << 10) / bytes), copy_side_by_side);
   } else if (gaps && one_place) {
     Gathering gathering;
-    for_all((16 << 10) / bytes, [&](const Runs& runs, int64_t ahead) { gathering.add(runs, ahead); });
+    for_all((16 << 10) / bytes,
+            [&](const Runs& runs, int64_t ahead) { gathering.add(runs, ahead); });
     gathering.finish();
   } else {
     for_all((2 << 10) / bytes, copy_in_order);
@@ -183,7 +192,10 @@ bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to,
 
 namespace meshplan {
 
-bool copy_past_cache(const Region& /*region*/, const std::byte* /*from*/, std::byte* /*to*/, int64_t /*element_size*/) { return false; }
+bool copy_past_cache(const Region& /*region*/, const std::byte* /*from*/, std::byte* /*to*/,
+                     int64_t /*element_size*/) {
+  return false;
+}
 
 }  // namespace meshplan
 #endif

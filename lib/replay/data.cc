@@ -18,14 +18,15 @@ bool is_prime(int64_t n) {
   return n > 1;
 }
 
-// A period that is `contributions` times a prime: near 8191 elements for one contribution, never fewer than 1009 times.
+// A period that is `contributions` times a prime: near 8191 elements for one contribution, never
+// fewer than 1009 times.
 int64_t period_for(int64_t contributions) {
   int64_t prime = std::max<int64_t>(1009, 16384 / contributions);
   while (!is_prime(prime)) ++prime;
   return contributions * prime;
 }
 
-// The odd part matters for exactness, the powers of two of a divisor do not: they only move the exponent.
+// Only the odd part of a divisor matters for exactness: powers of two only change the exponent.
 int64_t odd_part(int64_t n) {
   while (n % 2 == 0) n /= 2;
   return n;
@@ -42,27 +43,31 @@ Bounds exact_bounds(const DataQuestion& q) {
   const int64_t most_live = q.contributions > 16 ? 16 : q.contributions;
   if (q.dtype == DType::boolean) return {most_live, 1, 1};
   if (q.op == ReduceOp::min || q.op == ReduceOp::max) {
-    return {most_live, 1, std::min<int64_t>(std::min(exact_limit(q.dtype), exact_limit(q.reduce_dtype)), 1 << 20)};
+    return {
+        most_live, 1,
+        std::min<int64_t>(std::min(exact_limit(q.dtype), exact_limit(q.reduce_dtype)), 1 << 20)};
   }
   if (q.op == ReduceOp::product) {
-    // Powers of two and signs: the product stays below the largest value.
+    // Powers of two with signs: the product stays below the largest value.
     int64_t doublings = 0;
-    while (doublings < 16 &&
-           std::ldexp(1.0, static_cast<int>(doublings) + 1) <= std::min(largest_value(q.dtype), largest_value(q.reduce_dtype)))
+    while (doublings < 16 && std::ldexp(1.0, static_cast<int>(doublings) + 1) <=
+                                 std::min(largest_value(q.dtype), largest_value(q.reduce_dtype)))
       ++doublings;
     return {std::clamp<int64_t>(doublings, 1, most_live), 1, 2};
   }
   bounds.unit = q.divisor;
-  // Sums of at most `integers` units are exact; integers must not overflow either.
-  const int64_t spread = saturating_mul(is_floating(q.dtype) ? odd_part(q.divisor) : q.divisor, q.growth);
+  // Sums of at most `integers` units are exact; integer dtypes must not overflow.
+  const int64_t spread =
+      saturating_mul(is_floating(q.dtype) ? odd_part(q.divisor) : q.divisor, q.growth);
   int64_t integers = std::min(exact_limit(q.dtype), exact_limit(q.reduce_dtype)) / spread;
   const double largest = std::min(largest_value(q.dtype), largest_value(q.reduce_dtype));
   const double by_range = largest / static_cast<double>(saturating_mul(q.divisor, q.growth));
   if (by_range < static_cast<double>(integers)) integers = static_cast<int64_t>(by_range);
-  // A dtype too narrow for one multiple of the divisor (int8 averaged over 128 ranks) holds zeros only.
+  // A dtype too narrow for a multiple of the divisor (int8 averaged over 128 ranks) gets zeros
+  // only.
   if (integers == 0) return {1, 1, 0};
   integers = std::min(integers, int64_t{1} << 30);
-  // At least 4 different magnitudes where the dtype allows, even if fewer contributions are live.
+  // At least 4 different magnitudes if the dtype allows, even if fewer contributions are live.
   bounds.live = std::clamp<int64_t>(integers / 4, 1, most_live);
   bounds.most = std::max<int64_t>(1, integers / bounds.live);
   return bounds;
@@ -96,13 +101,14 @@ double live_value(const DataQuestion& q, const Bounds& bounds, uint64_t random) 
 double random_value(const DataQuestion& q, uint64_t random) {
   if (q.dtype == DType::boolean) return static_cast<double>(random & 1U);
   if (is_floating(q.dtype)) return static_cast<double>(random >> 11U) * 0x1p-52 - 1;
-  // Integers: small enough that sums of all contributions do not wrap where the dtype allows that at all.
+  // Integers: small enough that sums of all contributions do not wrap, if the dtype allows.
   const int64_t most = std::clamp<int64_t>(exact_limit(q.dtype) / q.contributions, 1, 1 << 20);
   const auto magnitude = static_cast<double>(random % static_cast<uint64_t>(most + 1));
   return is_signed(q.dtype) && (random >> 63U) != 0 ? -magnitude : magnitude;
 }
 
-// Calls visit(position in the table, first element of the run, length) for pieces of a run that do not wrap.
+// Calls visit(position in the table, first element of the run, length) for pieces of a run that do
+// not wrap.
 template <class Visitor>
 void for_unwrapped(int64_t position, int64_t length, int64_t period, Visitor&& visit) {
   int64_t done = 0;
@@ -114,7 +120,53 @@ void for_unwrapped(int64_t position, int64_t length, int64_t period, Visitor&& v
   }
 }
 
-int64_t wrapped(int64_t start, int64_t element, int64_t period) { return (start + element % period) % period; }
+int64_t wrapped(int64_t start, int64_t element, int64_t period) {
+  return (start + element % period) % period;
+}
+
+// Combines values one by one as the op of the question does; without any value, `total` is neutral.
+struct Reduction {
+  const DataQuestion& q;
+  double total;
+  bool first = true;
+
+  void add(double value) {
+    const bool boolean = q.dtype == DType::boolean;
+    const bool is_or = boolean && q.op != ReduceOp::product && q.op != ReduceOp::min;
+    if (first) {
+      total = value;
+    } else if (is_or || q.op == ReduceOp::max) {
+      total = std::max(total, value);
+    } else if (q.op == ReduceOp::min) {
+      total = std::min(total, value);
+    } else if (q.op == ReduceOp::product || boolean) {
+      total *= value;
+    } else {
+      total += value;
+    }
+    first = false;
+  }
+};
+
+double divided(const DataQuestion& q, double total) {
+  if (q.divisor <= 1 || q.dtype == DType::boolean) return total;
+  const double quotient = total / static_cast<double>(q.divisor);
+  return is_floating(q.dtype) ? quotient : std::trunc(quotient);
+}
+
+// Table position p holds a live value where p mod contributions < live. offset_k = k mod
+// contributions, so exactly `live` contributions are live for every element. A random multiple is
+// added, so that adjacent table entries do not belong to adjacent ranks.
+std::vector<int64_t> offsets_for(const DataQuestion& q, int64_t period) {
+  std::vector<int64_t> offsets(static_cast<size_t>(q.contributions));
+  const int64_t blocks = period / q.contributions;
+  for (int64_t k = 0; k < q.contributions; ++k) {
+    const auto block = static_cast<int64_t>(mix(q.seed + 1, static_cast<uint64_t>(k)) %
+                                            static_cast<uint64_t>(blocks));
+    offsets[static_cast<size_t>(k)] = k + q.contributions * block;
+  }
+  return offsets;
+}
 
 }  // namespace
 
@@ -127,7 +179,8 @@ uint64_t mix(uint64_t a, uint64_t b) {
 
 DataTable::DataTable(const DataQuestion& question) : question_(question) {
   const DataQuestion& q = question_;
-  MESHPLAN_CHECK(q.contributions >= 1 && q.divisor >= 1, "a reduction has at least one contribution");
+  MESHPLAN_CHECK(q.contributions >= 1 && q.divisor >= 1,
+                 "a reduction has at least one contribution");
   const int64_t k_count = q.contributions;
   period_ = period_for(k_count);
   const Bounds bounds = exact_bounds(q);
@@ -137,14 +190,7 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
   source_.resize(static_cast<size_t>(period_ * size));
   answer_.resize(source_.size());
 
-  // Table position p holds a live value where p mod contributions < live. offset_k = k mod contributions, so that for every element exactly
-  // `live` contributions are live; what is added to k is a random multiple, so that neighbours in the table are not neighbours in rank.
-  offsets_.resize(static_cast<size_t>(k_count));
-  const int64_t blocks = period_ / k_count;
-  for (int64_t k = 0; k < k_count; ++k) {
-    const auto block = static_cast<int64_t>(mix(q.seed + 1, static_cast<uint64_t>(k)) % static_cast<uint64_t>(blocks));
-    offsets_[static_cast<size_t>(k)] = k + k_count * block;
-  }
+  offsets_ = offsets_for(q, period_);
   std::vector<double> values(static_cast<size_t>(period_));
   const double neutral = neutral_value(q, bounds);
   for (int64_t p = 0; p < period_; ++p) {
@@ -160,39 +206,23 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
     values[static_cast<size_t>(p)] = load_number(q.dtype, element);
   }
 
-  // The answer. Exact data sums exactly in a double in any order (64-bit integers stay below 2^53).
+  // The result. Exact data sums exactly in double in any order (64-bit integers stay below 2^53).
   if (q.kind == DataKind::random) oracle_.resize(static_cast<size_t>(period_));
-  const bool is_or = q.dtype == DType::boolean && q.op != ReduceOp::product && q.op != ReduceOp::min;
   for (int64_t p = 0; p < period_; ++p) {
-    bool first = true;
-    double total = neutral;
+    Reduction reduction{q, neutral};
     auto add = [&](int64_t k) {
       int64_t at = p + offsets_[static_cast<size_t>(k)];
       if (at >= period_) at -= period_;
-      const double value = values[static_cast<size_t>(at)];
-      if (first) {
-        total = value;
-      } else if (is_or || q.op == ReduceOp::max) {
-        total = std::max(total, value);
-      } else if (q.op == ReduceOp::min) {
-        total = std::min(total, value);
-      } else if (q.op == ReduceOp::product || q.dtype == DType::boolean) {
-        total *= value;
-      } else {
-        total += value;
-      }
-      first = false;
+      reduction.add(values[static_cast<size_t>(at)]);
     };
     if (q.kind == DataKind::exact && live_ < k_count) {
       // Only the live ones: (p + k) mod contributions < live.
       for (int64_t r = 0; r < live_; ++r) add((r - p % k_count + k_count) % k_count);
-      if (q.op == ReduceOp::max) total = std::max(total, neutral);
-      if (q.op == ReduceOp::min) total = std::min(total, neutral);
+      if (q.op == ReduceOp::max || q.op == ReduceOp::min) reduction.add(neutral);
     } else {
       for (int64_t k = 0; k < k_count; ++k) add(k);
     }
-    const bool divides = q.divisor > 1 && q.dtype != DType::boolean;
-    if (divides) total = is_floating(q.dtype) ? total / static_cast<double>(q.divisor) : std::trunc(total / static_cast<double>(q.divisor));
+    const double total = divided(q, reduction.total);
     if (q.kind == DataKind::random) oracle_[static_cast<size_t>(p)] = total;
     store_number(q.dtype, answer_.data() + p * size, total + 0.0);  // + 0.0: never a negative zero
   }
@@ -203,33 +233,41 @@ int64_t DataTable::shift_for(uint64_t salt) const {
   return static_cast<int64_t>(mix(question_.seed + 2, salt) % blocks) * question_.contributions;
 }
 
-int64_t DataTable::source_start(int64_t k, int64_t shift) const { return (offsets_[static_cast<size_t>(k)] + shift) % period_; }
+int64_t DataTable::source_start(int64_t k, int64_t shift) const {
+  return (offsets_[static_cast<size_t>(k)] + shift) % period_;
+}
 
-void fill_box(std::byte* to, const Box& box, std::span<const int64_t> shape, const std::byte* table, int64_t period, int64_t start,
-              int64_t element_size) {
+void fill_box(std::byte* to, const Box& box, std::span<const int64_t> shape, const std::byte* table,
+              int64_t period, int64_t start, int64_t element_size) {
   const Region region = make_region(box, full_box(shape), box);
   for_each_run(region, [&](int64_t from, int64_t at) {
-    for_unwrapped(wrapped(start, from, period), region.run, period, [&](int64_t position, int64_t done, int64_t n) {
-      std::memcpy(to + (at + done) * element_size, table + position * element_size, static_cast<size_t>(n * element_size));
-    });
+    for_unwrapped(wrapped(start, from, period), region.run, period,
+                  [&](int64_t position, int64_t done, int64_t n) {
+                    std::memcpy(to + (at + done) * element_size, table + position * element_size,
+                                static_cast<size_t>(n * element_size));
+                  });
   });
 }
 
-Comparison compare_box(const std::byte* found, const Box& box, std::span<const int64_t> shape, const std::byte* table, int64_t period,
-                       int64_t start, int64_t element_size, size_t keep) {
+Comparison compare_box(const std::byte* found, const Box& box, std::span<const int64_t> shape,
+                       const std::byte* table, int64_t period, int64_t start, int64_t element_size,
+                       size_t keep) {
   Comparison result;
   const Region region = make_region(box, full_box(shape), box);
   for_each_run(region, [&](int64_t from, int64_t at) {
-    for_unwrapped(wrapped(start, from, period), region.run, period, [&](int64_t position, int64_t done, int64_t n) {
-      const std::byte* a = found + (at + done) * element_size;
-      const std::byte* b = table + position * element_size;
-      if (std::memcmp(a, b, static_cast<size_t>(n * element_size)) == 0) return;
-      for (int64_t i = 0; i < n; ++i) {
-        if (std::memcmp(a + i * element_size, b + i * element_size, static_cast<size_t>(element_size)) == 0) continue;
-        ++result.wrong;
-        if (result.first.size() < keep) result.first.push_back(at + done + i);
-      }
-    });
+    for_unwrapped(wrapped(start, from, period), region.run, period,
+                  [&](int64_t position, int64_t done, int64_t n) {
+                    const std::byte* a = found + (at + done) * element_size;
+                    const std::byte* b = table + position * element_size;
+                    if (std::memcmp(a, b, static_cast<size_t>(n * element_size)) == 0) return;
+                    for (int64_t i = 0; i < n; ++i) {
+                      if (std::memcmp(a + i * element_size, b + i * element_size,
+                                      static_cast<size_t>(element_size)) == 0)
+                        continue;
+                      ++result.wrong;
+                      if (result.first.size() < keep) result.first.push_back(at + done + i);
+                    }
+                  });
   });
   return result;
 }
@@ -242,8 +280,8 @@ double random_tolerance(const DataQuestion& q) {
   return most * step;
 }
 
-ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<const int64_t> shape, const DataTable& table, int64_t start,
-                           size_t keep) {
+ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<const int64_t> shape,
+                           const DataTable& table, int64_t start, size_t keep) {
   ErrorMeasure error;
   const DType dtype = table.question().dtype;
   const int64_t period = table.period();
@@ -251,21 +289,24 @@ ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<con
   const double tolerance = random_tolerance(table.question());
   const Region region = make_region(box, full_box(shape), box);
   for_each_run(region, [&](int64_t from, int64_t at) {
-    for_unwrapped(wrapped(start, from, period), region.run, period, [&](int64_t position, int64_t done, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const double right = table.oracle()[static_cast<size_t>(position + i)];
-        double off = std::abs(load_number(dtype, found + (at + done + i) * size) - right);
-        if (off == 0) continue;
-        if (std::isnan(off)) off = std::numeric_limits<double>::infinity();
-        error.ulp = std::max(error.ulp, off / ulp_at(dtype, right));
-        double relative = std::numeric_limits<double>::infinity();
-        if (right != 0) relative = off / std::abs(right);
-        error.relative = std::max(error.relative, relative);
-        if (off <= tolerance) continue;
-        ++error.beyond.wrong;
-        if (error.beyond.first.size() < keep) error.beyond.first.push_back(at + done + i);
-      }
-    });
+    for_unwrapped(wrapped(start, from, period), region.run, period,
+                  [&](int64_t position, int64_t done, int64_t n) {
+                    for (int64_t i = 0; i < n; ++i) {
+                      const double right = table.oracle()[static_cast<size_t>(position + i)];
+                      double off =
+                          std::abs(load_number(dtype, found + (at + done + i) * size) - right);
+                      if (off == 0) continue;
+                      if (std::isnan(off)) off = std::numeric_limits<double>::infinity();
+                      error.ulp = std::max(error.ulp, off / ulp_at(dtype, right));
+                      double relative = std::numeric_limits<double>::infinity();
+                      if (right != 0) relative = off / std::abs(right);
+                      error.relative = std::max(error.relative, relative);
+                      if (off <= tolerance) continue;
+                      ++error.beyond.wrong;
+                      if (error.beyond.first.size() < keep)
+                        error.beyond.first.push_back(at + done + i);
+                    }
+                  });
   });
   return error;
 }

@@ -1,15 +1,18 @@
-// Data whose right answer is known, element by element.
+// Test data whose correct result is known for every element.
 //
-// Every rank's source values come from one table: contribution k of tensor element i (its row-major number in the whole tensor) is
+// The source values of all ranks come from one table: contribution k of tensor element i (its
+// row-major number in the whole tensor) is
 //     table[(i + offset_k + shift) mod period]
-// and the right answer, the reduction over all k, is answer[(i + shift) mod period]. So filling and checking are copies and comparisons of
-// whole runs, and no element is ever computed twice. `shift` differs per redistribution, copy of the mesh and repetition.
+// and the correct result, the reduction over all k, is answer[(i + shift) mod period]. So filling
+// and checking are copies and comparisons of whole runs, and no element is ever computed twice.
+// `shift` differs per redistribution, copy of the mesh and repetition.
 //
-// exact: integers of the dtype, bounded so that every order of summation is exact, sign mixed, products never 0. Where the dtype holds too
-// few
-//   integers for all contributions (bfloat16: 256), only some are not neutral, `live` of them for every element, chosen by its number.
-//   Averages start from multiples of the sizes they divide by.
-// random: any values (floats in -1..1); the answer is also kept in float64, to measure the error against.
+// exact: integers in the dtype, bounded so that every order of summation is exact, mixed signs,
+// products never 0. If the dtype has too few
+//   integers for all contributions (bfloat16: up to 256), only `live` of them per element, chosen
+//   by its number, are not neutral.
+//   Values to average are multiples of the divisors.
+// random: arbitrary values (floats in -1..1); the result is also computed in float64 as reference.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +30,13 @@ enum class DataKind : uint8_t { exact, random };
 
 struct DataQuestion {
   DType dtype = DType::float32;
-  DType reduce_dtype = DType::float32;  // what reductions run in
+  DType reduce_dtype = DType::float32;  // dtype of reductions
   DataKind kind = DataKind::exact;
-  ReduceOp op = ReduceOp::sum;  // how contributions combine; sum where sum and avg are mixed
-  int64_t contributions = 1;    // ranks that hold a different part of the reduction
-  int64_t divisor = 1;          // what the reduced value is divided by: the sizes of the averaging mesh dims
-  int64_t growth = 1;           // how often a step may add the answer to itself before dividing (an average over equal values)
+  ReduceOp op = ReduceOp::sum;  // how contributions combine; sum if sum and avg are mixed
+  int64_t contributions = 1;    // number of ranks with different contributions
+  int64_t divisor = 1;          // product of the sizes of the averaged mesh dims
+  // factor by which a step may multiply the result before dividing (average of equal values)
+  int64_t growth = 1;
   uint64_t seed = 0;
   bool operator==(const DataQuestion&) const = default;
   auto operator<=>(const DataQuestion&) const = default;
@@ -44,18 +48,20 @@ class DataTable {
 
   [[nodiscard]] const DataQuestion& question() const { return question_; }
   [[nodiscard]] int64_t period() const { return period_; }
-  // Elements that are not neutral, of `contributions`, for each element of the tensor.
+  // Number of contributions per element that are not neutral.
   [[nodiscard]] int64_t live() const { return live_; }
-  // The dtype is too narrow for anything else: sums of multiples of the divisor would overflow it.
+  // All values are zero, because sums of multiples of the divisor would overflow the dtype.
   [[nodiscard]] bool all_zero() const { return all_zero_; }
-  // A shift for this copy and repetition; any number gives a valid one.
+  // A shift for this copy and repetition; valid for every number.
   [[nodiscard]] int64_t shift_for(uint64_t salt) const;
 
   // Position in the table of contribution `k` of element number 0.
   [[nodiscard]] int64_t source_start(int64_t k, int64_t shift) const;
-  [[nodiscard]] const std::byte* source() const { return source_.data(); }     // `period` elements
-  [[nodiscard]] const std::byte* answer() const { return answer_.data(); }     // `period` elements, from position `shift`
-  [[nodiscard]] const std::vector<double>& oracle() const { return oracle_; }  // random only: the answer in float64
+  [[nodiscard]] const std::byte* source() const { return source_.data(); }  // `period` elements
+  // `period` elements, from position `shift`
+  [[nodiscard]] const std::byte* answer() const { return answer_.data(); }
+  // random only: the answer in float64
+  [[nodiscard]] const std::vector<double>& oracle() const { return oracle_; }
 
  private:
   DataQuestion question_;
@@ -68,31 +74,36 @@ class DataTable {
   std::vector<double> oracle_;
 };
 
-// Writes element i of `table`, at position (start + i) mod period, for every element i of `box` of a tensor of this shape; row-major.
-void fill_box(std::byte* to, const Box& box, std::span<const int64_t> shape, const std::byte* table, int64_t period, int64_t start,
-              int64_t element_size);
+// Writes element i of `table`, at position (start + i) mod period, for every element i of `box` of
+// a tensor of this shape; row-major.
+void fill_box(std::byte* to, const Box& box, std::span<const int64_t> shape, const std::byte* table,
+              int64_t period, int64_t start, int64_t element_size);
 
-// Elements of a buffer that differ from the table.
+// Counts elements of a buffer that differ from the table.
 struct Comparison {
   int64_t wrong = 0;
   std::vector<int64_t> first;  // element numbers within the box, at most `keep`
 };
-[[nodiscard]] Comparison compare_box(const std::byte* found, const Box& box, std::span<const int64_t> shape, const std::byte* table,
-                                     int64_t period, int64_t start, int64_t element_size, size_t keep);
+[[nodiscard]] Comparison compare_box(const std::byte* found, const Box& box,
+                                     std::span<const int64_t> shape, const std::byte* table,
+                                     int64_t period, int64_t start, int64_t element_size,
+                                     size_t keep);
 
-// The largest errors of a buffer against the float64 answer, and the elements that no order of summation explains: those further than
-// `tolerance` off.
+// The largest errors of a buffer against the float64 result, and the elements with an error above
+// `tolerance`, which no order of summation explains.
 struct ErrorMeasure {
   double ulp = 0;
   double relative = 0;
   Comparison beyond;
 };
-[[nodiscard]] ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<const int64_t> shape, const DataTable& table,
+[[nodiscard]] ErrorMeasure measure_error(const std::byte* found, const Box& box,
+                                         std::span<const int64_t> shape, const DataTable& table,
                                          int64_t start, size_t keep);
-// How far a sum of `contributions` values of -1..1 may be off, whatever the order: each addition rounds by half an ulp of the largest sum.
+// Bound on the error of a sum of `contributions` values of -1..1 in any order: each addition rounds
+// by half an ulp of the largest sum.
 [[nodiscard]] double random_tolerance(const DataQuestion& question);
 
-// A well mixed 64-bit number from two others (splitmix64).
+// A 64-bit hash of two numbers (splitmix64).
 [[nodiscard]] uint64_t mix(uint64_t a, uint64_t b);
 
 }  // namespace meshplan

@@ -9,9 +9,9 @@
 
 namespace meshplan {
 
-// At least the pairs that exchange piece after piece, by the rank that has the most peers; INT64_MAX
-// where that is more than is worth counting (transfer/list_exchange.h: listed_limit). `step` is an
-// exchange of the plan's redistribution.
+// At least the pairs that exchange piece after piece, by the rank that has the most peers;
+// INT64_MAX where that is more than is worth counting (transfer/list_exchange.h: listed_limit).
+// `step` is an exchange of the plan's redistribution.
 [[nodiscard]] int64_t exchange_pairs(const Plan& plan, const PlannedRedistribution& redistribution,
                                      size_t step);
 

@@ -1,4 +1,5 @@
-// Walks a plan on real buffers: fills the source, runs every step on a communicator and a device, checks every element of every rank.
+// Executes a plan on real buffers: fills the source, runs every step on a communicator and a
+// device, checks every element on every rank.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace meshplan {
 
-// One redistribution, ready to run any number of times. Buffers belong to the device's arena: at most one is alive per device, unless the
-// caller resets the arena itself.
+// One redistribution, prepared to run any number of times. Its buffers are in the arena of the
+// device, so at most one exists per device unless the caller resets the arena itself.
 class RedistributionRun {
  public:
   struct Question {
@@ -23,26 +24,28 @@ class RedistributionRun {
     const RankTable* ranks = nullptr;
     Communicator* communicator = nullptr;
     Device* device = nullptr;
-    const InjectedFault* fault = nullptr;  // to be put in; null: none
+    const InjectedFault* fault = nullptr;  // to inject; null: none
   };
   ~RedistributionRun();
   RedistributionRun(RedistributionRun&&) noexcept;
 
-  // Flows, buffers, communicators, source data. Collective: every process calls it.
+  // Prepares steps, buffers, communicators and source data. Collective.
   [[nodiscard]] static Result<RedistributionRun> prepare(const Question& question);
-  // The digest check of REPLAY.md: every process is ready and would do the same; otherwise every process gets the same error. `prepared` is
-  // this process's result of `prepare`. Then communicators are made and the source is filled.
+  // Checks that all processes are ready and have the same digest of plan and steps; otherwise every
+  // process gets the same error. `prepared` is the result of `prepare` on this process. Then
+  // creates communicators and fills the source. Collective.
   [[nodiscard]] static Status agree(Result<RedistributionRun>& prepared, const Question& question);
 
   [[nodiscard]] size_t steps() const;
-  // Runs one step; nothing is poisoned or checked. For measuring.
+  // Runs one step without poison and checks, for measuring.
   [[nodiscard]] Status run_step(size_t step);
-  // Starts all steps as one recorded graph (ReplayOptions::graph), which the first call of it records.
+  // Starts all steps as one recorded graph (ReplayOptions::graph); the first call records it.
   [[nodiscard]] Status run_recorded();
-  // Runs all steps once with poison, guards and the check at the end, and, if something is wrong anywhere, once more with a check after
-  // every step, to name the first wrong one.
+  // Runs all steps with poison, guards and a final check. If an element is wrong on any rank, runs
+  // again with a check after every step to find the first wrong step.
   [[nodiscard]] Result<RedistributionReport> run_and_check();
-  // The step's first call by itself, without packing around it; null where nothing communicates. For measuring what replaying adds.
+  // The first call of the step without packing, null for local steps: for measuring the overhead of
+  // replay.
   [[nodiscard]] const Call* bare_call(size_t step) const;
   [[nodiscard]] const std::vector<int64_t>& replay_shape() const;
 
@@ -52,8 +55,10 @@ class RedistributionRun {
   std::unique_ptr<Inside> inside_;
 };
 
-// Replays the redistributions of the plan that `options` selects. The result is ok also where data was wrong: ask the report. Errors: a
-// step that cannot be executed (wrong_data, naming redistribution, step, rank and index), an environment that lacks something.
-[[nodiscard]] Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options, Communicator& communicator, Device& device);
+// Replays the redistributions selected by `options`. The result is ok even if data was wrong; see
+// the report. Errors: a step that cannot be executed (wrong_data, naming redistribution, step, rank
+// and index), or missing requirements (environment).
+[[nodiscard]] Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
+                                          Communicator& communicator, Device& device);
 
 }  // namespace meshplan

@@ -1,4 +1,4 @@
-// Faults put in on purpose, to see that they are found and named: `--inject step:rank:kind`.
+// Injected faults, to test that errors are detected and located: `--inject step:rank:kind`.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace meshplan {
 enum class FaultKind : uint8_t {
   flip,     // one bit of the middle element of the rank's new box
   drop,     // the last half of the new box is never written
-  swap,     // the first two elements that differ change places
-  overrun,  // one element is written behind the new box
+  swap,     // the first two elements that differ are swapped
+  overrun,  // one element is written past the end of the new box
   exit,     // the rank's process ends before the step
-  hang,     // the rank's process stands still before the step
-  plan,     // the rank replays another plan
-  version,  // the rank is another version of meshplan
-  memory,   // the rank has no memory for the step's buffers
+  hang,     // the rank's process hangs before the step
+  plan,     // the rank has a different plan
+  version,  // the rank has another version of meshplan
+  memory,   // the rank fails to allocate the buffers of the step
 };
 [[nodiscard]] const char* to_text(FaultKind kind);
 [[nodiscard]] const std::vector<std::string>& fault_kind_names();
-// Needs a process of its own for the rank: exit, hang, plan, version.
+// Whether the fault needs one process per rank: exit, hang, plan, version.
 [[nodiscard]] bool needs_process(FaultKind kind);
 
 struct InjectedFault {
-  int64_t step = 0;  // of the first redistribution replayed that has so many steps
+  int64_t step = 0;  // of the first redistribution that has this step
   int64_t rank = 0;  // global id
   FaultKind kind = FaultKind::flip;
   bool operator==(const InjectedFault&) const = default;

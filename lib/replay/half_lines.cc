@@ -13,10 +13,12 @@ __attribute__((target("avx"))) void copy_by_half_lines(const Runs& runs) {
   const std::byte* from = runs.from;
   std::byte* to = runs.to;
   if (runs.bytes < 4 * half_line) {
-    for (int64_t i = 0; i < runs.count; ++i, from += runs.from_step, to += runs.to_step) copy_run_by_half_lines(from, to, runs.bytes);
+    for (int64_t i = 0; i < runs.count; ++i, from += runs.from_step, to += runs.to_step)
+      copy_run_by_half_lines(from, to, runs.bytes);
     return;
   }
-  // The lines at both ends of a run, which are the gaps' as well, are asked for some runs before: as measured, for runs of some lines.
+  // The lines at both ends of a run, shared with the gaps, are prefetched some runs ahead. Measured
+  // to help for runs of a few lines.
   constexpr int64_t runs_ahead = 4;
   const std::byte* read = from + runs_ahead * runs.from_step;
   const std::byte* write = to + runs_ahead * runs.to_step;

@@ -1,7 +1,8 @@
-// Copies by half lines of the cache, for machines that have registers of that size (AVX).
+// Copies in units of half cache lines, for machines with registers of that size (AVX).
 //
-// A call of memcpy decides for every run how to copy it, which takes as long as copying some hundred bytes; and it stores where the run
-// starts, so that every other half line lies in two lines of the target. Here all runs are copied one way, in stores that lie in one line.
+// memcpy chooses a method for every run, which takes as long as copying a few hundred bytes, and
+// its unaligned stores straddle cache lines. Here all runs are copied in the same way, with aligned
+// stores.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,10 @@
 namespace meshplan {
 
 constexpr int64_t half_line = 32;  // bytes
-// Longer runs are memcpy's own.
+// Longer runs use memcpy.
 constexpr int64_t longest_by_half_lines = 8192;
 
-// `count` runs of `bytes`, the next one `from_step` and `to_step` bytes further on.
+// `count` runs of `bytes`, with strides `from_step` and `to_step` in bytes.
 struct Runs {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -29,11 +30,17 @@ struct Runs {
   int64_t bytes = 0;
 };
 
-// Calls visit(runs) for the innermost dim of a region that has dims, in row-major order.
+// Calls visit(runs) for the innermost dim of a region with dims, in row-major order.
 template <class Visitor>
-void for_all_runs(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, Visitor&& visit) {
+void for_all_runs(const Region& region, const std::byte* from, std::byte* to, int64_t element_size,
+                  Visitor&& visit) {
   const RegionDim& inner = region.dims.back();
-  Runs runs{from, to, inner.from_stride * element_size, inner.to_stride * element_size, inner.extent, region.run * element_size};
+  Runs runs{from,
+            to,
+            inner.from_stride * element_size,
+            inner.to_stride * element_size,
+            inner.extent,
+            region.run * element_size};
   Region outer = region;
   outer.dims.pop_back();
   for_each_run(outer, [&](int64_t f, int64_t t) {
@@ -44,30 +51,35 @@ void for_all_runs(const Region& region, const std::byte* from, std::byte* to, in
 }
 
 [[nodiscard]] bool has_half_lines();
-// Runs of at least half a line, on a machine that has_half_lines.
+// Requires runs of at least half a line and has_half_lines.
 void copy_by_half_lines(const Runs& runs);
 
 #if defined(__x86_64__)
 
-// Asks for a line: into the first-level cache, to be read or written, or into the second: more can be on its way there. In assembler, since
-// g++ 12 drops loops that do nothing but call _mm_prefetch. Loops over these stay loops (unroll 1): of what is asked for faster, some is
-// not fetched.
+// Prefetches a line into the first-level cache, to read or to write, or into the second, which has
+// more requests in flight. In assembler, since g++ 12 drops loops that only call _mm_prefetch.
+// Loops over these are not unrolled: prefetches that are issued too fast are dropped.
 inline void ask_for(const std::byte* at) { asm volatile("prefetcht0 (%0)" : : "r"(at)); }
 inline void ask_to_write(const std::byte* at) { asm volatile("prefetchw (%0)" : : "r"(at)); }
 inline void ask_for_later(const std::byte* at) { asm volatile("prefetcht1 (%0)" : : "r"(at)); }
 
-// At least half a line. The first and the last half line wherever they lie, and between them, maybe upon them, those that start where a
-// half line of the target does.
-__attribute__((target("avx"), always_inline)) inline void copy_run_by_half_lines(const std::byte* from, std::byte* to, int64_t bytes) {
+// Copies a run of at least half a line: unaligned first and last half lines, and in between
+// (possibly overlapping them) half lines aligned in the target.
+__attribute__((target("avx"), always_inline)) inline void copy_run_by_half_lines(
+    const std::byte* from, std::byte* to, int64_t bytes) {
   const std::byte* last = from + bytes - half_line;
-  const auto skipped = half_line - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % static_cast<uintptr_t>(half_line));
+  const auto skipped = half_line - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) %
+                                                        static_cast<uintptr_t>(half_line));
   const std::byte* f = from + skipped;
   std::byte* t = to + skipped;
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   for (; f <= last; f += half_line, t += half_line) {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(t), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f)));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(t),
+                       _mm256_loadu_si256(reinterpret_cast<const __m256i*>(f)));
   }
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + bytes - half_line), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(last)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + bytes - half_line),
+                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(last)));
 }
 
 #endif

@@ -17,7 +17,7 @@ constexpr int64_t slab_bytes = int64_t{32} << 20;
 constexpr int64_t huge_page = int64_t{2} << 20;
 constexpr int poison_byte = 0xdb;
 constexpr auto guard_byte = std::byte{0xa7};
-// Below this much work one thread is faster than waking others.
+// Below this amount of work a single thread is faster.
 constexpr int64_t bytes_worth_threads = int64_t{256} << 10;
 
 }  // namespace
@@ -26,9 +26,12 @@ struct HostDevice::Slab {
   std::byte* data = nullptr;
   int64_t size = 0;
   int64_t used = 0;
-  explicit Slab(int64_t bytes) : data(static_cast<std::byte*>(std::aligned_alloc(huge_page, static_cast<size_t>(bytes)))), size(bytes) {
+  explicit Slab(int64_t bytes)
+      : data(static_cast<std::byte*>(std::aligned_alloc(huge_page, static_cast<size_t>(bytes)))),
+        size(bytes) {
 #ifdef MADV_HUGEPAGE
-    if (data != nullptr) (void)madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // faster where offered, no matter where not
+    // optional: only affects speed
+    if (data != nullptr) (void)madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
 #endif
   }
   ~Slab() { std::free(data); }
@@ -41,7 +44,8 @@ HostDevice::~HostDevice() = default;
 
 Result<std::byte*> HostDevice::allocate(int32_t rank, int64_t bytes) {
   const int64_t need = ceil_div(bytes, guard_bytes) * guard_bytes + 2 * guard_bytes;
-  while (current_ < slabs_.size() && slabs_[current_]->size - slabs_[current_]->used < need) ++current_;
+  while (current_ < slabs_.size() && slabs_[current_]->size - slabs_[current_]->used < need)
+    ++current_;
   if (current_ == slabs_.size()) {
     auto slab = std::make_unique<Slab>(ceil_div(std::max(need, slab_bytes), huge_page) * huge_page);
     if (slab->data == nullptr) {
@@ -110,19 +114,24 @@ Status HostDevice::guard(int32_t /*rank*/, std::byte* data, int64_t bytes) {
 }
 
 Result<bool> HostDevice::guards_whole(int32_t /*rank*/, const std::byte* data, int64_t bytes) {
-  auto whole = [](const std::byte* guard) { return std::all_of(guard, guard + guard_bytes, [](std::byte b) { return b == guard_byte; }); };
+  auto whole = [](const std::byte* guard) {
+    return std::all_of(guard, guard + guard_bytes, [](std::byte b) { return b == guard_byte; });
+  };
   return whole(data - guard_bytes) && whole(data + bytes);
 }
 
-Status HostDevice::fill(int32_t /*rank*/, std::byte* to, const Box& box, std::span<const int64_t> shape, const DataTable& table,
-                        int64_t start) {
-  fill_box(to, box, shape, table.source(), table.period(), start, element_bytes(table.question().dtype));
+Status HostDevice::fill(int32_t /*rank*/, std::byte* to, const Box& box,
+                        std::span<const int64_t> shape, const DataTable& table, int64_t start) {
+  fill_box(to, box, shape, table.source(), table.period(), start,
+           element_bytes(table.question().dtype));
   return Done{};
 }
 
-Result<Comparison> HostDevice::compare(int32_t /*rank*/, const std::byte* found, const Box& box, std::span<const int64_t> shape,
-                                       const DataTable& table, int64_t start, size_t keep) {
-  return compare_box(found, box, shape, table.answer(), table.period(), start, element_bytes(table.question().dtype), keep);
+Result<Comparison> HostDevice::compare(int32_t /*rank*/, const std::byte* found, const Box& box,
+                                       std::span<const int64_t> shape, const DataTable& table,
+                                       int64_t start, size_t keep) {
+  return compare_box(found, box, shape, table.answer(), table.period(), start,
+                     element_bytes(table.question().dtype), keep);
 }
 
 Status HostDevice::read(int32_t /*rank*/, const std::byte* from, std::byte* to, int64_t bytes) {

@@ -1,4 +1,4 @@
-// Buffers in host memory, worked on by a few threads.
+// Buffers in host memory, processed by a thread pool.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace meshplan {
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(int64_t threads);  // 0: one a core
+  explicit HostDevice(int64_t threads);  // 0: one per core
   ~HostDevice() override;
 
   Result<std::byte*> allocate(int32_t rank, int64_t bytes) override;
@@ -21,9 +21,11 @@ class HostDevice final : public Device {
   Status guard(int32_t rank, std::byte* data, int64_t bytes) override;
   Status poison(int32_t rank, std::byte* data, int64_t bytes) override;
   Result<bool> guards_whole(int32_t rank, const std::byte* data, int64_t bytes) override;
-  Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape, const DataTable& table, int64_t start) override;
-  Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box, std::span<const int64_t> shape, const DataTable& table,
-                             int64_t start, size_t keep) override;
+  Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape,
+              const DataTable& table, int64_t start) override;
+  Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box,
+                             std::span<const int64_t> shape, const DataTable& table, int64_t start,
+                             size_t keep) override;
   Status read(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes) override;
   Status write(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes) override;
 
@@ -31,10 +33,10 @@ class HostDevice final : public Device {
   struct Slab;
   WorkerPool pool_;
   std::vector<std::unique_ptr<Slab>> slabs_;
-  size_t current_ = 0;  // slab that allocations come from
+  size_t current_ = 0;  // slab used for allocations
 };
 
-// The work of one op on host memory, shared with devices that emulate.
+// Executes one op on host memory; also used by devices that emulate.
 void do_on_host(const LocalOp& op);
 
 }  // namespace meshplan

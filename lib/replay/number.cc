@@ -6,7 +6,7 @@
 namespace meshplan {
 namespace {
 
-// Significand bits, the hidden one included; 0 for the dtypes that are no floats.
+// Significand bits including the hidden bit; 0 for dtypes that are not floats.
 int significand_bits(DType dtype) {
   switch (dtype) {
     case DType::float64:
@@ -108,7 +108,7 @@ std::string element_text(DType dtype, const std::byte* element) {
     return std::to_string(value);
   }
   std::snprintf(text, sizeof(text), "%.17g", load_number(dtype, element));
-  // The shortest form that reads back as the same number.
+  // The shortest text that parses to the same number.
   const double value = load_number(dtype, element);
   for (int digits = 1; digits < 17; ++digits) {
     char shorter[40];

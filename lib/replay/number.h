@@ -1,9 +1,13 @@
-// Elements of every dtype as numbers: stored form, working form, and what is exact.
+// Elements of every dtype as numbers: stored form, working form, and the range of exact integers.
 //
-//     stored      works in
-//     float64     double         float32, bfloat16, float16, float8_*   float         int*, uint8   itself, wrapping        bool   or / and
+//     stored                                  works in
+//     float64                                 double
+//     float32, bfloat16, float16, float8_*    float
+//     int*, uint8                             itself, wrapping
+//     bool                                    or / and
 //
-// Law: narrow<D>(wide<D>(bits)) == bits for every stored value that is a number; narrow rounds to nearest, ties to even.
+// Law: narrow<D>(wide<D>(bits)) == bits for every stored value except NaN; narrow rounds to
+// nearest, ties to even.
 #pragma once
 
 #include <bit>
@@ -18,8 +22,8 @@
 
 namespace meshplan {
 
-// A float of `exponent` and `mantissa` bits in the low bits of Storage; `finite` = the all-ones exponent is a number but for one NaN
-// (e4m3).
+// A float with `exponent` and `mantissa` bits in the low bits of Storage; `finite`: values with
+// all-ones exponent are numbers, except one NaN (e4m3).
 template <class StorageT, int exponent_bits, int mantissa_bits, bool finite_only>
 struct SmallFloat {
   using Storage = StorageT;
@@ -27,9 +31,12 @@ struct SmallFloat {
   static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
   static constexpr uint32_t exponent_mask = (1U << exponent_bits) - 1;
   static constexpr uint32_t mantissa_mask = (1U << mantissa_bits) - 1;
-  static constexpr uint32_t infinity = exponent_mask << mantissa_bits;            // first code past the finite ones unless finite_only
-  static constexpr uint32_t nan_code = infinity | mantissa_mask;                  // e4m3: the only NaN
-  static constexpr uint32_t largest = finite_only ? nan_code - 1 : infinity - 1;  // largest finite magnitude
+  // first code past the finite ones unless finite_only
+  static constexpr uint32_t infinity = exponent_mask << mantissa_bits;
+  // e4m3: the only NaN
+  static constexpr uint32_t nan_code = infinity | mantissa_mask;
+  // largest finite magnitude
+  static constexpr uint32_t largest = finite_only ? nan_code - 1 : infinity - 1;
 
   static float wide(Storage stored) {
     const uint32_t bits = stored;
@@ -40,9 +47,11 @@ struct SmallFloat {
       if (!finite_only && mantissa == 0) return sign * std::numeric_limits<float>::infinity();
       return std::numeric_limits<float>::quiet_NaN();
     }
-    if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits);
-    // In float the same significand with the exponent moved to float's bias.
-    return sign * std::bit_cast<float>(((exponent + 127 - bias) << 23) | (mantissa << (23 - mantissa_bits)));
+    if (exponent == 0)
+      return sign * std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits);
+    // Same significand in float, with the exponent rebased.
+    return sign * std::bit_cast<float>(((exponent + 127 - bias) << 23) |
+                                       (mantissa << (23 - mantissa_bits)));
   }
 
   static Storage narrow(float value) {
@@ -50,30 +59,37 @@ struct SmallFloat {
     const uint32_t sign = (bits >> 31) << (exponent_bits + mantissa_bits);
     const uint32_t magnitude = bits & 0x7fffffffU;
     if (magnitude > 0x7f800000U) return static_cast<Storage>(sign | nan_code);
-    if (magnitude == 0x7f800000U) return static_cast<Storage>(sign | (finite_only ? nan_code : infinity));
+    if (magnitude == 0x7f800000U)
+      return static_cast<Storage>(sign | (finite_only ? nan_code : infinity));
     const int32_t exponent = static_cast<int32_t>(magnitude >> 23) - 127 + bias;
     uint32_t code = 0;
     if (exponent >= 1) {
-      const uint32_t all = ((magnitude & 0x7fffffU) | 0x800000U) + ((static_cast<uint32_t>(exponent - 1)) << 23);
+      const uint32_t all =
+          ((magnitude & 0x7fffffU) | 0x800000U) + ((static_cast<uint32_t>(exponent - 1)) << 23);
       constexpr int drop = 23 - mantissa_bits;
       code = (all + ((1U << (drop - 1)) - 1) + ((all >> drop) & 1U)) >> drop;
     } else {
-      // Below the smallest normal: the value in units of the smallest subnormal, rounded to nearest even.
-      code = static_cast<uint32_t>(std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), bias - 1 + mantissa_bits)));
+      // Below the smallest normal: the value in units of the smallest subnormal, rounded to nearest
+      // even.
+      code = static_cast<uint32_t>(
+          std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), bias - 1 + mantissa_bits)));
     }
     if (code > largest) code = finite_only ? nan_code : infinity;
     return static_cast<Storage>(sign | code);
   }
 };
 
-struct BFloat16 {  // the upper half of a float: both ways without branches, so that loops vectorise
+struct BFloat16 {  // the upper half of a float: converted without branches, so that loops vectorize
   using Storage = uint16_t;
   using Wide = float;
-  static float wide(Storage stored) { return std::bit_cast<float>(static_cast<uint32_t>(stored) << 16); }
+  static float wide(Storage stored) {
+    return std::bit_cast<float>(static_cast<uint32_t>(stored) << 16);
+  }
   static Storage narrow(float value) {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    return static_cast<Storage>((bits & 0x7fffffffU) > 0x7f800000U ? (bits >> 16) | 0x40U : rounded);
+    return static_cast<Storage>((bits & 0x7fffffffU) > 0x7f800000U ? (bits >> 16) | 0x40U
+                                                                   : rounded);
   }
 };
 using Float16 = SmallFloat<uint16_t, 5, 10, false>;
@@ -126,13 +142,15 @@ decltype(auto) visit_dtype(DType dtype, Visitor&& visit) {
   return visit(Boolean{});
 }
 
-// The largest n such that every integer of 0..n is a value of the dtype (int64: of what a double holds exactly). bool: 1.
+// The largest n such that every integer of 0..n is a value of the dtype (int64: limited to the
+// exact range of double). bool: 1.
 [[nodiscard]] int64_t exact_limit(DType dtype);
 // The largest finite value (int64: 2^53).
 [[nodiscard]] double largest_value(DType dtype);
 [[nodiscard]] bool is_signed(DType dtype);
 
-// One stored element as a number, and back (rounded to nearest; integers truncate towards zero).
+// Loads one stored element as a double, and stores one (rounded to nearest; integers truncate
+// towards zero).
 [[nodiscard]] double load_number(DType dtype, const std::byte* element);
 void store_number(DType dtype, std::byte* element, double value);
 // "3", "-0.5", "nan": for messages.

@@ -9,7 +9,7 @@
 namespace meshplan {
 namespace {
 
-// A step whose new boxes are larger than this, over the local ranks, leaves nothing in a core's caches that the next phase would find.
+// If the new local boxes of a step exceed this size, the next phase finds nothing in the caches.
 constexpr int64_t cached_bytes = int64_t{16} << 20;
 
 }  // namespace
@@ -61,7 +61,8 @@ Result<PreparedStep> ProgramMaker::make() {
   return std::move(out_);
 }
 
-void ProgramMaker::copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box) {
+void ProgramMaker::copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
+                        std::byte* to, const Box& to_box) {
   LocalOp op;
   op.kind = LocalOp::Kind::copy;
   op.dtype = wire_dtype_;
@@ -186,6 +187,8 @@ void ProgramMaker::unpack_all(const std::vector<Unpack>& list) {
   for (const Unpack& u : list) copy(u.rank, u.part, u.from, u.from_box, u.to, u.to_box);
 }
 
-Result<PreparedStep> prepare_step(const ProgramQuestion& question) { return ProgramMaker(question).make(); }
+Result<PreparedStep> prepare_step(const ProgramQuestion& question) {
+  return ProgramMaker(question).make();
+}
 
 }  // namespace meshplan

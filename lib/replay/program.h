@@ -1,6 +1,8 @@
-// One step made ready to run: buffers, packing, one or two calls, unpacking. Running it allocates nothing and decides nothing.
+// A prepared step: buffers, packing, one or two calls, unpacking. Running it allocates nothing and
+// makes no decisions.
 //
-// A part that is contiguous in its box is sent from and received into the box itself; everything else passes through staging buffers.
+// A part that is contiguous in its box is sent from and received into the box directly; all others
+// go through staging buffers.
 #pragma once
 
 #include <memory>
@@ -21,10 +23,12 @@ struct Phase {
 };
 
 struct PreparedStep {
-  std::vector<Phase> phases;                                        // the last may have no call
-  std::vector<std::byte*> after;                                    // by slot: the new box of local ranks; null for others
-  std::vector<std::unique_ptr<const std::vector<int32_t>>> groups;  // what the calls' groups point to: all that communicate
-  int64_t local_bytes = 0;                                          // of the new boxes of local ranks: how much work it is, roughly
+  std::vector<Phase> phases;  // the last may have no call
+  // by slot: the new box of local ranks; null for others
+  std::vector<std::byte*> after;
+  std::vector<std::unique_ptr<const std::vector<int32_t>>> groups;  // owns the groups of the calls
+  // size of the new local boxes, an estimate of the work
+  int64_t local_bytes = 0;
 };
 
 struct ProgramQuestion {
@@ -33,8 +37,9 @@ struct ProgramQuestion {
   const StepFlow* flow = nullptr;
   DType dtype = DType::float32;
   std::optional<DType> reduce_dtype;
-  const std::vector<std::byte*>* held = nullptr;       // by slot before; null where not local
-  const std::vector<int32_t>* local_number = nullptr;  // replay rank -> number among the local ranks; -1: elsewhere
+  const std::vector<std::byte*>* held = nullptr;  // by slot before; null where not local
+  // replay rank -> number among the local ranks; -1: elsewhere
+  const std::vector<int32_t>* local_number = nullptr;
   int64_t locals = 0;
   Device* device = nullptr;
   std::string place;

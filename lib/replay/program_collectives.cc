@@ -4,8 +4,9 @@
 
 namespace meshplan {
 
-Result<std::vector<Chunk>> ProgramMaker::chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data,
-                                                   bool in_place, const std::function<void(const Box&, std::byte*)>& staged) {
+Result<std::vector<Chunk>> ProgramMaker::chunks_of(
+    int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data, bool in_place,
+    const std::function<void(const Box&, std::byte*)>& staged) {
   std::byte* at = data;
   if (!in_place) {
     int64_t total = 0;
@@ -18,7 +19,8 @@ Result<std::vector<Chunk>> ProgramMaker::chunks_of(int32_t rank, const std::vect
   for (const Part& part : parts) {
     const int64_t count = volume(*part.box);
     if (in_place) {
-      chunks.push_back({part.peer, count == 0 ? data : data + offset_in(*part.box, box) * wire_size_, count});
+      chunks.push_back(
+          {part.peer, count == 0 ? data : data + offset_in(*part.box, box) * wire_size_, count});
       continue;
     }
     if (count > 0) staged(*part.box, at);
@@ -31,31 +33,35 @@ Result<std::vector<Chunk>> ProgramMaker::chunks_of(int32_t rank, const std::vect
 Status ProgramMaker::make_all_gather() {
   std::vector<RankCall> calls;
   std::vector<std::pair<size_t, std::vector<Chunk>>> staged;  // slot, each member's box
-  auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
-    RankCall call;
-    call.rank = after_.ranks[s];
-    call.group = group;
-    const auto self = static_cast<size_t>(slot.self);
-    call.sends.push_back({call.rank, source_[self], volume(before_box(self))});
-    // Straight into the new box where every member's box is one piece of it.
-    std::vector<Part> parts;
-    int64_t total = 0;
-    bool direct = true;
-    for (int32_t m : slot.group) {
-      const Box& box = before_box(static_cast<size_t>(m));
-      const int64_t n = volume(box);
-      parts.push_back({before_.ranks[static_cast<size_t>(m)], &box});
-      total += n;
-      if (n > 0) direct = direct && volume(intersect(box, after_box(s))) == n && contiguous_offset(box, after_box(s)).has_value();
-    }
-    direct = direct && total == volume(after_box(s));
-    auto chunks = chunks_of(call.rank, parts, after_box(s), result_[s], direct, [](const Box&, std::byte*) {});
-    if (!chunks) return chunks.error();
-    call.receives = std::move(*chunks);
-    if (!direct) staged.emplace_back(s, call.receives);
-    calls.push_back(std::move(call));
-    return Done{};
-  });
+  auto status = for_each_member(
+      [&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
+        RankCall call;
+        call.rank = after_.ranks[s];
+        call.group = group;
+        const auto self = static_cast<size_t>(slot.self);
+        call.sends.push_back({call.rank, source_[self], volume(before_box(self))});
+        // Directly into the new box if the box of every member is contiguous in it.
+        std::vector<Part> parts;
+        int64_t total = 0;
+        bool direct = true;
+        for (int32_t m : slot.group) {
+          const Box& box = before_box(static_cast<size_t>(m));
+          const int64_t n = volume(box);
+          parts.push_back({before_.ranks[static_cast<size_t>(m)], &box});
+          total += n;
+          if (n > 0)
+            direct = direct && volume(intersect(box, after_box(s))) == n &&
+                     contiguous_offset(box, after_box(s)).has_value();
+        }
+        direct = direct && total == volume(after_box(s));
+        auto chunks = chunks_of(call.rank, parts, after_box(s), result_[s], direct,
+                                [](const Box&, std::byte*) {});
+        if (!chunks) return chunks.error();
+        call.receives = std::move(*chunks);
+        if (!direct) staged.emplace_back(s, call.receives);
+        calls.push_back(std::move(call));
+        return Done{};
+      });
   if (!status) return status;
   if (out_.groups.empty()) return Done{};
   start_call(CallKind::all_gather).ranks = std::move(calls);
@@ -64,9 +70,10 @@ Status ProgramMaker::make_all_gather() {
   for (const auto& [s, chunks] : staged) {
     const SlotFlow& slot = flow_.slots[s];
     for (const Take& take : slot.takes) {
-      const auto member = std::find(slot.group.begin(), slot.group.end(), take.from) - slot.group.begin();
-      copy(after_.ranks[s], take.box, chunks[static_cast<size_t>(member)].data, before_box(static_cast<size_t>(take.from)), result_[s],
-           after_box(s));
+      const auto member =
+          std::find(slot.group.begin(), slot.group.end(), take.from) - slot.group.begin();
+      copy(after_.ranks[s], take.box, chunks[static_cast<size_t>(member)].data,
+           before_box(static_cast<size_t>(take.from)), result_[s], after_box(s));
     }
   }
   return Done{};
@@ -76,7 +83,8 @@ void ProgramMaker::invert() {
   gives_.resize(before_.ranks.size());
   for (size_t t = 0; t < flow_.slots.size(); ++t) {
     for (const Take& take : flow_.slots[t].takes) {
-      if (local_before(static_cast<size_t>(take.from))) gives_[static_cast<size_t>(take.from)].push_back({static_cast<int32_t>(t), &take});
+      if (local_before(static_cast<size_t>(take.from)))
+        gives_[static_cast<size_t>(take.from)].push_back({static_cast<int32_t>(t), &take});
     }
   }
 }
@@ -101,14 +109,16 @@ Status ProgramMaker::make_all_to_all() {
   std::map<const std::vector<int32_t>*, int64_t> part_of_group;
   std::vector<RankCall> calls;
   std::vector<Unpack> unpacks;
-  auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
+  auto status = for_each_member([&](size_t s, const SlotFlow& slot,
+                                    const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
     call.group = group;
     auto [known, fresh] = part_of_group.try_emplace(group, -1);
     if (fresh) known->second = equal_parts(slot.group);
     call.equal_parts = known->second;
-    // One part for and from each member; straight from and into the box if every part is one piece of it.
+    // One part to and from each member; directly from and into the box if every part is contiguous
+    // in it.
     const auto self = static_cast<size_t>(slot.self);
     std::map<int32_t, const Box*> given;
     std::map<int32_t, const Box*> taken;
@@ -118,20 +128,26 @@ Status ProgramMaker::make_all_to_all() {
       std::vector<Part> parts;
       for (int32_t m : slot.group) {
         const auto at = boxes.find(m);
-        parts.push_back({before_.ranks[static_cast<size_t>(m)], at == boxes.end() ? &nothing : at->second});
+        parts.push_back(
+            {before_.ranks[static_cast<size_t>(m)], at == boxes.end() ? &nothing : at->second});
       }
       return parts;
     };
     auto in_place = [](const std::map<int32_t, const Box*>& boxes, const Box& box) {
-      return std::all_of(boxes.begin(), boxes.end(), [&](const auto& b) { return contiguous_offset(*b.second, box).has_value(); });
+      return std::all_of(boxes.begin(), boxes.end(), [&](const auto& b) {
+        return contiguous_offset(*b.second, box).has_value();
+      });
     };
-    auto sends = chunks_of(call.rank, parts_of(given), before_box(self), source_[self], in_place(given, before_box(self)),
-                           [&](const Box& box, std::byte* at) { copy(call.rank, box, source_[self], before_box(self), at, box); });
+    auto sends = chunks_of(call.rank, parts_of(given), before_box(self), source_[self],
+                           in_place(given, before_box(self)), [&](const Box& box, std::byte* at) {
+                             copy(call.rank, box, source_[self], before_box(self), at, box);
+                           });
     if (!sends) return sends.error();
     auto receives =
-        chunks_of(call.rank, parts_of(taken), after_box(s), result_[s], in_place(taken, after_box(s)), [&](const Box& box, std::byte* at) {
-          unpacks.push_back({call.rank, box, at, box, result_[s], after_box(s)});
-        });
+        chunks_of(call.rank, parts_of(taken), after_box(s), result_[s],
+                  in_place(taken, after_box(s)), [&](const Box& box, std::byte* at) {
+                    unpacks.push_back({call.rank, box, at, box, result_[s], after_box(s)});
+                  });
     if (!receives) return receives.error();
     call.sends = std::move(*sends);
     call.receives = std::move(*receives);
@@ -148,7 +164,8 @@ Status ProgramMaker::make_all_to_all() {
 Status ProgramMaker::make_reduction() {
   const bool scatters = flow_.form == FlowForm::reduce_scatter;
   std::vector<RankCall> calls;
-  auto status = for_each_member([&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
+  auto status = for_each_member([&](size_t s, const SlotFlow& slot,
+                                    const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
     call.group = group;
@@ -159,7 +176,7 @@ Status ProgramMaker::make_reduction() {
       calls.push_back(std::move(call));
       return Done{};
     }
-    // One chunk a member, in member order, one behind the other: the box itself, or staging.
+    // One chunk per member, consecutive in member order: in the box itself, or in staging.
     std::vector<Part> parts;
     int64_t total = 0;
     bool direct = true;
@@ -171,14 +188,17 @@ Status ProgramMaker::make_reduction() {
       total += n;
     }
     auto chunks = chunks_of(call.rank, parts, before_box(self), source_[self], direct,
-                            [&](const Box& chunk, std::byte* at) { copy(call.rank, chunk, source_[self], before_box(self), at, chunk); });
+                            [&](const Box& chunk, std::byte* at) {
+                              copy(call.rank, chunk, source_[self], before_box(self), at, chunk);
+                            });
     if (!chunks) return chunks.error();
     call.sends = std::move(*chunks);
     calls.push_back(std::move(call));
     return Done{};
   });
   if (!status) return status;
-  if (!out_.groups.empty()) start_call(scatters ? CallKind::reduce_scatter : CallKind::all_reduce).ranks = std::move(calls);
+  if (!out_.groups.empty())
+    start_call(scatters ? CallKind::reduce_scatter : CallKind::all_reduce).ranks = std::move(calls);
   return Done{};
 }
 

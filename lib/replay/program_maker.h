@@ -1,5 +1,5 @@
-// How a step is made ready, by files: program.cc (casts, local work), program_collectives.cc (all_gather, all_to_all, reductions) and
-// program_pairs.cc (sends and receives).
+// Prepares a step. Files: program.cc (casts, local work), program_collectives.cc (all_gather,
+// all_to_all, reductions) and program_pairs.cc (sends and receives).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace meshplan {
 
-// A take, seen from the rank that gives.
+// A transfer seen from the sender.
 struct Give {
   int32_t to = 0;  // slot after
   const Take* take = nullptr;
@@ -24,7 +24,8 @@ class ProgramMaker {
         before_(*q.before),
         after_(*q.after),
         flow_(*q.flow),
-        casts_(flow_.form != FlowForm::local && flow_.reduce_op && q.reduce_dtype && *q.reduce_dtype != q.dtype),
+        casts_(flow_.form != FlowForm::local && flow_.reduce_op && q.reduce_dtype &&
+               *q.reduce_dtype != q.dtype),
         wire_dtype_(casts_ ? *q.reduce_dtype : q.dtype),
         wire_size_(element_bytes(wire_dtype_)) {}
 
@@ -33,32 +34,43 @@ class ProgramMaker {
  private:
   [[nodiscard]] bool local_before(size_t slot) const { return number(before_.ranks[slot]) >= 0; }
   [[nodiscard]] bool local_after(size_t slot) const { return number(after_.ranks[slot]) >= 0; }
-  [[nodiscard]] int32_t number(int32_t rank) const { return (*q_.local_number)[static_cast<size_t>(rank)]; }
-  [[nodiscard]] const Box& before_box(size_t slot) const { return box_of_slot(before_, static_cast<int64_t>(slot)); }
-  [[nodiscard]] const Box& after_box(size_t slot) const { return box_of_slot(after_, static_cast<int64_t>(slot)); }
-  [[nodiscard]] Error located(const Error& error) const { return {error.fault, q_.place + ": " + error.message}; }
+  [[nodiscard]] int32_t number(int32_t rank) const {
+    return (*q_.local_number)[static_cast<size_t>(rank)];
+  }
+  [[nodiscard]] const Box& before_box(size_t slot) const {
+    return box_of_slot(before_, static_cast<int64_t>(slot));
+  }
+  [[nodiscard]] const Box& after_box(size_t slot) const {
+    return box_of_slot(after_, static_cast<int64_t>(slot));
+  }
+  [[nodiscard]] Error located(const Error& error) const {
+    return {error.fault, q_.place + ": " + error.message};
+  }
 
   Phase& add_phase() {
     out_.phases.emplace_back();
     out_.phases.back().work.resize(static_cast<size_t>(q_.locals));
     return out_.phases.back();
   }
-  std::vector<LocalOp>& work_of(int32_t rank) { return out_.phases.back().work[static_cast<size_t>(number(rank))]; }
+  std::vector<LocalOp>& work_of(int32_t rank) {
+    return out_.phases.back().work[static_cast<size_t>(number(rank))];
+  }
 
-  void copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box);
+  void copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
+            std::byte* to, const Box& to_box);
   Result<std::byte*> stage(int32_t rank, int64_t count);
-  // The reduction's dtype: what is sent and received is cast first, and what comes out is cast back.
+  // The dtype of the reduction: data is cast before the call and cast back after it.
   Status cast_sources();
-  // Dividing and casting back, in a last phase without a call.
+  // Divides and casts back, in a last phase without a call.
   void finish_reduction();
-  // Parts that the rank itself held.
+  // Copies the parts that the rank already has.
   void copy_own_takes(size_t s);
-  // Replay ranks of a group of slots; the same list for the same first slot.
+  // Replay ranks of a group of slots; shared by all groups with the same first slot.
   const std::vector<int32_t>* group_of(const std::vector<int32_t>& slots);
   Call& start_call(CallKind kind);
   // RankCall::equal_parts of a group.
   [[nodiscard]] int64_t equal_parts(const std::vector<int32_t>& group) const;
-  // What every slot gives, by receiving slot.
+  // The transfers from every slot, by receiving slot.
   void invert();
 
   Status make_local();
@@ -67,7 +79,7 @@ class ProgramMaker {
   Status make_reduction();
   Status make_send_receive();
 
-  // Slots whose group has company, all of them (so that the groups of other processes are known too); those without just copy.
+  // All slots (also of other processes) in groups of more than one member; the others only copy.
   template <class Visitor>
   Status for_each_member(Visitor&& visit) {
     for (size_t s = 0; s < after_.ranks.size(); ++s) {
@@ -91,32 +103,39 @@ class ProgramMaker {
     std::byte* to = nullptr;
     Box to_box;
   };
-  // A part on its way between two slots, and where it lies at the end that is local.
+  // A part transferred between two slots, with its address at the local end.
   struct Parcel {
     Box box;
-    const std::byte* from = nullptr;  // sender: the buffer that holds it
+    const std::byte* from = nullptr;  // sender: the source buffer
     Box from_box;
-    std::byte* to = nullptr;  // receiver: where it goes
+    std::byte* to = nullptr;  // receiver: the target buffer
     Box to_box;
   };
   using Pair = std::pair<int32_t, int32_t>;  // local replay rank, peer
+  // The buffers of fetched parts, by member and lower corner.
+  using Fetched = std::map<std::pair<int32_t, std::vector<int64_t>>, std::byte*>;
 
-  // What one member of a collective has to do with another.
+  // The transfers between one member of a collective and another.
   struct Part {
     int32_t peer = 0;  // replay rank
     const Box* box = nullptr;
   };
 
   void unpack_all(const std::vector<Unpack>& list);
-  // A chunk for each part of `box`, which lies at `data`: where it lies (each is one piece there), or else in staging, one behind
-  // the other; `staged` is told where.
-  Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data, bool in_place,
+  Result<Fetched> make_fetches();
+  void combine_contributions(const std::vector<std::vector<std::byte*>>& contributions);
+  // One chunk per part of the box at `data`: in place if all parts are contiguous there, else
+  // consecutively in staging; `staged` receives the staging addresses.
+  Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box,
+                                       std::byte* data, bool in_place,
                                        const std::function<void(const Box&, std::byte*)>& staged);
-  // Turns the parcels of each pair into one chunk each way; packs now, unpacks later.
-  Status make_pairs(const std::map<Pair, std::vector<Parcel>>& sends, const std::map<Pair, std::vector<Parcel>>& receives,
+  // Makes one chunk per direction from the parcels of each pair, with packing before and unpacking
+  // after the call.
+  Status make_pairs(const std::map<Pair, std::vector<Parcel>>& sends,
+                    const std::map<Pair, std::vector<Parcel>>& receives,
                     std::vector<Unpack>& unpacks);
-  // Where the parcels of a pair lie together: where they are, if that is one piece (`alone`: where it starts), else in staging, of which
-  // each parcel gets its part.
+  // A contiguous buffer for the parcels of a pair: in place if they are contiguous (`alone`: the
+  // address), else staging, of which each parcel gets its part.
   Result<Chunk> chunk_of(const Pair& pair, const std::vector<Parcel>& parcels, std::byte* alone,
                          const std::function<void(const Parcel&, std::byte*)>& staged);
 
@@ -128,8 +147,8 @@ class ProgramMaker {
   DType wire_dtype_;
   int64_t wire_size_;
   PreparedStep out_;
-  std::vector<std::byte*> source_;  // by slot before: the box, cast where the reduction wants it
-  std::vector<std::byte*> result_;  // by slot after: where the step's result arrives, before it is cast back
+  std::vector<std::byte*> source_;  // by slot before: the box, cast to the dtype of the reduction
+  std::vector<std::byte*> result_;  // by slot after: the result of the step, before it is cast back
   std::vector<std::vector<Give>> gives_;
   std::map<int32_t, const std::vector<int32_t>*> group_index_;
 };

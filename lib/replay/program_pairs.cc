@@ -3,8 +3,20 @@
 #include "replay/program_maker.h"
 
 namespace meshplan {
+namespace {
 
-Result<Chunk> ProgramMaker::chunk_of(const Pair& pair, const std::vector<Parcel>& parcels, std::byte* alone,
+// The lower corner of a box: boxes of one member that start there are the same.
+std::vector<int64_t> corner_of(const Box& box) {
+  std::vector<int64_t> at;
+  at.reserve(box.size());
+  for (const Interval& i : box) at.push_back(i.lo);
+  return at;
+}
+
+}  // namespace
+
+Result<Chunk> ProgramMaker::chunk_of(const Pair& pair, const std::vector<Parcel>& parcels,
+                                     std::byte* alone,
                                      const std::function<void(const Parcel&, std::byte*)>& staged) {
   int64_t total = 0;
   for (const Parcel& p : parcels) total += volume(p.box);
@@ -19,19 +31,24 @@ Result<Chunk> ProgramMaker::chunk_of(const Pair& pair, const std::vector<Parcel>
   return Chunk{pair.second, *data, total};
 }
 
-Status ProgramMaker::make_pairs(const std::map<Pair, std::vector<Parcel>>& sends, const std::map<Pair, std::vector<Parcel>>& receives,
+Status ProgramMaker::make_pairs(const std::map<Pair, std::vector<Parcel>>& sends,
+                                const std::map<Pair, std::vector<Parcel>>& receives,
                                 std::vector<Unpack>& unpacks) {
   std::map<int32_t, RankCall> calls;
-  // Where a single parcel is one piece of a box, in place.
-  auto in_place = [&](const std::vector<Parcel>& parcels, const Box& box, std::byte* data) -> std::byte* {
+  // The address of a single parcel that is contiguous in its box.
+  auto in_place = [&](const std::vector<Parcel>& parcels, const Box& box,
+                      std::byte* data) -> std::byte* {
     if (parcels.size() != 1) return nullptr;
     const auto at = contiguous_offset(parcels[0].box, box);
     return at ? data + *at * wire_size_ : nullptr;
   };
   for (const auto& [pair, parcels] : sends) {
     const int32_t rank = pair.first;
-    std::byte* alone = in_place(parcels, parcels[0].from_box, const_cast<std::byte*>(parcels[0].from));
-    auto chunk = chunk_of(pair, parcels, alone, [&](const Parcel& p, std::byte* at) { copy(rank, p.box, p.from, p.from_box, at, p.box); });
+    std::byte* alone =
+        in_place(parcels, parcels[0].from_box, const_cast<std::byte*>(parcels[0].from));
+    auto chunk = chunk_of(pair, parcels, alone, [&](const Parcel& p, std::byte* at) {
+      copy(rank, p.box, p.from, p.from_box, at, p.box);
+    });
     if (!chunk) return chunk.error();
     calls[rank].sends.push_back(*chunk);
   }
@@ -52,39 +69,62 @@ Status ProgramMaker::make_pairs(const std::map<Pair, std::vector<Parcel>>& sends
   return Done{};
 }
 
+// The first of two phases: parts fetched for the host, each into its own buffer.
+Result<ProgramMaker::Fetched> ProgramMaker::make_fetches() {
+  Fetched fetched;
+  if (flow_.fetches.empty()) return fetched;
+  std::map<Pair, std::vector<Parcel>> sends;
+  std::map<Pair, std::vector<Parcel>> receives;
+  std::vector<Unpack> unpacks;
+  for (const Fetch& f : flow_.fetches) {
+    const auto from = static_cast<size_t>(f.from);
+    const auto member = static_cast<size_t>(f.member);
+    if (local_before(member)) {
+      auto data = stage(before_.ranks[member], volume(f.box));
+      if (!data) return data.error();
+      fetched[{f.member, corner_of(f.box)}] = *data;
+      receives[{before_.ranks[member], before_.ranks[from]}].push_back(
+          {f.box, nullptr, {}, *data, f.box});
+    }
+    if (local_before(from)) {
+      sends[{before_.ranks[from], before_.ranks[member]}].push_back(
+          {f.box, source_[from], before_box(from), nullptr, {}});
+    }
+  }
+  if (auto done = make_pairs(sends, receives, unpacks); !done) return done.error();
+  unpack_all(unpacks);
+  if (out_.phases.back().call) add_phase();
+  return fetched;
+}
+
+// Reduces the contributions of every result into the first.
+void ProgramMaker::combine_contributions(
+    const std::vector<std::vector<std::byte*>>& contributions) {
+  if (out_.phases.back().call) add_phase();
+  for (size_t t = 0; t < after_.ranks.size(); ++t) {
+    if (!local_after(t)) continue;
+    for (size_t k = 1; k < contributions[t].size(); ++k) {
+      LocalOp op;
+      op.kind = LocalOp::Kind::combine;
+      op.dtype = wire_dtype_;
+      op.op = *flow_.reduce_op;
+      op.from = contributions[t][k];
+      op.to = contributions[t][0];
+      op.count = volume(after_box(t));
+      work_of(after_.ranks[t]).push_back(op);
+    }
+  }
+}
+
 Status ProgramMaker::make_send_receive() {
   std::map<Pair, std::vector<Parcel>> sends;
   std::map<Pair, std::vector<Parcel>> receives;
   std::vector<Unpack> unpacks;
-  // The first of two phases: parts fetched for the host, each into a buffer of its own.
-  std::map<std::pair<int32_t, std::vector<int64_t>>, std::byte*> fetched;  // by member and corner
-  auto corner = [](const Box& box) {
-    std::vector<int64_t> at;
-    for (const Interval& i : box) at.push_back(i.lo);
-    return at;
-  };
-  if (!flow_.fetches.empty()) {
-    for (const Fetch& f : flow_.fetches) {
-      const auto from = static_cast<size_t>(f.from);
-      const auto member = static_cast<size_t>(f.member);
-      if (local_before(member)) {
-        auto data = stage(before_.ranks[member], volume(f.box));
-        if (!data) return data.error();
-        fetched[{f.member, corner(f.box)}] = *data;
-        receives[{before_.ranks[member], before_.ranks[from]}].push_back({f.box, nullptr, {}, *data, f.box});
-      }
-      if (local_before(from)) {
-        sends[{before_.ranks[from], before_.ranks[member]}].push_back({f.box, source_[from], before_box(from), nullptr, {}});
-      }
-    }
-    if (auto done = make_pairs(sends, receives, unpacks); !done) return done;
-    unpack_all(unpacks);
-    if (out_.phases.back().call) add_phase();
-    sends.clear();
-    receives.clear();
-    unpacks.clear();
-  }
-  // Where each contribution is assembled: the first in the result, later ones in a buffer of their own and then combined.
+  auto fetches = make_fetches();
+  if (!fetches) return fetches.error();
+  const Fetched& fetched = *fetches;
+  // The buffer of each contribution: the first goes into the result, later ones into their own
+  // buffers and are then combined.
   std::vector<std::vector<std::byte*>> assembled(after_.ranks.size());
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
     if (!local_after(t)) continue;
@@ -103,36 +143,24 @@ Status ProgramMaker::make_send_receive() {
       const std::byte* held = nullptr;
       Box held_box;
       if (local_before(from)) {
-        held = take.fetched ? fetched.at({take.from, corner(take.box)}) : source_[from];
+        held = take.fetched ? fetched.at({take.from, corner_of(take.box)}) : source_[from];
         held_box = take.fetched ? take.box : before_box(from);
       }
-      std::byte* to = local_after(t) ? assembled[t][static_cast<size_t>(take.contribution)] : nullptr;
+      std::byte* to =
+          local_after(t) ? assembled[t][static_cast<size_t>(take.contribution)] : nullptr;
       if (giver == taker) {
         if (local_after(t)) copy(taker, take.box, held, held_box, to, after_box(t));
         continue;
       }
-      if (local_before(from)) sends[{giver, taker}].push_back({take.box, held, held_box, nullptr, {}});
-      if (local_after(t)) receives[{taker, giver}].push_back({take.box, nullptr, {}, to, after_box(t)});
+      if (local_before(from))
+        sends[{giver, taker}].push_back({take.box, held, held_box, nullptr, {}});
+      if (local_after(t))
+        receives[{taker, giver}].push_back({take.box, nullptr, {}, to, after_box(t)});
     }
   }
   if (auto done = make_pairs(sends, receives, unpacks); !done) return done;
   unpack_all(unpacks);
-  if (flow_.contributions > 1) {
-    if (out_.phases.back().call) add_phase();
-    for (size_t t = 0; t < after_.ranks.size(); ++t) {
-      if (!local_after(t)) continue;
-      for (size_t k = 1; k < assembled[t].size(); ++k) {
-        LocalOp op;
-        op.kind = LocalOp::Kind::combine;
-        op.dtype = wire_dtype_;
-        op.op = *flow_.reduce_op;
-        op.from = assembled[t][k];
-        op.to = assembled[t][0];
-        op.count = volume(after_box(t));
-        work_of(after_.ranks[t]).push_back(op);
-      }
-    }
-  }
+  if (flow_.contributions > 1) combine_contributions(assembled);
   return Done{};
 }
 

@@ -15,10 +15,11 @@ std::vector<int64_t> row_major_strides(const Box& box) {
   return strides;
 }
 
-// Runs of a size that the compiler knows: a few loads and stores.
+// Runs of a compile-time size: a few loads and stores.
 template <size_t bytes>
 void copy_runs_of(const Region& region, const std::byte* from, std::byte* to, int64_t size) {
-  for_each_run(region, [&](int64_t f, int64_t t) { std::memcpy(to + t * size, from + f * size, bytes); });
+  for_each_run(region,
+               [&](int64_t f, int64_t t) { std::memcpy(to + t * size, from + f * size, bytes); });
 }
 
 void copy_runs(const Region& region, const std::byte* from, std::byte* to, int64_t size) {
@@ -43,15 +44,18 @@ void copy_runs(const Region& region, const std::byte* from, std::byte* to, int64
     default:
       break;
   }
-  if (bytes >= half_line && bytes <= longest_by_half_lines && !region.dims.empty() && has_half_lines()) {
+  if (bytes >= half_line && bytes <= longest_by_half_lines && !region.dims.empty() &&
+      has_half_lines()) {
     for_all_runs(region, from, to, size, [](const Runs& runs) { copy_by_half_lines(runs); });
     return;
   }
   if (bytes >= half_line) {
-    for_each_run(region, [&](int64_t f, int64_t t) { std::memcpy(to + t * size, from + f * size, static_cast<size_t>(bytes)); });
+    for_each_run(region, [&](int64_t f, int64_t t) {
+      std::memcpy(to + t * size, from + f * size, static_cast<size_t>(bytes));
+    });
     return;
   }
-  // Short runs: whole words, then bytes, beat a call.
+  // Short runs: words, then bytes, are faster than a call.
   for_each_run(region, [&](int64_t f, int64_t t) {
     const std::byte* a = from + f * size;
     std::byte* b = to + t * size;
@@ -77,7 +81,8 @@ Region make_region(const Box& part, const Box& from, const Box& to) {
     if (extent == 1) continue;
     if (region.dims.empty() && from_strides[d] == region.run && to_strides[d] == region.run) {
       region.run *= extent;
-    } else if (!region.dims.empty() && region.dims.front().from_stride * region.dims.front().extent == from_strides[d] &&
+    } else if (!region.dims.empty() &&
+               region.dims.front().from_stride * region.dims.front().extent == from_strides[d] &&
                region.dims.front().to_stride * region.dims.front().extent == to_strides[d]) {
       region.dims.front().extent *= extent;
     } else {
@@ -112,8 +117,10 @@ Box full_box(std::span<const int64_t> shape) {
   return box;
 }
 
-void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, bool past_cache) {
-  const bool worth_it = past_cache && !region.dims.empty() && region.run * element_size >= least_run_past_cache;
+void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size,
+                 bool past_cache) {
+  const bool worth_it =
+      past_cache && !region.dims.empty() && region.run * element_size >= least_run_past_cache;
   if (worth_it && copy_past_cache(region, from, to, element_size)) return;
   copy_runs(region, from, to, element_size);
 }

@@ -1,8 +1,9 @@
-// Boxes in memory: a part of one row-major box, seen from another.
+// A part of a row-major box in memory, and its place in another box.
 //
-//     outer box [0:4, 0:8] stored row-major      region [1:3, 2:6]      2 runs of 4 elements, 8 apart, the first at 10
+//     outer box [0:4, 0:8] stored row-major   region [1:3, 2:6]: 2 runs of 4, stride 8, from 10
 //
-// Packing, unpacking, filling and checking are one walk: over the runs of a region that is contiguous in both buffers.
+// Packing, unpacking, filling and checking all iterate over the runs that are contiguous in both
+// buffers.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +22,23 @@ struct RegionDim {
   bool operator==(const RegionDim&) const = default;
 };
 
-// Elements of `run` consecutive ones, repeated over `dims` (outermost first), from one buffer to another.
+// Runs of `run` consecutive elements, repeated over `dims` (outermost first), from one buffer to
+// another.
 struct Region {
-  std::vector<RegionDim> dims;  // fused: neighbours that are contiguous in both buffers are one
-  int64_t run = 0;              // consecutive elements in both; 0: nothing
+  std::vector<RegionDim> dims;  // dims that are contiguous in both buffers are fused
+  int64_t run = 0;              // consecutive elements in both buffers; 0: empty
   int64_t from_offset = 0;
   int64_t to_offset = 0;
   bool operator==(const Region&) const = default;
 };
 
-// The walk over `part` from a buffer that holds `from` row-major to one that holds `to`. `part` lies inside both.
-// Law: it visits every element of `part` once, in row-major order.
+// The copy of `part` from a row-major buffer of box `from` to one of box `to`. `part` is inside
+// both. Law: it visits every element of `part` once, in row-major order.
 [[nodiscard]] Region make_region(const Box& part, const Box& from, const Box& to);
 [[nodiscard]] int64_t elements(const Region& region);
-// Where `part` starts in the row-major buffer of `box`, if it is contiguous there.
+// The offset of `part` in the row-major buffer of `box`, if it is contiguous there.
 [[nodiscard]] std::optional<int64_t> contiguous_offset(const Box& part, const Box& box);
-// Element number of the corner of `part` in the row-major buffer of `box`.
+// The offset of the first element of `part` in the row-major buffer of `box`.
 [[nodiscard]] int64_t offset_in(const Box& part, const Box& box);
 // The whole tensor.
 [[nodiscard]] Box full_box(std::span<const int64_t> shape);
@@ -50,7 +52,7 @@ void for_each_run(const Region& region, Visitor&& visit) {
     visit(region.from_offset, region.to_offset);
     return;
   }
-  // The innermost strided dim is the tight loop; the others count like an odometer.
+  // The innermost strided dim is the inner loop; the others count like an odometer.
   const RegionDim& inner = region.dims[depth - 1];
   std::vector<int64_t> digits(depth - 1, 0);
   int64_t from = region.from_offset;
@@ -58,7 +60,8 @@ void for_each_run(const Region& region, Visitor&& visit) {
   while (true) {
     int64_t f = from;
     int64_t t = to;
-    for (int64_t i = 0; i < inner.extent; ++i, f += inner.from_stride, t += inner.to_stride) visit(f, t);
+    for (int64_t i = 0; i < inner.extent; ++i, f += inner.from_stride, t += inner.to_stride)
+      visit(f, t);
     size_t d = depth - 1;
     while (d-- > 0) {
       const RegionDim& dim = region.dims[d];
@@ -73,8 +76,9 @@ void for_each_run(const Region& region, Visitor&& visit) {
   }
 }
 
-// Moves the region's elements of `element_size` bytes. The buffers do not overlap. `past_cache`: it is part of more work than caches hold,
-// so what is written is not kept in them, and what is read is asked for ahead.
-void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size, bool past_cache = false);
+// Copies a region with elements of `element_size` bytes. The buffers do not overlap. `past_cache`:
+// the total work exceeds the caches, so stores bypass them and loads are prefetched.
+void copy_region(const Region& region, const std::byte* from, std::byte* to, int64_t element_size,
+                 bool past_cache = false);
 
 }  // namespace meshplan

@@ -6,43 +6,55 @@
 
 namespace meshplan {
 
-void RedistributionRun::Inside::add_difference(RedistributionReport& report, int64_t rank, int64_t step, const Box& box, int64_t at,
-                                               const std::byte* expected, const std::byte* found) const {
+void RedistributionRun::Inside::add_difference(RedistributionReport& report, int64_t rank,
+                                               int64_t step, const Box& box, int64_t at,
+                                               const std::byte* expected,
+                                               const std::byte* found) const {
   if (report.differences.size() >= q.options->keep_differences) return;
-  report.differences.push_back({rank, step, index_at(box, at), element_text(dtype, expected), element_text(dtype, found)});
+  report.differences.push_back(
+      {rank, step, index_at(box, at), element_text(dtype, expected), element_text(dtype, found)});
 }
 
 Status RedistributionRun::Inside::check_guards(size_t stand, RedistributionReport& report) const {
   const Stand& at = stands[stand];
   for (size_t s : local_slots[stand]) {
-    auto whole = q.device->guards_whole(at.ranks[s], held(stand)[s], volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
+    auto whole = q.device->guards_whole(at.ranks[s], held(stand)[s],
+                                        volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
     if (!whole) return whole.error();
-    if (!*whole) report.overruns.push_back({global_id(at.ranks[s]), static_cast<int64_t>(stand) - 1});
+    if (!*whole)
+      report.overruns.push_back({global_id(at.ranks[s]), static_cast<int64_t>(stand) - 1});
   }
   return Done{};
 }
 
-// Every element of a stand that has no pending reductions, against the answer.
-Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step, RedistributionReport& report) const {
+// Compares every element of boxes without pending reductions with the correct result.
+Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step,
+                                              RedistributionReport& report) const {
   const Stand& at = stands[stand];
   const size_t n = local_slots[stand].size();
   std::vector<Comparison> found(n);
   std::vector<ErrorMeasure> errors(n);
   int64_t bytes = 0;
-  for (size_t s : local_slots[stand]) bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
+  for (size_t s : local_slots[stand])
+    bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
   const bool random = q.options->data == DataKind::random;
   auto done = q.device->for_each(static_cast<int64_t>(n), bytes, [&](int64_t i) -> Status {
     const size_t s = local_slots[stand][static_cast<size_t>(i)];
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));
     if (!random) {
-      auto compared = q.device->compare(at.ranks[s], held(stand)[s], box, shape, *table, shift_of(at, s), q.options->keep_differences);
+      auto compared = q.device->compare(at.ranks[s], held(stand)[s], box, shape, *table,
+                                        shift_of(at, s), q.options->keep_differences);
       if (!compared) return compared.error();
       found[static_cast<size_t>(i)] = std::move(*compared);
       return Done{};
     }
     std::vector<std::byte> copy(static_cast<size_t>(volume(box) * size));
-    if (auto read = q.device->read(at.ranks[s], held(stand)[s], copy.data(), static_cast<int64_t>(copy.size())); !read) return read;
-    errors[static_cast<size_t>(i)] = measure_error(copy.data(), box, shape, *table, shift_of(at, s), q.options->keep_differences);
+    if (auto read = q.device->read(at.ranks[s], held(stand)[s], copy.data(),
+                                   static_cast<int64_t>(copy.size()));
+        !read)
+      return read;
+    errors[static_cast<size_t>(i)] = measure_error(copy.data(), box, shape, *table, shift_of(at, s),
+                                                   q.options->keep_differences);
     found[static_cast<size_t>(i)] = errors[static_cast<size_t>(i)].beyond;
     return Done{};
   });
@@ -56,7 +68,9 @@ Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step, Redist
     report.largest_relative = std::max(report.largest_relative, errors[i].relative);
     for (int64_t element : found[i].first) {
       std::byte value[8];
-      if (auto read = q.device->read(at.ranks[s], held(stand)[s] + element * size, value, size); !read) return read;
+      if (auto read = q.device->read(at.ranks[s], held(stand)[s] + element * size, value, size);
+          !read)
+        return read;
       const int64_t number = offset_in(
           [&] {
             Box one;
@@ -65,14 +79,17 @@ Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step, Redist
           }(),
           full_box(shape));
       const int64_t position = (shift_of(at, s) + number) % table->period();
-      add_difference(report, global_id(at.ranks[s]), step, box, element, table->answer() + position * size, value);
+      add_difference(report, global_id(at.ranks[s]), step, box, element,
+                     table->answer() + position * size, value);
     }
   }
   return Done{};
 }
 
-// A stand on the way: what each rank should hold, from the source's contributions; `known` is false where a step has set up new reductions.
-Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionReport& report, bool& known) const {
+// An intermediate state: the expected data of each rank from the contributions of the source;
+// `known` is false after a step that creates new partials.
+Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionReport& report,
+                                               bool& known) const {
   const Stand& at = stands[stand];
   const Stand& first = stands[0];
   known = true;
@@ -82,7 +99,8 @@ Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionRepor
     known = false;
     return Done{};
   }
-  auto reduced = atoms_without(partial_atoms(r->request.src), partial_atoms(at.state), at.mesh_shape);
+  auto reduced =
+      atoms_without(partial_atoms(r->request.src), partial_atoms(at.state), at.mesh_shape);
   if (!reduced) return reduced.error();
   int64_t divisor = 1;
   for (const Atom& a : *reduced) {
@@ -99,18 +117,20 @@ Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionRepor
     std::vector<std::byte> expected(static_cast<size_t>(n * size));
     std::vector<std::byte> one(expected.size());
     bool begun = false;
-    // Contributions of the ranks that differ on the reduced digits only, in row-major order.
+    // Contributions of the ranks that differ only in coordinates that are reduced, in row-major
+    // order.
     for (int64_t other = 0; other < at.size; ++other) {
       if (other - free.part(other) != index - free.part(index)) continue;
       const int64_t k = contribution_of(at, other);
-      fill_box(begun ? one.data() : expected.data(), box, shape, table->source(), table->period(), table->source_start(k, shift_of(at, s)),
-               size);
+      fill_box(begun ? one.data() : expected.data(), box, shape, table->source(), table->period(),
+               table->source_start(k, shift_of(at, s)), size);
       if (begun) combine(dtype, op, expected.data(), one.data(), n);
       begun = true;
     }
     divide_by(dtype, expected.data(), n, divisor);
     std::vector<std::byte> found(expected.size());
-    if (auto read = q.device->read(at.ranks[s], held(stand)[s], found.data(), n * size); !read) return read;
+    if (auto read = q.device->read(at.ranks[s], held(stand)[s], found.data(), n * size); !read)
+      return read;
     for (int64_t i = 0; i < n; ++i) {
       const std::byte* a = expected.data() + i * size;
       const std::byte* b = found.data() + i * size;

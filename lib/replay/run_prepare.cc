@@ -10,10 +10,10 @@
 namespace meshplan {
 namespace {
 
-// What processes must share to replay together; raised whenever the meaning of a step or of the data changes.
+// The version that processes must share; incremented when the meaning of steps or data changes.
 constexpr const char* replay_version = "1";
 
-// Data tables are the same for many redistributions of a plan; the last few are kept.
+// Many redistributions of a plan use the same data table, so the last few are cached.
 std::shared_ptr<const DataTable> table_for(const DataQuestion& question) {
   thread_local std::map<DataQuestion, std::shared_ptr<const DataTable>> known;
   auto at = known.find(question);
@@ -22,7 +22,7 @@ std::shared_ptr<const DataTable> table_for(const DataQuestion& question) {
   return known.emplace(question, std::make_shared<const DataTable>(question)).first->second;
 }
 
-// The target's pending reductions, completed: what a target with pending reductions means.
+// A step that completes the pending reductions of the target, to check what they reduce to.
 Step completing_step(const State& state) {
   Step step;
   step.op = Op::all_reduce;
@@ -62,12 +62,13 @@ DataQuestion data_question(const PlannedRedistribution& r, const ReplayOptions& 
       if (!s.state.partial.empty()) q.op = s.state.partial.front().op;
     }
   }
-  // An average that a step sets up over equal values adds each to itself.
+  // Averaging equal values sums each value several times before the division.
   const State* before = &r.request.src;
   for (const Step& s : r.steps) {
     if (s.op == Op::to_partial) {
       for (const PendingAtom& p : s.state.partial) {
-        const bool had = std::find(before->partial.begin(), before->partial.end(), p) != before->partial.end();
+        const bool had =
+            std::find(before->partial.begin(), before->partial.end(), p) != before->partial.end();
         if (!had && p.op == ReduceOp::avg) q.growth = saturating_mul(q.growth, p.atom.size);
       }
     }
@@ -82,22 +83,72 @@ std::string text_of(const std::vector<int64_t>& values) {
   return out;
 }
 
+// The shape as planned, or a smaller equivalent one. `bytes`: over all ranks and states, per
+// element of the tensor.
+std::vector<int64_t> shape_to_replay(const std::vector<int64_t>& shape,
+                                     const std::vector<StateOnMesh>& states, double bytes,
+                                     const ReplayOptions& options) {
+  std::vector<StateOnMesh> distinct;
+  for (const StateOnMesh& s : states) {
+    const bool known = std::any_of(distinct.begin(), distinct.end(), [&](const StateOnMesh& o) {
+      return o.mesh_shape == s.mesh_shape && o.state->shards == s.state->shards;
+    });
+    if (!known) distinct.push_back(s);
+  }
+  if (options.shrink) return shrink_shape(shape, distinct, 1);
+  double total = bytes;
+  for (int64_t extent : shape) total *= static_cast<double>(extent);
+  const auto limit = static_cast<double>(options.shrink_above_bytes);
+  if (options.full_size || total <= limit) return shape;
+  return shrink_shape(shape, distinct, static_cast<int64_t>(limit / bytes));
+}
+
+// Whether all processes have the version and the steps of the first one. `texts`: "ready VERSION
+// DIGEST" of every process.
+Status check_same(const std::vector<std::string>& texts, const std::string& place,
+                  const RankTable& ranks) {
+  const auto version_in = [](const std::string& text) {
+    return text.substr(6, text.find(' ', 6) - 6);
+  };
+  const std::string& first = texts[0];
+  for (size_t p = 1; p < texts.size(); ++p) {
+    const std::string& other = texts[p];
+    if (first == other) continue;
+    const std::string who = place + ": the process of rank " +
+                            (p < ranks.global_ids.size() ? std::to_string(ranks.global_ids[p])
+                                                         : "number " + std::to_string(p));
+    if (version_in(first) != version_in(other)) {
+      return environment(who + " has replay version " + version_in(other) +
+                         ", the first process has " + version_in(first) +
+                         "; use the same meshplan everywhere");
+    }
+    return wrong_data(who + " has different steps than the first process; " +
+                      "use the same plan and options on every process");
+  }
+  return Done{};
+}
+
 }  // namespace
 
-std::string place_of(const PlannedRedistribution& r) { return "redistribution '" + one_line(r.request.id) + "'"; }
+std::string place_of(const PlannedRedistribution& r) {
+  return "redistribution '" + one_line(r.request.id) + "'";
+}
 
-std::string place_of(const PlannedRedistribution& r, size_t step) { return place_of(r) + ", step " + std::to_string(step); }
+std::string place_of(const PlannedRedistribution& r, size_t step) {
+  return place_of(r) + ", step " + std::to_string(step);
+}
 
 Status RedistributionRun::Inside::make_stands() {
   const Request& request = r->request;
   const Mesh& src = q.plan->meshes.meshes[request.src_mesh];
   const bool crosses = request.src_mesh != request.dst_mesh;
-  // A redistribution across meshes is between copy 0 of each; on one mesh every copy does it at once.
+  // Across meshes, copy 0 of each takes part; on one mesh, all copies run it simultaneously.
   const int64_t copies = crosses ? 1 : mesh_copies(src);
   std::vector<const Mesh*> meshes{&src};
   std::vector<const State*> states{&request.src};
   for (const Step& s : r->steps) {
-    meshes.push_back(crosses ? &mesh_named(s.mesh, s.mesh.empty() ? request.src_mesh : request.dst_mesh) : &src);
+    meshes.push_back(
+        crosses ? &mesh_named(s.mesh, s.mesh.empty() ? request.src_mesh : request.dst_mesh) : &src);
     states.push_back(&s.state);
   }
   if (!states.back()->partial.empty()) {
@@ -107,38 +158,25 @@ Status RedistributionRun::Inside::make_stands() {
   }
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i]->shards.size() != request.tensor.shape.size()) {
-      return wrong_data(place_of(*r) + ": a state has " + std::to_string(states[i]->shards.size()) + " tensor dims, the tensor has " +
+      return wrong_data(place_of(*r) + ": a state has " + std::to_string(states[i]->shards.size()) +
+                        " tensor dims, the tensor has " +
                         std::to_string(request.tensor.shape.size()));
     }
   }
 
-  // The shape: as planned, or an alike smaller one.
-  shape = request.tensor.shape;
   std::vector<StateOnMesh> on_meshes;
-  double factor = 0;  // elements held over all ranks and states, for one element of the tensor
+  double factor = 0;  // elements over all ranks and states per element of the tensor
   for (size_t i = 0; i < states.size(); ++i) {
     on_meshes.push_back({states[i], mesh_shape(*meshes[i])});
     double shards = 1;
     for (const Atom& a : shard_atoms(*states[i])) shards *= static_cast<double>(a.size);
     factor += static_cast<double>(copies) * static_cast<double>(mesh_size(*meshes[i])) / shards;
   }
-  std::vector<StateOnMesh> distinct;
-  for (const StateOnMesh& s : on_meshes) {
-    const bool known = std::any_of(distinct.begin(), distinct.end(), [&](const StateOnMesh& o) {
-      return o.mesh_shape == s.mesh_shape && o.state->shards == s.state->shards;
-    });
-    if (!known) distinct.push_back(s);
-  }
-  double total = factor * static_cast<double>(size);
-  for (int64_t extent : shape) total *= static_cast<double>(extent);
-  if (q.options->shrink) {
-    shape = shrink_shape(shape, distinct, 1);
-  } else if (!q.options->full_size && total > static_cast<double>(q.options->shrink_above_bytes)) {
-    shape = shrink_shape(shape, distinct,
-                         static_cast<int64_t>(static_cast<double>(q.options->shrink_above_bytes) / (factor * static_cast<double>(size))));
-  }
+  shape = shape_to_replay(request.tensor.shape, on_meshes, factor * static_cast<double>(size),
+                          *q.options);
   shrunk = shape != request.tensor.shape;
-  for (size_t i = 0; i < states.size(); ++i) stands.push_back(make_stand(*meshes[i], *states[i], shape, copies, *q.ranks));
+  for (size_t i = 0; i < states.size(); ++i)
+    stands.push_back(make_stand(*meshes[i], *states[i], shape, copies, *q.ranks));
   for (const Stand& stand : stands) {
     std::vector<size_t> slots;
     for (size_t s = 0; s < stand.ranks.size(); ++s) {
@@ -152,20 +190,26 @@ Status RedistributionRun::Inside::make_stands() {
 Status RedistributionRun::Inside::make_programs() {
   source.assign(stands[0].ranks.size(), nullptr);
   for (size_t s : local_slots[0]) {
-    auto data = q.device->allocate(stands[0].ranks[s], volume(box_of_slot(stands[0], static_cast<int64_t>(s))) * size);
+    auto data = q.device->allocate(stands[0].ranks[s],
+                                   volume(box_of_slot(stands[0], static_cast<int64_t>(s))) * size);
     if (!data) return data.error();
     source[s] = *data;
   }
   for (size_t i = 0; i + 1 < stands.size(); ++i) {
     const bool completes = i == r->steps.size();
     const Step& step = completes ? *completing : r->steps[i];
-    const std::string place = completes ? place_of(*r) + ", completing the target's reductions" : place_of(*r, i);
-    if (q.fault != nullptr && q.fault->kind == FaultKind::memory && q.fault->step == static_cast<int64_t>(i)) {
-      const auto rank = std::find_if(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
+    const std::string place =
+        completes ? place_of(*r) + ", completing the reductions of the target" : place_of(*r, i);
+    if (q.fault != nullptr && q.fault->kind == FaultKind::memory &&
+        q.fault->step == static_cast<int64_t>(i)) {
+      const auto rank = std::find_if(locals.begin(), locals.end(),
+                                     [&](int32_t l) { return global_id(l) == q.fault->rank; });
       if (rank != locals.end())
-        return environment(place + ": rank " + std::to_string(q.fault->rank) + " lacks memory for its buffers (injected)");
+        return environment(place + ": rank " + std::to_string(q.fault->rank) +
+                           " cannot allocate its buffers (injected)");
     }
-    FlowQuestion flow_question{&stands[i], &stands[i + 1], &step, q.ranks, &q.plan->topology, place};
+    FlowQuestion flow_question{&stands[i], &stands[i + 1],    &step,
+                               q.ranks,    &q.plan->topology, place};
     auto flow = make_flow(flow_question);
     if (!flow) return flow.error();
     flows.push_back(std::move(*flow));
@@ -183,10 +227,13 @@ Status RedistributionRun::Inside::make_programs() {
     auto program = prepare_step(program_question);
     if (!program) return program.error();
     programs.push_back(std::move(*program));
-    digest_text += place + " " + to_text(step.op) + " " + to_text(dtype) + " " + std::to_string(flows.back().divisor) + " " +
-                   (flows.back().reduce_op ? to_text(*flows.back().reduce_op) : "-") + " phases " + std::to_string(step.phases) + " boxes ";
+    digest_text += place + " " + to_text(step.op) + " " + to_text(dtype) + " " +
+                   std::to_string(flows.back().divisor) + " " +
+                   (flows.back().reduce_op ? to_text(*flows.back().reduce_op) : "-") + " phases " +
+                   std::to_string(step.phases) + " boxes ";
     for (const Box& box : stands[i + 1].boxes) digest_text += std::to_string(volume(box)) + ",";
-    for (const auto& group : programs.back().groups) digest_text += " group " + text_of({group->begin(), group->end()});
+    for (const auto& group : programs.back().groups)
+      digest_text += " group " + text_of({group->begin(), group->end()});
     digest_text += "\n";
   }
   return Done{};
@@ -206,7 +253,8 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
     }
   }
   inside->table = table_for(data_question(*question.redistribution, *question.options));
-  for (char c : question.redistribution->request.id) inside->salt = mix(inside->salt, static_cast<unsigned char>(c));
+  for (char c : question.redistribution->request.id)
+    inside->salt = mix(inside->salt, static_cast<unsigned char>(c));
   inside->digest_text = question.plan->digest + "\n";
   if (auto done = inside->make_stands(); !done) return done.error();
   if (auto done = inside->make_programs(); !done) return done.error();
@@ -216,20 +264,23 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
 Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
   const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
   const std::string place = place_of(*q.redistribution, 0);
-  // Errors that other processes do not share end them too.
+  // An error on this process only must end the others, too.
   auto alone = [&](const Error& error) {
-    Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message : place + ": " + error.message};
+    Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message
+                                                                  : place + ": " + error.message};
     q.communicator->abort(located);
     return located;
   };
   std::string said;
   if (!prepared) {
-    said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " + prepared.error().message;
+    said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " +
+           prepared.error().message;
   } else {
     const Inside& in = *prepared->inside_;
-    const bool ours =
-        q.fault != nullptr && std::any_of(in.locals.begin(), in.locals.end(), [&](int32_t l) { return in.global_id(l) == q.fault->rank; });
-    // Version and steps apart, so that the message can say which differs.
+    const bool ours = q.fault != nullptr &&
+                      std::any_of(in.locals.begin(), in.locals.end(),
+                                  [&](int32_t l) { return in.global_id(l) == q.fault->rank; });
+    // Separate digests of version and steps, so that the message can say which differs.
     std::string version = replay_version;
     std::string text = in.digest_text;
     if (ours && q.fault->kind == FaultKind::version) version += "-injected";
@@ -245,20 +296,8 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
       if (exit_code(fault) == code) return Error{fault, text.substr(8)};
     }
   }
-  for (size_t p = 1; p < all->size(); ++p) {
-    const std::string& first = (*all)[0];
-    const std::string& other = (*all)[p];
-    if (first == other) continue;
-    auto version_in = [](const std::string& text) { return text.substr(6, text.find(' ', 6) - 6); };
-    const std::string who = place + ": the process of rank " +
-                            (p < q.ranks->global_ids.size() ? std::to_string(q.ranks->global_ids[p]) : "number " + std::to_string(p));
-    if (version_in(first) != version_in(other)) {
-      return environment(who + " replays by version " + version_in(other) + " and the first process by " + version_in(first) +
-                         "; start the same meshplan everywhere");
-    }
-    return wrong_data(who + " would run other steps than the first process; give every process the same plan and options");
-  }
-  // Communicators, in the order of the steps: the same on every process.
+  if (auto same = check_same(*all, place, *q.ranks); !same) return same;
+  // Create communicators in the order of the steps, which is the same on every process.
   Inside& in = *prepared->inside_;
   for (const PreparedStep& program : in.programs) {
     if (program.groups.empty()) continue;
@@ -283,14 +322,18 @@ int64_t RedistributionRun::Inside::contribution_of(const Stand& stand, int64_t i
 Status RedistributionRun::Inside::fill_source() {
   const Stand& stand = stands[0];
   int64_t bytes = 0;
-  for (size_t s : local_slots[0]) bytes += volume(box_of_slot(stand, static_cast<int64_t>(s))) * size;
-  return q.device->for_each(static_cast<int64_t>(local_slots[0].size()), bytes, [&](int64_t i) -> Status {
-    const size_t s = local_slots[0][static_cast<size_t>(i)];
-    const Box& box = box_of_slot(stand, static_cast<int64_t>(s));
-    if (auto done = q.device->guard(stand.ranks[s], source[s], volume(box) * size); !done) return done;
-    const int64_t k = contribution_of(stand, static_cast<int64_t>(s) % stand.size);
-    return q.device->fill(stand.ranks[s], source[s], box, shape, *table, table->source_start(k, shift_of(stand, s)));
-  });
+  for (size_t s : local_slots[0])
+    bytes += volume(box_of_slot(stand, static_cast<int64_t>(s))) * size;
+  return q.device->for_each(
+      static_cast<int64_t>(local_slots[0].size()), bytes, [&](int64_t i) -> Status {
+        const size_t s = local_slots[0][static_cast<size_t>(i)];
+        const Box& box = box_of_slot(stand, static_cast<int64_t>(s));
+        if (auto done = q.device->guard(stand.ranks[s], source[s], volume(box) * size); !done)
+          return done;
+        const int64_t k = contribution_of(stand, static_cast<int64_t>(s) % stand.size);
+        return q.device->fill(stand.ranks[s], source[s], box, shape, *table,
+                              table->source_start(k, shift_of(stand, s)));
+      });
 }
 
 }  // namespace meshplan

@@ -10,18 +10,21 @@ namespace meshplan {
 namespace {
 
 std::string encode(const RedistributionReport& report) {
-  std::string out = std::to_string(report.checked) + " " + std::to_string(report.wrong) + " " + std::to_string(report.largest_ulp) + " " +
+  std::string out = std::to_string(report.checked) + " " + std::to_string(report.wrong) + " " +
+                    std::to_string(report.largest_ulp) + " " +
                     std::to_string(report.largest_relative) + "\n";
   for (const Difference& d : report.differences) {
-    out += "d " + std::to_string(d.rank) + " " + std::to_string(d.step) + " " + d.expected + " " + d.found;
+    out += "d " + std::to_string(d.rank) + " " + std::to_string(d.step) + " " + d.expected + " " +
+           d.found;
     for (int64_t i : d.index) out += " " + std::to_string(i);
     out += "\n";
   }
-  for (const Overrun& o : report.overruns) out += "o " + std::to_string(o.rank) + " " + std::to_string(o.step) + "\n";
+  for (const Overrun& o : report.overruns)
+    out += "o " + std::to_string(o.rank) + " " + std::to_string(o.step) + "\n";
   return out;
 }
 
-// Adds what another process found.
+// Adds the results of another process.
 void add_encoded(const std::string& text, RedistributionReport& report) {
   std::istringstream lines(text);
   std::string line;
@@ -63,20 +66,26 @@ const std::vector<int64_t>& RedistributionRun::replay_shape() const { return ins
 
 Status RedistributionRun::Inside::poison(size_t stand) const {
   const Stand& at = stands[stand];
-  return q.device->for_each(static_cast<int64_t>(local_slots[stand].size()), programs[stand - 1].local_bytes, [&](int64_t i) -> Status {
-    const size_t s = local_slots[stand][static_cast<size_t>(i)];
-    return q.device->poison(at.ranks[s], held(stand)[s], volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
-  });
+  return q.device->for_each(static_cast<int64_t>(local_slots[stand].size()),
+                            programs[stand - 1].local_bytes, [&](int64_t i) -> Status {
+                              const size_t s = local_slots[stand][static_cast<size_t>(i)];
+                              return q.device->poison(
+                                  at.ranks[s], held(stand)[s],
+                                  volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
+                            });
 }
 
 Status RedistributionRun::Inside::run_program(const PreparedStep& program) const {
   for (const Phase& phase : program.phases) {
-    const bool works = std::any_of(phase.work.begin(), phase.work.end(), [](const auto& ops) { return !ops.empty(); });
+    const bool works = std::any_of(phase.work.begin(), phase.work.end(),
+                                   [](const auto& ops) { return !ops.empty(); });
     if (works) {
-      auto done = q.device->for_each(static_cast<int64_t>(phase.work.size()), program.local_bytes, [&](int64_t i) -> Status {
-        const auto& ops = phase.work[static_cast<size_t>(i)];
-        return ops.empty() ? Status(Done{}) : q.device->work(locals[static_cast<size_t>(i)], ops);
-      });
+      auto done = q.device->for_each(
+          static_cast<int64_t>(phase.work.size()), program.local_bytes, [&](int64_t i) -> Status {
+            const auto& ops = phase.work[static_cast<size_t>(i)];
+            return ops.empty() ? Status(Done{})
+                               : q.device->work(locals[static_cast<size_t>(i)], ops);
+          });
       if (!done) return done;
     }
     if (phase.call) {
@@ -94,7 +103,9 @@ const Call* RedistributionRun::bare_call(size_t step) const {
 }
 
 Status RedistributionRun::run_recorded() { return inside_->run_recorded(); }
-Status RedistributionRun::run_step(size_t step) { return inside_->run_program(inside_->programs[step]); }
+Status RedistributionRun::run_step(size_t step) {
+  return inside_->run_program(inside_->programs[step]);
+}
 
 Status RedistributionRun::Inside::inject(size_t stand) const {
   if (q.fault == nullptr || q.fault->step + 1 != static_cast<int64_t>(stand)) return Done{};
@@ -103,18 +114,21 @@ Status RedistributionRun::Inside::inject(size_t stand) const {
     if (global_id(at.ranks[s]) != q.fault->rank) continue;
     const int64_t n = volume(box_of_slot(at, static_cast<int64_t>(s)));
     if (n == 0) {
-      return bad_input("--inject " + to_text(*q.fault) + ": rank " + std::to_string(q.fault->rank) + " holds nothing after " +
-                       place_of(*r, static_cast<size_t>(q.fault->step)) + "; choose another rank");
+      return bad_input("--inject " + to_text(*q.fault) + ": rank " + std::to_string(q.fault->rank) +
+                       " has no data after " + place_of(*r, static_cast<size_t>(q.fault->step)) +
+                       "; choose another rank");
     }
     std::byte* data = held(stand)[s];
     std::vector<std::byte> copy(static_cast<size_t>(n * size));
     if (auto done = q.device->read(at.ranks[s], data, copy.data(), n * size); !done) return done;
     if (q.fault->kind == FaultKind::flip) {
-      // The highest bit but one: of a float it is the top of the exponent, so that no later rounding hides it.
+      // The second highest bit: for floats the top bit of the exponent, so that rounding does not
+      // hide the fault.
       const size_t top = static_cast<size_t>(n / 2 * size + size - 1);
       copy[top] ^= dtype == DType::boolean ? std::byte{1} : std::byte{0x40};
     } else if (q.fault->kind == FaultKind::drop) {
-      for (int64_t i = n / 2 * size; i < n * size; ++i) copy[static_cast<size_t>(i)] = std::byte{0xdb};
+      for (int64_t i = n / 2 * size; i < n * size; ++i)
+        copy[static_cast<size_t>(i)] = std::byte{0xdb};
     } else if (q.fault->kind == FaultKind::swap) {
       for (int64_t i = 1; i < n; ++i) {
         auto a = copy.begin();
@@ -134,14 +148,15 @@ Status RedistributionRun::Inside::inject(size_t stand) const {
   return Done{};
 }
 
-// The injected faults that are a process's behaviour, before the step.
+// Injected faults of the process itself, before the step.
 void RedistributionRun::Inside::act_as_told(size_t step) const {
   if (q.fault == nullptr || q.fault->step != static_cast<int64_t>(step)) return;
-  const bool ours = std::any_of(locals.begin(), locals.end(), [&](int32_t l) { return global_id(l) == q.fault->rank; });
+  const bool ours = std::any_of(locals.begin(), locals.end(),
+                                [&](int32_t l) { return global_id(l) == q.fault->rank; });
   if (!ours) return;
   if (q.fault->kind == FaultKind::exit) std::_Exit(5);
   if (q.fault->kind == FaultKind::hang) {
-    // Long past every deadline, yet not for ever.
+    // Longer than any deadline, but not forever.
     std::this_thread::sleep_for(std::chrono::minutes(10));
     std::_Exit(5);
   }
@@ -150,7 +165,10 @@ void RedistributionRun::Inside::act_as_told(size_t step) const {
 Status RedistributionRun::Inside::run_all() const {
   for (size_t i = 0; i < programs.size(); ++i) {
     act_as_told(i);
-    if (auto done = q.communicator->roll_call(i < r->steps.size() ? place_of(*r, i) : place_of(*r) + ", its end", deadline()); !done) {
+    if (auto done = q.communicator->barrier_with_deadline(
+            i < r->steps.size() ? place_of(*r, i) : place_of(*r) + ", after the last step",
+            deadline());
+        !done) {
       return done;
     }
     if (auto done = poison(i + 1); !done) return done;
@@ -170,14 +188,15 @@ Status RedistributionRun::Inside::run_recorded() {
     });
     if (!made) return made.error();
     if (!*made) {
-      return bad_input("--graph: the " + q.communicator->name() + " backend cannot record a graph here; leave it out");
+      return bad_input("--graph: the " + q.communicator->name() +
+                       " backend does not support graphs here; omit it");
     }
     recorded = true;
   }
   return q.device->run_recorded();
 }
 
-// The same steps once more, as a graph, into poisoned buffers.
+// Run the same steps again as a graph, into poisoned buffers.
 Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
   for (size_t i = 1; i < stands.size(); ++i) {
     if (auto done = poison(i); !done) return done;
@@ -197,7 +216,8 @@ Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
   return sum;
 }
 
-// Runs again, step by step, until the data of some rank is wrong; what is found there replaces what was found at the end.
+// Runs again step by step until some rank has wrong data; these findings replace those of the final
+// check.
 Status RedistributionRun::Inside::find_first_wrong(RedistributionReport& report) const {
   for (size_t i = 0; i <= r->steps.size() && i < stands.size(); ++i) {
     if (i > 0) {
@@ -227,7 +247,8 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   report.steps = static_cast<int64_t>(in.r->steps.size());
   report.weak = in.table->question().kind == DataKind::exact && in.table->all_zero();
   std::vector<int32_t> ranks;
-  for (const Stand& stand : in.stands) ranks.insert(ranks.end(), stand.ranks.begin(), stand.ranks.end());
+  for (const Stand& stand : in.stands)
+    ranks.insert(ranks.end(), stand.ranks.begin(), stand.ranks.end());
   std::sort(ranks.begin(), ranks.end());
   report.ranks = std::unique(ranks.begin(), ranks.end()) - ranks.begin();
 
@@ -235,7 +256,8 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   for (size_t i = 0; i < in.stands.size(); ++i) {
     if (auto done = in.check_guards(i, report); !done) return done.error();
   }
-  if (auto done = in.check_stand(in.stands.size() - 1, report.steps - 1, report); !done) return done.error();
+  if (auto done = in.check_stand(in.stands.size() - 1, report.steps - 1, report); !done)
+    return done.error();
   auto wrong = in.everyones_sum(report.wrong);
   if (!wrong) return wrong.error();
   if (*wrong > 0) {
@@ -253,7 +275,8 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   }
   std::stable_sort(report.differences.begin(), report.differences.end(),
                    [](const Difference& a, const Difference& b) { return a.rank < b.rank; });
-  if (report.differences.size() > in.q.options->keep_differences) report.differences.resize(in.q.options->keep_differences);
+  if (report.differences.size() > in.q.options->keep_differences)
+    report.differences.resize(in.q.options->keep_differences);
   return report;
 }
 

@@ -10,8 +10,9 @@
 namespace meshplan {
 namespace {
 
-// The intervals of one shard order, by its coordinates in row-major order. Only mesh dims that take part count.
-std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent, const std::vector<int64_t>& mesh_shape) {
+// The intervals of one shard order, by row-major coordinates on the mesh dims of the order.
+std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent,
+                                const std::vector<int64_t>& mesh_shape) {
   int64_t total = 1;
   for (const Atom& a : order) total *= a.size;
   std::vector<Interval> out;
@@ -30,16 +31,19 @@ std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent, con
   return out;
 }
 
-// For each prefix of the order: does it cut every part of the prefix before it evenly? (As remainders: 0 or not, per part.)
-std::vector<bool> evenness(std::span<const Atom> order, int64_t extent, const std::vector<int64_t>& mesh_shape) {
+// For each prefix of the order and each part of the previous prefix: whether the division leaves a
+// remainder.
+std::vector<bool> evenness(std::span<const Atom> order, int64_t extent,
+                           const std::vector<int64_t>& mesh_shape) {
   std::vector<bool> out;
   for (size_t k = 0; k < order.size(); ++k) {
-    for (const Interval& i : intervals(order.first(k), extent, mesh_shape)) out.push_back(width(i) % order[k].size == 0);
+    for (const Interval& i : intervals(order.first(k), extent, mesh_shape))
+      out.push_back(width(i) % order[k].size == 0);
   }
   return out;
 }
 
-// Cut points as positions in their sorted sequence.
+// The rank of every cut point in the sorted sequence.
 std::vector<size_t> cut_sequence(size_t d, int64_t extent, const std::vector<StateOnMesh>& states) {
   std::vector<int64_t> cuts{0, extent};
   for (const StateOnMesh& s : states) {
@@ -52,7 +56,9 @@ std::vector<size_t> cut_sequence(size_t d, int64_t extent, const std::vector<Sta
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::vector<size_t> sequence;
-  for (int64_t cut : cuts) sequence.push_back(static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), cut) - sorted.begin()));
+  for (int64_t cut : cuts)
+    sequence.push_back(
+        static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), cut) - sorted.begin()));
   return sequence;
 }
 
@@ -72,8 +78,8 @@ Pattern pattern_of(int64_t extent, size_t d, const std::vector<StateOnMesh>& sta
   return p;
 }
 
-// The period after which remainders repeat: all sizes of every order multiplied, those of parts taken as their whole mesh dims; 0 when
-// huge.
+// The period of the remainders: the product of all sizes of every order, with parts counted as
+// whole mesh dims; 0 if huge.
 int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
   int64_t period = 1;
   for (const StateOnMesh& s : states) {
@@ -97,7 +103,8 @@ bool same_pattern(int64_t a, int64_t b, size_t d, const std::vector<StateOnMesh>
   return pattern_of(a, d, states) == pattern_of(b, d, states);
 }
 
-std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape, const std::vector<StateOnMesh>& states, int64_t max_elements) {
+std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape,
+                                  const std::vector<StateOnMesh>& states, int64_t max_elements) {
   std::vector<int64_t> small = shape;
   std::vector<int64_t> periods;
   std::vector<Pattern> patterns;
@@ -112,7 +119,7 @@ std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape, const std::
   };
   std::vector<bool> done(shape.size(), false);
   while (total() > max_elements) {
-    // Halve the dim that has the most periods left.
+    // Halve the dim with the most remaining periods.
     size_t best = shape.size();
     for (size_t d = 0; d < shape.size(); ++d) {
       if (done[d] || periods[d] == 0 || small[d] <= 1) continue;
@@ -121,12 +128,14 @@ std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape, const std::
     if (best == shape.size()) break;
     const int64_t period = periods[best];
     const int64_t rest = shape[best] % period;
-    const int64_t now = (small[best] - rest) / period;  // periods it has
-    const int64_t least = period == 1 ? 1 : 2;          // two elements a chunk
+    const int64_t now = (small[best] - rest) / period;  // current number of periods
+    const int64_t least = period == 1 ? 1 : 2;          // two elements per chunk
     int64_t next = std::max(least, now / 2);
-    // Few tries: near half, remainders no longer reach other cut points, or this extent is too small to shrink.
+    // A few attempts suffice: near one half, either remainders do not reach other cut points or the
+    // extent is too small to shrink.
     const int64_t last = std::min(now, next + 8);
-    while (next < last && !(pattern_of(rest + next * period, best, states) == patterns[best])) ++next;
+    while (next < last && !(pattern_of(rest + next * period, best, states) == patterns[best]))
+      ++next;
     if (next >= last) {
       done[best] = true;
     } else {

@@ -9,14 +9,15 @@
 namespace meshplan {
 namespace {
 
-// What a signal handler may print: written before each watched call. One watchdog at a time owns it.
+// The message of the signal handler, prepared before each watched call. Owned by one watchdog at a
+// time.
 constexpr size_t longest = 400;
 char now_at[longest] = "";
 char whose[longest] = "";
 std::atomic<bool> named{false};
 std::atomic<Watchdog::NameGone> name_gone{nullptr};
 
-// One line, written at once, so that those of several processes do not mix.
+// One line in a single write, so that lines of several processes do not mix.
 class Line {
  public:
   Line& add(const char* text) {
@@ -25,7 +26,7 @@ class Line {
     length_ += n;
     return *this;
   }
-  // Why this process ends: who else has ended, if that is known.
+  // The reason for ending: the rank that ended, if known.
   Line& add_reason(const char* before, const char* unknown) {
     char gone[longest] = "";
     if (const auto name = name_gone.load()) name(gone, longest);
@@ -45,7 +46,9 @@ class Line {
 extern "C" void on_termination(int /*signal*/) {
   Line line;
   line.add("meshplan: ").add(whose).add(": ").add(named.load() ? now_at : "starting");
-  line.add_reason(": stopped, because ", ": stopped from outside, or because a process that says why ended").put();
+  line.add_reason(": stopped, because ",
+                  ": stopped from outside, or after another process ended with an error")
+      .put();
   _exit(5);
 }
 
@@ -57,11 +60,13 @@ Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, std::chrono::milliseconds(20), [this] { return stop_; })) {
       const int64_t deadline = deadline_.load(std::memory_order_acquire);
-      if (deadline != never && std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
+      if (deadline != never &&
+          std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
         Line line;
         line.add("meshplan: ").add(who_.c_str()).add(": ").add(now_at);
-        line.add_reason(": not done within its deadline, because ",
-                        ": not done within its deadline; another rank hangs, or the deadline is too short")
+        line.add_reason(
+                ": not done within its deadline, because ",
+                ": not done within its deadline; another rank hangs or the deadline is too short")
             .put();
         _exit(5);
       }

@@ -1,4 +1,4 @@
-// Ends the process when a call of a library that cannot be interrupted outlasts its deadline.
+// Ends the process if an uninterruptible library call exceeds its deadline.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,13 @@
 
 namespace meshplan {
 
-// One call is watched at a time. Watching costs two stores; a thread of its own looks every few milliseconds.
+// Watches one call at a time. Starting a watch costs two stores; a background thread checks every
+// few milliseconds.
 class Watchdog {
  public:
-  // `who`: what messages start with, such as "rank 3". After a missed deadline it prints "WHO: PLACE: not done within its deadline" and
-  // ends the process with exit code 5, by which the launcher ends the others.
+  // `who`: prefix of messages, such as "rank 3". After a missed deadline it prints "WHO: PLACE: not
+  // done within its deadline" and exits with code 5, upon which the launcher ends the other
+  // processes.
   explicit Watchdog(std::string who);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -24,11 +26,11 @@ class Watchdog {
   void watch(const std::string& place, std::chrono::steady_clock::time_point deadline);
   void rest() { deadline_.store(never, std::memory_order_release); }
 
-  // Writes who has ended without a reason into `text` of so many bytes, and a zero; only the zero where it knows of nobody. A signal
-  // handler may call it.
+  // Writes the ranks that exited unexpectedly into `text` (of the given size), zero-terminated;
+  // empty if none. Async-signal-safe.
   using NameGone = void (*)(char* text, size_t room);
-  // Prints the same kind of message and ends with exit code 5 on SIGTERM, which launchers send when another process has ended. Messages
-  // name who that was where `gone` knows.
+  // On SIGTERM, which launchers send when another process has ended, prints the same kind of
+  // message and exits with code 5. The message names the rank that ended if `gone` reports it.
   static void report_termination(NameGone gone = nullptr);
 
  private:

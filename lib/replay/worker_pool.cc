@@ -13,7 +13,7 @@ struct WorkerPool::Shared {
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable done;
-  uint64_t generation = 0;  // counts loops; guarded by mutex
+  uint64_t generation = 0;  // number of loops; guarded by mutex
   int64_t busy = 0;         // workers still in the current loop
   bool stop = false;
   const std::function<void(int64_t)>* run = nullptr;

@@ -1,4 +1,4 @@
-// A few threads that share a loop.
+// A thread pool for parallel loops.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@ namespace meshplan {
 
 class WorkerPool {
  public:
-  explicit WorkerPool(int64_t threads);  // including the caller's; 0: one a core
+  explicit WorkerPool(int64_t threads);  // including the caller; 0: one per core
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   [[nodiscard]] int64_t threads() const;
-  // Runs do(i) for every i in 0..n-1 and returns when all are done. `run` must not throw. One caller at a time.
+  // Runs do(i) for every i in 0..n-1 and returns when all are done. `run` must not throw. One
+  // caller at a time.
   void for_each(int64_t n, const std::function<void(int64_t)>& run);
 
  private:

@@ -4,6 +4,8 @@
 
 namespace meshplan {
 
-Result<ReplayReport> replay_on_host(const Plan& plan, const ReplayOptions& options) { return replay_on("host", plan, options); }
+Result<ReplayReport> replay_on_host(const Plan& plan, const ReplayOptions& options) {
+  return replay_on("host", plan, options);
+}
 
 }  // namespace meshplan

@@ -1,4 +1,5 @@
-// `meshplan run --backend host`: every rank in this process, bulk-synchronous, deterministic. The oracle of the other backends.
+// `meshplan run --backend host`: all ranks in this process, bulk-synchronous and deterministic. The
+// reference for the other backends.
 //
 //     auto report = replay_on_host(plan, options);
 //     if (!report) -> print report.error().message, exit exit_code(report.error().fault)

@@ -1,4 +1,5 @@
-// All ranks in one process: a call is a loop of copies and reductions in rank order, so that results are deterministic.
+// All ranks in one process: calls are loops of copies and reductions in rank order, so results are
+// deterministic.
 #pragma once
 
 #include "replay/communicator.h"
@@ -8,16 +9,16 @@ namespace meshplan {
 
 class HostCommunicator final : public Communicator {
  public:
-  // Loops run on the device's threads.
+  // Loops run on the threads of the device.
   HostCommunicator(int64_t world, Device& device) : world_(world), device_(device) {}
 
   [[nodiscard]] std::string name() const override { return "host"; }
   [[nodiscard]] int64_t world() const override { return world_; }
   [[nodiscard]] std::vector<int32_t> local_ranks() const override;
-  [[nodiscard]] bool speaks() const override { return true; }
+  [[nodiscard]] bool is_root() const override { return true; }
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override;
   Status run(const Call& call, Deadline deadline) override;
-  Status roll_call(const std::string& place, Deadline deadline) override;
+  Status barrier_with_deadline(const std::string& place, Deadline deadline) override;
   Status barrier(Deadline deadline) override;
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override;
   void abort(const Error& error) override;
@@ -26,7 +27,8 @@ class HostCommunicator final : public Communicator {
  private:
   int64_t world_;
   Device& device_;
-  std::vector<int32_t> number_;  // replay rank -> index into the call's ranks; -1: not in it
+  // replay rank -> index into the ranks of the call; -1: not part of it
+  std::vector<int32_t> number_;
 };
 
 }  // namespace meshplan

@@ -19,7 +19,7 @@
 namespace meshplan {
 namespace {
 
-// A port that nobody listens on now.
+// A free port.
 std::optional<int> free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return std::nullopt;
@@ -39,16 +39,18 @@ struct Child {
   bool running = false;
 };
 
-// In the child: never returns.
-[[noreturn]] void become(const std::vector<std::string>& command, int64_t rank, int64_t ranks, int port, pid_t parent) {
+// Runs in the child; never returns.
+[[noreturn]] void become(const std::vector<std::string>& command, int64_t rank, int64_t ranks,
+                         int port, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(5);  // the parent ended meanwhile
+  if (getppid() != parent) _exit(5);  // the parent has exited
   const std::string number = std::to_string(rank);
   const std::string address = "127.0.0.1:" + std::to_string(port);
-  setenv("MESHPLAN_RANK", number.c_str(), 1);                                              // NOLINT(concurrency-mt-unsafe)
-  setenv("MESHPLAN_LOCAL_RANK", number.c_str(), 1);                                        // NOLINT(concurrency-mt-unsafe)
-  setenv("MESHPLAN_RANKS", std::to_string(ranks).c_str(), 1);                              // NOLINT(concurrency-mt-unsafe)
-  if (std::getenv("NCCL_COMM_ID") == nullptr) setenv("NCCL_COMM_ID", address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_RANK", number.c_str(), 1);                  // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_LOCAL_RANK", number.c_str(), 1);            // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_RANKS", std::to_string(ranks).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  if (std::getenv("NCCL_COMM_ID") == nullptr)
+    setenv("NCCL_COMM_ID", address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -56,14 +58,25 @@ struct Child {
   _exit(5);
 }
 
+void stop_running(const std::vector<Child>& children, int signal, std::ostream& messages) {
+  for (size_t r = 0; r < children.size(); ++r) {
+    if (!children[r].running) continue;
+    messages << "rank number " << r << " did not exit: killed\n";
+    kill(children[r].pid, signal);
+  }
+}
+
 bool is_ours(int code) { return code == 0 || (code >= 1 && code <= 5) || code == 70; }
 
 }  // namespace
 
-Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks, std::ostream& messages, std::chrono::milliseconds grace) {
-  if (ranks < 1 || ranks > 4096) return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to 4096 ranks");
+Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
+                         std::ostream& messages, std::chrono::milliseconds grace) {
+  if (ranks < 1 || ranks > 4096)
+    return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to 4096 ranks");
   const auto port = free_port();
-  if (!port) return environment("--launch: no port of 127.0.0.1 is free for the ranks to meet");
+  if (!port)
+    return environment("--launch: no free port on 127.0.0.1 for the rendezvous of the ranks");
   std::vector<Child> children(static_cast<size_t>(ranks));
   const pid_t self = getpid();
   int64_t running = 0;
@@ -73,7 +86,8 @@ Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
     child.pid = fork();
     if (child.pid == 0) become(command, r, ranks, *port, self);
     if (child.pid < 0) {
-      messages << "rank number " << r << " cannot be started: " << std::strerror(errno) << "\n";  // NOLINT(concurrency-mt-unsafe)
+      messages << "rank number " << r << " cannot be started: " << std::strerror(errno)
+               << "\n";  // NOLINT(concurrency-mt-unsafe)
       result = 5;
       break;
     }
@@ -94,23 +108,19 @@ Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
       --running;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (code == 0 || asked) continue;
-      messages << "rank number " << r << (WIFEXITED(status) ? " ended with exit code " : " was ended by signal ")
+      messages << "rank number " << r
+               << (WIFEXITED(status) ? " ended with exit code " : " was ended by signal ")
                << (WIFEXITED(status) ? code : WTERMSIG(status)) << "\n";
       if (result == 0) result = is_ours(code) ? code : 5;
       if (!failed_at) failed_at = Clock::now();
     }
     if (failed_at && !asked && running > 0 && Clock::now() - *failed_at > grace) {
-      for (size_t r = 0; r < children.size(); ++r) {
-        if (!children[r].running) continue;
-        messages << "rank number " << r << " did not end: stopped\n";
-        kill(children[r].pid, SIGTERM);
-      }
+      stop_running(children, SIGTERM, messages);
       asked = true;
     }
     if (asked && !killed && Clock::now() - *failed_at > grace + std::chrono::seconds(2)) {
-      for (const Child& child : children) {
-        if (child.running) kill(child.pid, SIGKILL);
-      }
+      std::ostream silent(nullptr);
+      stop_running(children, SIGKILL, silent);
       killed = true;
     }
     if (running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));

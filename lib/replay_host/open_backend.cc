@@ -27,7 +27,8 @@ Result<Backend> open_backend(const std::string& name, const BackendQuestion& que
 
 namespace {
 
-// A step between so many pairs of ranks that one process does not hold them. An exchange has only the pairs that share a piece.
+// Finds a step with too many pairs of ranks for one process. An exchange has only pairs that
+// share data.
 Status check_pairs(const Plan& plan, const ReplayOptions& options) {
   for (const PlannedRedistribution& r : plan.redistributions) {
     const std::vector<std::string>& only = options.only_ids;
@@ -36,21 +37,28 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
       if (is_local(r.steps[i].op)) continue;
       if (r.steps[i].op == Op::exchange) {
         // So few ranks are few pairs, whatever they exchange.
-        if (saturating_mul(plan.meshes.universe->world, plan.meshes.universe->world) <= max_host_pairs) continue;
+        if (saturating_mul(plan.meshes.universe->world, plan.meshes.universe->world) <=
+            max_host_pairs)
+          continue;
         const int64_t pairs = exchange_pairs(plan, r, i);
         if (pairs <= max_host_pairs) continue;
-        return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) + ": the exchange is between " +
-                           (pairs == INT64_MAX ? "too many pairs of ranks to count" : "up to " + with_commas(pairs) + " pairs of ranks") +
-                           ", and the host backend plays at most " + with_commas(max_host_pairs) +
+        return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) +
+                           ": the exchange is between " +
+                           (pairs == INT64_MAX
+                                ? "too many pairs of ranks to count"
+                                : "up to " + with_commas(pairs) + " pairs of ranks") +
+                           ", the host backend supports at most " + with_commas(max_host_pairs) +
                            "; replay the same redistribution on fewer ranks, or use --backend mpi");
       }
       int64_t group = 1;
       for (const Atom& atom : r.steps[i].mesh_dims) group = saturating_mul(group, atom.size);
       const int64_t pairs = saturating_mul(plan.meshes.universe->world, group);
       if (pairs <= max_host_pairs) continue;
-      return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) + ": groups of " + with_commas(group) +
-                         " ranks are " + with_commas(pairs) + " pairs of ranks in all, and the host backend plays at most " +
-                         with_commas(max_host_pairs) + "; replay a plan of smaller groups, or use --backend mpi");
+      return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) +
+                         ": groups of " + with_commas(group) + " ranks are " + with_commas(pairs) +
+                         " pairs of ranks in total, the host backend supports at most " +
+                         with_commas(max_host_pairs) +
+                         "; replay a plan with smaller groups, or use --backend mpi");
     }
   }
   return Done{};
@@ -58,15 +66,19 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
 
 }  // namespace
 
-Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan, const ReplayOptions& options) {
-  if (!plan.meshes.universe) return bad_input("the plan has no mesh; make it again with meshplan plan");
+Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan,
+                                         const ReplayOptions& options) {
+  if (!plan.meshes.universe)
+    return bad_input("the plan has no mesh; make it again with meshplan plan");
   BackendQuestion question;
   question.world = plan.meshes.universe->world;
   const int64_t most = name == "host" ? max_host_ranks : max_process_ranks;
   if (question.world > most) {
-    return environment("the plan has " + with_commas(question.world) + " ranks, and the " + name + " backend plays at most " +
-                       with_commas(most) + "; plan the same redistributions on smaller mesh dims to replay them" +
-                       (question.world <= max_process_ranks ? ", or use --backend mpi on as many processes" : ""));
+    return environment(
+        "the plan has " + with_commas(question.world) + " ranks, the " + name +
+        " backend supports at most " + with_commas(most) +
+        "; plan the same redistributions on smaller mesh dims to replay them" +
+        (question.world <= max_process_ranks ? ", or use --backend mpi on as many processes" : ""));
   }
   if (name == "host") {
     if (auto fits = check_pairs(plan, options); !fits) return fits.error();
@@ -77,7 +89,8 @@ Result<BackendQuestion> backend_question(const std::string& name, const Plan& pl
   return question;
 }
 
-Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, const ReplayOptions& options) {
+Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan,
+                               const ReplayOptions& options) {
   const auto question = backend_question(backend, plan, options);
   if (!question) return question.error();
   auto opened = open_backend(backend, *question);
@@ -85,16 +98,17 @@ Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, con
   return replay(plan, options, *opened->communicator, *opened->device);
 }
 
-bool process_speaks() {
-  for (const char* name : {"MESHPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
+bool is_root_process() {
+  for (const char* name :
+       {"MESHPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     const char* value = std::getenv(name);
     if (value != nullptr) return parse_int(value).value_or(0) == 0;
   }
   return true;
 }
 
-void let_the_speaker_finish() {
-  if (!process_speaks()) std::this_thread::sleep_for(std::chrono::seconds(2));
+void wait_for_root_output() {
+  if (!is_root_process()) std::this_thread::sleep_for(std::chrono::seconds(2));
 }
 
 }  // namespace meshplan

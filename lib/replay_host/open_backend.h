@@ -1,4 +1,4 @@
-// The backend of a name: "host" from this program, others from their modules.
+// Opens a backend by name: "host" is built in, the others are loaded from modules.
 #pragma once
 
 #include "plan/plan.h"
@@ -7,27 +7,35 @@
 
 namespace meshplan {
 
-// The most ranks that a plan may have to be replayed. The host backend plays all of them in one process, which takes about 20 KB for each
-// before any data, and about 100 B for each pair of ranks of a group; the others have a process a rank, each with a table of all.
+// Limits on the ranks of a plan for replay. The host backend runs all ranks in one process, which
+// takes about 20 KB per rank without data and about 100 B per pair of ranks of a group. The others
+// run one process per rank, each with a table of all ranks.
 constexpr int64_t max_host_ranks = 65'536;
-constexpr int64_t max_host_pairs = 16'777'216;  // of one step, in all its groups: 4,096 ranks in one
+// of one step over all its groups, such as one group of 4,096 ranks
+constexpr int64_t max_host_pairs = 16'777'216;
 constexpr int64_t max_process_ranks = 1'048'576;
 
-// What the plan needs of a backend. Errors: a plan without a mesh (bad_input), more ranks than the backend plays (environment).
-[[nodiscard]] Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan, const ReplayOptions& options);
+// The requirements of a plan on a backend. Errors: a plan without a mesh (bad_input), more ranks
+// than the backend supports (environment).
+[[nodiscard]] Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan,
+                                                       const ReplayOptions& options);
 
 // "host", "mpi" or "nccl".
-[[nodiscard]] Result<Backend> open_backend(const std::string& name, const BackendQuestion& question);
+[[nodiscard]] Result<Backend> open_backend(const std::string& name,
+                                           const BackendQuestion& question);
 
-// `meshplan run PLAN --backend NAME`: opens the backend and replays. Under mpirun every process calls it; the caller prints only where the
-// report's (or, after an error, process_speaks') answer is true, and every process returns the same exit code.
-[[nodiscard]] Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan, const ReplayOptions& options);
+// `meshplan run PLAN --backend NAME`: opens the backend and replays. Under mpirun every process
+// calls it; only the root process prints (report.is_root, or is_root_process() after an error), and
+// all processes return the same exit code.
+[[nodiscard]] Result<ReplayReport> replay_on(const std::string& backend, const Plan& plan,
+                                             const ReplayOptions& options);
 
-// Whether this process should print what all processes know: false for all but the first of several that a launcher has started.
-[[nodiscard]] bool process_speaks();
+// Whether this process prints on behalf of all: true for the first process of a launcher, and
+// without a launcher.
+[[nodiscard]] bool is_root_process();
 
-// To be called before a failing exit. A launcher ends every process at the first one that fails, the speaker in mid-sentence: the others
-// give it two seconds.
-void let_the_speaker_finish();
+// Call before exiting with an error. A launcher kills all processes when one fails, so the others
+// wait two seconds for the output of the root.
+void wait_for_root_output();
 
 }  // namespace meshplan

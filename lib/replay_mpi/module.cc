@@ -1,4 +1,4 @@
-// What the module exports (replay/backend.h).
+// The entry point of the module (replay/backend.h).
 #include "replay/backend.h"
 #include "replay/host_device.h"
 #include "replay_mpi/mpi_communicator.h"
@@ -11,7 +11,7 @@ Result<Backend> open_mpi_backend(const BackendQuestion& question) {
   auto communicator = open_mpi(question.world, question.global_ids);
   if (!communicator) return communicator.error();
   backend.communicator = std::move(*communicator);
-  // One process a core is the rule under mpirun: one thread each unless asked otherwise.
+  // mpirun usually starts one process per core, so each gets one thread by default.
   backend.device = std::make_unique<HostDevice>(question.threads == 0 ? 1 : question.threads);
   return backend;
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr int tag_data = 1;
 constexpr int tag_alive = 2;
 
-// How long survivors listen for each other after a deadline was missed.
+// How long processes wait for each other's messages after a missed deadline.
 constexpr auto listening = std::chrono::milliseconds(1500);
 
 MPI_Datatype moved_type(int64_t bytes) {
@@ -40,7 +40,9 @@ MPI_Datatype moved_type(int64_t bytes) {
 }
 
 // The dtype that a reduction runs in.
-DType reduced_dtype(DType dtype) { return is_floating(dtype) && element_bytes(dtype) < 4 ? DType::float32 : dtype; }
+DType reduced_dtype(DType dtype) {
+  return is_floating(dtype) && element_bytes(dtype) < 4 ? DType::float32 : dtype;
+}
 
 MPI_Datatype reduced_type(DType dtype) {
   switch (dtype) {
@@ -63,7 +65,8 @@ MPI_Datatype reduced_type(DType dtype) {
 }
 
 MPI_Op op_of(DType dtype, ReduceOp op) {
-  if (dtype == DType::boolean) return op == ReduceOp::product || op == ReduceOp::min ? MPI_BAND : MPI_BOR;
+  if (dtype == DType::boolean)
+    return op == ReduceOp::product || op == ReduceOp::min ? MPI_BAND : MPI_BOR;
   switch (op) {
     case ReduceOp::min:
       return MPI_MIN;
@@ -85,7 +88,8 @@ std::string error_text(int code) {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm world, int process, int processes, int64_t ranks, std::vector<int64_t> global_ids)
+  MpiCommunicator(MPI_Comm world, int process, int processes, int64_t ranks,
+                  std::vector<int64_t> global_ids)
       : world_(world),
         process_(process),
         processes_(processes),
@@ -102,7 +106,7 @@ class MpiCommunicator final : public Communicator {
       if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
     }
     MPI_Comm_free(&world_);
-    take_leave_of_neighbours();
+    mark_exit_expected();
   }
 
   [[nodiscard]] std::string name() const override { return "mpi"; }
@@ -111,17 +115,20 @@ class MpiCommunicator final : public Communicator {
     if (process_ >= ranks_) return {};
     return {process_};
   }
-  [[nodiscard]] bool speaks() const override { return process_ == 0; }
+  [[nodiscard]] bool is_root() const override { return process_ == 0; }
 
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override {
     if (split_.count(groups) != 0) return Done{};
-    const Watch watch(*this, "making communicators", deadline);
+    const Watch watch(*this, "creating communicators", deadline);
     int colour = MPI_UNDEFINED;
     for (size_t g = 0; g < groups.size(); ++g) {
-      if (std::binary_search(groups[g].begin(), groups[g].end(), process_)) colour = static_cast<int>(g);
+      if (std::binary_search(groups[g].begin(), groups[g].end(), process_))
+        colour = static_cast<int>(g);
     }
     MPI_Comm comm = MPI_COMM_NULL;
-    if (auto done = good(MPI_Comm_split(world_, colour, process_, &comm), "making communicators"); !done) return done;
+    if (auto done = good(MPI_Comm_split(world_, colour, process_, &comm), "creating communicators");
+        !done)
+      return done;
     if (comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     split_.emplace(groups, comm);
     for (const auto& group : groups) {
@@ -137,7 +144,8 @@ class MpiCommunicator final : public Communicator {
     if (auto fits = counts_fit(call, mine); !fits) return fits;
     if (call.kind == CallKind::send_receive) return send_receive(call, mine);
     const auto comm = by_group_.find(*mine.group);
-    if (comm == by_group_.end()) return environment(call.place + ": no communicator was made for this group");
+    if (comm == by_group_.end())
+      return environment(call.place + ": no communicator was created for this group");
     switch (call.kind) {
       case CallKind::all_gather:
         return all_gather(call, mine, comm->second);
@@ -148,14 +156,15 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  Status roll_call(const std::string& place, Deadline deadline) override {
-    // The watchdog only in case the library itself stands still: the deadline is kept here.
+  Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
+    // The deadline is checked here; the watchdog is for a library call that hangs.
     const Watch watch(*this, place, deadline + 4 * listening);
     MPI_Request request = MPI_REQUEST_NULL;
     if (auto done = good(MPI_Ibarrier(world_, &request), place); !done) return done;
     int arrived = 0;
     for (int turn = 0;; ++turn) {
-      if (auto done = good(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), place); !done) return done;
+      if (auto done = good(MPI_Test(&request, &arrived, MPI_STATUS_IGNORE), place); !done)
+        return done;
       if (arrived != 0) return Done{};
       if (std::chrono::steady_clock::now() > deadline) return name_missing(place);
       if (turn > 200) std::this_thread::yield();
@@ -168,11 +177,14 @@ class MpiCommunicator final : public Communicator {
   }
 
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override {
-    const std::string place = "comparing notes";
+    const std::string place = "exchanging status";
     const Watch watch(*this, place, deadline);
     const int length = static_cast<int>(text.size());
     std::vector<int> lengths(static_cast<size_t>(processes_));
-    if (auto done = good(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_), place); !done) return done.error();
+    if (auto done =
+            good(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, world_), place);
+        !done)
+      return done.error();
     std::vector<int> starts(lengths.size());
     int total = 0;
     for (size_t i = 0; i < lengths.size(); ++i) {
@@ -180,20 +192,24 @@ class MpiCommunicator final : public Communicator {
       total += lengths[i];
     }
     std::string all(static_cast<size_t>(total), '\0');
-    if (auto done = good(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), starts.data(), MPI_CHAR, world_), place);
+    if (auto done = good(MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(),
+                                        starts.data(), MPI_CHAR, world_),
+                         place);
         !done) {
       return done.error();
     }
     std::vector<std::string> out;
-    for (size_t i = 0; i < lengths.size(); ++i) out.push_back(all.substr(static_cast<size_t>(starts[i]), static_cast<size_t>(lengths[i])));
+    for (size_t i = 0; i < lengths.size(); ++i)
+      out.push_back(all.substr(static_cast<size_t>(starts[i]), static_cast<size_t>(lengths[i])));
     return out;
   }
 
   void abort(const Error& error) override {
     if (processes_ == 1) return;
-    std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(), one_line(error.message).c_str());
+    std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(process_).c_str(),
+                 one_line(error.message).c_str());
     std::fflush(stderr);
-    take_leave_of_neighbours();
+    mark_exit_expected();
     MPI_Abort(world_, exit_code(error.fault));
   }
 
@@ -207,24 +223,30 @@ class MpiCommunicator final : public Communicator {
     MPI_Get_processor_name(host, &length);
     auto hosts = tell_all({host, static_cast<size_t>(length)}, deadline);
     if (!hosts) return hosts.error();
-    std::vector<std::pair<std::string, std::string>> out{{"backend", "mpi"}, {"library loaded", loaded}};
+    std::vector<std::pair<std::string, std::string>> out{{"backend", "mpi"},
+                                                         {"library loaded", loaded}};
 #ifdef OMPI_MAJOR_VERSION
-    out.emplace_back("library compiled for", "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) + "." + std::to_string(OMPI_MINOR_VERSION) +
-                                                 "." + std::to_string(OMPI_RELEASE_VERSION));
+    out.emplace_back("library compiled for", "Open MPI " + std::to_string(OMPI_MAJOR_VERSION) +
+                                                 "." + std::to_string(OMPI_MINOR_VERSION) + "." +
+                                                 std::to_string(OMPI_RELEASE_VERSION));
 #endif
-    for (size_t i = 0; i < hosts->size(); ++i) out.emplace_back("process " + std::to_string(i), (*hosts)[i]);
+    for (size_t i = 0; i < hosts->size(); ++i)
+      out.emplace_back("process " + std::to_string(i), (*hosts)[i]);
     return out;
   }
 
  private:
   [[nodiscard]] std::string rank_text(int process) const {
     const auto p = static_cast<size_t>(process);
-    return p < global_ids_.size() ? "rank " + std::to_string(global_ids_[p]) : "process " + std::to_string(process);
+    return p < global_ids_.size() ? "rank " + std::to_string(global_ids_[p])
+                                  : "process " + std::to_string(process);
   }
 
   struct Watch {
     MpiCommunicator& owner;
-    Watch(MpiCommunicator& who, const std::string& place, Deadline deadline) : owner(who) { owner.watchdog_.watch(place, deadline); }
+    Watch(MpiCommunicator& who, const std::string& place, Deadline deadline) : owner(who) {
+      owner.watchdog_.watch(place, deadline);
+    }
     ~Watch() { owner.watchdog_.rest(); }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
@@ -240,7 +262,8 @@ class MpiCommunicator final : public Communicator {
       int64_t total = 0;
       for (const Chunk& c : *chunks) total += c.count;
       if (total > INT_MAX) {
-        return environment(call.place + ": " + std::to_string(total) + " elements are more than one MPI call can carry (" +
+        return environment(call.place + ": " + std::to_string(total) +
+                           " elements exceed the limit of one MPI call (" +
                            std::to_string(INT_MAX) + "); replay a smaller shape with --shrink");
       }
     }
@@ -252,7 +275,7 @@ class MpiCommunicator final : public Communicator {
     std::vector<int> counts;
     std::vector<int> starts;
   };
-  // Chunks of one buffer, as the v-collectives want them.
+  // Counts and displacements in one buffer, for the v-collectives.
   static Spread spread(const std::vector<Chunk>& chunks, int64_t size) {
     Spread out;
     for (const Chunk& c : chunks) {
@@ -270,12 +293,14 @@ class MpiCommunicator final : public Communicator {
     const Spread to = spread(mine.receives, size);
     const Chunk& from = mine.sends.front();
     MPI_Datatype type = moved_type(size);
-    // Equal parts in order: the plain collective, which libraries do better.
+    // Equal parts in order: use the plain collective, which is faster.
     const auto n = to.counts.front();
     bool equal = n > 0;
-    for (size_t i = 0; i < to.counts.size(); ++i) equal = equal && to.counts[i] == n && to.starts[i] == static_cast<int>(i) * n;
+    for (size_t i = 0; i < to.counts.size(); ++i)
+      equal = equal && to.counts[i] == n && to.starts[i] == static_cast<int>(i) * n;
     if (equal) return good(MPI_Allgather(from.data, n, type, to.base, n, type, comm), call.place);
-    return good(MPI_Allgatherv(from.data, static_cast<int>(from.count), type, to.base, to.counts.data(), to.starts.data(), type, comm),
+    return good(MPI_Allgatherv(from.data, static_cast<int>(from.count), type, to.base,
+                               to.counts.data(), to.starts.data(), type, comm),
                 call.place);
   }
 
@@ -284,9 +309,9 @@ class MpiCommunicator final : public Communicator {
     const Spread from = spread(mine.sends, size);
     const Spread to = spread(mine.receives, size);
     MPI_Datatype type = moved_type(size);
-    return good(
-        MPI_Alltoallv(from.base, from.counts.data(), from.starts.data(), type, to.base, to.counts.data(), to.starts.data(), type, comm),
-        call.place);
+    return good(MPI_Alltoallv(from.base, from.counts.data(), from.starts.data(), type, to.base,
+                              to.counts.data(), to.starts.data(), type, comm),
+                call.place);
   }
 
   Status reduce(const Call& call, const RankCall& mine, MPI_Comm comm) {
@@ -298,7 +323,7 @@ class MpiCommunicator final : public Communicator {
       counts.push_back(static_cast<int>(c.count));
       total += c.count;
     }
-    // Chunks lie one behind the other (replay/communicator.h), so the first is the start of all.
+    // Chunks are contiguous (replay/communicator.h), so the first is the start of the buffer.
     const std::byte* from = mine.sends.front().data;
     std::byte* into = to.data;
     if (wide != call.dtype) {
@@ -313,8 +338,10 @@ class MpiCommunicator final : public Communicator {
     MPI_Op op = op_of(call.dtype, call.op);
     Status done = Done{};
     if (call.kind == CallKind::all_reduce) {
-      done = good(MPI_Allreduce(from, into, static_cast<int>(to.count), type, op, comm), call.place);
-    } else if (std::all_of(counts.begin(), counts.end(), [&](int n) { return n == counts.front(); })) {
+      done =
+          good(MPI_Allreduce(from, into, static_cast<int>(to.count), type, op, comm), call.place);
+    } else if (std::all_of(counts.begin(), counts.end(),
+                           [&](int n) { return n == counts.front(); })) {
       done = good(MPI_Reduce_scatter_block(from, into, counts.front(), type, op, comm), call.place);
     } else {
       done = good(MPI_Reduce_scatter(from, into, counts.data(), type, op, comm), call.place);
@@ -328,26 +355,33 @@ class MpiCommunicator final : public Communicator {
     requests_.clear();
     for (const Chunk& c : mine.receives) {
       requests_.push_back(MPI_REQUEST_NULL);
-      if (auto done = good(MPI_Irecv(c.data, static_cast<int>(c.count), type, c.peer, tag_data, world_, &requests_.back()), call.place);
+      if (auto done = good(MPI_Irecv(c.data, static_cast<int>(c.count), type, c.peer, tag_data,
+                                     world_, &requests_.back()),
+                           call.place);
           !done)
         return done;
     }
     for (const Chunk& c : mine.sends) {
       requests_.push_back(MPI_REQUEST_NULL);
-      if (auto done = good(MPI_Isend(c.data, static_cast<int>(c.count), type, c.peer, tag_data, world_, &requests_.back()), call.place);
+      if (auto done = good(MPI_Isend(c.data, static_cast<int>(c.count), type, c.peer, tag_data,
+                                     world_, &requests_.back()),
+                           call.place);
           !done)
         return done;
     }
-    return good(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE), call.place);
+    return good(
+        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
+        call.place);
   }
 
-  // After a missed deadline every process that still runs says so to all others; those that stay silent are named.
+  // After a missed deadline every running process notifies all others; those that do not are named.
   Status name_missing(const std::string& place) const {
     std::vector<bool> heard(static_cast<size_t>(processes_), false);
     heard[static_cast<size_t>(process_)] = true;
     std::vector<MPI_Request> requests(static_cast<size_t>(processes_), MPI_REQUEST_NULL);
     for (int p = 0; p < processes_; ++p) {
-      if (p != process_) MPI_Isend(nullptr, 0, MPI_CHAR, p, tag_alive, world_, &requests[static_cast<size_t>(p)]);
+      if (p != process_)
+        MPI_Isend(nullptr, 0, MPI_CHAR, p, tag_alive, world_, &requests[static_cast<size_t>(p)]);
     }
     const auto until = std::chrono::steady_clock::now() + listening;
     while (std::chrono::steady_clock::now() < until) {
@@ -367,8 +401,9 @@ class MpiCommunicator final : public Communicator {
       if (heard[static_cast<size_t>(p)]) continue;
       missing += (count++ == 0 ? "" : ", ") + rank_text(p);
     }
-    if (count == 0) return environment(place + ": some rank came only after the deadline; allow more time");
-    return environment(place + ": " + missing + " did not come within the deadline");
+    if (count == 0)
+      return environment(place + ": some rank arrived after the deadline; increase --deadline");
+    return environment(place + ": " + missing + " did not arrive within the deadline");
   }
 
   MPI_Comm world_;
@@ -378,7 +413,8 @@ class MpiCommunicator final : public Communicator {
   std::vector<int64_t> global_ids_;
   Watchdog watchdog_;
   std::map<std::vector<std::vector<int32_t>>, MPI_Comm> split_;  // by partition
-  std::map<std::vector<int32_t>, MPI_Comm> by_group_;            // those this process is in; they belong to split_
+  // groups of this process; owned by split_
+  std::map<std::vector<int32_t>, MPI_Comm> by_group_;
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> wide_from_;
   std::vector<std::byte> wide_to_;
@@ -392,8 +428,9 @@ Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_
   if (started == 0) {
     int provided = 0;
     const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    if (code != MPI_SUCCESS) return environment("backend mpi: MPI does not start: " + error_text(code));
-    // The program may end anywhere; MPI wants to be told.
+    if (code != MPI_SUCCESS)
+      return environment("backend mpi: MPI initialization failed: " + error_text(code));
+    // The program may exit anywhere, but MPI must be finalized.
     std::atexit([] {
       int ended = 0;
       MPI_Finalized(&ended);
@@ -409,10 +446,12 @@ Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_
   MPI_Comm_size(comm, &processes);
   if (processes < world) {
     MPI_Comm_free(&comm);
-    return environment("the plan needs " + std::to_string(world) + " ranks and MPI has started " + std::to_string(processes) +
-                       "; run it as: mpirun -n " + std::to_string(world) + " meshplan run PLAN --backend mpi");
+    return environment("the plan needs " + std::to_string(world) + " ranks, MPI has started " +
+                       std::to_string(processes) + "; run: mpirun -n " + std::to_string(world) +
+                       " meshplan run PLAN --backend mpi");
   }
-  return std::unique_ptr<Communicator>(std::make_unique<MpiCommunicator>(comm, process, processes, world, std::move(global_ids)));
+  return std::unique_ptr<Communicator>(
+      std::make_unique<MpiCommunicator>(comm, process, processes, world, std::move(global_ids)));
 }
 
 }  // namespace meshplan

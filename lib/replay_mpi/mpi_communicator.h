@@ -1,8 +1,9 @@
-// One rank a process over MPI. Process i of the world plays replay rank i; more processes than ranks stand by.
+// One rank per process over MPI. Process i is replay rank i; additional processes are idle.
 //
-// Movement uses the library's own uneven collectives; reductions in float16, bfloat16 and float8 run in float32 (MPI has no such types),
-// bool by bits. Each distinct partition of the ranks is split off once. Calls block, under a watchdog; before each step of a checked run a
-// roll call, which polls, names the ranks that did not come.
+// Data movement uses the uneven collectives of MPI; reductions in float16, bfloat16 and float8 run
+// in float32 (MPI has no such types), bool bitwise. Each distinct partition of the ranks is created
+// once. Calls block, under a watchdog; before each step of a checked run, a polling barrier with a
+// deadline names the missing ranks.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@
 
 namespace meshplan {
 
-// Starts MPI (once a program) and returns the world.
-[[nodiscard]] Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids);
+// Initializes MPI (once per program) and returns the world communicator.
+[[nodiscard]] Result<std::unique_ptr<Communicator>> open_mpi(int64_t world,
+                                                             std::vector<int64_t> global_ids);
 
 }  // namespace meshplan

@@ -18,22 +18,23 @@ namespace meshplan {
 namespace {
 
 struct Neighbour {
-  std::atomic<int32_t> process{0};  // 0: not there yet
+  std::atomic<int32_t> process{0};  // 0: not joined yet
   std::atomic<int32_t> may_be_gone{0};
   std::array<char, 24> name{};
 };
 static_assert(std::atomic<int32_t>::is_always_lock_free);
 
-// Set once, before signals are handled.
+// Set once, before signal handlers are installed.
 Neighbour* neighbours = nullptr;
 int count = 0;
 int own = 0;
 
-// "/proc/PID/stat", without allocating.
+// Formats "/proc/PID/stat" without allocating.
 std::array<char, 32> stat_path(int32_t process) {
   std::array<char, 12> digits{};
   size_t n = 0;
-  for (int32_t rest = process; rest > 0; rest /= 10) digits[n++] = static_cast<char>('0' + rest % 10);
+  for (int32_t rest = process; rest > 0; rest /= 10)
+    digits[n++] = static_cast<char>('0' + rest % 10);
   std::array<char, 32> path{};
   size_t at = 0;
   for (char c : std::string_view("/proc/")) path[at++] = c;
@@ -42,7 +43,7 @@ std::array<char, 32> stat_path(int32_t process) {
   return path;
 }
 
-// Gone, or a zombie that nobody has waited for yet.
+// Whether the process has exited or is a zombie.
 bool is_gone(int32_t process) {
   const int file = ::open(stat_path(process).data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno == ENOENT || errno == ESRCH;
@@ -50,7 +51,8 @@ bool is_gone(int32_t process) {
   const auto n = ::read(file, text.data(), text.size() - 1);
   ::close(file);
   if (n <= 0) return true;
-  // "PID (program) STATE ...": the program's name may hold anything, so the last bracket counts.
+  // "PID (program) STATE ...": the program name may contain anything, so search for the last
+  // bracket.
   const char* bracket = std::strrchr(text.data(), ')');
   return bracket != nullptr && bracket[1] == ' ' && (bracket[2] == 'Z' || bracket[2] == 'X');
 }
@@ -67,11 +69,13 @@ void join_neighbours(const std::string& name) {
   MPI_Comm machine = MPI_COMM_NULL;
   int number = 0;
   int size = 0;
-  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine) != MPI_SUCCESS) return;
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine) !=
+      MPI_SUCCESS)
+    return;
   MPI_Comm_rank(machine, &number);
   MPI_Comm_size(machine, &size);
   const size_t bytes = static_cast<size_t>(size) * sizeof(Neighbour);
-  // The first makes the page, the others open it through its process.
+  // The first process creates the page, the others open it through /proc.
   std::array<int32_t, 2> place{static_cast<int32_t>(getpid()), -1};
   if (number == 0) {
     place[1] = memfd_create("meshplan", MFD_CLOEXEC);
@@ -80,7 +84,8 @@ void join_neighbours(const std::string& name) {
   int file = place[1];
   MPI_Bcast(place.data(), 2, MPI_INT32_T, 0, machine);
   if (place[1] >= 0 && number != 0) {
-    const std::string path = "/proc/" + std::to_string(place[0]) + "/fd/" + std::to_string(place[1]);
+    const std::string path =
+        "/proc/" + std::to_string(place[0]) + "/fd/" + std::to_string(place[1]);
     file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   }
   Neighbour* page = file >= 0 ? map_page(file, bytes) : nullptr;
@@ -92,23 +97,23 @@ void join_neighbours(const std::string& name) {
     own = number;
     neighbours = page;
   }
-  MPI_Barrier(machine);  // the first keeps its file open until all have theirs
+  MPI_Barrier(machine);  // the first process keeps the file open until all have opened it
   if (file >= 0) ::close(file);
   MPI_Comm_free(&machine);
 }
 
-void take_leave_of_neighbours() {
+void mark_exit_expected() {
   if (neighbours != nullptr) neighbours[own].may_be_gone.store(1);
 }
 
 void name_gone_neighbours(char* text, size_t room) {
   size_t at = 0;
   text[0] = '\0';
-  take_leave_of_neighbours();
+  mark_exit_expected();
   for (int i = 0; i < count && neighbours != nullptr; ++i) {
     const Neighbour& other = neighbours[i];
     const int32_t process = other.process.load();
-    // Looked at in this order: who takes leave does so before going.
+    // Checked in this order: a process marks its exit as expected before it exits.
     if (i == own || process == 0 || !is_gone(process) || other.may_be_gone.load() != 0) continue;
     const size_t length = std::strlen(other.name.data());
     if (at + length + 3 > room) return;

@@ -1,8 +1,8 @@
-// The processes of one machine, as each of them can see the others when something has gone wrong.
+// Finds out which processes of a machine have exited, to name them in error messages.
 //
-// They share a page of memory without a name, so that nothing stays behind: which process plays which rank, and which has a reason to be
-// gone (it was told to stop, or it is done). A process that is gone without a reason has ended by itself, and is named by those that are
-// then stopped.
+// The processes of a machine share an anonymous page of memory, so nothing is left behind: the rank
+// of each process, and whether its exit is expected (it was told to stop, or is done). A process
+// that exits unexpectedly is named by the processes that are stopped because of it.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace meshplan {
 
-// Joins the page of this machine; every process that MPI started calls it. Where it cannot be had, nobody is ever named. Once a program.
+// Joins the shared page of this machine. Collective over MPI, once per program. If the page is not
+// available, no process is ever named.
 void join_neighbours(const std::string& name);
 
-// This process has a reason to be gone from now on.
-void take_leave_of_neighbours();
+// From now on the exit of this process is expected.
+void mark_exit_expected();
 
-// Writes who of this machine is gone without a reason ("rank 2", "rank 2, rank 5") into `text` and ends it with a zero; nothing where
-// nobody is. Takes leave. May be called by a signal handler.
+// Writes the ranks of this machine that exited unexpectedly ("rank 2", "rank 2, rank 5") into
+// `text`, zero-terminated, and marks the exit of this process as expected. Async-signal-safe.
 void name_gone_neighbours(char* text, size_t room);
 
 }  // namespace meshplan

@@ -21,15 +21,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How much longer than process 0 the others wait for its answer, which may be the name of a process that it waited for.
+// How much longer than process 0 the others wait: its answer may name the process that it waited
+// for.
 constexpr auto patience = std::chrono::milliseconds(1500);
 
-// What a caller says first: its number and the word. Nothing beyond it is read before the word is known to be right.
+// The first message of a connecting process: its number and the secret. Nothing else is read before
+// the secret is verified.
 constexpr size_t hello_text = 16;
 constexpr size_t hello_bytes = 1 + 8 + hello_text;
-constexpr size_t more_strangers = 64;  // callers that may wait to be heard beside those that are expected
+constexpr size_t more_strangers = 64;  // unverified connections beyond the expected ones
 
-// A message: kind, length, bytes. said: one process's text; all: everyone's, each with its length; error: fault, then the message.
+// A message: kind, length, bytes. said: one process's text; all: everyone's, each with its length;
+// error: fault, then the message.
 enum class Kind : char { said = 's', all = 'a', error = 'e' };
 struct Message {
   Kind kind = Kind::said;
@@ -41,11 +44,14 @@ void append_number(std::string& out, uint64_t value) {
 }
 uint64_t number_at(const std::string& text, size_t at) {
   uint64_t value = 0;
-  for (size_t i = 0; i < 8; ++i) value |= static_cast<uint64_t>(static_cast<unsigned char>(text[at + i])) << (8 * i);
+  for (size_t i = 0; i < 8; ++i)
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(text[at + i])) << (8 * i);
   return value;
 }
 
-std::string encoded(const Error& error) { return std::to_string(exit_code(error.fault)) + error.message; }
+std::string encoded(const Error& error) {
+  return std::to_string(exit_code(error.fault)) + error.message;
+}
 Error decoded(const std::string& bytes) {
   for (Fault fault : {Fault::bad_input, Fault::no_plan, Fault::wrong_data}) {
     if (!bytes.empty() && bytes[0] - '0' == exit_code(fault)) return {fault, bytes.substr(1)};
@@ -53,7 +59,7 @@ Error decoded(const std::string& bytes) {
   return environment(bytes.empty() ? bytes : bytes.substr(1));
 }
 
-// One connection: whole messages out of a stream of bytes.
+// One connection: a stream of framed messages.
 struct Line {
   int fd = -1;
   std::string heard;
@@ -65,7 +71,7 @@ struct Line {
     closed = true;
   }
 
-  // Messages are short and answered; what the system's buffer does not take at once is waited for, but not past the deadline.
+  // Messages are short; if the socket buffer is full, waits until the deadline.
   bool say(Kind kind, const std::string& bytes, Clock::time_point until) {
     if (fd < 0) return false;
     std::string out(1, static_cast<char>(kind));
@@ -87,7 +93,7 @@ struct Line {
     return true;
   }
 
-  // Reads what is there, until it has heard `most` bytes.
+  // Reads available data, at most `most` bytes in total.
   void listen_once(size_t most = SIZE_MAX) {
     if (fd < 0) return;
     char bytes[65536];
@@ -115,20 +121,22 @@ struct Line {
 
 std::string reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe)
 
-// A caller that has not said yet who it is.
+// A connection that is not verified yet.
 struct Stranger {
   Line line;
   Clock::time_point until;
 
-  // Whether what it has said so far can be the beginning of a hello.
+  // Whether the data so far can be the beginning of a valid hello.
   [[nodiscard]] bool may_be_ours() const {
     const std::string& heard = line.heard;
-    return (heard.empty() || heard[0] == static_cast<char>(Kind::said)) && (heard.size() < 9 || number_at(heard, 1) == hello_text);
+    return (heard.empty() || heard[0] == static_cast<char>(Kind::said)) &&
+           (heard.size() < 9 || number_at(heard, 1) == hello_text);
   }
 };
 
-// Where process 0 listens: at the address of `host`, which is where the others call. Everywhere only if that is none of this machine's own
-// (a name for a machine in front of it), or if a name other than localhost means this machine to itself alone.
+// Where process 0 listens: at the address of `host`, which is where the others call. Everywhere
+// only if that is none of this machine's own (a name for a machine in front of it), or if a name
+// other than localhost means this machine to itself alone.
 in_addr_t listening_address(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
@@ -148,7 +156,8 @@ in_addr_t listening_address(const std::string& host) {
 struct Control::Inside {
   Question q;
   int listener = -1;
-  std::vector<Line> lines;                       // process 0: by process, its own unused; others: one, to process 0
+  // process 0: by process, its own unused; others: one, to process 0
+  std::vector<Line> lines;
   std::vector<Message> unread;                   // others: messages of process 0 not yet asked for
   std::vector<std::optional<std::string>> said;  // process 0: this round's texts
   std::optional<Error> known;                    // once something is wrong it stays so
@@ -166,13 +175,16 @@ struct Control::Inside {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = listening_address(q.host);
     socklen_t length = sizeof(address);
-    bool bound = listener >= 0 && bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    bool bound = listener >= 0 &&
+                 bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
     if (listener >= 0 && !bound && errno == EADDRNOTAVAIL) {
       address.sin_addr.s_addr = htonl(INADDR_ANY);
       bound = bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
     }
-    const bool listens = bound && listen(listener, 4096) == 0 && getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-    if (!listens) return environment("starting: process 0 cannot listen for the others: " + reason());
+    const bool listens = bound && listen(listener, 4096) == 0 &&
+                         getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+    if (!listens)
+      return environment("starting: process 0 cannot listen for connections: " + reason());
     port = ntohs(address.sin_port);
     return Done{};
   }
@@ -183,7 +195,9 @@ struct Control::Inside {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     const int code = getaddrinfo(q.host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    if (code != 0) return environment("starting: cannot find host '" + q.host + "' of process 0: " + gai_strerror(code));
+    if (code != 0)
+      return environment("starting: cannot find host '" + q.host +
+                         "' of process 0: " + gai_strerror(code));
     lines.resize(1);
     std::string why;
     while (true) {
@@ -199,8 +213,9 @@ struct Control::Inside {
     }
     freeaddrinfo(found);
     if (lines[0].fd < 0) {
-      return environment("starting: cannot reach process 0 at " + q.host + " port " + std::to_string(port) + ": " + why +
-                         "; let the machines of the run talk to each other over TCP");
+      return environment("starting: cannot reach process 0 at " + q.host + " port " +
+                         std::to_string(port) + ": " + why +
+                         "; allow TCP connections between the machines of the run");
     }
     return Done{};
   }
@@ -211,21 +226,25 @@ struct Control::Inside {
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
   }
 
-  // Hears what strangers have to say: those that know the word and a number that is still free get their line, others are cut off as soon
-  // as they are known to be no process of this run, or have kept silent for too long.
+  // Hears what strangers have to say: those that know the word and a number that is still free get
+  // their line, others are cut off as soon as they are known to be no process of this run, or have
+  // kept silent for too long.
   void hear_strangers(std::vector<Stranger>& strangers, const std::string& word) {
     for (Stranger& stranger : strangers) {
       Line& line = stranger.line;
       line.listen_once(hello_bytes);
       if (auto message = stranger.may_be_ours() ? line.next() : std::nullopt) {
-        const uint64_t process = number_at(message->bytes, 8) == number_at(word, 8) ? number_at(message->bytes, 0) : 0;
-        if (process > 0 && process < lines.size() && lines[process].fd < 0) std::swap(lines[process], line);
+        const uint64_t process =
+            number_at(message->bytes, 8) == number_at(word, 8) ? number_at(message->bytes, 0) : 0;
+        if (process > 0 && process < lines.size() && lines[process].fd < 0)
+          std::swap(lines[process], line);
         line.hang_up();
       } else if (line.closed || !stranger.may_be_ours() || Clock::now() > stranger.until) {
         line.hang_up();
       }
     }
-    // Those who know the word speak at once: where too many are silent, the ones that have been so the longest go.
+    // Those who know the word speak at once: where too many are silent, the ones that have been so
+    // the longest go.
     const size_t most = lines.size() + more_strangers;
     for (size_t i = 0; i + most < strangers.size(); ++i) strangers[i].line.hang_up();
     std::erase_if(strangers, [](const Stranger& stranger) { return stranger.line.fd < 0; });
@@ -237,7 +256,7 @@ struct Control::Inside {
     (void)poll(waits.data(), waits.size(), 20);
   }
 
-  // Takes calls until every process has said its number and the word.
+  // Accepts connections until every process is verified.
   Status take_calls(const std::string& word) {
     lines.resize(static_cast<size_t>(q.processes));
     std::vector<Stranger> strangers;
@@ -251,9 +270,11 @@ struct Control::Inside {
     while (true) {
       const std::vector<int64_t> rest = missing();
       if (rest.empty()) return Done{};
-      if (Clock::now() > q.deadline) return environment("starting: " + names(rest) + " did not come within the deadline");
+      if (Clock::now() > q.deadline)
+        return environment("starting: " + names(rest) + " did not arrive within the deadline");
       wait_for_strangers(strangers);
-      for (int fd = 0, taken = 0; taken < 64 && (fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; ++taken) {
+      for (int fd = 0, taken = 0;
+           taken < 64 && (fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; ++taken) {
         set_quick(fd);
         strangers.push_back({{fd, {}, false}, Clock::now() + q.introduction});
       }
@@ -281,12 +302,14 @@ struct Control::Inside {
       said.assign(lines.size(), std::nullopt);
       return Done{};
     }
-    if (auto done = call_process_0(static_cast<uint16_t>(number_at(*shared, 0))); !done) return done;
+    if (auto done = call_process_0(static_cast<uint16_t>(number_at(*shared, 0))); !done)
+      return done;
     set_quick(lines[0].fd);
     std::string hello;
     append_number(hello, static_cast<uint64_t>(q.process));
     hello += shared->substr(8, 8);
-    if (!lines[0].say(Kind::said, hello, q.deadline)) return environment("starting: process 0 has ended");
+    if (!lines[0].say(Kind::said, hello, q.deadline))
+      return environment("starting: process 0 has ended");
     return Done{};
   }
 
@@ -296,8 +319,9 @@ struct Control::Inside {
     return out;
   }
 
-  // Process 0: what has come in meanwhile. An error is passed on to everyone at once; so is the end of a process whose word is needed.
-  // Otherwise the end may come after all that it had to do: that is for the caller to judge.
+  // Process 0: what has come in meanwhile. An error is passed on to everyone at once; so is the end
+  // of a process whose word is needed. Otherwise the end may come after all that it had to do: that
+  // is for the caller to judge.
   std::optional<Error> hear_everyone(const std::string& place, bool needed) {
     std::vector<int64_t> gone;
     for (size_t p = 1; p < lines.size() && !known; ++p) {
@@ -313,7 +337,8 @@ struct Control::Inside {
       if (line.closed && !said[p]) gone.push_back(static_cast<int64_t>(p));
     }
     if (!known && !gone.empty()) {
-      const Error ended = environment(place + ": " + names(gone) + (gone.size() == 1 ? " has ended" : " have ended"));
+      const Error ended = environment(place + ": " + names(gone) +
+                                      (gone.size() == 1 ? " has ended" : " have ended"));
       if (!needed) return ended;
       known = ended;
     }
@@ -331,7 +356,9 @@ struct Control::Inside {
     lines[0].listen_once();
     return lines[0].next();
   }
-  [[nodiscard]] Error ended_0(const std::string& place) const { return environment(place + ": " + q.rank_text(0) + " has ended"); }
+  [[nodiscard]] Error ended_0(const std::string& place) const {
+    return environment(place + ": " + q.rank_text(0) + " has ended");
+  }
 
   void wait_for_bytes() const {
     std::vector<pollfd> waits;
@@ -341,7 +368,8 @@ struct Control::Inside {
     (void)poll(waits.data(), waits.size(), 5);
   }
 
-  Result<std::vector<std::string>> lead(const std::string& text, const std::string& place, Deadline deadline) {
+  Result<std::vector<std::string>> lead(const std::string& text, const std::string& place,
+                                        Deadline deadline) {
     said[0] = text;
     while (true) {
       if (auto wrong = hear_everyone(place, true)) return *wrong;
@@ -351,7 +379,7 @@ struct Control::Inside {
       }
       if (missing.empty()) break;
       if (Clock::now() > deadline) {
-        known = environment(place + ": " + names(missing) + " did not come within the deadline");
+        known = environment(place + ": " + names(missing) + " did not arrive within the deadline");
         tell_everyone(Kind::error, encoded(*known));
         return *known;
       }
@@ -369,7 +397,8 @@ struct Control::Inside {
     return all;
   }
 
-  Result<std::vector<std::string>> follow(const std::string& text, const std::string& place, Deadline deadline) {
+  Result<std::vector<std::string>> follow(const std::string& text, const std::string& place,
+                                          Deadline deadline) {
     (void)lines[0].say(Kind::said, text, deadline);
     while (true) {
       std::optional<Message> message;
@@ -383,7 +412,7 @@ struct Control::Inside {
         if (lines[0].closed) known = ended_0(place);
         if (known) return *known;
         if (Clock::now() > deadline + patience) {
-          return environment(place + ": " + q.rank_text(0) + " did not come within the deadline");
+          return environment(place + ": " + q.rank_text(0) + " did not arrive within the deadline");
         }
         wait_for_bytes();
         continue;
@@ -398,7 +427,8 @@ struct Control::Inside {
         all.push_back(message->bytes.substr(at + 8, length));
         at += 8 + length;
       }
-      if (static_cast<int64_t>(all.size()) != q.processes) return environment(place + ": " + q.rank_text(0) + " speaks another language");
+      if (static_cast<int64_t>(all.size()) != q.processes)
+        return environment(place + ": " + q.rank_text(0) + " uses another protocol version");
       return all;
     }
   }
@@ -414,9 +444,11 @@ Result<std::unique_ptr<Control>> Control::open(const Question& question) {
   return std::unique_ptr<Control>(new Control(std::move(inside)));
 }
 
-Result<std::vector<std::string>> Control::gather(const std::string& text, const std::string& place, Deadline deadline) {
+Result<std::vector<std::string>> Control::gather(const std::string& text, const std::string& place,
+                                                 Deadline deadline) {
   if (inside_->known) return *inside_->known;
-  return inside_->leads() ? inside_->lead(text, place, deadline) : inside_->follow(text, place, deadline);
+  return inside_->leads() ? inside_->lead(text, place, deadline)
+                          : inside_->follow(text, place, deadline);
 }
 
 std::optional<Error> Control::trouble(const std::string& place) {
@@ -424,7 +456,9 @@ std::optional<Error> Control::trouble(const std::string& place) {
   if (in.known) return in.known;
   if (in.leads()) return in.hear_everyone(place, false);
   auto message = in.hear_process_0();
-  if (!message) return in.lines[0].closed && in.unread.empty() ? std::optional<Error>(in.ended_0(place)) : std::nullopt;
+  if (!message)
+    return in.lines[0].closed && in.unread.empty() ? std::optional<Error>(in.ended_0(place))
+                                                   : std::nullopt;
   if (message->kind == Kind::error) {
     in.known = decoded(message->bytes);
   } else {

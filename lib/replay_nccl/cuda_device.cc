@@ -18,7 +18,8 @@ constexpr int guard_byte = 0xa7;
 
 Status good(int code, const char* what) {
   if (code == 0) return Done{};
-  return environment(std::string("CUDA cannot ") + what + ": " + cudaGetErrorString(static_cast<cudaError_t>(code)));
+  return environment(std::string("CUDA cannot ") + what + ": " +
+                     cudaGetErrorString(static_cast<cudaError_t>(code)));
 }
 
 // A walk of elements as one of bytes.
@@ -59,9 +60,10 @@ class CudaDevice final : public GpuDevice {
     int gpus = 0;
     const cudaError_t counted = cudaGetDeviceCount(&gpus);
     if (counted != cudaSuccess || gpus == 0) {
-      return environment(std::string("backend nccl: no GPU: ") +
-                         (counted != cudaSuccess ? cudaGetErrorString(counted) : "CUDA finds none") +
-                         "; run on a machine with an NVIDIA GPU and driver, or use --backend host or mpi");
+      return environment(
+          std::string("backend nccl: no GPU: ") +
+          (counted != cudaSuccess ? cudaGetErrorString(counted) : "CUDA finds none") +
+          "; run on a machine with an NVIDIA GPU and driver, or use --backend host or mpi");
     }
     (void)cudaRuntimeGetVersion(&runtime_);
     (void)cudaDriverGetVersion(&driver_);
@@ -69,7 +71,10 @@ class CudaDevice final : public GpuDevice {
       Place& place = places_[ranks[i]];
       place.gpu = static_cast<int>((first + static_cast<int64_t>(i)) % gpus);
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
-      if (auto done = good(cudaStreamCreateWithFlags(&place.stream, cudaStreamNonBlocking), "make a stream"); !done) return done;
+      if (auto done = good(cudaStreamCreateWithFlags(&place.stream, cudaStreamNonBlocking),
+                           "make a stream");
+          !done)
+        return done;
     }
     return Done{};
   }
@@ -104,7 +109,9 @@ class CudaDevice final : public GpuDevice {
     if (!stream_ready) return stream_ready.error();
     Place& place = places_.at(rank);
     const int64_t need = ceil_div(bytes, 256) * 256 + 512;
-    while (place.current < place.slabs.size() && place.slabs[place.current].size - place.slabs[place.current].used < need) ++place.current;
+    while (place.current < place.slabs.size() &&
+           place.slabs[place.current].size - place.slabs[place.current].used < need)
+      ++place.current;
     if (place.current == place.slabs.size()) {
       Slab slab;
       if (auto done = get_slab(rank, need, slab); !done) return done.error();
@@ -133,25 +140,30 @@ class CudaDevice final : public GpuDevice {
       switch (op.kind) {
         case LocalOp::Kind::copy: {
           if (op.region.dims.size() > gpu::max_dims)
-            return environment("a box of more than " + std::to_string(gpu::max_dims) + " strided dims");
+            return environment("a box of more than " + std::to_string(gpu::max_dims) +
+                               " strided dims");
           const int64_t size = element_bytes(op.dtype);
-          code = gpu::copy(*on, walk_of(op.region, size), op.from + op.region.from_offset * size, op.to + op.region.to_offset * size);
+          code = gpu::copy(*on, walk_of(op.region, size), op.from + op.region.from_offset * size,
+                           op.to + op.region.to_offset * size);
           break;
         }
         case LocalOp::Kind::identity: {
           std::byte value[8];
           fill_identity(op.dtype, op.op, value, 1);
-          code = gpu::set_elements(*on, op.to, value, static_cast<int>(element_bytes(op.dtype)), op.count);
+          code = gpu::set_elements(*on, op.to, value, static_cast<int>(element_bytes(op.dtype)),
+                                   op.count);
           break;
         }
         case LocalOp::Kind::cast:
-          code = gpu::cast(*on, static_cast<int>(op.from_dtype), op.from, static_cast<int>(op.dtype), op.to, op.count);
+          code = gpu::cast(*on, static_cast<int>(op.from_dtype), op.from,
+                           static_cast<int>(op.dtype), op.to, op.count);
           break;
         case LocalOp::Kind::divide:
           code = gpu::divide(*on, static_cast<int>(op.dtype), op.to, op.count, op.divisor);
           break;
         case LocalOp::Kind::combine:
-          code = gpu::combine(*on, static_cast<int>(op.dtype), static_cast<int>(op.op), op.to, op.from, op.count);
+          code = gpu::combine(*on, static_cast<int>(op.dtype), static_cast<int>(op.op), op.to,
+                              op.from, op.count);
           break;
       }
       if (auto done = good(code, "run a kernel"); !done) return done;
@@ -159,7 +171,8 @@ class CudaDevice final : public GpuDevice {
     return Done{};
   }
 
-  Status for_each(int64_t n, int64_t /*bytes*/, const std::function<Status(int64_t)>& run) override {
+  Status for_each(int64_t n, int64_t /*bytes*/,
+                  const std::function<Status(int64_t)>& run) override {
     for (int64_t i = 0; i < n; ++i) {
       if (auto done = run(i); !done) return done;
     }
@@ -168,7 +181,9 @@ class CudaDevice final : public GpuDevice {
 
   Status synchronise() override {
     for (auto& [rank, place] : places_) {
-      if (auto done = good(cudaStreamSynchronize(place.stream), "finish the work on a stream"); !done) return done;
+      if (auto done = good(cudaStreamSynchronize(place.stream), "finish the work on a stream");
+          !done)
+        return done;
     }
     return Done{};
   }
@@ -178,7 +193,9 @@ class CudaDevice final : public GpuDevice {
     for (auto& [rank, place] : places_) {
       forget(place);
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done.error();
-      if (auto done = good(cudaStreamBeginCapture(place.stream, cudaStreamCaptureModeThreadLocal), "begin a graph"); !done)
+      if (auto done = good(cudaStreamBeginCapture(place.stream, cudaStreamCaptureModeThreadLocal),
+                           "begin a graph");
+          !done)
         return done.error();
     }
     recording_ = true;
@@ -188,7 +205,8 @@ class CudaDevice final : public GpuDevice {
       cudaGraph_t graph = nullptr;
       (void)cudaSetDevice(place.gpu);
       Status ended = good(cudaStreamEndCapture(place.stream, &graph), "end a graph");
-      if (status && ended) ended = good(cudaGraphInstantiate(&place.recorded, graph, 0), "make a graph ready");
+      if (status && ended)
+        ended = good(cudaGraphInstantiate(&place.recorded, graph, 0), "make a graph ready");
       if (graph != nullptr) (void)cudaGraphDestroy(graph);
       if (status && !ended) status = ended;
     }
@@ -199,7 +217,8 @@ class CudaDevice final : public GpuDevice {
   Status run_recorded() override {
     for (auto& [rank, place] : places_) {
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
-      if (auto done = good(cudaGraphLaunch(place.recorded, place.stream), "start a graph"); !done) return done;
+      if (auto done = good(cudaGraphLaunch(place.recorded, place.stream), "start a graph"); !done)
+        return done;
     }
     return Done{};
   }
@@ -215,25 +234,32 @@ class CudaDevice final : public GpuDevice {
   Status guard(int32_t rank, std::byte* data, int64_t bytes) override {
     auto on = stream(rank);
     if (!on) return on.error();
-    if (auto done = good(gpu::set_bytes(*on, data - guard_bytes, guard_byte, guard_bytes), "write a guard"); !done) return done;
+    if (auto done =
+            good(gpu::set_bytes(*on, data - guard_bytes, guard_byte, guard_bytes), "write a guard");
+        !done)
+      return done;
     return good(gpu::set_bytes(*on, data + bytes, guard_byte, guard_bytes), "write a guard");
   }
 
   Status poison(int32_t rank, std::byte* data, int64_t bytes) override {
     auto on = stream(rank);
     if (!on) return on.error();
-    if (auto done = good(gpu::set_bytes(*on, data, poison_byte, bytes), "poison a buffer"); !done) return done;
+    if (auto done = good(gpu::set_bytes(*on, data, poison_byte, bytes), "poison a buffer"); !done)
+      return done;
     return guard(rank, data, bytes);
   }
 
   Result<bool> guards_whole(int32_t rank, const std::byte* data, int64_t bytes) override {
     std::byte guards[2 * guard_bytes];
     if (auto done = read(rank, data - guard_bytes, guards, guard_bytes); !done) return done.error();
-    if (auto done = read(rank, data + bytes, guards + guard_bytes, guard_bytes); !done) return done.error();
-    return std::all_of(std::begin(guards), std::end(guards), [](std::byte b) { return b == static_cast<std::byte>(guard_byte); });
+    if (auto done = read(rank, data + bytes, guards + guard_bytes, guard_bytes); !done)
+      return done.error();
+    return std::all_of(std::begin(guards), std::end(guards),
+                       [](std::byte b) { return b == static_cast<std::byte>(guard_byte); });
   }
 
-  Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape, const DataTable& table, int64_t start) override {
+  Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape,
+              const DataTable& table, int64_t start) override {
     auto on = stream(rank);
     if (!on) return on.error();
     auto data = uploaded(rank, table, table.source());
@@ -241,8 +267,9 @@ class CudaDevice final : public GpuDevice {
     return good(gpu::fill(*on, table_walk(box, shape, table, start), *data, to), "fill a buffer");
   }
 
-  Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box, std::span<const int64_t> shape, const DataTable& table,
-                             int64_t start, size_t keep) override {
+  Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box,
+                             std::span<const int64_t> shape, const DataTable& table, int64_t start,
+                             size_t keep) override {
     auto on = stream(rank);
     if (!on) return on.error();
     auto data = uploaded(rank, table, table.answer());
@@ -251,14 +278,18 @@ class CudaDevice final : public GpuDevice {
     const auto bytes = static_cast<int64_t>(counters.size() * sizeof(int64_t));
     auto there = scratch(rank, 100, bytes);
     if (!there) return there.error();
-    if (auto done = write(rank, reinterpret_cast<const std::byte*>(counters.data()), *there, bytes); !done) return done.error();
-    const int code = gpu::compare(*on, table_walk(box, shape, table, start), *data, found, reinterpret_cast<int64_t*>(*there),
-                                  static_cast<int64_t>(keep));
+    if (auto done = write(rank, reinterpret_cast<const std::byte*>(counters.data()), *there, bytes);
+        !done)
+      return done.error();
+    const int code = gpu::compare(*on, table_walk(box, shape, table, start), *data, found,
+                                  reinterpret_cast<int64_t*>(*there), static_cast<int64_t>(keep));
     if (auto done = good(code, "compare a buffer"); !done) return done.error();
-    if (auto done = read(rank, *there, reinterpret_cast<std::byte*>(counters.data()), bytes); !done) return done.error();
+    if (auto done = read(rank, *there, reinterpret_cast<std::byte*>(counters.data()), bytes); !done)
+      return done.error();
     Comparison result;
     result.wrong = counters[0];
-    const auto kept = static_cast<std::ptrdiff_t>(std::min<int64_t>(counters[1], static_cast<int64_t>(keep)));
+    const auto kept =
+        static_cast<std::ptrdiff_t>(std::min<int64_t>(counters[1], static_cast<int64_t>(keep)));
     result.first.assign(counters.begin() + 2, counters.begin() + 2 + kept);
     std::sort(result.first.begin(), result.first.end());
     return result;
@@ -272,13 +303,18 @@ class CudaDevice final : public GpuDevice {
   }
 
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
-    auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+    auto version = [](int v) {
+      return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+    };
     std::vector<std::pair<std::string, std::string>> out{
-        {"CUDA compiled for", version(CUDART_VERSION)}, {"CUDA runtime", version(runtime_)}, {"CUDA driver", version(driver_)}};
+        {"CUDA compiled for", version(CUDART_VERSION)},
+        {"CUDA runtime", version(runtime_)},
+        {"CUDA driver", version(driver_)}};
     for (const auto& [rank, place] : places_) {
       cudaDeviceProp properties{};
       (void)cudaGetDeviceProperties(&properties, place.gpu);
-      out.emplace_back("rank number " + std::to_string(rank), "GPU " + std::to_string(place.gpu) + ", " + properties.name);
+      out.emplace_back("rank number " + std::to_string(rank),
+                       "GPU " + std::to_string(place.gpu) + ", " + properties.name);
     }
     return out;
   }
@@ -309,7 +345,8 @@ class CudaDevice final : public GpuDevice {
     int64_t bytes = slab_bytes;
     while (bytes < need) bytes *= 2;
     auto data = memory_.get(bytes);
-    if (!data) return environment("rank number " + std::to_string(rank) + ": " + data.error().message);
+    if (!data)
+      return environment("rank number " + std::to_string(rank) + ": " + data.error().message);
     slab = {*data, bytes, 0};
     return Done{};
   }
@@ -318,22 +355,28 @@ class CudaDevice final : public GpuDevice {
     void* data = nullptr;
     const cudaError_t code = cudaMalloc(&data, static_cast<size_t>(bytes));
     if (code != cudaSuccess) {
-      return environment("rank number " + std::to_string(rank) + " lacks " + std::to_string(bytes) + " bytes of GPU memory (" +
+      return environment("rank number " + std::to_string(rank) + " cannot allocate " +
+                         std::to_string(bytes) + " bytes of GPU memory (" +
                          cudaGetErrorString(code) + "); replay a smaller shape with --shrink");
     }
     slab = {static_cast<std::byte*>(data), bytes, 0};
     return Done{};
   }
 
-  Status move(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes, cudaMemcpyKind kind) {
+  Status move(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes,
+              cudaMemcpyKind kind) {
     auto on = stream(rank);
     if (!on) return on.error();
     auto* s = static_cast<cudaStream_t>(*on);
-    if (auto done = good(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, s), "copy a buffer"); !done) return done;
+    if (auto done =
+            good(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, s), "copy a buffer");
+        !done)
+      return done;
     return good(cudaStreamSynchronize(s), "copy a buffer");
   }
 
-  static gpu::TableWalk table_walk(const Box& box, std::span<const int64_t> shape, const DataTable& table, int64_t start) {
+  static gpu::TableWalk table_walk(const Box& box, std::span<const int64_t> shape,
+                                   const DataTable& table, int64_t start) {
     const Region region = make_region(box, full_box(shape), box);
     gpu::TableWalk walk;
     walk.walk = walk_of(region, 1);

@@ -1,4 +1,4 @@
-// Buffers on NVIDIA GPUs: one stream a local rank, kernels for every piece of local work.
+// Buffers on NVIDIA GPUs: one stream per local rank, and kernels for local work.
 #pragma once
 
 #include <map>
@@ -8,8 +8,9 @@
 
 namespace meshplan {
 
-// `ranks` are this process's; rank i runs on GPU (first + i) mod the number of GPUs. Errors (environment) say what is missing: a driver, a
-// GPU.
-[[nodiscard]] Result<std::unique_ptr<GpuDevice>> open_cuda(const std::vector<int32_t>& ranks, int64_t first);
+// `ranks` are this process's; rank i runs on GPU (first + i) mod the number of GPUs. Errors
+// (environment) say what is missing: a driver, a GPU.
+[[nodiscard]] Result<std::unique_ptr<GpuDevice>> open_cuda(const std::vector<int32_t>& ranks,
+                                                           int64_t first);
 
 }  // namespace meshplan

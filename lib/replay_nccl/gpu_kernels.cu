@@ -11,12 +11,14 @@ namespace {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-// Starts a kernel whose threads share `work` turns in strides of the grid. Compiled for the host, tests bring their own.
+// Starts a kernel whose threads share `work` turns in strides of the grid. Compiled for the host,
+// tests bring their own.
 #if defined(__CUDACC__)
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments... arguments) {
   constexpr int threads = 256;
-  const auto blocks = static_cast<int>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16));
+  const auto blocks =
+      static_cast<int>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16));
   kernel<<<blocks, threads, 0, stream_of(stream)>>>(arguments...);
   return static_cast<int>(cudaGetLastError());
 }
@@ -44,12 +46,15 @@ constexpr uint32_t at_once = 4;
 template <class Index>
 struct Share {
   Index vectors = 1;  // of a run
-  Index lanes = 1;    // neighbouring threads, whose vectors lie side by side; a power of two up to 32, which divides every block
+  // neighbouring threads, whose vectors lie side by side; a power of two up to 32, which divides
+  // every block
+  Index lanes = 1;
   Index pieces = 1;   // of a run, each of up to lanes * at_once vectors
   Index all = 0;      // pieces of all runs
 };
 
-// To find a run takes some divisions: a thread does so once for several vectors, all of which are read before one is written.
+// To find a run takes some divisions: a thread does so once for several vectors, all of which are
+// read before one is written.
 template <class Vector, class Index>
 __global__ void copy_kernel(Walk walk, const char* from, char* to, Share<Index> share) {
   const Index thread = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x;
@@ -80,20 +85,26 @@ int copy_shared(void* stream, const Walk& walk, const void* from, void* to, int6
   const int64_t vectors = walk.run / static_cast<int64_t>(sizeof(Vector));
   // A team's vectors make up a line of 128 bytes, or as much of it as there is.
   int64_t lanes = 1;
-  while (lanes * 2 <= vectors && lanes * 2 * static_cast<int64_t>(sizeof(Vector)) <= 128 && lanes < 32) lanes *= 2;
+  while (lanes * 2 <= vectors && lanes * 2 * static_cast<int64_t>(sizeof(Vector)) <= 128 &&
+         lanes < 32)
+    lanes *= 2;
   const int64_t pieces = (vectors + lanes * at_once - 1) / (lanes * at_once);
-  const Share<Index> share{static_cast<Index>(vectors), static_cast<Index>(lanes), static_cast<Index>(pieces), static_cast<Index>(runs * pieces)};
-  return launch(copy_kernel<Vector, Index>, runs * pieces * lanes, stream, walk, static_cast<const char*>(from), static_cast<char*>(to), share);
+  const Share<Index> share{static_cast<Index>(vectors), static_cast<Index>(lanes),
+                           static_cast<Index>(pieces), static_cast<Index>(runs * pieces)};
+  return launch(copy_kernel<Vector, Index>, runs * pieces * lanes, stream, walk,
+                static_cast<const char*>(from), static_cast<char*>(to), share);
 }
 
 template <class Vector>
 int copy_as(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
   // 32 bits are faster, where no number comes near their end.
   const bool small = runs * (walk.run / static_cast<int64_t>(sizeof(Vector))) < (int64_t{1} << 30);
-  return small ? copy_shared<Vector, uint32_t>(stream, walk, from, to, runs) : copy_shared<Vector, uint64_t>(stream, walk, from, to, runs);
+  return small ? copy_shared<Vector, uint32_t>(stream, walk, from, to, runs)
+               : copy_shared<Vector, uint64_t>(stream, walk, from, to, runs);
 }
 
-// Arithmetic goes through double for floats (one rounding: exact for + and * of two values of any narrower float) and through int64 for integers.
+// Arithmetic goes through double for floats (one rounding: exact for + and * of two values of any
+// narrower float) and through int64 for integers.
 enum DTypeCode { f64, f32, bf16, f16, e4m3, e5m2, i64, i32, i16, i8, u8, boolean };
 enum OpCode { sum, avg, minimum, maximum, product };
 
@@ -152,14 +163,16 @@ __device__ Value combined(int op, Value a, Value b) {
 }
 
 __global__ void combine_kernel(int dtype, int op, void* into, const void* with, int64_t count) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     if (dtype == boolean) {
       const bool both = op == product || op == minimum;
       const int64_t a = load_integer(dtype, into, i);
       const int64_t b = load_integer(dtype, with, i);
       store_integer(dtype, into, i, both ? (a & b) : (a | b));
     } else if (is_float(dtype)) {
-      store_float(dtype, into, i, combined(op, load_float(dtype, into, i), load_float(dtype, with, i)));
+      store_float(dtype, into, i,
+                  combined(op, load_float(dtype, into, i), load_float(dtype, with, i)));
     } else {
       // Wraps like the stored type.
       const auto a = load_integer(dtype, into, i);
@@ -167,14 +180,17 @@ __global__ void combine_kernel(int dtype, int op, void* into, const void* with, 
       if (op == minimum || op == maximum) {
         store_integer(dtype, into, i, combined(op, a, b));
       } else {
-        store_integer(dtype, into, i, static_cast<int64_t>(combined(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b))));
+        store_integer(
+            dtype, into, i,
+            static_cast<int64_t>(combined(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b))));
       }
     }
   }
 }
 
 __global__ void divide_kernel(int dtype, void* data, int64_t count, int64_t divisor) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     if (dtype == boolean) continue;
     if (is_float(dtype)) {
       store_float(dtype, data, i, load_float(dtype, data, i) / static_cast<double>(divisor));
@@ -184,14 +200,17 @@ __global__ void divide_kernel(int dtype, void* data, int64_t count, int64_t divi
   }
 }
 
-__global__ void cast_kernel(int from_dtype, const void* from, int to_dtype, void* to, int64_t count) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+__global__ void cast_kernel(int from_dtype, const void* from, int to_dtype, void* to,
+                            int64_t count) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     if (is_float(from_dtype)) {
       const double value = load_float(from_dtype, from, i);
       if (is_float(to_dtype)) {
         store_float(to_dtype, to, i, value);
       } else {
-        store_integer(to_dtype, to, i, to_dtype == boolean ? value != 0 : static_cast<int64_t>(value));
+        store_integer(to_dtype, to, i,
+                      to_dtype == boolean ? value != 0 : static_cast<int64_t>(value));
       }
     } else {
       const int64_t value = load_integer(from_dtype, from, i);
@@ -209,7 +228,8 @@ struct Pattern {
 };
 
 __global__ void set_kernel(char* to, Pattern pattern, int size, int64_t count) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     for (int b = 0; b < size; ++b) to[i * size + b] = static_cast<char>(pattern.bytes[b]);
   }
 }
@@ -227,7 +247,8 @@ __device__ void locate_element(const TableWalk& w, int64_t i, int64_t& position,
 
 template <class Element>
 __global__ void fill_kernel(TableWalk w, const Element* table, Element* to, int64_t total) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     int64_t position = 0;
     int64_t element = 0;
     locate_element(w, i, position, element);
@@ -236,15 +257,18 @@ __global__ void fill_kernel(TableWalk w, const Element* table, Element* to, int6
 }
 
 template <class Element>
-__global__ void compare_kernel(TableWalk w, const Element* table, const Element* found, int64_t total, unsigned long long* counters, int64_t keep) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total; i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+__global__ void compare_kernel(TableWalk w, const Element* table, const Element* found,
+                               int64_t total, unsigned long long* counters, int64_t keep) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     int64_t position = 0;
     int64_t element = 0;
     locate_element(w, i, position, element);
     if (found[element] == table[position]) continue;
     atomicAdd(&counters[0], 1ULL);
     const unsigned long long at = atomicAdd(&counters[1], 1ULL);
-    if (at < static_cast<unsigned long long>(keep)) counters[2 + at] = static_cast<unsigned long long>(element);
+    if (at < static_cast<unsigned long long>(keep))
+      counters[2 + at] = static_cast<unsigned long long>(element);
   }
 }
 
@@ -269,13 +293,16 @@ int for_size(int size, Start start) {
 
 int copy(void* stream, const Walk& walk, const void* from, void* to) {
   int64_t runs = 1;
-  auto odd = static_cast<uint64_t>(walk.run) | reinterpret_cast<uint64_t>(from) | reinterpret_cast<uint64_t>(to);
+  auto odd = static_cast<uint64_t>(walk.run) | reinterpret_cast<uint64_t>(from) |
+             reinterpret_cast<uint64_t>(to);
   for (int d = 0; d < walk.dims; ++d) {
     runs *= walk.extent[d];
     odd |= static_cast<uint64_t>(walk.from_stride[d]) | static_cast<uint64_t>(walk.to_stride[d]);
   }
   if (runs == 0 || walk.run == 0) return 0;
-  if (walk.dims == 0) return static_cast<int>(cudaMemcpyAsync(to, from, static_cast<size_t>(walk.run), cudaMemcpyDeviceToDevice, stream_of(stream)));
+  if (walk.dims == 0)
+    return static_cast<int>(cudaMemcpyAsync(to, from, static_cast<size_t>(walk.run),
+                                            cudaMemcpyDeviceToDevice, stream_of(stream)));
   // The widest vector that divides every address.
   if (odd % 16 == 0) return copy_as<uint4>(stream, walk, from, to, runs);
   if (odd % 8 == 0) return copy_as<uint2>(stream, walk, from, to, runs);
@@ -285,7 +312,8 @@ int copy(void* stream, const Walk& walk, const void* from, void* to) {
 }
 
 int set_bytes(void* stream, void* to, int value, int64_t bytes) {
-  return static_cast<int>(cudaMemsetAsync(to, value, static_cast<size_t>(bytes), stream_of(stream)));
+  return static_cast<int>(
+      cudaMemsetAsync(to, value, static_cast<size_t>(bytes), stream_of(stream)));
 }
 
 int set_elements(void* stream, void* to, const void* value, int size, int64_t count) {
@@ -315,16 +343,19 @@ int fill(void* stream, const TableWalk& walk, const void* table, void* to) {
   if (total == 0) return 0;
   return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    return launch(fill_kernel<Element>, total, stream, walk, static_cast<const Element*>(table), static_cast<Element*>(to), total);
+    return launch(fill_kernel<Element>, total, stream, walk, static_cast<const Element*>(table),
+                  static_cast<Element*>(to), total);
   });
 }
 
-int compare(void* stream, const TableWalk& walk, const void* table, const void* found, int64_t* counters, int64_t keep) {
+int compare(void* stream, const TableWalk& walk, const void* table, const void* found,
+            int64_t* counters, int64_t keep) {
   const int64_t total = turns(walk.walk);
   if (total == 0) return 0;
   return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    return launch(compare_kernel<Element>, total, stream, walk, static_cast<const Element*>(table), static_cast<const Element*>(found), total,
+    return launch(compare_kernel<Element>, total, stream, walk, static_cast<const Element*>(table),
+                  static_cast<const Element*>(found), total,
                   reinterpret_cast<unsigned long long*>(counters), keep);
   });
 }

@@ -1,5 +1,6 @@
-// Kernels on one stream, by plain data: compiled by nvcc, called from C++. Dtypes are numbered as in tensor/dtype.h, ops as in
-// tensor/placement.h. Every function returns a cudaError_t as int.
+// Kernels on one stream with plain-data arguments: compiled by nvcc, called from C++. Dtypes are
+// numbered as in tensor/dtype.h, ops as in tensor/placement.h. Every function returns a cudaError_t
+// as int.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace meshplan::gpu {
 
 constexpr int max_dims = 12;
 
-// A walk over a box in two buffers (replay/region.h), in bytes.
+// A region in two buffers (replay/region.h), in bytes.
 struct Walk {
   int dims = 0;
   int64_t extent[max_dims] = {};
@@ -25,8 +26,8 @@ int cast(void* stream, int from_dtype, const void* from, int to_dtype, void* to,
 int divide(void* stream, int dtype, void* data, int64_t count, int64_t divisor);
 int combine(void* stream, int dtype, int op, void* into, const void* with, int64_t count);
 
-// Element i of the tensor is table[(start + i) mod period]. The walk's `from` side counts elements of the whole tensor, its `to` side
-// elements of the box (strides and run in elements).
+// Element i of the tensor is table[(start + i) mod period]. The walk's `from` side counts elements
+// of the whole tensor, its `to` side elements of the box (strides and run in elements).
 struct TableWalk {
   Walk walk;
   int64_t from_offset = 0;
@@ -35,8 +36,9 @@ struct TableWalk {
   int size = 4;  // bytes of an element
 };
 int fill(void* stream, const TableWalk& walk, const void* table, void* to);
-// Adds the number of different elements to counters[0] and stores the first `keep` element numbers that it meets behind it, in any order;
-// counters[1] counts those.
-int compare(void* stream, const TableWalk& walk, const void* table, const void* found, int64_t* counters, int64_t keep);
+// Adds the number of different elements to counters[0] and stores the first `keep` element numbers
+// that it meets behind it, in any order; counters[1] counts those.
+int compare(void* stream, const TableWalk& walk, const void* table, const void* found,
+            int64_t* counters, int64_t keep);
 
 }  // namespace meshplan::gpu

@@ -1,4 +1,4 @@
-// What the module exports (replay/backend.h).
+// The entry point of the module (replay/backend.h).
 #include <cstdlib>
 #include <numeric>
 
@@ -26,7 +26,8 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
   }
   auto device = open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
   if (!device) return device.error();
-  auto communicator = open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids, question.deadline, *registration});
+  auto communicator = open_nccl({*nccl, device->get(), *rendezvous, question.world,
+                                 question.global_ids, question.deadline, *registration});
   if (!communicator) return communicator.error();
   Backend backend;
   backend.device = std::move(*device);

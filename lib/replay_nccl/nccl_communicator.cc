@@ -24,10 +24,10 @@ namespace {
 
 using Comms = std::map<int32_t, NcclComm>;  // by local rank
 
-// How long after its own deadline a call may still be ending itself before the watchdog ends the process.
+// Time after its deadline that a call has to end by itself before the watchdog ends the process.
 constexpr auto margin = std::chrono::seconds(6);
 
-// Waits a little, more the longer the wait has been: short calls are seen at once, long ones leave the core to others.
+// Backoff: short waits are polled continuously, long ones yield the core.
 class Pause {
  public:
   void rest() {
@@ -37,7 +37,7 @@ class Pause {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  // Now and then, for what is too dear to ask at every turn.
+  // Rate limit for checks that are too expensive for every iteration.
   [[nodiscard]] bool every_so_often() const { return turns_ % 256 == 255; }
   // Whether this was asked for the first time so long ago.
   bool worried_for(std::chrono::milliseconds time) {
@@ -73,14 +73,18 @@ class NcclCommunicator final : public Communicator {
     const Deadline deadline = std::chrono::steady_clock::now() + q_.deadline;
     const std::string place = "starting";
     const Watch watch(*this, place, deadline);
-    if (!q_.rendezvous.address.empty()) setenv("NCCL_COMM_ID", q_.rendezvous.address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    if (!q_.rendezvous.address.empty())
+      setenv("NCCL_COMM_ID", q_.rendezvous.address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     NcclId id{};
     if (auto done = good(q_.nccl.unique_id(id), place); !done) return done;
     auto begun = in_group(place, [&]() -> Status {
       for (int32_t rank : locals_) {
         auto stream = device_.stream(rank);
         if (!stream) return stream.error();
-        if (auto done = good(q_.nccl.init_rank(world_[rank], static_cast<int>(ranks_), id, rank), place); !done) return done;
+        if (auto done =
+                good(q_.nccl.init_rank(world_[rank], static_cast<int>(ranks_), id, rank), place);
+            !done)
+          return done;
       }
       return Done{};
     });
@@ -113,10 +117,10 @@ class NcclCommunicator final : public Communicator {
     }
     return mine;
   }
-  [[nodiscard]] bool speaks() const override { return q_.rendezvous.process == 0; }
+  [[nodiscard]] bool is_root() const override { return q_.rendezvous.process == 0; }
 
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override {
-    const std::string place = "making communicators";
+    const std::string place = "creating communicators";
     const Watch watch(*this, place, deadline);
     if (split_.count(groups) == 0) {
       Comms& comms = split_[groups];
@@ -130,7 +134,9 @@ class NcclCommunicator final : public Communicator {
             colour = static_cast<int>(g);
             key = static_cast<int>(at - groups[g].begin());
           }
-          if (auto done = good(q_.nccl.split(world_.at(rank), colour, key, comms[rank]), place); !done) return done;
+          if (auto done = good(q_.nccl.split(world_.at(rank), colour, key, comms[rank]), place);
+              !done)
+            return done;
         }
         return Done{};
       });
@@ -158,11 +164,14 @@ class NcclCommunicator final : public Communicator {
         NcclComm comm = world_.at(rank.rank);
         if (rank.group != nullptr) {
           const auto at = by_group_.find({*rank.group, rank.rank});
-          if (at == by_group_.end()) return environment(call.place + ": no communicator was made for this group");
+          if (at == by_group_.end())
+            return environment(call.place + ": no communicator was created for this group");
           comm = at->second;
         }
         used[rank.rank] = comm;
-        if (auto done = enqueue_call({&q_.nccl, &device_, &call, &rank, comm, *stream}, after); !done) return done;
+        if (auto done = enqueue_call({&q_.nccl, &device_, &call, &rank, comm, *stream}, after);
+            !done)
+          return done;
       }
       return Done{};
     });
@@ -174,7 +183,7 @@ class NcclCommunicator final : public Communicator {
     return device_.recording() ? Status(Done{}) : wait(call.place, deadline);
   }
 
-  Status roll_call(const std::string& place, Deadline deadline) override {
+  Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
     if (!several()) return Done{};
     const Watch watch(*this, place, deadline);
     auto all = compare(std::string(), place, deadline);
@@ -189,7 +198,7 @@ class NcclCommunicator final : public Communicator {
   }
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override {
     if (!several()) return std::vector<std::string>{text};
-    const std::string place = "comparing notes";
+    const std::string place = "exchanging status";
     const Watch watch(*this, place, deadline);
     return compare(text, place, deadline);
   }
@@ -197,9 +206,11 @@ class NcclCommunicator final : public Communicator {
   void abort(const Error& error) override {
     const Watch watch(*this, "ending after: " + error.message, std::chrono::steady_clock::now());
     if (several()) {
-      std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(locals_.front()).c_str(), one_line(error.message).c_str());
+      std::fprintf(stderr, "meshplan: %s: %s\n", rank_text(locals_.front()).c_str(),
+                   one_line(error.message).c_str());
       std::fflush(stderr);
-      if (control_) control_->report({error.fault, rank_text(locals_.front()) + " stopped: " + error.message});
+      if (control_)
+        control_->report({error.fault, rank_text(locals_.front()) + " stopped: " + error.message});
     }
     broken_ = true;
     close_all();
@@ -207,13 +218,15 @@ class NcclCommunicator final : public Communicator {
   }
 
   Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
-    std::vector<std::pair<std::string, std::string>> out{{"backend", "nccl"},
-                                                         {"NCCL compiled for", nccl_version_text(NcclLibrary::version_compiled_for())},
-                                                         {"NCCL loaded", nccl_version_text(q_.nccl.version()) + " from " + q_.nccl.path()},
-                                                         {"processes", std::to_string(q_.rendezvous.processes)}};
+    std::vector<std::pair<std::string, std::string>> out{
+        {"backend", "nccl"},
+        {"NCCL compiled for", nccl_version_text(NcclLibrary::version_compiled_for())},
+        {"NCCL loaded", nccl_version_text(q_.nccl.version()) + " from " + q_.nccl.path()},
+        {"processes", std::to_string(q_.rendezvous.processes)}};
     if (!q_.rendezvous.launcher.empty()) out.emplace_back("started by", q_.rendezvous.launcher);
     if (q_.registration != Registration::none) {
-      out.emplace_back("registered buffers", q_.registration == Registration::local ? "local" : "symmetric");
+      out.emplace_back("registered buffers",
+                       q_.registration == Registration::local ? "local" : "symmetric");
     }
     char host[256] = "";
     (void)gethostname(host, sizeof(host) - 1);
@@ -227,7 +240,8 @@ class NcclCommunicator final : public Communicator {
     }
     auto places = tell_all(mine, deadline);
     if (!places) return places.error();
-    for (size_t p = 0; p < places->size(); ++p) out.emplace_back("process " + std::to_string(p), (*places)[p]);
+    for (size_t p = 0; p < places->size(); ++p)
+      out.emplace_back("process " + std::to_string(p), (*places)[p]);
     return out;
   }
 
@@ -237,14 +251,16 @@ class NcclCommunicator final : public Communicator {
   static std::string own_name(const NcclQuestion& q) {
     if (q.rendezvous.processes == 1) return "all ranks";
     const auto p = static_cast<size_t>(q.rendezvous.process);
-    return p < q.global_ids.size() ? "rank " + std::to_string(q.global_ids[p]) : "process " + std::to_string(p);
+    return p < q.global_ids.size() ? "rank " + std::to_string(q.global_ids[p])
+                                   : "process " + std::to_string(p);
   }
   [[nodiscard]] std::string rank_text(int32_t rank) const {
     const auto r = static_cast<size_t>(rank);
-    return r < q_.global_ids.size() ? "rank " + std::to_string(q_.global_ids[r]) : "process " + std::to_string(rank);
+    return r < q_.global_ids.size() ? "rank " + std::to_string(q_.global_ids[r])
+                                    : "process " + std::to_string(rank);
   }
 
-  // A watched stretch; never inside another one.
+  // A watched section; not nested.
   struct Watch {
     NcclCommunicator& owner;
     Watch(NcclCommunicator& who, const std::string& place, Deadline deadline) : owner(who) {
@@ -255,7 +271,8 @@ class NcclCommunicator final : public Communicator {
     Watch& operator=(const Watch&) = delete;
   };
 
-  // After this error communicators are aborted, not closed: closing may wait for ranks that will never come.
+  // After this error communicators are aborted, not closed: closing may wait for ranks that are
+  // gone.
   Error broken(Error error) {
     broken_ = true;
     return error;
@@ -265,7 +282,7 @@ class NcclCommunicator final : public Communicator {
     return done ? done : Status(broken(done.error()));
   }
 
-  // The group is closed in any case: an open one would hold every later call.
+  // Always close the group: an open one would defer every later call.
   template <class Body>
   Status in_group(const std::string& place, Body&& body) {
     if (auto done = good(q_.nccl.group_start(), place); !done) return done;
@@ -275,17 +292,19 @@ class NcclCommunicator final : public Communicator {
     return closed;
   }
 
-  // One turn of every wait: what is wrong elsewhere, or that it has lasted too long.
+  // One iteration of a wait: checks for errors of other processes and for the deadline.
   Status keep_waiting(Pause& pause, const std::string& place, int32_t rank, Deadline deadline) {
     if (control_ && pause.every_so_often()) {
-      if (auto wrong = control_->trouble(place); wrong && pause.worried_for(std::chrono::milliseconds(300))) return broken(*wrong);
+      if (auto wrong = control_->trouble(place);
+          wrong && pause.worried_for(std::chrono::milliseconds(300)))
+        return broken(*wrong);
     }
     if (std::chrono::steady_clock::now() > deadline) return broken(late(place, rank));
     pause.rest();
     return Done{};
   }
 
-  // Until no communicator is in progress any more.
+  // Waits until no communicator is in progress.
   Status settle(const Comms& comms, const std::string& place, Deadline deadline) {
     for (const auto& [rank, comm] : comms) {
       if (comm == nullptr) continue;
@@ -301,7 +320,7 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
-  // Until every local stream is idle; a communicator that fails meanwhile ends the wait.
+  // Waits until every local stream is idle or a communicator fails.
   Status wait(const std::string& place, Deadline deadline) {
     for (int32_t rank : locals_) {
       Pause pause;
@@ -315,7 +334,8 @@ class NcclCommunicator final : public Communicator {
             if (at == comms->end() || at->second == nullptr) continue;
             NcclCode state = nccl_done;
             if (auto done = good(q_.nccl.state_of(at->second, state), place); !done) return done;
-            if (state != nccl_done && state != nccl_busy) return broken(failed(place, rank, state, deadline));
+            if (state != nccl_done && state != nccl_busy)
+              return broken(failed(place, rank, state, deadline));
           }
         }
         if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
@@ -331,27 +351,34 @@ class NcclCommunicator final : public Communicator {
   }
 
   [[nodiscard]] Error late(const std::string& place, int32_t rank) const {
-    return environment(place + ": " + rank_text(rank) +
-                       " waited past its deadline; another rank hangs or has ended, or the deadline is too short");
+    return environment(
+        place + ": " + rank_text(rank) +
+        " waited past its deadline; another rank hangs or has ended, or the deadline is too short");
   }
-  // What NCCL reports first, the line between the processes explains: it knows which rank has ended. It may take a moment to know.
-  [[nodiscard]] Error failed(const std::string& place, int32_t rank, NcclCode state, Deadline deadline) const {
-    const auto until = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(500));
+  // NCCL may report an error before the control connection does, which knows which rank has exited;
+  // so wait a moment for it.
+  [[nodiscard]] Error failed(const std::string& place, int32_t rank, NcclCode state,
+                             Deadline deadline) const {
+    const auto until =
+        std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(500));
     while (control_ && std::chrono::steady_clock::now() < until) {
       if (auto wrong = control_->trouble(place)) return *wrong;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return environment(place + ": " + rank_text(rank) + ": NCCL says: " + q_.nccl.error_text(state));
+    return environment(place + ": " + rank_text(rank) +
+                       ": NCCL says: " + q_.nccl.error_text(state));
   }
 
-  Result<std::vector<std::string>> compare(const std::string& text, const std::string& place, Deadline deadline) {
+  Result<std::vector<std::string>> compare(const std::string& text, const std::string& place,
+                                           Deadline deadline) {
     auto all = control_->gather(text, place, deadline);
     if (!all) return broken(all.error());
     return all;
   }
 
-  // As many bytes from every process as from this one, over the world communicator.
-  Status gather_bytes(const std::string& mine, std::string& all, const std::string& place, Deadline deadline) {
+  // All-gather of equal sizes over the world communicator.
+  Status gather_bytes(const std::string& mine, std::string& all, const std::string& place,
+                      Deadline deadline) {
     const int32_t rank = locals_.front();
     const auto count = static_cast<int64_t>(mine.size());
     auto stream = device_.stream(rank);
@@ -360,14 +387,19 @@ class NcclCommunicator final : public Communicator {
     if (!out) return out.error();
     auto in = device_.scratch(rank, static_cast<int>(ScratchUse::notes_receive), count * ranks_);
     if (!in) return in.error();
-    if (auto done = device_.write(rank, reinterpret_cast<const std::byte*>(mine.data()), *out, count); !done) return done;
-    if (auto done = good(q_.nccl.all_gather(*out, *in, count, world_.at(rank), *stream), place); !done) return done;
+    if (auto done =
+            device_.write(rank, reinterpret_cast<const std::byte*>(mine.data()), *out, count);
+        !done)
+      return done;
+    if (auto done = good(q_.nccl.all_gather(*out, *in, count, world_.at(rank), *stream), place);
+        !done)
+      return done;
     if (auto done = settle(world_, place, deadline); !done) return done;
     if (auto done = wait(place, deadline); !done) return done;
     return device_.read(rank, *in, reinterpret_cast<std::byte*>(all.data()), count * ranks_);
   }
 
-  // Slabs that are new since the last time, with every communicator. Every process comes here at the same points.
+  // Registers new slabs with every communicator. Collective.
   Status register_new(Deadline deadline) {
     const std::string place = "registering buffers";
     std::vector<std::vector<int64_t>> sizes;
@@ -392,7 +424,10 @@ class NcclCommunicator final : public Communicator {
     }
     const std::vector<size_t> slabs = registered_.common(sizes);
     for (const Comms* comms : all_comms()) {
-      if (auto done = in_group(place, [&] { return registered_.add(*comms, device_, slabs, place); }); !done) return done;
+      if (auto done =
+              in_group(place, [&] { return registered_.add(*comms, device_, slabs, place); });
+          !done)
+        return done;
       if (auto done = settle(*comms, place, deadline); !done) return done;
     }
     return Done{};
@@ -420,8 +455,9 @@ class NcclCommunicator final : public Communicator {
   int64_t ranks_ = 1;
   std::vector<int32_t> locals_;
   Comms world_;
-  std::map<std::vector<std::vector<int32_t>>, Comms> split_;               // by partition
-  std::vector<const Comms*> in_order_;                                     // of split_, as they were made
+  std::map<std::vector<std::vector<int32_t>>, Comms> split_;  // by partition
+  // communicators in order of creation
+  std::vector<const Comms*> in_order_;
   std::map<std::pair<std::vector<int32_t>, int32_t>, NcclComm> by_group_;  // they belong to split_
   RegisteredBuffers registered_;
   std::unique_ptr<Control> control_;
@@ -433,23 +469,25 @@ class NcclCommunicator final : public Communicator {
 
 Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question) {
   if (question.rendezvous.processes > 1 && question.rendezvous.processes < question.world) {
-    return environment("the plan needs " + std::to_string(question.world) + " ranks and there are " +
+    return environment("the plan needs " + std::to_string(question.world) + " ranks, there are " +
                        std::to_string(question.rendezvous.processes) + "; start as many processes");
   }
   if (!question.nccl.can_register(question.registration)) {
-    return environment("--register: " + question.nccl.path() + " is NCCL " + nccl_version_text(question.nccl.version()) +
-                       ", which cannot register buffers so; leave it out or install a newer one");
+    return environment("--register: " + question.nccl.path() + " is NCCL " +
+                       nccl_version_text(question.nccl.version()) +
+                       ", which does not support this; omit it or install a newer version");
   }
   if (question.registration != Registration::none) {
     const NcclLibrary nccl = question.nccl;
-    question.device->take_memory_from({[nccl](int64_t bytes) -> Result<std::byte*> {
-                                         std::byte* data = nullptr;
-                                         const NcclCode code = nccl.allocate(data, bytes);
-                                         if (code == nccl_done) return data;
-                                         return environment("NCCL has no memory for " + std::to_string(bytes) +
-                                                            " bytes: " + nccl.error_text(code) + "; replay a smaller shape with --shrink");
-                                       },
-                                       [nccl](std::byte* data) { nccl.release(data); }});
+    question.device->take_memory_from(
+        {[nccl](int64_t bytes) -> Result<std::byte*> {
+           std::byte* data = nullptr;
+           const NcclCode code = nccl.allocate(data, bytes);
+           if (code == nccl_done) return data;
+           return environment("NCCL has no memory for " + std::to_string(bytes) + " bytes: " +
+                              nccl.error_text(code) + "; replay a smaller shape with --shrink");
+         },
+         [nccl](std::byte* data) { nccl.release(data); }});
   }
   auto communicator = std::make_unique<NcclCommunicator>(question);
   if (auto done = communicator->open(); !done) return done.error();

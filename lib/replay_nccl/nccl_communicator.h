@@ -1,8 +1,10 @@
-// Ranks on GPUs over NCCL: one process for all, or one a GPU.
+// Ranks on GPUs over NCCL: one process for all ranks, or one per GPU.
 //
-// One world communicator; every partition of the ranks is one ncclCommSplit of it, made once. Communicators do not block: every call is
-// polled, every wait is a loop of queries with a deadline, and after a missed one the communicators are aborted. Several processes also
-// hold a line of their own (replay_nccl/control.h), by which they learn who is missing; a watchdog ends a process that a library holds.
+// One world communicator; every partition of the ranks is one ncclCommSplit of it, made once.
+// Communicators are non-blocking: every call is polled, every wait is a polling loop with a
+// deadline, and after a missed deadline the communicators are aborted. Several processes also have
+// control connections (replay_nccl/control.h) that identify missing processes; a watchdog ends a
+// process that hangs in a library.
 #pragma once
 
 #include <memory>
@@ -23,7 +25,7 @@ struct NcclQuestion {
   std::chrono::milliseconds deadline{60'000};
   Registration registration = Registration::none;
 };
-// Makes the world communicator.
+// Creates the world communicator.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question);
 
 }  // namespace meshplan

@@ -27,7 +27,8 @@ LocalOp copy_bytes(const std::byte* from, std::byte* to, int64_t bytes) {
   return op;
 }
 
-LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte* to, int64_t count) {
+LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte* to,
+                int64_t count) {
   LocalOp op;
   op.kind = LocalOp::Kind::cast;
   op.from_dtype = from_dtype;
@@ -41,7 +42,8 @@ LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte*
 // Chunks of one count, one behind the other.
 bool equal_in_order(const std::vector<Chunk>& chunks, int64_t size) {
   for (size_t i = 0; i < chunks.size(); ++i) {
-    if (chunks[i].count != chunks[0].count || chunks[i].data != chunks[0].data + static_cast<int64_t>(i) * chunks[0].count * size)
+    if (chunks[i].count != chunks[0].count ||
+        chunks[i].data != chunks[0].data + static_cast<int64_t>(i) * chunks[0].count * size)
       return false;
   }
   return true;
@@ -55,7 +57,8 @@ int64_t largest(const std::vector<Chunk>& chunks) {
 
 class Enqueuer {
  public:
-  Enqueuer(const EnqueueQuestion& q, std::vector<FollowUp>& after) : q_(q), call_(*q.call), rank_(*q.rank), after_(after) {}
+  Enqueuer(const EnqueueQuestion& q, std::vector<FollowUp>& after)
+      : q_(q), call_(*q.call), rank_(*q.rank), after_(after) {}
 
   Status enqueue() {
     switch (call_.kind) {
@@ -72,13 +75,17 @@ class Enqueuer {
 
  private:
   [[nodiscard]] Status good(NcclCode code) const { return nccl_good(*q_.nccl, code, call_.place); }
-  Result<std::byte*> scratch(ScratchUse use, int64_t bytes) { return q_.device->scratch(rank_.rank, static_cast<int>(use), bytes); }
+  Result<std::byte*> scratch(ScratchUse use, int64_t bytes) {
+    return q_.device->scratch(rank_.rank, static_cast<int>(use), bytes);
+  }
 
   Status send(const Chunk& c, int peer) {
-    return good(q_.nccl->send(c.data, c.count * element_bytes(call_.dtype), peer, q_.comm, q_.stream));
+    return good(
+        q_.nccl->send(c.data, c.count * element_bytes(call_.dtype), peer, q_.comm, q_.stream));
   }
   Status receive(const Chunk& c, int peer) {
-    return good(q_.nccl->receive(c.data, c.count * element_bytes(call_.dtype), peer, q_.comm, q_.stream));
+    return good(
+        q_.nccl->receive(c.data, c.count * element_bytes(call_.dtype), peer, q_.comm, q_.stream));
   }
 
   Status send_receive() {
@@ -95,10 +102,12 @@ class Enqueuer {
     const int64_t size = element_bytes(call_.dtype);
     const Chunk& mine = rank_.sends.front();
     if (equal_in_order(rank_.receives, size)) {
-      return good(q_.nccl->all_gather(mine.data, rank_.receives.front().data, mine.count * size, q_.comm, q_.stream));
+      return good(q_.nccl->all_gather(mine.data, rank_.receives.front().data, mine.count * size,
+                                      q_.comm, q_.stream));
     }
     const int64_t most = largest(rank_.receives);
-    auto arrival = scratch(ScratchUse::receive, most * size * static_cast<int64_t>(rank_.receives.size()));
+    auto arrival =
+        scratch(ScratchUse::receive, most * size * static_cast<int64_t>(rank_.receives.size()));
     if (!arrival) return arrival.error();
     const std::byte* from = mine.data;
     if (mine.count < most) {
@@ -118,13 +127,16 @@ class Enqueuer {
     FollowUp then{rank_.rank, {}};
     for (size_t i = 0; i < rank_.receives.size(); ++i) {
       const Chunk& c = rank_.receives[i];
-      if (c.count > 0) then.ops.push_back(copy_bytes(arrival + static_cast<int64_t>(i) * part_bytes, c.data, c.count * size));
+      if (c.count > 0)
+        then.ops.push_back(
+            copy_bytes(arrival + static_cast<int64_t>(i) * part_bytes, c.data, c.count * size));
     }
     after_.push_back(std::move(then));
   }
 
   Status all_to_all() {
-    // Every member must choose alike: whether all pairs of the group are equal is known to all of them (RankCall::equal_parts).
+    // Every member must choose alike: whether all pairs of the group are equal is known to all of
+    // them (RankCall::equal_parts).
     if (rank_.equal_parts > 0 && q_.nccl->has_all_to_all()) return equal_all_to_all();
     for (size_t m = 0; m < rank_.sends.size(); ++m) {
       if (rank_.sends[m].count > 0) {
@@ -146,7 +158,9 @@ class Enqueuer {
       auto packed = scratch(ScratchUse::send, members * part);
       if (!packed) return packed.error();
       std::vector<LocalOp> pack;
-      for (int64_t m = 0; m < members; ++m) pack.push_back(copy_bytes(rank_.sends[static_cast<size_t>(m)].data, *packed + m * part, part));
+      for (int64_t m = 0; m < members; ++m)
+        pack.push_back(
+            copy_bytes(rank_.sends[static_cast<size_t>(m)].data, *packed + m * part, part));
       if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
       from = *packed;
     }
@@ -172,7 +186,8 @@ class Enqueuer {
     const std::byte* from = rank_.sends.front().data;
     std::byte* into = to.data;
     if (!direct) {
-      auto padded = scratch(ScratchUse::wide_send, most * size * static_cast<int64_t>(rank_.sends.size()));
+      auto padded =
+          scratch(ScratchUse::wide_send, most * size * static_cast<int64_t>(rank_.sends.size()));
       if (!padded) return padded.error();
       auto arrival = scratch(ScratchUse::wide_receive, most * size);
       if (!arrival) return arrival.error();
@@ -181,22 +196,29 @@ class Enqueuer {
         const Chunk& c = rank_.sends[m];
         std::byte* at = *padded + static_cast<int64_t>(m) * most * size;
         if (c.count == 0) continue;
-        pack.push_back(casts ? cast_op(call_.dtype, c.data, wide, at, c.count) : copy_bytes(c.data, at, c.count * size));
+        pack.push_back(casts ? cast_op(call_.dtype, c.data, wide, at, c.count)
+                             : copy_bytes(c.data, at, c.count * size));
       }
       if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
       from = *padded;
       into = *arrival;
       if (to.count > 0) {
-        after_.push_back(
-            {rank_.rank, {casts ? cast_op(wide, into, call_.dtype, to.data, to.count) : copy_bytes(into, to.data, to.count * size)}});
+        after_.push_back({rank_.rank,
+                          {casts ? cast_op(wide, into, call_.dtype, to.data, to.count)
+                                 : copy_bytes(into, to.data, to.count * size)}});
       }
     }
-    if (scatters) return good(q_.nccl->reduce_scatter(from, into, most, reduction_type(wide), call_.op, q_.comm, q_.stream));
-    return good(q_.nccl->all_reduce(from, into, most, reduction_type(wide), call_.op, q_.comm, q_.stream));
+    if (scatters)
+      return good(q_.nccl->reduce_scatter(from, into, most, reduction_type(wide), call_.op, q_.comm,
+                                          q_.stream));
+    return good(
+        q_.nccl->all_reduce(from, into, most, reduction_type(wide), call_.op, q_.comm, q_.stream));
   }
 
   // Booleans keep their name, by which the library picks the op.
-  [[nodiscard]] DType reduction_type(DType wide) const { return call_.dtype == DType::boolean ? DType::boolean : wide; }
+  [[nodiscard]] DType reduction_type(DType wide) const {
+    return call_.dtype == DType::boolean ? DType::boolean : wide;
+  }
 
   const EnqueueQuestion& q_;
   const Call& call_;
@@ -211,6 +233,8 @@ Status nccl_good(const NcclLibrary& nccl, NcclCode code, const std::string& plac
   return environment(place + ": NCCL says: " + nccl.error_text(code));
 }
 
-Status enqueue_call(const EnqueueQuestion& question, std::vector<FollowUp>& after) { return Enqueuer(question, after).enqueue(); }
+Status enqueue_call(const EnqueueQuestion& question, std::vector<FollowUp>& after) {
+  return Enqueuer(question, after).enqueue();
+}
 
 }  // namespace meshplan

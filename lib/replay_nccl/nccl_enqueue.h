@@ -1,9 +1,10 @@
-// One rank's part of a call, put on its stream as NCCL functions.
+// Enqueues the part of one rank in a call as NCCL functions on its stream.
 //
-// Collectives of equal counts in order run as they are. Uneven ones are padded to the largest count in scratch buffers and copied apart on
-// the GPU. all_to_all is ncclAlltoAll where every pair's part is equal and the library has it; everything else that goes by pairs is
-// grouped sends and receives of exact counts. Dtypes that NCCL cannot reduce (int16, float8 before Hopper) are cast to a wider one around
-// the call.
+// Collectives of equal counts in order run as they are. Uneven ones are padded to the largest count
+// in scratch buffers and copied apart on the GPU. all_to_all is ncclAlltoAll where every pair's
+// part is equal and the library has it; everything else that goes by pairs is grouped sends and
+// receives of exact counts. Dtypes that NCCL cannot reduce (int16, float8 before Hopper) are cast
+// to a wider one around the call.
 #pragma once
 
 #include <vector>

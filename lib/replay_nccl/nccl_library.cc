@@ -61,7 +61,8 @@ ncclDataType_t type_of(DType dtype) {
 }
 
 ncclRedOp_t op_of(DType dtype, ReduceOp op) {
-  if (dtype == DType::boolean) return op == ReduceOp::product || op == ReduceOp::min ? ncclMin : ncclMax;
+  if (dtype == DType::boolean)
+    return op == ReduceOp::product || op == ReduceOp::min ? ncclMin : ncclMax;
   switch (op) {
     case ReduceOp::min:
       return ncclMin;
@@ -87,7 +88,8 @@ ncclConfig_t quiet_config() {
 }  // namespace
 
 std::string nccl_version_text(int version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 Result<Registration> parse_registration(const std::string& text) {
@@ -105,8 +107,9 @@ Result<NcclLibrary> NcclLibrary::load(std::string path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe)
-    return environment("backend nccl: cannot load " + path + ": " + (why == nullptr ? "no reason given" : why) +
-                       "; install NCCL 2.28 or newer (PyPI: nvidia-nccl-cu13) or name it in MESHPLAN_NCCL_LIBRARY");
+    return environment(
+        "backend nccl: cannot load " + path + ": " + (why == nullptr ? "no reason given" : why) +
+        "; install NCCL 2.28 or newer (PyPI: nvidia-nccl-cu13) or name it in MESHPLAN_NCCL_LIBRARY");
   }
   auto functions = std::make_shared<Functions>();
   NcclLibrary out;
@@ -117,8 +120,10 @@ Result<NcclLibrary> NcclLibrary::load(std::string path) {
     if (function == nullptr && missing.empty()) missing = name;
   };
   find(functions->get_version, "ncclGetVersion");
-  if (functions->get_version != nullptr && functions->get_version(&out.version_) == ncclSuccess && out.version_ < 22800) {
-    return environment("backend nccl: " + path + " is NCCL " + nccl_version_text(out.version_) + " and 2.28 or newer is needed");
+  if (functions->get_version != nullptr && functions->get_version(&out.version_) == ncclSuccess &&
+      out.version_ < 22800) {
+    return environment("backend nccl: " + path + " is NCCL " + nccl_version_text(out.version_) +
+                       ", 2.28 or newer is required");
   }
   find(functions->error_string, "ncclGetErrorString");
   find(functions->get_unique_id, "ncclGetUniqueId");
@@ -134,7 +139,9 @@ Result<NcclLibrary> NcclLibrary::load(std::string path) {
   find(functions->all_reduce, "ncclAllReduce");
   find(functions->send, "ncclSend");
   find(functions->receive, "ncclRecv");
-  if (!missing.empty()) return environment("backend nccl: " + path + " lacks " + missing + "; NCCL 2.28 or newer is needed");
+  if (!missing.empty())
+    return environment("backend nccl: " + path + " lacks " + missing +
+                       "; NCCL 2.28 or newer is required");
   find(functions->all_to_all, "ncclAlltoAll");
   find(functions->allocate, "ncclMemAlloc");
   find(functions->release, "ncclMemFree");
@@ -147,7 +154,9 @@ Result<NcclLibrary> NcclLibrary::load(std::string path) {
 }
 
 int NcclLibrary::version_compiled_for() { return NCCL_VERSION_CODE; }
-std::string NcclLibrary::error_text(NcclCode result) const { return call_->error_string(static_cast<ncclResult_t>(result.value)); }
+std::string NcclLibrary::error_text(NcclCode result) const {
+  return call_->error_string(static_cast<ncclResult_t>(result.value));
+}
 
 NcclCode NcclLibrary::unique_id(NcclId& id) const {
   ncclUniqueId made;
@@ -180,32 +189,39 @@ void NcclLibrary::destroy(NcclComm comm) const { (void)call_->destroy(comm); }
 NcclCode NcclLibrary::group_start() const { return code(call_->group_start()); }
 NcclCode NcclLibrary::group_end() const { return code(call_->group_end()); }
 
-NcclCode NcclLibrary::all_gather(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm, void* stream) const {
+NcclCode NcclLibrary::all_gather(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm,
+                                 void* stream) const {
   return code(call_->all_gather(from, to, size(bytes), ncclUint8, comm, on(stream)));
 }
-NcclCode NcclLibrary::reduce_scatter(const std::byte* from, std::byte* to, int64_t count, DType dtype, ReduceOp op, NcclComm comm,
-                                     void* stream) const {
-  return code(call_->reduce_scatter(from, to, size(count), type_of(dtype), op_of(dtype, op), comm, on(stream)));
+NcclCode NcclLibrary::reduce_scatter(const std::byte* from, std::byte* to, int64_t count,
+                                     DType dtype, ReduceOp op, NcclComm comm, void* stream) const {
+  return code(call_->reduce_scatter(from, to, size(count), type_of(dtype), op_of(dtype, op), comm,
+                                    on(stream)));
 }
-NcclCode NcclLibrary::all_reduce(const std::byte* from, std::byte* to, int64_t count, DType dtype, ReduceOp op, NcclComm comm,
-                                 void* stream) const {
-  return code(call_->all_reduce(from, to, size(count), type_of(dtype), op_of(dtype, op), comm, on(stream)));
+NcclCode NcclLibrary::all_reduce(const std::byte* from, std::byte* to, int64_t count, DType dtype,
+                                 ReduceOp op, NcclComm comm, void* stream) const {
+  return code(
+      call_->all_reduce(from, to, size(count), type_of(dtype), op_of(dtype, op), comm, on(stream)));
 }
-NcclCode NcclLibrary::send(const std::byte* from, int64_t bytes, int peer, NcclComm comm, void* stream) const {
+NcclCode NcclLibrary::send(const std::byte* from, int64_t bytes, int peer, NcclComm comm,
+                           void* stream) const {
   return code(call_->send(from, size(bytes), ncclUint8, peer, comm, on(stream)));
 }
-NcclCode NcclLibrary::receive(std::byte* to, int64_t bytes, int peer, NcclComm comm, void* stream) const {
+NcclCode NcclLibrary::receive(std::byte* to, int64_t bytes, int peer, NcclComm comm,
+                              void* stream) const {
   return code(call_->receive(to, size(bytes), ncclUint8, peer, comm, on(stream)));
 }
 bool NcclLibrary::has_all_to_all() const { return call_->all_to_all != nullptr; }
-NcclCode NcclLibrary::all_to_all(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm, void* stream) const {
+NcclCode NcclLibrary::all_to_all(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm,
+                                 void* stream) const {
   return code(call_->all_to_all(from, to, size(bytes), ncclUint8, comm, on(stream)));
 }
 
 bool NcclLibrary::can_register(Registration kind) const {
   if (kind == Registration::none) return true;
   if (call_->allocate == nullptr || call_->release == nullptr) return false;
-  if (kind == Registration::local) return call_->register_local != nullptr && call_->deregister_local != nullptr;
+  if (kind == Registration::local)
+    return call_->register_local != nullptr && call_->deregister_local != nullptr;
   return call_->register_window != nullptr && call_->deregister_window != nullptr;
 }
 NcclCode NcclLibrary::allocate(std::byte*& data, int64_t bytes) const {
@@ -216,9 +232,12 @@ NcclCode NcclLibrary::allocate(std::byte*& data, int64_t bytes) const {
 }
 void NcclLibrary::release(std::byte* data) const { (void)call_->release(data); }
 
-NcclCode NcclLibrary::register_buffer(Registration kind, NcclComm comm, std::byte* data, int64_t bytes, void** handle) const {
-  if (kind == Registration::local) return code(call_->register_local(comm, data, size(bytes), handle));
-  return code(call_->register_window(comm, data, size(bytes), reinterpret_cast<ncclWindow_t*>(handle), NCCL_WIN_COLL_SYMMETRIC));
+NcclCode NcclLibrary::register_buffer(Registration kind, NcclComm comm, std::byte* data,
+                                      int64_t bytes, void** handle) const {
+  if (kind == Registration::local)
+    return code(call_->register_local(comm, data, size(bytes), handle));
+  return code(call_->register_window(
+      comm, data, size(bytes), reinterpret_cast<ncclWindow_t*>(handle), NCCL_WIN_COLL_SYMMETRIC));
 }
 void NcclLibrary::deregister(Registration kind, NcclComm comm, void* handle) const {
   if (kind == Registration::local) {

@@ -1,7 +1,9 @@
-// NCCL as the backend uses it: its functions, found in the library when it is loaded, in this project's own types. A machine without NCCL
-// can still say what is missing, and nothing but nccl_library.cc sees NCCL's header.
+// The functions of NCCL that the backend uses, loaded at run time, with types of this project. A
+// machine without NCCL can still report what is missing, and only nccl_library.cc includes the
+// header of NCCL.
 //
-// Calls return NCCL's result codes. No communicator blocks: `busy` means that the work goes on, and `state_of` says how it is going.
+// Calls return NCCL's result codes. Communicators are non-blocking: `busy` means in progress, and
+// `state_of` returns the state.
 #pragma once
 
 #include <array>
@@ -37,8 +39,8 @@ enum class Registration : uint8_t {
 
 class NcclLibrary {
  public:
-  // `path` empty: the library that MESHPLAN_NCCL_LIBRARY names, or libnccl.so.2. Errors (environment): not found, older than 2.28, a
-  // function missing.
+  // `path` empty: the library that MESHPLAN_NCCL_LIBRARY names, or libnccl.so.2. Errors
+  // (environment): not found, older than 2.28, a function missing.
   [[nodiscard]] static Result<NcclLibrary> load(std::string path = {});
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -48,7 +50,7 @@ class NcclLibrary {
 
   [[nodiscard]] NcclCode unique_id(NcclId& id) const;
   [[nodiscard]] NcclCode init_rank(NcclComm& comm, int ranks, const NcclId& id, int rank) const;
-  // Colour -1: no part of it, and `out` becomes null.
+  // Colour -1: not a member; `out` becomes null.
   [[nodiscard]] NcclCode split(NcclComm comm, int colour, int key, NcclComm& out) const;
   [[nodiscard]] NcclCode state_of(NcclComm comm, NcclCode& state) const;
   void abort(NcclComm comm) const;
@@ -57,24 +59,30 @@ class NcclLibrary {
   [[nodiscard]] NcclCode group_end() const;
 
   // On a cudaStream_t. Moves count bytes, reductions count elements.
-  [[nodiscard]] NcclCode all_gather(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm, void* stream) const;
-  [[nodiscard]] NcclCode reduce_scatter(const std::byte* from, std::byte* to, int64_t count, DType dtype, ReduceOp op, NcclComm comm,
+  [[nodiscard]] NcclCode all_gather(const std::byte* from, std::byte* to, int64_t bytes,
+                                    NcclComm comm, void* stream) const;
+  [[nodiscard]] NcclCode reduce_scatter(const std::byte* from, std::byte* to, int64_t count,
+                                        DType dtype, ReduceOp op, NcclComm comm,
                                         void* stream) const;
-  [[nodiscard]] NcclCode all_reduce(const std::byte* from, std::byte* to, int64_t count, DType dtype, ReduceOp op, NcclComm comm,
-                                    void* stream) const;
-  [[nodiscard]] NcclCode send(const std::byte* from, int64_t bytes, int peer, NcclComm comm, void* stream) const;
-  [[nodiscard]] NcclCode receive(std::byte* to, int64_t bytes, int peer, NcclComm comm, void* stream) const;
+  [[nodiscard]] NcclCode all_reduce(const std::byte* from, std::byte* to, int64_t count,
+                                    DType dtype, ReduceOp op, NcclComm comm, void* stream) const;
+  [[nodiscard]] NcclCode send(const std::byte* from, int64_t bytes, int peer, NcclComm comm,
+                              void* stream) const;
+  [[nodiscard]] NcclCode receive(std::byte* to, int64_t bytes, int peer, NcclComm comm,
+                                 void* stream) const;
   // The loaded library has ncclAlltoAll: `bytes` for each pair.
   [[nodiscard]] bool has_all_to_all() const;
-  [[nodiscard]] NcclCode all_to_all(const std::byte* from, std::byte* to, int64_t bytes, NcclComm comm, void* stream) const;
+  [[nodiscard]] NcclCode all_to_all(const std::byte* from, std::byte* to, int64_t bytes,
+                                    NcclComm comm, void* stream) const;
 
-  // The loaded library can register buffers so.
+  // Whether the loaded library supports this registration.
   [[nodiscard]] bool can_register(Registration kind) const;
-  // Memory that registered buffers must lie in.
+  // Allocates memory that can be registered.
   [[nodiscard]] NcclCode allocate(std::byte*& data, int64_t bytes) const;
   void release(std::byte* data) const;
   // `*handle` is written when the communicator is done with it, not before the call returns.
-  [[nodiscard]] NcclCode register_buffer(Registration kind, NcclComm comm, std::byte* data, int64_t bytes, void** handle) const;
+  [[nodiscard]] NcclCode register_buffer(Registration kind, NcclComm comm, std::byte* data,
+                                         int64_t bytes, void** handle) const;
   void deregister(Registration kind, NcclComm comm, void* handle) const;
 
  private:

@@ -6,20 +6,24 @@
 
 namespace meshplan {
 
-std::vector<size_t> RegisteredBuffers::common(const std::vector<std::vector<int64_t>>& sizes) const {
+std::vector<size_t> RegisteredBuffers::common(
+    const std::vector<std::vector<int64_t>>& sizes) const {
   std::vector<size_t> out;
   if (sizes.empty()) return out;
   size_t count = sizes.front().size();
-  for (const auto& list : sizes) count = kind_ == Registration::local ? std::max(count, list.size()) : std::min(count, list.size());
+  for (const auto& list : sizes)
+    count =
+        kind_ == Registration::local ? std::max(count, list.size()) : std::min(count, list.size());
   for (size_t i = 0; i < count; ++i) {
     auto as_first = [&](const auto& list) { return list[i] == sizes.front()[i]; };
-    if (kind_ == Registration::local || std::all_of(sizes.begin(), sizes.end(), as_first)) out.push_back(i);
+    if (kind_ == Registration::local || std::all_of(sizes.begin(), sizes.end(), as_first))
+      out.push_back(i);
   }
   return out;
 }
 
-Status RegisteredBuffers::add(const std::map<int32_t, NcclComm>& comms, const GpuDevice& device, const std::vector<size_t>& slabs,
-                              const std::string& place) {
+Status RegisteredBuffers::add(const std::map<int32_t, NcclComm>& comms, const GpuDevice& device,
+                              const std::vector<size_t>& slabs, const std::string& place) {
   for (const auto& [rank, comm] : comms) {
     if (comm == nullptr) continue;
     const std::vector<GpuSlab> held = device.slabs(rank);
@@ -27,7 +31,10 @@ Status RegisteredBuffers::add(const std::map<int32_t, NcclComm>& comms, const Gp
       if (i >= held.size()) continue;
       auto [at, fresh] = handles_.try_emplace({comm, held[i].data}, nullptr);
       if (!fresh) continue;
-      if (auto done = nccl_good(nccl_, nccl_.register_buffer(kind_, comm, held[i].data, held[i].bytes, &at->second), place); !done) {
+      if (auto done = nccl_good(
+              nccl_, nccl_.register_buffer(kind_, comm, held[i].data, held[i].bytes, &at->second),
+              place);
+          !done) {
         handles_.erase(at);
         return done;
       }
@@ -37,7 +44,8 @@ Status RegisteredBuffers::add(const std::map<int32_t, NcclComm>& comms, const Gp
 }
 
 void RegisteredBuffers::drop(NcclComm comm) {
-  for (auto at = handles_.lower_bound({comm, nullptr}); at != handles_.end() && at->first.first == comm; at = handles_.erase(at)) {
+  for (auto at = handles_.lower_bound({comm, nullptr});
+       at != handles_.end() && at->first.first == comm; at = handles_.erase(at)) {
     nccl_.deregister(kind_, comm, at->second);
   }
 }

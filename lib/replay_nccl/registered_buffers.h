@@ -1,4 +1,5 @@
-// The buffers of local ranks, made known to communicators (`--register local|symmetric`): NCCL then reads and writes them in place.
+// Registers the buffers of local ranks with communicators (`--register local|symmetric`), so that
+// NCCL reads and writes them in place.
 #pragma once
 
 #include <functional>
@@ -17,13 +18,14 @@ class RegisteredBuffers {
   RegisteredBuffers(NcclLibrary nccl, Registration kind) : nccl_(std::move(nccl)), kind_(kind) {}
 
   [[nodiscard]] bool wanted() const { return kind_ != Registration::none; }
-  // Slabs that can be registered: of a symmetric window every rank must bring as much, so those whose place in the list and size all ranks
-  // share. `sizes`: of each rank in the world, its slabs' sizes in order.
+  // Slabs that can be registered: of a symmetric window every rank must bring as much, so those
+  // whose place in the list and size all ranks share. `sizes`: of each rank in the world, its
+  // slabs' sizes in order.
   [[nodiscard]] std::vector<size_t> common(const std::vector<std::vector<int64_t>>& sizes) const;
-  // Registers slabs of these numbers that are not yet, with one communicator of each local rank. Inside an open group; the handles are
-  // there when the communicators have settled.
-  [[nodiscard]] Status add(const std::map<int32_t, NcclComm>& comms, const GpuDevice& device, const std::vector<size_t>& slabs,
-                           const std::string& place);
+  // Registers slabs of these numbers that are not yet, with one communicator of each local rank.
+  // Inside an open group; the handles are there when the communicators have settled.
+  [[nodiscard]] Status add(const std::map<int32_t, NcclComm>& comms, const GpuDevice& device,
+                           const std::vector<size_t>& slabs, const std::string& place);
   // Before a communicator is closed.
   void drop(NcclComm comm);
   [[nodiscard]] size_t count() const { return handles_.size(); }

@@ -16,7 +16,8 @@ struct Launcher {
 
 }  // namespace
 
-Result<Rendezvous> find_rendezvous(const std::function<std::optional<std::string>(const char*)>& get) {
+Result<Rendezvous> find_rendezvous(
+    const std::function<std::optional<std::string>(const char*)>& get) {
   const std::vector<Launcher> launchers{
       {"meshplan", "MESHPLAN_RANK", "MESHPLAN_RANKS", "MESHPLAN_LOCAL_RANK"},
       {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
@@ -32,8 +33,9 @@ Result<Rendezvous> find_rendezvous(const std::function<std::optional<std::string
     const auto p = parse_int(*process);
     const auto n = parse_int(*processes);
     if (!p || !n || *n < 1 || *p < 0 || *p >= *n) {
-      return environment(std::string("backend nccl: ") + l.process + "=" + *process + " and " + l.processes + "=" + *processes +
-                         " make no sense together; expected a rank below the number of ranks");
+      return environment(std::string("backend nccl: ") + l.process + "=" + *process + " and " +
+                         l.processes + "=" + *processes +
+                         "are inconsistent; expected a rank below the number of ranks");
     }
     if (*n == 1) continue;  // started alone: plays all ranks
     out.launcher = l.name;
@@ -50,8 +52,9 @@ Result<Rendezvous> find_rendezvous(const std::function<std::optional<std::string
     const auto host = get("MASTER_ADDR");
     const auto port = get("MASTER_PORT");
     if (!host || host->empty() || !port || port->empty()) {
-      return environment("backend nccl: " + std::to_string(out.processes) +
-                         " processes have nowhere to meet; set NCCL_COMM_ID=host:port, or MASTER_ADDR and MASTER_PORT");
+      return environment(
+          "backend nccl: " + std::to_string(out.processes) +
+          " processes have no rendezvous address; set NCCL_COMM_ID=host:port, or MASTER_ADDR and MASTER_PORT");
     }
     out.address = *host + ":" + *port;
   }

@@ -1,5 +1,5 @@
-// Which ranks this process plays, from what started it. In this order: meshplan's own launcher, Open MPI, PMI, Slurm, torchrun; else one
-// process plays all.
+// The ranks of this process, from the environment of its launcher, tried in this order: meshplan,
+// Open MPI, PMI, Slurm, torchrun; else one process plays all ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,17 @@
 namespace meshplan {
 
 struct Rendezvous {
-  std::string launcher;  // "meshplan", "Open MPI", "PMI", "Slurm", "torchrun"; empty: one process for all
+  // "meshplan", "Open MPI", "PMI", "Slurm", "torchrun"; empty: one process for all
+  std::string launcher;
   int64_t process = 0;
   int64_t processes = 1;
   int64_t local = 0;    // number of this process on its machine: its GPU
   std::string address;  // host:port at which the ranks meet (NCCL_COMM_ID); empty for one process
 };
 
-// `get` reads an environment variable. Errors (environment): a launcher whose numbers make no sense, several processes and nowhere to meet.
-[[nodiscard]] Result<Rendezvous> find_rendezvous(const std::function<std::optional<std::string>(const char*)>& get);
+// `get` reads an environment variable. Errors (environment): inconsistent numbers, or several
+// processes without a rendezvous address.
+[[nodiscard]] Result<Rendezvous> find_rendezvous(
+    const std::function<std::optional<std::string>(const char*)>& get);
 
 }  // namespace meshplan

@@ -7,14 +7,15 @@
 namespace meshplan {
 namespace {
 
-// `width` cut into chunks of `chunk`: the part number `index` of it, as offsets into the width. Saturates where index * chunk would
-// overflow.
+// Chunk number `index` of [0, total) cut into chunks of size `chunk`, clamped to `total` (also if
+// index * chunk would overflow).
 Interval part(int64_t total, int64_t chunk, int64_t index) {
   int64_t lo = chunk != 0 && index > total / chunk ? total : std::min(total, index * chunk);
   return {lo, lo + std::min(chunk, total - lo)};
 }
 
-// Consecutive atoms of one mesh dim, each continuing the one before it: they cut as one.
+// Consecutive atoms of one mesh dim, each continuing the previous one: together they cut like a
+// single dim.
 struct Run {
   size_t end = 0;
   int64_t product = 1;
@@ -24,7 +25,8 @@ struct Run {
 Run run_at(std::span<const Atom> order, size_t begin) {
   Run run{begin, 1, order[begin].before == 1};
   int64_t reached = order[begin].before;
-  while (run.end < order.size() && order[run.end].mesh_dim == order[begin].mesh_dim && order[run.end].before == reached) {
+  while (run.end < order.size() && order[run.end].mesh_dim == order[begin].mesh_dim &&
+         order[run.end].before == reached) {
     run.product *= order[run.end].size;
     reached *= order[run.end].size;
     ++run.end;
@@ -32,9 +34,10 @@ Run run_at(std::span<const Atom> order, size_t begin) {
   return run;
 }
 
-// What one index of the run keeps of `total`, the last ones apart.
+// The chunk size when the run cuts `total`; the last chunks may be smaller.
 int64_t chunk_of(const Run& run, int64_t dim_size, int64_t total) {
-  return run.from_major ? ceil_div(total, dim_size) * (dim_size / run.product) : ceil_div(total, run.product);
+  return run.from_major ? ceil_div(total, dim_size) * (dim_size / run.product)
+                        : ceil_div(total, run.product);
 }
 
 }  // namespace
@@ -73,28 +76,31 @@ std::string to_text(const Box& box) {
   return out + "]";
 }
 
-Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape,
-                        std::span<const int64_t> coordinates) {
+Interval shard_interval(std::span<const Atom> order, int64_t extent,
+                        std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
   Interval held{0, extent};
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
     const auto dim = static_cast<size_t>(order[i].mesh_dim);
     int64_t index = 0;
-    for (; i < run.end; ++i) index = index * order[i].size + atom_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
+    for (; i < run.end; ++i)
+      index = index * order[i].size + atom_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
     const Interval kept = part(width(held), chunk_of(run, mesh_shape[dim], width(held)), index);
     held = {held.lo + kept.lo, held.lo + kept.hi};
   }
   return held;
 }
 
-std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent,
+                                      std::span<const int64_t> mesh_shape) {
   std::vector<Interval> all{{0, extent}};
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
     std::vector<Interval> next;
     next.reserve(all.size() * static_cast<size_t>(run.product));
     for (const Interval& held : all) {
-      const int64_t chunk = chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], width(held));
+      const int64_t chunk =
+          chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], width(held));
       for (int64_t index = 0; index < run.product; ++index) {
         const Interval kept = part(width(held), chunk, index);
         next.push_back({held.lo + kept.lo, held.lo + kept.hi});
@@ -106,26 +112,31 @@ std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t exten
   return all;
 }
 
-int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+int64_t largest_shard(std::span<const Atom> order, int64_t extent,
+                      std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
-    extent = std::min(extent, chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], extent));
+    extent =
+        std::min(extent, chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], extent));
     i = run.end;
   }
   return extent;
 }
 
-Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
+Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
+           std::span<const int64_t> coordinates) {
   Box box(shape.size());
-  for (size_t d = 0; d < shape.size(); ++d) box[d] = shard_interval(state.shards[d], shape[d], mesh_shape, coordinates);
+  for (size_t d = 0; d < shape.size(); ++d)
+    box[d] = shard_interval(state.shards[d], shape[d], mesh_shape, coordinates);
   return box;
 }
 
 bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
-    // A run cut short still cuts where its whole mesh dim would.
-    const int64_t cut_into = run.from_major ? mesh_shape[static_cast<size_t>(order[i].mesh_dim)] : run.product;
+    // A run that starts at the major end cuts where its whole mesh dim would.
+    const int64_t cut_into =
+        run.from_major ? mesh_shape[static_cast<size_t>(order[i].mesh_dim)] : run.product;
     if (extent % cut_into != 0) return false;
     extent /= run.product;
     i = run.end;
@@ -133,9 +144,11 @@ bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const in
   return true;
 }
 
-std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape) {
+std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape,
+                                 std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> sizes(shape.size());
-  for (size_t d = 0; d < shape.size(); ++d) sizes[d] = largest_shard(state.shards[d], shape[d], mesh_shape);
+  for (size_t d = 0; d < shape.size(); ++d)
+    sizes[d] = largest_shard(state.shards[d], shape[d], mesh_shape);
   return sizes;
 }
 

@@ -23,32 +23,40 @@ using Box = std::vector<Interval>;
 // Elements of the box.
 [[nodiscard]] int64_t volume(const Box& box);
 [[nodiscard]] Box intersect(const Box& a, const Box& b);
-// The index in the tensor of element number `at` of the row-major buffer of `box`.
+// The tensor index of element number `at` in the row-major buffer of `box`.
 [[nodiscard]] std::vector<int64_t> index_at(const Box& box, int64_t at);
 // "[0:4, 2:8]"
 [[nodiscard]] std::string to_text(const Box& box);
 
-// The interval of one tensor dim at the given coordinates (one per mesh dim).
-[[nodiscard]] Interval shard_interval(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape,
+// The interval of one tensor dim at the given mesh coordinates (one per mesh dim).
+[[nodiscard]] Interval shard_interval(std::span<const Atom> order, int64_t extent,
+                                      std::span<const int64_t> mesh_shape,
                                       std::span<const int64_t> coordinates);
 
-// The intervals of one tensor dim at all coordinates on its atoms, the last atom fastest. They tile [0, extent), in order.
-[[nodiscard]] std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+// The intervals of one tensor dim for all coordinates on its atoms, the last atom fastest. They
+// tile [0, extent) in order.
+[[nodiscard]] std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent,
+                                                    std::span<const int64_t> mesh_shape);
 
-// The box of the rank with these coordinates. Offsets of empty boxes are where the rule leaves them: at the end of the parent.
-[[nodiscard]] Box box_of(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
-                         std::span<const int64_t> coordinates);
+// The box of the rank with these coordinates. An empty box lies at the end of its parent.
+[[nodiscard]] Box box_of(const State& state, std::span<const int64_t> shape,
+                         std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates);
 
 // The size of the largest of these intervals, over all coordinates.
-[[nodiscard]] int64_t largest_shard(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+[[nodiscard]] int64_t largest_shard(std::span<const Atom> order, int64_t extent,
+                                    std::span<const int64_t> mesh_shape);
 
-// Whether every run of the order cuts what the ones before it left into equal parts.
-[[nodiscard]] bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape);
+// Whether every run of the order divides the remaining width into equal parts.
+[[nodiscard]] bool cuts_evenly(std::span<const Atom> order, int64_t extent,
+                               std::span<const int64_t> mesh_shape);
 
-// Sizes of the largest box, which is the one at coordinate 0 everywhere: chunks are cut by ceilings, the first is never the smaller.
-[[nodiscard]] std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape);
+// Sizes of the largest box. It is the one at coordinate 0, since chunk sizes are rounded up and
+// only the last chunks are smaller.
+[[nodiscard]] std::vector<int64_t> largest_box(const State& state, std::span<const int64_t> shape,
+                                               std::span<const int64_t> mesh_shape);
 
 // Row-major coordinates of rank index `index` in a mesh of this shape.
-[[nodiscard]] std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> mesh_shape);
+[[nodiscard]] std::vector<int64_t> coordinates_of(int64_t index,
+                                                  std::span<const int64_t> mesh_shape);
 
 }  // namespace meshplan

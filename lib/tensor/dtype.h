@@ -1,4 +1,4 @@
-// Element types, by the names of the contract.
+// Element types. Their names in specs and plans are those of to_text.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,20 @@
 
 namespace meshplan {
 
-enum class DType : uint8_t { float64, float32, bfloat16, float16, float8_e4m3, float8_e5m2, int64, int32, int16, int8, uint8, boolean };
+enum class DType : uint8_t {
+  float64,
+  float32,
+  bfloat16,
+  float16,
+  float8_e4m3,
+  float8_e5m2,
+  int64,
+  int32,
+  int16,
+  int8,
+  uint8,
+  boolean
+};
 
 [[nodiscard]] int64_t element_bytes(DType dtype);  // bytes
 [[nodiscard]] bool is_floating(DType dtype);

@@ -9,9 +9,10 @@ namespace meshplan {
 namespace {
 
 constexpr std::array<const char*, 5> reduce_names = {"sum", "avg", "min", "max", "product"};
-constexpr std::array<std::string_view, 5> partial_texts = {"P(sum)", "P(avg)", "P(min)", "P(max)", "P(product)"};
+constexpr std::array<std::string_view, 5> partial_texts = {"P(sum)", "P(avg)", "P(min)", "P(max)",
+                                                           "P(product)"};
 
-// "NAME(inside)" -> inside; nullopt where the text has another form.
+// "NAME(inside)" -> inside; nullopt for any other text.
 std::optional<std::string_view> inside(std::string_view text, std::string_view name) {
   if (text.size() < name.size() + 2 || text.substr(0, name.size()) != name) return std::nullopt;
   if (text[name.size()] != '(' || text.back() != ')') return std::nullopt;
@@ -46,8 +47,9 @@ void append_text(std::string& out, const Placement& placement) {
       out += 'R';
       return;
     case Placement::Kind::shard:
-      if (placement.tensor_dim < 10) {  // in one piece: traces are written and compared everywhere
-        const std::array<char, 4> text{'S', '(', static_cast<char>('0' + placement.tensor_dim), ')'};
+      if (placement.tensor_dim < 10) {  // appended at once, since traces are printed often
+        const std::array<char, 4> text{'S', '(', static_cast<char>('0' + placement.tensor_dim),
+                                       ')'};
         out.append(text.data(), text.size());
         return;
       }
@@ -77,7 +79,8 @@ Result<Placement> parse_placement(std::string_view text) {
   if (text == "R") return replicate();
   if (auto dim = inside(text, "S")) {
     if (auto value = parse_dim(*dim)) return shard(*value);
-    return bad_input("'" + std::string(text) + "' is no shard: write S(tensor dim) with a dim from 0 on, such as S(0)");
+    return bad_input("'" + std::string(text) +
+                     "' is not a shard: write S(tensor dim), such as S(0)");
   }
   if (auto args = inside(text, "SS")) {
     size_t comma = args->find(',');
@@ -86,20 +89,28 @@ Result<Placement> parse_placement(std::string_view text) {
       while (!second.empty() && second.front() == ' ') second.remove_prefix(1);
       auto dim = parse_dim(args->substr(0, comma));
       auto factor = parse_int(second);
-      if (dim && factor && *factor >= 1) return Placement{Placement::Kind::strided_shard, *dim, ReduceOp::sum, *factor};
+      if (dim && factor && *factor >= 1)
+        return Placement{Placement::Kind::strided_shard, *dim, ReduceOp::sum, *factor};
     }
-    return bad_input("'" + std::string(text) + "' is no strided shard: write SS(tensor dim,split factor), such as SS(0,2)");
+    return bad_input(
+        "'" + std::string(text) +
+        "' is not a strided shard: write SS(tensor dim,split factor), such as SS(0,2)");
   }
   if (auto op = inside(text, "P")) {
     if (auto value = parse_reduce_op(*op)) return partial(*value);
     if (op->substr(0, 4) == "mask") {
-      return bad_input("'" + std::string(text) +
-                       "' is a mask partial, which has no meaning outside of one operator: reduce it first and use P(sum)");
+      return bad_input(
+          "'" + std::string(text) +
+          "' is a mask partial, which is meaningful only inside its operator: reduce it there and use P(sum)");
     }
-    return bad_input("'" + std::string(text) + "' has an unknown reduce op: use one of sum avg min max product");
+    return bad_input("'" + std::string(text) +
+                     "' has an unknown reduce op: use one of sum avg min max product");
   }
-  if (text == "P") return bad_input("'P' lacks its reduce op: write P(sum), or one of avg min max product");
-  return bad_input("'" + std::string(text) + "' is no placement: write R, S(tensor dim), P(reduce op) or SS(tensor dim,split factor)");
+  if (text == "P")
+    return bad_input("'P' has no reduce op: write P(sum), or one of avg min max product");
+  return bad_input(
+      "'" + std::string(text) +
+      "' is not a placement: write R, S(tensor dim), P(reduce op) or SS(tensor dim,split factor)");
 }
 
 }  // namespace meshplan

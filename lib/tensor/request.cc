@@ -16,9 +16,13 @@ const char* to_text(PlannerKind planner) {
 
 const char* to_text(Rules rules) { return rules == Rules::dtensor ? "dtensor" : "native"; }
 
-const char* to_text(GroupPolicy groups) { return groups == GroupPolicy::declared ? "declared" : "any"; }
+const char* to_text(GroupPolicy groups) {
+  return groups == GroupPolicy::declared ? "declared" : "any";
+}
 
-const char* to_text(WorldGroup world_group) { return world_group == WorldGroup::init ? "init" : "skip"; }
+const char* to_text(WorldGroup world_group) {
+  return world_group == WorldGroup::init ? "init" : "skip";
+}
 
 const char* to_text(CostModel model) {
   switch (model) {

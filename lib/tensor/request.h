@@ -1,4 +1,4 @@
-// What is asked: one redistribution, and the options that a whole file plans under.
+// The planner's input: one redistribution, and the options of a whole file.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ struct Request {
   size_t src_mesh = 0;  // index into the file's MeshTable
   size_t dst_mesh = 0;  // the same index unless the redistribution crosses meshes
   TensorMeta tensor;
-  State src;                   // on src_mesh
-  State dst;                   // on dst_mesh
-  bool any_dst_order = false;  // "dst_order": "any": the planner chooses; `dst` holds the default order
+  State src;  // on src_mesh
+  State dst;  // on dst_mesh
+  // "dst_order": "any": the planner chooses; `dst` holds the default order
+  bool any_dst_order = false;
   Direction direction = Direction::forward;
   std::optional<DType> reduce_dtype;  // reductions run in this dtype
   int64_t count = 1;
@@ -34,17 +35,21 @@ struct PlanOptions {
   PlannerKind planner = PlannerKind::optimal;
   Rules rules = Rules::native;
   GroupPolicy groups = GroupPolicy::declared;
-  CostModel cost_model = CostModel::dtensor;  // what graph searches with
-  int64_t max_memory_bytes = 0;  // 0: states on the way within the larger of source and target; -1: no limit; above 0: the peak of any step
+  CostModel cost_model = CostModel::dtensor;  // used by the graph planner
+  // 0: no intermediate state larger than the larger of source and target; -1: no limit; above 0:
+  // limit of the peak of every step
+  int64_t max_memory_bytes = 0;
   bool one_reduction = false;
   WorldGroup world_group = WorldGroup::init;
-  bool merge = true;                      // --no-merge: false
-  bool audit = false;                     // --audit
-  int64_t alternatives = 0;               // --alternatives N
-  int64_t max_groups = -1;                // --max-groups K; -1: not asked
-  std::optional<int64_t> ranks_per_host;  // --ranks-per-host; else the first level of a given topology, else 1
-  bool advice = true;                     // false: nobody wants to know which flatten is missing
-  int64_t work_budget = 60'000'000;       // units of work (planner/work.h) that one question may take, search, advice and all
+  bool merge = true;         // --no-merge: false
+  bool audit = false;        // --audit
+  int64_t alternatives = 0;  // --alternatives N
+  int64_t max_groups = -1;   // --max-groups K; -1: not requested
+  // --ranks-per-host; default: first level of a given topology, else 1
+  std::optional<int64_t> ranks_per_host;
+  bool advice = true;  // false: do not look for missing flattens
+  // limit per redistribution of all work, in the units of planner/work.h
+  int64_t work_budget = 60'000'000;
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);

@@ -11,27 +11,32 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-// The mesh dims (whole) that shard each tensor dim in default order, strided shards put where their split factor says: scanning mesh dims
-// from the last to the first, mesh dim i stands where the sizes of the later mesh dims before it multiply to its split factor (1 for a
-// plain shard).
-Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placement> placements, std::span<const int64_t> mesh_shape,
+// The mesh dims that shard each tensor dim, in shard order. Mesh dims are inserted from the last to
+// the first; mesh dim i is inserted after the later mesh dims whose sizes multiply to its split
+// factor (1 for a plain shard: at the front).
+Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placement> placements,
+                                                        std::span<const int64_t> mesh_shape,
                                                         size_t tensor_rank) {
   std::vector<std::vector<int32_t>> orders(tensor_rank);
   for (size_t i = placements.size(); i-- > 0;) {
     const Placement& p = placements[i];
     if (p.kind != Placement::Kind::shard && p.kind != Placement::Kind::strided_shard) continue;
     if (static_cast<size_t>(p.tensor_dim) >= tensor_rank) {
-      return bad_input(to_text(p) + " on mesh dim " + number(static_cast<int64_t>(i)) + " shards tensor dim " + number(p.tensor_dim) +
-                       ", but the tensor has " + number(static_cast<int64_t>(tensor_rank)) + " dims");
+      return bad_input(to_text(p) + " on mesh dim " + number(static_cast<int64_t>(i)) +
+                       " shards tensor dim " + number(p.tensor_dim) + ", but the tensor has " +
+                       number(static_cast<int64_t>(tensor_rank)) + " dims");
     }
     std::vector<int32_t>& order = orders[static_cast<size_t>(p.tensor_dim)];
     int64_t before = 1;
     size_t at = 0;
-    while (before != p.split_factor && at < order.size()) before = saturating_mul(before, mesh_shape[static_cast<size_t>(order[at++])]);
+    while (before != p.split_factor && at < order.size())
+      before = saturating_mul(before, mesh_shape[static_cast<size_t>(order[at++])]);
     if (before != p.split_factor) {
-      return bad_input(to_text(p) + " on mesh dim " + number(static_cast<int64_t>(i)) +
-                       " fits no shard order: no leading run of the later mesh dims that shard tensor dim " + number(p.tensor_dim) +
-                       " multiplies to " + number(p.split_factor) + "; write the order as src_order or dst_order instead");
+      return bad_input(
+          to_text(p) + " on mesh dim " + number(static_cast<int64_t>(i)) +
+          " has no equivalent shard order: no leading run of the later mesh dims that shard tensor dim " +
+          number(p.tensor_dim) + " multiplies to " + number(p.split_factor) +
+          "; give the order as src_order or dst_order instead");
     }
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), static_cast<int32_t>(i));
   }
@@ -40,13 +45,15 @@ Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placemen
 
 }  // namespace
 
-std::string to_text(const Atom& atom, std::span<const std::string> names, std::span<const int64_t> mesh_shape) {
+std::string to_text(const Atom& atom, std::span<const std::string> names,
+                    std::span<const int64_t> mesh_shape) {
   const auto dim = static_cast<size_t>(atom.mesh_dim);
   if (atom.before == 1 && atom.size == mesh_shape[dim]) return names[dim];
   return names[dim] + ":(" + number(atom.before) + ")" + number(atom.size);
 }
 
-Result<Atom> parse_atom(std::string_view text, std::span<const std::string> names, std::span<const int64_t> mesh_shape) {
+Result<Atom> parse_atom(std::string_view text, std::span<const std::string> names,
+                        std::span<const int64_t> mesh_shape) {
   auto whole = std::find(names.begin(), names.end(), text);
   if (whole != names.end()) {
     auto dim = static_cast<size_t>(whole - names.begin());
@@ -70,26 +77,31 @@ Result<Atom> parse_atom(std::string_view text, std::span<const std::string> name
     if (part_of != names.end() && before && size && *before >= 1 && *size >= 1) {
       auto dim = static_cast<size_t>(part_of - names.begin());
       auto product = checked_mul(*before, *size);
-      if (product && mesh_shape[dim] % *product == 0) return Atom{static_cast<int32_t>(dim), *before, *size};
-      return bad_input("'" + std::string(text) + "' is no part of mesh dim '" + names[dim] + "': " + number(*before) + " times " +
-                       number(*size) + " does not divide its size " + number(mesh_shape[dim]));
+      if (product && mesh_shape[dim] % *product == 0)
+        return Atom{static_cast<int32_t>(dim), *before, *size};
+      return bad_input("'" + std::string(text) + "' is not a part of mesh dim '" + names[dim] +
+                       "': " + number(*before) + " times " + number(*size) +
+                       " does not divide its size " + number(mesh_shape[dim]));
     }
   }
-  return bad_input("'" + std::string(text) + "' is no mesh dim, nor a part of one such as b:(1)2");
+  return bad_input("'" + std::string(text) +
+                   "' is neither a mesh dim nor a part of one such as b:(1)2");
 }
 
-Result<State> make_state(std::span<const Placement> placements, std::span<const int64_t> mesh_shape, size_t tensor_rank,
-                         std::span<const ShardOrder> given) {
+Result<State> make_state(std::span<const Placement> placements, std::span<const int64_t> mesh_shape,
+                         size_t tensor_rank, std::span<const ShardOrder> given) {
   if (placements.size() != mesh_shape.size()) {
-    return bad_input(number(static_cast<int64_t>(placements.size())) + " placements for a mesh of " +
-                     number(static_cast<int64_t>(mesh_shape.size())) + " dims: give one for each");
+    return bad_input(
+        number(static_cast<int64_t>(placements.size())) + " placements for a mesh of " +
+        number(static_cast<int64_t>(mesh_shape.size())) + " dims: give one for each dim");
   }
   auto orders = decode_orders(placements, mesh_shape, tensor_rank);
   if (!orders) return orders.error();
   for (const ShardOrder& entry : given) {
     if (entry.tensor_dim < 0 || static_cast<size_t>(entry.tensor_dim) >= tensor_rank) {
-      return bad_input("shard order of tensor dim " + number(entry.tensor_dim) + ", but the tensor has " +
-                       number(static_cast<int64_t>(tensor_rank)) + " dims");
+      return bad_input("shard order of tensor dim " + number(entry.tensor_dim) +
+                       ", but the tensor has " + number(static_cast<int64_t>(tensor_rank)) +
+                       " dims");
     }
     std::vector<int32_t>& order = (*orders)[static_cast<size_t>(entry.tensor_dim)];
     std::vector<int32_t> want = order;
@@ -97,8 +109,10 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
     std::sort(want.begin(), want.end());
     std::sort(have.begin(), have.end());
     if (want != have) {
-      return bad_input("the order of tensor dim " + number(entry.tensor_dim) + " lists " + number(static_cast<int64_t>(have.size())) +
-                       " mesh dims, but the placements shard it on " + number(static_cast<int64_t>(want.size())) +
+      return bad_input("the order of tensor dim " + number(entry.tensor_dim) + " lists " +
+                       number(static_cast<int64_t>(have.size())) +
+                       " mesh dims, but the placements shard it on " +
+                       number(static_cast<int64_t>(want.size())) +
                        ": list exactly those, major to minor");
     }
     order = entry.mesh_dims;
@@ -106,16 +120,18 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
   State state;
   state.shards.resize(tensor_rank);
   for (size_t d = 0; d < tensor_rank; ++d) {
-    for (int32_t dim : (*orders)[d]) state.shards[d].push_back({dim, 1, mesh_shape[static_cast<size_t>(dim)]});
+    for (int32_t dim : (*orders)[d])
+      state.shards[d].push_back({dim, 1, mesh_shape[static_cast<size_t>(dim)]});
   }
   for (size_t i = 0; i < placements.size(); ++i) {
     if (!is_partial(placements[i])) continue;
     ReduceOp op = placements[i].op;
     for (const PendingAtom& other : state.partial) {
       if (may_mix(other.op, op)) continue;
-      return bad_input(std::string("P(") + to_text(other.op) + ") on mesh dim " + number(other.atom.mesh_dim) + " beside P(" + to_text(op) +
-                       ") on mesh dim " + number(static_cast<int64_t>(i)) +
-                       ": the order of their reductions would decide the result; only sum and avg may be pending together");
+      return bad_input(
+          std::string("P(") + to_text(other.op) + ") on mesh dim " + number(other.atom.mesh_dim) +
+          " beside P(" + to_text(op) + ") on mesh dim " + number(static_cast<int64_t>(i)) +
+          ": the result would depend on the order of the reductions; only sum and avg may be pending together");
     }
     state.partial.push_back({{static_cast<int32_t>(i), 1, mesh_shape[i]}, op});
   }
@@ -124,50 +140,60 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
 
 namespace {
 
-// One atom with what it does, for listing a mesh dim's parts in order.
+// One atom with its placement, for listing the parts of a mesh dim in order.
 struct Placed {
   Atom atom;
   Placement placement;
   int64_t order = -1;  // position in its tensor dim's order
 };
 
-// For every mesh dim its parts, major first, gaps filled with R.
-std::vector<std::vector<Placed>> parts_by_dim(const State& state, std::span<const int64_t> mesh_shape) {
+// The parts of every mesh dim, major first, gaps filled with R.
+std::vector<std::vector<Placed>> parts_by_dim(const State& state,
+                                              std::span<const int64_t> mesh_shape) {
   std::vector<std::vector<Placed>> parts(mesh_shape.size());
   for (size_t d = 0; d < state.shards.size(); ++d) {
     for (size_t i = 0; i < state.shards[d].size(); ++i) {
       const Atom& atom = state.shards[d][i];
-      parts[static_cast<size_t>(atom.mesh_dim)].push_back({atom, shard(static_cast<int32_t>(d)), static_cast<int64_t>(i)});
+      parts[static_cast<size_t>(atom.mesh_dim)].push_back(
+          {atom, shard(static_cast<int32_t>(d)), static_cast<int64_t>(i)});
     }
   }
-  for (const PendingAtom& p : state.partial) parts[static_cast<size_t>(p.atom.mesh_dim)].push_back({p.atom, partial(p.op), -1});
+  for (const PendingAtom& p : state.partial)
+    parts[static_cast<size_t>(p.atom.mesh_dim)].push_back({p.atom, partial(p.op), -1});
   for (size_t m = 0; m < parts.size(); ++m) {
     std::vector<Placed>& list = parts[m];
-    std::sort(list.begin(), list.end(), [](const Placed& a, const Placed& b) { return a.atom < b.atom; });
+    std::sort(list.begin(), list.end(),
+              [](const Placed& a, const Placed& b) { return a.atom < b.atom; });
     std::vector<Placed> full;
     int64_t reached = 1;
     for (const Placed& p : list) {
       if (p.atom.before > reached && p.atom.before % reached == 0) {
-        full.push_back({{static_cast<int32_t>(m), reached, p.atom.before / reached}, replicate(), -1});
+        full.push_back(
+            {{static_cast<int32_t>(m), reached, p.atom.before / reached}, replicate(), -1});
       }
       full.push_back(p);
       reached = p.atom.before * p.atom.size;
     }
-    if (reached < mesh_shape[m]) full.push_back({{static_cast<int32_t>(m), reached, mesh_shape[m] / reached}, replicate(), -1});
-    if (full.empty()) full.push_back({{static_cast<int32_t>(m), 1, mesh_shape[m]}, replicate(), -1});  // a free mesh dim of size 1
+    if (reached < mesh_shape[m])
+      full.push_back(
+          {{static_cast<int32_t>(m), reached, mesh_shape[m] / reached}, replicate(), -1});
+    // an unused mesh dim of size 1
+    if (full.empty())
+      full.push_back({{static_cast<int32_t>(m), 1, mesh_shape[m]}, replicate(), -1});
     list = std::move(full);
   }
   return parts;
 }
 
-// What each mesh dim does in a state where every atom is a whole mesh dim: what rule planners and most plans have.
+// The placement of each mesh dim in a state where every atom is a whole mesh dim, the common case.
+// A fast path without allocation.
 struct WholeDims {
   static constexpr size_t most = 8;
   std::array<Placement, most> placement;
   std::array<int32_t, most> order;  // position in its tensor dim's order
 };
 
-// False where some atom is a part of a mesh dim, and for meshes of more dims.
+// False if some atom is a part of a mesh dim or the mesh has more dims than `most`.
 bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDims& dims) {
   if (mesh_shape.size() > WholeDims::most) return false;
   std::fill_n(dims.placement.begin(), mesh_shape.size(), replicate());
@@ -183,8 +209,9 @@ bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDi
       if (!put(state.shards[d][i], shard(static_cast<int32_t>(d)), i)) return false;
     }
   }
-  return std::all_of(state.partial.begin(), state.partial.end(),
-                     [&](const PendingAtom& pending) { return put(pending.atom, partial(pending.op), 0); });
+  return std::all_of(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) {
+    return put(pending.atom, partial(pending.op), 0);
+  });
 }
 
 }  // namespace
@@ -199,11 +226,13 @@ bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape) {
 std::vector<Placement> placements_of(const State& state, std::span<const int64_t> mesh_shape) {
   std::vector<Placement> placements;
   if (WholeDims whole; whole_dims(state, mesh_shape, whole)) {
-    placements.assign(whole.placement.begin(), whole.placement.begin() + static_cast<std::ptrdiff_t>(mesh_shape.size()));
+    placements.assign(whole.placement.begin(),
+                      whole.placement.begin() + static_cast<std::ptrdiff_t>(mesh_shape.size()));
     return placements;
   }
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
-    MESHPLAN_CHECK(list.size() == 1, "placements_of needs a state of whole mesh dims, not " + to_text(state, mesh_shape));
+    MESHPLAN_CHECK(list.size() == 1, "placements_of needs a state of whole mesh dims, not " +
+                                         to_text(state, mesh_shape));
     placements.push_back(list[0].placement);
   }
   return placements;
@@ -249,7 +278,8 @@ std::vector<State> all_orders(const State& state, size_t limit) {
 void append_text(std::string& out, const State& state, std::span<const int64_t> mesh_shape) {
   const auto print = [&](const Placement& placement, int64_t order) {
     append_text(out, placement);
-    if (!is_shard(placement) || state.shards[static_cast<size_t>(placement.tensor_dim)].size() < 2) return;
+    if (!is_shard(placement) || state.shards[static_cast<size_t>(placement.tensor_dim)].size() < 2)
+      return;
     if (order < 10) {
       const std::array<char, 3> text{'[', static_cast<char>('0' + order), ']'};
       out.append(text.data(), text.size());
@@ -288,7 +318,7 @@ std::string to_text(const State& state, std::span<const int64_t> mesh_shape) {
 
 namespace {
 
-// Reads a state text from the left; every failure names the column.
+// Parses the text of a state; errors name the column.
 class StateParser {
  public:
   StateParser(std::string_view text, std::span<const int64_t> mesh_shape, size_t tensor_rank)
@@ -304,18 +334,21 @@ class StateParser {
       int64_t before = 1;
       while (true) {
         size_t start = at_;
-        // The size stands behind the placement: read it first by looking ahead to the ':' of this entry.
+        // The size follows the placement, so read it first by looking ahead to the ':' of this
+        // entry.
         size_t colon = text_.find(':', at_);
         if (colon == std::string_view::npos) return fail("':' and the size of a part");
         size_t after = colon + 1;
         int64_t part_size = 0;
-        while (after < text_.size() && text_[after] >= '0' && text_[after] <= '9' && part_size < (int64_t{1} << 40)) {
+        while (after < text_.size() && text_[after] >= '0' && text_[after] <= '9' &&
+               part_size < (int64_t{1} << 40)) {
           part_size = part_size * 10 + (text_[after++] - '0');
         }
         auto end = checked_mul(before, part_size);
         if (part_size < 1 || !end || mesh_shape_[m] % *end != 0) {
           at_ = colon;
-          return fail("a part whose size divides mesh dim " + number(static_cast<int64_t>(m)) + " of size " + number(mesh_shape_[m]));
+          return fail("a part whose size divides mesh dim " + number(static_cast<int64_t>(m)) +
+                      " of size " + number(mesh_shape_[m]));
         }
         at_ = start;
         if (auto done = placed(m, before, part_size); !done) return done.error();
@@ -328,7 +361,8 @@ class StateParser {
         }
         break;
       }
-      if (peek() != '}' || before != mesh_shape_[m]) return fail("'}' after parts that multiply to " + number(mesh_shape_[m]));
+      if (peek() != '}' || before != mesh_shape_[m])
+        return fail("'}' after parts that multiply to " + number(mesh_shape_[m]));
       ++at_;
     }
     if (at_ != text_.size()) return fail("the end of the state");
@@ -336,10 +370,12 @@ class StateParser {
     state.shards.resize(slots_.size());
     for (size_t d = 0; d < slots_.size(); ++d) {
       auto& list = slots_[d];
-      std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      std::sort(list.begin(), list.end(),
+                [](const auto& a, const auto& b) { return a.first < b.first; });
       for (size_t i = 0; i < list.size(); ++i) {
         if (list[i].first != static_cast<int64_t>(i))
-          return fail("an order that counts from [0] for tensor dim " + number(static_cast<int64_t>(d)));
+          return fail("an order that counts from [0] for tensor dim " +
+                      number(static_cast<int64_t>(d)));
         state.shards[d].push_back(list[i].second);
       }
     }
@@ -350,7 +386,8 @@ class StateParser {
  private:
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   [[nodiscard]] Error fail(const std::string& expected) const {
-    return bad_input("state '" + std::string(text_) + "', column " + number(static_cast<int64_t>(at_) + 1) + ": expected " + expected);
+    return bad_input("state '" + std::string(text_) + "', column " +
+                     number(static_cast<int64_t>(at_) + 1) + ": expected " + expected);
   }
 
   // One placement with its order, such as "S(0)[1]", for the atom (m, before, atom_size).
@@ -363,7 +400,8 @@ class StateParser {
     size_t close = text_.find(')', at_);
     if (close == std::string_view::npos) return fail("a placement");
     auto placement = parse_placement(text_.substr(start, close - start + 1));
-    if (!placement || placement->kind == Placement::Kind::strided_shard) return fail("R, S(dim) or P(op)");
+    if (!placement || placement->kind == Placement::Kind::strided_shard)
+      return fail("R, S(dim) or P(op)");
     at_ = close + 1;
     Atom atom{static_cast<int32_t>(m), before, atom_size};
     if (is_partial(*placement)) {
@@ -379,7 +417,8 @@ class StateParser {
     if (peek() == '[') {
       ++at_;
       size_t digits = at_;
-      while (peek() >= '0' && peek() <= '9' && at_ - digits < 9) order = order * 10 + (text_[at_++] - '0');
+      while (peek() >= '0' && peek() <= '9' && at_ - digits < 9)
+        order = order * 10 + (text_[at_++] - '0');
       if (at_ == digits || peek() != ']') return fail("an order such as [0]");
       ++at_;
     }
@@ -396,7 +435,8 @@ class StateParser {
 
 }  // namespace
 
-Result<State> parse_state(std::string_view text, std::span<const int64_t> mesh_shape, size_t tensor_rank) {
+Result<State> parse_state(std::string_view text, std::span<const int64_t> mesh_shape,
+                          size_t tensor_rank) {
   return StateParser(text, mesh_shape, tensor_rank).parse();
 }
 

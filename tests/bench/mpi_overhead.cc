@@ -77,8 +77,8 @@ int main(int argc, char** argv) {
   }
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  const bool speaks = backend->communicator->speaks();
-  if (speaks) {
+  const bool is_root = backend->communicator->is_root();
+  if (is_root) {
     std::printf("%lld ranks, %lld KiB a rank, %lld repetitions in turns\n%-16s %12s %12s %8s %8s\n", static_cast<long long>(ranks),
                 static_cast<long long>(elements / 256), static_cast<long long>(repetitions), "op", "replayed us", "bare us", "ratio",
                 "medians");
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     }
     const double a = *std::min_element(with.begin(), with.end());
     const double b = *std::min_element(without.begin(), without.end());
-    if (speaks) {
+    if (is_root) {
       std::printf("%-16s %12.1f %12.1f %8.3f %8.3f\n", to_text(s.op), a * 1e6, b * 1e6, a / b, median(with) / median(without));
       std::fflush(stdout);
     }

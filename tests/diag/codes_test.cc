@@ -21,7 +21,7 @@ TEST_CASE("codes are unique, in order and explained") {
     CHECK(entry.explanation.size() > 40);
     CHECK(entry.explanation.back() == '.');
     CHECK(entry.failing.empty() == (entry.code == "E0699"));  // no input raises a bug that is known
-    CHECK(entry.failing.empty() == entry.mended.empty());
+    CHECK(entry.failing.empty() == entry.fixed.empty());
     CHECK(find_code(entry.code) == &entry);
   }
   CHECK(find_code("E0000") == nullptr);
@@ -33,8 +33,8 @@ TEST_CASE("an explanation shows title, meaning and both examples") {
   const auto text = explain_code("e0204");
   REQUIRE(text);
   CHECK(text->find("E0204 (not_an_integer): a fraction or an exponent where a plain number is expected\n\n") == 0);
-  CHECK(text->find("\nThis gives it:\n\n    {\n      \"schema\"") != std::string::npos);
-  CHECK(text->find("\nMended:\n\n") != std::string::npos);
+  CHECK(text->find("\nExample:\n\n    {\n      \"schema\"") != std::string::npos);
+  CHECK(text->find("\nFixed:\n\n") != std::string::npos);
   CHECK_FALSE(explain_code("E0000"));
   CHECK_FALSE(explain_code("nonsense"));
 }

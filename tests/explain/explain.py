@@ -13,9 +13,12 @@ import tempfile
 import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/spec"))
+import derive_bad_specs  # noqa: E402
+
 MESHPLAN = ""
 SPEC = TOP / "testdata/good-specs/simple.json"
-# No input gives it: a bug that is known is mended.
+# No input causes it: known bugs are fixed.
 WITHOUT_EXAMPLE = {"E0699"}
 # What hangs on the machine; a byte that a text of UTF-8 cannot show.
 NOT_RUN = {"E0602", "E0101"}
@@ -38,13 +41,14 @@ def table():
 def command(code):
     """The words behind `meshplan` that give the code for a spec."""
     text = subprocess.run([MESHPLAN, "explain", code], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"^This gives it, with meshplan (.*):$", text, re.MULTILINE)
+    found = re.search(r"^Example, with meshplan (.*):$", text, re.MULTILINE)
     return found.group(1).split() if found else ["plan", "spec.json"]
 
 
 def golden_codes():
     """The codes that some file of expectations holds; what `explain CODE` prints is an explanation, not a case."""
-    found = codes_in("testdata/bad-specs/*.expect", "testdata/bad-specs/mutated/expected.txt")
+    derived = derive_bad_specs.derive()["expected.txt"].decode()
+    found = codes_in("testdata/bad-specs/*.expect") | set(re.findall(r"\b(E0\d{3})\b", derived))
     for case in (TOP / "testdata/cli").iterdir():
         if not re.match(r"meshplan explain \w{5}\n", (case / "cmd").read_text(encoding="utf-8")):
             found |= codes_in(*(f"testdata/cli/{case.name}/{stream}" for stream in ("out", "err")))
@@ -52,9 +56,9 @@ def golden_codes():
 
 
 def examples(code):
-    """(failing, mended) as `explain` shows them."""
+    """(failing, fixed) as `explain` shows them."""
     text = subprocess.run([MESHPLAN, "explain", code], capture_output=True, text=True, check=True).stdout
-    parts = re.split(r"\n(?:This gives it(?:, with .*)?|Mended):\n\n", text)[1:]
+    parts = re.split(r"\n(?:Example(?:, with .*)?|Fixed):\n\n", text)[1:]
     return [re.sub(r"^    ", "", part, flags=re.MULTILINE).strip("\n") for part in parts]
 
 
@@ -105,12 +109,12 @@ class ExplainTest(unittest.TestCase):
         for code in sorted(table() - WITHOUT_EXAMPLE - NOT_RUN):
             with tempfile.TemporaryDirectory() as folder, self.subTest(code):
                 self.prepare(folder)
-                failing, mended = examples(code)
+                failing, fixed = examples(code)
                 output = self.output(folder, code, failing)
                 self.assertIn(code, output)
                 expected = {"E05": (2, 4), "E06": (1, 2), "N07": (3,), "W08": (1,), "A04": (0,), "W03": (0,)}.get(code[:3], (2,))  # by phase
                 self.assertIn(int(output.split("\n")[0]), expected)
-                output = self.output(folder, code, mended)
+                output = self.output(folder, code, fixed)
                 self.assertNotIn(code, output)
                 self.assertEqual(output.split("\n")[0], "0", output)
 

@@ -121,7 +121,7 @@ def large_problems(scratch):
         text = scratch.run("diff", old, new, "--format", "markdown", "--detail", detail, codes=(1,)).stdout
         yield from comment_problems(f"4,000 changes, {detail}", text)
         # Cut by no more than has to go: a comment with little in it would be no answer either.
-        if "More was left out" not in text or len(text) < COMMENT_LIMIT // 3 or "4,000 redistributions differ" not in text:
+        if "The rest was omitted" not in text or len(text) < COMMENT_LIMIT // 3 or "4,000 redistributions differ" not in text:
             yield f"4,000 changes, {detail}: {len(text)} characters\n{text[:400]}"
         if "layers.3999" not in text:
             yield f"4,000 changes, {detail}: the dearest change is not among those shown"

@@ -92,7 +92,7 @@ TEST_CASE("is_injective is exact") {
 TEST_CASE("complement of what tiles") {
   Law partition("offsets(join(complement(L, w), L)) is a permutation of 0..w-1");
   Law sorted("the complement is sorted and canonical");
-  Law refused("no complement in a world that is no multiple of the span");
+  Law refused("no complement in a world that is not a multiple of the span");
   std::vector<char> seen;
   for_each_tiling_up_to(4, true, [&](const Layout& layout, int64_t span) {
     // The span of trailing size-1 modes may exceed what the copies need; with gaps the world is large, so one multiple is enough there.

@@ -63,18 +63,18 @@ TEST_CASE("what no layout can be is refused") {
 TEST_CASE("what has no right answer is refused, not rounded") {
   CHECK(text(complement(layout("(2,2):(1,1)"), 8)) == "error: the copies of (2,2):(1,1) cannot tile a world: it reaches an offset twice");
   CHECK(text(complement(layout("(2,2):(3,1)"), 12)) ==
-        "error: the copies of (2,2):(3,1) cannot tile a world: stride 3 is no multiple of the 2 offsets below it");
+        "error: the copies of (2,2):(3,1) cannot tile a world: stride 3 is not a multiple of the 2 offsets below it");
   CHECK(text(complement(layout("4:2"), 12)) == "error: the copies of 4:2 fill multiples of 8 offsets; the world has 12");
   CHECK(text(complement(layout("4:2"), 4)) == "error: the layout 4:2 reaches offset 6, beyond its world of 4");
   CHECK(text(complement(layout("4:2"), 0)) == "error: the complement of 4:2 in a world of 0 does not exist");
   CHECK(text(complement(layout("2:4611686018427387904"), most)) ==
         "error: the layout 2:4611686018427387904 reaches offset 4611686018427387904, beyond its world of 9223372036854775807");
   CHECK(text(composition(layout("4:2"), layout("8:1"))) ==
-        "error: cannot compose 4:2 with 8:1: it has 4 elements and element 7 is asked for");
+        "error: cannot compose 4:2 with 8:1: it has 4 elements, element 7 is requested");
   CHECK(text(composition(layout("(2,4):(8,1)"), layout("2:3"))) == "2:3");
   CHECK(text(composition(layout("(2,4):(8,1)"), layout("6:1"))) ==
         "error: cannot compose (2,4):(8,1) with 6:1: a mode of the second crosses from one mode of the first into the next, so the result "
-        "is no "
+        "is not a "
         "layout");
   CHECK_FALSE(left_inverse(layout("(2,2):(1,1)")).ok());
   CHECK_FALSE(right_inverse(layout("(2,2):(1,1)")).ok());
@@ -128,10 +128,10 @@ TEST_CASE("text that is no layout says so") {
     CAPTURE(wrong);
     const auto parsed = parse_layout(wrong);
     REQUIRE_FALSE(parsed.ok());
-    CHECK(parsed.error().message.find("is no layout: ") != std::string::npos);
+    CHECK(parsed.error().message.find("is not a layout: ") != std::string::npos);
   }
   CHECK(parse_layout("(2,4):(8)").error().message ==
-        "\"(2,4):(8)\" is no layout: it has 2 sizes and 1 strides; write sizes and strides like 8:1 or (2,4):(8,1)");
+        "\"(2,4):(8)\" is not a layout: it has 2 sizes and 1 strides; write sizes and strides like 8:1 or (2,4):(8,1)");
   CHECK(layout("1:0") == Layout{});
   CHECK(layout("(1):(0)") == Layout{{{1, 0}}});
   CHECK(layout("1:5") == Layout{{{1, 5}}});

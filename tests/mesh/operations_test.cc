@@ -18,7 +18,7 @@ std::string message(const Status& status) { return status.ok() ? "no error" : st
 
 TEST_CASE("roots") {
   MeshTable table;
-  CHECK(message(add_root(table, "root", 0, {}, {})) == "mesh \"root\" has a world of 0 ranks; it needs 1 or more");
+  CHECK(message(add_root(table, "root", 0, {}, {})) == "mesh \"root\" has a world of 0 ranks; expected 1 or more");
   CHECK(message(add_root(table, "", 4, {}, {})) == "a mesh has no name");
   CHECK(message(add_root(table, "root", 4, {0, 1, 2}, {})) == "mesh \"root\" lists 3 ranks for a world of 4");
   CHECK(message(add_root(table, "root", 4, {0, 1, 1, 2}, {})) == "mesh \"root\" lists rank 1 twice");
@@ -138,7 +138,7 @@ TEST_CASE("unflattens") {
   CHECK(message(add_unflatten(table, "u", "root", "tp", {-2, -2}, {"a", "b"})) ==
         "cannot unflatten dim \"tp\" of size 4: -2 * -2 is 4; the sizes must be positive and multiply to 4");
   CHECK(message(add_unflatten(table, "u", "root", "tp", {INT64_MAX, 2}, {"a", "b"})) ==
-        "cannot unflatten dim \"tp\" of size 4: 9223372036854775807 * 2 is more than 64 bits hold; the sizes must be positive and multiply "
+        "cannot unflatten dim \"tp\" of size 4: 9223372036854775807 * 2 is more than 64 bits; the sizes must be positive and multiply "
         "to 4");
   CHECK(message(add_unflatten(table, "u", "root", "tp", {2, 2}, {"a"})) ==
         "the unflatten of \"tp\" gives 2 sizes and 1 names; it needs one name a size");
@@ -196,7 +196,7 @@ TEST_CASE("dims that do not overlap in pairs may overlap together, or not tile: 
   REQUIRE(add_slice(table, "i", "p", {"i"}).ok());
   REQUIRE(add_slice(table, "g", "o", {"g"}).ok());
   CHECK(message(add_concatenate(table, "z", {"i", "g"})) ==
-        "cannot concatenate [\"i\", \"g\"]: the copies of (2,2):(3,1) cannot tile a world: stride 3 is no multiple of the 2 offsets below "
+        "cannot concatenate [\"i\", \"g\"]: the copies of (2,2):(3,1) cannot tile a world: stride 3 is not a multiple of the 2 offsets below "
         "it");
 }
 

@@ -57,22 +57,22 @@ TEST_CASE("etp is tp or 1") {
   MeshTable table;
   REQUIRE(add_parallel_dims(table, {.world = 32, .tp = 4, .ep = 4, .etp = 4}).ok());
   CHECK(layouts(table, "sparse") == "pp=1:0 dp_replicate=1:0 edp=2:16 ep=4:4 etp=4:1");
-  CHECK(refusal({.world = 32, .tp = 4, .etp = 2}) == "parallel_dims has etp 2 beside tp 4; etp is tp or 1");
+  CHECK(refusal({.world = 32, .tp = 4, .etp = 2}) == "parallel_dims has etp 2 with tp 4; etp must be equal to tp or 1");
 }
 
 TEST_CASE("what does not divide shows its arithmetic, never a rounded-up world") {
   CHECK(refusal({.world = 512, .pp = 4, .dp_shard = 8, .tp = 8}) ==
         "parallel_dims does not fill the world: pp 4 * dp_replicate 1 * dp_shard 8 * cp 1 * tp 8 = 256, not 512");
   CHECK(refusal({.world = 100, .tp = 8}) ==
-        "parallel_dims cannot fill in dp_shard: pp 1 * dp_replicate 1 * cp 1 * tp 8 = 8 does not divide the world of 100");
+        "parallel_dims cannot compute dp_shard: pp 1 * dp_replicate 1 * cp 1 * tp 8 = 8 does not divide the world of 100");
   CHECK(refusal({.world = 64, .tp = 8, .ep = 24}) ==
-        "parallel_dims has no whole edp: dp_shard 8 * cp 1 * tp 8 = 64 is not divisible by ep 24 * etp 1 = 24");
+        "parallel_dims has no integral edp: dp_shard 8 * cp 1 * tp 8 = 64 is not divisible by ep 24 * etp 1 = 24");
   CHECK(refusal({.world = 64, .tp = 8, .ep = 128}) ==
-        "parallel_dims has no whole edp: dp_shard 8 * cp 1 * tp 8 = 64 is not divisible by ep 128 * etp 1 = 128");
-  CHECK(refusal({.world = 64, .cp = 0}) == "parallel_dims has cp 0; degrees are 1 or more (dp_shard also -1, the rest)");
-  CHECK(refusal({.world = 64, .dp_shard = -2}) == "parallel_dims has dp_shard -2; degrees are 1 or more (dp_shard also -1, the rest)");
-  CHECK(refusal({.world = 0}) == "parallel_dims over a world of 0 ranks; it needs 1 or more");
-  CHECK(refusal({.world = 8, .pp = INT64_MAX, .tp = 2}).find("more than 64 bits hold") != std::string::npos);
+        "parallel_dims has no integral edp: dp_shard 8 * cp 1 * tp 8 = 64 is not divisible by ep 128 * etp 1 = 128");
+  CHECK(refusal({.world = 64, .cp = 0}) == "parallel_dims has cp 0; degrees must be 1 or more (dp_shard may be -1: the remaining ranks)");
+  CHECK(refusal({.world = 64, .dp_shard = -2}) == "parallel_dims has dp_shard -2; degrees must be 1 or more (dp_shard may be -1: the remaining ranks)");
+  CHECK(refusal({.world = 0}) == "parallel_dims over a world of 0 ranks; expected 1 or more");
+  CHECK(refusal({.world = 8, .pp = INT64_MAX, .tp = 2}).find("more than 64 bits") != std::string::npos);
   CHECK(refusal({.world = 8, .ep = INT64_MAX, .etp = 1}).find("is not divisible by ep 9223372036854775807") != std::string::npos);
 }
 

@@ -157,7 +157,7 @@ TEST_CASE("a comment for a pull request never exceeds its limit and never ends i
     CHECK(count_of(text, "<details>") == count_of(text, "</details>"));
     CHECK(count_of(text, "```") % 2 == 0);
     CHECK(count_of(text, "| TOTAL |") == 1);
-    CHECK((limit == markdown_limit || text.find("More was left out") != std::string::npos));
+    CHECK((limit == markdown_limit || text.find("The rest was omitted") != std::string::npos));
   }
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("ranks that hang after another failed are stopped and named, also thos
   const Outcome hang = launch("test $MESHPLAN_RANK = 0 && exit 5; exec sleep 100", 3, std::chrono::milliseconds(300));
   CHECK(hang.code == 5);
   CHECK(hang.seconds < 20);
-  CHECK(hang.messages == "rank number 0 ended with exit code 5\nrank number 1 did not end: stopped\nrank number 2 did not end: stopped\n");
+  CHECK(hang.messages == "rank number 0 ended with exit code 5\nrank number 1 did not exit: killed\nrank number 2 did not exit: killed\n");
   const Outcome deaf =
       launch("test $MESHPLAN_RANK = 0 && exit 5; trap '' TERM; while true; do sleep 0.1; done", 2, std::chrono::milliseconds(200));
   CHECK(deaf.code == 5);

@@ -81,17 +81,17 @@ std::vector<Plan> hand_plans(int64_t n) {
   return plans;
 }
 
-// Prints what there is to say, on the process that speaks, and gives the exit code.
+// Prints what there is to say, on the root process, and returns the exit code.
 int finish(const Result<ReplayReport>& report) {
   if (!report) {
-    if (process_speaks()) std::fprintf(stderr, "%s\n", report.error().message.c_str());
-    let_the_speaker_finish();
+    if (is_root_process()) std::fprintf(stderr, "%s\n", report.error().message.c_str());
+    wait_for_root_output();
     return exit_code(report.error().fault);
   }
-  if (process_speaks()) std::printf("%s", to_text(*report).c_str());
+  if (is_root_process()) std::printf("%s", to_text(*report).c_str());
   if (!all_right(*report)) {
     std::fflush(stdout);
-    let_the_speaker_finish();
+    wait_for_root_output();
   }
   return all_right(*report) ? 0 : exit_code(Fault::wrong_data);
 }
@@ -103,7 +103,7 @@ int replay_all(const std::vector<Plan>& plans, const ReplayOptions& options = {}
     if (!report || !all_right(*report)) return finish(report);
     checked += checked_elements(*report);
   }
-  if (process_speaks()) std::printf("%zu plans, %lld elements, 0 wrong\n", plans.size(), static_cast<long long>(checked));
+  if (is_root_process()) std::printf("%zu plans, %lld elements, 0 wrong\n", plans.size(), static_cast<long long>(checked));
   return checked > 0 ? 0 : 4;
 }
 
@@ -152,7 +152,7 @@ int measure_both() {
   for (const std::string& other : *all) {
     if (other != samples) return wrong("samples differ between processes");
   }
-  if (process_speaks()) std::printf("%s%s", to_text(*report).c_str(), to_text(*against).c_str());
+  if (is_root_process()) std::printf("%s%s", to_text(*report).c_str(), to_text(*against).c_str());
   return 0;
 }
 

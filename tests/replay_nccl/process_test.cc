@@ -114,7 +114,7 @@ TEST_CASE("more ranks than the plan needs stand by, too few are refused") {
   CHECK_MESSAGE(more.code == 0, more.all());
   const Outcome few = meshplan("run " + plan_file() + " --backend nccl --launch 3");
   CHECK_MESSAGE(few.code == 5, few.all());
-  CHECK_MESSAGE(few.says("needs 4 ranks and there are 3"), few.all());
+  CHECK_MESSAGE(few.says("needs 4 ranks, there are 3"), few.all());
 }
 
 TEST_CASE("measured over processes, as steps and as one graph, and calibrated") {
@@ -164,9 +164,9 @@ TEST_CASE("a rank that differs, or lacks memory, ends all with its name") {
     int code;
     std::string part;
   };
-  for (const Story& s : std::vector<Story>{{"0:12:plan", 4, "step 0: the process of rank 12 would run other steps"},
-                                           {"0:11:version", 5, "step 0: the process of rank 11 replays by version"},
-                                           {"1:13:memory", 5, "step 1: rank 13 lacks memory"}}) {
+  for (const Story& s : std::vector<Story>{{"0:12:plan", 4, "step 0: the process of rank 12 has different steps"},
+                                           {"0:11:version", 5, "step 0: the process of rank 11 has replay version"},
+                                           {"1:13:memory", 5, "step 1: rank 13 cannot allocate"}}) {
     CAPTURE(s.fault);
     const Outcome outcome = run("--inject " + s.fault);
     CHECK_MESSAGE(outcome.code == s.code, outcome.all());
@@ -208,8 +208,8 @@ TEST_CASE("a rank that hangs is named by every other one at the deadline, and en
     CAPTURE(rank);
     const Outcome outcome = run("--deadline 2 --inject 1:" + std::to_string(rank) + ":hang");
     CHECK_MESSAGE(outcome.code == 5, outcome.all());
-    check_survivors(outcome, rank, "step 1: rank " + std::to_string(rank) + " did not come within the deadline");
-    CHECK_MESSAGE(outcome.says("rank number " + std::to_string(rank - 10) + " did not end: stopped"), outcome.all());
+    check_survivors(outcome, rank, "step 1: rank " + std::to_string(rank) + " did not arrive within the deadline");
+    CHECK_MESSAGE(outcome.says("rank number " + std::to_string(rank - 10) + " did not exit: killed"), outcome.all());
     CHECK_MESSAGE(outcome.seconds < 60, outcome.seconds);
     CHECK_MESSAGE(outcome.left.empty(), outcome.left);
   }

@@ -49,7 +49,7 @@ def includes_of(path):
 
 def module_table():
     """lib/README.md's rows: module -> the modules it may include."""
-    rows = text_of("lib/README.md").split("\n## Phases")[0]
+    rows = text_of("lib/README.md").split("\n## Glossary")[0]
     found = re.findall(r"^\| ([a-z_]+) \| [^|]+ \| ([a-z_ –]+) \|$", rows, re.MULTILINE)
     return {module: set(allowed.replace("–", "").split()) for module, allowed in found if module != "module"}
 

@@ -17,9 +17,9 @@ TEST_CASE("every bad spec made by hand is refused as expected") {
   }
 }
 
-// Their expectations come from tests/spec/derive_bad_specs.py, which knows where it made the mistake: one mistake, one diagnostic.
+// tests/spec/derive_bad_specs.py makes them, and expects one diagnostic at the place of each mistake.
 TEST_CASE("every bad spec derived from a good one is refused at the place of its mistake") {
-  const auto folder = std::filesystem::path(MESHPLAN_TESTDATA) / "bad-specs" / "mutated";
+  const std::filesystem::path folder = MESHPLAN_DERIVED;
   std::istringstream expectations(read_text(folder / "expected.txt"));
   size_t files = 0;
   for (std::string expected; std::getline(expectations, expected); ++files) {

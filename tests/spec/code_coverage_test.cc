@@ -25,7 +25,7 @@ bool of_reading(const std::string& code) { return code >= "E0101" && code <= "E0
 
 }  // namespace
 
-TEST_CASE("the examples of a code: the failing one gives it and nothing else, the mended one gives nothing") {
+TEST_CASE("the examples of a code: the failing one gives it and nothing else, the fixed one gives nothing") {
   for (const CodeEntry& entry : code_table()) {
     if (!of_reading(entry.code)) continue;
     INFO(entry.code);
@@ -33,7 +33,7 @@ TEST_CASE("the examples of a code: the failing one gives it and nothing else, th
     const std::multiset<std::string> codes = codes_of(entry.failing);
     CHECK(codes.count(entry.code) == codes.size());
     CHECK_FALSE(codes.empty());
-    CHECK(codes_of(entry.mended).empty());
+    CHECK(codes_of(entry.fixed).empty());
   }
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("examples of what planning finds are good specs") {
     if (of_reading(entry.code) || entry.failing.empty() || entry.failing.front() != '{') continue;
     INFO(entry.code);
     CHECK(codes_of(entry.failing).empty());
-    CHECK(codes_of(entry.mended).empty());
+    CHECK(codes_of(entry.fixed).empty());
   }
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Derives testdata/bad-specs/mutated/ from testdata/good-specs/: files that are wrong in one way each, with the code, line and column that the
-reader must give. The expectations come from where the change was made, never from what meshplan says.
+"""Derives bad specs from testdata/good-specs/: 200 files with one mistake each, and expected.txt with the code, line and
+column that the reader must report. Expectations come from the place of the change, never from what meshplan reports.
+Tests derive them when they run or are built; the files are the same on every machine.
 
-usage: derive_bad_specs.py [--check]      --check: nothing is written; fails where the folder differs
+usage: derive_bad_specs.py FOLDER      writes the files into FOLDER, replacing it
 """
 import pathlib
 import random
@@ -10,7 +11,7 @@ import re
 import sys
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "testdata"
-GOOD, MUTATED = DATA / "good-specs", DATA / "bad-specs" / "mutated"
+GOOD = DATA / "good-specs"
 COUNT = 200
 SEED = 20251121
 TOKEN = re.compile(r'//[^\n]*|\s+|"(?:[^"\\]|\\.)*"|-?[0-9.]+(?:[eE][-+]?[0-9]+)?|true|false|null|[\[\]{},:]')
@@ -201,19 +202,23 @@ def derive():
     return files
 
 
-def main():
-    files = derive()
-    if sys.argv[1:] == ["--check"]:
-        there = {p.name: p.read_bytes() for p in MUTATED.iterdir()}
-        differing = sorted(n for n in set(files) | set(there) if files.get(n) != there.get(n))
-        if differing:
-            print(f"derive_bad_specs.py would write other files: {differing[:10]}")
-        return 1 if differing else 0
-    MUTATED.mkdir(exist_ok=True)
-    for old in MUTATED.iterdir():
+def write_to(folder):
+    """Writes the derived files; returns [(path, "file:line:column: code")]."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
         old.unlink()
+    files = derive()
     for name, data in files.items():
-        (MUTATED / name).write_bytes(data)
+        (folder / name).write_bytes(data)
+    return [(folder / line.split(":")[0], line) for line in files["expected.txt"].decode().splitlines()]
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    write_to(sys.argv[1])
     return 0
 
 
