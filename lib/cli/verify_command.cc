@@ -36,7 +36,8 @@ int verify_command(Context& context, const Arguments& arguments) {
       arguments.inputs[0] + ": verified: each of " + with_commas(static_cast<int64_t>(steps)) +
       " steps of " + with_commas(static_cast<int64_t>(plan->redistributions.size())) +
       " redistributions moves every element to its place" +
-      (left_out.empty() ? "; all figures recounted" : "; not recounted: " + first_of(left_out)));
+      (left_out.empty() ? "; all figures recounted" : "; not recounted: " + first_of(left_out)) +
+      "; only checked for consistency: " + join(compared_only(*plan), ", "));
   return 0;
 }
 

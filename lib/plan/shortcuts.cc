@@ -39,12 +39,13 @@ std::string to_text(Shortcuts shortcuts) {
 }
 
 int64_t gap_ps(int64_t cost_ps, int64_t least_ps, int64_t printed_least_ps, Shortcuts shortcuts) {
-  if (shortcuts.none()) return 0;
-  const int64_t least = std::max(least_ps, printed_least_ps);
-  const int64_t gap = std::max<int64_t>(0, cost_ps - least);
+  const int64_t gap = cost_ps - std::max(least_ps, printed_least_ps);
+  if (shortcuts.none() || gap <= 0) return 0;
+  const int64_t printed_ns =
+      std::max<int64_t>(0, ns_of_ps(cost_ps) - ns_of_ps(printed_least_ps));
+  if (!shortcuts.only(Shortcut::work_budget)) return printed_ns * 1000;
   // Below the nanosecond the gap may round up where cost and bound round to the same number.
-  const int64_t printed = std::max<int64_t>(0, ns_of_ps(cost_ps) - ns_of_ps(printed_least_ps));
-  return ns_of_ps(gap) > printed ? printed * 1000 : gap;
+  return std::min(gap, printed_ns * 1000);
 }
 
 }  // namespace meshplan

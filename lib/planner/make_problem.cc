@@ -185,6 +185,8 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
     int64_t all = 1;
     for (int i = 0; i < p.atoms; ++i) all = saturating_mul(all, p.size[static_cast<size_t>(i)]);
     p.even = p.even && extent % all == 0;
+    // Chunks that are rounded up leave none to the last parts only where extents are small.
+    if (extent == 0 || (extent % all != 0 && extent / all < all)) p.may_move_nothing = true;
   }
 
   // Digits: each atom's part on one level; where these have several sizes they are cut into primes, so that 4 lines up with 2 and 2.
@@ -243,6 +245,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
     p.only_even = p.even = cuts_evenly(p, p.source) && cuts_evenly(p, p.target);
     p.padded = !p.even;
     p.shortcuts.add(p.padded ? Shortcut::padded_prices : Shortcut::uneven_states);
+    p.may_move_nothing = p.may_move_nothing && (p.padded || p.total_elements == 0);
   }
   // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
   // elsewhere on the way.

@@ -155,6 +155,8 @@ class Pipeline {
     const auto counted = verify_figures(plan_, planned);
     MESHPLAN_CHECK(counted.ok(),
                    "a plan's figures are not what its steps give: " + counted.error().message);
+    const Status claims = verify_claims(plan_, planned);
+    MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
     return planned;
   }
 

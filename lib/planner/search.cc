@@ -79,6 +79,7 @@ class Search {
     for (const TopologyLevel& level : p_.topology->levels)
       least_latency_ps_ = std::min(least_latency_ps_, saturating_mul(level.latency_ns, 1000));
     if (!p_.levels_only) least_latency_ps_ = 0;
+    exchange_latency_ps_ = p_.may_move_nothing ? 0 : least_latency_ps_;
 
     if (options_.below_ps != INT64_MAX) {
       has_best_ = true;
@@ -182,7 +183,7 @@ class Search {
     // step.
     if (!has_best_ || ties_matter() || p_.kept != 0 || p_.target.made != 0) return false;
     const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
-    return saturating_add(saturating_add(node(i).g.ps, left), least_latency_ps_) >= best_.ps;
+    return saturating_add(saturating_add(node(i).g.ps, left), exchange_latency_ps_) >= best_.ps;
   }
 
   void push(int32_t i) {
@@ -416,7 +417,7 @@ class Search {
     q.pending = pending;
     q.made = made;
     if (has_best_) q.most_ps = best_.ps;
-    q.least_latency_ps = least_latency_ps_;
+    q.least_latency_ps = exchange_latency_ps_;
     const int64_t visits = aim_visits_;
     if (!list_aims(q, aim_visits_, known.list)) shortcuts_.add(Shortcut::few_aims);
     p_.work += (visits - aim_visits_) * work::aim;
@@ -462,7 +463,7 @@ class Search {
     const auto pending = static_cast<uint16_t>(at.pending & ~q);
     const PlanCost g = node(from).g;
     AimList& list = aims(pending, at.made);
-    const int64_t soonest = saturating_add(g.ps, least_latency_ps_);
+    const int64_t soonest = saturating_add(g.ps, exchange_latency_ps_);
     for (const AimGroup& group : list.groups) {
       const AimKey& nearest = list.keys[group.begin];
       if (has_best_ && saturating_add(soonest, nearest.left) > best_.ps) break;
@@ -511,17 +512,11 @@ class Search {
     found.least_ps = least_.ps;
     if (found.shortcuts.none()) {
       found.least_ps = best_.ps;
-    } else if (exhausted_ && only(found.shortcuts, Shortcut::work_budget) && !cut_short_) {
+    } else if (exhausted_ && found.shortcuts.only(Shortcut::work_budget) && !cut_short_) {
       // All that was left out goes on from a state that was still to be taken up.
       found.least_ps = std::max(found.least_ps, std::min(frontier_, best_.ps));
     }
     return found;
-  }
-
-  static bool only(Shortcuts shortcuts, Shortcut one) {
-    Shortcuts alone;
-    alone.add(one);
-    return shortcuts == alone;
   }
 
   const PlanProblem& p_;
@@ -552,7 +547,8 @@ class Search {
   int64_t looked_to_ = -1;
   int64_t look_to_ = INT64_MAX;
   int64_t next_look_ = INT64_MAX;
-  int64_t least_latency_ps_ = 0;
+  int64_t least_latency_ps_ = 0;     // of a collective
+  int64_t exchange_latency_ps_ = 0;  // of an exchange
   int64_t settled_ = 0;
 };
 

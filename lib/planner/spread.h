@@ -121,6 +121,7 @@ struct PlanProblem {
   Spread source;
   Spread target;
   bool even = true;          // every extent divides by every product of atoms: boxes are products
+  bool may_move_nothing = false;  // boxes may be empty: some exchanges between two spreads are free
   bool exact_levels = true;  // digits of atoms are known: exchanges have closed forms
   bool only_even = false;    // boxes are products because spreads that do not cut evenly are left out: the world is too large to list
   bool padded = false;       // uneven and too large to list: exchanges are priced on extents rounded up

@@ -2,8 +2,8 @@
 //
 //   figures   wire_bytes, peak_bytes and predicted_ns of every step and their totals, counted anew
 //             (recount.h)
-//   bounds    no plan receives or takes less than its own lower bounds; the proven gap is no more
-//             than what lies between
+//   bounds    no plan receives or takes less than its own lower bounds; a gap is what lies between,
+//             where something was left out, and else 0; less only where the work of a search ended
 //   options   what the file was planned under: memory limit, rules, groups
 //   notes     alternatives are not cheaper than the plan; warnings save no more than there is to
 //             save
@@ -43,6 +43,8 @@ struct WrongFigure {
 [[nodiscard]] std::optional<WrongFigure> check_options(const Plan& plan,
                                                        const PlannedRedistribution& redistribution);
 [[nodiscard]] Problem check_bounds(const PlannedRedistribution& redistribution);
+// Whether its gap comes of a bound that only the search knew.
+[[nodiscard]] bool has_gap_of_its_own(const PlannedRedistribution& redistribution);
 [[nodiscard]] Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution);
 
 [[nodiscard]] Problem check_topology_numbers(const Topology& topology);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "tensor/box.h"
 #include "verify/claims.h"
 #include "verify/coverage.h"
@@ -194,7 +195,7 @@ bool same_answer(const PlannedRedistribution& a, const PlannedRedistribution& b)
          a.request.reduce_dtype == b.request.reduce_dtype && a.rules == b.rules &&
          a.planner == b.planner && a.steps == b.steps && a.totals == b.totals &&
          a.warnings == b.warnings && a.alternatives == b.alternatives &&
-         a.proven_gap_ps == b.proven_gap_ps;
+         a.proven_gap_ps == b.proven_gap_ps && a.shortcuts == b.shortcuts;
 }
 
 }  // namespace
@@ -228,6 +229,25 @@ Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
   if (auto problem = verification::check_file_totals(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_file_times(plan, ps)) return wrong_data(*problem);
   return Done{};
+}
+
+std::vector<std::string> compared_only(const Plan& plan) {
+  int64_t gaps = 0;
+  int64_t alternatives = 0;
+  int64_t savings = 0;
+  for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    gaps += verification::has_gap_of_its_own(redistribution) ? 1 : 0;
+    alternatives += static_cast<int64_t>(redistribution.alternatives.size());
+    for (const Warning& warning : redistribution.warnings) savings += warning.saves_ps != 0 ? 1 : 0;
+  }
+  std::vector<std::string> claims{"lower bounds"};
+  const auto add = [&](int64_t count, const char* one, const char* many) {
+    if (count > 0) claims.push_back(with_commas(count) + (count == 1 ? one : many));
+  };
+  add(gaps, " gap of a search", " gaps of searches");
+  add(alternatives, " alternative", " alternatives");
+  add(savings, " warning's savings", " warnings' savings");
+  return claims;
 }
 
 }  // namespace meshplan

@@ -47,4 +47,8 @@ struct Recounted {
 // Adds to `left_out` what was not counted.
 [[nodiscard]] Status verify_plan(const Plan& plan, std::vector<std::string>* left_out = nullptr);
 
+// Claims of a proven plan that nothing here can count anew, as they are about other plans: they are
+// held against the plan's own figures alone. "lower bounds", "3 alternatives".
+[[nodiscard]] std::vector<std::string> compared_only(const Plan& plan);
+
 }  // namespace meshplan

@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 
 import oracle
+import proofs
+import rivals
 
 STOPPED_AFTER_S = 10    # of processor
 PROCESSOR_S = 1.0       # a redistribution may take, beside a start
@@ -53,33 +55,41 @@ def without(spec, ids):
 
 
 def trouble(answer, spec, what):
-    """Findings about how a command ended, exit 3 apart."""
+    """Findings about how a command ended."""
     if answer.stopped:
         return [("time", "", f"{what} was stopped after {STOPPED_AFTER_S} s")]
     if answer.code < 0:
         return [("signal", "", f"{what} ended by signal {-answer.code}")]
-    if answer.code not in (0, 3):
-        return [("exit", "", f"{what} ended with {answer.code}: {answer.err[:400]}")]
+    if answer.code != 0:
+        return [(f"exit {answer.code}", "", f"{what} ended with {answer.code}: {answer.err[:400]}")]
     allowed = START_S + PROCESSOR_S * max(1, len(spec["redistributions"]))
     if answer.seconds > allowed:
         return [("time", "", f"{what} took {answer.seconds:.2f} s of processor")]
     return []
 
 
+def plan_in(answer):
+    return json.loads(answer.out)
+
+
+def plan_where_there_is(meshplan, spec, flags=()):
+    """(the answer for those redistributions of a spec that have a plan, the spec of these); None
+    where none has."""
+    while spec["redistributions"]:
+        answer = plan_of(meshplan, spec, flags)
+        named = set(re.findall(r"redistribution '(r\d+)'", answer.err))
+        if answer.code != 3 or not named:
+            return answer, spec
+        spec = without(spec, named)
+    return None, spec
+
+
 def findings_of(meshplan, spec):
     """Everything that is wrong with the answers to a spec."""
-    while spec["redistributions"]:
-        answer = plan_of(meshplan, spec)
-        found = trouble(answer, spec, "plan")
-        if found:
-            return found
-        if answer.code == 0:
-            break
-        named = set(re.findall(r"redistribution '(r\d+)'", answer.err))
-        if not named:
-            return [("exit", "", f"plan ended with 3 and names no redistribution: {answer.err[:400]}")]
-        spec = without(spec, named)
-    if not spec["redistributions"]:
-        return []
-    plan = json.loads(answer.out)
-    return [(kind, name, text) for name, kind, text in oracle.check_plan(spec, plan)]
+    answer, spec = plan_where_there_is(meshplan, spec)
+    found = trouble(answer, spec, "plan") if answer else []
+    if found or not answer:
+        return found
+    found = [(kind, name, text) for name, kind, text in oracle.check_plan(spec, plan_in(answer))]
+    found += proofs.findings_of(meshplan, answer.out)
+    return found + rivals.findings_of(meshplan, spec)

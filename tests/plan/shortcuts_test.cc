@@ -34,6 +34,12 @@ TEST_CASE("a gap is 0 where nothing was left out, else within cost and bound, pr
   CHECK(gap_ps(9'000, 1'000, 2'000, some) == 7'000);
   CHECK(gap_ps(9'000, 4'000, 2'000, some) == 5'000);
   CHECK(gap_ps(9'000, 9'000, 2'000, some) == 0);
+  // What only the search knows proves or counts for nothing, but where its work alone ended.
+  Shortcuts others = some;
+  others.add(Shortcut::few_aims);
+  CHECK(gap_ps(9'000, 4'000, 2'000, others) == 7'000);
+  CHECK(gap_ps(9'400, 4'000, 2'600, others) == 7'000);
+  CHECK(gap_ps(9'000, 9'000, 2'000, others) == 0);
   const std::vector<int64_t> times{0, 1, 999, 1'000, 1'001, 1'500, 2'000, 2'999, 3'001, 77'777};
   for (const int64_t cost : times) {
     for (const int64_t least : times) {

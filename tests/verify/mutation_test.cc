@@ -228,6 +228,9 @@ std::vector<Figure> figures_of(const Plan& plan) {
   add_totals("the file's ", [](Plan& p) -> Totals& { return p.totals; });
   for (size_t r = 0; r < plan.redistributions.size(); ++r) {
     const std::string place = "redistribution " + std::to_string(r) + ", ";
+    figures.push_back({place + "proven_gap_ns",
+                       [r](Plan& p) -> int64_t& { return p.redistributions[r].proven_gap_ps; },
+                       1000});
     add_totals(place, [r](Plan& p) -> Totals& { return p.redistributions[r].totals; });
     for (size_t i = 0; i < plan.redistributions[r].steps.size(); ++i) {
       const std::string step = place + "step " + std::to_string(i) + ", ";
