@@ -14,6 +14,12 @@ constexpr std::array<const char*, shortcut_kinds> names = {
     "padded_prices",   "frozen_prefixes", "few_aims",     "estimated_price",
     "few_landings",    "few_orders"};
 
+Shortcuts work_alone() {
+  Shortcuts alone;
+  alone.add(Shortcut::work_budget);
+  return alone;
+}
+
 }  // namespace
 
 
@@ -43,7 +49,7 @@ int64_t gap_ps(int64_t cost_ps, int64_t least_ps, int64_t printed_least_ps, Shor
   if (shortcuts.none() || gap <= 0) return 0;
   const int64_t printed_ns =
       std::max<int64_t>(0, ns_of_ps(cost_ps) - ns_of_ps(printed_least_ps));
-  if (!shortcuts.only(Shortcut::work_budget)) return printed_ns * 1000;
+  if (shortcuts != work_alone()) return printed_ns * 1000;
   // Below the nanosecond the gap may round up where cost and bound round to the same number.
   return std::min(gap, printed_ns * 1000);
 }

@@ -38,9 +38,6 @@ class Shortcuts {
   [[nodiscard]] bool has(Shortcut shortcut) const {
     return (bits_ >> static_cast<int>(shortcut) & 1) != 0;
   }
-  [[nodiscard]] bool only(Shortcut shortcut) const {
-    return bits_ == uint32_t{1} << static_cast<int>(shortcut);
-  }
   // Whether nothing was left out.
   [[nodiscard]] bool none() const { return bits_ == 0; }
   bool operator==(const Shortcuts&) const = default;
@@ -52,13 +49,9 @@ class Shortcuts {
 // "work_budget, few_aims"; "none".
 [[nodiscard]] std::string to_text(Shortcuts shortcuts);
 
-// How far a plan of `cost_ps` may be above the optimum, where no plan takes less than `least_ps` by
-// what the search knows and than `printed_least_ps` by the bound that is printed beside it. Law, in
-// nanoseconds as they are printed, each rounded up:
-//
-//     nothing left out, or the cost is `least_ps`    0
-//     the work alone ended                           no more than the cost less the printed bound
-//     else                                           just that, so that a reader can count it anew
+// How far `cost_ps` may be above the optimum. Law, in nanoseconds as printed: 0 where nothing was
+// left out or `least_ps` is the cost; where the work alone ended no more than the cost less the
+// printed bound; else just that, so that a reader can count it anew.
 [[nodiscard]] int64_t gap_ps(int64_t cost_ps, int64_t least_ps, int64_t printed_least_ps,
                              Shortcuts shortcuts);
 

@@ -512,11 +512,17 @@ class Search {
     found.least_ps = least_.ps;
     if (found.shortcuts.none()) {
       found.least_ps = best_.ps;
-    } else if (exhausted_ && found.shortcuts.only(Shortcut::work_budget) && !cut_short_) {
+    } else if (exhausted_ && only(found.shortcuts, Shortcut::work_budget) && !cut_short_) {
       // All that was left out goes on from a state that was still to be taken up.
       found.least_ps = std::max(found.least_ps, std::min(frontier_, best_.ps));
     }
     return found;
+  }
+
+  static bool only(Shortcuts shortcuts, Shortcut one) {
+    Shortcuts alone;
+    alone.add(one);
+    return shortcuts == alone;
   }
 
   const PlanProblem& p_;

@@ -10,10 +10,17 @@ DTYPES = ["float64", "float32", "bfloat16", "float16", "float8_e4m3", "int64", "
 PRESETS = ["a100", "h100", "h200", "b200", "gb200-nvl72", "mi300x", "tpu-v5p", "uniform"]
 MOST_RANKS = 96
 MOST_ELEMENTS = 1500
+FIVE_DIMS_ONE_IN = 32  # seeds
+MOST_RANKS_OF_FIVE = 32
 
 
-def sizes_of(rng):
-    """1 to 4 mesh dims of 1 to 8 ranks; few of them large, so that a seed takes milliseconds."""
+def sizes_of(rng, five):
+    """1 to 4 mesh dims of 1 to 8 ranks; few of them large, so that a seed takes milliseconds. Five
+    small ones where asked."""
+    while five:
+        sizes = [rng.choice([1, 2, 2, 2, 3]) for _ in range(5)]
+        if math.prod(sizes) <= MOST_RANKS_OF_FIVE:
+            return sizes
     most = rng.choice([8, 16, 16, 24, 32, 48, MOST_RANKS])
     while True:
         sizes = [rng.choice([1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6, 7, 8, 8]) for _ in range(rng.choice([1, 2, 2, 3, 3, 4]))]
@@ -41,11 +48,11 @@ def global_ranks(rng, world):
 class Meshes:
     """The mesh part of a spec, and per mesh its dims as (name, offsets in the rank map)."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, five=False):
         self.rng = rng
-        sizes = sizes_of(rng)
+        sizes = sizes_of(rng, five)
         self.world = math.prod(sizes)
-        dims = [{"name": "abcd"[i], "size": n} for i, n in enumerate(sizes)]
+        dims = [{"name": "abcde"[i], "size": n} for i, n in enumerate(sizes)]
         self.views, stride = {}, 1
         root = []
         for dim in reversed(dims):
@@ -251,7 +258,7 @@ def topology_of(rng):
 
 def spec_of(seed):
     rng = random.Random(seed)
-    meshes = Meshes(rng)
+    meshes = Meshes(rng, seed % FIVE_DIMS_ONE_IN == FIVE_DIMS_ONE_IN - 1)
     planner = rng.choice(["optimal"] * 6 + ["greedy", "graph"])
     options = {}
     if planner != "optimal" or rng.random() < 0.2:

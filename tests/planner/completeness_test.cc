@@ -101,7 +101,7 @@ TEST_CASE("reduce_scatters over many mesh dims are all looked at") {
 
 TEST_CASE("an exchange between states that leave most ranks empty may be free") {
   // Once one exchange at 10,501 ns and called proven: gathered first, nothing is left to move.
-  const World w{{2, 2}, {2, 1}, DType::bfloat16, "S(0)S(1)", "S(1)[0]S(1)[1]", uniform_topology(), {}};
+  const World w{{2, 2}, {2, 1}, DType::bfloat16, "S(0)S(1)", "S(1)S(1)", uniform_topology(), {}};
   const PlannedRedistribution r = plan(w).plan.redistributions[0];
   CHECK(ns_of_ps(r.totals.predicted_ps) == 10'001);
   CHECK(r.proven_gap_ps == 0);

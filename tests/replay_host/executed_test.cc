@@ -2,6 +2,7 @@
 // counted as replay executes it, take by take, and the count has the price that the plan says.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -147,6 +148,7 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
 
 TEST_CASE("exchanges of golden plans cost what their execution counts") {
   int64_t checked = 0;
+  int64_t two_phases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(MESHPLAN_TESTDATA) + "/plans")) {
     std::ifstream file(entry.path());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -157,9 +159,14 @@ TEST_CASE("exchanges of golden plans cost what their execution counts") {
     CAPTURE(entry.path().string());
     std::set<std::string> seen;
     checked += check_plan(*plan, false, seen);
+    for (const PlannedRedistribution& r : plan->redistributions) {
+      two_phases += std::count_if(r.steps.begin(), r.steps.end(),
+                                  [](const Step& step) { return step.phases == 2; });
+    }
   }
-  MESSAGE(checked << " exchanges of golden plans");
+  MESSAGE(checked << " exchanges of golden plans, " << two_phases << " steps of two phases");
   CHECK(checked > 20);
+  CHECK(two_phases > 0);
 }
 
 TEST_CASE("exchanges of recorded cases cost what their execution counts") {

@@ -279,6 +279,13 @@ Plan through_file(const Plan& plan) {
   return std::move(read).value();
 }
 
+bool has_a_searched_gap(const Plan& plan) {
+  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
+                     [](const PlannedRedistribution& planned) {
+                       return names_of(planned.shortcuts) == std::vector<std::string>{"work_budget"};
+                     });
+}
+
 bool nothing_moves(const Plan& plan) {
   return std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
                      [](const PlannedRedistribution& planned) {
@@ -327,6 +334,9 @@ TEST_CASE(
           // less may be right.
           const bool is_bound = figure.name.find("lower_bound_ns") != std::string::npos;
           if (is_bound && std::abs(wrong - is) < 8) continue;
+          // Nor is the bound of a search whose work ended, which its gap comes of.
+          if (figure.name.find("proven_gap_ns") != std::string::npos && has_a_searched_gap(plan))
+            continue;
           // Where nothing moves two phases are no lie.
           if (figure.name.find("phases") != std::string::npos && redo && nothing_moves(broken))
             continue;
