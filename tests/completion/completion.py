@@ -123,8 +123,8 @@ def check(shell, meshplan):
     expect("meshplan plan spec.json --topology s", {"spec.json", "specs"})
     expect("meshplan plan spec.json -W no-", {"no-missing-flatten", "no-uneven-shape", "no-non-ascending"})
     expect("meshplan plan -W error spec.json -W err", {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending"})
-    expect("meshplan diff check show --fail-on ", {"dearer", "numerics", "warnings", "any"})
-    expect("meshplan diff --fail-on dearer --fail-on w", {"warnings"})
+    expect("meshplan diff check show --fail-on ", {"slower", "numerics", "warnings", "any"})
+    expect("meshplan diff --fail-on slower --fail-on w", {"warnings"})
     expect("meshplan explain E020", {f"E020{i}" for i in range(1, 10)})
     expect("meshplan explain s", {"spec.json", "specs"})
     return failures

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random worlds: plans of random specs, checked by a program that knows only what placements mean.
 
-usage: worlds.py --meshplan BIN [--seeds FIRST:END] [--jobs N] [--keep-all] [--spec FILE]
+usage: worlds.py --meshplan BIN [--seeds FIRST:END] [--jobs N] [--timed] [--spec FILE]
 
 Every seed is a spec (random_worlds.py); its plan is replayed on data and its figures are recounted
 (oracle.py). A seed with a finding is reduced and printed as a spec with the complaint; exit 1.
@@ -46,9 +46,11 @@ def main():
     parser.add_argument("--seeds", default="0:1000", help="FIRST:END")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--most", type=int, default=5, help="findings to reduce of each kind")
+    parser.add_argument("--timed", action="store_true", help="also hold planning to its time")
     parser.add_argument("--spec", help="a spec file instead of seeds")
     options = parser.parse_args()
     meshplan = os.path.abspath(options.meshplan)
+    ask.timed = options.timed  # before the workers start: they inherit it
     if options.spec:
         with open(options.spec, encoding="utf-8") as file:
             found = asked(meshplan, json.load(file))

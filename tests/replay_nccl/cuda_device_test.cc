@@ -246,7 +246,7 @@ TEST_CASE("too little memory and no GPU at all are said, with what to do") {
     auto more = device->allocate(0, 90000000);
     REQUIRE_FALSE(more.ok());
     CHECK(exit_code(more.error().fault) == 5);
-    CHECK_MESSAGE(more.error().message.find("rank number 0 lacks 90000640 bytes of GPU memory") == 0, more.error().message);
+    CHECK_MESSAGE(more.error().message.find("rank number 0 cannot allocate 90000640 bytes of GPU memory") == 0, more.error().message);
     CHECK(more.error().message.find("--shrink") != std::string::npos);
   }
   const Variable gpus("FAKE_CUDA_GPUS", "0");

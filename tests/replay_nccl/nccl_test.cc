@@ -299,7 +299,7 @@ TEST_CASE("what is missing is named") {
   const Variable old("FAKE_NCCL_VERSION", "22005");
   auto outdated = NcclLibrary::load(FAKE_NCCL);
   REQUIRE_FALSE(outdated.ok());
-  CHECK(outdated.error().message.find("is NCCL 2.20.5 , 2.28 or newer is required") != std::string::npos);
+  CHECK(outdated.error().message.find("is NCCL 2.20.5, 2.28 or newer is required") != std::string::npos);
   const Variable folder("MESHPLAN_BACKENDS", "/nowhere");
   auto module = load_backend("nccl", {});
   REQUIRE_FALSE(module.ok());
