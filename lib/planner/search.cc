@@ -196,7 +196,8 @@ class Search {
 
   // The plan of slices alone, the atom of the lowest number first; false where there is none.
   bool slice_to_target() {
-    if (!options_.collectives || p_.peak_limit != INT64_MAX || p_.target.made != 0 || !local_steps_lead_to_target(p_, p_.source))
+    if (!options_.collectives || p_.peak_limit != INT64_MAX || p_.target.made != p_.source.made ||
+        p_.target.pending != p_.source.pending || !local_steps_lead_to_target(p_, p_.source))
       return false;
     has_best_ = wanted_ = true;
     best_ = {};
@@ -302,8 +303,9 @@ class Search {
     if (has_best_ && g.ps > best_.ps) return;
     if (!may_hold(to)) return;
     SearchNode& n = node(to);
-    // Equal cost: the earlier op, then the smaller group.
-    const bool replaces = n.reached && g == n.g && to != source_ && !is_local(hop.op) &&
+    // Equal cost: the earlier op, then the smaller group. By a step that costs nothing a node would
+    // become its own ancestor.
+    const bool replaces = n.reached && g == n.g && node(from).g < g && to != source_ && !is_local(hop.op) &&
                           std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group);
     if (n.reached && !(g < n.g) && !replaces) return;
     if (p_.peak_limit != INT64_MAX && peak_of(p_, Spread(node(from).at), hop) > p_.peak_limit) return;

@@ -9,12 +9,13 @@ def element_bytes(seen):
                        else red["tensor"]["dtype"]]
 
 
-def exchange_loads(pieces):
-    """Elements (received, sent) by rank."""
+def exchange_loads(seen):
+    """Elements (received, sent) by rank, over every copy of the mesh: units may cut them apart."""
     received, sent = {}, {}
-    for sender, receiver, _, box in pieces:
-        received[receiver] = received.get(receiver, 0) + count_of(box)
-        sent[sender] = sent.get(sender, 0) + count_of(box)
+    for phases in seen.all_pieces:
+        for sender, receiver, _, box in (piece for pieces in phases for piece in pieces):
+            received[receiver] = received.get(receiver, 0) + count_of(box)
+            sent[sender] = sent.get(sender, 0) + count_of(box)
     return received, sent
 
 
@@ -33,7 +34,7 @@ def wire_bytes(seen):
     """Bytes that one rank receives, the most over ranks and groups, padding included."""
     size = element_bytes(seen)
     if seen.step["op"] == "exchange":
-        received, _ = exchange_loads(seen.pieces)
+        received, _ = exchange_loads(seen)
         return max(received.values(), default=0) * size
     most = 0
     for members in seen.groups:
@@ -125,7 +126,7 @@ def peak_bytes(seen):
     size = element_bytes(seen)
     boxes = sum(max(count_of(b) for b in held.boxes) for held in (seen.before, seen.after))
     if seen.step["op"] == "exchange":
-        received, sent = exchange_loads(seen.pieces)
+        received, sent = exchange_loads(seen)
         buffers = max(received.values(), default=0) + max(sent.values(), default=0)
         return boxes * DTYPE_BYTES[seen.red["tensor"]["dtype"]] + buffers * size
     return (boxes + max((staging(seen, members) for members in seen.groups), default=0)) * size

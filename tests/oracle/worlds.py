@@ -4,7 +4,7 @@
 usage: worlds.py --meshplan BIN [--seeds FIRST:END] [--jobs N] [--timed] [--spec FILE]
 
 Every seed is a spec (random_worlds.py); its plan is replayed on data and its figures are recounted
-(oracle.py). A seed with a finding is reduced and printed as a spec with the complaint; exit 1.
+(oracle.py). A finding is printed when it is met, and at the end reduced to a small spec; exit 1.
 """
 import argparse
 import collections
@@ -32,12 +32,14 @@ def seed_findings(task):
     return seed, asked(meshplan, random_worlds.spec_of(seed))
 
 
-def report(meshplan, spec, finding, title):
-    """Prints one finding with its reduced spec."""
+def report(task):
+    """What is printed of one finding: itself, and a smaller spec that has one of its kind."""
+    meshplan, seed, finding = task
     kind = finding[0]
-    small = reduced(spec, lambda other: any(f[0] == kind for f in asked(meshplan, other)))
+    small = reduced(random_worlds.spec_of(seed),
+                    lambda other: any(f[0] == kind for f in asked(meshplan, other)))
     left = [f for f in asked(meshplan, small) if f[0] == kind] or [finding]
-    print(f"{title}: {finding[2]}\n  reduced: {left[0][2]}\n  {json.dumps(small)}", flush=True)
+    return f"seed {seed}: {kind}: reduced: {left[0][2]}\n  {json.dumps(small)}"
 
 
 def main():
@@ -58,14 +60,18 @@ def main():
         return 1 if found else 0
     first, end = (int(n) for n in options.seeds.split(":"))
     started, kinds, bad = time.time(), collections.Counter(), 0
+    kept = []
     with multiprocessing.Pool(options.jobs) as pool:
         tasks = ((meshplan, seed) for seed in range(first, end))
         for seed, found in pool.imap_unordered(seed_findings, tasks, chunksize=4):
             bad += bool(found)
             for finding in found:
+                print(f"seed {seed}: {': '.join(finding)}", flush=True)
                 kinds[finding[0]] += 1
                 if kinds[finding[0]] <= options.most:
-                    report(meshplan, random_worlds.spec_of(seed), finding, f"seed {seed}")
+                    kept.append((meshplan, seed, finding))
+        for text in pool.imap_unordered(report, kept):
+            print(text, flush=True)
     print(f"{end - first} worlds, {bad} with findings {dict(kinds)}, {time.time() - started:.0f} s")
     return 1 if bad else 0
 
