@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/region.h"
+#include "copy/region.h"
 #include "tensor/dtype.h"
 #include "tensor/placement.h"
 

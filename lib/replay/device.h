@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "copy/region.h"
 #include "replay/data.h"
-#include "replay/region.h"
 #include "tensor/dtype.h"
 #include "tensor/placement.h"
 

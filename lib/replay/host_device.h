@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "copy/worker_pool.h"
 #include "replay/device.h"
-#include "replay/worker_pool.h"
 
 namespace meshplan {
 

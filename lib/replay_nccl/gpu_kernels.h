@@ -9,7 +9,7 @@ namespace meshplan::gpu {
 
 constexpr int max_dims = 12;
 
-// A region in two buffers (replay/region.h), in bytes.
+// A region in two buffers (copy/region.h), in bytes.
 struct Walk {
   int dims = 0;
   int64_t extent[max_dims] = {};

@@ -1,4 +1,4 @@
-#include "replay/half_lines.h"
+#include "copy/half_lines.h"
 
 namespace meshplan {
 

@@ -12,7 +12,7 @@
 // Stores bypass the caches, in whole lines.
 #pragma once
 
-#include "replay/region.h"
+#include "copy/region.h"
 
 namespace meshplan {
 
@@ -20,7 +20,7 @@ namespace meshplan {
 constexpr int64_t least_run_past_cache = 256;
 constexpr int64_t longest_with_care = 8192;
 
-// Law: copies what copy_region copies (tests/replay/region_test.cc). Returns false and does nothing
+// Law: copies what copy_region copies (tests/copy/region_test.cc). Returns false and does nothing
 // on unsupported machines. The region has dims, and runs of at least least_run_past_cache bytes.
 [[nodiscard]] bool copy_past_cache(const Region& region, const std::byte* from, std::byte* to,
                                    int64_t element_size);

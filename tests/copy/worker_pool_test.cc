@@ -1,4 +1,4 @@
-#include "replay/worker_pool.h"
+#include "copy/worker_pool.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-#include "replay/copy_past_cache.h"
+#include "copy/copy_past_cache.h"
 
-#include "replay/half_lines.h"
+#include "copy/half_lines.h"
 
 #if defined(__x86_64__)
 #include <algorithm>
@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t line = 64;
 
+// To the start of the next line, and from the start of this one.
 int64_t bytes_to_line(const std::byte* at) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(line));
 }
@@ -36,7 +37,6 @@ void copy_end(const std::byte* from, std::byte* to, int64_t bytes) {
   for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
-// Distance to the start of the next line.
 __attribute__((target("avx"), always_inline)) inline void write_line(const std::byte* from,
                                                                      std::byte* to) {
   const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

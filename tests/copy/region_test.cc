@@ -1,4 +1,4 @@
-#include "replay/region.h"
+#include "copy/region.h"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
-#include "replay/region.h"
+#include "copy/region.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "replay/copy_past_cache.h"
-#include "replay/half_lines.h"
+#include "copy/copy_past_cache.h"
+#include "copy/half_lines.h"
 
 namespace meshplan {
 namespace {

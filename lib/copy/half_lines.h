@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "replay/region.h"
+#include "copy/region.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
