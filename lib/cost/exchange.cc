@@ -28,9 +28,15 @@ ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
   return whole.predicted_ps < even.predicted_ps ? whole : even;
 }
 
+// Whether more traffic never takes less time: the latency is that of the outermost level in use.
+bool latencies_grow_outwards(const Topology& topology) {
+  return std::is_sorted(topology.levels.begin(), topology.levels.end(),
+                        [](const TopologyLevel& a, const TopologyLevel& b) { return a.latency_ns < b.latency_ns; });
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
-  if (q.most_ps != INT64_MAX) {
+  if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
       return priced(topology, even, false).predicted_ps > q.most_ps && priced(topology, whole, true).predicted_ps > q.most_ps;
     };

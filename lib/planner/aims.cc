@@ -106,7 +106,8 @@ class Lister {
     if (!useful(left, q_.least_latency_ps)) return;
     left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
     if (!useful(left, q_.least_latency_ps)) return;
-    const int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
+    int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
+    if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
     if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
     out_.keys.push_back({left, INT64_MAX, static_cast<uint32_t>(out_.aims.size()), 0});

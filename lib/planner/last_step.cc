@@ -50,7 +50,9 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
 
 int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const Spread& at, const Packed& packed, const Packed& target, int64_t least,
                       int64_t least_latency_ps) {
-  if (!world.usable() || least == 0 || least_latency_ps == 0) return least;
+  if (!world.usable() || least == 0) return least;
+  least = std::max(least, world.reordered_ps(packed, target));
+  if (least_latency_ps == 0) return least;
   int64_t last = last_collective_floor_ps(p, world, at, least);
   if (last <= least) return least;
   const PackedWorld::ExchangeFloors floors = world.exchange_floors(packed, target);

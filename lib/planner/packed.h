@@ -62,6 +62,17 @@ class PackedWorld {
   [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers);
   // The part of bound_ps that comes of what units fetch from outside: alike for all `to` with the same digits in the same outer slots.
   [[nodiscard]] int64_t outer_bound_ps(const Packed& from, const Packed& to);
+  // What any plan by way of spreads takes at least where an outer digit moves within its list: the
+  // finest part of the tensor over the outer links. 0 where none does, or where digits are made pending.
+  //
+  //     2 hosts of 4      [0][] -> [210][]      [][201] -> [2][01]      1/8 of the tensor
+  //
+  // To a deeper slot: the digit leaves its slot in some step. If another takes the slot there, some
+  // rank gets a whole box from outside. If it is left empty, some rank gets a share 1 - 1/size of its
+  // box from outside, and the digit is not in its new slot yet, as lists have no gaps: either it is in
+  // no list, and the box is larger by it, or it has to leave another slot later, which costs such a
+  // share again. To a shallower slot: what enters that slot last is sent as that was received.
+  [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to) const;
   // Whether two spreads have the same outer digits in the same slots.
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
@@ -130,6 +141,8 @@ class PackedWorld {
   [[nodiscard]] const Packed::Words& every_slot() const { return slots_before_[static_cast<size_t>(p_->dims)]; }
   [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
   [[nodiscard]] int count(const Packed::Words& marks) const;
+  [[nodiscard]] bool has_in_list_of(int slot, const Packed& packed, int digit) const;
+  [[nodiscard]] int digit_in(const Packed& packed, int slot) const;
 
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
@@ -213,6 +226,7 @@ class PackedWorld {
   int64_t first_per_peer_ = 0;  // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
+  int64_t finest_part_ps_ = 0;                                     // of one part of the finest from outside
   int64_t latency_inside_ = 0;                                     // ps; the least at or outside of level 0
   int64_t latency_outside_ = 0;                                    // at or outside of the outer level
   std::array<Packed::Words, max_spread_dims + 1> slots_before_{};  // of dims before the d-th

@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "planner/aims.h"
+#include "planner/gather_last.h"
 #include "planner/last_step.h"
 #include "planner/moves.h"
 #include "planner/search_nodes.h"
@@ -23,6 +24,9 @@ constexpr int64_t list_percent = 25;
 constexpr int64_t collectives_percent = 25;
 // Of what lies between the time of the best plan and what is looked at: how far ahead exchanges are priced.
 constexpr int64_t horizon_percent = 20;
+// Plans that gather last are tried, so many, where lists of aims are long.
+constexpr size_t most_gathers_last = 4;
+constexpr int least_atoms_to_gather_last = 4;
 // Of a search that most questions need no more of.
 constexpr int64_t brief_budget = 4'000'000;
 
@@ -40,6 +44,7 @@ struct Workspace {
   };
   std::vector<KnownAims> lists;  // the first `used` are of this question
   size_t used = 0;
+  std::vector<FinerTarget> finer;
 };
 Workspace& workspace() {
   thread_local Workspace w;
@@ -339,6 +344,7 @@ class Search {
     // From the source the collectives that lead straight to the target come first: they often are as cheap as anything can be.
     if (from == source_ && !last_only && !collectives(from, at, true)) return;
     if (!collectives(from, at, last_only) || !options_.exchange) return;
+    if (from == source_ && !last_only) try_gathers_last();
     if (!last_only) {
       exchanges(from);
     } else if (from != source_) {
@@ -367,6 +373,21 @@ class Search {
     return !has_best_ || better_than_best(through(node(from).g, rest(from)));
   }
 
+  void try_gathers_last() {
+    const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
+    if (p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable()) return;
+    if (p_.target.made != 0 || p_.kept != 0 || !may_reduce(p_, p_.source, reduced)) return;
+    finer_targets(p_, world_, packed_source_, best_.ps, most_gathers_last, work_.finer);
+    for (const FinerTarget& finer : work_.finer) {
+      if (finer.least_ps >= best_.ps) break;
+      const Hop hop = exchange_hop(p_, p_.source, finer.at, 1, best_.ps);
+      if (hop.cost.ps >= best_.ps) continue;
+      const int32_t to = table_.intern(finer.at);
+      relax(source_, hop, to);
+      if (node(to).reached && node(to).parent == source_) collectives(to, finer.at, true);
+    }
+  }
+
   void exchange_to_target(int32_t from, const Spread& at) {
     Spread landing = p_.target;
     landing.made = at.made;
@@ -375,9 +396,9 @@ class Search {
   }
 
   // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the bound from there, -1 where not known.
-  // `reached`: the time in which a plan reaches it already, or more.
+  // `soonest`: the time until there at least. `reached`: the time in which a plan reaches it already, or more.
   void exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to, const Packed& packed_to, int64_t left,
-                   int64_t reached = INT64_MAX) {
+                   int64_t soonest = 0, int64_t reached = INT64_MAX) {
     const int64_t gone = node(from).g.ps;
     const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
     const bool alike = at.pending == to.pending;
@@ -388,7 +409,7 @@ class Search {
       if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
       if (has_best_ && world_.usable()) {
         PlanCost least = node(from).g;
-        least.ps = saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps);
+        least.ps = std::max(soonest, saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps));
         least.collectives += phases;
         if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0)))) continue;
         if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
@@ -474,7 +495,11 @@ class Search {
         break;
       }
       int64_t outer = soonest;
-      if (world_.usable()) outer = std::max(outer, saturating_add(g.ps, world_.outer_bound_ps(packed, list.aims[nearest.aim].packed)));
+      if (world_.usable()) {
+        const Packed& first = list.aims[nearest.aim].packed;
+        outer = std::max(outer, saturating_add(g.ps, std::max(world_.outer_bound_ps(packed, first),
+                                                              world_.reordered_ps(packed, first))));
+      }
       for (uint32_t k = group.begin; k < group.end; ++k) {
         AimKey& key = list.keys[k];
         const int64_t least = saturating_add(outer, key.left);
@@ -494,7 +519,7 @@ class Search {
           const int64_t through_aim = saturating_add(here, key.left);
           if (key.reached < here || (has_best_ && through_aim > best_.ps) || not_now(through_aim)) continue;
         }
-        exchange_to(from, at, packed, aim.at, aim.packed, key.left, key.reached);
+        exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, key.reached);
         if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached) key.reached = node(to).g.ps;
       }
     }

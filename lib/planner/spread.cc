@@ -217,10 +217,24 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
       auto interval = [&](const Spread& s) {
         int64_t lo = 0;
         int64_t width = extent;
-        for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-          const auto atom = s.atom[static_cast<size_t>(i)];
-          const int64_t chunk = ceil_div(width, p.size[atom]);
-          const int64_t first = std::min(width, coordinate[atom] * chunk);
+        for (int i = s.begin_of(d); i < s.end_of(d);) {
+          // Atoms that continue one another cut as one, and those from the start of a mesh dim in
+          // chunks of the whole dim (tensor/box.cc).
+          const Atom& start = p.atom[s.atom[as_index(i)]];
+          int64_t reached = start.before;
+          int64_t parts = 1;
+          int64_t part = 0;
+          for (; i < s.end_of(d); ++i) {
+            const size_t atom = s.atom[as_index(i)];
+            if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
+            reached *= p.size[atom];
+            parts *= p.size[atom];
+            part = part * p.size[atom] + coordinate[atom];
+          }
+          const int64_t whole = p.mesh_sizes[as_index(start.mesh_dim)];
+          const int64_t chunk = start.before == 1 ? ceil_div(width, whole) * (whole / parts)
+                                                  : ceil_div(width, parts);
+          const int64_t first = std::min(width, part * chunk);
           lo += first;
           width = std::min(width - first, chunk);
         }

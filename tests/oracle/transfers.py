@@ -138,7 +138,7 @@ def fetched_by_units(levels, have, want, members, shards):
                     if box is None:
                         continue
                     near = nearest(levels, shards[shard], taker)
-                    key = (shard, c, tuple(near))
+                    key = (shard, c, level_between(levels, near[0], taker), tuple(near))
                     turn = asked.get(key, 0)
                     asked[key] = turn + 1
                     fetched.append((near[turn % len(near)], taker, shard[0], box, w))

@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 #include "planner/moves.h"
 #include "random_spread.h"
+#include "tensor/box.h"
 
 using namespace meshplan;
 
@@ -106,4 +107,48 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
     }
   }
   CHECK(compared == 90000);
+}
+
+TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
+  // 2 elements over a dim of 8: its outer half holds both, as chunks are those of the whole dim.
+  std::mt19937_64 random(11);
+  int split = 0;
+  for (int64_t extent : {2, 5, 9, 13}) {
+    const std::vector<int64_t> sizes{8, 2};
+    const Mesh mesh = test::mesh_of(sizes);
+    MeshTable meshes;
+    meshes.universe = mesh.universe;
+    meshes.meshes = {mesh};
+    const Topology topology = test::two_levels(8, 500);
+    LevelMap levels(mesh, topology);
+    PlanOptions options;
+    options.groups = GroupPolicy::any;
+    Request request;
+    request.tensor = {{extent, 3}, DType::int16};
+    request.src.shards.resize(2);
+    request.dst.shards.resize(2);
+    request.src.shards[0] = {{0, 1, 8}};
+    request.dst.shards[0] = {{1, 1, 2}, {0, 1, 8}};
+    const auto p = make_problem(levels, meshes, request, request.dst, options);
+    REQUIRE(p);
+    REQUIRE(!p->even);
+    for (int k = 0; k < 300; ++k) {
+      const Spread from = test::random_spread(*p, 0, random);
+      const Spread to = test::random_spread(*p, 0, random);
+      const State before = to_state(*p, from);
+      const State after = to_state(*p, to);
+      int64_t most = 0;
+      for (int64_t r = 0; r < 16; ++r) {
+        const auto at = coordinates_of(r, sizes);
+        const Box wanted = box_of(after, request.tensor.shape, sizes, at);
+        const Box held = box_of(before, request.tensor.shape, sizes, at);
+        most = std::max(most, volume(wanted) - volume(intersect(wanted, held)));
+      }
+      split += p->atoms > 2;
+      CAPTURE(to_text(before, sizes));
+      CAPTURE(to_text(after, sizes));
+      REQUIRE(bound_between(*p, from, to).bytes == 2 * most);
+    }
+  }
+  CHECK(split > 500);
 }
