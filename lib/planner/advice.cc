@@ -6,7 +6,8 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "cost/step_cost.h"
-#include "planner/optimal.h"
+#include "planner/planner.h"
+#include "search/optimal.h"
 
 namespace meshplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "transfer/level_map.h"
-#include "planner/planner.h"
-#include "planner/work.h"
+#include "plan/question.h"
+#include "search/work.h"
 
 namespace meshplan {
 

@@ -10,12 +10,12 @@
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
 #include "planner/advice.h"
-#include "planner/audit.h"
+#include "torch_rules/audit.h"
 #include "planner/numerics.h"
-#include "planner/optimal.h"
+#include "search/optimal.h"
 #include "planner/plan_groups.h"
-#include "planner/rule_planner.h"
-#include "planner/work.h"
+#include "torch_rules/rule_planner.h"
+#include "search/work.h"
 #include "verify/verify.h"
 
 namespace meshplan {

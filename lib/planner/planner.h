@@ -19,23 +19,6 @@ constexpr PlannerKind default_planner = PlannerKind::greedy;
   return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor;
 }
 
-// What one planner answers for one request: the steps (states, ops, groups by mesh_dims, reasons), before pricing and verification.
-struct StepList {
-  std::vector<Step> steps;
-  std::string unmerged_trace;     // the states passed through where nothing merges; empty where nothing merged
-  std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
-  State dst;                      // the target reached
-  int64_t least_ps = 0;           // no plan of the moves takes less
-  Shortcuts shortcuts;            // none: no plan of the moves is cheaper
-};
-
-struct PlanQuestion {
-  const MeshTable* meshes = nullptr;
-  const Topology* topology = nullptr;
-  const Request* request = nullptr;
-  const PlanOptions* options = nullptr;
-};
-
 // A failed redistribution: which and why.
 struct PlanFailure {
   size_t index = 0;  // into the requests
@@ -45,7 +28,7 @@ struct PlanFailure {
 struct PlanOutcome {
   Plan plan;                          // complete only when there are no failures
   std::vector<PlanFailure> failures;  // in request order
-  int64_t work = 0;                   // units (planner/work.h) that all questions took
+  int64_t work = 0;                   // units (search/work.h) that all questions took
 };
 
 // Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit

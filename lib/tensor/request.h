@@ -48,7 +48,7 @@ struct PlanOptions {
   // --ranks-per-host; default: first level of a given topology, else 1
   std::optional<int64_t> ranks_per_host;
   bool advice = true;  // false: do not look for missing flattens
-  // limit per redistribution of all work, in the units of planner/work.h
+  // limit per redistribution of all work, in the units of search/work.h
   int64_t work_budget = 60'000'000;
 };
 

@@ -13,7 +13,7 @@
 #include "../cost/small_mesh.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
-#include "planner/optimal.h"
+#include "search/optimal.h"
 #include "planner/planner.h"
 #include "verify/verify.h"
 

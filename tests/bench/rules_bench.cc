@@ -8,8 +8,8 @@
 
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "planner/rule_planner.h"
-#include "planner/torch_case.h"
+#include "torch_rules/rule_planner.h"
+#include "torch_rules/torch_case.h"
 #include "verify/verify.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
 #include "cost/step_cost.h"
-#include "planner/optimal.h"
+#include "search/optimal.h"
 
 namespace meshplan::test {
 

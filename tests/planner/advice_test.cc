@@ -5,6 +5,7 @@
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
+#include "planner/planner.h"
 
 using namespace meshplan;
 

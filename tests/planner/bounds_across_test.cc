@@ -9,7 +9,7 @@
 #include "cost/bounds.h"
 #include "cost/exchange.h"
 #include "cost/step_cost.h"
-#include "planner/optimal.h"
+#include "search/optimal.h"
 
 using namespace meshplan;
 using namespace meshplan::test;

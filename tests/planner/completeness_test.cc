@@ -5,8 +5,8 @@
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "planner/spread.h"
-#include "planner/work.h"
+#include "search/spread.h"
+#include "search/work.h"
 
 namespace meshplan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "planner/torch_case.h"
+#include "torch_rules/torch_case.h"
 #include "verify/verify.h"
 
 namespace meshplan {

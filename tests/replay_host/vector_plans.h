@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/torch_case.h"
+#include "torch_rules/torch_case.h"
 
 namespace meshplan::test {
 

@@ -1,0 +1,31 @@
+// One question to a planning algorithm, and its answer before anything is priced.
+//
+//     question    request P(sum)S(0) -> RS(0) on mesh "mesh", its meshes, topology and options
+//     answer      steps: all_reduce on a
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace meshplan {
+
+struct PlanQuestion {
+  const MeshTable* meshes = nullptr;
+  const Topology* topology = nullptr;
+  const Request* request = nullptr;
+  const PlanOptions* options = nullptr;
+};
+
+// Steps with their states, ops, groups by mesh_dims and reasons; prices and proof are the pipeline's.
+struct StepList {
+  std::vector<Step> steps;
+  std::string unmerged_trace;     // the states passed through where nothing merges; empty where nothing merged
+  std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
+  State dst;                      // the target reached
+  int64_t least_ps = 0;           // no plan of the moves takes less
+  Shortcuts shortcuts;            // none: no plan of the moves is cheaper
+};
+
+}  // namespace meshplan

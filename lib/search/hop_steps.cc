@@ -1,0 +1,146 @@
+#include "search/hop_steps.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "plan/describe_moves.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// What the state does on [lo, hi) of a mesh dim (products of leading factors), which no atom cuts further.
+Placement role(const State& state, int32_t mesh_dim, int64_t lo, int64_t hi) {
+  auto covers = [&](const Atom& a) { return a.mesh_dim == mesh_dim && a.before <= lo && a.before * a.size >= hi; };
+  for (size_t d = 0; d < state.shards.size(); ++d) {
+    for (const Atom& a : state.shards[d]) {
+      if (covers(a)) return shard(static_cast<int32_t>(d));
+    }
+  }
+  for (const PendingAtom& p : state.partial) {
+    if (covers(p.atom)) return partial(p.op);
+  }
+  return replicate();
+}
+
+std::string names_of(const std::vector<Atom>& atoms, const Mesh& mesh) {
+  const auto names = dim_names(mesh);
+  const auto shape = mesh_shape(mesh);
+  std::vector<std::string> texts;
+  for (const Atom& a : atoms) texts.push_back(to_text(a, names, shape));
+  return join(texts, " and ");
+}
+
+std::string reason(const PlanProblem& p, const Hop& hop, const Step& step) {
+  const std::string over = names_of(step.mesh_dims, *p.mesh);
+  switch (hop.op) {
+    case Op::slice:
+      return "keeps this rank's part over " + over + " of what it holds already, a local step";
+    case Op::all_gather:
+      return "gathers the shards over " + over + " into one collective of " + std::to_string(group_size(p, hop.group)) + " ranks";
+    case Op::reduce_scatter:
+      return "finishes the pending reduction over " + over + " and keeps only the shard that this rank needs";
+    case Op::all_reduce:
+      return "finishes the pending reduction over " + over + " where every rank needs the whole result";
+    case Op::all_to_all:
+      return "moves the shard over " + over + " to where the target has it, each rank keeping its share";
+    case Op::to_partial:
+      return "writes the value as a contribution over " + over + ", a local step";
+    case Op::exchange:
+      if (hop.reduced != 0)
+        return "sends every contribution straight to the ranks that own the result, which sum it: no collective reduces for less";
+      if (hop.phases == 2) return "fetches what each host misses once over its slow links, then shares it inside the host";
+      return hop.whole_pieces ? "sends every rank just the boxes that it misses, each piece whole from one holder"
+                              : "sends every rank just the boxes that it misses, from the nearest ranks that hold them";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Atom> every_dim(const Mesh& mesh) {
+  std::vector<Atom> atoms;
+  for (size_t m = 0; m < mesh.dims.size(); ++m) atoms.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
+  return atoms;
+}
+
+void describe_change(const State& before, const Mesh& mesh, Step& step) {
+  std::vector<Move> moves;
+  for (size_t m = 0; m < mesh.dims.size(); ++m) {
+    std::vector<int64_t> cuts{1, mesh.dims[m].size};
+    auto use = [&](const Atom& a) {
+      if (static_cast<size_t>(a.mesh_dim) != m) return;
+      cuts.push_back(a.before);
+      cuts.push_back(a.before * a.size);
+    };
+    for (const State* s : {&before, static_cast<const State*>(&step.state)}) {
+      for (const auto& order : s->shards) std::for_each(order.begin(), order.end(), use);
+      for (const PendingAtom& p : s->partial) use(p.atom);
+    }
+    for (const Atom& a : step.mesh_dims) use(a);
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+      auto dim = static_cast<int32_t>(m);
+      Placement from = role(before, dim, cuts[i], cuts[i + 1]);
+      Placement to = role(step.state, dim, cuts[i], cuts[i + 1]);
+      if (from == to) continue;
+      if (!moves.empty() && moves.back().atom.mesh_dim == dim && moves.back().atom.before * moves.back().atom.size == cuts[i] &&
+          moves.back().src == from && moves.back().dst == to) {
+        moves.back().atom.size *= cuts[i + 1] / cuts[i];
+      } else {
+        moves.push_back({{dim, cuts[i], cuts[i + 1] / cuts[i]}, from, to});
+      }
+    }
+  }
+  if (!moves.empty()) describe_moves(step, std::move(moves));
+}
+
+std::vector<Step> steps_of_hops(const PlanProblem& p, const std::vector<Hop>& hops, const std::string& mesh_name) {
+  std::vector<Step> steps;
+  State before = to_state(p, p.source);
+  for (const Hop& hop : hops) {
+    Step& step = steps.emplace_back();
+    step.op = hop.op;
+    step.mesh_dims = hop.op == Op::exchange ? every_dim(*p.mesh) : mesh_atoms(p, hop.group);
+    step.state = to_state(p, hop.to);
+    step.mesh = mesh_name;
+    step.phases = hop.phases;
+    step.whole_pieces = hop.whole_pieces;
+    if (hop.op != Op::exchange && !is_local(hop.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
+    if (hop.reduced != 0) {
+      // One op for all that is reduced: sum where sum and avg meet or several averages do, then one division.
+      int64_t averaged = 1;
+      bool sums = false;
+      ReduceOp op = ReduceOp::sum;
+      for (int i = 0; i < p.atoms; ++i) {
+        if ((hop.reduced >> i & 1) == 0) continue;
+        op = p.source_op[static_cast<size_t>(i)];
+        if (op == ReduceOp::avg) averaged *= p.size[static_cast<size_t>(i)];
+        if (op == ReduceOp::sum) sums = true;
+      }
+      const bool one_dim = mesh_atoms(p, hop.reduced).size() == 1;
+      if (averaged > 1 && (sums || !one_dim)) {
+        step.reduce_op = ReduceOp::sum;
+        step.scale_divisor = averaged;
+      } else {
+        step.reduce_op = op;
+      }
+    }
+    // The tensor narrowed, at coordinate 0, by what the step's mesh dims do not touch.
+    State others = before;
+    auto touched = [&](const Atom& a) {
+      return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& m) {
+        return m.mesh_dim == a.mesh_dim && m.before <= a.before && a.before * a.size <= m.before * m.size;
+      });
+    };
+    for (auto& order : others.shards) std::erase_if(order, touched);
+    step.logical_shape = largest_box(others, p.tensor.shape, p.mesh_sizes);
+    describe_change(before, *p.mesh, step);
+    step.why = reason(p, hop, step);
+    before = step.state;
+  }
+  return steps;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,385 @@
+#include "search/optimal.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/int_math.h"
+#include "cost/step_figures.h"
+#include "search/hop_steps.h"
+#include "search/moves.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// P(sum) to P(max) on one mesh dim: no step turns a pending reduction into one of another kind.
+Status check_kinds(const Request& request, const Mesh& mesh) {
+  if (request.src_mesh != request.dst_mesh) return Done{};
+  for (const PendingAtom& from : request.src.partial) {
+    for (const PendingAtom& to : request.dst.partial) {
+      if (from.atom.mesh_dim != to.atom.mesh_dim || from.atom.size == 1 || may_mix(from.op, to.op)) continue;
+      return no_plan("nothing turns " + to_text(partial(from.op)) + " into " + to_text(partial(to.op)) + " on mesh dim '" +
+                     mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name + "': reduce to R first, as a redistribution of its own");
+    }
+  }
+  return Done{};
+}
+
+void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
+  for (const auto& set : sets) {
+    unsigned mask = 0;
+    for (int i = 0; i < p.atoms; ++i) {
+      if (std::find(set.begin(), set.end(), static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim)) != set.end()) mask |= 1U << i;
+    }
+    p.allowed[mask] = 1;
+  }
+}
+
+// More atoms or tensor dims than a search holds: one exchange, which always runs.
+StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh, const Topology& topology) {
+  StepList list;
+  list.dst = request.dst;
+  State landing = request.dst;
+  if (request.src_mesh != request.dst_mesh) {
+    landing.partial.clear();
+  } else {
+    std::erase_if(landing.partial, [&](const PendingAtom& p) {
+      return std::find(request.src.partial.begin(), request.src.partial.end(), p) == request.src.partial.end();
+    });
+  }
+  Step step;
+  step.op = Op::exchange;
+  step.mesh_dims = every_dim(dst_mesh);
+  step.state = landing;
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  if (crosses) step.mesh = dst_mesh.name;
+  step.logical_shape = request.tensor.shape;
+  int64_t averaged = 1;
+  for (const PendingAtom& p : request.src.partial) {
+    if (p.atom.size == 1 || std::find(landing.partial.begin(), landing.partial.end(), p) != landing.partial.end()) continue;
+    if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) step.scale_divisor = 0;  // several: one sum, divided below
+    step.reduce_op = p.op;
+    if (p.op == ReduceOp::avg) averaged *= p.atom.size;
+  }
+  if (step.scale_divisor == 0) {
+    step.reduce_op = ReduceOp::sum;
+    step.scale_divisor = averaged;
+  }
+  // The cut of the pieces that prices lower.
+  LevelMap levels(src_mesh, topology);
+  ExchangeQuestion q;
+  q.levels = &levels;
+  q.dst_mesh = crosses ? &dst_mesh : nullptr;
+  q.shape = request.tensor.shape;
+  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype : request.tensor.dtype);
+  q.src = &request.src;
+  q.dst = &landing;
+  step.whole_pieces = price_exchange(q).whole_pieces;
+  step.why = crosses ? "sends every rank of the target mesh just the boxes that it misses, from the nearest ranks that hold them"
+                     : "sends every rank just the boxes that it misses: more mesh dims than the search takes up";
+  if (!crosses) describe_change(request.src, src_mesh, step);
+  list.steps.push_back(std::move(step));
+  State at = landing;
+  for (const PendingAtom& p : request.dst.partial) {
+    if (std::find(at.partial.begin(), at.partial.end(), p) != at.partial.end()) continue;
+    Step made;
+    made.op = Op::to_partial;
+    made.mesh_dims = {p.atom};
+    State before = at;
+    at.partial.push_back(p);
+    std::sort(at.partial.begin(), at.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+    made.state = at;
+    if (crosses) made.mesh = dst_mesh.name;
+    State others = before;
+    for (auto& order : others.shards) std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
+    made.logical_shape = largest_box(others, request.tensor.shape, mesh_shape(dst_mesh));
+    describe_change(before, dst_mesh, made);
+    made.why = "writes the value as a contribution over " + dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name + ", a local step";
+    list.steps.push_back(std::move(made));
+  }
+  return list;
+}
+
+// Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer sharding that the target mesh then
+// gathers.
+Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget) {
+  const Request& request = *question.request;
+  const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
+  const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
+  LevelMap src_levels(src_mesh, *question.topology);
+  LevelMap dst_levels(dst_mesh, *question.topology);
+
+  // Where the exchange may start: as it is, or after one collective that reduces everything.
+  std::vector<std::pair<std::vector<Step>, State>> starts{{{}, request.src}};
+  Request on_src = request;
+  on_src.dst_mesh = request.src_mesh;
+  on_src.dst = request.src;
+  on_src.dst.partial.clear();
+  if (auto p = make_problem(src_levels, *question.meshes, on_src, on_src.dst, *question.options); p && !request.src.partial.empty()) {
+    declare(*p, {});
+    std::vector<Hop> hops;
+    collective_moves(*p, p->source, hops);
+    for (const Hop& hop : hops) {
+      if (hop.to.pending != 0) continue;
+      starts.emplace_back(steps_of_hops(*p, {hop}, src_mesh.name), to_state(*p, hop.to));
+    }
+  }
+  // Where it may land: the target, or the target cut further by one or two mesh dims that hold copies.
+  State plain = request.dst;
+  plain.partial.clear();
+  std::vector<State> landings{plain};
+  for (int depth = 0; depth < 2; ++depth) {
+    std::vector<State> more;
+    for (const State& s : landings) {
+      for (size_t m = 0; m < dst_mesh.dims.size(); ++m) {
+        bool used = dst_mesh.dims[m].size == 1;
+        for (const auto& order : s.shards) {
+          for (const Atom& a : order) used = used || static_cast<size_t>(a.mesh_dim) == m;
+        }
+        if (used) continue;
+        for (size_t d = 0; d < s.shards.size(); ++d) {
+          more.push_back(s);
+          more.back().shards[d].push_back({static_cast<int32_t>(m), 1, dst_mesh.dims[m].size});
+        }
+      }
+    }
+    for (State& s : more) {
+      if (std::find(landings.begin(), landings.end(), s) == landings.end()) landings.push_back(std::move(s));
+    }
+  }
+  constexpr size_t most_landings = 64;
+  if (landings.size() > most_landings) landings.resize(most_landings);
+
+  std::optional<StepList> best;
+  int64_t best_ps = 0;
+  int64_t least_peak = INT64_MAX;
+  Shortcuts shortcuts;
+  shortcuts.add(Shortcut::few_landings);
+  // The exchange is priced by itself and in its list of steps.
+  const int64_t listing =
+      2 * saturating_mul(saturating_mul(mesh_size(src_mesh), mesh_size(dst_mesh)), work::pair) +
+      4 * work::step;
+  for (const auto& [steps, start] : starts) {
+    for (const State& landing : landings) {
+      if (best && budget.used_up()) {
+        shortcuts.add(Shortcut::work_budget);
+        break;
+      }
+      budget.spend(listing);
+      Request leg = request;
+      leg.src = start;
+      leg.dst = landing;
+      StepList list = one_exchange(leg, src_mesh, dst_mesh, *question.topology);
+      list.steps.insert(list.steps.begin(), steps.begin(), steps.end());
+      if (landing != plain || !request.dst.partial.empty()) {
+        Request rest = request;
+        rest.src_mesh = request.dst_mesh;
+        rest.src = landing;
+        PlanQuestion after{question.meshes, question.topology, &rest, question.options};
+        auto tail = work::on_share(budget, work::landing_percent, [&](work::Budget& share) {
+          return plan_optimal(after, dst_levels, share);
+        });
+        if (!tail) continue;
+        for (Step& step : tail->steps) {
+          step.mesh = dst_mesh.name;
+          list.steps.push_back(std::move(step));
+        }
+      }
+      list.dst = request.dst;
+      PlannedRedistribution priced;
+      priced.request = request;
+      priced.steps = list.steps;
+      price_redistribution(priced, *question.meshes, *question.topology);
+      least_peak = std::min(least_peak, priced.totals.peak_bytes);
+      if (question.options->max_memory_bytes > 0 && priced.totals.peak_bytes > question.options->max_memory_bytes) continue;
+      if (best && priced.totals.predicted_ps >= best_ps) continue;
+      best_ps = priced.totals.predicted_ps;
+      best = std::move(list);
+    }
+  }
+  if (!best) {
+    return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
+                   ": the least peak that exists is " + std::to_string(least_peak) + " bytes per rank; raise the limit to that");
+  }
+  best->shortcuts = shortcuts;
+  return std::move(*best);
+}
+
+// The targets of a request, those first that may be reached for the least. `shortcuts`: whether
+// some are left out.
+struct Target {
+  State state;
+  int64_t bound_ps = 0;
+};
+std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& levels,
+                               work::Budget& budget, Shortcuts& shortcuts) {
+  const Request& request = *question.request;
+  if (!request.any_dst_order) return {{request.dst, 0}};
+  constexpr size_t most_orders = 720;
+  std::vector<Target> targets;
+  for (State& state : all_orders(request.dst, most_orders))
+    targets.push_back({std::move(state), 0});
+  if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
+  for (Target& target : targets) {
+    const auto problem =
+        make_problem(levels, *question.meshes, request, target.state, *question.options);
+    if (!problem) break;
+    budget.spend(work::problem);
+    target.bound_ps = bound_between(*problem, problem->source, problem->target).ps;
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const Target& a, const Target& b) { return a.bound_ps < b.bound_ps; });
+  return targets;
+}
+
+Error nothing_fits(const PlanQuestion& question, int64_t least, bool searched) {
+  const std::string limit =
+      "no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes);
+  if (!searched)
+    return no_plan(limit + " of those that the search had the work to look at; raise the limit");
+  return no_plan(limit + ": the least peak that exists is " + std::to_string(least) +
+                 " bytes per rank; raise the limit to that");
+}
+
+}  // namespace
+
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
+                              work::Budget& budget, const WhatIf& what_if) {
+  const Request& request = *question.request;
+  const Mesh& mesh = question.meshes->meshes[request.src_mesh];
+  if (auto kinds = check_kinds(request, mesh); !kinds) return kinds.error();
+  if (request.src_mesh != request.dst_mesh) return plan_across(question, budget);
+
+  std::optional<StepList> best;
+  PlanCost best_cost;
+  int64_t least = INT64_MAX;     // peak
+  int64_t least_ps = INT64_MAX;  // of any target
+  bool searched = true;
+  Shortcuts shortcuts;
+  SearchOptions search;
+  search.below_ps = what_if.below_ps;
+  for (const Target& target : targets_of(question, levels, budget, shortcuts)) {
+    if (best && target.bound_ps > best_cost.ps) break;
+    if (best && budget.used_up()) {
+      shortcuts.add(Shortcut::work_budget);
+      least_ps = std::min(least_ps, target.bound_ps);
+      break;
+    }
+    auto problem = make_problem(levels, *question.meshes, request, target.state, *question.options);
+    if (!problem) {
+      Request one = request;
+      one.dst = target.state;
+      StepList list = one_exchange(one, mesh, mesh, *question.topology);
+      list.shortcuts.add(Shortcut::too_many_axes);
+      return list;
+    }
+    declare(*problem, what_if.also_declared);
+    search.work_budget = budget.left;
+    // Of equal times the fewer collectives count.
+    if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
+    const Found found = find_cheapest(*problem, search);
+    budget.spend(found.work + work::problem);
+    shortcuts.add(found.shortcuts);
+    least_ps = std::min(least_ps, found.least_ps);
+    if (!found.exists) {
+      if (search.below_ps != INT64_MAX) continue;
+      const int64_t before = problem->work;
+      least = std::min(least, least_peak(*problem, search.work_budget));
+      budget.spend(problem->work - before);
+      searched = searched && !found.shortcuts.has(Shortcut::work_budget);
+      continue;
+    }
+    if (best && !(found.cost < best_cost)) continue;
+    best_cost = found.cost;
+    best.emplace();
+    best->steps = steps_of_hops(*problem, found.hops, "");
+    best->dst = target.state;
+  }
+  if (!best) return nothing_fits(question, least, searched);
+  best->shortcuts = shortcuts;
+  best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);
+  return std::move(*best);
+}
+
+Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels) {
+  work::Budget budget{question.options->work_budget};
+  return plan_optimal(question, levels, budget);
+}
+
+Result<StepList> plan_optimal(const PlanQuestion& question) {
+  LevelMap levels(question.meshes->meshes[question.request->src_mesh], *question.topology);
+  return plan_optimal(question, levels);
+}
+
+std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
+                                           int64_t count, work::Budget& budget) {
+  std::vector<Alternative> alternatives;
+  const Request& request = *question.request;
+  if (count <= 0 || request.src_mesh != request.dst_mesh) return alternatives;
+  auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
+  if (!problem || problem->source == problem->target) return alternatives;
+  std::vector<Hop> first;
+  MoveLimits limits;
+  limits.most_work = budget.left / 4;
+  collective_moves(*problem, problem->source, first, limits);
+  Spread landing = problem->target;
+  landing.made = 0;
+  for (int phases : {1, 2}) {
+    const bool allowed = !(problem->source == landing) &&
+                         (phases == 1 || (question.topology->levels.size() > 1 && problem->source.pending == landing.pending &&
+                                          members_share(*problem, landing)));
+    if (allowed) first.push_back(exchange_hop(*problem, problem->source, landing, phases));
+  }
+  // Those first that may lead to the cheapest plans.
+  std::vector<std::pair<int64_t, size_t>> soonest;
+  for (size_t i = 0; i < first.size(); ++i)
+    soonest.emplace_back(
+        saturating_add(first[i].cost.ps, bound_between(*problem, first[i].to, problem->target).ps),
+        i);
+  std::sort(soonest.begin(), soonest.end());
+  budget.spend(problem->work);
+  const std::vector<int64_t>& shape = problem->mesh_sizes;
+  for (const auto& [bound, number] : soonest) {
+    if (budget.used_up()) break;
+    const Hop& hop = first[number];
+    if (saturating_mul(box_elements(*problem, hop.to), problem->element) > problem->state_limit) continue;
+    if (problem->peak_limit != INT64_MAX && peak_of(*problem, problem->source, hop) > problem->peak_limit) continue;
+    PlanProblem rest = *problem;
+    rest.source = hop.to;
+    SearchOptions search;
+    search.work_budget = budget.left;
+    Found found = find_cheapest(rest, search);
+    budget.spend(found.work + 2 * work::step);
+    if (!found.exists) continue;
+    std::vector<Hop> hops{hop};
+    hops.insert(hops.end(), found.hops.begin(), found.hops.end());
+    PlannedRedistribution other;
+    other.request = request;
+    other.steps = steps_of_hops(*problem, hops, "");
+    price_redistribution(other, *question.meshes, *question.topology);
+    Alternative a{trace_of(request.src, other.steps, shape), other.totals};
+    a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
+    a.totals.lower_bound_ps = best.totals.lower_bound_ps;
+    if (a.trace == best.trace && a.totals == best.totals) continue;
+    if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end()) alternatives.push_back(std::move(a));
+  }
+  std::sort(alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
+    auto key = [](const Alternative& x) {
+      return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes, x.totals.peak_bytes,
+                             std::string_view(x.trace));
+    };
+    return key(a) < key(b);
+  });
+  // The same states at a higher price, such as one exchange in two phases, say nothing new.
+  std::vector<Alternative> kept;
+  for (Alternative& a : alternatives) {
+    const bool known =
+        a.trace == best.trace || std::any_of(kept.begin(), kept.end(), [&](const Alternative& k) { return k.trace == a.trace; });
+    if (known && a.totals.collectives == best.totals.collectives) continue;
+    if (static_cast<int64_t>(kept.size()) == count) break;
+    kept.push_back(std::move(a));
+  }
+  return kept;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,39 @@
+// The optimal planner: the least predicted time over all sequences of the moves of OPTIMAL.md, with its proven gap.
+#pragma once
+
+#include "base/result.h"
+#include "transfer/level_map.h"
+#include "plan/question.h"
+#include "search/search.h"
+#include "search/work.h"
+
+namespace meshplan {
+
+// What else there is to say of a question to the optimal planner.
+struct WhatIf {
+  std::vector<std::vector<size_t>>
+      also_declared;  // sets of mesh dims that count as declared flattened
+  int64_t below_ps =
+      INT64_MAX;  // only a plan that takes less is wanted; an error (no_plan) where none was found
+};
+
+// Plans the question's request as it stands (backward targets already normalised). Across meshes:
+// steps on the source mesh, one exchange, steps on the target mesh. `levels`: of the source mesh.
+// `budget`: the work that it may take, counted down. Errors (no_plan): a pending reduction that the
+// target wants pending with another op that may not mix, nothing within the memory limit (the error
+// names the least peak that exists).
+[[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
+                                            work::Budget& budget, const WhatIf& what_if = {});
+// The same with the work that the question's options allow.
+[[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels);
+[[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question);
+
+// The next best plans after `best`: for every other first step the cheapest plan that starts with
+// it, cheapest first, `count` at most, each trace once (plan --alternatives). None across meshes.
+// Where the budget does not suffice for every first step, of those that may be the cheapest.
+[[nodiscard]] std::vector<Alternative> alternative_plans(const PlanQuestion& question,
+                                                         const LevelMap& levels,
+                                                         const PlannedRedistribution& best,
+                                                         int64_t count, work::Budget& budget);
+
+}  // namespace meshplan

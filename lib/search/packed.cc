@@ -1,0 +1,437 @@
+#include "search/packed.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+using Words = Packed::Words;
+
+constexpr uint64_t ones = 0x1111111111111111U;
+
+// Bits of two words.
+int count_bits(uint64_t a, uint64_t b) {
+  constexpr uint64_t pairs = 0x3333333333333333U;
+  constexpr uint64_t nibbles = 0x0f0f0f0f0f0f0f0fU;
+  a -= a >> 1 & 0x5555555555555555U;
+  b -= b >> 1 & 0x5555555555555555U;
+  const uint64_t sum = (a & pairs) + (a >> 2 & pairs) + (b & pairs) + (b >> 2 & pairs);  // at most 8 a nibble
+  return static_cast<int>(((sum & nibbles) + (sum >> 4 & nibbles)) * 0x0101010101010101U >> 56);
+}
+
+}  // namespace
+
+void PackedWorld::reset(const PlanProblem& p) {
+  p_ = &p;
+  total_ = p.world.count();
+  // Finer tiers are not bounded by levels.
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 && p.topology->model.empty() && p.topology->tables.empty() &&
+            total_ * p.dims <= packed_slots;
+  if (!usable_) return;
+  outer_level_ = 0;
+  for (size_t l = 1; l < p.topology->levels.size(); ++l) {
+    if (p.world.at_level(static_cast<int>(l)) == 0) continue;
+    if (outer_level_ != 0) usable_ = false;
+    outer_level_ = l;
+  }
+  if (!usable_) return;
+  inside_ = 0;
+  for (int i = 0; i < total_; ++i) {
+    outer_[static_cast<size_t>(i)] = p.world.level(i) > 0;
+    if (p.world.level(i) == 0) ++inside_;
+  }
+  // Digits of an atom follow one another.
+  for (size_t a = 0; a < static_cast<size_t>(p.atoms); ++a) {
+    digits_[a] = {p.digit_of[a][0], p.digit_count[a], 0};
+    for (int k = 0; k < p.digit_count[a]; ++k) digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
+  }
+  few_ = total_ < 16 && total_ * p.dims <= 16;
+  for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
+  Words slots{};
+  for (int d = 0; d < p.dims; ++d) {
+    slots_before_[static_cast<size_t>(d)] = slots;
+    for (int k = 0; k < total_; ++k) {
+      const int bit = (d * total_ + k) * (few_ ? 4 : 1);
+      slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
+    }
+  }
+  slots_before_[static_cast<size_t>(p.dims)] = slots;
+  power_[0] = 1;
+  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
+  bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
+  pace_inside_ = Pace(p.topology->levels[0]);
+  pace_outside_ = Pace(p.topology->levels[outer_level_]);
+  first_latency_ = saturating_mul(p.topology->levels[0].latency_ns, 1000);
+  outer_latency_ = saturating_mul(p.topology->levels[outer_level_].latency_ns, 1000);
+  first_per_peer_ = saturating_mul(p.topology->levels[0].per_peer_ns, 1000);
+  outer_per_peer_ = saturating_mul(p.topology->levels[outer_level_].per_peer_ns, 1000);
+  int64_t least = INT64_MAX;
+  least_per_peer_ = INT64_MAX;
+  for (size_t l = p.topology->levels.size(); l-- > 0;) {
+    least_per_peer_ = std::min(least_per_peer_, saturating_mul(p.topology->levels[l].per_peer_ns, 1000));
+    least = std::min(least, p.topology->levels[l].latency_ns);
+    if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
+  }
+  latency_inside_ = saturating_mul(least, 1000);
+  finest_part_ps_ = outer_level_ == 0 ? 0 : saturating_add(latency_outside_, transfer_ps(least_bytes(), power(total_), bandwidth_outside_));
+  pending_ = {};
+  const auto n = static_cast<size_t>(total_);
+  known_.assign(5 * (n + 1) * (n + 2), -1);
+  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
+}
+
+PackedWorld::Pace::Pace(const TopologyLevel& level)
+    : whole_(level.exchange_percent == 100),
+      divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
+      reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
+
+int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
+  if (!usable_) return 0;
+  const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+  for (int k = 0; k < digits.count; ++k) {
+    const int digit = digits.first + k;
+    const bool outer = outer_[static_cast<size_t>(digit)];
+    const int bit = (d * total_ + count + k) * (few_ ? 4 : 1);
+    const auto word = static_cast<size_t>(bit / 64);
+    const int shift = bit % 64;
+    packed.taken[word] |= uint64_t{1} << shift;
+    packed.outer[word] |= static_cast<uint64_t>(outer) << shift;
+    if (few_) {
+      packed.name[0][0] |= static_cast<uint64_t>(digit) << shift;
+    } else {
+      for (int j = 0; j < name_bits_; ++j) packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
+    }
+    ++packed.total;
+    if (outer) ++packed.outers;
+  }
+  return digits.count;
+}
+
+Packed PackedWorld::pack(const Spread& s) const {
+  Packed packed;
+  packed.pending = s.pending;
+  packed.made = s.made;
+  if (!usable_) return packed;
+  for (int d = 0; d < p_->dims; ++d) {
+    int length = 0;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
+  }
+  return packed;
+}
+
+inline Words PackedWorld::differing(const Packed& a, const Packed& b) const {
+  Words words{};
+  if (few_) {
+    uint64_t x = a.name[0][0] ^ b.name[0][0];
+    x |= x >> 2;
+    x |= x >> 1;
+    words[0] = x & a.taken[0] & b.taken[0];
+    return words;
+  }
+  for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+    for (size_t w = 0; w < packed_words; ++w) words[w] |= a.name[j][w] ^ b.name[j][w];
+  }
+  for (size_t w = 0; w < packed_words; ++w) words[w] &= a.taken[w] & b.taken[w];
+  return words;
+}
+
+inline int PackedWorld::count(const Words& marks) const {
+  if (few_) return static_cast<int>(marks[0] * ones >> 60);  // at most 15 marks
+  return count_bits(marks[0], marks[1]);
+}
+
+inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to, const Words& looked) const {
+  Difference result;
+  const Words differ = differing(from, to);
+  Words beyond{};
+  Words beyond_outside{};
+  Words held_outside{};
+  uint64_t crossed = 0;
+  uint64_t crossed_outside = 0;
+  uint64_t crossed_from_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) {
+    crossed |= differ[w];
+    crossed_outside |= differ[w] & from.outer[w] & to.outer[w];
+    crossed_from_outside |= differ[w] & from.outer[w];
+    beyond[w] = from.taken[w] & ~to.taken[w] & looked[w];
+    beyond_outside[w] = from.outer[w] & beyond[w];
+    held_outside[w] = from.outer[w] & ~to.outer[w] & (looked[w] | to.taken[w]);
+  }
+  result.crossed = crossed != 0;
+  result.crossed_outside = crossed_outside != 0;
+  result.crossed_from_outside = crossed_from_outside != 0;
+  result.beyond = count(beyond);
+  result.beyond_outside = count(beyond_outside);
+  result.held_outside = count(held_outside);
+  return result;
+}
+
+const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from, const Packed& to) {
+  const unsigned before = from.pending | from.made;
+  const unsigned after = to.pending | to.made;
+  const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
+                          (from.pending & to.pending & p_->kept);
+  if (pending_.before == before && pending_.after == after && pending_.joined == joined)
+    return pending_;
+  pending_ = {};
+  pending_.before = before;
+  pending_.after = after;
+  pending_.joined = joined;
+  for (unsigned left = before | after; left != 0; left &= left - 1) {
+    const int atom = __builtin_ctz(left);
+    const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+    const int inside = digits.count - digits.outers;
+    const bool stays = ((before & after) >> atom & 1) != 0;
+    if (stays) pending_.kept_at_once_inside += inside;
+    if ((joined >> atom & 1) != 0) {
+      pending_.joined_count += digits.count;
+      pending_.joined_outside += digits.outers;
+    } else if (stays) {
+      pending_.kept += digits.count;
+      pending_.kept_inside += inside;
+    } else {
+      pending_.reduced += digits.count;
+      pending_.reduced_outside += digits.outers;
+    }
+  }
+  return pending_;
+}
+
+Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
+  Packed left = from;
+  for (; atoms != 0; atoms &= atoms - 1) {
+    const AtomDigits& digits = digits_[static_cast<size_t>(__builtin_ctz(atoms))];
+    for (int digit = digits.first; digit < digits.first + digits.count; ++digit) {
+      Words here = left.taken;
+      if (few_) {
+        uint64_t other = left.name[0][0] ^ static_cast<uint64_t>(digit) * ones;
+        other |= other >> 2;
+        other |= other >> 1;
+        here[0] &= ~other;
+      } else {
+        for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+          for (size_t w = 0; w < packed_words; ++w)
+            here[w] &= (digit >> j & 1) != 0 ? left.name[j][w] : ~left.name[j][w];
+        }
+      }
+      for (size_t w = 0; w < packed_words; ++w) {
+        left.taken[w] &= ~here[w];
+        left.outer[w] &= ~here[w];
+      }
+    }
+  }
+  return left;
+}
+
+int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.joined != 0)
+    return joined_ps(difference(without(from, w.joined), to, every_slot()), w, to.total, to.outers);
+  return ps_of(difference(from, to, every_slot()), w, to.total, to.outers, false);
+}
+
+int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
+  const PendingDigits& w = pending_digits(part, to);
+  if (w.joined != 0)
+    return joined_ps(difference(without(part, w.joined), to, every_slot()), w, to.total, to.outers);
+  return ps_of(difference(part, to, every_slot()), w, to.total, to.outers, true);
+}
+
+int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers) {
+  const PendingDigits& w = pending_digits(from, part);
+  const Words& looked = slots_before_[static_cast<size_t>(open)];
+  if (w.joined != 0)
+    return joined_ps(difference(without(from, w.joined), part, looked), w, total, outers);
+  return ps_of(difference(from, part, looked), w, total, outers, true);
+}
+
+int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) {
+  if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
+  if (!d.crossed && d.beyond == 0) return 0;
+  if (!d.crossed_outside && d.held_outside == 0) {
+    return saturating_add(latency_inside_, inner_transfer(total, d.beyond, d.crossed, growing));
+  }
+  return saturating_add(latency_outside_, std::max(inner_transfer(total, d.beyond, d.crossed, true),
+                                                   outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
+}
+
+// The ranks that differ on what is joined alone are one unit, whose members share what it needs.
+int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int total,
+                               int outers) const {
+  if (w.reduced != 0) return reducing_ps(d, w, total, outers, true);
+  const int64_t need = joined_missing(d, total);
+  if (need == 0) return 0;
+  const int64_t inner =
+      transfer_ps(need, power(w.joined_count), bandwidth_inside_ + bandwidth_outside_);
+  if (!d.crossed_outside && d.held_outside == 0) return saturating_add(latency_inside_, inner);
+  const int64_t united = least_bytes() / power(outers);
+  const int64_t missing = d.crossed_outside ? united : united - united / power(d.held_outside);
+  const int64_t outer = transfer_ps(saturating_mul(missing, power(w.kept_inside)),
+                                    power(inside_ + w.joined_outside), bandwidth_outside_);
+  return saturating_add(latency_outside_, std::max(inner, outer));
+}
+
+int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
+  const int64_t united = least_bytes() / power(total);
+  return d.crossed ? united : united - united / power(d.beyond);
+}
+
+int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.reduced != 0) return reducing_bytes(w, to.total);
+  if (w.joined != 0) {
+    const Difference d = difference(without(from, w.joined), to, every_slot());
+    return ceil_div(joined_missing(d, to.total), power(w.joined_count));
+  }
+  const Difference d = difference(from, to, every_slot());
+  return missing(to.total, d.beyond, d.crossed);
+}
+
+// Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that
+// hold different values share.
+int64_t PackedWorld::carried(int contributions, int copies) const {
+  return saturating_mul(least_bytes(), power(contributions) - 1 + power(copies) - 1);
+}
+
+// Every rank misses its whole target (cost/bounds.cc).
+int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
+  const int copies = total_ - total - w.kept - w.joined_count;
+  return std::max(ceil_div(least_bytes() / power(total), power(w.joined_count)),
+                  ceil_div(carried(w.reduced, copies), power(total_ - w.kept)));
+}
+
+// The same of units where contributions lie in several.
+int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers,
+                                 bool growing) const {
+  const int64_t sharing = power(total_ - w.kept);
+  // The time of the larger share: bytes that so many ranks carry together.
+  auto slower = [](int64_t a, int64_t a_ranks, int64_t b, int64_t b_ranks, int64_t bandwidth) {
+    const bool first = static_cast<int128>(a) * b_ranks >= static_cast<int128>(b) * a_ranks;
+    return transfer_ps(first ? a : b, first ? a_ranks : b_ranks, bandwidth);
+  };
+  const int64_t united = least_bytes() / power(outers);
+  int64_t missing = united;
+  if (w.reduced_outside == 0 && !d.crossed_outside)
+    missing = united - united / power(d.held_outside);
+  const bool inside_only = missing == 0 || outer_level_ == 0;
+  const int64_t ranks_ps =
+      slower(least_bytes() / power(total), power(w.joined_count),
+             carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing,
+             bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
+  if (inside_only) return saturating_add(latency_inside_, ranks_ps);
+  const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
+  const int64_t units_ps =
+      slower(saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside),
+             w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing,
+             bandwidth_outside_);
+  return saturating_add(latency_outside_, std::max(ranks_ps, units_ps));
+}
+
+// Of one exchange, which makes nothing pending.
+int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
+  if (outer_level_ == 0) return 0;
+  const PendingDigits& w = pending_digits(from, to);
+  if (w.reduced != 0) return 0;
+  const Difference d = difference(from, to, every_slot());
+  if (!d.crossed_outside && d.held_outside == 0) return 0;
+  return saturating_add(latency_outside_, outer_transfer(to.outers, d.held_outside,
+                                                         d.crossed_outside, w.kept_at_once_inside));
+}
+
+int PackedWorld::digit_in(const Packed& packed, int slot) const {
+  if (few_) return static_cast<int>(packed.name[0][0] >> 4 * slot & 15);
+  int digit = 0;
+  for (int j = 0; j < name_bits_; ++j) digit |= static_cast<int>(packed.name[as_index(j)][as_index(slot / 64)] >> slot % 64 & 1) << j;
+  return digit;
+}
+
+// Whether the digit is in the list that the slot belongs to.
+bool PackedWorld::has_in_list_of(int slot, const Packed& packed, int digit) const {
+  const int begin = slot - slot % total_;
+  for (int k = begin; k < begin + total_; ++k) {
+    const int bit = few_ ? 4 * k : k;
+    if ((packed.taken[as_index(bit / 64)] >> bit % 64 & 1) == 0) return false;
+    if (digit_in(packed, k) == digit) return true;
+  }
+  return false;
+}
+
+int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
+  if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
+  const Words differ = differing(from, to);
+  for (size_t w = 0; w < packed_words; ++w) {
+    const uint64_t moved = from.outer[w] & (differ[w] | ~to.taken[w]);
+    for (uint64_t left = moved; left != 0; left &= left - 1) {
+      const int bit = static_cast<int>(w) * 64 + __builtin_ctzll(left);
+      const int slot = few_ ? bit / 4 : bit;
+      if (has_in_list_of(slot, to, digit_in(from, slot))) return finest_part_ps_;
+    }
+  }
+  return 0;
+}
+
+bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {
+  if (a.outer != b.outer) return false;
+  const Words differ = differing(a, b);
+  uint64_t differ_outside = 0;
+  for (size_t w = 0; w < packed_words; ++w) differ_outside |= differ[w] & a.outer[w];
+  return differ_outside == 0;
+}
+
+size_t PackedWorld::hash_outside(const Packed& packed) const {
+  uint64_t h = packed.outer[0] * 0x9e3779b97f4a7c15U ^ packed.outer[1];
+  if (few_) {
+    h = (h ^ h >> 29 ^ (packed.name[0][0] & packed.outer[0] * 15)) * 0xbf58476d1ce4e5b9U;
+  } else {
+    for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
+      for (size_t w = 0; w < packed_words; ++w) h = (h ^ h >> 29 ^ (packed.name[j][w] & packed.outer[w])) * 0xbf58476d1ce4e5b9U;
+    }
+  }
+  return h ^ h >> 32;
+}
+
+PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
+  const Difference d = difference(from, to, every_slot());
+  const PendingDigits& w = pending_digits(from, to);
+  ExchangeFloors floors;
+  {
+    // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside
+    // (exchange_digits.cc).
+    const int64_t bytes = piece(to.total + d.beyond, w.reduced != 0);
+    const int64_t all = power(d.beyond + w.reduced);
+    const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
+    const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
+    const int64_t outside = d.crossed_from_outside ? all : all - near;
+    int64_t latency = inside > 0 ? first_latency_ : 0;
+    int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
+    int64_t peers = saturating_mul(inside, first_per_peer_);
+    if (outside > 0) {
+      latency = outer_latency_;
+      slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
+      peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
+    }
+    floors.one_phase_ps = saturating_add(saturating_add(latency, peers), slowest);
+  }
+  if (w.reduced == 0) {
+    // The members of a unit that want one box share what the unit misses of it: where positions are crossed from outside of the unit,
+    // of some box all. The member that fetches least of it gets the rest inside.
+    const int64_t sharing = power(inside_ - w.kept_at_once_inside - (to.total - to.outers));
+    const int64_t wanted = missing(to.total, d.beyond, d.crossed);
+    const int64_t fetched =
+        d.crossed_from_outside
+            ? ceil_div(wanted, sharing)
+            : share(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside);
+    if (fetched > 0 && outer_level_ > 0)
+      floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
+    if (wanted > fetched) {
+      floors.two_phases_ps = saturating_add(
+          floors.two_phases_ps, saturating_add(saturating_add(first_latency_, first_per_peer_), pace_inside_.ps(wanted - fetched)));
+    }
+  }
+  return floors;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,53 @@
+// A* over spreads: the plan with the least predicted time that the moves of OPTIMAL.md can make.
+#pragma once
+
+#include <vector>
+
+#include "search/spread.h"
+
+namespace meshplan {
+
+// What is minimised, in this order (PLANNING.md, ties).
+struct PlanCost {
+  int64_t ps = 0;
+  int64_t collectives = 0;
+  int64_t wire_bytes = 0;
+  auto operator<=>(const PlanCost&) const = default;
+};
+
+struct Hop {
+  Op op = Op::slice;
+  uint16_t group = 0;    // atoms that differ between ranks that talk; every atom for an exchange
+  uint16_t reduced = 0;  // atoms whose pending reduction it runs
+  uint8_t phases = 1;
+  bool whole_pieces = false;
+  Spread to;
+  PlanCost cost;  // of this hop alone
+};
+
+struct Found {
+  bool exists = false;
+  std::vector<Hop> hops;
+  PlanCost cost;
+  int64_t least_ps = 0;  // nothing these moves make takes less
+  Shortcuts shortcuts;   // none: nothing these moves make is cheaper than this plan
+  int64_t settled = 0;   // states that the search took up
+  int64_t work = 0;      // units (search/work.h)
+};
+
+struct SearchOptions {
+  int64_t work_budget =
+      40'000'000;  // units (search/work.h) before the best plan so far is given with its gap
+  int64_t below_ps = INT64_MAX;      // only a plan that takes less is wanted; none found: `exists` is false
+  const struct Found* known = nullptr;  // a plan that was found before
+  bool exchange = true;              // false: collectives only (for comparisons)
+  bool collectives = true;           // false: one exchange, in one phase or two
+};
+
+[[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});
+
+// The least peak bytes per rank that any plan of these moves has: what a memory limit must at least
+// allow. Where the work does not suffice, that of one exchange, which runs.
+[[nodiscard]] int64_t least_peak(const PlanProblem& problem, int64_t work_budget);
+
+}  // namespace meshplan

@@ -1,0 +1,302 @@
+#include "search/spread.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "search/work.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+
+uint16_t sharding(const Spread& s, int dims) {
+  uint16_t mask = 0;
+  for (int i = 0; i < s.end_of(dims - 1); ++i) mask = static_cast<uint16_t>(mask | 1U << s.atom[static_cast<size_t>(i)]);
+  return mask;
+}
+
+State to_state(const PlanProblem& p, const Spread& s) {
+  State state;
+  state.shards.resize(p.tensor.shape.size());
+  auto joined = [](std::vector<Atom>& list, const Atom& atom) {
+    if (!list.empty() && list.back().mesh_dim == atom.mesh_dim && list.back().before * list.back().size == atom.before) {
+      list.back().size *= atom.size;
+    } else {
+      list.push_back(atom);
+    }
+  };
+  for (int d = 0; d < p.dims; ++d) {
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
+      joined(state.shards[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])], p.atom[s.atom[static_cast<size_t>(i)]]);
+    }
+  }
+  for (int i = 0; i < p.atoms; ++i) {
+    bool source = (s.pending >> i & 1) != 0;
+    if (!source && (s.made >> i & 1) == 0) continue;
+    const Atom& atom = p.atom[static_cast<size_t>(i)];
+    ReduceOp op = source ? p.source_op[static_cast<size_t>(i)] : p.target_op[static_cast<size_t>(i)];
+    if (!state.partial.empty()) {
+      PendingAtom& last = state.partial.back();
+      if (last.op == op && last.atom.mesh_dim == atom.mesh_dim && last.atom.before * last.atom.size == atom.before) {
+        last.atom.size *= atom.size;
+        continue;
+      }
+    }
+    state.partial.push_back({atom, op});
+  }
+  return state;
+}
+
+int64_t box_elements(const PlanProblem& p, const Spread& s) {
+  if (p.even) {
+    int64_t parts = 1;
+    for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
+    return p.total_elements / parts;
+  }
+  p.work += work::state;
+  int64_t elements = 1;
+  for (int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes)) elements = saturating_mul(elements, side);
+  return elements;
+}
+
+int64_t group_size(const PlanProblem& p, uint16_t mask) {
+  int64_t size = 1;
+  for (int i = 0; i < p.atoms; ++i) {
+    if ((mask >> i & 1) != 0) size *= p.size[static_cast<size_t>(i)];
+  }
+  return size;
+}
+
+std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask) {
+  std::vector<Atom> atoms;
+  for (int i = 0; i < p.atoms; ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    const Atom& atom = p.atom[static_cast<size_t>(i)];
+    if (!atoms.empty() && atoms.back().mesh_dim == atom.mesh_dim && atoms.back().before * atoms.back().size == atom.before) {
+      atoms.back().size *= atom.size;
+    } else {
+      atoms.push_back(atom);
+    }
+  }
+  return atoms;
+}
+
+const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask) {
+  const std::vector<GroupShape>*& cached = p.shapes[mask];
+  if (cached == nullptr) cached = &p.levels->shapes(mesh_atoms(p, mask));
+  return *cached;
+}
+
+DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
+  DigitSpread out;
+  if (p.atoms_are_digits) {
+    std::memcpy(out.digit.data(), s.atom.data(), s.atom.size());
+    out.end = s.end;
+    out.pending = static_cast<DigitMask>(s.pending | s.made);
+    return out;
+  }
+  uint8_t count = 0;
+  int at = 0;
+  for (int d = 0; d < p.dims; ++d) {
+    for (; at < s.end_of(d); ++at) {
+      const auto atom = s.atom[static_cast<size_t>(at)];
+      for (int k = 0; k < p.digit_count[atom]; ++k) out.digit[count++] = p.digit_of[atom][static_cast<size_t>(k)];
+    }
+    out.end[static_cast<size_t>(d)] = count;
+  }
+  out.pending = 0;
+  for (unsigned left = s.pending | s.made; left != 0; left &= left - 1)
+    out.pending |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  return out;
+}
+
+bool line_up(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to, DigitChange& out) {
+  if (!p.exact_levels || (!p.even && !p.padded)) return false;
+  int a = 0;
+  int b = 0;
+  for (int d = 0; d < p.dims; ++d) {
+    const int a_end = from.end[static_cast<size_t>(d)];
+    const int b_end = to.end[static_cast<size_t>(d)];
+    if (!out.add_dim(p.world, from.digit.data() + a, a_end - a, to.digit.data() + b, b_end - b)) return false;
+    a = a_end;
+    b = b_end;
+  }
+  out.kept = from.pending & to.pending;
+  out.reduced = from.pending & ~to.pending;
+  out.total_bytes = out.reduced != 0 ? p.digit_reduce_bytes : p.digit_bytes;
+  return true;
+}
+
+int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to) {
+  int64_t longest = p.idle_longest;
+  const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
+  auto parts = [&](const DigitSpread& s, int d) {
+    int64_t n = 1;
+    for (int i = d == 0 ? 0 : s.end[as_index(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
+      n *= p.world.size(s.digit[static_cast<size_t>(i)]);
+    return n;
+  };
+  for (int d = 0; d < p.dims; ++d) {
+    if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
+    longest = std::max(longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] / std::max(parts(from, d), parts(to, d)));
+  }
+  return longest;
+}
+
+bool members_share(const PlanProblem& p, const Spread& to) {
+  if (!p.exact_levels) return true;
+  DigitMask taken = 0;
+  for (int i = 0; i < to.end_of(p.dims - 1); ++i) taken |= p.digit_set[to.atom[static_cast<size_t>(i)]];
+  for (unsigned left = to.pending | to.made; left != 0; left &= left - 1) taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  return (p.world.at_level(0) & ~taken) != 0;
+}
+
+// What one exchange may list while plans are searched, in pairs of a rank and a shard: a millisecond's work. Beyond it a price is not
+// exact (ExchangeCost::exact).
+constexpr int64_t searched_pairs = 20'000;
+// The same of counting turns (TurnTable).
+constexpr int64_t searched_steps = 400'000;
+
+int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
+                     int64_t most_pairs) {
+  const auto held = static_cast<uint16_t>(sharding(from, p.dims) | from.pending | from.made);
+  const int64_t shards = saturating_add(
+      group_size(p, held), group_size(p, static_cast<uint16_t>(from.pending & ~to.pending)));
+  return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
+}
+
+ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps) {
+  DigitChange change;
+  const DigitSpread a = digits_of(p, from);
+  const DigitSpread b = digits_of(p, to);
+  if (line_up(p, a, b, change)) {
+    p.work += work::price;
+    change.longest = longest_of_piece(p, a, b);
+    DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
+    q.most_ps = most_ps;
+    const int64_t steps = p.turns.steps();
+    const auto cost = price_digits(q);
+    p.work += (p.turns.steps() - steps) / work::steps_a_unit;
+    if (cost) return *cost;
+  }
+  p.work += listing_work(p, from, to, searched_pairs);
+  State src = to_state(p, from);
+  State dst = to_state(p, to);
+  ExchangeQuestion q;
+  q.levels = p.levels;
+  q.shape = p.padded ? std::span<const int64_t>(p.padded_shape) : std::span<const int64_t>(p.tensor.shape);
+  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
+  q.element_bytes = reduces ? p.reduce_element : p.element;
+  q.src = &src;
+  q.dst = &dst;
+  q.phases = phases;
+  q.most_listed = searched_pairs;
+  q.most_ps = most_ps;
+  const ExchangeCost cost = price_exchange(q);
+  p.work += cost.traffic.work * work::pair;
+  if (!cost.exact) p.estimated = true;
+  return cost;
+}
+
+namespace {
+
+// The most elements that one of the listed ranks' targets has and its source has not.
+int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread& to) {
+  if (p.total_elements == 0) return 0;
+  int64_t idle = p.total_elements;  // elements along the tensor dims that do not take part
+  for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
+    idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
+  }
+  int64_t most = 0;
+  for (size_t at = 0; at < p.coordinates.size(); at += as_index(p.atoms)) {
+    const int32_t* coordinate = p.coordinates.data() + at;
+    int64_t wanted = idle;
+    int64_t overlap = idle;
+    for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0 && wanted > 0; ++d) {
+      const int64_t extent =
+          p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
+      auto interval = [&](const Spread& s) {
+        int64_t lo = 0;
+        int64_t width = extent;
+        for (int i = s.begin_of(d); i < s.end_of(d);) {
+          // Atoms that continue one another cut as one, and those from the start of a mesh dim in
+          // chunks of the whole dim (tensor/box.cc).
+          const Atom& start = p.atom[s.atom[as_index(i)]];
+          int64_t reached = start.before;
+          int64_t parts = 1;
+          int64_t part = 0;
+          for (; i < s.end_of(d); ++i) {
+            const size_t atom = s.atom[as_index(i)];
+            if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
+            reached *= p.size[atom];
+            parts *= p.size[atom];
+            part = part * p.size[atom] + coordinate[atom];
+          }
+          const int64_t whole = p.mesh_sizes[as_index(start.mesh_dim)];
+          const int64_t chunk = start.before == 1 ? ceil_div(width, whole) * (whole / parts)
+                                                  : ceil_div(width, parts);
+          const int64_t first = std::min(width, part * chunk);
+          lo += first;
+          width = std::min(width - first, chunk);
+        }
+        return std::make_pair(lo, lo + width);
+      };
+      const auto [a, a_end] = interval(from);
+      const auto [b, b_end] = interval(to);
+      wanted *= b_end - b;
+      overlap *= std::max<int64_t>(0, std::min(a_end, b_end) - std::max(a, b));
+    }
+    most = std::max(most, wanted - overlap);
+  }
+  return most;
+}
+
+}  // namespace
+
+uint16_t joined_atoms(const PlanProblem& p, const Spread& from, const Spread& to) {
+  const unsigned made = (to.made & ~from.made) | (to.pending & ~from.pending);
+  return static_cast<uint16_t>(made | (from.pending & to.pending & p.kept));
+}
+
+Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing) {
+  p.work += work::bound;
+  const uint16_t joined = joined_atoms(p, from, to);
+  const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
+  DigitChange change;
+  if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change)) {
+    DigitMask made = 0;
+    for (unsigned left = joined; left != 0; left &= left - 1) {
+      made |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+    }
+    change.kept &= ~made;
+    if (change.reduced != 0 || joined != 0) {
+      change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
+    }
+    return bound_digits(*p.topology, p.world, change, !growing && joined == 0, made);
+  }
+  Bounds b;
+  int64_t missing = 0;
+  if (reduces) {
+    // Rank 0 has the largest target and holds a contribution alone.
+    missing = box_elements(p, to);
+  } else if (growing) {
+    // What `from` grows to holds no more than it.
+    if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
+  } else if ((sharding(from, p.dims) & joined) == 0) {
+    missing = missing_elements(p, from, to);
+    p.work += static_cast<int64_t>(p.coordinates.size()) * work::key;
+  }  // else zero-filled contributions may spare any rank its bytes
+  missing = ceil_div(missing, group_size(p, joined));
+  if (missing == 0) return b;
+  b.bytes = missing * (reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element);
+  if (has_finer_tiers(*p.topology)) return b;
+  int64_t bandwidth = 0;
+  int64_t latency = INT64_MAX;
+  for (const TopologyLevel& level : p.topology->levels) {
+    bandwidth += level.mb_per_s;
+    latency = std::min(latency, level.latency_ns);
+  }
+  b.ps = saturating_add(saturating_mul(latency, 1000), transfer_ps(b.bytes, 1, bandwidth));
+  return b;
+}
+
+}  // namespace meshplan

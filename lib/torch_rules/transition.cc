@@ -1,0 +1,43 @@
+#include "torch_rules/transition.h"
+
+#include <algorithm>
+
+namespace meshplan {
+
+Op op_of(const Placement& src, const Placement& dst) {
+  if (is_partial(dst)) return Op::to_partial;
+  if (is_partial(src)) return is_replicate(dst) ? Op::all_reduce : Op::reduce_scatter;
+  if (is_shard(src)) return is_replicate(dst) ? Op::all_gather : Op::all_to_all;
+  return Op::slice;
+}
+
+Status check_executable(std::span<const Transition> transitions, const Mesh& mesh) {
+  for (const Transition& t : transitions) {
+    const MeshDim& dim = mesh.dims[static_cast<size_t>(t.mesh_dim)];
+    if (dim.size == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
+    if (is_shard(t.src) && t.dst.op == ReduceOp::sum) continue;
+    return no_plan("mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +
+                   ", which no operation does: PyTorch plans this step and fails on it; go through R");
+  }
+  return Done{};
+}
+
+void apply_transition(State& state, const Transition& transition, std::span<const int64_t> mesh_shape, ShardPosition position) {
+  const Atom atom{transition.mesh_dim, 1, mesh_shape[static_cast<size_t>(transition.mesh_dim)]};
+  if (is_shard(transition.src)) {
+    std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.src.tensor_dim)];
+    order.erase(std::find(order.begin(), order.end(), atom));
+  } else if (is_partial(transition.src)) {
+    state.partial.erase(
+        std::find_if(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) { return pending.atom == atom; }));
+  }
+  if (is_shard(transition.dst)) {
+    std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.dst.tensor_dim)];
+    order.insert(position == ShardPosition::last ? order.end() : std::upper_bound(order.begin(), order.end(), atom), atom);
+  } else if (is_partial(transition.dst)) {
+    auto behind = std::find_if(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) { return atom < pending.atom; });
+    state.partial.insert(behind, {atom, transition.dst.op});
+  }
+}
+
+}  // namespace meshplan

@@ -1,0 +1,162 @@
+// The search against an exhaustive one over the same moves, without bounds, pruning or frozen prefixes.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <queue>
+
+#include "../cost/all_states.h"
+#include "../cost/small_mesh.h"
+#include "cost/topology.h"
+#include "search/moves.h"
+#include "search/optimal.h"
+#include "search/search.h"
+
+using namespace meshplan;
+
+namespace {
+
+struct Less {
+  bool operator()(const Spread& a, const Spread& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
+};
+
+// Least cost from the source to every spread, every move tried. `kept`: atoms that may be made
+// pending again once they are reduced.
+std::map<Spread, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
+  p.frozen.fill(0);
+  p.kept = kept;
+  std::map<Spread, PlanCost, Less> best;
+  auto later = [](const std::pair<PlanCost, Spread>& a, const std::pair<PlanCost, Spread>& b) { return a.first > b.first; };
+  std::priority_queue<std::pair<PlanCost, Spread>, std::vector<std::pair<PlanCost, Spread>>, decltype(later)> open(later);
+  std::map<uint16_t, std::vector<Spread>> lists;
+  best[p.source] = {};
+  open.push({{}, p.source});
+  while (!open.empty()) {
+    auto [cost, at] = open.top();
+    open.pop();
+    if (best[at] < cost) continue;
+    std::vector<Hop> hops;
+    collective_moves(p, at, hops);
+    for (uint16_t q = at.pending;; q = static_cast<uint16_t>((q - 1) & at.pending)) {
+      auto pending = static_cast<uint16_t>(at.pending & ~q);
+      auto [list, fresh] = lists.try_emplace(pending);
+      if (fresh) {
+        Spread like;
+        like.pending = pending;
+        all_spreads(p, like, static_cast<uint16_t>(p.all & ~pending), SIZE_MAX, list->second);
+      }
+      for (const Spread& to : list->second) {
+        if (to == at) continue;
+        hops.push_back(exchange_hop(p, at, to, 1));
+        if (q == 0 && p.topology->levels.size() > 1) hops.push_back(exchange_hop(p, at, to, 2));
+      }
+      if (q == 0) break;
+    }
+    for (const Hop& hop : hops) {
+      PlanCost next{cost.ps + hop.cost.ps, cost.collectives + hop.cost.collectives, cost.wire_bytes + hop.cost.wire_bytes};
+      auto [known, fresh] = best.try_emplace(hop.to, next);
+      if (!fresh && !(next < known->second)) continue;
+      known->second = next;
+      open.push({next, hop.to});
+    }
+  }
+  return best;
+}
+
+struct Tally {
+  int64_t pairs = 0;
+  int64_t settled = 0;
+};
+
+Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, const std::vector<int64_t>& shape,
+              size_t stride, size_t target_stride = 1) {
+  MeshTable meshes;
+  Mesh mesh = test::mesh_of(sizes);
+  meshes.universe = mesh.universe;
+  meshes.meshes = {mesh};
+  LevelMap levels(mesh, topology);
+  PlanOptions options;
+  options.groups = groups;
+  options.max_memory_bytes = -1;
+  Tally tally;
+  auto states = all_states(sizes, shape.size(), {ReduceOp::sum});
+  for (size_t i = 0; i < states.size(); i += stride) {
+    Request request;
+    request.tensor = {shape, DType::float32};
+    request.src = states[i];
+    request.dst = states[i];
+    auto from = make_problem(levels, meshes, request, request.dst, options);
+    REQUIRE(from.has_value());
+    std::map<uint16_t, std::map<Spread, PlanCost, Less>> best_by_kept;
+    for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
+      bool more_pending = false;
+      for (const PendingAtom& p : states[j].partial) {
+        more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(), p) == states[i].partial.end();
+      }
+      if (i == j || more_pending) continue;
+      request.dst = states[j];
+      auto problem = make_problem(levels, meshes, request, request.dst, options);
+      REQUIRE(problem.has_value());
+      Found found = find_cheapest(*problem);
+      ++tally.pairs;
+      tally.settled += found.settled;
+      CAPTURE(to_text(states[i], sizes));
+      CAPTURE(to_text(states[j], sizes));
+      CAPTURE(topology.levels.size());
+      REQUIRE(found.exists);
+      CHECK(to_text(found.shortcuts) == "none");
+      auto [best_entry, fresh] = best_by_kept.try_emplace(problem->kept);
+      if (fresh) best_entry->second = exhaustive(*from, problem->kept);
+      const auto& best = best_entry->second;
+      auto known = best.find(problem->target);
+      REQUIRE(known != best.end());
+      CHECK(found.cost.ps == known->second.ps);
+      CHECK(found.cost.collectives == known->second.collectives);
+      CHECK(found.cost.wire_bytes == known->second.wire_bytes);
+      // The bound is never above the truth.
+      Bounds bound = bound_between(*problem, problem->source, problem->target);
+      CHECK(bound.ps <= known->second.ps);
+      CHECK(bound.bytes <= known->second.wire_bytes);
+    }
+  }
+  return tally;
+}
+
+}  // namespace
+
+TEST_CASE("the search finds what an exhaustive search over the same moves finds") {
+  Tally all;
+  auto add = [&](Tally t) {
+    all.pairs += t.pairs;
+    all.settled += t.settled;
+  };
+  Topology latency_free = uniform_topology();
+  latency_free.levels[0].latency_ns = 0;
+  latency_free.levels[0].per_peer_ns = 0;
+  for (GroupPolicy groups : {GroupPolicy::any, GroupPolicy::declared}) {
+    for (int64_t side : {64, 4096}) {
+      add(compare({2, 4}, uniform_topology(), groups, {side, side}, 1));
+      add(compare({2, 4}, test::two_levels(4, 500), groups, {side, side}, 1));
+      add(compare({2, 4}, test::two_levels(2, 0), groups, {side, side}, 1));
+      add(compare({2, 4}, latency_free, groups, {side, side}, 1));
+      add(compare({2, 2, 2}, test::two_levels(4, 0), groups, {side, side}, 6));
+      add(compare({2, 2, 2}, test::two_levels(2, 500), groups, {side, side}, 5));
+      add(compare({2, 2, 2}, uniform_topology(), groups, {side, side}, 7));
+    }
+  }
+  MESSAGE(all.pairs << " pairs, " << all.settled << " states settled");
+}
+
+TEST_CASE("five mesh dims: the search finds what an exhaustive search finds") {
+  const std::vector<int64_t> five(5, 2);
+  Tally t = compare(five, test::two_levels(4, 0), GroupPolicy::any, {4096, 4096}, 3'001, 71);
+  t.pairs +=
+      compare(five, test::two_levels(4, 500), GroupPolicy::declared, {64, 64}, 4'001, 71).pairs;
+  CHECK(t.pairs > 50);
+}
+
+TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
+  Tally t = compare({2, 3}, test::two_levels(3, 500), GroupPolicy::any, {10, 7}, 1);
+  t.pairs += compare({2, 2}, test::two_levels(2, 500), GroupPolicy::declared, {5, 3}, 1).pairs;
+  t.pairs += compare({2, 3}, uniform_topology(), GroupPolicy::any, {2, 4}, 2).pairs;
+  CHECK(t.pairs > 200);
+}

@@ -1,0 +1,154 @@
+#include "search/packed.h"
+
+#include <random>
+
+#include "../cost/small_mesh.h"
+#include "doctest/doctest.h"
+#include "search/moves.h"
+#include "random_spread.h"
+#include "tensor/box.h"
+
+using namespace meshplan;
+
+namespace {
+
+struct World {
+  std::vector<int64_t> sizes;
+  size_t rank;
+  int64_t inside;
+};
+
+}  // namespace
+
+TEST_CASE("packed bounds are the bounds, and no exchange takes less than its floor") {
+  const std::vector<World> worlds{{{2, 2, 2}, 2, 4},
+                                  {{2, 2, 2}, 2, 1},
+                                  {{2, 2, 2}, 2, 64},
+                                  {{4, 2, 2}, 2, 2},
+                                  {{2, 2, 2, 2, 2}, 3, 8},
+                                  {{4, 4, 4}, 3, 4},
+                                  {{8, 8, 8}, 1, 8},
+                                  {{2, 4, 8}, 2, 8},
+                                  {{3, 3, 3}, 2, 3},
+                                  {{4, 4, 4}, 2, 8},
+                                  {{9, 3, 27}, 2, 27},
+                                  {{2, 2, 2, 2, 2, 2}, 4, 8},
+                                  {{16, 8}, 2, 8},
+                                  {{16, 16, 64, 4, 2, 8}, 2, 8},
+                                  {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    for (const World& w : worlds) {
+      CAPTURE(seed);
+      std::mt19937_64 random(seed);
+      const Mesh mesh = test::mesh_of(w.sizes);
+      const int64_t ranks = mesh_size(mesh);
+      MeshTable meshes;
+      meshes.universe = mesh.universe;
+      meshes.meshes = {mesh};
+      Topology topology = test::two_levels(w.inside, 500);
+      topology.levels[1].exchange_percent = 80;
+      LevelMap levels(mesh, topology);
+      PlanOptions options;
+      options.groups = GroupPolicy::any;
+      Request request;
+      request.tensor.dtype = DType::float32;
+      // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the last.
+      request.src.shards.resize(w.rank);
+      request.src.shards[0] = {{0, 1, w.sizes[0]}};
+      request.dst = request.src;
+      for (size_t d = 0; d < w.rank; ++d) {
+        request.tensor.shape.push_back(ranks * static_cast<int64_t>(1 + random() % 50));
+        request.dst.shards[d] = {};
+      }
+      request.dst.shards.back() = {{0, 1, w.sizes[0]}};
+      auto p = make_problem(levels, meshes, request, request.dst, options);
+      REQUIRE(p);
+      PackedWorld world;
+      world.reset(*p);
+      REQUIRE(world.usable());
+      for (int k = 0; k < 3000; ++k) {
+        const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
+        const Spread a = test::random_spread(*p, pending, random);
+        const Spread b = test::random_spread(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
+        CAPTURE(to_text(to_state(*p, a), w.sizes));
+        CAPTURE(to_text(to_state(*p, b), w.sizes));
+        const Packed from = world.pack(a);
+        const Packed to = world.pack(b);
+        const int64_t bound = world.bound_ps(from, to);
+        REQUIRE(bound == bound_between(*p, a, b).ps);
+        REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
+        REQUIRE(world.outer_bound_ps(from, to) <= bound);
+        const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
+        REQUIRE(floors.one_phase_ps <= price_between(*p, a, b, 1).predicted_ps);
+        if (a.pending == b.pending) REQUIRE(floors.two_phases_ps <= price_between(*p, a, b, 2).predicted_ps);
+        // Every beginning of b, dim by dim, bounds what leads to it and what leads back.
+        const int64_t way_back = world.bound_ps(to, from);
+        int most = 0;
+        int most_outers = 0;
+        for (int i = 0; i < p->atoms; ++i) {
+          if ((b.pending >> i & 1) != 0) continue;
+          most += world.digits_of(i);
+          most_outers += world.outer_digits_of(i);
+        }
+        Spread part;
+        part.pending = b.pending;
+        for (int d = 0; d <= p->dims; ++d) {
+          const Packed packed = world.pack(part);
+          REQUIRE(world.bound_to_growing_ps(from, packed, d, most, most_outers) <= bound);
+          if (a.pending == b.pending) {
+            REQUIRE(world.bound_from_growing_ps(packed, from) <= way_back);
+            REQUIRE(bound_between(*p, part, a, true).ps <= way_back);
+          }
+          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
+        }
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared == 90000);
+}
+
+TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
+  // 2 elements over a dim of 8: its outer half holds both, as chunks are those of the whole dim.
+  std::mt19937_64 random(11);
+  int split = 0;
+  for (int64_t extent : {2, 5, 9, 13}) {
+    const std::vector<int64_t> sizes{8, 2};
+    const Mesh mesh = test::mesh_of(sizes);
+    MeshTable meshes;
+    meshes.universe = mesh.universe;
+    meshes.meshes = {mesh};
+    const Topology topology = test::two_levels(8, 500);
+    LevelMap levels(mesh, topology);
+    PlanOptions options;
+    options.groups = GroupPolicy::any;
+    Request request;
+    request.tensor = {{extent, 3}, DType::int16};
+    request.src.shards.resize(2);
+    request.dst.shards.resize(2);
+    request.src.shards[0] = {{0, 1, 8}};
+    request.dst.shards[0] = {{1, 1, 2}, {0, 1, 8}};
+    const auto p = make_problem(levels, meshes, request, request.dst, options);
+    REQUIRE(p);
+    REQUIRE(!p->even);
+    for (int k = 0; k < 300; ++k) {
+      const Spread from = test::random_spread(*p, 0, random);
+      const Spread to = test::random_spread(*p, 0, random);
+      const State before = to_state(*p, from);
+      const State after = to_state(*p, to);
+      int64_t most = 0;
+      for (int64_t r = 0; r < 16; ++r) {
+        const auto at = coordinates_of(r, sizes);
+        const Box wanted = box_of(after, request.tensor.shape, sizes, at);
+        const Box held = box_of(before, request.tensor.shape, sizes, at);
+        most = std::max(most, volume(wanted) - volume(intersect(wanted, held)));
+      }
+      split += p->atoms > 2;
+      CAPTURE(to_text(before, sizes));
+      CAPTURE(to_text(after, sizes));
+      REQUIRE(bound_between(*p, from, to).bytes == 2 * most);
+    }
+  }
+  CHECK(split > 500);
+}
