@@ -38,10 +38,11 @@ struct Found {
 struct SearchOptions {
   int64_t work_budget =
       40'000'000;  // units (search/work.h) before the best plan so far is given with its gap
-  int64_t below_ps = INT64_MAX;      // only a plan that takes less is wanted; none found: `exists` is false
+  // only a plan that takes less is wanted; none found: `exists` is false
+  int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
-  bool exchange = true;              // false: collectives only (for comparisons)
-  bool collectives = true;           // false: one exchange, in one phase or two
+  bool exchange = true;                 // false: collectives only (for comparisons)
+  bool collectives = true;              // false: one exchange, in one phase or two
 };
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});

@@ -15,24 +15,28 @@ struct SearchNode {
   int64_t bound = -1;  // of that, what the bound alone says
   int64_t bytes = -1;  // of the largest box
   int32_t parent = -1;
-  // Exchanges from here have been looked at by which a plan takes so long at least, ps; -1: none yet.
+  // Exchanges from here have been looked at by which a plan takes up to so long, ps; -1: none yet.
   int64_t looked_to = -1;
   bool closed = false;
   bool reached = false;
   Hop hop;  // from the parent
 };
 
-// An entry of the heap of nodes still to take up; it is stale where the node has been reached for less since.
+// An entry of the heap of nodes still to take up; it is stale where the node has been reached for
+// less since.
 struct OpenNode {
   PlanCost f;
   int32_t node;
   PlanCost g;
 };
 struct OpensLater {
-  bool operator()(const OpenNode& a, const OpenNode& b) const { return a.f != b.f ? a.f > b.f : a.node > b.node; }
+  bool operator()(const OpenNode& a, const OpenNode& b) const {
+    return a.f != b.f ? a.f > b.f : a.node > b.node;
+  }
 };
 
-// Interned spreads of one question; storage is kept between questions of a thread, slots are told apart by the question's number.
+// Interned spreads of one question; storage is kept between questions of a thread, slots are told
+// apart by the question's number.
 class NodeTable {
  public:
   void clear() {

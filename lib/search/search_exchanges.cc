@@ -1,0 +1,203 @@
+// The exchanges that lead on from a spread.
+#include "search/moves.h"
+#include "search/search_run.h"
+
+namespace meshplan {
+namespace {
+
+// Of what lies between the time of the best plan and what is looked at: how far ahead exchanges are
+// priced.
+constexpr int64_t horizon_percent = 20;
+// Plans that gather last are tried, so many, where lists of aims are long.
+constexpr size_t most_gathers_last = 4;
+constexpr int least_atoms_to_gather_last = 4;
+
+}  // namespace
+
+void Search::seed() {
+  if (!options_.exchange) return;
+  Spread landing = p_.target;
+  landing.made = 0;
+  if (p_.source == landing || !may_hold(landing)) return;
+  for (int phases : {1, 2}) {
+    if (phases == 2 &&
+        (!two_levels_ || p_.source.pending != landing.pending || !members_share(p_, landing)))
+      continue;
+    if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
+        world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
+      continue;
+    Hop hop = exchange_hop(p_, p_.source, landing, phases, has_best_ ? best_.ps : INT64_MAX);
+    // One exchange needs less memory than a plan of collectives that was found before and costs the
+    // same.
+    const bool wins_tie =
+        options_.known != nullptr && options_.known->exists && phases == 1 && hop.cost == best_;
+    if (has_best_ && !(hop.cost < best_) && !wins_tie) continue;
+    if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
+    has_best_ = wanted_ = true;
+    best_ = hop.cost;
+    best_hops_.assign(1, hop);
+    make_partials(landing, best_hops_);
+  }
+}
+
+void Search::make_partials(Spread at, std::vector<Hop>& hops) {
+  for (int i = 0; i < p_.atoms; ++i) {
+    if ((p_.target.made >> i & 1) == 0) continue;
+    Hop hop;
+    hop.op = Op::to_partial;
+    hop.group = static_cast<uint16_t>(1U << i);
+    at.made = static_cast<uint16_t>(at.made | hop.group);
+    hop.to = at;
+    hops.push_back(hop);
+  }
+}
+
+void Search::try_gathers_last() {
+  const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
+  if (p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable()) return;
+  if (p_.target.made != 0 || p_.kept != 0 || !may_reduce(p_, p_.source, reduced)) return;
+  finer_targets(p_, world_, packed_source_, best_.ps, most_gathers_last, work_.finer);
+  for (const FinerTarget& finer : work_.finer) {
+    if (finer.least_ps >= best_.ps) break;
+    const Hop hop = exchange_hop(p_, p_.source, finer.at, 1, best_.ps);
+    if (hop.cost.ps >= best_.ps) continue;
+    const int32_t to = table_.intern(finer.at);
+    relax(source_, hop, to);
+    if (node(to).reached && node(to).parent == source_) collectives(to, finer.at, true);
+  }
+}
+
+void Search::exchange_to_target(int32_t from, const Spread& at) {
+  Spread landing = p_.target;
+  landing.made = at.made;
+  if (at == landing || (at.pending & landing.pending) != landing.pending) return;
+  exchange_to(from, at, world_.pack(at), landing, world_.pack(landing), -1);
+}
+
+void Search::exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to,
+                         const Packed& packed_to, int64_t left, int64_t soonest, int64_t reached) {
+  const int64_t gone = node(from).g.ps;
+  const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
+  const bool alike = at.pending == to.pending;
+  PackedWorld::ExchangeFloors floors;
+  p_.work += work::floors;
+  if (has_best_ && world_.usable()) floors = world_.exchange_floors(packed, packed_to);
+  for (int phases : {1, 2}) {
+    if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
+    if (has_best_ && world_.usable()) {
+      PlanCost least = node(from).g;
+      least.ps = std::max(
+          soonest, saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps));
+      least.collectives += phases;
+      if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0))))
+        continue;
+      if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
+    }
+    const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
+    const Hop hop = exchange_hop(p_, at, to, phases, most_ps);
+    if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
+    const int32_t reached_node = table_.intern(to);
+    if (left >= 0) node(reached_node).h = left;
+    relax(from, hop, reached_node);
+  }
+}
+
+AimList& Search::aims(uint16_t pending, uint16_t made) {
+  for (size_t i = 0; i < work_.used; ++i) {
+    if (work_.lists[i].pending == pending && work_.lists[i].made == made)
+      return work_.lists[i].list;
+  }
+  if (work_.used == work_.lists.size()) work_.lists.emplace_back();
+  SearchWorkspace::KnownAims& known = work_.lists[work_.used++];
+  known.pending = pending;
+  known.made = made;
+  AimQuestion q;
+  q.problem = &p_;
+  q.world = &world_;
+  q.source = &packed_source_;
+  q.target = &packed_target_;
+  q.pending = pending;
+  q.made = made;
+  if (has_best_) q.most_ps = best_.ps;
+  q.least_latency_ps = exchange_latency_ps_;
+  const int64_t visits = aim_visits_;
+  if (!list_aims(q, aim_visits_, known.list)) shortcuts_.add(Shortcut::few_aims);
+  p_.work += (visits - aim_visits_) * work::aim;
+  return known.list;
+}
+
+void Search::exchanges(int32_t from) {
+  const Spread at = node(from).at;
+  const PlanCost g = node(from).g;
+  const Packed packed = world_.pack(at);
+  const uint16_t open = at.pending;
+  looked_to_ = node(from).looked_to;
+  look_to_ = has_best_ ? saturating_add(frontier_, (best_.ps - frontier_) / 100 * horizon_percent)
+                       : INT64_MAX;
+  next_look_ = INT64_MAX;
+  for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
+    if (may_reduce(p_, at, q)) exchanges_reducing(from, at, packed, q);
+    if (q == 0 || exhausted_) break;
+  }
+  node(from).looked_to = look_to_;
+  looked_to_ = -1;
+  if (next_look_ != INT64_MAX && !exhausted_) {
+    PlanCost f = g;
+    f.ps = next_look_;
+    ++f.collectives;
+    if (better_than_best(f)) {
+      open_.push_back({f, from, g});
+      std::push_heap(open_.begin(), open_.end(), OpensLater());
+    }
+  }
+  look_to_ = INT64_MAX;
+}
+
+void Search::exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q) {
+  const auto pending = static_cast<uint16_t>(at.pending & ~q);
+  const PlanCost g = node(from).g;
+  AimList& list = aims(pending, at.made);
+  const int64_t soonest = saturating_add(g.ps, exchange_latency_ps_);
+  for (const AimGroup& group : list.groups) {
+    const AimKey& nearest = list.keys[group.begin];
+    if (has_best_ && saturating_add(soonest, nearest.left) > best_.ps) break;
+    if (saturating_add(soonest, nearest.left) > look_to_) {
+      next_look_ = std::min(next_look_, saturating_add(soonest, nearest.left));
+      break;
+    }
+    int64_t outer = soonest;
+    if (world_.usable()) {
+      const Packed& first = list.aims[nearest.aim].packed;
+      outer = std::max(outer, saturating_add(g.ps, std::max(world_.outer_bound_ps(packed, first),
+                                                            world_.reordered_ps(packed, first))));
+    }
+    for (uint32_t k = group.begin; k < group.end; ++k) {
+      AimKey& key = list.keys[k];
+      const int64_t least = saturating_add(outer, key.left);
+      if (has_best_ && least > best_.ps) break;
+      if (least > look_to_) {
+        next_look_ = std::min(next_look_, least);
+        break;
+      }
+      if (key.reached < outer || key.reached <= soonest) continue;
+      p_.work += work::key;
+      if (stops()) return;
+      if (has_best_ && least == best_.ps && g.collectives + 1 + (key.left > 0) > best_.collectives)
+        continue;
+      const Aim& aim = list.aims[key.aim];
+      if (aim.at == at) continue;
+      if (!world_.usable()) {
+        const int64_t here =
+            saturating_add(g.ps, from == source_ ? aim.before : bound_between(p_, at, aim.at).ps);
+        const int64_t through_aim = saturating_add(here, key.left);
+        if (key.reached < here || (has_best_ && through_aim > best_.ps) || not_now(through_aim))
+          continue;
+      }
+      exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, key.reached);
+      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached)
+        key.reached = node(to).g.ps;
+    }
+  }
+}
+
+}  // namespace meshplan

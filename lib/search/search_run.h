@@ -1,0 +1,201 @@
+// One run of A* over spreads (search.h): what is known of each spread, the best plan so far, and
+// what was left out. The loop and collectives are in search.cc, exchanges in search_exchanges.cc.
+//
+//     take up      the spread by which a plan may take least: g, the way to it, and rest, a lower
+//                  bound on what is left (last_step.h)
+//     lead on      collectives and local steps (moves.h), then exchanges to aims (aims.h), nearest
+//                  to the target first; each is priced only where its floors say it may be of use
+//     end          when nothing may take less than the best plan: it is proven, if no shortcut was
+//                  taken on the way
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "base/int_math.h"
+#include "search/aims.h"
+#include "search/gather_last.h"
+#include "search/last_step.h"
+#include "search/search_nodes.h"
+#include "search/work.h"
+
+namespace meshplan {
+
+// What the searches of one thread share: storage only.
+struct SearchWorkspace {
+  NodeTable table;
+  PackedWorld world;
+  std::vector<OpenNode> open;
+  std::vector<Hop> moves;
+  std::vector<Hop> best;
+  struct KnownAims {
+    uint16_t pending;
+    uint16_t made;
+    AimList list;
+  };
+  std::vector<KnownAims> lists;  // the first `used` are of this question
+  size_t used = 0;
+  std::vector<FinerTarget> finer;
+};
+[[nodiscard]] SearchWorkspace& workspace();
+
+class Search {
+ public:
+  Search(const PlanProblem& p, const SearchOptions& options);
+  Found run();
+
+ private:
+  // Sets up source and target, and a plan to beat where one is known; true where that answers.
+  bool begin();
+  // Whether the work is used up. While there is no plan yet some more is spent on finding one.
+  bool stops();
+
+  SearchNode& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
+  int64_t bound(int32_t i, const Packed& packed) {
+    SearchNode& n = node(i);
+    if (n.bound < 0) p_.work += work::bound;
+    if (n.bound < 0)
+      n.bound = i == goal_ ? 0 : world_.bound_ps(n.at, packed, p_.target, packed_target_);
+    return n.bound;
+  }
+  int64_t rest(int32_t i) {
+    SearchNode& n = node(i);
+    if (n.h >= 0) return n.h;
+    const Packed packed = world_.pack(n.at);
+    n.h = rest_floor_ps(p_, world_, n.at, packed, packed_target_, bound(i, packed),
+                        least_latency_ps_);
+    return n.h;
+  }
+
+  [[nodiscard]] bool ties_matter() const {
+    if (best_hops_.empty() || best_hops_.front().op != Op::exchange) return false;
+    for (const TopologyLevel& level : p_.topology->levels) {
+      if (level.per_peer_ns == 0) return true;
+    }
+    return false;
+  }
+
+  // Whether a plan of cost `f` at least may still replace the best one. Whatever it does, it moves
+  // the bytes that the bound says.
+  [[nodiscard]] bool better_than_best(PlanCost f) const {
+    if (f.ps != best_.ps) return f.ps < best_.ps;
+    f.wire_bytes = std::max(f.wire_bytes, least_.bytes);
+    if (f != best_) return f < best_;
+    return ties_matter();
+  }
+
+  // What a plan costs at least that goes through a spread: the cost until there and the bound on
+  // what is left.
+  [[nodiscard]] static PlanCost through(PlanCost g, int64_t left) {
+    g.ps = saturating_add(g.ps, left);
+    if (left > 0) ++g.collectives;
+    return g;
+  }
+
+  // Two communicating steps pay a second latency on top of what the bound counts: where that is too
+  // much, only one may still come.
+  [[nodiscard]] bool last_step_only(int32_t i) {
+    // What is made pending may be made of any shards: then more than one exchange may be the last
+    // step.
+    if (!has_best_ || ties_matter() || p_.kept != 0 || p_.target.made != 0) return false;
+    const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
+    return saturating_add(saturating_add(node(i).g.ps, left), exchange_latency_ps_) >= best_.ps;
+  }
+
+  void push(int32_t i);
+
+  // The plan of slices alone, the atom of the lowest number first; false where there is none.
+  bool slice_to_target();
+
+  // Plans known without search: one exchange, or one in two phases, then local steps.
+  void seed();
+  // Appends the local steps that make the target's sums pending.
+  void make_partials(Spread at, std::vector<Hop>& hops);
+  // The way to the target that is known now becomes the best plan, where it is better.
+  void accept_goal();
+
+  // The default memory rule: no state on the way larger than the larger end.
+  bool may_hold(const Spread& s) {
+    if (p_.state_limit == INT64_MAX) return true;
+    return saturating_mul(box_elements(p_, s), p_.element) <= p_.state_limit;
+  }
+  bool may_hold(int32_t i) {
+    if (p_.state_limit == INT64_MAX || i == goal_) return true;
+    SearchNode& n = node(i);
+    if (n.bytes < 0) n.bytes = saturating_mul(box_elements(p_, n.at), p_.element);
+    return n.bytes <= p_.state_limit;
+  }
+
+  // A step that is priced only where it could take less time than the way there that is known.
+  void relax_collective(int32_t from, const Spread& at, Hop& hop);
+  // `to`: the node of hop.to.
+  void relax(int32_t from, const Hop& hop, int32_t to);
+  // Every step that leads on from a node and may be of use.
+  void expand(int32_t from);
+  // False where no plan from here can beat the best one any more.
+  bool collectives(int32_t from, const Spread& at, bool last_only);
+  // Plans of an exchange and a gather (gather_last.h): a good plan cuts the lists of aims short.
+  void try_gathers_last();
+  // The exchange that lands on the target but for what is still to be made pending.
+  void exchange_to_target(int32_t from, const Spread& at);
+
+  // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the
+  // bound from there, -1 where not known. `soonest`: the time until there at least. `reached`: the
+  // time in which a plan reaches it already, or more.
+  void exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to,
+                   const Packed& packed_to, int64_t left, int64_t soonest = 0,
+                   int64_t reached = INT64_MAX);
+
+  // What an exchange may aim at with these atoms pending and made.
+  AimList& aims(uint16_t pending, uint16_t made);
+
+  // Exchanges from a node by which a plan may take little more than what is looked at now. The node
+  // comes up again for the others, if no plan is found before that takes less than they do.
+  void exchanges(int32_t from);
+
+  // Whether a plan that takes so long at least is for later, or was looked at before.
+  bool not_now(int64_t least_ps) {
+    if (least_ps > look_to_) {
+      next_look_ = std::min(next_look_, least_ps);
+      return true;
+    }
+    return least_ps <= looked_to_;
+  }
+  void exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q);
+
+  Found finish();
+
+  const PlanProblem& p_;
+  const SearchOptions& options_;
+  SearchWorkspace& work_;
+  NodeTable& table_;
+  std::vector<OpenNode>& open_;
+  std::vector<Hop>& moves_;
+  std::vector<Hop>& best_hops_;
+  PackedWorld& world_;
+  Packed packed_source_;
+  Packed packed_target_;
+  int64_t aim_visits_ = 0;
+  int32_t source_ = 0;
+  int32_t goal_ = 0;
+  Bounds least_;  // of any plan
+  bool has_best_ = false;
+  bool wanted_ = true;  // false while best_ is only the time to stay below
+  PlanCost best_;
+  bool two_levels_ = false;
+  Shortcuts shortcuts_;
+  bool cut_short_ = false;  // a list of moves
+  bool exhausted_ = false;
+  int64_t work_before_ = 0;
+  int64_t frontier_ = 0;
+  // Exchanges of the node at hand: a plan by those looked at now takes more than looked_to_ and up
+  // to look_to_ at least, by the others at least next_look_. ps.
+  int64_t looked_to_ = -1;
+  int64_t look_to_ = INT64_MAX;
+  int64_t next_look_ = INT64_MAX;
+  int64_t least_latency_ps_ = 0;     // of a collective
+  int64_t exchange_latency_ps_ = 0;  // of an exchange
+  int64_t settled_ = 0;
+};
+
+}  // namespace meshplan
