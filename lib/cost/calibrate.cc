@@ -41,16 +41,7 @@ double median_of(std::vector<double> values) {
 
 // Bytes that a rank receives over the level for a size (PLANNING.md: per rank, even groups).
 double wire_bytes(const CalibrationPoint& p) {
-  const auto n = static_cast<double>(p.ranks);
-  const auto size = static_cast<double>(p.size_bytes);
-  switch (p.op) {
-    case Op::all_reduce:
-      return size * 2 * (n - 1) / n;
-    case Op::exchange:
-      return size;
-    default:
-      return size * (n - 1) / n;
-  }
+  return bus_bytes(p.op, static_cast<double>(p.size_bytes), p.ranks);
 }
 
 struct Timed {

@@ -51,13 +51,13 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
   for (size_t l = 0; l < members.size(); ++l) {
     const int64_t m = members[l];
     if (m == inner) continue;
-    if (bytes.op == Op::all_to_all) {
+    if (row_of(bytes.op).pays_per_peer) {
       traffic.bytes[l] = saturating_mul(bytes.whole, m - inner);
       traffic.peers[l] = m - inner;
     } else {
       // whole * (1/inner - 1/m) over the common denominator g, which every m divides.
       int64_t share = saturating_mul(bytes.whole, g / inner - g / m);
-      traffic.bytes[l] = bytes.op == Op::all_reduce ? saturating_mul(share, 2) : share;
+      traffic.bytes[l] = saturating_mul(share, row_of(bytes.op).rounds);
       traffic.peers[l] = 1;
     }
     inner = m;
@@ -67,15 +67,14 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
 
 int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
   if (shape.members.back() == 1 && shape.uniform) return 0;
-  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape.members, bytes), bytes.op == Op::all_to_all, bytes.copied);
+  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape.members, bytes), row_of(bytes.op).pays_per_peer, bytes.copied);
   // Units hold different numbers of members: an exchange of the padded pieces inside the group, each from the one member that owns it.
   Traffic traffic;
   for (size_t l = 0; l < shape.reach.size(); ++l) {
     traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
     traffic.peers[l] = shape.reach[l];
   }
-  int64_t once = traffic_ps(topology, traffic, true, bytes.copied);
-  return bytes.op == Op::all_reduce ? saturating_mul(once, 2) : once;
+  return saturating_mul(traffic_ps(topology, traffic, true, bytes.copied), row_of(bytes.op).rounds);
 }
 
 int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes) {

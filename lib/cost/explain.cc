@@ -100,23 +100,14 @@ std::string explain_cost(const StepQuestion& q) {
   const StepFigures f =
       step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group, wire_element_bytes(q));
   std::string out;
-  switch (step.op) {
-    case Op::all_reduce:
-      out +=
-          "input " + with_commas(f.bytes.whole) + " B, 2 x " + std::to_string(group - 1) + "/" + std::to_string(group) + " of it received";
-      break;
-    case Op::all_gather:
-      out += std::to_string(group) + " x largest box " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
-             " B, all but one box received";
-      break;
-    case Op::reduce_scatter:
-      out += std::to_string(group) + " x largest chunk " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
-             " B, all but one chunk received";
-      break;
-    default:
-      out += std::to_string(group) + " x largest piece " + with_commas(f.bytes.piece) + " B = " + with_commas(f.bytes.whole) +
-             " B, all but one piece received";
-      break;
+  const OpRow& row = row_of(step.op);
+  const std::string ranks = std::to_string(group);
+  const std::string whole = with_commas(f.bytes.whole) + " B";
+  if (row.piece == OpPiece::share_of_box) {
+    out += "input " + whole + ", " + std::to_string(row.rounds) + " x " + std::to_string(group - 1) + "/" + ranks + " of it received";
+  } else {
+    const std::string name = row.piece_name;
+    out += ranks + " x largest " + name + " " + with_commas(f.bytes.piece) + " B = " + whole + ", all but one " + name + " received";
   }
   out += ": " + with_commas(f.wire) + " B\n";
   std::string tier;
@@ -136,10 +127,10 @@ std::string explain_cost(const StepQuestion& q) {
       traffic.peers[l] = dearest->reach[l];
     }
     out += "units hold different numbers of members: priced as an exchange of the padded pieces";
-    out += step.op == Op::all_reduce ? ", twice\n" : "\n";
+    out += row.rounds == 2 ? ", twice\n" : "\n";
     return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
   }
-  return out + traffic_lines(topology, collective_traffic(dearest->members, f.bytes), step.op == Op::all_to_all, f.bytes.copied, "");
+  return out + traffic_lines(topology, collective_traffic(dearest->members, f.bytes), row.pays_per_peer, f.bytes.copied, "");
 }
 
 }  // namespace meshplan

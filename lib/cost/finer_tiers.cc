@@ -87,7 +87,7 @@ constexpr std::array<Protocol, 3> protocols = {{{6600, 600, 2700, 1, 2}, {14000,
 
 int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
   const int64_t n = shape.members.back();
-  const int64_t rounds = bytes.op == Op::all_reduce ? 2 : 1;
+  const int64_t rounds = row_of(bytes.op).rounds;
   const int64_t inside = shape.members[0];
   const int64_t across_hops = n / inside - 1;  // hops that leave a unit of level 0, in one way round the ring
   const int64_t inside_hops = n - 1 - across_hops;
@@ -113,7 +113,7 @@ std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape
   if (const MeasuredTable* table = table_for(topology, shape, bytes.op)) {
     return FinerPrice{saturating_mul(interpolate(table->points, bytes.whole), 1000), "measured"};
   }
-  if (topology.model == "nccl" && bytes.op != Op::all_to_all) return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
+  if (topology.model == "nccl" && !row_of(bytes.op).pays_per_peer) return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
   return std::nullopt;
 }
 

@@ -103,50 +103,32 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
   const auto to = largest_box(after, shape, mesh_shape);
   f.input = saturating_mul(product(from), element_bytes);
   f.output = saturating_mul(product(to), element_bytes);
-  f.bytes.op = op;
-  switch (op) {
-    case Op::slice:
-    case Op::to_partial:
-      break;
-    case Op::all_gather: {
-      f.bytes.piece = f.input;
-      f.bytes.whole = saturating_mul(f.input, group);
-      f.wire = saturating_mul(f.input, group - 1);
-      if (!lie_in_order(after, before, shape, to, from)) f.staging = f.bytes.whole;
+  const OpPiece piece = row_of(op).piece;
+  int64_t overlap = element_bytes;
+  for (size_t d = 0; d < shape.size(); ++d)
+    overlap = saturating_mul(overlap, std::min(from[d], to[d]));
+  // The largest overlap is that of coordinate 0 with itself: both intervals start where their parent does.
+  const OpBytes moved = bytes_of(op, piece == OpPiece::overlap ? overlap : piece == OpPiece::box_after ? f.output : f.input, group);
+  f.wire = moved.wire;
+  f.bytes = {op, moved.whole, moved.piece, 0};
+  switch (piece) {
+    case OpPiece::box_before:
+      if (!lie_in_order(after, before, shape, to, from)) f.staging = moved.whole;
       f.bytes.copied = saturating_mul(2, f.staging);
       break;
-    }
-    case Op::reduce_scatter: {
-      f.bytes.piece = f.output;
-      f.bytes.whole = saturating_mul(f.output, group);
-      f.wire = saturating_mul(f.output, group - 1);
-      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after))
-        f.staging = f.bytes.whole;
+    case OpPiece::box_after:
+      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after)) f.staging = moved.whole;
       f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
       break;
-    }
-    case Op::all_reduce: {
-      f.bytes.whole = f.input;
-      f.bytes.piece = ceil_div(f.input, group);
-      // ceil(2 (g - 1) bytes / g)
-      const int128 both_ways = int128{2} * (group - 1) * f.input;
-      f.wire = both_ways <= INT64_MAX ? ceil_div(static_cast<int64_t>(both_ways), group)
-                                      : saturated(both_ways / group + (both_ways % group != 0));
-      f.bytes.copied = f.wire / 2;
-      break;
-    }
-    case Op::all_to_all: {
-      // The largest pair's piece is that of coordinate 0 with itself: both intervals start where their parent does.
-      int64_t piece = element_bytes;
-      for (size_t d = 0; d < shape.size(); ++d) piece = saturating_mul(piece, std::min(from[d], to[d]));
-      f.bytes.piece = piece;
-      f.bytes.whole = saturating_mul(piece, group);
-      f.wire = saturating_mul(piece, group - 1);
-      f.staging = saturating_mul(2, f.bytes.whole);
+    case OpPiece::overlap:
+      f.staging = saturating_mul(2, moved.whole);
       f.bytes.copied = f.staging;
       break;
-    }
-    case Op::exchange:
+    case OpPiece::share_of_box:
+      f.bytes.copied = f.wire / 2;
+      break;
+    case OpPiece::none:
+    case OpPiece::listed:
       break;
   }
   return f;
@@ -243,7 +225,7 @@ void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes, con
     step.wire_bytes = cost.wire_bytes;
     step.peak_bytes = cost.peak_bytes;
     step.predicted_ps = cost.predicted_ps;
-    if (!is_local(step.op) && (step.op == Op::exchange || group_size(step.mesh_dims) > 1)) totals.collectives += step.phases;
+    if (!is_local(step.op) && (!is_collective(step.op) || group_size(step.mesh_dims) > 1)) totals.collectives += step.phases;
     totals.wire_bytes = saturating_add(totals.wire_bytes, cost.wire_bytes);
     totals.predicted_ps = saturating_add(totals.predicted_ps, cost.predicted_ps);
     totals.peak_bytes = std::max(totals.peak_bytes, cost.peak_bytes);

@@ -154,7 +154,7 @@ bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<st
     if (warning.dims == dims) return true;
   }
   for (const Step& step : r.steps) {
-    if (is_local(step.op) || step.op == Op::exchange) continue;
+    if (!is_collective(step.op)) continue;
     const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
     std::vector<std::string> names;
     for (const Atom& atom : step.mesh_dims) {

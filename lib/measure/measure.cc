@@ -32,7 +32,7 @@ int64_t elements_of(const std::vector<int64_t>& sizes) {
 
 // How many peers the price of a step counts: by what it rises when each of them costs 1 us more.
 int64_t peers_priced(StepQuestion question) {
-  if (question.step->op != Op::exchange && question.step->op != Op::all_to_all) return 0;
+  if (!row_of(question.step->op).pays_per_peer) return 0;
   Topology raised = *question.topology;
   raised.tables.clear();
   question.topology = &raised;
@@ -41,7 +41,37 @@ int64_t peers_priced(StepQuestion question) {
   return (price_step(question).predicted_ps - before) / 1'000'000;
 }
 
-// What nccl-tests would call size and count, and the prediction, for the shape that is replayed.
+// What nccl-tests calls count and size, of elements that a rank holds before the step and after it.
+void set_size(StepTimes& t, int64_t wire_bytes, int64_t held, int64_t gets) {
+  const int64_t width = element_bytes(t.type);
+  int64_t pieces = 1;
+  switch (row_of(t.op).piece) {
+    case OpPiece::box_before:
+      t.count = held;
+      pieces = t.group_size;
+      break;
+    case OpPiece::box_after:
+      t.count = gets;
+      pieces = t.group_size;
+      break;
+    case OpPiece::overlap:
+      t.count = t.group_size > 1 ? wire_bytes / (t.group_size - 1) / width : 0;
+      pieces = t.group_size;
+      break;
+    case OpPiece::share_of_box:
+      t.count = held;
+      break;
+    case OpPiece::listed:
+      t.count = wire_bytes / width;
+      break;
+    case OpPiece::none:
+      t.count = gets;
+      break;
+  }
+  t.size_bytes = pieces * t.count * width;
+}
+
+// The size of each step and the prediction, for the shape that is replayed.
 std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution& r,
                                    const std::vector<int64_t>& shape) {
   std::vector<StepTimes> frames;
@@ -66,36 +96,9 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     t.peers = peers_priced(question);
     t.level = cost.level;
     t.predicted_ns = ns_of_ps(cost.predicted_ps);
-    const int64_t width = element_bytes(t.type);
     const int64_t held = elements_of(largest_box(*before, shape, mesh_shape(*mesh_before)));
     const int64_t gets = elements_of(largest_box(step.state, shape, mesh_shape(mesh)));
-    const int64_t n = t.group_size;
-    switch (step.op) {
-      case Op::all_gather:
-        t.count = held;
-        t.size_bytes = n * held * width;
-        break;
-      case Op::reduce_scatter:
-        t.count = gets;
-        t.size_bytes = n * gets * width;
-        break;
-      case Op::all_reduce:
-        t.count = held;
-        t.size_bytes = held * width;
-        break;
-      case Op::all_to_all:
-        t.count = n > 1 ? cost.wire_bytes / (n - 1) / width : 0;
-        t.size_bytes = n * t.count * width;
-        break;
-      case Op::exchange:
-        t.count = cost.wire_bytes / width;
-        t.size_bytes = cost.wire_bytes;
-        break;
-      default:
-        t.count = gets;
-        t.size_bytes = gets * width;
-        break;
-    }
+    set_size(t, cost.wire_bytes, held, gets);
     frames.push_back(std::move(t));
     before = &step.state;
     mesh_before = &mesh;
@@ -223,17 +226,7 @@ double algorithm_bandwidth(const StepTimes& step) {
 }
 
 double bus_bandwidth(const StepTimes& step) {
-  const auto n = static_cast<double>(step.group_size);
-  switch (step.op) {
-    case Op::all_reduce:
-      return algorithm_bandwidth(step) * 2 * (n - 1) / n;
-    case Op::all_gather:
-    case Op::reduce_scatter:
-    case Op::all_to_all:
-      return algorithm_bandwidth(step) * (n - 1) / n;
-    default:
-      return algorithm_bandwidth(step);
-  }
+  return bus_bytes(step.op, algorithm_bandwidth(step), step.group_size);
 }
 
 ReplayReport replay_part(const MeasureReport& report) {

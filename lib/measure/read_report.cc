@@ -74,14 +74,12 @@ ReportPoints own_points(const Value& root, const std::string& file) {
 
 // The collective that an nccl-tests program measures, by the program's name.
 std::optional<Op> program_op(const std::string& text) {
-  for (const auto& [word, op] : std::vector<std::pair<const char*, Op>>{{"all_gather", Op::all_gather},
-                                                                        {"reduce_scatter", Op::reduce_scatter},
-                                                                        {"all_reduce", Op::all_reduce},
-                                                                        {"all_to_all", Op::all_to_all},
-                                                                        {"alltoall", Op::all_to_all},
-                                                                        {"exchange", Op::exchange},
-                                                                        {"sendrecv", Op::exchange}}) {
-    if (text.find(word) != std::string::npos) return op;
+  for (size_t i = 0; i < op_table.size(); ++i) {
+    const OpRow& row = op_table[i];
+    if (row.nccl_tests == nullptr) continue;
+    for (const char* word : {row.name, row.nccl_tests}) {
+      if (text.find(word) != std::string::npos) return static_cast<Op>(i);
+    }
   }
   return std::nullopt;
 }

@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "mesh/mesh_table.h"
+#include "plan/op_table.h"
 #include "plan/shortcuts.h"
 #include "tensor/request.h"
 #include "tensor/state.h"
@@ -26,13 +27,6 @@
 namespace meshplan {
 
 class JsonWriter;
-
-// In the order that breaks ties between plans.
-enum class Op : uint8_t { slice, all_gather, reduce_scatter, all_to_all, all_reduce, to_partial, exchange };
-[[nodiscard]] const char* to_text(Op op);
-[[nodiscard]] std::optional<Op> parse_op(std::string_view text);
-// slice and to_partial run without communication.
-[[nodiscard]] constexpr bool is_local(Op op) { return op == Op::slice || op == Op::to_partial; }
 
 // What one mesh dim (or part of it) does in a step.
 struct Move {

@@ -20,7 +20,7 @@ std::string joined(const State& src, const std::vector<Step>& steps, std::span<c
 }  // namespace
 
 const char* arrow_of(const Step& step) {
-  return step.op != Op::exchange && (step.merged > 1 || step.mesh_dims.size() > 1) ? "-->" : "->";
+  return row_of(step.op).scope != OpScope::mesh && (step.merged > 1 || step.mesh_dims.size() > 1) ? "-->" : "->";
 }
 
 std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> mesh_shape) {

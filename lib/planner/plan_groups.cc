@@ -99,8 +99,9 @@ void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
     if (is_local(step.op)) continue;
     int64_t ranks = 1;
     for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
-    if (ranks == 1 && step.op != Op::exchange) continue;
-    const PlanGroup& group = step.op == Op::exchange ? exchange_group(redistribution) : group_of(on, step);
+    const bool on_mesh = row_of(step.op).scope == OpScope::mesh;
+    if (ranks == 1 && !on_mesh) continue;
+    const PlanGroup& group = on_mesh ? exchange_group(redistribution) : group_of(on, step);
     step.group = group.id;
     used_.emplace(group.id, group);
   }

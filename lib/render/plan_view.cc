@@ -22,14 +22,6 @@ int64_t weight(const PlannedRedistribution& r) {
   return saturating_mul(r.totals.predicted_ps, r.request.count);
 }
 
-// The op that takes one mesh dim from one placement to the other.
-Op single_op(const Placement& from, const Placement& to) {
-  if (is_shard(from))
-    return is_shard(to) ? Op::all_to_all : is_replicate(to) ? Op::all_gather : Op::to_partial;
-  if (is_partial(from)) return is_shard(to) ? Op::reduce_scatter : Op::all_reduce;
-  return is_shard(to) ? Op::slice : Op::to_partial;
-}
-
 void add_weighted(Totals& sum, const Totals& part, int64_t count) {
   sum.collectives = saturating_add(sum.collectives, saturating_mul(part.collectives, count));
   sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(part.wire_bytes, count));
@@ -60,7 +52,7 @@ StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, siz
 
 int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   if (is_local(step.op)) return 1;
-  if (step.op == Op::exchange) {
+  if (row_of(step.op).scope == OpScope::mesh) {
     // An exchange runs on the whole mesh; between meshes on the ranks of either.
     const int64_t after = mesh_size(mesh_after(plan, r, step));
     return lands_on_dst(plan, r, step)
@@ -115,7 +107,7 @@ std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribut
         if (from[m] == to[m]) continue;
         if (!step.mesh_dims.empty()) return std::nullopt;
         step.mesh_dims.push_back({static_cast<int32_t>(m), 1, shape[m]});
-        step.op = single_op(from[m], to[m]);
+        step.op = op_between(from[m], to[m]);
         if (is_partial(from[m])) step.reduce_op = from[m].op;
       }
       if (step.mesh_dims.empty()) return std::nullopt;

@@ -251,8 +251,7 @@ class Body {
         return false;
       at = part.state;
     }
-    for (const Step& part : parts)
-      call(part.state, part.op == Op::reduce_scatter || part.op == Op::all_reduce, name_of(part));
+    for (const Step& part : parts) call(part.state, row_of(part.op).reduces, name_of(part));
     return !parts.empty();
   }
 

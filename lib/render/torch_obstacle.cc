@@ -37,14 +37,6 @@ bool is_sharded(const State& state) {
                      [](const auto& order) { return shards_of(order) > 1; });
 }
 
-// What PyTorch runs for one mesh dim that goes from one placement to another.
-Op torch_op(const Placement& src, const Placement& dst) {
-  if (is_partial(dst)) return Op::to_partial;
-  if (is_partial(src)) return is_shard(dst) ? Op::reduce_scatter : Op::all_reduce;
-  if (is_shard(src)) return is_shard(dst) ? Op::all_to_all : Op::all_gather;
-  return Op::slice;
-}
-
 std::string quoted(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
   names.reserve(dims.size());
@@ -68,8 +60,8 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
   const bool orders = !is_default_order(before) || !is_default_order(step.state);
   for (const int32_t dim : changed) {
     const size_t i = static_cast<size_t>(dim);
-    if (torch_op(from[i], to[i]) != step.op)
-      return "PyTorch would run " + std::string(to_text(torch_op(from[i], to[i]))) + " on " +
+    if (op_between(from[i], to[i]) != step.op)
+      return "PyTorch would run " + std::string(to_text(op_between(from[i], to[i]))) + " on " +
              mesh.dims[i].name;
   }
   if (step.op == Op::to_partial && std::any_of(changed.begin(), changed.end(), [&](int32_t i) {

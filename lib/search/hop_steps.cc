@@ -32,28 +32,12 @@ std::string names_of(const std::vector<Atom>& atoms, const Mesh& mesh) {
 }
 
 std::string reason(const PlanProblem& p, const Hop& hop, const Step& step) {
-  const std::string over = names_of(step.mesh_dims, *p.mesh);
-  switch (hop.op) {
-    case Op::slice:
-      return "keeps this rank's part over " + over + " of what it holds already, a local step";
-    case Op::all_gather:
-      return "gathers the shards over " + over + " into one collective of " + std::to_string(group_size(p, hop.group)) + " ranks";
-    case Op::reduce_scatter:
-      return "finishes the pending reduction over " + over + " and keeps only the shard that this rank needs";
-    case Op::all_reduce:
-      return "finishes the pending reduction over " + over + " where every rank needs the whole result";
-    case Op::all_to_all:
-      return "moves the shard over " + over + " to where the target has it, each rank keeping its share";
-    case Op::to_partial:
-      return "writes the value as a contribution over " + over + ", a local step";
-    case Op::exchange:
-      if (hop.reduced != 0)
-        return "sends every contribution straight to the ranks that own the result, which sum it: no collective reduces for less";
-      if (hop.phases == 2) return "fetches what each host misses once over its slow links, then shares it inside the host";
-      return hop.whole_pieces ? "sends every rank just the boxes that it misses, each piece whole from one holder"
-                              : "sends every rank just the boxes that it misses, from the nearest ranks that hold them";
-  }
-  return "";
+  if (hop.op == Op::exchange && hop.reduced != 0)
+    return "sends every contribution straight to the ranks that own the result, which sum it: no collective reduces for less";
+  if (hop.phases == 2) return "fetches what each host misses once over its slow links, then shares it inside the host";
+  if (hop.whole_pieces) return "sends every rank just the boxes that it misses, each piece whole from one holder";
+  return filled(row_of(hop.op).why, {{"dims", names_of(step.mesh_dims, *p.mesh)},
+                                     {"ranks", std::to_string(group_size(p, hop.group))}});
 }
 
 }  // namespace
@@ -102,12 +86,12 @@ std::vector<Step> steps_of_hops(const PlanProblem& p, const std::vector<Hop>& ho
   for (const Hop& hop : hops) {
     Step& step = steps.emplace_back();
     step.op = hop.op;
-    step.mesh_dims = hop.op == Op::exchange ? every_dim(*p.mesh) : mesh_atoms(p, hop.group);
+    step.mesh_dims = row_of(hop.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_atoms(p, hop.group);
     step.state = to_state(p, hop.to);
     step.mesh = mesh_name;
     step.phases = hop.phases;
     step.whole_pieces = hop.whole_pieces;
-    if (hop.op != Op::exchange && !is_local(hop.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
+    if (is_collective(hop.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
     if (hop.reduced != 0) {
       // One op for all that is reduced: sum where sum and avg meet or several averages do, then one division.
       int64_t averaged = 1;

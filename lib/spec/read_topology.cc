@@ -90,7 +90,10 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
   const size_t before = reader.errors();
   MeasuredTable table;
   if (op != 0) {
-    const std::vector<std::string> ops{"all_gather", "reduce_scatter", "all_to_all", "all_reduce", "exchange"};
+    std::vector<std::string> ops;
+    for (const OpRow& row : op_table) {
+      if (row.scope != OpScope::rank) ops.emplace_back(row.name);
+    }
     if (const auto chosen = reader.choice(op, "collective", ops)) table.op = parse_op(ops[*chosen]).value_or(Op::all_reduce);
   }
   if (level != 0) table.level = reader.integer(level, "\"level\"", 0, levels == 0 ? 0 : static_cast<int64_t>(levels) - 1).value_or(0);

@@ -107,7 +107,7 @@ class Audit {
       size_t end = at + 1;
       while (end < transitions.size() && may_join(transitions[end], first)) ++end;
       const std::span<const Transition> run = std::span(transitions).subspan(at, end - at);
-      if (run.size() > 1 && op_of(first.src, first.dst) == Op::reduce_scatter) {
+      if (run.size() > 1 && op_between(first.src, first.dst) == Op::reduce_scatter) {
         const auto obstacle = merge_obstacle(run, shape_, is_declared);
         if (!obstacle || *obstacle == WarningKind::uneven_shape) divergence(i, run, state);
       }

@@ -26,22 +26,13 @@ double DtensorCost::collective(const Link& link, double gib, int64_t hops) {
 
 double DtensorCost::step(Op op, size_t mesh_dim, int64_t shards) const {
   if (is_local(op)) return 0;
-  if (model_ == CostModel::unit) {
-    if (op == Op::all_reduce) return 4;
-    return op == Op::all_to_all ? 1 : 2;
-  }
+  const OpRow& row = row_of(op);
+  if (model_ == CostModel::unit) return row.torch_units;
   const Link& link = links_[mesh_dim];
-  const double gib = bytes_ / static_cast<double>(shards) / 1024 / 1024 / 1024;
-  switch (op) {
-    case Op::all_gather:
-      return collective(link, gib * static_cast<double>(link.ranks), link.ranks - 1);
-    case Op::all_to_all:
-      return collective(link, gib, link.ranks - 1) + 1.0;
-    case Op::all_reduce:
-      return collective(link, gib, 2 * (link.ranks - 1));
-    default:
-      return collective(link, gib, link.ranks - 1);
-  }
+  double gib = bytes_ / static_cast<double>(shards) / 1024 / 1024 / 1024;
+  if (row.piece == OpPiece::box_before) gib *= static_cast<double>(link.ranks);
+  const double us = collective(link, gib, row.rounds * (link.ranks - 1));
+  return row.pays_per_peer ? us + 1.0 : us;
 }
 
 double DtensorCost::path(std::span<const Placement> src, std::span<const Transition> transitions) const {
@@ -52,7 +43,7 @@ double DtensorCost::path(std::span<const Placement> src, std::span<const Transit
   double total = 0;
   for (const Transition& t : transitions) {
     const auto dim = static_cast<size_t>(t.mesh_dim);
-    total += step(op_of(t.src, t.dst), dim, shards);
+    total += step(op_between(t.src, t.dst), dim, shards);
     if (is_shard(t.src)) shards /= links_[dim].ranks;
     if (is_shard(t.dst)) shards = saturating_mul(shards, links_[dim].ranks);
   }

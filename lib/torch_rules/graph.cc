@@ -141,7 +141,7 @@ class EdgeCost {
     State after = before;
     apply_transition(after, transition, shape_, ShardPosition::last);
     Step step;
-    step.op = op_of(src, dst);
+    step.op = op_between(src, dst);
     step.mesh_dims = {{transition.mesh_dim, 1, shape_[mesh_dim]}};
     describe_uniform(step, src, dst);
     if (is_partial(src)) step.reduce_op = src.op;

@@ -8,7 +8,6 @@
 namespace meshplan {
 namespace {
 
-bool is_mergeable(Op op) { return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scatter; }
 
 bool sums_or_averages(const Placement& p) { return is_partial(p) && (p.op == ReduceOp::sum || p.op == ReduceOp::avg); }
 
@@ -24,7 +23,7 @@ size_t affected_dim(const Transition& t) { return static_cast<size_t>(is_shard(t
 
 // The member that sees the largest extent of the affected dim, the first of equals: the outermost one.
 const Transition& outermost(std::span<const Transition> run) {
-  if (run.size() == 1 || op_of(run.front().src, run.front().dst) == Op::all_reduce) return run.front();
+  if (run.size() == 1 || op_between(run.front().src, run.front().dst) == Op::all_reduce) return run.front();
   const size_t dim = affected_dim(run.front());
   return *std::max_element(run.begin(), run.end(),
                            [&](const Transition& a, const Transition& b) { return a.logical_shape[dim] < b.logical_shape[dim]; });
@@ -47,68 +46,21 @@ void merge_parts(std::span<const Transition> run, size_t first, std::span<const 
 
 // What a step is for; `last` is what its mesh dims hold in the end.
 std::string reason_of(const Step& step, std::span<const Transition> run, const Placement& last, const Mesh& mesh) {
-  std::string why;
-  why.reserve(128);
-  const auto dims = [&] {
-    for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
-      if (i != 0) why += i + 1 == step.mesh_dims.size() ? " and " : ", ";
-      why += mesh.dims[static_cast<size_t>(step.mesh_dims[i].mesh_dim)].name;
-    }
-  };
-  const auto tensor_dim = [&](const Placement& p) { why += std::to_string(p.tensor_dim); };
-  const auto becomes = [&] {
-    if (is_replicate(last)) return;
-    why += "; it becomes ";
-    why += to_text(last);
-    why += " below";
-  };
+  std::string dims;
+  for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
+    if (i != 0) dims += i + 1 == step.mesh_dims.size() ? " and " : ", ";
+    dims += mesh.dims[static_cast<size_t>(step.mesh_dims[i].mesh_dim)].name;
+  }
   const Placement& src = run.front().src;
   const Placement& dst = run.front().dst;
-  switch (step.op) {
-    case Op::all_gather:
-      why += "replicates tensor dim ";
-      tensor_dim(src);
-      why += " over ";
-      dims();
-      if (is_shard(last)) {
-        why += ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced again below";
-      } else {
-        becomes();
-      }
-      break;
-    case Op::all_reduce:
-      why += "finishes the pending reduction over ";
-      dims();
-      becomes();
-      break;
-    case Op::reduce_scatter:
-      why += "finishes the pending reduction over ";
-      dims();
-      why += " and keeps this rank's shard of tensor dim ";
-      tensor_dim(dst);
-      break;
-    case Op::all_to_all:
-      why += "moves the shard over ";
-      dims();
-      why += " from tensor dim ";
-      tensor_dim(src);
-      why += " to tensor dim ";
-      tensor_dim(dst);
-      break;
-    case Op::slice:
-      why += "keeps this rank's shard of tensor dim ";
-      tensor_dim(dst);
-      why += " over ";
-      dims();
-      why += ", a local step";
-      break;
-    default:
-      why += "writes the value as a contribution to ";
-      why += to_text(dst);
-      why += " over ";
-      dims();
-      why += ", a local step";
-      break;
+  std::string why = filled(row_of(step.op).why_by_rules, {{"dims", dims},
+                                                          {"from", std::to_string(src.tensor_dim)},
+                                                          {"to", std::to_string(dst.tensor_dim)},
+                                                          {"result", to_text(dst)}});
+  if (is_shard(src) && is_replicate(dst) && is_shard(last)) {
+    why += ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced again below";
+  } else if (is_replicate(dst) && !is_replicate(last)) {
+    why += "; it becomes " + to_text(last) + " below";
   }
   if (step.merged > 1) {
     why += "; " + std::to_string(step.merged) + " steps in one on the flattened group";
@@ -120,13 +72,13 @@ std::string reason_of(const Step& step, std::span<const Transition> run, const P
 }  // namespace
 
 bool may_join(const Transition& a, const Transition& b) {
-  if (!is_mergeable(op_of(a.src, a.dst)) || a.dst != b.dst) return false;
+  if (!row_of(op_between(a.src, a.dst)).torch_merges || a.dst != b.dst) return false;
   return a.src == b.src || (sums_or_averages(a.src) && sums_or_averages(b.src));
 }
 
 std::optional<WarningKind> merge_obstacle(std::span<const Transition> run, std::span<const int64_t> mesh_shape,
                                           const IsDeclared& is_declared) {
-  const Op op = op_of(run.front().src, run.front().dst);
+  const Op op = op_between(run.front().src, run.front().dst);
   auto ascend = [](const Transition& a, const Transition& b) { return a.mesh_dim < b.mesh_dim; };
   if (op == Op::reduce_scatter && !std::is_sorted(run.begin(), run.end(), ascend)) return WarningKind::non_ascending;
   if (op == Op::all_gather && !std::is_sorted(run.rbegin(), run.rend(), ascend)) return WarningKind::non_ascending;
@@ -153,7 +105,7 @@ MergeResult merge_transitions(std::span<const Transition> transitions, std::span
     if (!obstacle) {
       result.runs.push_back({first, run.size()});
     } else {
-      result.unmerged.push_back({{first, run.size()}, *obstacle, sorted_mesh_dims(run), op_of(run.front().src, run.front().dst)});
+      result.unmerged.push_back({{first, run.size()}, *obstacle, sorted_mesh_dims(run), op_between(run.front().src, run.front().dst)});
       if (rule == MergeRule::largest_sub_run) {
         merge_parts(run, first, mesh_shape, is_declared, result.runs);
       } else {
@@ -174,7 +126,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
   for (const MergedRun& merged : runs) {
     const std::span<const Transition> run = transitions.subspan(merged.first, merged.count);
     Step& step = steps.emplace_back();
-    step.op = op_of(run.front().src, run.front().dst);
+    step.op = op_between(run.front().src, run.front().dst);
     step.merged = static_cast<int64_t>(merged.count);
     step.logical_shape = outermost(run).logical_shape;
     step.state = *before;
@@ -184,7 +136,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
     }
     before = &step.state;
     std::sort(step.mesh_dims.begin(), step.mesh_dims.end());
-    if (step.op == Op::all_reduce || step.op == Op::reduce_scatter) {
+    if (row_of(step.op).reduces) {
       step.reduce_op = run.front().src.op;
       if (run.size() > 1 && sums_or_averages(run.front().src)) {
         // One reduction by sum; what was to be averaged is divided afterwards.

@@ -4,13 +4,6 @@
 
 namespace meshplan {
 
-Op op_of(const Placement& src, const Placement& dst) {
-  if (is_partial(dst)) return Op::to_partial;
-  if (is_partial(src)) return is_replicate(dst) ? Op::all_reduce : Op::reduce_scatter;
-  if (is_shard(src)) return is_replicate(dst) ? Op::all_gather : Op::all_to_all;
-  return Op::slice;
-}
-
 Status check_executable(std::span<const Transition> transitions, const Mesh& mesh) {
   for (const Transition& t : transitions) {
     const MeshDim& dim = mesh.dims[static_cast<size_t>(t.mesh_dim)];

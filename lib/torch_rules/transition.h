@@ -25,9 +25,6 @@ struct Transition {
   bool operator==(const Transition&) const = default;
 };
 
-// The operation that carries out a change of placement of one mesh dim. Nothing can execute a change to a partial of another kind.
-[[nodiscard]] Op op_of(const Placement& src, const Placement& dst);
-
 // PyTorch plans, and cannot execute, a change from one pending reduction to another or from a shard to a pending reduction other than sum.
 // On a mesh dim of size 1 nothing is executed and everything is allowed. The error (no_plan) names both placements.
 [[nodiscard]] Status check_executable(std::span<const Transition> transitions, const Mesh& mesh);
