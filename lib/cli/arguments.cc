@@ -129,6 +129,7 @@ class Binder {
 struct Words {
   std::string color = "auto", diagnostics = "text", costs = "on", data = "exact";
   std::string planner, rules, groups, cost_model;
+  bool one_reduction = false, no_merge = false, audit = false;
   std::vector<std::string> warnings;
 };
 
@@ -146,13 +147,13 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.choice("--groups", words.groups);
   bind.choice("--cost-model", words.cost_model);
   bind.value("--topology", to.planning.topology);
-  bind.atleast("--ranks-per-host", to.planning.ranks_per_host, 1);
-  bind.atleast("--max-memory", to.planning.max_memory_bytes, -1);
-  bind.atleast("--max-groups", to.planning.max_groups, 0);
-  bind.atleast("--alternatives", to.planning.alternatives, 0);
-  bind.on("--one-reduction", to.planning.one_reduction);
-  bind.on("--no-merge", to.planning.no_merge);
-  bind.on("--audit", to.planning.audit);
+  bind.atleast("--ranks-per-host", to.planning.options.ranks_per_host, 1);
+  bind.atleast("--max-memory", to.planning.options.max_memory_bytes, -1);
+  bind.atleast("--max-groups", to.planning.options.max_groups, 0);
+  bind.atleast("--alternatives", to.planning.options.alternatives, 0);
+  bind.on("--one-reduction", words.one_reduction);
+  bind.on("--no-merge", words.no_merge);
+  bind.on("--audit", words.audit);
 
   bind.choice("--detail", to.detail);
   bind.choice("--costs", words.costs);
@@ -328,10 +329,13 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
       parse_diagnostic_format(given.diagnostics).value_or(DiagnosticFormat::text);
   to.costs = given.costs == "on";
   to.random_data = given.data == "random";
-  to.planning.planner = parse_planner(given.planner);
-  to.planning.rules = parse_rules(given.rules);
-  to.planning.groups = parse_group_policy(given.groups);
-  to.planning.cost_model = parse_cost_model(given.cost_model);
+  to.planning.options.planner = parse_planner(given.planner);
+  to.planning.options.rules = parse_rules(given.rules);
+  to.planning.options.groups = parse_group_policy(given.groups);
+  to.planning.options.cost_model = parse_cost_model(given.cost_model);
+  if (given.one_reduction) to.planning.options.one_reduction = true;
+  if (given.no_merge) to.planning.options.merge = false;
+  if (given.audit) to.planning.options.audit = true;
   if (const auto read = read_warning_policy(given.warnings, to.common.warnings); !read)
     return read.error();
   if (const auto read = check_fail_on(to.fail_on); !read) return read.error();

@@ -13,20 +13,9 @@
 
 namespace meshplan {
 
-// Flags that override the options of the spec.
 struct PlanningFlags {
-  std::optional<PlannerKind> planner;
-  std::optional<Rules> rules;
-  std::optional<GroupPolicy> groups;
-  std::optional<CostModel> cost_model;
-  std::optional<int64_t> max_memory_bytes;
-  std::optional<int64_t> ranks_per_host;
-  std::optional<int64_t> max_groups;
-  int64_t alternatives = 0;
+  GivenOptions options;  // these override the options of the spec
   std::string topology;  // a preset's name or a file; empty: the spec's
-  bool one_reduction = false;
-  bool no_merge = false;
-  bool audit = false;
 };
 
 struct Arguments {

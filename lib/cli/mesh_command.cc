@@ -15,7 +15,7 @@ int mesh_command(Context& context, const Arguments& arguments) {
   options.rank = arguments.rank;
   options.color = arguments.output.empty() && context.color(Stream::out);
   if (context.columns() > 0) options.width = context.columns();
-  options.world_group = spec->world_group.value_or(options.world_group);
+  options.world_group = spec->options.world_group.value_or(options.world_group);
   const auto text = arguments.format == "json" ? mesh_view_json(spec->meshes, options)
                                                : mesh_view_text(spec->meshes, options);
   if (!text) return context.fail(path, text.error());

@@ -7,6 +7,7 @@
 #include "cli/warnings.h"
 #include "json/scan.h"
 #include "planner/planner.h"
+#include "planner/settle_options.h"
 
 namespace meshplan {
 namespace {
@@ -27,56 +28,7 @@ std::optional<Spec> parse_spec(Context& context, const std::string& path, const 
   return spec;
 }
 
-Rules implied_rules(PlannerKind planner) {
-  return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor;
-}
-
 }  // namespace
-
-Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags) {
-  PlanOptions options;
-  if (flags.planner) {
-    options.planner = *flags.planner;
-  } else if (flags.rules) {
-    const bool keep = spec.planner && implied_rules(*spec.planner) == *flags.rules;
-    options.planner = keep                             ? *spec.planner
-                      : *flags.rules == Rules::dtensor ? PlannerKind::greedy
-                                                       : PlannerKind::optimal;
-  } else if (spec.planner) {
-    options.planner = *spec.planner;
-  } else if (spec.rules && *spec.rules == Rules::dtensor) {
-    options.planner = PlannerKind::greedy;
-  }
-  options.rules = implied_rules(options.planner);
-  // A planner given as a flag overrides the rules of the spec; planner and rules from the same
-  // source must agree.
-  const bool flags_agree = !flags.rules || *flags.rules == options.rules;
-  const bool spec_agrees =
-      flags.planner || flags.rules || !spec.rules || *spec.rules == options.rules;
-  if (!flags_agree || !spec_agrees) {
-    return bad_input(std::string("planner ") + to_text(options.planner) + " does not support the " +
-                     to_text(options.rules) + " rules; omit one of the two");
-  }
-  options.groups = flags.groups ? *flags.groups : spec.groups.value_or(options.groups);
-  options.max_memory_bytes =
-      flags.max_memory_bytes ? *flags.max_memory_bytes : spec.max_memory_bytes.value_or(0);
-  options.one_reduction = flags.one_reduction || spec.one_reduction.value_or(false);
-  options.world_group = spec.world_group.value_or(options.world_group);
-  options.merge = !flags.no_merge;
-  options.audit = flags.audit;
-  options.alternatives = flags.alternatives;
-  if (flags.max_groups) options.max_groups = *flags.max_groups;
-  options.ranks_per_host = flags.ranks_per_host;
-  if (flags.cost_model) {
-    if (options.planner == PlannerKind::optimal && *flags.cost_model != CostModel::topology) {
-      return bad_input(
-          std::string("the optimal planner uses the costs of the topology, not --cost-model ") +
-          to_text(*flags.cost_model) + "; omit it, or use --planner graph");
-    }
-    options.cost_model = *flags.cost_model;
-  }
-  return options;
-}
 
 std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec,
                                         const PlanningFlags& flags, int& code) {
@@ -107,7 +59,7 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
                                           int& code) {
   auto spec = parse_spec(context, path, text, code);
   if (!spec) return std::nullopt;
-  auto options = settle_options(*spec, flags);
+  auto options = settle_options(spec->options, flags.options);
   if (!options) {
     code = context.fail(path, options.error());
     return std::nullopt;

@@ -17,9 +17,6 @@ struct PlannedSpec {
   bool warnings_fail = false;  // some warning is an error under -W
 };
 
-// Resolves options: flags override the spec, the rest has defaults, greedy and graph imply the
-// dtensor rules. Errors: contradictory choices.
-[[nodiscard]] Result<PlanOptions> settle_options(const Spec& spec, const PlanningFlags& flags);
 // --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the
 // spec's; else uniform. Problems go to context.diagnostics, those of the flag itself as problems of
 // `path`; then there is no value and `code` is the exit code.

@@ -12,13 +12,6 @@
 
 namespace meshplan {
 
-// What plans where neither a flag nor the spec says: the one place that decides.
-constexpr PlannerKind default_planner = PlannerKind::greedy;
-// greedy and graph imply PyTorch's rules, optimal its own; an explicit choice beats this.
-[[nodiscard]] constexpr Rules default_rules(PlannerKind planner) {
-  return planner == PlannerKind::optimal ? Rules::native : Rules::dtensor;
-}
-
 // A failed redistribution: which and why.
 struct PlanFailure {
   size_t index = 0;  // into the requests

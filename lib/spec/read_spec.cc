@@ -39,28 +39,28 @@ bool check_schema(Reader& reader, uint32_t index) {
   return false;
 }
 
-void read_options(Reader& reader, uint32_t index, Spec& spec) {
+void read_options(Reader& reader, uint32_t index, GivenOptions& options) {
   constexpr std::array<KeyRule, 6> rules{{{"planner"}, {"rules"}, {"groups"}, {"max_memory_bytes"}, {"one_reduction"}, {"world_group"}}};
   const auto found = reader.members(index, rules, "\"options\"");
   if (!found) return;
   const auto [planner, rule_set, groups, memory, one_reduction, world_group] = *found;
   if (planner != 0) {
     constexpr std::array kinds{PlannerKind::greedy, PlannerKind::graph, PlannerKind::optimal};
-    if (const auto chosen = reader.choice(planner, "planner", {"greedy", "graph", "optimal"})) spec.planner = kinds[*chosen];
+    if (const auto chosen = reader.choice(planner, "planner", {"greedy", "graph", "optimal"})) options.planner = kinds[*chosen];
   }
   if (rule_set != 0) {
     if (const auto chosen = reader.choice(rule_set, "rules", {"dtensor", "native"}))
-      spec.rules = *chosen == 0 ? Rules::dtensor : Rules::native;
+      options.rules = *chosen == 0 ? Rules::dtensor : Rules::native;
   }
   if (groups != 0) {
     if (const auto chosen = reader.choice(groups, "groups", {"declared", "any"}))
-      spec.groups = *chosen == 0 ? GroupPolicy::declared : GroupPolicy::any;
+      options.groups = *chosen == 0 ? GroupPolicy::declared : GroupPolicy::any;
   }
-  if (memory != 0) spec.max_memory_bytes = reader.integer(memory, "\"max_memory_bytes\"", -1);
-  if (one_reduction != 0) spec.one_reduction = reader.boolean(one_reduction, "\"one_reduction\"");
+  if (memory != 0) options.max_memory_bytes = reader.integer(memory, "\"max_memory_bytes\"", -1);
+  if (one_reduction != 0) options.one_reduction = reader.boolean(one_reduction, "\"one_reduction\"");
   if (world_group != 0) {
     if (const auto chosen = reader.choice(world_group, "world group", {"init", "skip"}))
-      spec.world_group = *chosen == 0 ? WorldGroup::init : WorldGroup::skip;
+      options.world_group = *chosen == 0 ? WorldGroup::init : WorldGroup::skip;
   }
 }
 
@@ -178,7 +178,7 @@ std::optional<Spec> read_alone(std::string_view text, const std::string& file, c
   }
   if (topology != 0) spec.topology = read_topology(reader, topology, read_file, diagnostics);
   ReadRedistributions read = read_redistributions(reader, redistributions, made, meshes == 0 || mesh != 0);
-  if (options != 0) read_options(reader, options, spec);
+  if (options != 0) read_options(reader, options, spec.options);
   if (budgets != 0) read_budgets(reader, budgets, read, spec);
   if (allow != 0) read_allow(reader, allow, read, spec);
   if (diagnostics.has_errors()) return std::nullopt;

@@ -35,13 +35,7 @@ struct Spec {
   MeshTable meshes;                  // in the simple form the mesh is called "mesh"
   std::optional<Topology> topology;  // as given; nullopt: uniform
   std::vector<Request> requests;
-  // As given in "options"; what a flag gives beats them, what neither gives has its default (greedy and graph imply rules dtensor).
-  std::optional<PlannerKind> planner;
-  std::optional<Rules> rules;
-  std::optional<GroupPolicy> groups;
-  std::optional<int64_t> max_memory_bytes;
-  std::optional<bool> one_reduction;
-  std::optional<WorldGroup> world_group;
+  GivenOptions options;
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
   std::string digest;  // "sha256:..." over the compact canonical JSON of the comment-free spec

@@ -31,6 +31,24 @@ enum class GroupPolicy : uint8_t { declared, any };
 enum class WorldGroup : uint8_t { init, skip };
 enum class CostModel : uint8_t { topology, dtensor, unit };
 
+// Options as one source gives them: a spec, a command line, a caller of the library. Empty: not
+// given.
+struct GivenOptions {
+  std::optional<PlannerKind> planner;
+  std::optional<Rules> rules;
+  std::optional<GroupPolicy> groups;
+  std::optional<CostModel> cost_model;
+  std::optional<int64_t> max_memory_bytes;
+  std::optional<bool> one_reduction;
+  std::optional<WorldGroup> world_group;
+  std::optional<bool> merge;
+  std::optional<bool> audit;
+  std::optional<int64_t> alternatives;
+  std::optional<int64_t> max_groups;
+  std::optional<int64_t> ranks_per_host;
+};
+
+// Options that hold (planner/settle_options.h).
 struct PlanOptions {
   PlannerKind planner = PlannerKind::optimal;
   Rules rules = Rules::native;

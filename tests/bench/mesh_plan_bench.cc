@@ -5,6 +5,7 @@
 
 #include "cost/topology.h"
 #include "planner/planner.h"
+#include "planner/settle_options.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ void plan(benchmark::State& state, PlannerKind planner) {
                                       request(table, "RP(sum)P(sum)P(sum)RS(1)", "RRS(0)[0]S(0)[1]RS(1)")};
   PlanOptions options;
   options.planner = planner;
-  options.rules = default_rules(planner);
+  options.rules = rules_of(planner);
   const Topology topology = uniform_topology();
   for (auto _ : state) {
     const PlanOutcome outcome = plan_requests(table, topology, requests, options, "");

@@ -7,6 +7,7 @@
 
 #include "diag/diagnostic.h"
 #include "planner/planner.h"
+#include "planner/settle_options.h"
 #include "replay_host/host.h"
 #include "spec/spec.h"
 
@@ -30,7 +31,7 @@ Spec read(const std::string& text) {
 Plan plan(const Spec& spec, PlannerKind planner) {
   PlanOptions options;
   options.planner = planner;
-  options.rules = default_rules(planner);
+  options.rules = rules_of(planner);
   PlanOutcome outcome = plan_requests(spec.meshes, uniform_topology(), spec.requests, options, spec.digest);
   for (const PlanFailure& failure : outcome.failures) FAIL(spec.requests[failure.index].id << ": " << failure.error.message);
   return std::move(outcome.plan);

@@ -80,7 +80,7 @@ TEST_CASE("what a redistribution leaves out has its default") {
   CHECK(request.dst_mesh == 0);
   CHECK(spec.meshes.meshes[0].name == "mesh");
   CHECK_FALSE(spec.topology);
-  CHECK_FALSE(spec.planner);
+  CHECK_FALSE(spec.options.planner);
 }
 
 TEST_CASE("an order left to the planner, and strided shards") {
@@ -104,12 +104,12 @@ TEST_CASE("options, budgets and silenced warnings") {
     "options": {"planner": "graph", "rules": "dtensor", "groups": "any", "max_memory_bytes": -1, "one_reduction": true, "world_group": "skip"},
     "budgets": {"total": {"wire_bytes": 10, "collectives": 0}, "redistributions": [{"id": "a", "predicted_ns": 5, "peak_bytes": 6}]},
     "allow": [{"code": "W0301", "reason": "measured"}, {"code": "W0302", "id": "a", "reason": "small"}]})~");
-  CHECK(spec.planner == PlannerKind::graph);
-  CHECK(spec.rules == Rules::dtensor);
-  CHECK(spec.groups == GroupPolicy::any);
-  CHECK(spec.max_memory_bytes == -1);
-  CHECK(spec.one_reduction == true);
-  CHECK(spec.world_group == WorldGroup::skip);
+  CHECK(spec.options.planner == PlannerKind::graph);
+  CHECK(spec.options.rules == Rules::dtensor);
+  CHECK(spec.options.groups == GroupPolicy::any);
+  CHECK(spec.options.max_memory_bytes == -1);
+  CHECK(spec.options.one_reduction == true);
+  CHECK(spec.options.world_group == WorldGroup::skip);
   REQUIRE(spec.budgets.size() == 2);
   CHECK(spec.budgets[0].id.empty());
   CHECK(spec.budgets[0].wire_bytes == 10);
