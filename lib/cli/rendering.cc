@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/int_math.h"
 #include "base/text.h"
 #include "render/graphs.h"
 #include "render/plan_text.h"
@@ -24,22 +23,11 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   }
   Plan part = plan;
   part.redistributions.clear();
-  part.totals = {};
   for (const PlannedRedistribution& r : plan.redistributions) {
     if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end())
       part.redistributions.push_back(r);
   }
-  for (const PlannedRedistribution& r : part.redistributions) {
-    const int64_t count = r.request.count;
-    const auto add = [&](int64_t Totals::*field) {
-      part.totals.*field =
-          saturating_add(part.totals.*field, saturating_mul(r.totals.*field, count));
-    };
-    for (auto field : {&Totals::collectives, &Totals::wire_bytes, &Totals::predicted_ps,
-                       &Totals::lower_bound_bytes, &Totals::lower_bound_ps})
-      add(field);
-    part.totals.peak_bytes = std::max(part.totals.peak_bytes, r.totals.peak_bytes);
-  }
+  part.totals = total_of(part.redistributions);
   return part;
 }
 

@@ -76,11 +76,8 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
           found->collectives.end()) {
         found->collectives.push_back(warning.collective);
       }
-      found->warning.saves_ps = saturating_add(found->warning.saves_ps,
-                                               saturating_mul(warning.saves_ps, r.request.count));
-      found->warning.saves_collectives =
-          saturating_add(found->warning.saves_collectives,
-                         saturating_mul(warning.saves_collectives, r.request.count));
+      add_weighted(found->warning.saves_ps, warning.saves_ps, r.request.count);
+      add_weighted(found->warning.saves_collectives, warning.saves_collectives, r.request.count);
     }
   }
   return merged;

@@ -11,16 +11,6 @@
 namespace meshplan {
 namespace {
 
-Totals weighted(const PlannedRedistribution& r) {
-  Totals totals = r.totals;
-  const int64_t count = r.request.count;
-  for (int64_t* part : {&totals.collectives, &totals.wire_bytes, &totals.predicted_ps,
-                        &totals.lower_bound_bytes, &totals.lower_bound_ps}) {
-    *part = saturating_mul(*part, count);
-  }
-  return totals;
-}
-
 const Mesh& mesh_of(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   const bool on_dst = step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
   return plan.meshes.meshes[on_dst ? r.request.dst_mesh : r.request.src_mesh];

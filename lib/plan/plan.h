@@ -21,6 +21,7 @@
 #include "mesh/mesh_table.h"
 #include "plan/op_table.h"
 #include "plan/shortcuts.h"
+#include "plan/totals.h"
 #include "tensor/request.h"
 #include "tensor/state.h"
 
@@ -59,17 +60,6 @@ struct Step {
   std::string why;            // one sentence
 
   bool operator==(const Step&) const = default;
-};
-
-// Communicating steps, a two-phase exchange counted twice, a step whose groups have one rank not at all.
-struct Totals {
-  int64_t collectives = 0;
-  int64_t wire_bytes = 0;
-  int64_t peak_bytes = 0;
-  int64_t predicted_ps = 0;  // picoseconds; predicted_ns in the file
-  int64_t lower_bound_bytes = 0;
-  int64_t lower_bound_ps = 0;
-  bool operator==(const Totals&) const = default;
 };
 
 enum class WarningKind : uint8_t { missing_flatten, uneven_shape, non_ascending };
@@ -182,7 +172,7 @@ struct Plan {
   PlanOptions options;  // those that decide replay and diff: rules, planner, groups, memory, one_reduction, world_group
   std::vector<PlanGroup> groups;
   std::vector<PlannedRedistribution> redistributions;
-  Totals totals;  // weighted by count; peak_bytes is the maximum
+  Totals totals;  // of all redistributions (total_of)
 };
 
 // The file, beside the names that the contract gives (CONTRACT.md, "Plan"):
@@ -195,6 +185,10 @@ struct Plan {
 //                   "scale" is "1/8"; times are nanoseconds, rounded up
 //   reductions, audit, alternatives, proven_gap_ns: the fields of PlannedRedistribution; shortcuts: their names, only where there are some
 // Reading gives times in whole nanoseconds, so that what was read writes the same bytes.
+
+// What a redistribution costs as often as it happens, and the sum over several.
+[[nodiscard]] Totals weighted(const PlannedRedistribution& redistribution);
+[[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces), without the digest: what the digest is over.
 [[nodiscard]] std::string canonical_json(const Plan& plan);

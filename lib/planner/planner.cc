@@ -5,67 +5,21 @@
 #include <memory>
 #include <unordered_map>
 
-#include "base/int_math.h"
 #include "base/text.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
 #include "planner/advice.h"
-#include "torch_rules/audit.h"
 #include "planner/numerics.h"
-#include "search/optimal.h"
 #include "planner/plan_groups.h"
-#include "torch_rules/rule_planner.h"
+#include "planner/question_key.h"
+#include "search/optimal.h"
 #include "search/work.h"
+#include "torch_rules/audit.h"
+#include "torch_rules/rule_planner.h"
 #include "verify/verify.h"
 
 namespace meshplan {
 namespace {
-
-// Everything that the answer depends on, as bytes: equal keys are equal questions.
-class QuestionKey {
- public:
-  explicit QuestionKey(const Request& request) {
-    number(static_cast<int64_t>(request.src_mesh));
-    number(static_cast<int64_t>(request.dst_mesh));
-    number(static_cast<int64_t>(request.tensor.dtype));
-    number(static_cast<int64_t>(request.tensor.shape.size()));
-    for (const int64_t extent : request.tensor.shape) number(extent);
-    state(request.src);
-    state(request.dst);
-    number(request.any_dst_order ? 1 : 0);
-    number(request.direction == Direction::backward ? 1 : 0);
-    number(request.reduce_dtype ? static_cast<int64_t>(*request.reduce_dtype) : -1);
-  }
-  [[nodiscard]] std::string take() && { return std::move(bytes_); }
-
- private:
-  void number(int64_t value) {
-    // Small values, which nearly all are, take one byte; 0x80 announces eight.
-    if (value >= 0 && value < 0x80) {
-      bytes_ += static_cast<char>(value);
-      return;
-    }
-    bytes_ += '\x80';
-    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(static_cast<uint64_t>(value) >> shift & 0xff);
-  }
-  void atom(const Atom& atom) {
-    number(atom.mesh_dim);
-    number(atom.before);
-    number(atom.size);
-  }
-  void state(const State& state) {
-    for (const std::vector<Atom>& order : state.shards) {
-      number(static_cast<int64_t>(order.size()));
-      for (const Atom& a : order) atom(a);
-    }
-    number(static_cast<int64_t>(state.partial.size()));
-    for (const PendingAtom& pending : state.partial) {
-      atom(pending.atom);
-      number(static_cast<int64_t>(pending.op));
-    }
-  }
-  std::string bytes_;
-};
 
 std::string saved_text(const Warning& warning) {
   if (warning.saves_ps <= 0) return "; it costs no less here";
@@ -276,16 +230,6 @@ class Pipeline {
   int64_t work_ = 0;
 };
 
-void add_weighted(Totals& total, const Totals& one, int64_t count) {
-  auto add = [&](int64_t& sum, int64_t value) { sum = saturating_add(sum, saturating_mul(value, count)); };
-  add(total.collectives, one.collectives);
-  add(total.wire_bytes, one.wire_bytes);
-  add(total.predicted_ps, one.predicted_ps);
-  add(total.lower_bound_bytes, one.lower_bound_bytes);
-  add(total.lower_bound_ps, one.lower_bound_ps);
-  total.peak_bytes = std::max(total.peak_bytes, one.peak_bytes);
-}
-
 }  // namespace
 
 PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
@@ -307,7 +251,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, con
   plan.redistributions.reserve(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i];
-    const auto [at, is_new] = index.try_emplace(QuestionKey(request).take(), answered.size());
+    const auto [at, is_new] = index.try_emplace(question_key(request), answered.size());
     if (is_new) answered.push_back({pipeline.answer(request)});
     Answered& entry = answered[at->second];
     if (!entry.answer) {
@@ -318,12 +262,12 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, con
     PlannedRedistribution& planned = plan.redistributions.emplace_back(*entry.answer);
     planned.request.id = request.id;
     planned.request.count = request.count;
-    add_weighted(plan.totals, planned.totals, request.count);
   }
   for (const Answered& entry : answered) {
     if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
   }
   plan.groups = pipeline.groups();
+  plan.totals = total_of(plan.redistributions);
   outcome.work = pipeline.work();
   return outcome;
 }

@@ -18,21 +18,6 @@ const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const S
   return plan.meshes.meshes[lands_on_dst(plan, r, step) ? r.request.dst_mesh : r.request.src_mesh];
 }
 
-int64_t weight(const PlannedRedistribution& r) {
-  return saturating_mul(r.totals.predicted_ps, r.request.count);
-}
-
-void add_weighted(Totals& sum, const Totals& part, int64_t count) {
-  sum.collectives = saturating_add(sum.collectives, saturating_mul(part.collectives, count));
-  sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(part.wire_bytes, count));
-  sum.predicted_ps = saturating_add(sum.predicted_ps, saturating_mul(part.predicted_ps, count));
-  sum.lower_bound_bytes =
-      saturating_add(sum.lower_bound_bytes, saturating_mul(part.lower_bound_bytes, count));
-  sum.lower_bound_ps =
-      saturating_add(sum.lower_bound_ps, saturating_mul(part.lower_bound_ps, count));
-  sum.peak_bytes = std::max(sum.peak_bytes, part.peak_bytes);
-}
-
 std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 
 }  // namespace
@@ -168,10 +153,9 @@ std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& 
   std::iota(chosen.begin(), chosen.end(), size_t{0});
   if (options.top <= 0) return chosen;
   std::stable_sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) {
-    const PlannedRedistribution& x = plan.redistributions[a];
-    const PlannedRedistribution& y = plan.redistributions[b];
-    return std::pair(weight(x), saturating_mul(x.totals.wire_bytes, x.request.count)) >
-           std::pair(weight(y), saturating_mul(y.totals.wire_bytes, y.request.count));
+    const Totals x = weighted(plan.redistributions[a]);
+    const Totals y = weighted(plan.redistributions[b]);
+    return std::pair(x.predicted_ps, x.wire_bytes) > std::pair(y.predicted_ps, y.wire_bytes);
   });
   if (chosen.size() > static_cast<size_t>(options.top))
     chosen.resize(static_cast<size_t>(options.top));
@@ -266,9 +250,7 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
   for (const size_t index : chosen) {
     const PlannedRedistribution& r = plan.redistributions[index];
     shown[index] = true;
-    Totals weighted;
-    add_weighted(weighted, r.totals, r.request.count);
-    row(r.request.id, with_commas(r.request.count), weighted, r.trace);
+    row(r.request.id, with_commas(r.request.count), weighted(r), r.trace);
   }
   if (chosen.size() < plan.redistributions.size()) {
     Totals others;

@@ -326,8 +326,7 @@ std::vector<FlattenAdvice> advice_of(const Plan& plan) {
       if (warning.kind != WarningKind::missing_flatten || warning.fix_name.empty()) continue;
       FlattenAdvice& known = entry(warning.mesh, warning.dims);
       known.name = warning.fix_name;
-      known.saves_ps =
-          saturating_add(known.saves_ps, saturating_mul(warning.saves_ps, planned.request.count));
+      add_weighted(known.saves_ps, warning.saves_ps, planned.request.count);
       known.redistributions = saturating_add(known.redistributions, planned.request.count);
     }
   }
