@@ -8,11 +8,11 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/junit.h"
 #include "cli/planning.h"
-#include "cli/warnings.h"
+#include "api/warnings.h"
 #include "diff/diff.h"
 #include "render/diff_text.h"
 

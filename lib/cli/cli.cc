@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "base/check.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cost/topology.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 
 namespace meshplan {
 namespace {
@@ -72,13 +72,7 @@ int Context::fail(const std::string& file, const Error& error) {
 }
 
 int Context::fail_at(Place place, const Error& error) {
-  static constexpr std::string_view codes[] = {code_bad_usage, code_no_plan, code_wrong_data,
-                                               code_environment};
-  Diagnostic diagnostic;
-  diagnostic.code = std::string(codes[static_cast<size_t>(error.fault)]);
-  diagnostic.place = std::move(place);
-  diagnostic.message = error.message;
-  diagnostics.add(std::move(diagnostic));
+  diagnostics.add(diagnostic_of(std::move(place), error));
   return exit_code(error.fault);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/warnings.h"
 #include "cli/system.h"
 #include "diag/diagnostic.h"
 #include "diag/render.h"
@@ -13,13 +14,6 @@
 namespace meshplan {
 
 enum class ColorChoice : uint8_t { automatic, always, never };
-
-// The policy of -W for warnings.
-struct WarningPolicy {
-  bool all_errors = false;            // -W error
-  std::vector<std::string> errors;    // -W error=missing-flatten
-  std::vector<std::string> silenced;  // -W no-missing-flatten
-};
 
 struct CommonFlags {
   ColorChoice color = ColorChoice::automatic;

@@ -5,11 +5,11 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
-#include "cli/warnings.h"
+#include "api/warnings.h"
 #include "render/diff_text.h"
 
 namespace meshplan {

@@ -1,6 +1,6 @@
 // meshplan explain PLAN [ID], meshplan explain CODE
 #include "base/text.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "diag/codes.h"

@@ -1,13 +1,6 @@
 #include "cli/planning.h"
 
-#include <algorithm>
-
 #include "base/text.h"
-#include "cli/codes.h"
-#include "cli/warnings.h"
-#include "json/scan.h"
-#include "planner/planner.h"
-#include "planner/settle_options.h"
 
 namespace meshplan {
 namespace {
@@ -17,13 +10,17 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text,
-                               int& code) {
-  const auto read_beside = [&](const std::string& name) {
+// Files that a spec names are relative to its folder.
+FileReader reader_beside(Context& context, const std::string& path) {
+  return [&context, path](const std::string& name) {
     return context.system.read_file(name.empty() || name.front() == '/' ? name
                                                                         : folder_of(path) + name);
   };
-  auto spec = read_spec(text, path, read_beside, context.diagnostics);
+}
+
+std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text,
+                               int& code) {
+  auto spec = read_spec(text, path, reader_beside(context, path), context.diagnostics);
   if (!spec) code = exit_code(Fault::bad_input);
   return spec;
 }
@@ -59,34 +56,13 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
                                           int& code) {
   auto spec = parse_spec(context, path, text, code);
   if (!spec) return std::nullopt;
-  auto options = settle_options(spec->options, flags.options);
-  if (!options) {
-    code = context.fail(path, options.error());
-    return std::nullopt;
-  }
-  const auto topology = settle_topology(context, path, *spec, flags, code);
-  if (!topology) return std::nullopt;
+  SpecQuestion question{path, reader_beside(context, path), flags.options, std::nullopt,
+                        context.flags.warnings};
+  question.topology = settle_topology(context, path, *spec, flags, code);
+  if (!question.topology) return std::nullopt;
   const int64_t start = context.system.now_ms();
-  PlanOutcome outcome =
-      plan_requests(spec->meshes, *topology, spec->requests, *options, spec->digest);
+  auto planned = plan_read_spec(*std::move(spec), text, question, context.diagnostics, code);
   context.explain(path + ": planned in " + std::to_string(context.system.now_ms() - start) + " ms");
-  SpecPlaces places(text, path);
-  if (!outcome.failures.empty()) {
-    code = 0;
-    for (const PlanFailure& failure : outcome.failures) {
-      const Request& request = spec->requests[failure.index];
-      Error error = failure.error;
-      if (error.message.find("'" + request.id + "'") == std::string::npos)
-        error.message = "redistribution '" + request.id + "': " + error.message;
-      context.fail_at(places.redistribution(failure.index), error);
-      // Bad input is reported before a missing plan, which may be a consequence.
-      const int own = exit_code(error.fault);
-      code = code == 0 ? own : std::min(code, own);
-    }
-    return std::nullopt;
-  }
-  PlannedSpec planned{*std::move(spec), std::move(outcome.plan), false};
-  planned.warnings_fail = report_warnings(context, places, planned.spec, planned.plan);
   return planned;
 }
 
@@ -120,29 +96,7 @@ std::optional<Plan> load_plan(Context& context, const std::string& path, int& co
 
 std::optional<Plan> load_plan_text(Context& context, const std::string& path,
                                    const std::string& text, int& code) {
-  auto read = try_read_plan(text);
-  if (auto* plan = std::get_if<Plan>(&read)) return std::move(*plan);
-  const PlanRefusal& refusal = std::get<PlanRefusal>(read);
-  code = exit_code(Fault::bad_input);
-  if (refusal.byte || refusal.end == 0) {
-    Diagnostics of_text;
-    (void)read_json(text, path, of_text);
-    if (of_text.has_errors()) {
-      context.diagnostics.add_all(of_text);
-      return std::nullopt;
-    }
-  }
-  Diagnostic diagnostic;
-  diagnostic.code = code_bad_plan;
-  // Comments are all that read_json takes and a plan file does not have.
-  const bool comment = refusal.byte && *refusal.byte < text.size() && text[*refusal.byte] == '/';
-  diagnostic.message = comment ? "comments are not allowed in plan files" : refusal.message;
-  diagnostic.place = refusal.byte ? locate(text, path, *refusal.byte, *refusal.byte + 1)
-                     : refusal.end > 0
-                         ? locate(text, path, refusal.begin, refusal.end, refusal.pointer)
-                         : whole_file(path);
-  context.diagnostics.add(std::move(diagnostic));
-  return std::nullopt;
+  return load_plan_text(text, path, context.diagnostics, code);
 }
 
 std::optional<DocumentKind> document_kind(std::string_view text) {

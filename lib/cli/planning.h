@@ -4,18 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "api/texts.h"
 #include "cli/arguments.h"
 #include "cli/context.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
 
 namespace meshplan {
-
-struct PlannedSpec {
-  Spec spec;
-  Plan plan;
-  bool warnings_fail = false;  // some warning is an error under -W
-};
 
 // --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the
 // spec's; else uniform. Problems go to context.diagnostics, those of the flag itself as problems of

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "measure/measure.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cli/codes.h"
+#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "verify/verify.h"

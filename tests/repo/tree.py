@@ -19,6 +19,8 @@ LONG_FILES = {
     "tests/cli/cli_test.cc": "cases over one fake system, which the new ones of hostile names share",
     "apps/capture/meshplan_capture.py": "one file, so that a user can copy it beside the program that it records",
 }
+# Read by C compilers too.
+C_HEADERS = {pathlib.Path("lib/api/meshplan.h")}
 
 
 def tracked_files():
@@ -124,8 +126,9 @@ class TreeTest(unittest.TestCase):
         wrong = []
         for path in SOURCES:
             if path.suffix == ".h" and path.parts[0] in ("lib", "apps"):
-                if not first_line(path).startswith("// ") or "\n#pragma once\n" not in text_of(path):
-                    wrong.append(f"{path} must start with a comment that says what it holds, then #pragma once")
+                marks = ("/* ", "\n#ifndef ") if path in C_HEADERS else ("// ", "\n#pragma once\n")
+                if not first_line(path).startswith(marks[0]) or marks[1] not in text_of(path):
+                    wrong.append(f"{path} must start with a comment that says what it holds, then {marks[1].strip()}")
         self.assertEqual(wrong, [])
 
     def test_files_are_short(self):

@@ -5,12 +5,19 @@
 #include <string>
 #include <string_view>
 
-#include "cli/context.h"
+#include "diag/diagnostic.h"
 #include "json/document.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
 
 namespace meshplan {
+
+// What becomes of warnings (-W).
+struct WarningPolicy {
+  bool all_errors = false;            // -W error
+  std::vector<std::string> errors;    // -W error=missing-flatten
+  std::vector<std::string> silenced;  // -W no-missing-flatten
+};
 
 // All warnings of the file with the same kind, mesh and dims.
 struct MergedWarning {
@@ -45,8 +52,9 @@ class SpecPlaces {
   size_t placed_ = 0;
 };
 
-// Adds the merged warnings to the diagnostics under the -W policy; returns whether one of them is
-// an error.
-bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, const Plan& plan);
+// Adds the merged warnings to the diagnostics under the policy; returns whether one of them is an
+// error.
+bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
+                     const Plan& plan, Diagnostics& diagnostics);
 
 }  // namespace meshplan

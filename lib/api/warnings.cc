@@ -1,4 +1,4 @@
-#include "cli/warnings.h"
+#include "api/warnings.h"
 
 #include <algorithm>
 
@@ -92,8 +92,8 @@ std::string declaration_of(const Plan& plan, const Warning& warning) {
          "\", \"flatten\": " + dims + "}";
 }
 
-bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, const Plan& plan) {
-  const WarningPolicy& policy = context.flags.warnings;
+bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
+                     const Plan& plan, Diagnostics& diagnostics) {
   bool fails = false;
   for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
     const std::string name = policy_name(merged.warning.kind);
@@ -112,7 +112,7 @@ bool report_warnings(Context& context, SpecPlaces& places, const Spec& spec, con
       diagnostic.help = std::string("add to ") +
                         (simple ? "\"flattened\" of \"mesh\"" : "\"meshes\"") + ": " + declaration;
     }
-    context.diagnostics.add(std::move(diagnostic));
+    diagnostics.add(std::move(diagnostic));
   }
   return fails;
 }

@@ -1,7 +1,10 @@
-// The diagnostic codes that commands give by themselves; diag/codes.h explains each.
+// The diagnostic codes of what ends a command or a call; diag/codes.h explains each.
 #pragma once
 
 #include <string_view>
+
+#include "base/result.h"
+#include "diag/diagnostic.h"
 
 namespace meshplan {
 
@@ -18,5 +21,8 @@ constexpr std::string_view code_over_budget = "E0604";    // a budget that the p
 constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise
+
+// An error of a whole call at a place: the code says whose fault it is.
+[[nodiscard]] Diagnostic diagnostic_of(Place place, const Error& error);
 
 }  // namespace meshplan

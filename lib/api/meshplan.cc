@@ -1,0 +1,155 @@
+#include "api/meshplan.h"
+
+#include <functional>
+#include <new>
+#include <string>
+
+#include "api/texts.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "cost/topology.h"
+#include "diag/outcome_codes.h"
+#include "diag/render.h"
+#include "json/write.h"
+#include "verify/verify.h"
+
+using namespace meshplan;
+
+struct meshplan_answer {
+  int code = 0;
+  std::string text;
+  std::string diagnostics;
+};
+
+namespace {
+
+constexpr const char* text_name = "-";  // of what is asked about, in places
+constexpr int internal_code = 70;
+
+std::string rendered(const Diagnostics& diagnostics) {
+  return render(diagnostics, {DiagnosticFormat::json, false, MESHPLAN_VERSION});
+}
+
+std::string of_a_bug(const char* what) {
+  Diagnostics diagnostics;
+  Diagnostic bug;
+  bug.code = std::string(code_internal);
+  bug.place = whole_file("");
+  bug.message = std::string("this is a bug in meshplan (") + MESHPLAN_VERSION + "): " + what;
+  diagnostics.add(std::move(bug));
+  return rendered(diagnostics);
+}
+
+// Runs one call: what it adds to the diagnostics is rendered, what it throws becomes an answer.
+using Call = std::function<void(meshplan_answer& answer, Diagnostics& diagnostics)>;
+meshplan_answer* answer_of(const Call& call) noexcept {
+  auto* answer = new (std::nothrow) meshplan_answer;
+  if (answer == nullptr) return nullptr;
+  try {
+    Diagnostics diagnostics;
+    try {
+      call(*answer, diagnostics);
+    } catch (const std::bad_alloc&) {
+      answer->code = exit_code(Fault::environment);
+      diagnostics.add(diagnostic_of(
+          whole_file(""), environment("not enough memory for this request; increase the memory "
+                                      "limit of the process or reduce the input")));
+    }
+    if (answer->code != 0) answer->text.clear();
+    answer->diagnostics = rendered(diagnostics);
+    return answer;
+  } catch (const std::bad_alloc&) {
+    delete answer;
+    return nullptr;
+  } catch (const std::exception& error) {
+    answer->code = internal_code;
+    answer->text.clear();
+    try {
+      answer->diagnostics = of_a_bug(error.what());
+    } catch (...) {
+      delete answer;
+      return nullptr;
+    }
+    return answer;
+  }
+}
+
+std::optional<PlannedSpec> planned(const char* spec, size_t bytes, const char* topology,
+                                   meshplan_answer& answer, Diagnostics& diagnostics) {
+  SpecQuestion question;
+  question.name = text_name;
+  question.read_file = [](const std::string& name) -> Result<std::string> {
+    return bad_input("'" + name + "' is not read here; put its content into the spec");
+  };
+  if (topology != nullptr) {
+    question.topology = topology_preset(topology);
+    if (!question.topology) {
+      const Error error = bad_input("there is no preset \"" + std::string(topology) +
+                                    "\"; the presets are " + join(topology_preset_names(), " "));
+      diagnostics.add(diagnostic_of(whole_file(text_name), error));
+      answer.code = exit_code(error.fault);
+      return std::nullopt;
+    }
+  }
+  return plan_spec_text(std::string(spec, bytes), question, diagnostics, answer.code);
+}
+
+std::string prices_text(const Plan& plan) {
+  JsonWriter out(2, Breaks::one_line);
+  out.open('{', Breaks::lines);
+  out.list("redistributions", Breaks::lines, plan.redistributions,
+           [&](const PlannedRedistribution& r) {
+             out.object({{"collectives", r.totals.collectives},
+                         {"id", r.request.id},
+                         {"lower_bound_ns", ns_of_ps(r.totals.lower_bound_ps)},
+                         {"peak_bytes", r.totals.peak_bytes},
+                         {"predicted_ns", ns_of_ps(r.totals.predicted_ps)},
+                         {"wire_bytes", r.totals.wire_bytes}});
+           });
+  out.close();
+  return out.take();
+}
+
+}  // namespace
+
+int meshplan_api_version(void) { return MESHPLAN_API_VERSION; }
+const char* meshplan_version(void) { return MESHPLAN_VERSION; }
+
+int meshplan_code(const meshplan_answer* answer) { return answer->code; }
+const char* meshplan_text(const meshplan_answer* answer) { return answer->text.c_str(); }
+size_t meshplan_text_bytes(const meshplan_answer* answer) { return answer->text.size(); }
+const char* meshplan_diagnostics(const meshplan_answer* answer) {
+  return answer->diagnostics.c_str();
+}
+void meshplan_free(meshplan_answer* answer) { delete answer; }
+
+meshplan_answer* meshplan_plan(const char* spec, size_t bytes, const char* topology) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto plan = planned(spec, bytes, topology, answer, diagnostics);
+    if (plan) answer.text = write_plan(plan->plan);
+  });
+}
+
+meshplan_answer* meshplan_price(const char* spec, size_t bytes, const char* topology) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto plan = planned(spec, bytes, topology, answer, diagnostics);
+    if (plan) answer.text = prices_text(plan->plan);
+  });
+}
+
+meshplan_answer* meshplan_verify(const char* plan, size_t bytes) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto read =
+        load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
+    if (!read) return;
+    std::vector<std::string> left_out;
+    if (const auto proven = verify_plan(*read, &left_out); !proven) {
+      diagnostics.add(diagnostic_of(whole_file(text_name), proven.error()));
+      answer.code = exit_code(proven.error().fault);
+      return;
+    }
+    JsonWriter out(2, Breaks::one_line);
+    out.object({{"left_out", left_out}});
+    answer.text = out.take();
+  });
+}
