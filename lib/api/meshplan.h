@@ -5,9 +5,9 @@
  *     else show(meshplan_diagnostics(a));
  *     meshplan_free(a);
  *
- * Nothing throws, nothing is kept between calls, and calls may run in several threads at once. Texts
- * are UTF-8 and may hold any bytes; sizes are bytes without a closing zero. What a call returns is
- * the caller's and lives until meshplan_free; it is NULL only where memory is out.
+ * Nothing throws, nothing is kept between calls, and calls may run in several threads at once.
+ * Texts are UTF-8 and may hold any bytes; sizes are bytes without a closing zero. What a call
+ * returns is the caller's and lives until meshplan_free; it is NULL only where memory is out.
  */
 #ifndef MESHPLAN_API_H
 #define MESHPLAN_API_H
@@ -38,18 +38,18 @@ size_t meshplan_text_bytes(const meshplan_answer* answer);
 const char* meshplan_diagnostics(const meshplan_answer* answer);
 void meshplan_free(meshplan_answer* answer);
 
-/* Plans a spec's text. `topology`: a preset's name that beats the spec's, or NULL. The text is the plan
- * file that `meshplan plan` writes. Files that the spec names are not read: a spec that names one is
- * bad input. */
+/* Plans a spec's text. `topology`: a preset's name that beats the spec's, or NULL. The text is the
+ * plan file that `meshplan plan` writes. Files that the spec names are not read: a spec that names
+ * one is bad input. */
 meshplan_answer* meshplan_plan(const char* spec, size_t bytes, const char* topology);
 
-/* What the redistributions of a spec take, each planned and verified as meshplan_plan does. The text is
- * {"redistributions": [{"id", "predicted_ns", "wire_bytes", "peak_bytes", "collectives",
- * "lower_bound_ns"}, ...]}, in the spec's order: nanoseconds, and bytes of a rank. */
+/* What the redistributions of a spec take, each planned and verified as meshplan_plan does. The
+ * text is {"redistributions": [{"collectives", "id", "lower_bound_ns", "peak_bytes",
+ * "predicted_ns", "wire_bytes"}, ...]}, in the spec's order: nanoseconds, and bytes of a rank. */
 meshplan_answer* meshplan_price(const char* spec, size_t bytes, const char* topology);
 
-/* Proves a plan file's text: that every step moves every element to its place, and all figures. The
- * text is {"left_out": [...]}: what was not counted anew, empty for most plans. */
+/* Proves a plan file's text: that every step moves every element to its place, and all figures.
+ * The text is {"left_out": [...]}: what was not counted anew, empty for most plans. */
 meshplan_answer* meshplan_verify(const char* plan, size_t bytes);
 
 #ifdef __cplusplus

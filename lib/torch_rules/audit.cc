@@ -14,7 +14,8 @@ std::string number(int64_t value) { return std::to_string(value); }
 
 std::string names_of(const Mesh& mesh, std::span<const Atom> atoms) {
   std::vector<std::string> names;
-  for (const Atom& atom : atoms) names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
+  for (const Atom& atom : atoms)
+    names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
   return join(names, ", ");
 }
 
@@ -28,7 +29,8 @@ std::string listed(const std::vector<int64_t>& sizes) {
 }
 
 bool holds(const Step& step, int32_t mesh_dim) {
-  return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& atom) { return atom.mesh_dim == mesh_dim; });
+  return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(),
+                     [&](const Atom& atom) { return atom.mesh_dim == mesh_dim; });
 }
 
 int64_t ranks_of(const Step& step) {
@@ -57,7 +59,8 @@ class Audit {
         shape_(mesh_shape(mesh_)) {}
 
   std::vector<AuditFinding> run() {
-    const bool empty = std::any_of(request_.tensor.shape.begin(), request_.tensor.shape.end(), [](int64_t n) { return n == 0; });
+    const bool empty = std::any_of(request_.tensor.shape.begin(), request_.tensor.shape.end(),
+                                   [](int64_t n) { return n == 0; });
     if (!empty) merged_uneven_gathers();
     rank_dependent_merges();
     unit_dim_traffic();
@@ -69,7 +72,9 @@ class Audit {
   }
 
  private:
-  const State& before(size_t step) const { return step == 0 ? request_.src : steps_[step - 1].state; }
+  const State& before(size_t step) const {
+    return step == 0 ? request_.src : steps_[step - 1].state;
+  }
 
   void merged_uneven_gathers() {
     for (size_t i = 0; i < steps_.size(); ++i) {
@@ -80,13 +85,16 @@ class Audit {
       const size_t outer = order.size() - step.mesh_dims.size();
       std::vector<int64_t> sizes;
       for (size_t k = outer; k < order.size(); ++k) sizes.push_back(order[k].size);
-      for (const int64_t left : widths_left(std::span(order).first(outer), request_.tensor.shape[tensor_dim])) {
+      for (const int64_t left :
+           widths_left(std::span(order).first(outer), request_.tensor.shape[tensor_dim])) {
         const auto pieces = nested_differs_from_flat(sizes, left);
         if (!pieces) continue;
         found_.push_back(finding("A0401", "merged_uneven_gather", i,
-                                 "PyTorch gathers tensor dim " + number(step.tensor_dim.value()) + " over " +
-                                     names_of(mesh_, step.mesh_dims) + " in one step as if it were sharded flat: the ranks hold " +
-                                     listed(pieces->nested) + " of " + number(left) + " elements, it reads " + listed(pieces->flat) +
+                                 "PyTorch gathers tensor dim " + number(step.tensor_dim.value()) +
+                                     " over " + names_of(mesh_, step.mesh_dims) +
+                                     " in one step as if it were sharded flat: the ranks hold " +
+                                     listed(pieces->nested) + " of " + number(left) +
+                                     " elements, it reads " + listed(pieces->flat) +
                                      "; the result is wrong and no error is raised"));
         break;
       }
@@ -111,35 +119,44 @@ class Audit {
         const auto obstacle = merge_obstacle(run, shape_, is_declared);
         if (!obstacle || *obstacle == WarningKind::uneven_shape) divergence(i, run, state);
       }
-      for (; at < end; ++at) apply_transition(state, transitions[at], shape_, torch_.answer.position);
+      for (; at < end; ++at)
+        apply_transition(state, transitions[at], shape_, torch_.answer.position);
       // A run is one step or one step each.
-      for (size_t covered = 0; covered < run.size(); ++i) covered += static_cast<size_t>(steps_[i].merged);
+      for (size_t covered = 0; covered < run.size(); ++i)
+        covered += static_cast<size_t>(steps_[i].merged);
     }
   }
 
   void divergence(size_t step, std::span<const Transition> run, const State& state) {
     const auto tensor_dim = static_cast<size_t>(run.front().dst.tensor_dim);
     const bool greedy = torch_.answer.planner == PlannerKind::greedy;
-    // What narrows the tensor dim before the run's outermost mesh dim shards it, as each planner counts it.
+    // What narrows the tensor dim before the run's outermost mesh dim shards it, as each planner
+    // counts it.
     std::vector<Atom> outer = greedy ? request_.src.shards[tensor_dim] : state.shards[tensor_dim];
-    if (greedy) std::erase_if(outer, [&](const Atom& atom) { return atom.mesh_dim >= run.front().mesh_dim; });
+    if (greedy)
+      std::erase_if(outer, [&](const Atom& atom) { return atom.mesh_dim >= run.front().mesh_dim; });
     int64_t group = 1;
-    for (const Transition& t : run) group = saturating_mul(group, shape_[static_cast<size_t>(t.mesh_dim)]);
+    for (const Transition& t : run)
+      group = saturating_mul(group, shape_[static_cast<size_t>(t.mesh_dim)]);
     const std::vector<int64_t> widths = widths_left(outer, request_.tensor.shape[tensor_dim]);
     const auto divides = [&](int64_t left) { return left % group == 0; };
     const auto merges = std::find_if(widths.begin(), widths.end(), divides);
     const auto stays = std::find_if_not(widths.begin(), widths.end(), divides);
     if (merges == widths.end() || stays == widths.end()) return;
     found_.push_back(finding("A0402", "rank_dependent_merge", step,
-                             "ranks with " + number(*merges) + " elements of tensor dim " + std::to_string(tensor_dim) + " merge " +
-                                 std::to_string(run.size()) + " reduce_scatters into one over " + number(group) + " ranks, those with " +
-                                 number(*stays) + " do not: their collectives do not match"));
+                             "ranks with " + number(*merges) + " elements of tensor dim " +
+                                 std::to_string(tensor_dim) + " merge " +
+                                 std::to_string(run.size()) + " reduce_scatters into one over " +
+                                 number(group) + " ranks, those with " + number(*stays) +
+                                 " do not: their collectives do not match"));
   }
 
   // The same question without the mesh dims of size 1.
   void unit_dim_traffic() {
     const auto drop = [&](State& state) {
-      const auto unit = [&](const Atom& atom) { return shape_[static_cast<size_t>(atom.mesh_dim)] == 1; };
+      const auto unit = [&](const Atom& atom) {
+        return shape_[static_cast<size_t>(atom.mesh_dim)] == 1;
+      };
       for (std::vector<Atom>& order : state.shards) std::erase_if(order, unit);
       std::erase_if(state.partial, [&](const PendingAtom& pending) { return unit(pending.atom); });
     };
@@ -157,9 +174,10 @@ class Audit {
     price_redistribution(without, *question_.meshes, *question_.topology);
     const int64_t wire = torch_.planned.totals.wire_bytes;
     if (without.totals.wire_bytes >= wire) return;
-    found_.push_back(finding("A0404", "unit_dim_traffic", 0,
-                             "mesh dims of size 1 change how the others are planned: " + number(wire) + " bytes a rank instead of " +
-                                 number(without.totals.wire_bytes) + " without them"));
+    found_.push_back(finding(
+        "A0404", "unit_dim_traffic", 0,
+        "mesh dims of size 1 change how the others are planned: " + number(wire) +
+            " bytes a rank instead of " + number(without.totals.wire_bytes) + " without them"));
     found_.back().step = -1;
   }
 
@@ -169,18 +187,22 @@ class Audit {
     for (const std::vector<Atom>& order : torch_.planned.dst.shards) {
       for (const Atom& atom : order) used = saturating_mul(used, atom.size);
     }
-    for (const PendingAtom& pending : torch_.planned.dst.partial) used = saturating_mul(used, pending.atom.size);
+    for (const PendingAtom& pending : torch_.planned.dst.partial)
+      used = saturating_mul(used, pending.atom.size);
     const bool replicas = used < mesh_size(mesh_);
     // The order of minima and maxima makes no difference.
-    const bool rounds = std::any_of(request_.src.partial.begin(), request_.src.partial.end(),
-                                    [](const PendingAtom& pending) { return pending.op != ReduceOp::min && pending.op != ReduceOp::max; });
+    const bool rounds = std::any_of(
+        request_.src.partial.begin(), request_.src.partial.end(), [](const PendingAtom& pending) {
+          return pending.op != ReduceOp::min && pending.op != ReduceOp::max;
+        });
     if (!replicas || !rounds) return;
     for (const ReductionNote& note : torch_.planned.reductions) {
       if (note.collectives < 2) continue;
-      found_.push_back(finding("A0405", "sequential_reductions", 0,
-                               "the reduction over " + join(note.dims, ", ") + " passes through " + number(note.collectives) +
-                                   " collectives (" + note.nesting +
-                                   "), each free to add in its own order: replicas may differ in the last bits"));
+      found_.push_back(finding(
+          "A0405", "sequential_reductions", 0,
+          "the reduction over " + join(note.dims, ", ") + " passes through " +
+              number(note.collectives) + " collectives (" + note.nesting +
+              "), each free to add in its own order: replicas may differ in the last bits"));
       found_.back().step = -1;
     }
   }
@@ -188,7 +210,8 @@ class Audit {
   void whole_reductions() {
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (!steps_[i].reduce_op || ranks_of(steps_[i]) == 1) continue;
-      // A mesh dim that shards the target by a later slice could have cut the tensor before this step.
+      // A mesh dim that shards the target by a later slice could have cut the tensor before this
+      // step.
       std::vector<Atom> late;
       int64_t parts = 1;
       for (size_t k = i + 1; k < steps_.size(); ++k) {
@@ -201,10 +224,12 @@ class Audit {
         parts = saturating_mul(parts, atom.size);
       }
       if (late.empty()) continue;
-      found_.push_back(finding("A0406", "whole_reduction", i,
-                               std::string(to_text(steps_[i].op)) + " over " + names_of(mesh_, steps_[i].mesh_dims) + " moves " +
-                                   number(steps_[i].wire_bytes) + " bytes a rank, of which the target keeps 1/" + number(parts) +
-                                   ": it is sliced over " + names_of(mesh_, late) + " only afterwards"));
+      found_.push_back(finding(
+          "A0406", "whole_reduction", i,
+          std::string(to_text(steps_[i].op)) + " over " + names_of(mesh_, steps_[i].mesh_dims) +
+              " moves " + number(steps_[i].wire_bytes) +
+              " bytes a rank, of which the target keeps 1/" + number(parts) +
+              ": it is sliced over " + names_of(mesh_, late) + " only afterwards"));
     }
   }
 
@@ -221,12 +246,15 @@ class Audit {
     size_t at = 0;
     for (size_t i = 0; i < steps_.size(); ++i) {
       int64_t sum = 0;
-      for (int64_t k = 0; k < steps_[i].merged; ++k) sum = saturating_add(sum, parts.steps[at++].predicted_ps);
+      for (int64_t k = 0; k < steps_[i].merged; ++k)
+        sum = saturating_add(sum, parts.steps[at++].predicted_ps);
       if (steps_[i].predicted_ps <= sum) continue;
       found_.push_back(finding("A0407", "merged_costs_more", i,
-                               "the merged " + std::string(to_text(steps_[i].op)) + " over " + names_of(mesh_, steps_[i].mesh_dims) +
-                                   " takes " + human_ns(ns_of_ps(steps_[i].predicted_ps)) + ", its " + number(steps_[i].merged) +
-                                   " parts one after the other " + human_ns(ns_of_ps(sum))));
+                               "the merged " + std::string(to_text(steps_[i].op)) + " over " +
+                                   names_of(mesh_, steps_[i].mesh_dims) + " takes " +
+                                   human_ns(ns_of_ps(steps_[i].predicted_ps)) + ", its " +
+                                   number(steps_[i].merged) + " parts one after the other " +
+                                   human_ns(ns_of_ps(sum))));
     }
   }
 
@@ -241,7 +269,9 @@ class Audit {
 
 }  // namespace
 
-std::vector<AuditFinding> audit_findings(const PlanQuestion& question, const TorchPlan& torch) { return Audit(question, torch).run(); }
+std::vector<AuditFinding> audit_findings(const PlanQuestion& question, const TorchPlan& torch) {
+  return Audit(question, torch).run();
+}
 
 AuditFinding not_executable(const Error& refusal) {
   AuditFinding found = finding("A0403", "not_executable", 0, refusal.message);
@@ -257,7 +287,8 @@ std::vector<int64_t> widths_left(std::span<const Atom> order, int64_t extent) {
       const int64_t chunk = ceil_div(w, atom.size);
       next.push_back(chunk);
       if (chunk == 0) continue;
-      // Full chunks, one short one where the width does not divide, and nothing for the ranks behind it.
+      // Full chunks, one short one where the width does not divide, and nothing for the ranks
+      // behind it.
       const int64_t full = w / chunk;
       if (w % chunk != 0) next.push_back(w % chunk);
       if (full + (w % chunk != 0 ? 1 : 0) < atom.size) next.push_back(0);
@@ -279,7 +310,9 @@ std::optional<PieceSizes> nested_differs_from_flat(std::span<const int64_t> size
     for (const Interval& held : nested) {
       const int64_t all = meshplan::width(held);
       const int64_t chunk = ceil_div(all, size);
-      for (int64_t j = 0; j < size; ++j) next.push_back({held.lo + std::min(all, j * chunk), held.lo + std::min(all, (j + 1) * chunk)});
+      for (int64_t j = 0; j < size; ++j)
+        next.push_back(
+            {held.lo + std::min(all, j * chunk), held.lo + std::min(all, (j + 1) * chunk)});
     }
     nested = std::move(next);
   }

@@ -4,7 +4,8 @@
 
 namespace meshplan {
 
-DtensorCost::DtensorCost(CostModel model, std::span<const int64_t> mesh_shape, const TensorMeta& tensor, int64_t ranks_per_host)
+DtensorCost::DtensorCost(CostModel model, std::span<const int64_t> mesh_shape,
+                         const TensorMeta& tensor, int64_t ranks_per_host)
     : model_(model), links_(mesh_shape.size()), bytes_(static_cast<double>(tensor_bytes(tensor))) {
   int64_t inwards = 1;
   for (size_t i = mesh_shape.size(); i-- > 0;) {
@@ -35,7 +36,8 @@ double DtensorCost::step(Op op, size_t mesh_dim, int64_t shards) const {
   return row.pays_per_peer ? us + 1.0 : us;
 }
 
-double DtensorCost::path(std::span<const Placement> src, std::span<const Transition> transitions) const {
+double DtensorCost::path(std::span<const Placement> src,
+                         std::span<const Transition> transitions) const {
   int64_t shards = 1;
   for (size_t i = 0; i < src.size(); ++i) {
     if (is_shard(src[i])) shards = saturating_mul(shards, links_[i].ranks);

@@ -5,9 +5,9 @@
 #include <bit>
 #include <limits>
 
-#include "plan/describe_moves.h"
 #include "base/int_math.h"
 #include "cost/step_cost.h"
+#include "plan/describe_moves.h"
 #include "torch_rules/dtensor_cost.h"
 #include "torch_rules/merge.h"
 
@@ -31,14 +31,16 @@ Placement placement_of(uint32_t code) {
 }
 bool code_is_partial(uint32_t code) { return code >= code_partial && code < code_shard; }
 
-// How states are packed: for each mesh dim its placement's code and, where it shards, its place in the order.
+// How states are packed: for each mesh dim its placement's code and, where it shards, its place in
+// the order.
 class Packing {
  public:
   Packing(size_t mesh_dims, size_t tensor_dims)
       : mesh_dims_(mesh_dims),
         tensor_dims_(tensor_dims),
         place_bits_(static_cast<uint32_t>(std::bit_width(mesh_dims))),
-        field_bits_(static_cast<uint32_t>(std::bit_width(code_shard + tensor_dims)) + place_bits_) {}
+        field_bits_(static_cast<uint32_t>(std::bit_width(code_shard + tensor_dims)) + place_bits_) {
+  }
 
   [[nodiscard]] bool fits() const { return mesh_dims_ * field_bits_ <= 128; }
   [[nodiscard]] Key field(size_t mesh_dim, uint32_t code, uint32_t place = 0) const {
@@ -58,7 +60,8 @@ class Packing {
     for (size_t i = 0; i < mesh_dims_; ++i) {
       uint32_t place = 0;
       if (is_shard(placements[i])) {
-        const std::vector<Atom>& order = state.shards[static_cast<size_t>(placements[i].tensor_dim)];
+        const std::vector<Atom>& order =
+            state.shards[static_cast<size_t>(placements[i].tensor_dim)];
         while (order[place].mesh_dim != static_cast<int32_t>(i)) ++place;
       }
       key |= field(i, code_of(placements[i]), place);
@@ -100,7 +103,9 @@ class StateTable {
 
  private:
   [[nodiscard]] size_t slot(Key key) const {
-    uint64_t mixed = (static_cast<uint64_t>(key) ^ (static_cast<uint64_t>(key >> 64) * 0x9e3779b97f4a7c15U)) * 0xff51afd7ed558ccdU;
+    uint64_t mixed =
+        (static_cast<uint64_t>(key) ^ (static_cast<uint64_t>(key >> 64) * 0x9e3779b97f4a7c15U)) *
+        0xff51afd7ed558ccdU;
     return static_cast<size_t>(mixed ^ (mixed >> 32)) & (slots_.size() - 1);
   }
   void grow() {
@@ -121,7 +126,9 @@ struct Queued {
   uint32_t order = 0;  // pushes so far
   uint32_t node = 0;
   // A heap of std:: keeps the largest on top.
-  bool operator<(const Queued& other) const { return cost != other.cost ? cost > other.cost : order > other.order; }
+  bool operator<(const Queued& other) const {
+    return cost != other.cost ? cost > other.cost : order > other.order;
+  }
 };
 
 // What a transition costs in the model asked for.
@@ -131,12 +138,18 @@ class EdgeCost {
       : question_(question),
         mesh_(question.meshes->meshes[question.request->src_mesh]),
         shape_(mesh_shape(mesh_)),
-        model_(question.options->cost_model, shape_, question.request->tensor, ranks_per_host(question)) {}
+        model_(question.options->cost_model, shape_, question.request->tensor,
+               ranks_per_host(question)) {}
 
-  [[nodiscard]] bool by_topology() const { return question_.options->cost_model == CostModel::topology; }
-  [[nodiscard]] double step(Op op, size_t mesh_dim, int64_t shards) const { return model_.step(op, mesh_dim, shards); }
+  [[nodiscard]] bool by_topology() const {
+    return question_.options->cost_model == CostModel::topology;
+  }
+  [[nodiscard]] double step(Op op, size_t mesh_dim, int64_t shards) const {
+    return model_.step(op, mesh_dim, shards);
+  }
   // Picoseconds of the topology's price, for any state.
-  [[nodiscard]] double priced(const State& before, size_t mesh_dim, const Placement& src, const Placement& dst) const {
+  [[nodiscard]] double priced(const State& before, size_t mesh_dim, const Placement& src,
+                              const Placement& dst) const {
     const Transition transition{static_cast<int32_t>(mesh_dim), src, dst, {}};
     State after = before;
     apply_transition(after, transition, shape_, ShardPosition::last);
@@ -176,11 +189,13 @@ class Search {
         last_(packing.tensor_dims()),
         count_(packing.tensor_dims()) {
     for (const State* state : {&request_.src, &request_.dst}) {
-      for (const PendingAtom& pending : state->partial) ops_present_[static_cast<size_t>(pending.op)] = true;
+      for (const PendingAtom& pending : state->partial)
+        ops_present_[static_cast<size_t>(pending.op)] = true;
     }
     queue_.reserve(1024);
     const Key goal = packing_.pack(request_.dst, shape_);
-    for (size_t i = 0; i < shape_.size(); ++i) goal_codes_.push_back(packing_.code(packing_.read(goal, i)));
+    for (size_t i = 0; i < shape_.size(); ++i)
+      goal_codes_.push_back(packing_.code(packing_.read(goal, i)));
   }
 
   // The keys of the states on the chosen way, source and target included.
@@ -221,7 +236,8 @@ class Search {
   }
 
  private:
-  // Reads the state into the scratch arrays: codes, and for each tensor dim how many mesh dims shard it and which is last.
+  // Reads the state into the scratch arrays: codes, and for each tensor dim how many mesh dims
+  // shard it and which is last.
   void decode(Key key) {
     std::fill(count_.begin(), count_.end(), 0U);
     shards_ = 1;
@@ -240,12 +256,15 @@ class Search {
   }
 
   void push(uint32_t from, size_t mesh_dim, uint32_t code, uint32_t place, Op op) {
-    const double step = costs_.by_topology() ? costs_.priced(before_, mesh_dim, placement_of(codes_[mesh_dim]), placement_of(code))
-                                             : costs_.step(op, mesh_dim, shards_);
+    const double step =
+        costs_.by_topology()
+            ? costs_.priced(before_, mesh_dim, placement_of(codes_[mesh_dim]), placement_of(code))
+            : costs_.step(op, mesh_dim, shards_);
     const double cost = table_[from].cost + step;
     if (cost >= table_[goal_].cost) return;  // never before the target
     const Key key =
-        (table_[from].key ^ packing_.field(mesh_dim, codes_[mesh_dim], places_[mesh_dim])) | packing_.field(mesh_dim, code, place);
+        (table_[from].key ^ packing_.field(mesh_dim, codes_[mesh_dim], places_[mesh_dim])) |
+        packing_.field(mesh_dim, code, place);
     const uint32_t to = table_.intern(key);
     StateTable::Node& node = table_[to];
     if (node.settled || cost >= node.cost) return;
@@ -261,7 +280,9 @@ class Search {
     if (costs_.by_topology()) before_ = unpack(key);
     const size_t tensor_dims = packing_.tensor_dims();
     const size_t mesh_dims = packing_.mesh_dims();
-    auto shard_code = [](size_t tensor_dim) { return code_shard + static_cast<uint32_t>(tensor_dim); };
+    auto shard_code = [](size_t tensor_dim) {
+      return code_shard + static_cast<uint32_t>(tensor_dim);
+    };
     for (size_t d = 0; d < tensor_dims; ++d) {
       for (size_t to = 0; count_[d] != 0 && to < tensor_dims; ++to) {
         if (to != d) push(at, last_[d], shard_code(to), count_[to], Op::all_to_all);
@@ -274,25 +295,30 @@ class Search {
       if (code_is_partial(codes_[i])) push(at, i, code_replicate, 0, Op::all_reduce);
     }
     for (size_t i = 0; i < mesh_dims; ++i) {
-      for (size_t d = 0; codes_[i] == code_replicate && d < tensor_dims; ++d) push(at, i, shard_code(d), count_[d], Op::slice);
+      for (size_t d = 0; codes_[i] == code_replicate && d < tensor_dims; ++d)
+        push(at, i, shard_code(d), count_[d], Op::slice);
     }
     for (size_t i = 0; i < mesh_dims; ++i) {
-      for (size_t d = 0; code_is_partial(codes_[i]) && d < tensor_dims; ++d) push(at, i, shard_code(d), count_[d], Op::reduce_scatter);
+      for (size_t d = 0; code_is_partial(codes_[i]) && d < tensor_dims; ++d)
+        push(at, i, shard_code(d), count_[d], Op::reduce_scatter);
     }
     for (size_t i = 0; i < mesh_dims; ++i) {
       for (uint32_t op = 0; codes_[i] == code_replicate && op < ops_present_.size(); ++op) {
-        if (ops_present_[op] && mixes_with_pending(static_cast<ReduceOp>(op))) push(at, i, code_partial + op, 0, Op::to_partial);
+        if (ops_present_[op] && mixes_with_pending(static_cast<ReduceOp>(op)))
+          push(at, i, code_partial + op, 0, Op::to_partial);
       }
     }
     const uint32_t sum = code_partial + static_cast<uint32_t>(ReduceOp::sum);
     for (size_t d = 0; d < tensor_dims; ++d) {
-      if (count_[d] != 0 && goal_codes_[last_[d]] == sum) push(at, last_[d], sum, 0, Op::to_partial);
+      if (count_[d] != 0 && goal_codes_[last_[d]] == sum)
+        push(at, last_[d], sum, 0, Op::to_partial);
     }
   }
 
   [[nodiscard]] bool mixes_with_pending(ReduceOp op) const {
-    return std::all_of(codes_.begin(), codes_.end(),
-                       [&](uint32_t code) { return !code_is_partial(code) || may_mix(static_cast<ReduceOp>(code - code_partial), op); });
+    return std::all_of(codes_.begin(), codes_.end(), [&](uint32_t code) {
+      return !code_is_partial(code) || may_mix(static_cast<ReduceOp>(code - code_partial), op);
+    });
   }
 
   const Request& request_;
@@ -314,8 +340,10 @@ class Search {
   int64_t shards_ = 1;
 };
 
-// The tensor as the rank at coordinate 0 sees it without `mesh_dim`: what the other mesh dims leave, in their order.
-std::vector<int64_t> shape_without(const State& state, int32_t mesh_dim, std::span<const int64_t> tensor_shape) {
+// The tensor as the rank at coordinate 0 sees it without `mesh_dim`: what the other mesh dims
+// leave, in their order.
+std::vector<int64_t> shape_without(const State& state, int32_t mesh_dim,
+                                   std::span<const int64_t> tensor_shape) {
   std::vector<int64_t> shape(tensor_shape.begin(), tensor_shape.end());
   for (size_t d = 0; d < shape.size(); ++d) {
     for (const Atom& atom : state.shards[d]) {
@@ -338,8 +366,9 @@ Result<std::vector<Transition>> graph_transitions(const PlanQuestion& question) 
   const std::vector<int64_t> shape = mesh_shape(question.meshes->meshes[request.src_mesh]);
   const Packing packing(shape.size(), request.tensor.shape.size());
   if (!packing.fits()) {
-    return no_plan("the graph planner's states do not fit " + std::to_string(shape.size()) + " mesh dims with " +
-                   std::to_string(request.tensor.shape.size()) + " tensor dims; use --planner optimal");
+    return no_plan("the graph planner's states do not fit " + std::to_string(shape.size()) +
+                   " mesh dims with " + std::to_string(request.tensor.shape.size()) +
+                   " tensor dims; use --planner optimal");
   }
   Search search(question, packing);
   const std::vector<Key> keys = search.run();
@@ -350,8 +379,8 @@ Result<std::vector<Transition>> graph_transitions(const PlanQuestion& question) 
       const uint32_t after = packing.code(packing.read(keys[step + 1], i));
       if (before == after) continue;
       const auto dim = static_cast<int32_t>(i);
-      transitions.push_back(
-          {dim, placement_of(before), placement_of(after), shape_without(search.unpack(keys[step]), dim, request.tensor.shape)});
+      transitions.push_back({dim, placement_of(before), placement_of(after),
+                             shape_without(search.unpack(keys[step]), dim, request.tensor.shape)});
     }
   }
   return transitions;

@@ -7,8 +7,10 @@
 namespace meshplan {
 namespace {
 
-// Whether the mesh dims outside `mesh_dim` that shard `tensor_dim` now are those that shard it in the end.
-bool outer_shards_agree(std::span<const Placement> now, std::span<const Placement> end, size_t mesh_dim, int32_t tensor_dim) {
+// Whether the mesh dims outside `mesh_dim` that shard `tensor_dim` now are those that shard it in
+// the end.
+bool outer_shards_agree(std::span<const Placement> now, std::span<const Placement> end,
+                        size_t mesh_dim, int32_t tensor_dim) {
   for (size_t i = 0; i < mesh_dim; ++i) {
     const bool has = is_shard(now[i]) && now[i].tensor_dim == tensor_dim;
     const bool wants = is_shard(end[i]) && end[i].tensor_dim == tensor_dim;
@@ -19,15 +21,19 @@ bool outer_shards_agree(std::span<const Placement> now, std::span<const Placemen
 
 }  // namespace
 
-std::vector<Transition> greedy_transitions(std::span<const Placement> src, std::span<const Placement> dst,
-                                           std::span<const int64_t> mesh_shape, std::span<const int64_t> tensor_shape) {
+std::vector<Transition> greedy_transitions(std::span<const Placement> src,
+                                           std::span<const Placement> dst,
+                                           std::span<const int64_t> mesh_shape,
+                                           std::span<const int64_t> tensor_shape) {
   std::vector<Transition> transitions;
   if (mesh_shape.size() == 1) {
-    if (src[0] != dst[0]) transitions.push_back({0, src[0], dst[0], {tensor_shape.begin(), tensor_shape.end()}});
+    if (src[0] != dst[0])
+      transitions.push_back({0, src[0], dst[0], {tensor_shape.begin(), tensor_shape.end()}});
     return transitions;
   }
 
-  // The tensor as the rank at coordinate 0 sees it before mesh dim i of the source shards it, one after the other.
+  // The tensor as the rank at coordinate 0 sees it before mesh dim i of the source shards it, one
+  // after the other.
   std::vector<int64_t> logical_shapes(tensor_shape.begin(), tensor_shape.end());
   const auto rank = static_cast<std::ptrdiff_t>(tensor_shape.size());
   logical_shapes.resize(tensor_shape.size() * mesh_shape.size());

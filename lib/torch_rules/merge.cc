@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
-#include "plan/describe_moves.h"
 #include "base/int_math.h"
+#include "plan/describe_moves.h"
 
 namespace meshplan {
 namespace {
 
-
-bool sums_or_averages(const Placement& p) { return is_partial(p) && (p.op == ReduceOp::sum || p.op == ReduceOp::avg); }
+bool sums_or_averages(const Placement& p) {
+  return is_partial(p) && (p.op == ReduceOp::sum || p.op == ReduceOp::avg);
+}
 
 std::vector<int32_t> sorted_mesh_dims(std::span<const Transition> run) {
   std::vector<int32_t> dims;
@@ -19,19 +20,25 @@ std::vector<int32_t> sorted_mesh_dims(std::span<const Transition> run) {
 }
 
 // The tensor dim that the run gathers or scatters.
-size_t affected_dim(const Transition& t) { return static_cast<size_t>(is_shard(t.src) ? t.src.tensor_dim : t.dst.tensor_dim); }
-
-// The member that sees the largest extent of the affected dim, the first of equals: the outermost one.
-const Transition& outermost(std::span<const Transition> run) {
-  if (run.size() == 1 || op_between(run.front().src, run.front().dst) == Op::all_reduce) return run.front();
-  const size_t dim = affected_dim(run.front());
-  return *std::max_element(run.begin(), run.end(),
-                           [&](const Transition& a, const Transition& b) { return a.logical_shape[dim] < b.logical_shape[dim]; });
+size_t affected_dim(const Transition& t) {
+  return static_cast<size_t>(is_shard(t.src) ? t.src.tensor_dim : t.dst.tensor_dim);
 }
 
-// Appends the runs of `run` under the sub-run rule: the longest part that may merge, then what is left on either side of it.
-void merge_parts(std::span<const Transition> run, size_t first, std::span<const int64_t> mesh_shape, const IsDeclared& is_declared,
-                 std::vector<MergedRun>& runs) {
+// The member that sees the largest extent of the affected dim, the first of equals: the outermost
+// one.
+const Transition& outermost(std::span<const Transition> run) {
+  if (run.size() == 1 || op_between(run.front().src, run.front().dst) == Op::all_reduce)
+    return run.front();
+  const size_t dim = affected_dim(run.front());
+  return *std::max_element(run.begin(), run.end(), [&](const Transition& a, const Transition& b) {
+    return a.logical_shape[dim] < b.logical_shape[dim];
+  });
+}
+
+// Appends the runs of `run` under the sub-run rule: the longest part that may merge, then what is
+// left on either side of it.
+void merge_parts(std::span<const Transition> run, size_t first, std::span<const int64_t> mesh_shape,
+                 const IsDeclared& is_declared, std::vector<MergedRun>& runs) {
   for (size_t count = run.size(); count >= 2; --count) {
     for (size_t at = 0; at + count <= run.size(); ++at) {
       if (merge_obstacle(run.subspan(at, count), mesh_shape, is_declared)) continue;
@@ -45,7 +52,8 @@ void merge_parts(std::span<const Transition> run, size_t first, std::span<const 
 }
 
 // What a step is for; `last` is what its mesh dims hold in the end.
-std::string reason_of(const Step& step, std::span<const Transition> run, const Placement& last, const Mesh& mesh) {
+std::string reason_of(const Step& step, std::span<const Transition> run, const Placement& last,
+                      const Mesh& mesh) {
   std::string dims;
   for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
     if (i != 0) dims += i + 1 == step.mesh_dims.size() ? " and " : ", ";
@@ -58,13 +66,16 @@ std::string reason_of(const Step& step, std::span<const Transition> run, const P
                                                           {"to", std::to_string(dst.tensor_dim)},
                                                           {"result", to_text(dst)}});
   if (is_shard(src) && is_replicate(dst) && is_shard(last)) {
-    why += ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced again below";
+    why +=
+        ", where the mesh dims outside it shard the target's tensor dim differently; it is sliced "
+        "again below";
   } else if (is_replicate(dst) && !is_replicate(last)) {
     why += "; it becomes " + to_text(last) + " below";
   }
   if (step.merged > 1) {
     why += "; " + std::to_string(step.merged) + " steps in one on the flattened group";
-    if (step.scale_divisor > 1) why += ", summed and then divided by " + std::to_string(step.scale_divisor);
+    if (step.scale_divisor > 1)
+      why += ", summed and then divided by " + std::to_string(step.scale_divisor);
   }
   return why;
 }
@@ -76,23 +87,29 @@ bool may_join(const Transition& a, const Transition& b) {
   return a.src == b.src || (sums_or_averages(a.src) && sums_or_averages(b.src));
 }
 
-std::optional<WarningKind> merge_obstacle(std::span<const Transition> run, std::span<const int64_t> mesh_shape,
+std::optional<WarningKind> merge_obstacle(std::span<const Transition> run,
+                                          std::span<const int64_t> mesh_shape,
                                           const IsDeclared& is_declared) {
   const Op op = op_between(run.front().src, run.front().dst);
   auto ascend = [](const Transition& a, const Transition& b) { return a.mesh_dim < b.mesh_dim; };
-  if (op == Op::reduce_scatter && !std::is_sorted(run.begin(), run.end(), ascend)) return WarningKind::non_ascending;
-  if (op == Op::all_gather && !std::is_sorted(run.rbegin(), run.rend(), ascend)) return WarningKind::non_ascending;
+  if (op == Op::reduce_scatter && !std::is_sorted(run.begin(), run.end(), ascend))
+    return WarningKind::non_ascending;
+  if (op == Op::all_gather && !std::is_sorted(run.rbegin(), run.rend(), ascend))
+    return WarningKind::non_ascending;
   const std::vector<int32_t> dims = sorted_mesh_dims(run);
   if (!is_declared(dims)) return WarningKind::missing_flatten;
   if (op == Op::reduce_scatter) {
     int64_t group = 1;
-    for (const int32_t dim : dims) group = saturating_mul(group, mesh_shape[static_cast<size_t>(dim)]);
-    if (outermost(run).logical_shape[affected_dim(run.front())] % group != 0) return WarningKind::uneven_shape;
+    for (const int32_t dim : dims)
+      group = saturating_mul(group, mesh_shape[static_cast<size_t>(dim)]);
+    if (outermost(run).logical_shape[affected_dim(run.front())] % group != 0)
+      return WarningKind::uneven_shape;
   }
   return std::nullopt;
 }
 
-MergeResult merge_transitions(std::span<const Transition> transitions, std::span<const int64_t> mesh_shape, const IsDeclared& is_declared,
+MergeResult merge_transitions(std::span<const Transition> transitions,
+                              std::span<const int64_t> mesh_shape, const IsDeclared& is_declared,
                               MergeRule rule) {
   MergeResult result;
   result.runs.reserve(transitions.size());
@@ -105,7 +122,10 @@ MergeResult merge_transitions(std::span<const Transition> transitions, std::span
     if (!obstacle) {
       result.runs.push_back({first, run.size()});
     } else {
-      result.unmerged.push_back({{first, run.size()}, *obstacle, sorted_mesh_dims(run), op_between(run.front().src, run.front().dst)});
+      result.unmerged.push_back({{first, run.size()},
+                                 *obstacle,
+                                 sorted_mesh_dims(run),
+                                 op_between(run.front().src, run.front().dst)});
       if (rule == MergeRule::largest_sub_run) {
         merge_parts(run, first, mesh_shape, is_declared, result.runs);
       } else {
@@ -117,7 +137,8 @@ MergeResult merge_transitions(std::span<const Transition> transitions, std::span
   return result;
 }
 
-std::vector<Step> steps_of(const State& src, std::span<const Transition> transitions, std::span<const MergedRun> runs, const Mesh& mesh,
+std::vector<Step> steps_of(const State& src, std::span<const Transition> transitions,
+                           std::span<const MergedRun> runs, const Mesh& mesh,
                            ShardPosition position) {
   std::vector<Step> steps;
   steps.reserve(runs.size());
@@ -142,7 +163,9 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
         // One reduction by sum; what was to be averaged is divided afterwards.
         step.reduce_op = ReduceOp::sum;
         for (const Transition& t : run) {
-          if (t.src.op == ReduceOp::avg) step.scale_divisor = saturating_mul(step.scale_divisor, shape[static_cast<size_t>(t.mesh_dim)]);
+          if (t.src.op == ReduceOp::avg)
+            step.scale_divisor =
+                saturating_mul(step.scale_divisor, shape[static_cast<size_t>(t.mesh_dim)]);
         }
       }
     }
@@ -150,8 +173,10 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
       describe_uniform(step, run.front().src, run.front().dst);
     } else {
       std::vector<Move> moves;
-      for (const Transition& t : run) moves.push_back({{t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
-      std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.atom < b.atom; });
+      for (const Transition& t : run)
+        moves.push_back({{t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
+      std::sort(moves.begin(), moves.end(),
+                [](const Move& a, const Move& b) { return a.atom < b.atom; });
       describe_moves(step, std::move(moves));
     }
     const Placement* last = &run.front().dst;

@@ -6,27 +6,30 @@
 #include <vector>
 
 #include "base/result.h"
-#include "torch_rules/merge.h"
 #include "plan/question.h"
+#include "torch_rules/merge.h"
 
 namespace meshplan {
 
 // A rule planner's answer before merging.
 struct RuleAnswer {
-  PlannerKind planner = PlannerKind::greedy;  // graph where a shard order is not the default, whoever was asked
+  PlannerKind planner =
+      PlannerKind::greedy;  // graph where a shard order is not the default, whoever was asked
   std::vector<Transition> transitions;
   ShardPosition position = ShardPosition::by_index;
 };
 
-// The target that PyTorch plans for: in the backward direction a pending reduction that the source does not have yet is left out, R
-// instead.
+// The target that PyTorch plans for: in the backward direction a pending reduction that the source
+// does not have yet is left out, R instead.
 [[nodiscard]] State effective_target(const Request& request, std::span<const int64_t> mesh_shape);
 
-// Errors (no_plan): two different meshes, steps that nothing can execute, a search that found no way.
+// Errors (no_plan): two different meshes, steps that nothing can execute, a search that found no
+// way.
 [[nodiscard]] Result<RuleAnswer> rule_transitions(const PlanQuestion& question);
 
-// The answer as steps under the question's rules and options. `also_declared` (ascending mesh dims, may be empty) counts as declared
-// flattened: what-if questions for warnings.
-[[nodiscard]] StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer, std::span<const int32_t> also_declared = {});
+// The answer as steps under the question's rules and options. `also_declared` (ascending mesh dims,
+// may be empty) counts as declared flattened: what-if questions for warnings.
+[[nodiscard]] StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer,
+                                    std::span<const int32_t> also_declared = {});
 
 }  // namespace meshplan

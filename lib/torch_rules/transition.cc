@@ -9,26 +9,33 @@ Status check_executable(std::span<const Transition> transitions, const Mesh& mes
     const MeshDim& dim = mesh.dims[static_cast<size_t>(t.mesh_dim)];
     if (dim.size == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
     if (is_shard(t.src) && t.dst.op == ReduceOp::sum) continue;
-    return no_plan("mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +
-                   ", which no operation does: PyTorch plans this step and fails on it; go through R");
+    return no_plan(
+        "mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +
+        ", which no operation does: PyTorch plans this step and fails on it; go through R");
   }
   return Done{};
 }
 
-void apply_transition(State& state, const Transition& transition, std::span<const int64_t> mesh_shape, ShardPosition position) {
+void apply_transition(State& state, const Transition& transition,
+                      std::span<const int64_t> mesh_shape, ShardPosition position) {
   const Atom atom{transition.mesh_dim, 1, mesh_shape[static_cast<size_t>(transition.mesh_dim)]};
   if (is_shard(transition.src)) {
     std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.src.tensor_dim)];
     order.erase(std::find(order.begin(), order.end(), atom));
   } else if (is_partial(transition.src)) {
     state.partial.erase(
-        std::find_if(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) { return pending.atom == atom; }));
+        std::find_if(state.partial.begin(), state.partial.end(),
+                     [&](const PendingAtom& pending) { return pending.atom == atom; }));
   }
   if (is_shard(transition.dst)) {
     std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.dst.tensor_dim)];
-    order.insert(position == ShardPosition::last ? order.end() : std::upper_bound(order.begin(), order.end(), atom), atom);
+    order.insert(position == ShardPosition::last
+                     ? order.end()
+                     : std::upper_bound(order.begin(), order.end(), atom),
+                 atom);
   } else if (is_partial(transition.dst)) {
-    auto behind = std::find_if(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) { return atom < pending.atom; });
+    auto behind = std::find_if(state.partial.begin(), state.partial.end(),
+                               [&](const PendingAtom& pending) { return atom < pending.atom; });
     state.partial.insert(behind, {atom, transition.dst.op});
   }
 }
