@@ -1,8 +1,9 @@
 #include "search/last_step.h"
 
+#include <functional>
+#include <numeric>
 #include <random>
 
-#include "../cost/small_mesh.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
 #include "random_spread.h"
@@ -41,22 +42,10 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
   int raised = 0;
   for (const World& w : worlds) {
     std::mt19937_64 random(7);
-    const Mesh mesh = test::mesh_of(w.sizes);
-    MeshTable meshes;
-    meshes.universe = mesh.universe;
-    meshes.meshes = {mesh};
-    const Topology topology = test::two_levels(w.inside, w.per_peer_ns);
-    LevelMap levels(mesh, topology);
-    PlanOptions options;
-    options.groups = GroupPolicy::any;
-    Request request;
-    request.tensor.dtype = DType::float32;
-    request.tensor.shape.assign(w.rank, mesh_size(mesh) * 64);
-    request.src.shards.resize(w.rank);
-    request.dst.shards.resize(w.rank);
-    request.src.shards[0] = {{0, 1, w.sizes[0]}};
-    request.dst.shards.back() = request.src.shards[0];
-    auto p = make_problem(levels, meshes, request, request.dst, options);
+    const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{64}, std::multiplies<>());
+    const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, w.per_peer_ns),
+                                       {std::vector<int64_t>(w.rank, extent), DType::float32});
+    auto p = question.problem();
     REQUIRE(p);
     PackedWorld world;
     world.reset(*p);
@@ -173,22 +162,11 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
   int met = 0;
   for (const World& w : {World{{2, 2, 2}, 2, 4}, World{{2, 2, 2}, 2, 2}, World{{2, 2, 2}, 1, 4},
                          World{{2, 2, 2}, 3, 2}, World{{3, 3}, 2, 3}, World{{4, 2}, 2, 2}}) {
-    const Mesh mesh = test::mesh_of(w.sizes);
-    MeshTable meshes;
-    meshes.universe = mesh.universe;
-    meshes.meshes = {mesh};
-    const Topology topology = test::two_levels(w.inside, 500);
-    LevelMap levels(mesh, topology);
-    PlanOptions options;
-    options.groups = GroupPolicy::any;
-    Request request;
-    request.tensor.dtype = DType::float32;
-    request.tensor.shape.assign(w.rank, mesh_size(mesh) * 512);
-    request.src.shards.resize(w.rank);
-    request.dst.shards.resize(w.rank);
-    request.src.shards[0] = {{0, 1, w.sizes[0]}};
-    request.dst.shards.back() = request.src.shards[0];
-    auto p = make_problem(levels, meshes, request, request.dst, options);
+    const int64_t extent =
+        std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{512}, std::multiplies<>());
+    const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500),
+                                       {std::vector<int64_t>(w.rank, extent), DType::float32});
+    auto p = question.problem();
     REQUIRE(p);
     p->frozen.fill(0);
     p->state_limit = INT64_MAX;

@@ -41,28 +41,15 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
     for (const World& w : worlds) {
       CAPTURE(seed);
       std::mt19937_64 random(seed);
-      const Mesh mesh = test::mesh_of(w.sizes);
-      const int64_t ranks = mesh_size(mesh);
-      MeshTable meshes;
-      meshes.universe = mesh.universe;
-      meshes.meshes = {mesh};
+      int64_t ranks = 1;
+      for (int64_t size : w.sizes) ranks *= size;
+      TensorMeta tensor{{}, DType::float32};
+      for (size_t d = 0; d < w.rank; ++d)
+        tensor.shape.push_back(ranks * static_cast<int64_t>(1 + random() % 50));
       Topology topology = test::two_levels(w.inside, 500);
       topology.levels[1].exchange_percent = 80;
-      LevelMap levels(mesh, topology);
-      PlanOptions options;
-      options.groups = GroupPolicy::any;
-      Request request;
-      request.tensor.dtype = DType::float32;
-      // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the last.
-      request.src.shards.resize(w.rank);
-      request.src.shards[0] = {{0, 1, w.sizes[0]}};
-      request.dst = request.src;
-      for (size_t d = 0; d < w.rank; ++d) {
-        request.tensor.shape.push_back(ranks * static_cast<int64_t>(1 + random() % 50));
-        request.dst.shards[d] = {};
-      }
-      request.dst.shards.back() = {{0, 1, w.sizes[0]}};
-      auto p = make_problem(levels, meshes, request, request.dst, options);
+      const test::SmallQuestion question(w.sizes, topology, tensor);
+      auto p = question.problem();
       REQUIRE(p);
       PackedWorld world;
       world.reset(*p);
@@ -115,21 +102,9 @@ TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
   int split = 0;
   for (int64_t extent : {2, 5, 9, 13}) {
     const std::vector<int64_t> sizes{8, 2};
-    const Mesh mesh = test::mesh_of(sizes);
-    MeshTable meshes;
-    meshes.universe = mesh.universe;
-    meshes.meshes = {mesh};
-    const Topology topology = test::two_levels(8, 500);
-    LevelMap levels(mesh, topology);
-    PlanOptions options;
-    options.groups = GroupPolicy::any;
-    Request request;
-    request.tensor = {{extent, 3}, DType::int16};
-    request.src.shards.resize(2);
-    request.dst.shards.resize(2);
-    request.src.shards[0] = {{0, 1, 8}};
-    request.dst.shards[0] = {{1, 1, 2}, {0, 1, 8}};
-    const auto p = make_problem(levels, meshes, request, request.dst, options);
+    test::SmallQuestion question(sizes, test::two_levels(8, 500), {{extent, 3}, DType::int16});
+    question.request.dst.shards = {{{1, 1, 2}, {0, 1, 8}}, {}};
+    const auto p = question.problem();
     REQUIRE(p);
     REQUIRE(!p->even);
     for (int k = 0; k < 300; ++k) {
@@ -140,8 +115,8 @@ TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
       int64_t most = 0;
       for (int64_t r = 0; r < 16; ++r) {
         const auto at = coordinates_of(r, sizes);
-        const Box wanted = box_of(after, request.tensor.shape, sizes, at);
-        const Box held = box_of(before, request.tensor.shape, sizes, at);
+        const Box wanted = box_of(after, p->tensor.shape, sizes, at);
+        const Box held = box_of(before, p->tensor.shape, sizes, at);
         most = std::max(most, volume(wanted) - volume(intersect(wanted, held)));
       }
       split += p->atoms > 2;

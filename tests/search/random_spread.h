@@ -1,12 +1,42 @@
-// Any arrangement of a problem's atoms.
+// Questions about small meshes, and any arrangement of their atoms.
 #pragma once
 
 #include <algorithm>
 #include <random>
 
+#include "../cost/small_mesh.h"
 #include "search/spread.h"
 
 namespace meshplan::test {
+
+// A question on one mesh with every group allowed. What the problem refers to lives as long as this.
+struct SmallQuestion {
+  SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor)
+      : mesh(mesh_of(sizes)), topology(std::move(of)), levels(mesh, topology) {
+    meshes.universe = mesh.universe;
+    meshes.meshes = {mesh};
+    options.groups = GroupPolicy::any;
+    request.tensor = std::move(tensor);
+    // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the last.
+    request.src.shards.resize(request.tensor.shape.size());
+    request.dst.shards.resize(request.tensor.shape.size());
+    request.src.shards[0] = {{0, 1, sizes[0]}};
+    request.dst.shards.back() = request.src.shards[0];
+  }
+  SmallQuestion(const SmallQuestion&) = delete;
+  SmallQuestion& operator=(const SmallQuestion&) = delete;
+
+  [[nodiscard]] std::optional<PlanProblem> problem() const {
+    return make_problem(levels, meshes, request, request.dst, options);
+  }
+
+  Mesh mesh;
+  MeshTable meshes;
+  Topology topology;
+  LevelMap levels;
+  PlanOptions options;
+  Request request;
+};
 
 // Atoms in `pending` stay out of the lists; each other one is in some list or in none.
 inline Spread random_spread(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
