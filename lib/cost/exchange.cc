@@ -113,13 +113,28 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
     }
   }
   if (!cost) {
-    const Mesh& dst_mesh = q.dst_mesh != nullptr ? *q.dst_mesh : q.levels->mesh();
-    int64_t bytes = q.element_bytes;
-    for (int64_t side : largest_box(*q.dst, q.shape, mesh_shape(dst_mesh))) bytes = saturating_mul(bytes, side);
+    // Every contribution is sent whole, and each shard has a sender of its own.
+    const Mesh& src_mesh = q.levels->mesh();
+    const Mesh& dst_mesh = q.dst_mesh != nullptr ? *q.dst_mesh : src_mesh;
+    int64_t shards = 1;
+    for (const PendingAtom& p : q.src->partial) {
+      const bool stays = q.dst_mesh == nullptr &&
+                         std::any_of(q.dst->partial.begin(), q.dst->partial.end(),
+                                     [&](const PendingAtom& kept) { return kept.atom == p.atom; });
+      if (!stays) shards = saturating_mul(shards, p.atom.size);
+    }
+    int64_t bytes = saturating_mul(q.element_bytes, shards);
+    const std::vector<int64_t> held = largest_box(*q.src, q.shape, mesh_shape(src_mesh));
+    const std::vector<int64_t> wanted = largest_box(*q.dst, q.shape, mesh_shape(dst_mesh));
+    for (size_t d = 0; d < q.shape.size(); ++d) {
+      bytes = saturating_mul(bytes, wanted[d]);
+      if (wanted[d] > 0) shards = saturating_mul(shards, ceil_div(wanted[d], held[d]));
+    }
     ExchangeTraffic traffic;
     const auto outermost = static_cast<size_t>(q.levels->levels() - 1);
-    traffic.wire_bytes = traffic.sent_bytes = traffic.received[0] = traffic.phase[0].bytes[outermost] = bytes;
-    traffic.phase[0].peers[outermost] = 1;
+    traffic.wire_bytes = traffic.sent_bytes = traffic.received[0] = bytes;
+    traffic.phase[0].bytes[outermost] = bytes;
+    traffic.phase[0].peers[outermost] = std::min(mesh_size(src_mesh), shards);
     cost = priced(topology, traffic, q.whole_pieces.value_or(false));
   }
   cost->exact = false;

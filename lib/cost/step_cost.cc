@@ -199,9 +199,14 @@ StepCost price_step(const StepQuestion& question) {
 }
 
 void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes, const Topology& topology) {
+  price_redistribution(r, meshes, LevelMap(meshes.meshes[r.request.src_mesh], topology));
+}
+
+void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
+                          const LevelMap& src_levels) {
+  const Topology& topology = src_levels.topology();
   const Mesh& src_mesh = meshes.meshes[r.request.src_mesh];
   const Mesh& dst_mesh = meshes.meshes[r.request.dst_mesh];
-  LevelMap src_levels(src_mesh, topology);
   std::optional<LevelMap> dst_levels;
   const bool crosses = r.request.src_mesh != r.request.dst_mesh;
   if (crosses) dst_levels.emplace(dst_mesh, topology);

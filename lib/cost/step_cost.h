@@ -10,6 +10,8 @@
 
 namespace meshplan {
 
+class LevelMap;
+
 struct StepCost {
   int64_t wire_bytes = 0;
   int64_t peak_bytes = 0;
@@ -37,5 +39,8 @@ struct StepQuestion {
 
 // The figures of every step and the totals of the redistribution (not its lower bounds).
 void price_redistribution(PlannedRedistribution& redistribution, const MeshTable& meshes, const Topology& topology);
+// The same with the level map of the source mesh at hand, which remembers what was listed.
+void price_redistribution(PlannedRedistribution& redistribution, const MeshTable& meshes,
+                          const LevelMap& src_levels);
 
 }  // namespace meshplan

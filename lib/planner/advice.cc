@@ -52,7 +52,7 @@ PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& 
     return other;
   }
   other.steps = std::move(list->steps);
-  price_redistribution(other, *question.meshes, *question.topology);
+  price_redistribution(other, *question.meshes, levels);
   return other;
 }
 

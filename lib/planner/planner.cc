@@ -49,6 +49,7 @@ class Pipeline {
 
     Request effective = request;
     effective.dst = effective_target(request, mesh_shape(mesh));
+    levels_of(request.src_mesh).forget_listings();
     const PlanQuestion question{&meshes_, &topology_, &effective, &options_};
     const bool searches = options_.planner == PlannerKind::optimal;
     std::optional<RuleAnswer> rules;
@@ -75,7 +76,7 @@ class Pipeline {
     planned.unmerged_trace = list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
 
     groups_.name_groups(planned);
-    price_redistribution(planned, meshes_, topology_);
+    price_redistribution(planned, meshes_, levels_of(request.src_mesh));
     const Bounds bounds = lower_bounds(effective, meshes_, topology_);
     planned.totals.lower_bound_bytes = bounds.bytes;
     planned.totals.lower_bound_ps = bounds.ps;

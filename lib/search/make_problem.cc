@@ -262,6 +262,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
       list_corners(p);
     }
   }
+  if (!p.exact_levels) p.units = units_to_look_at(p);
 
   if (p.padded) {
     p.padded_shape = request.tensor.shape;

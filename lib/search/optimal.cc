@@ -356,7 +356,7 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
     PlannedRedistribution other;
     other.request = request;
     other.steps = steps_of_hops(*problem, hops, "");
-    price_redistribution(other, *question.meshes, *question.topology);
+    price_redistribution(other, *question.meshes, levels);
     Alternative a{trace_of(request.src, other.steps, shape), other.totals};
     a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
     a.totals.lower_bound_ps = best.totals.lower_bound_ps;

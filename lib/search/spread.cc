@@ -150,9 +150,9 @@ bool members_share(const PlanProblem& p, const Spread& to) {
   return (p.world.at_level(0) & ~taken) != 0;
 }
 
-// What one exchange may list while plans are searched, in pairs of a rank and a shard: a millisecond's work. Beyond it a price is not
-// exact (ExchangeCost::exact).
-constexpr int64_t searched_pairs = 20'000;
+// What one exchange may list while plans are searched, in pairs of a rank and a shard: ten
+// milliseconds' work. Beyond it a price is not exact (ExchangeCost::exact).
+constexpr int64_t searched_pairs = 200'000;
 // The same of counting turns (TurnTable).
 constexpr int64_t searched_steps = 400'000;
 
@@ -178,7 +178,12 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
     p.work += (p.turns.steps() - steps) / work::steps_a_unit;
     if (cost) return *cost;
   }
-  p.work += listing_work(p, from, to, searched_pairs);
+  if (most_ps != INT64_MAX && !p.units.empty()) {
+    ExchangeCost least;
+    least.predicted_ps = unit_exchange_floor_ps(p, from, to, phases);
+    if (least.predicted_ps > most_ps) return least;
+  }
+  p.work += 2 * work::state + p.ranks * work::listed_rank;
   State src = to_state(p, from);
   State dst = to_state(p, to);
   ExchangeQuestion q;
@@ -192,7 +197,7 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   q.most_listed = searched_pairs;
   q.most_ps = most_ps;
   const ExchangeCost cost = price_exchange(q);
-  p.work += cost.traffic.work * work::pair;
+  p.work += (cost.exact ? cost.traffic.work : searched_pairs) * work::listed;
   if (!cost.exact) p.estimated = true;
   return cost;
 }
@@ -286,6 +291,7 @@ Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to,
     p.work += static_cast<int64_t>(p.coordinates.size()) * work::key;
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
+  if (joined == 0 && !p.units.empty()) b.ps = unit_bound_ps(p, from, to);
   if (missing == 0) return b;
   b.bytes = missing * (reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element);
   if (has_finer_tiers(*p.topology)) return b;
@@ -295,7 +301,8 @@ Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to,
     bandwidth += level.mb_per_s;
     latency = std::min(latency, level.latency_ns);
   }
-  b.ps = saturating_add(saturating_mul(latency, 1000), transfer_ps(b.bytes, 1, bandwidth));
+  b.ps = std::max(b.ps, saturating_add(saturating_mul(latency, 1000),
+                                       transfer_ps(b.bytes, 1, bandwidth)));
   return b;
 }
 

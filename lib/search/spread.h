@@ -17,29 +17,12 @@
 #include "transfer/level_map.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
+#include "search/spread_bytes.h"
+#include "search/unit_needs.h"
 
 namespace meshplan {
 
-constexpr int max_atoms = 12;
-constexpr int max_spread_dims = 8;
 constexpr int max_digits_per_atom = 12;
-
-// An index from int arithmetic.
-[[nodiscard]] constexpr size_t as_index(int i) { return static_cast<size_t>(i); }
-
-// A state: list d is atom[end[d-1] .. end[d]). Unused entries are 0, so that equal states are equal bytes.
-struct Spread {
-  std::array<uint8_t, max_atoms> atom{};
-  std::array<uint8_t, max_spread_dims> end{};
-  uint16_t pending = 0;  // atoms pending with the source's op
-  uint16_t made = 0;     // atoms pending with the target's op, by to_partial
-
-  bool operator==(const Spread& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
-  [[nodiscard]] int begin_of(int d) const { return d == 0 ? 0 : end[static_cast<size_t>(d - 1)]; }
-  [[nodiscard]] int end_of(int d) const { return end[static_cast<size_t>(d)]; }
-  [[nodiscard]] int length(int d) const { return end_of(d) - begin_of(d); }
-};
-static_assert(sizeof(Spread) == 24);
 
 [[nodiscard]] inline uint64_t hash_of(const Spread& s) {
   std::array<uint64_t, 3> words;
@@ -140,6 +123,7 @@ struct PlanProblem {
   // Coordinates on every atom, rank-major, for bounds that digits do not answer: of every rank, or
   // of a few at the corners of a large mesh.
   std::vector<int32_t> coordinates;
+  std::vector<UnitRanks> units;  // looked at where levels cut the mesh unevenly
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way

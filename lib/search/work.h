@@ -22,8 +22,10 @@ constexpr int64_t state = 60;       // a state written out in full, or its large
 constexpr int64_t problem = 1'500;  // a question set up as atoms and groups
 constexpr int64_t step = 400;       // a step priced as the plan prices it
 constexpr int64_t floors = 8;       // what an exchange takes at least, asked of packed states
-constexpr int64_t pair = 16;        // one rank against one piece
-constexpr int64_t steps_a_unit = 2; // ranks against shards whose turns are counted (TurnTable)
+constexpr int64_t pair = 16;         // one rank against one piece
+constexpr int64_t listed = 6;        // a shard that a box wanted in a unit meets, listed
+constexpr int64_t listed_rank = 40;  // a rank set up for that
+constexpr int64_t steps_a_unit = 2;  // ranks against shards whose turns are counted (TurnTable)
 
 // What a question may still take, counted down.
 struct Budget {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "transfer/list_exchange.h"
 #include "transfer/rank_places.h"
 #include "transfer/stand.h"
 
@@ -192,6 +193,11 @@ const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart, 
   const auto [found, fresh] = classes_.try_emplace({apart, kinds});
   if (fresh) found->second = list_rank_classes(*mesh_, level_ranks_, apart, kinds);
   return found->second;
+}
+
+ListingMemory& LevelMap::listings() const {
+  if (!listings_) listings_ = std::make_shared<ListingMemory>();
+  return *listings_;
 }
 
 }  // namespace meshplan

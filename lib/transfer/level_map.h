@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "transfer/rank_classes.h"
 
 namespace meshplan {
+
+struct ListingMemory;
 
 // One shape that groups have. Uniform: every member sees members[l] of the group in its unit of level l. Not uniform: reach[l] is the most
 // members that any one member has in its unit of level l but not in that of level l-1.
@@ -53,6 +56,11 @@ class LevelMap {
   [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const;
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
   [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const;
+  // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches, its
+  // advice and its prices ask for the same again; the next question starts anew, so that its work is
+  // the same whatever was asked before it.
+  [[nodiscard]] ListingMemory& listings() const;
+  void forget_listings() const { listings_.reset(); }
   // The unit of level l of the rank at `position` in the rank map.
   [[nodiscard]] int64_t unit(int64_t position, int level) const;
   // The innermost level whose unit holds both positions.
@@ -72,6 +80,7 @@ class LevelMap {
   std::vector<std::vector<LevelDigit>> digits_;
   mutable std::map<std::vector<Atom>, std::vector<GroupShape>> remembered_;
   mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>> classes_;
+  mutable std::shared_ptr<ListingMemory> listings_;
 };
 
 }  // namespace meshplan

@@ -97,6 +97,10 @@ class Lister {
     return true;
   }
 
+  // What the listing has looked at, and whether a visitor said that it is enough.
+  [[nodiscard]] int64_t looked() const { return q_.most_listed - left_; }
+  [[nodiscard]] bool ended_early() const { return enough_; }
+
  private:
   // Ranks that differ on what both states cut first and alike have no element in common. Gives the kind of each class: those of one have
   // parts of the same widths to themselves.
@@ -150,36 +154,101 @@ class Lister {
   std::vector<Atom> reduced_;  // pending before, not after
 };
 
-}  // namespace
+class Key {
+ public:
+  Key(const ListQuestion& q, int phases) {
+    number(phases);
+    number(q.element_bytes);
+    for (const int64_t extent : q.shape) number(extent);
+    state(*q.src);
+    state(*q.dst);
+  }
+  [[nodiscard]] std::string take() && { return std::move(bytes_); }
 
-std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
-  ListedPhase listed;
-  ExchangeTraffic whole;
-  bool several_holders = false;
-  const bool done = Lister(question).for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
-    const ExchangeTraffic even = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::even);
-    join_traffic(listed.even, even);
-    if (ranks.holders.size() == ranks.shards()) {
-      join_traffic(whole, even);
-    } else {
-      several_holders = true;
-      join_traffic(whole, list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole));
+ private:
+  void number(int64_t value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void atom(const Atom& atom) {
+    number(atom.mesh_dim);
+    number(atom.before);
+    number(atom.size);
+  }
+  void state(const State& state) {
+    for (const std::vector<Atom>& order : state.shards) {
+      number(static_cast<int64_t>(order.size()));
+      for (const Atom& a : order) atom(a);
     }
-    return question.is_enough && question.is_enough(listed.even, whole);
-  });
-  if (!done) return std::nullopt;
-  if (several_holders) listed.whole = whole;
+    number(static_cast<int64_t>(state.partial.size()));
+    // What is pending keeps ranks apart or is reduced, whatever the op.
+    for (const PendingAtom& pending : state.partial) atom(pending.atom);
+  }
+  std::string bytes_;
+};
+
+// Lists by `list`, which gives what `Lister` made of the question, or nullopt; on one mesh with the
+// memory of its levels.
+template <class List>
+std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& list) {
+  if (q.dst_mesh != nullptr) {
+    Lister lister(q);
+    return list(lister);
+  }
+  ListingMemory::Entry& known = q.levels->listings().entries[Key(q, phases).take()];
+  if (q.most_listed <= known.too_few) return std::nullopt;
+  if (known.listed && known.looked <= q.most_listed) {
+    const ExchangeTraffic& even = known.listed->even;
+    if (known.complete) return known.listed;
+    if (q.is_enough && q.is_enough(even, known.listed->whole.value_or(even))) return known.listed;
+  }
+  Lister lister(q);
+  std::optional<ListedPhase> listed = list(lister);
+  if (!listed) {
+    known.too_few = q.most_listed;
+    return listed;
+  }
+  known.listed = listed;
+  known.complete = !lister.ended_early();
+  known.looked = lister.looked();
   return listed;
 }
 
-std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
-  ExchangeTraffic all;
-  const bool done = Lister(question).for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
-    join_traffic(all, list_two_phases(ranks, units, question.element_bytes));
-    return question.is_enough && question.is_enough(all, all);
+}  // namespace
+
+std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
+  return remembered(question, 1, [&](Lister& lister) -> std::optional<ListedPhase> {
+    ListedPhase listed;
+    ExchangeTraffic whole;
+    bool several_holders = false;
+    const bool done = lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
+      const ExchangeTraffic even = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::even);
+      join_traffic(listed.even, even);
+      if (ranks.holders.size() == ranks.shards()) {
+        join_traffic(whole, even);
+      } else {
+        several_holders = true;
+        join_traffic(whole, list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole));
+      }
+      return question.is_enough && question.is_enough(listed.even, whole);
+    });
+    if (!done) return std::nullopt;
+    if (several_holders) listed.whole = whole;
+    return listed;
   });
-  if (!done) return std::nullopt;
-  return all;
+}
+
+std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
+  const auto listed = remembered(question, 2, [&](Lister& lister) -> std::optional<ListedPhase> {
+    ListedPhase both;
+    const bool done = lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
+      join_traffic(both.even, list_two_phases(ranks, units, question.element_bytes));
+      return question.is_enough && question.is_enough(both.even, both.even);
+    });
+    if (!done) return std::nullopt;
+    return both;
+  });
+  if (!listed) return std::nullopt;
+  return listed->even;
 }
 
 }  // namespace meshplan

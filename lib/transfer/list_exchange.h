@@ -7,8 +7,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "tensor/state.h"
 #include "transfer/exchange_traffic.h"
@@ -36,6 +38,17 @@ struct ListQuestion {
 struct ListedPhase {
   ExchangeTraffic even;
   std::optional<ExchangeTraffic> whole;  // where some shard has several holders
+};
+// What was listed before, by everything that the answer depends on. Law: with a memory or without,
+// the answer is the same but for listings that may end early: one that has gone further may answer.
+struct ListingMemory {
+  struct Entry {
+    std::optional<ListedPhase> listed;  // in two phases `even` is all
+    bool complete = false;              // it did not end early
+    int64_t looked = 0;                 // at so much of what may be listed
+    int64_t too_few = -1;               // where so much may be listed, it does not suffice
+  };
+  std::map<std::string, Entry> entries;
 };
 // nullopt: more than may be listed.
 [[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);

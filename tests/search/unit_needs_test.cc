@@ -1,0 +1,117 @@
+#include "search/unit_needs.h"
+
+#include <random>
+
+#include "../cost/small_mesh.h"
+#include "cost/topology.h"
+#include "doctest/doctest.h"
+#include "search/moves.h"
+#include "random_spread.h"
+
+using namespace meshplan;
+
+namespace {
+
+struct World {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> shape;
+  int64_t inside;
+};
+
+// A question of which every tensor dim takes part.
+Request request_of(const World& w) {
+  Request request;
+  request.tensor.dtype = DType::bfloat16;
+  request.reduce_dtype = DType::float32;
+  request.tensor.shape = w.shape;
+  request.src.shards.resize(w.shape.size());
+  request.src.shards[0] = {{0, 1, w.sizes[0]}};
+  request.dst.shards.resize(w.shape.size());
+  request.dst.shards.back() = {{0, 1, w.sizes[0]}};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
+  int floors = 0;
+  for (const World& w : {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5},
+                         World{{2, 9, 2}, {72, 36}, 8}, World{{4, 6}, {25, 7}, 9},
+                         World{{2, 8, 4}, {1024}, 24}}) {
+    const Mesh mesh = test::mesh_of(w.sizes);
+    MeshTable meshes;
+    meshes.universe = mesh.universe;
+    meshes.meshes = {mesh};
+    const Topology topology = test::two_levels(w.inside, 500);
+    LevelMap levels(mesh, topology);
+    PlanOptions options;
+    options.groups = GroupPolicy::any;
+    const Request request = request_of(w);
+    const auto p = make_problem(levels, meshes, request, request.dst, options);
+    REQUIRE(p);
+    REQUIRE(!p->units.empty());
+    std::mt19937_64 random(7);
+    for (int k = 0; k < 400; ++k) {
+      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
+      const Spread from = test::random_spread(*p, pending, random);
+      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
+      const Spread to = test::random_spread(*p, left, random);
+      CAPTURE(to_text(to_state(*p, from), w.sizes));
+      CAPTURE(to_text(to_state(*p, to), w.sizes));
+      for (const int phases : {1, 2}) {
+        if (phases == 2 && from.pending != to.pending) continue;
+        CAPTURE(phases);
+        const ExchangeCost cost = price_between(*p, from, to, phases);
+        REQUIRE(cost.exact);
+        const int64_t floor = unit_exchange_floor_ps(*p, from, to, phases);
+        REQUIRE(floor <= cost.predicted_ps);
+        floors += floor > 0;
+        REQUIRE(unit_bound_ps(*p, from, to) <= cost.predicted_ps);
+        // A price above what is of use may be told too low, but not as low as that.
+        const int64_t most = cost.predicted_ps * 9 / 10;
+        const auto priced = [&](int64_t most_ps) {
+          return price_between(*p, from, to, phases, most_ps).predicted_ps;
+        };
+        REQUIRE(priced(most) >= std::min(most + 1, cost.predicted_ps));
+        REQUIRE(priced(cost.predicted_ps) == cost.predicted_ps);
+      }
+    }
+    // The bound of the whole way, and of what the source grows to.
+    for (int k = 0; k < 20; ++k) {
+      PlanProblem one = *p;
+      one.source = test::random_spread(*p, 0, random);
+      one.target = test::random_spread(*p, 0, random);
+      one.frozen.fill(0);
+      one.state_limit = INT64_MAX;
+      const Found found = find_cheapest(one);
+      REQUIRE(found.exists);
+      REQUIRE(bound_between(one, one.source, one.target).ps <= found.cost.ps);
+      Spread part = one.source;
+      for (int d = 0; d < one.dims; ++d) drop_last(part, one.dims, d, part.length(d) / 2);
+      REQUIRE(bound_between(one, part, one.target, true).ps <= found.cost.ps);
+    }
+  }
+  CHECK(floors > 1000);
+}
+
+TEST_CASE("the unit with the fewest ranks needs the most: the bound of a gather by hand") {
+  // Units of 6 on 16 ranks: the last has 4 of them. S(0)RR -> RRR of 64 x 48 over the first mesh
+  // dim: ranks 12 to 15 hold the second half, and half of the tensor enters over their 4 links.
+  const World w{{2, 4, 2}, {64, 48}, 6};
+  const Mesh mesh = test::mesh_of(w.sizes);
+  MeshTable meshes;
+  meshes.universe = mesh.universe;
+  meshes.meshes = {mesh};
+  const Topology topology = test::two_levels(w.inside, 500);
+  LevelMap levels(mesh, topology);
+  Request request = request_of(w);
+  request.dst.shards.back().clear();
+  const auto p = make_problem(levels, meshes, request, request.dst, {});
+  REQUIRE(p);
+  const UnitRanks& unit = p->units.front();
+  CHECK(unit.members == 4);
+  const UnitNeed& need = unit_need(*p, unit, p->source, p->target);
+  CHECK(need.least == 64 * 48 / 2);
+  CHECK(need.one_phase == 4 * 64 * 48 / 2);
+  CHECK(need.missing == 4 * 64 * 48 / 2);
+}

@@ -1,0 +1,64 @@
+#include "transfer/list_exchange.h"
+
+#include "../cost/small_mesh.h"
+#include "doctest/doctest.h"
+
+using namespace meshplan;
+
+TEST_CASE("what was listed before answers again, and what ended early only where it is enough") {
+  const std::vector<int64_t> sizes{2, 5, 3};
+  const Mesh mesh = test::mesh_of(sizes);
+  const Topology topology = test::two_levels(7, 500);
+  const LevelMap levels(mesh, topology);
+  State src;
+  State dst;
+  src.shards = {{{1, 1, 5}}, {{2, 1, 3}}};
+  dst.shards = {{}, {{2, 1, 3}}};
+  const std::vector<int64_t> shape{30, 9};
+  ListQuestion q;
+  q.levels = &levels;
+  q.shape = shape;
+  q.element_bytes = 4;
+  q.src = &src;
+  q.dst = &dst;
+  const auto fresh = [&] {
+    const LevelMap others(mesh, topology);
+    ListQuestion anew = q;
+    anew.levels = &others;
+    return list_exchange(anew);
+  };
+  const auto same = [](const std::optional<ListedPhase>& a, const std::optional<ListedPhase>& b) {
+    return a && b && a->even == b->even && a->whole == b->whole;
+  };
+  // Ended after the first class, which is remembered, but not as the whole.
+  int asked = 0;
+  q.is_enough = [&](const ExchangeTraffic&, const ExchangeTraffic&) { return ++asked == 1; };
+  const auto early = list_exchange(q);
+  REQUIRE(early);
+  CHECK(asked == 1);
+  q.is_enough = [&](const ExchangeTraffic&, const ExchangeTraffic&) { return true; };
+  CHECK(same(list_exchange(q), early));
+  q.is_enough = {};
+  const auto all = list_exchange(q);
+  CHECK(!same(all, early));
+  CHECK(same(all, fresh()));
+  CHECK(same(list_exchange(q), all));
+  CHECK(levels.listings().entries.size() == 1);
+  // Of other bytes, another target, two phases: other questions.
+  q.element_bytes = 2;
+  CHECK(same(list_exchange(q), fresh()));
+  q.dst = &src;
+  CHECK(same(list_exchange(q), fresh()));
+  q.dst = &dst;
+  REQUIRE(list_exchange_in_two_phases(q));
+  CHECK(levels.listings().entries.size() == 4);
+  // Where less may be listed the answer is that it does not suffice, remembered or not.
+  q.most_listed = 10;
+  CHECK(!list_exchange(q));
+  q.shape = std::span(shape).first(2);
+  levels.forget_listings();
+  CHECK(!list_exchange(q));
+  CHECK(!list_exchange(q));
+  q.most_listed = listed_limit;
+  CHECK(same(list_exchange(q), fresh()));
+}
