@@ -1,7 +1,10 @@
 #include "cost/listed_bounds.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "base/int_math.h"
@@ -41,15 +44,35 @@ Partition partition_by(const std::vector<RankBoxes>& ranks, Key key) {
   return p;
 }
 
+// Ways to sort ranks into sets that do not ask where the ranks are.
+enum Sorting : uint8_t { by_rank, by_cell, by_held, sources, targets, by_unit };
+
+// Sets of ranks and what they need.
+struct Needs {
+  Partition sets;
+  std::vector<SetNeed> of_sets;
+  std::vector<int64_t> wanting;  // sets that want each box as a whole
+};
+
+// What copies share whose ranks stand in one order: all but where the ranks are.
+struct Alike {
+  explicit Alike(Participants participants) : all(std::move(participants)), needs(all) {}
+  Participants all;
+  SetNeeds needs;
+  std::array<std::optional<Needs>, by_unit> known;
+};
+
 // The bounds of one copy.
 class Copy {
  public:
-  Copy(const Topology& topology, Participants all, int64_t element_bytes)
+  // `shift`: from the ids of the participants to those of the copy.
+  Copy(const Topology& topology, std::shared_ptr<Alike> alike, int64_t shift, int64_t element_bytes)
       : topology_(&topology),
-        all_(std::move(all)),
+        alike_(std::move(alike)),
+        all_(alike_->all),
+        ranks_(shifted(all_.ranks, shift)),
         element_bytes_(element_bytes),
-        links_(topology, all_.ranks),
-        needs_(all_) {}
+        links_(topology, ranks_) {}
 
   // Levels on which any two of the copy's ranks meet.
   [[nodiscard]] LevelSet levels() const { return links_.all(); }
@@ -60,21 +83,22 @@ class Copy {
   Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet used) {
     const bool timed = topology_->tables.empty();
     int must_reach =
-        consider(0, [next = int64_t{0}](const RankBoxes&) mutable { return next++; }) ? 0 : -1;
-    if (all_.cell_ranks > 1 && consider(0, [](const RankBoxes& r) { return int64_t{r.cell}; }))
+        consider(by_rank, [i = int64_t{0}](const RankBoxes&) mutable { return i++; }) ? 0 : -1;
+    if (all_.cell_ranks > 1 &&
+        consider(by_cell, [](const RankBoxes& r) { return int64_t{r.cell}; }))
       must_reach = 0;
     if (all_.contributions * all_.holders > 1 &&
-        consider(0, [](const RankBoxes& r) { return int64_t{r.held}; }))
+        consider(by_held, [](const RankBoxes& r) { return int64_t{r.held}; }))
       must_reach = 0;
-    for (const bool source : {true, false}) {
-      if (consider(0, [&](const RankBoxes& r) {
-            return (source ? r.held : r.wanted) >= 0 ? int64_t{0} : -1;
+    for (const Sorting side : {sources, targets}) {
+      if (consider(side, [&](const RankBoxes& r) {
+            return (side == sources ? r.held : r.wanted) >= 0 ? int64_t{0} : -1;
           }))
         must_reach = 0;
     }
     const auto levels = static_cast<int>(topology_->levels.size());
     for (int level = 1; level < levels && timed; ++level) {
-      if (consider(level, [&](const RankBoxes& r) { return links_.unit(r.id, level - 1); }))
+      if (take(level, needs_of([&](const RankBoxes& r) { return links_.unit(r.id, level - 1); })))
         must_reach = level;
     }
     Bounds b;
@@ -92,40 +116,61 @@ class Copy {
   }
 
  private:
-  // The sets of ranks with equal keys, whose links to outside are of `level` and further out.
-  // Whether something crosses them.
+  static std::vector<RankBoxes> shifted(std::vector<RankBoxes> ranks, int64_t shift) {
+    for (RankBoxes& rank : ranks) rank.id += shift;
+    return ranks;
+  }
+
+  // The sets of ranks with equal keys.
   template <class Key>
-  bool consider(int level, Key key) {
-    const Partition sets = partition_by(all_.ranks, key);
+  Needs needs_of(Key key) {
+    Needs all{partition_by(ranks_, key), {}, {}};
+    const Partition& sets = all.sets;
+    for (size_t s = 0; s + 1 < sets.begins.size(); ++s)
+      all.of_sets.push_back(alike_->needs.of(members_of(sets, s)));
+    all.wanting = alike_->needs.take_wanting();
+    return all;
+  }
+  static std::span<const int32_t> members_of(const Partition& sets, size_t s) {
+    return {sets.order.data() + sets.begins[s], sets.begins[s + 1] - sets.begins[s]};
+  }
+  template <class Key>
+  bool consider(Sorting sorting, Key key) {
+    std::optional<Needs>& known = alike_->known[sorting];
+    if (!known) known = needs_of(key);
+    return take(0, *known);
+  }
+
+  // Of sets whose links to outside are of `level` and further out. Whether something crosses them.
+  bool take(int level, const Needs& needs) {
     bool crossed = false;
     bool meet = false;  // some set holds and wants
     int64_t most_contributions = 1;
-    for (size_t s = 0; s + 1 < sets.begins.size(); ++s) {
-      const std::span<const int32_t> members(sets.order.data() + sets.begins[s],
-                                             sets.begins[s + 1] - sets.begins[s]);
-      const SetNeed need = needs_.of(members);
+    for (size_t s = 0; s < needs.of_sets.size(); ++s) {
+      const SetNeed& need = needs.of_sets[s];
       meet = meet || (need.holds && need.wants);
       most_contributions = std::max(most_contributions, need.contributions);
-      const auto count = static_cast<int64_t>(members.size());
       if (need.in == 0 && need.out == 0) continue;
       crossed = true;
+      const std::span<const int32_t> members = members_of(needs.sets, s);
+      const auto count = static_cast<int64_t>(members.size());
       bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
       LevelSet links = 0;
       for (const int32_t member : members) links |= links_.of_rank(member);
       take(std::max(need.in, need.out), count, links_.leaving(level, links));
     }
-    const std::vector<int64_t> wanting = needs_.take_wanting();
     const int64_t holding = ceil_div(all_.contributions, most_contributions);
     if (holding == 1) return crossed;
     // Contributions lie in several sets.
     int64_t carried = 0;
-    for (size_t box = 0; box < wanting.size(); ++box) {
-      if (wanting[box] == 0) continue;
-      const int64_t values = holding - 1 + wanting[box] - 1 + (meet ? 0 : 1);
+    for (size_t box = 0; box < needs.wanting.size(); ++box) {
+      const int64_t wanting = needs.wanting[box];
+      if (wanting == 0) continue;
+      const int64_t values = holding - 1 + wanting - 1 + (meet ? 0 : 1);
       carried = saturating_add(
           carried, saturating_mul(values, all_.wanted.volume(static_cast<int32_t>(box))));
     }
-    const auto ranks = static_cast<int64_t>(all_.ranks.size());
+    const auto ranks = static_cast<int64_t>(ranks_.size());
     bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
     take(carried, ranks, links_.leaving(level, links_.all()));
     return crossed || carried > 0;
@@ -140,10 +185,11 @@ class Copy {
   }
 
   const Topology* topology_;
-  Participants all_;
+  std::shared_ptr<Alike> alike_;
+  const Participants& all_;
+  std::vector<RankBoxes> ranks_;
   int64_t element_bytes_;
   RankLinks links_;
-  SetNeeds needs_;
   int64_t bytes_ = 0;
   int64_t transfer_ = 0;
 };
@@ -197,9 +243,14 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
   const size_t levels = topology.levels.size();
   const int64_t period = levels > 1 ? topology.levels[levels - 2].ranks : 1;
   std::set<int64_t> places;
+  std::shared_ptr<Alike> alike;
   for (int64_t copy = 0; copy < copies; ++copy) {
-    if (in_order && !places.insert(position_of(src_mesh, copy, 0) % period).second) continue;
-    every.emplace_back(topology, list_participants(src_mesh, dst_mesh, copy, shape, src, dst),
+    const int64_t place = position_of(src_mesh, copy, 0);
+    if (in_order && !places.insert(place % period).second) continue;
+    if (!alike || !in_order)
+      alike = std::make_shared<Alike>(
+          list_participants(src_mesh, dst_mesh, copy, shape, src, dst));
+    every.emplace_back(topology, alike, in_order ? place - position_of(src_mesh, 0, 0) : 0,
                        element_bytes);
     used |= every.back().levels();
   }

@@ -15,6 +15,13 @@ int64_t bytes_of(const Overlap& overlap, int64_t element_bytes) {
   return saturating_mul(overlap.elements, element_bytes);
 }
 
+// Of numbers that are seldom as wide as a division of 64 bits is slow.
+int64_t divide(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0)
+    return static_cast<int64_t>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b));
+  return a / b;
+}
+
 // Bytes and peers of every rank over every level, in one phase.
 class Tally {
  public:
@@ -66,18 +73,18 @@ class Senders {
   }
   // Parts of an even cut, each to `times` ranks.
   void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes, int64_t times) {
-    const int64_t slice = overlap.elements / overlap.longest;
-    const int64_t each = overlap.longest / near.count;
-    const int64_t longer = overlap.longest % near.count;
+    const int64_t slice = divide(overlap.elements, overlap.longest);
+    const int64_t each = divide(overlap.longest, near.count);
+    const int64_t longer = overlap.longest - each * near.count;
     send(overlap.shard, near, 0, longer, saturating_mul(slice * (each + 1), element_bytes), times);
     if (each > 0) send(overlap.shard, near, longer, near.count, saturating_mul(slice * each, element_bytes), times);
   }
   // Whole pieces for `times` ranks in a row, of which the first asks holder number `turn`.
   void send_whole(int32_t shard, const NearestHolders& near, int64_t bytes, int64_t turn, int64_t times) {
-    const int64_t rounds = times / near.count;
+    const int64_t rounds = divide(times, near.count);
     if (rounds > 0) send(shard, near, 0, near.count, bytes, rounds);
-    const int64_t begin = turn % near.count;
-    const int64_t end = begin + times % near.count;
+    const int64_t begin = turn - divide(turn, near.count) * near.count;
+    const int64_t end = begin + times - rounds * near.count;
     send(shard, near, begin, std::min<int64_t>(end, near.count), bytes, 1);
     send(shard, near, 0, end - near.count, bytes, 1);
   }

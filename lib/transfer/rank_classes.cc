@@ -32,6 +32,16 @@ std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_
   return sorted_offsets(modes);
 }
 
+// The fewest of a class's ranks that one unit of the innermost level has. `ids` ascend.
+size_t fewest_in_unit(const std::vector<int64_t>& ids, int64_t unit_ranks) {
+  size_t fewest = ids.size();
+  for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+    while (end < ids.size() && ids[end] / unit_ranks == ids[begin] / unit_ranks) ++end;
+    fewest = std::min(fewest, end - begin);
+  }
+  return fewest;
+}
+
 }  // namespace
 
 int64_t index_on(const std::vector<Atom>& atoms, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
@@ -83,6 +93,12 @@ std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64
       }
       if (begins[at->second].insert(begin).second) out[at->second].ids.push_back(ids);
     }
+  }
+  if (level_ranks.size() == 1) return out;
+  for (RankClass& like : out) {
+    std::stable_sort(like.ids.begin(), like.ids.end(), [&](const auto& a, const auto& b) {
+      return fewest_in_unit(a, level_ranks[0]) < fewest_in_unit(b, level_ranks[0]);
+    });
   }
   return out;
 }

@@ -19,7 +19,9 @@ namespace meshplan {
 
 struct RankClass {
   std::vector<int64_t> indices;           // in the mesh, of one class, by ascending global id
-  std::vector<std::vector<int64_t>> ids;  // of the classes that differ in where units begin only
+  // Of the classes that differ in where units begin only: those first that have a unit of the fewest
+  // ranks, which as a rule share most over the fewest links.
+  std::vector<std::vector<int64_t>> ids;
 };
 
 // Coordinates on a list of atoms as one number, the first atom most major.
