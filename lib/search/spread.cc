@@ -202,6 +202,35 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   return cost;
 }
 
+Interval interval_of(const PlanProblem& p, const Spread& s, int d, const int32_t* coordinate) {
+  int64_t lo = 0;
+  int64_t left = p.tensor_dim[as_index(d)] < 0
+                     ? 1
+                     : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  for (int i = s.begin_of(d); i < s.end_of(d);) {
+    // Atoms that continue one another cut as one, and those from the start of a mesh dim in
+    // chunks of the whole dim (tensor/box.cc).
+    const Atom& start = p.atom[s.atom[as_index(i)]];
+    int64_t reached = start.before;
+    int64_t parts = 1;
+    int64_t part = 0;
+    for (; i < s.end_of(d); ++i) {
+      const size_t atom = s.atom[as_index(i)];
+      if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
+      reached *= p.size[atom];
+      parts *= p.size[atom];
+      part = part * p.size[atom] + coordinate[atom];
+    }
+    const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
+    const int64_t chunk = start.before == 1 ? ceil_div(left, whole) * (whole / parts)
+                                            : ceil_div(left, parts);
+    const int64_t first = std::min(left, part * chunk);
+    lo += first;
+    left = std::min(left - first, chunk);
+  }
+  return {lo, lo + left};
+}
+
 namespace {
 
 // The most elements that one of the listed ranks' targets has and its source has not.
@@ -217,38 +246,11 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
     int64_t wanted = idle;
     int64_t overlap = idle;
     for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0 && wanted > 0; ++d) {
-      const int64_t extent =
-          p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
-      auto interval = [&](const Spread& s) {
-        int64_t lo = 0;
-        int64_t width = extent;
-        for (int i = s.begin_of(d); i < s.end_of(d);) {
-          // Atoms that continue one another cut as one, and those from the start of a mesh dim in
-          // chunks of the whole dim (tensor/box.cc).
-          const Atom& start = p.atom[s.atom[as_index(i)]];
-          int64_t reached = start.before;
-          int64_t parts = 1;
-          int64_t part = 0;
-          for (; i < s.end_of(d); ++i) {
-            const size_t atom = s.atom[as_index(i)];
-            if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
-            reached *= p.size[atom];
-            parts *= p.size[atom];
-            part = part * p.size[atom] + coordinate[atom];
-          }
-          const int64_t whole = p.mesh_sizes[as_index(start.mesh_dim)];
-          const int64_t chunk = start.before == 1 ? ceil_div(width, whole) * (whole / parts)
-                                                  : ceil_div(width, parts);
-          const int64_t first = std::min(width, part * chunk);
-          lo += first;
-          width = std::min(width - first, chunk);
-        }
-        return std::make_pair(lo, lo + width);
-      };
-      const auto [a, a_end] = interval(from);
-      const auto [b, b_end] = interval(to);
-      wanted *= b_end - b;
-      overlap *= std::max<int64_t>(0, std::min(a_end, b_end) - std::max(a, b));
+      const Interval before = interval_of(p, from, d, coordinate);
+      const Interval after = interval_of(p, to, d, coordinate);
+      wanted *= width(after);
+      overlap *= std::max<int64_t>(
+          0, std::min(before.hi, after.hi) - std::max(before.lo, after.lo));
     }
     most = std::max(most, wanted - overlap);
   }

@@ -19,6 +19,7 @@
 #include "plan/plan.h"
 #include "search/spread_bytes.h"
 #include "search/unit_needs.h"
+#include "tensor/box.h"
 
 namespace meshplan {
 
@@ -154,6 +155,9 @@ struct PlanProblem {
   }
   return true;
 }
+// What the rank with these coordinates on the atoms has along a tensor dim that takes part.
+[[nodiscard]] Interval interval_of(const PlanProblem& p, const Spread& s, int d,
+                                   const int32_t* coordinate);
 // Elements of the largest box.
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const Spread& s);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);

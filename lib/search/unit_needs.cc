@@ -92,18 +92,12 @@ int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinat
 void put_sides(const PlanProblem& p, const Spread& s, const int32_t* coordinate, MemberBox& out) {
   out.box = 0;
   for (int d = 0; d < p.dims; ++d) {
-    int64_t lo = 0;
-    const int32_t dim = p.tensor_dim[as_index(d)];
-    int64_t left = dim < 0 ? 1 : p.tensor.shape[static_cast<size_t>(dim)];
+    const Interval side = interval_of(p, s, d, coordinate);
+    out.side[as_index(d)] = {side.lo, side.hi};
     for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
       const auto atom = s.atom[as_index(i)];
-      const int64_t chunk = ceil_div(left, p.size[atom]);
-      const int64_t first = std::min(left, coordinate[atom] * chunk);
-      lo += first;
-      left = std::min(left - first, chunk);
       out.box = out.box * p.size[atom] + coordinate[atom];
     }
-    out.side[as_index(d)] = {lo, lo + left};
   }
 }
 
