@@ -51,24 +51,12 @@ class Pipeline {
     effective.dst = effective_target(request, mesh_shape(mesh));
     levels_of(request.src_mesh).forget_listings();
     const PlanQuestion question{&meshes_, &topology_, &effective, &options_};
-    const bool searches = options_.planner == PlannerKind::optimal;
     std::optional<RuleAnswer> rules;
-    StepList list;
     work::Budget budget{options_.work_budget};
-    if (searches) {
-      auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
-        return plan_optimal(question, levels_of(request.src_mesh), share);
-      });
-      work_ += options_.work_budget - budget.left;
-      if (!found) return found.error();
-      list = *std::move(found);
-    } else {
-      auto found = rule_transitions(question);
-      if (!found) return found.error();
-      rules = *std::move(found);
-      planned.planner = rules->planner;
-      list = merged_steps(question, *rules);
-    }
+    auto found = steps_for(question, rules, budget);
+    if (!found) return found.error();
+    StepList list = *std::move(found);
+    if (rules) planned.planner = rules->planner;
     planned.dst = list.dst;
     planned.steps = std::move(list.steps);
     planned.warnings = std::move(list.warnings);
@@ -85,33 +73,14 @@ class Pipeline {
     if (planned.proven_gap_ps > 0) planned.shortcuts = list.shortcuts;
     planned.reductions = reduction_notes(request.src, planned.steps, mesh);
     if (auto allowed = check_limits(planned); !allowed) return allowed.error();
-    if (searches) {
-      const LevelMap& levels = levels_of(request.src_mesh);
-      const int64_t before = budget.left;
-      if (options_.advice) {
-        planned.warnings = work::on_share(budget, work::advice_percent, [&](work::Budget& share) {
-          return missing_flattens(question, levels, planned, share);
-        });
-      }
-      planned.alternatives =
-          work::on_share(budget, work::alternatives_percent, [&](work::Budget& share) {
-            return alternative_plans(question, levels, planned, options_.alternatives, share);
-          });
-      work_ += before - budget.left;
-    } else {
+    if (rules) {
       value_warnings(question, *rules, planned);
+    } else {
+      advise(question, planned, budget);
     }
-
     if (options_.audit) planned.audit = audit(question, rules, planned, budget);
 
-    plan_.groups = groups_.groups();
-    const Status proof = verify_redistribution(plan_, planned);
-    MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
-    const auto counted = verify_figures(plan_, planned);
-    MESHPLAN_CHECK(counted.ok(),
-                   "a plan's figures are not what its steps give: " + counted.error().message);
-    const Status claims = verify_claims(plan_, planned);
-    MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
+    prove(planned);
     return planned;
   }
 
@@ -120,6 +89,49 @@ class Pipeline {
   [[nodiscard]] int64_t work() const { return work_; }
 
  private:
+  // Of the planner that the options name; `rules`: what PyTorch's rules gave, where they planned.
+  Result<StepList> steps_for(const PlanQuestion& question, std::optional<RuleAnswer>& rules,
+                             work::Budget& budget) {
+    if (options_.planner == PlannerKind::optimal) {
+      auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
+        return plan_optimal(question, levels_of(question.request->src_mesh), share);
+      });
+      work_ += options_.work_budget - budget.left;
+      return found;
+    }
+    auto found = rule_transitions(question);
+    if (!found) return found.error();
+    rules = *std::move(found);
+    return merged_steps(question, *rules);
+  }
+
+  // Missing flattens and alternatives of a searched plan.
+  void advise(const PlanQuestion& question, PlannedRedistribution& planned, work::Budget& budget) {
+    const LevelMap& levels = levels_of(planned.request.src_mesh);
+    const int64_t before = budget.left;
+    if (options_.advice) {
+      planned.warnings = work::on_share(budget, work::advice_percent, [&](work::Budget& share) {
+        return missing_flattens(question, levels, planned, share);
+      });
+    }
+    planned.alternatives =
+        work::on_share(budget, work::alternatives_percent, [&](work::Budget& share) {
+          return alternative_plans(question, levels, planned, options_.alternatives, share);
+        });
+    work_ += before - budget.left;
+  }
+
+  void prove(const PlannedRedistribution& planned) {
+    plan_.groups = groups_.groups();
+    const Status proof = verify_redistribution(plan_, planned);
+    MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
+    const auto counted = verify_figures(plan_, planned);
+    MESHPLAN_CHECK(counted.ok(),
+                   "a plan's figures are not what its steps give: " + counted.error().message);
+    const Status claims = verify_claims(plan_, planned);
+    MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
+  }
+
   const LevelMap& levels_of(size_t mesh) {
     auto [found, fresh] = levels_.try_emplace(mesh);
     if (fresh) found->second = std::make_unique<LevelMap>(meshes_.meshes[mesh], topology_);

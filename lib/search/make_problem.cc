@@ -71,230 +71,293 @@ void list_corners(PlanProblem& p) {
   }
 }
 
-}  // namespace
+// The size of an atom's part on the level of `digit`; 1: none.
+int64_t part_of(const LevelDigit& digit, const Atom& atom) {
+  const int64_t lo = std::max(digit.before, atom.before);
+  const int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
+  return hi > lo ? hi / lo : 1;
+}
 
-std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes, const Request& request, const State& target,
-                                        const PlanOptions& options) {
-  PlanProblem p;
-  p.levels = &levels;
-  p.topology = &levels.topology();
-  p.mesh = &levels.mesh();
-  p.mesh_sizes = mesh_shape(*p.mesh);
-  p.tensor = request.tensor;
-  p.reduce_dtype = request.reduce_dtype;
-  p.element = element_bytes(request.tensor.dtype);
-  p.reduce_element = request.reduce_dtype ? element_bytes(*request.reduce_dtype) : p.element;
-  p.one_reduction = options.one_reduction;
-  p.levels_only = p.topology->model.empty() && p.topology->tables.empty() && p.topology->copy_mb_per_s == 0;
+// Worlds of so few ranks are listed rank by rank.
+constexpr int64_t few_ranks = 64;
 
-  // Atoms.
-  auto cuts = mesh_cuts(levels, request.src, target, options.groups == GroupPolicy::any);
-  std::vector<std::vector<int>> ids(cuts.size());
-  for (size_t m = 0; m < cuts.size(); ++m) {
-    for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
-      int64_t size = cuts[m][i + 1] / cuts[m][i];
-      if (size == 1) continue;
-      if (p.atoms == max_atoms) return std::nullopt;
-      ids[m].push_back(p.atoms);
-      p.atom[static_cast<size_t>(p.atoms)] = {static_cast<int32_t>(m), cuts[m][i], size};
-      p.size[static_cast<size_t>(p.atoms)] = size;
-      ++p.atoms;
-    }
+class ProblemMaker {
+ public:
+  ProblemMaker(const LevelMap& levels, const MeshTable& meshes, const Request& request,
+               const State& target, const PlanOptions& options)
+      : levels_(levels), meshes_(meshes), request_(request), target_(target), options_(options) {}
+
+  // No value: more atoms or tensor dims than a search holds.
+  std::optional<PlanProblem> make() {
+    set_question();
+    if (!find_atoms() || !find_dims()) return std::nullopt;
+    set_ends();
+    find_evenness();
+    find_digits();
+    p_.ranks = mesh_size(*p_.mesh);
+    simplify_uneven();
+    set_bytes();
+    allow_groups();
+    limit_memory();
+    return std::move(p_);
   }
-  p.all = static_cast<uint16_t>((1U << p.atoms) - 1);
-  auto atoms_of = [&](const Atom& whole) {
+
+ private:
+  void set_question() {
+    p_.levels = &levels_;
+    p_.topology = &levels_.topology();
+    p_.mesh = &levels_.mesh();
+    p_.mesh_sizes = mesh_shape(*p_.mesh);
+    p_.tensor = request_.tensor;
+    p_.reduce_dtype = request_.reduce_dtype;
+    p_.element = element_bytes(request_.tensor.dtype);
+    p_.reduce_element =
+        request_.reduce_dtype ? element_bytes(*request_.reduce_dtype) : p_.element;
+    p_.one_reduction = options_.one_reduction;
+    p_.levels_only = p_.topology->model.empty() && p_.topology->tables.empty() &&
+                     p_.topology->copy_mb_per_s == 0;
+  }
+
+  bool find_atoms() {
+    const auto cuts =
+        mesh_cuts(levels_, request_.src, target_, options_.groups == GroupPolicy::any);
+    ids_.resize(cuts.size());
+    for (size_t m = 0; m < cuts.size(); ++m) {
+      for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
+        const int64_t size = cuts[m][i + 1] / cuts[m][i];
+        if (size == 1) continue;
+        if (p_.atoms == max_atoms) return false;
+        ids_[m].push_back(p_.atoms);
+        p_.atom[static_cast<size_t>(p_.atoms)] = {static_cast<int32_t>(m), cuts[m][i], size};
+        p_.size[static_cast<size_t>(p_.atoms)] = size;
+        ++p_.atoms;
+      }
+    }
+    p_.all = static_cast<uint16_t>((1U << p_.atoms) - 1);
+    return true;
+  }
+
+  [[nodiscard]] std::vector<uint8_t> atoms_of(const Atom& whole) const {
     std::vector<uint8_t> list;
-    for (int id : ids[static_cast<size_t>(whole.mesh_dim)]) {
-      const Atom& a = p.atom[static_cast<size_t>(id)];
-      if (a.before >= whole.before && a.before * a.size <= whole.before * whole.size) list.push_back(static_cast<uint8_t>(id));
+    for (const int id : ids_[static_cast<size_t>(whole.mesh_dim)]) {
+      const Atom& a = p_.atom[static_cast<size_t>(id)];
+      if (a.before >= whole.before && a.before * a.size <= whole.before * whole.size)
+        list.push_back(static_cast<uint8_t>(id));
     }
     return list;
-  };
+  }
 
-  // Tensor dims that take part: those that either end shards, then the widest others up to the room there is.
-  const auto rank = static_cast<int32_t>(request.tensor.shape.size());
-  std::vector<int32_t> order;
-  for (int32_t d = 0; d < rank; ++d) {
-    auto at = static_cast<size_t>(d);
-    if (!request.src.shards[at].empty() || !target.shards[at].empty()) order.push_back(d);
-  }
-  if (order.size() > max_spread_dims) return std::nullopt;
-  std::vector<int32_t> idle;
-  for (int32_t d = 0; d < rank; ++d) {
-    if (std::find(order.begin(), order.end(), d) == order.end() && request.tensor.shape[static_cast<size_t>(d)] > 1) idle.push_back(d);
-  }
-  std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
-    return request.tensor.shape[static_cast<size_t>(a)] > request.tensor.shape[static_cast<size_t>(b)];
-  });
-  // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as a
-  // rule.
-  constexpr size_t enough_dims = 4;
-  for (int32_t d : idle) {
-    if (order.size() >= enough_dims) {
-      p.shortcuts.add(Shortcut::parking_dims);
-      break;
+  // Tensor dims that take part: those that either end shards, then the widest others up to the room
+  // there is.
+  bool find_dims() {
+    const std::vector<int64_t>& shape = request_.tensor.shape;
+    const auto rank = static_cast<int32_t>(shape.size());
+    std::vector<int32_t> order;
+    std::vector<int32_t> idle;
+    for (int32_t d = 0; d < rank; ++d) {
+      const auto at = static_cast<size_t>(d);
+      if (!request_.src.shards[at].empty() || !target_.shards[at].empty()) {
+        order.push_back(d);
+      } else if (shape[at] > 1) {
+        idle.push_back(d);
+      }
     }
-    order.push_back(d);
+    if (order.size() > max_spread_dims) return false;
+    std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
+      return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
+    });
+    // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as a
+    // rule.
+    constexpr size_t enough_dims = 4;
+    for (const int32_t d : idle) {
+      if (order.size() >= enough_dims) {
+        p_.shortcuts.add(Shortcut::parking_dims);
+        break;
+      }
+      order.push_back(d);
+    }
+    std::sort(order.begin(), order.end());
+    if (order.empty() && rank > 0) order.push_back(0);
+    p_.dims = static_cast<int>(order.size());
+    for (size_t i = 0; i < order.size(); ++i) p_.tensor_dim[i] = order[i];
+    for (int32_t d = 0; d < rank; ++d) {
+      const int64_t extent = shape[static_cast<size_t>(d)];
+      p_.total_elements = saturating_mul(p_.total_elements, extent);
+      if (std::find(order.begin(), order.end(), d) == order.end())
+        p_.idle_longest = std::max(p_.idle_longest, extent);
+    }
+    scalar_ = p_.dims == 0;
+    if (scalar_) p_.dims = 1;  // a list that stays empty
+    if (scalar_) p_.tensor_dim[0] = -1;
+    return true;
   }
-  std::sort(order.begin(), order.end());
-  if (order.empty()) {
-    if (rank > 0) order.push_back(0);
-  }
-  p.dims = static_cast<int>(order.size());
-  for (size_t i = 0; i < order.size(); ++i) p.tensor_dim[i] = order[i];
-  for (int32_t d = 0; d < rank; ++d) {
-    int64_t extent = request.tensor.shape[static_cast<size_t>(d)];
-    p.total_elements = saturating_mul(p.total_elements, extent);
-    if (std::find(order.begin(), order.end(), d) == order.end()) p.idle_longest = std::max(p.idle_longest, extent);
-  }
-  const bool scalar = p.dims == 0;
-  if (scalar) p.dims = 1;  // a list that stays empty
-  if (scalar) p.tensor_dim[0] = -1;
 
-  auto spread_of = [&](const State& state, bool source) {
+  Spread spread_of(const State& state, std::array<ReduceOp, max_atoms>& ops) {
     Spread s;
-    for (int d = 0; d < p.dims && !scalar; ++d) {
-      for (const Atom& atom : state.shards[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])]) {
-        for (uint8_t id : atoms_of(atom)) append(s, p.dims, d, id);
+    for (int d = 0; d < p_.dims && !scalar_; ++d) {
+      const auto tensor_dim = static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)]);
+      for (const Atom& atom : state.shards[tensor_dim]) {
+        for (const uint8_t id : atoms_of(atom)) append(s, p_.dims, d, id);
       }
     }
     for (const PendingAtom& pending : state.partial) {
-      for (uint8_t id : atoms_of(pending.atom)) {
-        (source ? p.source_op : p.target_op)[id] = pending.op;
+      for (const uint8_t id : atoms_of(pending.atom)) {
+        ops[id] = pending.op;
         s.pending = static_cast<uint16_t>(s.pending | 1U << id);
       }
     }
     return s;
-  };
-  p.source = spread_of(request.src, true);
-  p.target = spread_of(target, false);
-  for (int i = 0; i < p.atoms; ++i) {
-    auto bit = static_cast<uint16_t>(1U << i);
-    if ((p.source.pending & p.target.pending & bit) != 0 && p.source_op[static_cast<size_t>(i)] == p.target_op[static_cast<size_t>(i)]) {
-      p.kept = static_cast<uint16_t>(p.kept | bit);
-    }
   }
-  p.source_pending = p.source.pending;
-  p.target.made = static_cast<uint16_t>(p.target.pending & ~p.kept);
-  p.target.pending = p.kept;
-  for (int d = 0; d < p.dims; ++d) p.frozen[static_cast<size_t>(d)] = common_prefix(p.source, p.target, d);
+
+  void set_ends() {
+    p_.source = spread_of(request_.src, p_.source_op);
+    p_.target = spread_of(target_, p_.target_op);
+    for (int i = 0; i < p_.atoms; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const auto bit = static_cast<uint16_t>(1U << i);
+      if ((p_.source.pending & p_.target.pending & bit) != 0 && p_.source_op[at] == p_.target_op[at])
+        p_.kept = static_cast<uint16_t>(p_.kept | bit);
+    }
+    p_.source_pending = p_.source.pending;
+    p_.target.made = static_cast<uint16_t>(p_.target.pending & ~p_.kept);
+    p_.target.pending = p_.kept;
+    for (int d = 0; d < p_.dims; ++d)
+      p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
+  }
+
+  [[nodiscard]] int64_t product_of_atoms() const {
+    int64_t all = 1;
+    for (int i = 0; i < p_.atoms; ++i) all = saturating_mul(all, p_.size[static_cast<size_t>(i)]);
+    return all;
+  }
 
   // Even: every extent divides by the product of all atoms that can ever shard it.
-  for (int d = 0; d < p.dims && !scalar; ++d) {
-    int64_t extent = request.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
-    int64_t all = 1;
-    for (int i = 0; i < p.atoms; ++i) all = saturating_mul(all, p.size[static_cast<size_t>(i)]);
-    p.even = p.even && extent % all == 0;
-    // Chunks that are rounded up leave none to the last parts only where extents are small.
-    if (extent == 0 || (extent % all != 0 && extent / all < all)) p.may_move_nothing = true;
-  }
-
-  // Digits: each atom's part on one level; where these have several sizes they are cut into primes, so that 4 lines up with 2 and 2.
-  auto part_of = [](const LevelDigit& digit, const Atom& atom) {
-    const int64_t lo = std::max(digit.before, atom.before);
-    const int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
-    return hi > lo ? hi / lo : 1;
-  };
-  int64_t part = 1;  // the size of every part so far
-  bool cut_to_primes = false;
-  for (int i = 0; i < p.atoms && levels.regular() && !cut_to_primes; ++i) {
-    for (const LevelDigit& digit : levels.digits(static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim))) {
-      const int64_t size = part_of(digit, p.atom[static_cast<size_t>(i)]);
-      if (size == 1) continue;
-      if (part != 1 && size != part) cut_to_primes = true;
-      part = size;
+  void find_evenness() {
+    const int64_t all = product_of_atoms();
+    for (int d = 0; d < p_.dims && !scalar_; ++d) {
+      const int64_t extent =
+          request_.tensor.shape[static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)])];
+      p_.even = p_.even && extent % all == 0;
+      // Chunks that are rounded up leave none to the last parts only where extents are small.
+      if (extent == 0 || (extent % all != 0 && extent / all < all)) p_.may_move_nothing = true;
     }
   }
-  p.exact_levels = levels.regular();
-  for (int i = 0; i < p.atoms && p.exact_levels; ++i) {
-    const Atom& atom = p.atom[static_cast<size_t>(i)];
-    if (!levels.aligned(atom)) p.exact_levels = false;
-    const auto at = static_cast<size_t>(i);
-    auto add = [&](int64_t size, int level) {
-      if (p.digit_count[at] == max_digits_per_atom || !p.world.add(size, level)) {
-        p.exact_levels = false;
-        return;
+
+  // Whether the parts of atoms on levels have several sizes.
+  [[nodiscard]] bool parts_differ() const {
+    int64_t part = 1;  // the size of every part so far
+    for (int i = 0; i < p_.atoms && levels_.regular(); ++i) {
+      const Atom& atom = p_.atom[static_cast<size_t>(i)];
+      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(atom.mesh_dim))) {
+        const int64_t size = part_of(digit, atom);
+        if (size == 1) continue;
+        if (part != 1 && size != part) return true;
+        part = size;
       }
-      const int digit = p.world.count() - 1;
-      p.digit_set[at] |= DigitMask{1} << digit;
-      p.digit_of[at][static_cast<size_t>(p.digit_count[at]++)] = static_cast<int8_t>(digit);
-      p.atoms_are_digits = p.atoms_are_digits && digit == i;
-      p.always_line_up = p.always_line_up && size == p.world.size(0);
-    };
-    for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
-      int64_t left = part_of(digit, atom);
-      if (left == 1 || !p.exact_levels) continue;
-      if (cut_to_primes) {
+    }
+    return false;
+  }
+
+  void add_digit(int atom, int64_t size, int level) {
+    const auto at = static_cast<size_t>(atom);
+    if (p_.digit_count[at] == max_digits_per_atom || !p_.world.add(size, level)) {
+      p_.exact_levels = false;
+      return;
+    }
+    const int digit = p_.world.count() - 1;
+    p_.digit_set[at] |= DigitMask{1} << digit;
+    p_.digit_of[at][static_cast<size_t>(p_.digit_count[at]++)] = static_cast<int8_t>(digit);
+    p_.atoms_are_digits = p_.atoms_are_digits && digit == atom;
+    p_.always_line_up = p_.always_line_up && size == p_.world.size(0);
+  }
+
+  // Digits: each atom's part on one level; where these have several sizes they are cut into primes,
+  // so that 4 lines up with 2 and 2.
+  void find_digits() {
+    const bool cut_to_primes = parts_differ();
+    p_.exact_levels = levels_.regular();
+    for (int i = 0; i < p_.atoms && p_.exact_levels; ++i) {
+      const Atom& atom = p_.atom[static_cast<size_t>(i)];
+      if (!levels_.aligned(atom)) p_.exact_levels = false;
+      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(atom.mesh_dim))) {
+        int64_t left = part_of(digit, atom);
+        if (left == 1 || !p_.exact_levels) continue;
         // What has no divisor up to there stays one digit: it lines up with itself, or not at all.
-        for (int64_t prime = 2; prime <= largest_divisor_tried && prime * prime <= left; ++prime) {
+        const int64_t last = cut_to_primes ? largest_divisor_tried : 1;
+        for (int64_t prime = 2; prime <= last && prime * prime <= left; ++prime) {
           while (left % prime == 0 && left > prime) {
-            add(prime, digit.level);
+            add_digit(i, prime, digit.level);
             left /= prime;
           }
         }
+        add_digit(i, left, digit.level);
       }
-      add(left, digit.level);
     }
+    p_.always_line_up = p_.always_line_up && p_.exact_levels;
   }
-  p.always_line_up = p.always_line_up && p.exact_levels;
-  p.ranks = mesh_size(*p.mesh);
-  // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly,
-  // only states that do are looked at; else exchanges are priced on extents rounded up.
-  constexpr int64_t few_ranks = 64;
-  if (!p.even && p.ranks > few_ranks && p.exact_levels) {
-    p.only_even = p.even = cuts_evenly(p, p.source) && cuts_evenly(p, p.target);
-    p.padded = !p.even;
-    p.shortcuts.add(p.padded ? Shortcut::padded_prices : Shortcut::uneven_states);
-    p.may_move_nothing = p.may_move_nothing && (p.padded || p.total_elements == 0);
-  }
-  // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
-  // elsewhere on the way.
-  if (!p.even && p.padded) {
-    if (std::any_of(p.frozen.begin(), p.frozen.end(), [](int n) { return n > 0; }))
-      p.shortcuts.add(Shortcut::frozen_prefixes);
-  } else if (!p.even) {
-    p.frozen.fill(0);
-  }
-  if (!p.even || !p.always_line_up) {
-    if (p.ranks <= few_ranks) {
-      list_coordinates(p);
+
+  void simplify_uneven() {
+    // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly,
+    // only states that do are looked at; else exchanges are priced on extents rounded up.
+    if (!p_.even && p_.ranks > few_ranks && p_.exact_levels) {
+      p_.only_even = p_.even = cuts_evenly(p_, p_.source) && cuts_evenly(p_, p_.target);
+      p_.padded = !p_.even;
+      p_.shortcuts.add(p_.padded ? Shortcut::padded_prices : Shortcut::uneven_states);
+      p_.may_move_nothing = p_.may_move_nothing && (p_.padded || p_.total_elements == 0);
+    }
+    // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
+    // elsewhere on the way.
+    if (!p_.even && p_.padded) {
+      if (std::any_of(p_.frozen.begin(), p_.frozen.end(), [](int n) { return n > 0; }))
+        p_.shortcuts.add(Shortcut::frozen_prefixes);
+    } else if (!p_.even) {
+      p_.frozen.fill(0);
+    }
+    if (p_.even && p_.always_line_up) return;
+    if (p_.ranks <= few_ranks) {
+      list_coordinates(p_);
     } else {
-      list_corners(p);
+      list_corners(p_);
     }
   }
   if (!p.exact_levels) p.units = units_to_look_at(p);
 
-  if (p.padded) {
-    p.padded_shape = request.tensor.shape;
-    int64_t all = 1;
-    for (int i = 0; i < p.atoms; ++i) all = saturating_mul(all, p.size[static_cast<size_t>(i)]);
-    for (int d = 0; d < p.dims && !scalar; ++d) {
-      int64_t& extent = p.padded_shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
-      extent = saturating_mul(ceil_div(extent, all), all);
+  void set_bytes() {
+    if (p_.padded) {
+      p_.padded_shape = request_.tensor.shape;
+      const int64_t all = product_of_atoms();
+      for (int d = 0; d < p_.dims && !scalar_; ++d) {
+        int64_t& extent =
+            p_.padded_shape[static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)])];
+        extent = saturating_mul(ceil_div(extent, all), all);
+      }
     }
+    p_.digit_bytes = p_.element;
+    for (const int64_t extent : p_.padded ? p_.padded_shape : p_.tensor.shape)
+      p_.digit_bytes = saturating_mul(p_.digit_bytes, extent);
+    p_.digit_reduce_bytes = saturating_mul(p_.digit_bytes / p_.element, p_.reduce_element);
   }
 
-  p.digit_bytes = p.element;
-  for (int64_t extent : p.padded ? p.padded_shape : p.tensor.shape) p.digit_bytes = saturating_mul(p.digit_bytes, extent);
-  p.digit_reduce_bytes = saturating_mul(p.digit_bytes / p.element, p.reduce_element);
-
-  // Which sets of atoms a collective may run on.
-  const size_t masks = size_t{1} << p.atoms;
-  p.allowed.assign(masks, options.groups == GroupPolicy::any ? 1 : 0);
-  p.shapes.assign(masks, nullptr);
-  if (options.groups != GroupPolicy::any) {
+  // Which sets of atoms a collective may run on: every set, or those of one mesh dim and of
+  // flattens.
+  void allow_groups() {
+    const size_t masks = size_t{1} << p_.atoms;
+    p_.allowed.assign(masks, options_.groups == GroupPolicy::any ? 1 : 0);
+    p_.shapes.assign(masks, nullptr);
+    if (options_.groups == GroupPolicy::any) return;
     std::vector<size_t> wide;
-    for (size_t m = 0; m < cuts.size(); ++m) {
-      if (!ids[m].empty()) wide.push_back(m);
+    for (size_t m = 0; m < ids_.size(); ++m) {
+      if (!ids_[m].empty()) wide.push_back(m);
     }
-    auto mask_of = [&](size_t m) {
+    const auto mask_of = [&](size_t m) {
       uint16_t mask = 0;
-      for (int id : ids[m]) mask = static_cast<uint16_t>(mask | 1U << id);
+      for (const int id : ids_[m]) mask = static_cast<uint16_t>(mask | 1U << id);
       return mask;
     };
-    for (size_t m : wide) p.allowed[mask_of(m)] = 1;
+    for (const size_t m : wide) p_.allowed[mask_of(m)] = 1;
     // Sets of several mesh dims, where anything can declare one: a flatten, or a root of one dim.
-    const bool any_set = !meshes.flattens.empty() || (!meshes.meshes.empty() && meshes.meshes.front().dims.size() == 1);
+    const bool any_set = !meshes_.flattens.empty() || (!meshes_.meshes.empty() &&
+                                                       meshes_.meshes.front().dims.size() == 1);
     for (size_t pick = 1; any_set && pick < size_t{1} << wide.size(); ++pick) {
       if ((pick & (pick - 1)) == 0) continue;
       std::vector<size_t> set;
@@ -304,17 +367,35 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable&
         set.push_back(wide[i]);
         mask = static_cast<uint16_t>(mask | mask_of(wide[i]));
       }
-      if (find_native_flatten(meshes, *p.mesh, set)) p.allowed[mask] = 1;
+      if (find_native_flatten(meshes_, *p_.mesh, set)) p_.allowed[mask] = 1;
     }
   }
 
-  // Memory.
-  if (options.max_memory_bytes == 0) {
-    p.state_limit = saturating_mul(std::max(box_elements(p, p.source), box_elements(p, p.target)), p.element);
-  } else if (options.max_memory_bytes > 0) {
-    p.peak_limit = options.max_memory_bytes;
+  void limit_memory() {
+    if (options_.max_memory_bytes == 0) {
+      p_.state_limit = saturating_mul(
+          std::max(box_elements(p_, p_.source), box_elements(p_, p_.target)), p_.element);
+    } else if (options_.max_memory_bytes > 0) {
+      p_.peak_limit = options_.max_memory_bytes;
+    }
   }
-  return p;
+
+  const LevelMap& levels_;
+  const MeshTable& meshes_;
+  const Request& request_;
+  const State& target_;
+  const PlanOptions& options_;
+  PlanProblem p_;
+  std::vector<std::vector<int>> ids_;  // atoms of every mesh dim
+  bool scalar_ = false;
+};
+
+}  // namespace
+
+std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes,
+                                        const Request& request, const State& target,
+                                        const PlanOptions& options) {
+  return ProblemMaker(levels, meshes, request, target, options).make();
 }
 
 }  // namespace meshplan

@@ -35,36 +35,68 @@ void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
   }
 }
 
+bool is_in(const std::vector<PendingAtom>& list, const PendingAtom& pending) {
+  return std::find(list.begin(), list.end(), pending) != list.end();
+}
+
+// Where one exchange can land: the target, with only what was pending before still pending.
+State landing_of(const Request& request) {
+  State landing = request.dst;
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  std::erase_if(landing.partial, [&](const PendingAtom& p) { return crosses || !is_in(request.src.partial, p); });
+  return landing;
+}
+
+// The reduction of an exchange that completes all that is not pending at `landing`: the one op, or
+// a sum that is divided where several ops or averages meet.
+void set_reduction(Step& step, const State& src, const State& landing) {
+  int64_t averaged = 1;
+  bool several = false;
+  for (const PendingAtom& p : src.partial) {
+    if (p.atom.size == 1 || is_in(landing.partial, p)) continue;
+    if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) several = true;
+    step.reduce_op = p.op;
+    if (p.op == ReduceOp::avg) averaged *= p.atom.size;
+  }
+  if (!several) return;
+  step.reduce_op = ReduceOp::sum;
+  step.scale_divisor = averaged;
+}
+
+// Steps that make pending at the target what is not yet so at `at`.
+void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::vector<Step>& steps) {
+  for (const PendingAtom& p : request.dst.partial) {
+    if (is_in(at.partial, p)) continue;
+    Step made;
+    made.op = Op::to_partial;
+    made.mesh_dims = {p.atom};
+    State before = at;
+    at.partial.push_back(p);
+    std::sort(at.partial.begin(), at.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+    made.state = at;
+    if (request.src_mesh != request.dst_mesh) made.mesh = dst_mesh.name;
+    State others = before;
+    for (auto& order : others.shards) std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
+    made.logical_shape = largest_box(others, request.tensor.shape, mesh_shape(dst_mesh));
+    describe_change(before, dst_mesh, made);
+    made.why = filled(row_of(made.op).why, {{"dims", dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name}});
+    steps.push_back(std::move(made));
+  }
+}
+
 // More atoms or tensor dims than a search holds: one exchange, which always runs.
 StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh, const Topology& topology) {
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  const State landing = landing_of(request);
   StepList list;
   list.dst = request.dst;
-  State landing = request.dst;
-  if (request.src_mesh != request.dst_mesh) {
-    landing.partial.clear();
-  } else {
-    std::erase_if(landing.partial, [&](const PendingAtom& p) {
-      return std::find(request.src.partial.begin(), request.src.partial.end(), p) == request.src.partial.end();
-    });
-  }
   Step step;
   step.op = Op::exchange;
   step.mesh_dims = every_dim(dst_mesh);
   step.state = landing;
-  const bool crosses = request.src_mesh != request.dst_mesh;
   if (crosses) step.mesh = dst_mesh.name;
   step.logical_shape = request.tensor.shape;
-  int64_t averaged = 1;
-  for (const PendingAtom& p : request.src.partial) {
-    if (p.atom.size == 1 || std::find(landing.partial.begin(), landing.partial.end(), p) != landing.partial.end()) continue;
-    if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) step.scale_divisor = 0;  // several: one sum, divided below
-    step.reduce_op = p.op;
-    if (p.op == ReduceOp::avg) averaged *= p.atom.size;
-  }
-  if (step.scale_divisor == 0) {
-    step.reduce_op = ReduceOp::sum;
-    step.scale_divisor = averaged;
-  }
+  set_reduction(step, request.src, landing);
   // The cut of the pieces that prices lower.
   LevelMap levels(src_mesh, topology);
   ExchangeQuestion q;
@@ -79,23 +111,85 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
                      : "sends every rank just the boxes that it misses: more mesh dims than the search takes up";
   if (!crosses) describe_change(request.src, src_mesh, step);
   list.steps.push_back(std::move(step));
-  State at = landing;
-  for (const PendingAtom& p : request.dst.partial) {
-    if (std::find(at.partial.begin(), at.partial.end(), p) != at.partial.end()) continue;
-    Step made;
-    made.op = Op::to_partial;
-    made.mesh_dims = {p.atom};
-    State before = at;
-    at.partial.push_back(p);
-    std::sort(at.partial.begin(), at.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
-    made.state = at;
-    if (crosses) made.mesh = dst_mesh.name;
-    State others = before;
-    for (auto& order : others.shards) std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
-    made.logical_shape = largest_box(others, request.tensor.shape, mesh_shape(dst_mesh));
-    describe_change(before, dst_mesh, made);
-    made.why = "writes the value as a contribution over " + dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name + ", a local step";
-    list.steps.push_back(std::move(made));
+  add_partials(request, dst_mesh, landing, list.steps);
+  return list;
+}
+
+// The state that an exchange across meshes may start from, and the steps that lead to it.
+struct Start {
+  std::vector<Step> steps;
+  State state;
+};
+
+// As it is, or after one collective that reduces everything.
+std::vector<Start> starts_of(const PlanQuestion& question, const LevelMap& levels) {
+  const Request& request = *question.request;
+  std::vector<Start> starts{{{}, request.src}};
+  if (request.src.partial.empty()) return starts;
+  Request on_src = request;
+  on_src.dst_mesh = request.src_mesh;
+  on_src.dst = request.src;
+  on_src.dst.partial.clear();
+  const auto p = make_problem(levels, *question.meshes, on_src, on_src.dst, *question.options);
+  if (!p) return starts;
+  std::vector<Hop> hops;
+  collective_moves(*p, p->source, hops);
+  for (const Hop& hop : hops) {
+    if (hop.to.pending == 0) starts.push_back({steps_of_hops(*p, {hop}, levels.mesh().name), to_state(*p, hop.to)});
+  }
+  return starts;
+}
+
+// Where the exchange may land: `target`, or that cut further by one or two mesh dims that hold copies.
+std::vector<State> landings_of(const State& target, const Mesh& mesh) {
+  std::vector<State> landings{target};
+  for (int depth = 0; depth < 2; ++depth) {
+    std::vector<State> more;
+    for (const State& s : landings) {
+      for (size_t m = 0; m < mesh.dims.size(); ++m) {
+        bool used = mesh.dims[m].size == 1;
+        for (const auto& order : s.shards) {
+          for (const Atom& a : order) used = used || static_cast<size_t>(a.mesh_dim) == m;
+        }
+        if (used) continue;
+        for (size_t d = 0; d < s.shards.size(); ++d) {
+          more.push_back(s);
+          more.back().shards[d].push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
+        }
+      }
+    }
+    for (State& s : more) {
+      if (std::find(landings.begin(), landings.end(), s) == landings.end()) landings.push_back(std::move(s));
+    }
+  }
+  constexpr size_t most_landings = 64;
+  if (landings.size() > most_landings) landings.resize(most_landings);
+  return landings;
+}
+
+// All steps by way of a start and a landing; none where nothing leads from the landing to the target.
+std::optional<StepList> plan_by_way_of(const PlanQuestion& question, const Start& start, const State& landing,
+                                       const LevelMap& dst_levels, work::Budget& budget) {
+  const Request& request = *question.request;
+  const Mesh& dst_mesh = dst_levels.mesh();
+  Request leg = request;
+  leg.src = start.state;
+  leg.dst = landing;
+  StepList list = one_exchange(leg, question.meshes->meshes[request.src_mesh], dst_mesh, *question.topology);
+  list.steps.insert(list.steps.begin(), start.steps.begin(), start.steps.end());
+  list.dst = request.dst;
+  if (landing == request.dst) return list;
+  Request rest = request;
+  rest.src_mesh = request.dst_mesh;
+  rest.src = landing;
+  const PlanQuestion after{question.meshes, question.topology, &rest, question.options};
+  auto tail = work::on_share(budget, work::landing_percent, [&](work::Budget& share) {
+    return plan_optimal(after, dst_levels, share);
+  });
+  if (!tail) return std::nullopt;
+  for (Step& step : tail->steps) {
+    step.mesh = dst_mesh.name;
+    list.steps.push_back(std::move(step));
   }
   return list;
 }
@@ -106,100 +200,45 @@ Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget)
   const Request& request = *question.request;
   const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
   const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
-  LevelMap src_levels(src_mesh, *question.topology);
-  LevelMap dst_levels(dst_mesh, *question.topology);
-
-  // Where the exchange may start: as it is, or after one collective that reduces everything.
-  std::vector<std::pair<std::vector<Step>, State>> starts{{{}, request.src}};
-  Request on_src = request;
-  on_src.dst_mesh = request.src_mesh;
-  on_src.dst = request.src;
-  on_src.dst.partial.clear();
-  if (auto p = make_problem(src_levels, *question.meshes, on_src, on_src.dst, *question.options); p && !request.src.partial.empty()) {
-    declare(*p, {});
-    std::vector<Hop> hops;
-    collective_moves(*p, p->source, hops);
-    for (const Hop& hop : hops) {
-      if (hop.to.pending != 0) continue;
-      starts.emplace_back(steps_of_hops(*p, {hop}, src_mesh.name), to_state(*p, hop.to));
-    }
-  }
-  // Where it may land: the target, or the target cut further by one or two mesh dims that hold copies.
+  const LevelMap src_levels(src_mesh, *question.topology);
+  const LevelMap dst_levels(dst_mesh, *question.topology);
   State plain = request.dst;
   plain.partial.clear();
-  std::vector<State> landings{plain};
-  for (int depth = 0; depth < 2; ++depth) {
-    std::vector<State> more;
-    for (const State& s : landings) {
-      for (size_t m = 0; m < dst_mesh.dims.size(); ++m) {
-        bool used = dst_mesh.dims[m].size == 1;
-        for (const auto& order : s.shards) {
-          for (const Atom& a : order) used = used || static_cast<size_t>(a.mesh_dim) == m;
-        }
-        if (used) continue;
-        for (size_t d = 0; d < s.shards.size(); ++d) {
-          more.push_back(s);
-          more.back().shards[d].push_back({static_cast<int32_t>(m), 1, dst_mesh.dims[m].size});
-        }
-      }
-    }
-    for (State& s : more) {
-      if (std::find(landings.begin(), landings.end(), s) == landings.end()) landings.push_back(std::move(s));
-    }
-  }
-  constexpr size_t most_landings = 64;
-  if (landings.size() > most_landings) landings.resize(most_landings);
+  const std::vector<State> landings = landings_of(plain, dst_mesh);
 
   std::optional<StepList> best;
   int64_t best_ps = 0;
   int64_t least_peak = INT64_MAX;
+  const int64_t limit = question.options->max_memory_bytes;
   Shortcuts shortcuts;
   shortcuts.add(Shortcut::few_landings);
   // The exchange is priced by itself and in its list of steps.
   const int64_t listing =
       2 * saturating_mul(saturating_mul(mesh_size(src_mesh), mesh_size(dst_mesh)), work::pair) +
       4 * work::step;
-  for (const auto& [steps, start] : starts) {
+  for (const Start& start : starts_of(question, src_levels)) {
     for (const State& landing : landings) {
       if (best && budget.used_up()) {
         shortcuts.add(Shortcut::work_budget);
         break;
       }
       budget.spend(listing);
-      Request leg = request;
-      leg.src = start;
-      leg.dst = landing;
-      StepList list = one_exchange(leg, src_mesh, dst_mesh, *question.topology);
-      list.steps.insert(list.steps.begin(), steps.begin(), steps.end());
-      if (landing != plain || !request.dst.partial.empty()) {
-        Request rest = request;
-        rest.src_mesh = request.dst_mesh;
-        rest.src = landing;
-        PlanQuestion after{question.meshes, question.topology, &rest, question.options};
-        auto tail = work::on_share(budget, work::landing_percent, [&](work::Budget& share) {
-          return plan_optimal(after, dst_levels, share);
-        });
-        if (!tail) continue;
-        for (Step& step : tail->steps) {
-          step.mesh = dst_mesh.name;
-          list.steps.push_back(std::move(step));
-        }
-      }
-      list.dst = request.dst;
+      std::optional<StepList> list = plan_by_way_of(question, start, landing, dst_levels, budget);
+      if (!list) continue;
       PlannedRedistribution priced;
       priced.request = request;
-      priced.steps = list.steps;
+      priced.steps = list->steps;
       price_redistribution(priced, *question.meshes, *question.topology);
       least_peak = std::min(least_peak, priced.totals.peak_bytes);
-      if (question.options->max_memory_bytes > 0 && priced.totals.peak_bytes > question.options->max_memory_bytes) continue;
+      if (limit > 0 && priced.totals.peak_bytes > limit) continue;
       if (best && priced.totals.predicted_ps >= best_ps) continue;
       best_ps = priced.totals.predicted_ps;
       best = std::move(list);
     }
   }
   if (!best) {
-    return no_plan("no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes) +
-                   ": the least peak that exists is " + std::to_string(least_peak) + " bytes per rank; raise the limit to that");
+    return no_plan("no plan fits max_memory_bytes " + std::to_string(limit) + ": the least peak that exists is " +
+                   std::to_string(least_peak) + " bytes per rank; raise the limit to that");
   }
   best->shortcuts = shortcuts;
   return std::move(*best);
@@ -311,37 +350,65 @@ Result<StepList> plan_optimal(const PlanQuestion& question) {
   return plan_optimal(question, levels);
 }
 
-std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
-                                           int64_t count, work::Budget& budget) {
-  std::vector<Alternative> alternatives;
-  const Request& request = *question.request;
-  if (count <= 0 || request.src_mesh != request.dst_mesh) return alternatives;
-  auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
-  if (!problem || problem->source == problem->target) return alternatives;
+namespace {
+
+// The first steps of alternatives, those first that may lead to the cheapest plans.
+std::vector<Hop> first_hops(const PlanProblem& problem, int64_t most_work) {
   std::vector<Hop> first;
   MoveLimits limits;
-  limits.most_work = budget.left / 4;
-  collective_moves(*problem, problem->source, first, limits);
-  Spread landing = problem->target;
+  limits.most_work = most_work;
+  collective_moves(problem, problem.source, first, limits);
+  Spread landing = problem.target;
   landing.made = 0;
   for (int phases : {1, 2}) {
-    const bool allowed = !(problem->source == landing) &&
-                         (phases == 1 || (question.topology->levels.size() > 1 && problem->source.pending == landing.pending &&
-                                          members_share(*problem, landing)));
-    if (allowed) first.push_back(exchange_hop(*problem, problem->source, landing, phases));
+    const bool allowed = !(problem.source == landing) &&
+                         (phases == 1 || (problem.topology->levels.size() > 1 && problem.source.pending == landing.pending &&
+                                          members_share(problem, landing)));
+    if (allowed) first.push_back(exchange_hop(problem, problem.source, landing, phases));
   }
-  // Those first that may lead to the cheapest plans.
   std::vector<std::pair<int64_t, size_t>> soonest;
   for (size_t i = 0; i < first.size(); ++i)
-    soonest.emplace_back(
-        saturating_add(first[i].cost.ps, bound_between(*problem, first[i].to, problem->target).ps),
-        i);
+    soonest.emplace_back(saturating_add(first[i].cost.ps, bound_between(problem, first[i].to, problem.target).ps), i);
   std::sort(soonest.begin(), soonest.end());
+  std::vector<Hop> sorted;
+  for (const auto& [bound, number] : soonest) sorted.push_back(first[number]);
+  return sorted;
+}
+
+// The cheapest `count`. The same states at a higher price, such as one exchange in two phases, say
+// nothing new.
+std::vector<Alternative> cheapest(std::vector<Alternative> alternatives, const PlannedRedistribution& best, int64_t count) {
+  std::sort(alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
+    auto key = [](const Alternative& x) {
+      return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes, x.totals.peak_bytes,
+                             std::string_view(x.trace));
+    };
+    return key(a) < key(b);
+  });
+  std::vector<Alternative> kept;
+  for (Alternative& a : alternatives) {
+    const bool known =
+        a.trace == best.trace || std::any_of(kept.begin(), kept.end(), [&](const Alternative& k) { return k.trace == a.trace; });
+    if (known && a.totals.collectives == best.totals.collectives) continue;
+    if (static_cast<int64_t>(kept.size()) == count) break;
+    kept.push_back(std::move(a));
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
+                                           int64_t count, work::Budget& budget) {
+  const Request& request = *question.request;
+  if (count <= 0 || request.src_mesh != request.dst_mesh) return {};
+  const auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
+  if (!problem || problem->source == problem->target) return {};
+  const std::vector<Hop> first = first_hops(*problem, budget.left / 4);
   budget.spend(problem->work);
-  const std::vector<int64_t>& shape = problem->mesh_sizes;
-  for (const auto& [bound, number] : soonest) {
+  std::vector<Alternative> alternatives;
+  for (const Hop& hop : first) {
     if (budget.used_up()) break;
-    const Hop& hop = first[number];
     if (saturating_mul(box_elements(*problem, hop.to), problem->element) > problem->state_limit) continue;
     if (problem->peak_limit != INT64_MAX && peak_of(*problem, problem->source, hop) > problem->peak_limit) continue;
     PlanProblem rest = *problem;
@@ -357,29 +424,13 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
     other.request = request;
     other.steps = steps_of_hops(*problem, hops, "");
     price_redistribution(other, *question.meshes, levels);
-    Alternative a{trace_of(request.src, other.steps, shape), other.totals};
+    Alternative a{trace_of(request.src, other.steps, problem->mesh_sizes), other.totals};
     a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
     a.totals.lower_bound_ps = best.totals.lower_bound_ps;
     if (a.trace == best.trace && a.totals == best.totals) continue;
     if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end()) alternatives.push_back(std::move(a));
   }
-  std::sort(alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
-    auto key = [](const Alternative& x) {
-      return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes, x.totals.peak_bytes,
-                             std::string_view(x.trace));
-    };
-    return key(a) < key(b);
-  });
-  // The same states at a higher price, such as one exchange in two phases, say nothing new.
-  std::vector<Alternative> kept;
-  for (Alternative& a : alternatives) {
-    const bool known =
-        a.trace == best.trace || std::any_of(kept.begin(), kept.end(), [&](const Alternative& k) { return k.trace == a.trace; });
-    if (known && a.totals.collectives == best.totals.collectives) continue;
-    if (static_cast<int64_t>(kept.size()) == count) break;
-    kept.push_back(std::move(a));
-  }
-  return kept;
+  return cheapest(std::move(alternatives), best, count);
 }
 
 }  // namespace meshplan
