@@ -116,16 +116,16 @@ Problem check_gap(const PlannedRedistribution& redistribution, int64_t room) {
   work_alone.add(Shortcut::work_budget);
   const bool bounded = shortcuts == work_alone && gap > 0 && gap <= room;
   if (bounded || (gap == room && gap > 0)) return std::nullopt;
-  return "its " + numbers("proven_gap_ns", gap, "its predicted_ns less its lower_bound_ns is", room);
+  return "its " +
+         numbers("proven_gap_ns", gap, "its predicted_ns less its lower_bound_ns is", room);
 }
 
 }  // namespace
 
 bool has_gap_of_its_own(const PlannedRedistribution& redistribution) {
-  return redistribution.proven_gap_ps > 0 &&
-         ns_of_ps(redistribution.proven_gap_ps) !=
-             ns_of_ps(redistribution.totals.predicted_ps) -
-                 ns_of_ps(redistribution.totals.lower_bound_ps);
+  return redistribution.proven_gap_ps > 0 && ns_of_ps(redistribution.proven_gap_ps) !=
+                                                 ns_of_ps(redistribution.totals.predicted_ps) -
+                                                     ns_of_ps(redistribution.totals.lower_bound_ps);
 }
 
 Problem check_bounds(const PlannedRedistribution& redistribution) {

@@ -1,11 +1,14 @@
 // same_contents of coverage.h.
 //
-// A rank's box is empty where one of its intervals is; call N the set of ranks whose box is not. N is a product over the tensor dims, of
-// the coordinates whose interval is not empty, once for each state. A set that is a product over two partitions of the digits is one over
-// their common refinement (all digits zero, where nothing is empty, belongs to it), so N is the same in both states exactly where, for
-// every tensor dim of either, its non-empty coordinates are the product of their sections along the cells that the other state's tensor
-// dims cut it into, and both states have the same section in every cell. On N an interval may then depend only on digits that shard the
-// same tensor dim in both states, and must agree there. All of this needs the chunks of single tensor dims only.
+// A rank's box is empty where one of its intervals is; call N the set of ranks whose box is not. N
+// is a product over the tensor dims, of the coordinates whose interval is not empty, once for each
+// state. A set that is a product over two partitions of the digits is one over their common
+// refinement (all digits zero, where nothing is empty, belongs to it), so N is the same in both
+// states exactly where, for every tensor dim of either, its non-empty coordinates are the product
+// of their sections along the cells that the other state's tensor dims cut it into, and both states
+// have the same section in every cell. On N an interval may then depend only on digits that shard
+// the same tensor dim in both states, and must agree there. All of this needs the chunks of single
+// tensor dims only.
 #include <algorithm>
 
 #include "verify/coverage.h"
@@ -23,7 +26,8 @@ struct DimView {
   std::vector<int32_t> cells;    // tensor dim in the other state, per entry
 };
 
-bool build_view(const Digits& digits, const DigitState& state, const DigitState& other, size_t tensor_dim, int64_t extent, DimView& view) {
+bool build_view(const Digits& digits, const DigitState& state, const DigitState& other,
+                size_t tensor_dim, int64_t extent, DimView& view) {
   view.list = state.shard_list(tensor_dim);
   auto chunks = chunks_of(digits, view.list, extent);
   if (!chunks) return false;
@@ -40,19 +44,24 @@ bool build_view(const Digits& digits, const DigitState& state, const DigitState&
   return true;
 }
 
-bool is_empty(const DimView& view, int64_t index) { return width(view.chunks[static_cast<size_t>(index)]) == 0; }
+bool is_empty(const DimView& view, int64_t index) {
+  return width(view.chunks[static_cast<size_t>(index)]) == 0;
+}
 
 // The index with all coordinates outside of the cell set to zero.
 int64_t within_cell(const Digits& digits, const DimView& view, int32_t cell, int64_t index) {
   int64_t kept = 0;
   for (size_t i = 0; i < view.list.count; ++i) {
-    if (view.cells[i] == cell) kept += index / view.strides[i] % digits.list[view.list.digits[i]].size * view.strides[i];
+    if (view.cells[i] == cell)
+      kept += index / view.strides[i] % digits.list[view.list.digits[i]].size * view.strides[i];
   }
   return kept;
 }
 
-// The index in `to` of the coordinates that `index` of `from` has on the digits in `shared`, all others zero.
-int64_t carried_over(const Digits& digits, const DimView& from, const DimView& to, DigitSet shared, int64_t index) {
+// The index in `to` of the coordinates that `index` of `from` has on the digits in `shared`, all
+// others zero.
+int64_t carried_over(const Digits& digits, const DimView& from, const DimView& to, DigitSet shared,
+                     int64_t index) {
   int64_t result = 0;
   for (size_t i = 0; i < from.list.count; ++i) {
     const size_t digit = from.list.digits[i];
@@ -66,7 +75,8 @@ int64_t carried_over(const Digits& digits, const DimView& from, const DimView& t
 }
 
 // What one tensor dim of one state must satisfy against all tensor dims of the other.
-bool agrees(const Digits& digits, const std::vector<DimView>& views, const std::vector<DimView>& others, size_t tensor_dim) {
+bool agrees(const Digits& digits, const std::vector<DimView>& views,
+            const std::vector<DimView>& others, size_t tensor_dim) {
   const DimView& view = views[tensor_dim];
   std::vector<int32_t> cells = view.cells;
   std::sort(cells.begin(), cells.end());
@@ -84,7 +94,9 @@ bool agrees(const Digits& digits, const std::vector<DimView>& views, const std::
         if (empty) return false;
       } else {
         const DimView& other = others[static_cast<size_t>(cell)];
-        if (empty != is_empty(other, carried_over(digits, view, other, view.list.set & other.list.set, part))) return false;
+        if (empty != is_empty(other, carried_over(digits, view, other,
+                                                  view.list.set & other.list.set, part)))
+          return false;
       }
     }
     if (is_empty(view, index) == all_sections) return false;
@@ -99,14 +111,16 @@ bool agrees(const Digits& digits, const std::vector<DimView>& views, const std::
 bool equal_lists(const ShardList& a, const ShardList& b) {
   if (a.count != b.count) return false;
   for (size_t i = 0; i < a.count; ++i) {
-    if (a.digits[i] != b.digits[i] || (i != 0 && ((a.continues ^ b.continues) >> i & 1) != 0)) return false;
+    if (a.digits[i] != b.digits[i] || (i != 0 && ((a.continues ^ b.continues) >> i & 1) != 0))
+      return false;
   }
   return true;
 }
 
 }  // namespace
 
-bool same_contents(const Digits& digits, const DigitState& a, const DigitState& b, std::span<const int64_t> shape) {
+bool same_contents(const Digits& digits, const DigitState& a, const DigitState& b,
+                   std::span<const int64_t> shape) {
   if (a.pending != b.pending) return false;
   for (size_t i = 0; i < digits.count; ++i) {
     if (has(a.pending, i) && a.role[i] != b.role[i]) return false;
@@ -118,23 +132,28 @@ bool same_contents(const Digits& digits, const DigitState& a, const DigitState& 
     equal = false;
   }
   if (equal) return true;
-  // Where nothing is empty, digits that cut evenly make different boxes unless the lists are the same.
+  // Where nothing is empty, digits that cut evenly make different boxes unless the lists are the
+  // same.
   bool even = true;
   for (size_t d = 0; d < shape.size() && even; ++d) {
-    even = cuts_evenly(digits, a.shard_list(d), shape[d]) && cuts_evenly(digits, b.shard_list(d), shape[d]);
+    even = cuts_evenly(digits, a.shard_list(d), shape[d]) &&
+           cuts_evenly(digits, b.shard_list(d), shape[d]);
   }
   if (even) {
     for (size_t d = 0; d < shape.size(); ++d) {
       const ShardList in_a = a.shard_list(d);
       const ShardList in_b = b.shard_list(d);
-      if (!std::equal(in_a.digits, in_a.digits + in_a.count, in_b.digits, in_b.digits + in_b.count)) return false;
+      if (!std::equal(in_a.digits, in_a.digits + in_a.count, in_b.digits, in_b.digits + in_b.count))
+        return false;
     }
     return true;
   }
   std::vector<DimView> of_a(shape.size());
   std::vector<DimView> of_b(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (!build_view(digits, a, b, d, shape[d], of_a[d]) || !build_view(digits, b, a, d, shape[d], of_b[d])) return false;
+    if (!build_view(digits, a, b, d, shape[d], of_a[d]) ||
+        !build_view(digits, b, a, d, shape[d], of_b[d]))
+      return false;
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!agrees(digits, of_a, of_b, d) || !agrees(digits, of_b, of_a, d)) return false;

@@ -18,23 +18,27 @@ bool is_whole(const Atom& atom, std::span<const int64_t> mesh_shape) {
   return atom.before == 1 && atom.size == mesh_shape[static_cast<size_t>(atom.mesh_dim)];
 }
 
-bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size, int64_t mesh_dim_size) {
+bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size,
+                  int64_t mesh_dim_size) {
   if (digits.count == max_digits) return false;
   digits.list[digits.count++] = {mesh_dim, before, size, mesh_dim_size};
   return true;
 }
 
 std::string place(const Atom& atom) {
-  return "mesh dim " + std::to_string(atom.mesh_dim) + " part (" + std::to_string(atom.before) + ")" + std::to_string(atom.size);
+  return "mesh dim " + std::to_string(atom.mesh_dim) + " part (" + std::to_string(atom.before) +
+         ")" + std::to_string(atom.size);
 }
 
 // What is wrong with a state whose atoms lie in the mesh, by digits: mesh dims may be split.
 Problem check_parts(const State& state, std::span<const int64_t> mesh_shape) {
   Digits digits;
   const State* const states[] = {&state};
-  if (!make_digits(mesh_shape, states, {}, digits)) return std::string("the parts of a mesh dim do not nest");
+  if (!make_digits(mesh_shape, states, {}, digits))
+    return std::string("the parts of a mesh dim do not nest");
   DigitSet used = 0;
-  uint64_t used_unit_dims = 0;  // mesh dims of size 1 among the first 64; beyond that a repeat does no harm to any box
+  // Mesh dims of size 1 among the first 64; beyond those a repeat changes no box.
+  uint64_t used_unit_dims = 0;
   const Atom* twice = nullptr;
   each_atom(state, [&](const Atom& atom) {
     DigitSet set = digits_of({&atom, 1}, digits);
@@ -56,7 +60,8 @@ ShardList DigitState::shard_list(size_t tensor_dim) const {
   size_t start = 0;
   while (start < listed && role[order[start]] < dim) ++start;
   ShardList list{order.data() + start, 0, start < listed ? continues >> start : 0, 0};
-  for (; start + list.count < listed && role[list.digits[list.count]] == dim; ++list.count) list.set |= digit_bit(list.digits[list.count]);
+  for (; start + list.count < listed && role[list.digits[list.count]] == dim; ++list.count)
+    list.set |= digit_bit(list.digits[list.count]);
   return list;
 }
 
@@ -64,21 +69,27 @@ bool atom_in_mesh(const Atom& atom, std::span<const int64_t> mesh_shape) {
   if (atom.mesh_dim < 0 || static_cast<size_t>(atom.mesh_dim) >= mesh_shape.size()) return false;
   int64_t size = mesh_shape[static_cast<size_t>(atom.mesh_dim)];
   if (is_whole(atom, mesh_shape)) return true;
-  return atom.before >= 1 && atom.size > 1 && size % atom.before == 0 && size / atom.before % atom.size == 0;
+  return atom.before >= 1 && atom.size > 1 && size % atom.before == 0 &&
+         size / atom.before % atom.size == 0;
 }
 
-bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* const> states, std::span<const Atom> extra, Digits& digits) {
+bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* const> states,
+                 std::span<const Atom> extra, Digits& digits) {
   digits.count = 0;
   bool whole = true;
-  for (const State* state : states) each_atom(*state, [&](const Atom& atom) { whole = whole && is_whole(atom, mesh_shape); });
+  for (const State* state : states)
+    each_atom(*state, [&](const Atom& atom) { whole = whole && is_whole(atom, mesh_shape); });
   for (const Atom& atom : extra) whole = whole && is_whole(atom, mesh_shape);
   if (whole) {
     for (size_t m = 0; m < mesh_shape.size(); ++m) {
-      if (mesh_shape[m] > 1 && !append_digit(digits, static_cast<int32_t>(m), 1, mesh_shape[m], mesh_shape[m])) return false;
+      if (mesh_shape[m] > 1 &&
+          !append_digit(digits, static_cast<int32_t>(m), 1, mesh_shape[m], mesh_shape[m]))
+        return false;
     }
     return true;
   }
-  std::vector<std::pair<int32_t, int64_t>> cuts;  // (mesh dim, product of the digits before the cut)
+  std::vector<std::pair<int32_t, int64_t>>
+      cuts;  // (mesh dim, product of the digits before the cut)
   auto add = [&](const Atom& atom) {
     cuts.emplace_back(atom.mesh_dim, atom.before);
     cuts.emplace_back(atom.mesh_dim, atom.before * atom.size);
@@ -95,7 +106,9 @@ bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* con
     auto [dim, before] = cuts[i];
     if (cuts[i + 1].first != dim) continue;
     if (cuts[i + 1].second % before != 0) return false;
-    if (!append_digit(digits, dim, before, cuts[i + 1].second / before, mesh_shape[static_cast<size_t>(dim)])) return false;
+    if (!append_digit(digits, dim, before, cuts[i + 1].second / before,
+                      mesh_shape[static_cast<size_t>(dim)]))
+      return false;
   }
   return true;
 }
@@ -118,7 +131,8 @@ void to_digits(const State& state, const Digits& digits, DigitState& out) {
   for (size_t d = 0; d < state.shards.size(); ++d) {
     const Atom* previous = nullptr;
     for (const Atom& atom : state.shards[d]) {
-      bool in_run = previous != nullptr && previous->mesh_dim == atom.mesh_dim && previous->before * previous->size == atom.before;
+      bool in_run = previous != nullptr && previous->mesh_dim == atom.mesh_dim &&
+                    previous->before * previous->size == atom.before;
       for (size_t i = 0; i < digits.count; ++i) {
         if (!is_part_of(digits.list[i], atom)) continue;
         if (in_run) out.continues |= uint64_t{1} << out.listed;
@@ -140,17 +154,19 @@ void to_digits(const State& state, const Digits& digits, DigitState& out) {
 
 Problem check_state(const State& state, std::span<const int64_t> mesh_shape, size_t tensor_rank) {
   if (state.shards.size() != tensor_rank) {
-    return "the state has " + std::to_string(state.shards.size()) + " shard lists for a tensor of rank " + std::to_string(tensor_rank);
+    return "the state has " + std::to_string(state.shards.size()) +
+           " shard lists for a tensor of rank " + std::to_string(tensor_rank);
   }
   const Atom* outside = nullptr;
   each_atom(state, [&](const Atom& atom) {
     if (outside == nullptr && !atom_in_mesh(atom, mesh_shape)) outside = &atom;
   });
-  if (outside != nullptr) return place(*outside) + " is no part of the mesh";
+  if (outside != nullptr) return place(*outside) + " is not a part of the mesh";
   for (size_t i = 0; i < state.partial.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (!may_mix(state.partial[i].op, state.partial[j].op)) {
-        return std::string("pending ") + to_text(state.partial[i].op) + " and " + to_text(state.partial[j].op) + " may not mix";
+        return std::string("pending ") + to_text(state.partial[i].op) + " and " +
+               to_text(state.partial[j].op) + " may not mix";
       }
     }
   }

@@ -3,9 +3,10 @@
 //     mesh a 2 x b 4, before S(0) on b, after S(0) on b:(1)2        digits  a = 2, b0 = 2, b1 = 2
 //     before: dim 0 = [b0 b1], after: dim 0 = [b0], b1 free         the step changes b1 only
 //
-// A rank is one value of every digit. Each digit shards one tensor dim, holds a pending reduction, or is free (copies); what a step may do
-// and who holds what are questions about digits, never about ranks. Digits have size > 1: there are at most 62 of them in any mesh, so sets
-// of digits are 64-bit masks. Mesh dims of size 1 have no digit, as they make no difference to any box.
+// A rank is one value of every digit. Each digit shards one tensor dim, holds a pending reduction,
+// or is free (copies); what a step may do and who holds what are questions about digits, never
+// about ranks. Digits have size > 1: there are at most 62 of them in any mesh, so sets of digits
+// are 64-bit masks. Mesh dims of size 1 have no digit, as they make no difference to any box.
 #pragma once
 
 #include <array>
@@ -36,17 +37,19 @@ struct Digit {
 
 // Whether the digit is the atom or one of its factors.
 [[nodiscard]] inline bool is_part_of(const Digit& digit, const Atom& atom) {
-  return digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before && digit.before < atom.before * atom.size;
+  return digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before &&
+         digit.before < atom.before * atom.size;
 }
 
-// Only the first `count` entries mean anything; the others are never written, as clearing them would cost more than most proofs.
+// Only the first `count` entries mean anything; the others are never written, as clearing them
+// would cost more than most proofs.
 struct Digits {
   std::array<Digit, max_digits> list;
   size_t count = 0;
 };
 
-// The digits that shard one tensor dim, major first. Bit i of `continues`: entry i is of the same run as entry i-1 (tensor/state.h: a run
-// is consecutive atoms of one mesh dim).
+// The digits that shard one tensor dim, major first. Bit i of `continues`: entry i is of the same
+// run as entry i-1 (tensor/state.h: a run is consecutive atoms of one mesh dim).
 struct ShardList {
   const uint8_t* digits = nullptr;
   size_t count = 0;
@@ -54,11 +57,14 @@ struct ShardList {
   DigitSet set = 0;
 };
 
-// What a digit does in a state: free, the tensor dim that it shards, or below that a pending reduction.
+// What a digit does in a state: free, the tensor dim that it shards, or below that a pending
+// reduction.
 constexpr int32_t role_free = -1;
 [[nodiscard]] constexpr int32_t role_of(ReduceOp op) { return -2 - static_cast<int32_t>(op); }
 [[nodiscard]] constexpr bool is_pending_role(int32_t role) { return role <= -2; }
-[[nodiscard]] constexpr ReduceOp op_of_role(int32_t role) { return static_cast<ReduceOp>(-2 - role); }
+[[nodiscard]] constexpr ReduceOp op_of_role(int32_t role) {
+  return static_cast<ReduceOp>(-2 - role);
+}
 
 // A state in digits. Of `order` the first `listed` entries mean something, of `role` one a digit.
 struct DigitState {
@@ -71,13 +77,17 @@ struct DigitState {
   [[nodiscard]] ShardList shard_list(size_t tensor_dim) const;
 };
 
-// Whether every atom names a part of the mesh (a whole dim, or a factor of size > 1), every part of a mesh dim is used at most once, the
-// factors of a mesh dim nest, pending kinds may mix and there is one list a tensor dim.
-[[nodiscard]] Problem check_state(const State& state, std::span<const int64_t> mesh_shape, size_t tensor_rank);
+// Whether every atom names a part of the mesh (a whole dim, or a factor of size > 1), every part of
+// a mesh dim is used at most once, the factors of a mesh dim nest, pending kinds may mix and there
+// is one list a tensor dim.
+[[nodiscard]] Problem check_state(const State& state, std::span<const int64_t> mesh_shape,
+                                  size_t tensor_rank);
 
-// The digits that serve all the lists of atoms at once; false where the cuts of a mesh dim do not divide one another (2 and 3 of 6).
-// The states must have passed check_state; `extra` atoms must lie in the mesh.
-[[nodiscard]] bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* const> states, std::span<const Atom> extra,
+// The digits that serve all the lists of atoms at once; false where the cuts of a mesh dim do not
+// divide one another (2 and 3 of 6). The states must have passed check_state; `extra` atoms must
+// lie in the mesh.
+[[nodiscard]] bool make_digits(std::span<const int64_t> mesh_shape,
+                               std::span<const State* const> states, std::span<const Atom> extra,
                                Digits& digits);
 
 // The state written in `digits`, which were made for it.
@@ -86,7 +96,8 @@ void to_digits(const State& state, const Digits& digits, DigitState& out);
 // The digits of some atoms, for which `digits` were made.
 [[nodiscard]] DigitSet digits_of(std::span<const Atom> atoms, const Digits& digits);
 
-// Whether the atom lies in the mesh: a mesh dim, or a factor of size > 1 whose place divides the dim.
+// Whether the atom lies in the mesh: a mesh dim, or a factor of size > 1 whose place divides the
+// dim.
 [[nodiscard]] bool atom_in_mesh(const Atom& atom, std::span<const int64_t> mesh_shape);
 
 // What a mesh dim of size 1 does in a state, as a role: its own question, as it has no digit.

@@ -17,26 +17,11 @@ std::string shape_text(std::span<const int64_t> shape) {
   return "[" + join(parts, ", ") + "]";
 }
 
-Placement placement_of_role(int32_t role) {
-  if (role == role_free) return replicate();
-  return is_pending_role(role) ? partial(op_of_role(role)) : shard(role);
-}
-
-// The one role that all of an atom has; nullopt where its digits differ.
-std::optional<int32_t> role_of_atom(const Digits& digits, const DigitState& in_digits, const State& state, const Atom& atom) {
-  std::optional<int32_t> role;
-  for (size_t i = 0; i < digits.count; ++i) {
-    if (!is_part_of(digits.list[i], atom)) continue;
-    if (role && *role != in_digits.role[i]) return std::nullopt;
-    role = in_digits.role[i];
-  }
-  return role ? role : role_of_unit_dim(state, atom.mesh_dim);
-}
-
 // Whether one of the atoms is the atom or has it as a part.
 bool is_within(const Atom& atom, const std::vector<Atom>& atoms) {
   return std::any_of(atoms.begin(), atoms.end(), [&](const Atom& other) {
-    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before && atom.before * atom.size <= other.before * other.size;
+    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before &&
+           atom.before * atom.size <= other.before * other.size;
   });
 }
 
@@ -50,7 +35,8 @@ std::optional<size_t> affected_dim(const Step& step) {
   return std::nullopt;
 }
 
-// One size of the logical shape of a greedy step over one mesh dim: the tensor narrowed by the source's shards on the mesh dims before.
+// One size of the logical shape of a greedy step over one mesh dim: the tensor narrowed by the
+// source's shards on the mesh dims before.
 int64_t greedy_extent(const Request& request, size_t tensor_dim, int32_t mesh_dim) {
   int64_t extent = request.tensor.shape[tensor_dim];
   for (const Atom& atom : request.src.shards[tensor_dim]) {
@@ -59,9 +45,9 @@ int64_t greedy_extent(const Request& request, size_t tensor_dim, int32_t mesh_di
   return extent;
 }
 
-// The mesh dim of the outermost of the steps that a greedy step stands for. Scatters merge in ascending order of mesh dims, gathers in
-// descending order, reductions in the order of the first pass, which descends: the first of those with the largest extent of the affected
-// tensor dim.
+// The mesh dim of the outermost of the steps that a greedy step stands for. Scatters merge in
+// ascending order of mesh dims, gathers in descending order, reductions in the order of the first
+// pass, which descends: the first of those with the largest extent of the affected tensor dim.
 int32_t outermost_dim(const Request& request, const Step& step) {
   const bool ascending = step.op == Op::reduce_scatter;
   const size_t count = step.mesh_dims.size();
@@ -80,8 +66,10 @@ int32_t outermost_dim(const Request& request, const Step& step) {
   return outermost;
 }
 
-// The same for the other planners: the tensor dim as the state's atoms outside of the step's mesh dims cut it at coordinate 0.
-int64_t extent_outside(const std::vector<Atom>& order, int64_t extent, std::span<const int64_t> mesh_shape, const Step& step) {
+// The same for the other planners: the tensor dim as the state's atoms outside of the step's mesh
+// dims cut it at coordinate 0.
+int64_t extent_outside(const std::vector<Atom>& order, int64_t extent,
+                       std::span<const int64_t> mesh_shape, const Step& step) {
   const auto inside = [&](const Atom& atom) { return is_within(atom, step.mesh_dims); };
   auto kept = static_cast<size_t>(std::find_if(order.begin(), order.end(), inside) - order.begin());
   if (std::all_of(order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), inside)) {
@@ -120,7 +108,8 @@ bool is_declared_layout(const MeshTable& table, const Layout& layout) {
   });
 }
 
-Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms) {
+Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
+                         std::span<const Atom> atoms) {
   Layout joined;
   for (const Atom& atom : atoms) {
     const auto dim = static_cast<size_t>(atom.mesh_dim);
@@ -129,7 +118,8 @@ Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, 
       joined.modes.insert(joined.modes.end(), layout.modes.begin(), layout.modes.end());
       continue;
     }
-    auto parts = split_layout(layout, {atom.before, atom.size, mesh_shape[dim] / atom.before / atom.size});
+    auto parts =
+        split_layout(layout, {atom.before, atom.size, mesh_shape[dim] / atom.before / atom.size});
     if (!parts) return parts.error();
     const std::vector<Mode>& modes = (*parts)[1].modes;
     joined.modes.insert(joined.modes.end(), modes.begin(), modes.end());
@@ -137,11 +127,15 @@ Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, 
   return coalesce(joined);
 }
 
-// Whether `layout` is that of the ranks that differ on these atoms alone: the comparison of layout_of with it, without a layout made.
-Result<bool> has_layout(const Layout& layout, const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms) {
+// Whether `layout` is that of the ranks that differ on these atoms alone: the comparison of
+// layout_of with it, without a layout made.
+Result<bool> has_layout(const Layout& layout, const Mesh& mesh, std::span<const int64_t> mesh_shape,
+                        std::span<const Atom> atoms) {
   size_t at = 0;  // modes of `layout` found right
   std::optional<Mode> open;
-  const auto close = [&] { return !open || (at < layout.modes.size() && layout.modes[at++] == *open); };
+  const auto close = [&] {
+    return !open || (at < layout.modes.size() && layout.modes[at++] == *open);
+  };
   for (const Atom& atom : atoms) {
     const auto dim = static_cast<size_t>(atom.mesh_dim);
     if (atom.size != mesh_shape[dim]) {
@@ -169,13 +163,16 @@ int64_t ranks_of_group(const Step& step) {
   return ranks;
 }
 
-Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::span<const int64_t> mesh_shape, const Step& step) {
+Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
+                    std::span<const int64_t> mesh_shape, const Step& step) {
   if (is_local(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
     if (step.group.empty()) return std::nullopt;
-    return std::string(is_local(step.op) ? "it runs without communication" : "its groups have one rank") + ", yet it names group '" +
-           step.group + "'";
+    return std::string(is_local(step.op) ? "it runs without communication"
+                                         : "its groups have one rank") +
+           ", yet it names group '" + step.group + "'";
   }
-  auto found = std::find_if(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& group) { return group.id == step.group; });
+  auto found = std::find_if(plan.groups.begin(), plan.groups.end(),
+                            [&](const PlanGroup& group) { return group.id == step.group; });
   if (found == plan.groups.end()) return "group '" + step.group + "' is not in the plan's groups";
   const auto same = has_layout(found->layout, mesh, mesh_shape, step.mesh_dims);
   if (!same) return same.error().message;
@@ -187,103 +184,54 @@ Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::
   }
   const auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
   if (!layout) return layout.error().message;
-  return "group '" + step.group + "' has layout " + to_text(found->layout) + " where the ranks of mesh_dims have " + to_text(*layout);
+  return "group '" + step.group + "' has layout " + to_text(found->layout) +
+         " where the ranks of mesh_dims have " + to_text(*layout);
 }
 
-Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, const DigitState& before, const DigitState& after,
-                    const State& state_before, const Step& step) {
-  auto says = [&](const Atom& atom, const Placement& src, const Placement& dst) -> Problem {
-    const auto from = role_of_atom(digits, before, state_before, atom);
-    const auto to = role_of_atom(digits, after, step.state, atom);
-    if (from && to && placement_of_role(*from) == src && placement_of_role(*to) == dst) return std::nullopt;
-    const std::string dim = "mesh dim " + std::to_string(atom.mesh_dim);
-    if (!from || !to) return dim + " is split, and its parts do not all go from " + to_text(src) + " to " + to_text(dst);
-    return "it says that " + dim + " goes from " + to_text(src) + " to " + to_text(dst) + ", but it goes from " +
-           to_text(placement_of_role(*from)) + " to " + to_text(placement_of_role(*to));
-  };
-  if (step.moves.empty()) {
-    if (!step.src || !step.dst) {
-      const bool says_nothing = !step.src && !step.dst && !step.tensor_dim;
-      if (step.op != Op::exchange || !says_nothing)
-        return std::string("it has neither src and dst nor moves");
-      // Shards change places, and no mesh dim does anything else than before.
-      for (size_t i = 0; i < digits.count; ++i) {
-        if (before.role[i] == after.role[i]) continue;
-        return "mesh dim " + std::to_string(digits.list[i].mesh_dim) + " goes from " +
-               to_text(placement_of_role(before.role[i])) + " to " +
-               to_text(placement_of_role(after.role[i])) +
-               ", but it has neither src and dst nor moves";
-      }
-      return std::nullopt;
-    }
-    std::optional<int32_t> tensor_dim;
-    if (is_shard(*step.src) != is_shard(*step.dst)) tensor_dim = is_shard(*step.src) ? step.src->tensor_dim : step.dst->tensor_dim;
-    if (step.tensor_dim != tensor_dim) return std::string("tensor_dim is not the one that its src and dst name");
-    if (step.op == Op::exchange) {
-      // Of its mesh dims only those that change are spoken of; where none does, shards change places under one src and dst.
-      for (size_t i = 0; i < digits.count; ++i) {
-        const Digit& digit = digits.list[i];
-        if (before.role[i] == after.role[i]) continue;
-        if (auto problem = says({digit.mesh_dim, digit.before, digit.size}, *step.src, *step.dst)) return problem;
-      }
-      return std::nullopt;
-    }
-    for (const Atom& atom : step.mesh_dims) {
-      if (auto problem = says(atom, *step.src, *step.dst)) return problem;
-    }
-    return std::nullopt;
-  }
-  if (step.src || step.dst || step.tensor_dim) return std::string("it has both moves and a common src, dst or tensor_dim");
-  DigitSet told = 0;
-  for (size_t i = 0; i < step.moves.size(); ++i) {
-    const Move& move = step.moves[i];
-    if (!atom_in_mesh(move.atom, mesh_shape)) return "move " + std::to_string(i) + " is of no part of the mesh";
-    if (i > 0 && !(step.moves[i - 1].atom < move.atom))
-      return "moves " + std::to_string(i - 1) + " and " + std::to_string(i) + " are out of order";
-    if (auto problem = says(move.atom, move.src, move.dst)) return problem;
-    told |= digits_of({&move.atom, 1}, digits);
-  }
-  for (size_t i = 0; i < digits.count; ++i) {
-    if (before.role[i] == after.role[i] || has(told, i)) continue;
-    return "its moves leave out mesh dim " + std::to_string(digits.list[i].mesh_dim);
-  }
-  return std::nullopt;
-}
-
-Problem check_logical_shape(const PlannedRedistribution& redistribution, std::span<const int64_t> mesh_shape, const State& before,
+Problem check_logical_shape(const PlannedRedistribution& redistribution,
+                            std::span<const int64_t> mesh_shape, const State& before,
                             const Step& step) {
   const Request& request = redistribution.request;
   const std::vector<int64_t>& shape = request.tensor.shape;
   const bool greedy = redistribution.planner == PlannerKind::greedy;
   const int32_t outermost = greedy && mesh_shape.size() > 1 ? outermost_dim(request, step) : 0;
   const auto expected = [&](size_t d) {
-    return greedy ? greedy_extent(request, d, outermost) : extent_outside(before.shards[d], shape[d], mesh_shape, step);
+    return greedy ? greedy_extent(request, d, outermost)
+                  : extent_outside(before.shards[d], shape[d], mesh_shape, step);
   };
   bool right = step.logical_shape.size() == shape.size();
   for (size_t d = 0; d < shape.size() && right; ++d) right = step.logical_shape[d] == expected(d);
   if (right) return std::nullopt;
   std::vector<int64_t> sees;
   for (size_t d = 0; d < shape.size(); ++d) sees.push_back(expected(d));
-  return "logical shape " + shape_text(step.logical_shape) + " where the rank at coordinate 0 sees " + shape_text(sees);
+  return "logical shape " + shape_text(step.logical_shape) +
+         " where the rank at coordinate 0 sees " + shape_text(sees);
 }
 
 Problem check_merged(const Step& step) {
   const bool may_merge = !is_local(step.op) && step.op != Op::exchange;
   const int64_t stands_for = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
   if (step.merged == stands_for) return std::nullopt;
-  return "it claims to stand for " + std::to_string(step.merged) + " steps where it stands for " + std::to_string(stands_for);
+  return "it claims to stand for " + std::to_string(step.merged) + " steps where it stands for " +
+         std::to_string(stands_for);
 }
 
-Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution, std::span<const int64_t> src_mesh_shape) {
+Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,
+                         std::span<const int64_t> src_mesh_shape) {
   int64_t collectives = 0;
   const State* before = &redistribution.request.src;
   for (const Step& step : redistribution.steps) {
-    // Only a step with a reduce op takes anything from what is pending; what has one rank needs no collective.
+    // Only a step with a reduce op takes anything from what is pending; what has one rank needs no
+    // collective.
     const bool any =
-        step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
-          if (pending.atom.size == 1) return false;
-          return !step.mesh.empty() || std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
-        });
+        step.reduce_op &&
+        std::any_of(
+            before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
+              if (pending.atom.size == 1) return false;
+              return !step.mesh.empty() ||
+                     std::find(step.state.partial.begin(), step.state.partial.end(), pending) ==
+                         step.state.partial.end();
+            });
     collectives += any;
     before = &step.state;
   }
@@ -297,11 +245,12 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
     }
   }
   if (noted != collectives) {
-    return "its reductions are said to pass through " + std::to_string(noted) + " collectives, its steps have " +
-           std::to_string(collectives);
+    return "its reductions are said to pass through " + std::to_string(noted) +
+           " collectives, its steps have " + std::to_string(collectives);
   }
   if (plan.options.one_reduction && collectives > 1) {
-    return "one_reduction is asked for, but it reduces in " + std::to_string(collectives) + " collectives";
+    return "one_reduction is asked for, but it reduces in " + std::to_string(collectives) +
+           " collectives";
   }
   return std::nullopt;
 }
@@ -316,12 +265,14 @@ Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
     if (first > 0 && text[first - 1] == '-') --first;
     return std::pair{text.substr(0, first), text.substr(last + 2)};
   };
-  if (unmerged != trace && ends(unmerged) != ends(trace)) return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
+  if (unmerged != trace && ends(unmerged) != ends(trace))
+    return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
   if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
   int64_t stands_for = 0;
   for (const Step& step : redistribution.steps) stands_for += step.merged;
   if (stands_for == std::count(unmerged.begin(), unmerged.end(), '>')) return std::nullopt;
-  return "its steps stand for " + std::to_string(stands_for) + " unmerged ones, which its unmerged trace does not have: '" + unmerged + "'";
+  return "its steps stand for " + std::to_string(stands_for) +
+         " unmerged ones, which its unmerged trace does not have: '" + unmerged + "'";
 }
 
 Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution) {
@@ -334,12 +285,14 @@ Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribu
     for (const std::string& dim : warning.dims) {
       auto at = find_dim(mesh, dim);
       if (!at || (last && *at <= *last))
-        return name + " names '" + dim + "', which is no dim of mesh '" + warning.mesh + "' or out of order";
+        return name + " names '" + dim + "', which is not a dim of mesh '" + warning.mesh +
+               "' or out of order";
       last = at;
     }
     if (warning.dims.size() < 2 || warning.operations < 1 || is_local(warning.collective)) {
-      return name + " is about " + std::to_string(warning.dims.size()) + " dims and " + std::to_string(warning.operations) + " " +
-             to_text(warning.collective) + " steps: there is nothing to merge";
+      return name + " is about " + std::to_string(warning.dims.size()) + " dims and " +
+             std::to_string(warning.operations) + " " + to_text(warning.collective) +
+             " steps: there is nothing to merge";
     }
   }
   return std::nullopt;
@@ -348,14 +301,16 @@ Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribu
 Problem check_totals(const PlannedRedistribution& redistribution) {
   Totals sum;
   for (const Step& step : redistribution.steps) {
-    if (!is_local(step.op) && (step.op == Op::exchange || ranks_of_group(step) > 1)) sum.collectives += step.phases;
+    if (!is_local(step.op) && (step.op == Op::exchange || ranks_of_group(step) > 1))
+      sum.collectives += step.phases;
     sum.wire_bytes = saturating_add(sum.wire_bytes, step.wire_bytes);
     sum.predicted_ps = saturating_add(sum.predicted_ps, step.predicted_ps);
     sum.peak_bytes = std::max(sum.peak_bytes, step.peak_bytes);
   }
   auto differs = [](const char* what, int64_t said, int64_t is) -> Problem {
     if (said == is) return std::nullopt;
-    return std::string("its total of ") + what + " is " + std::to_string(said) + ", its steps have " + std::to_string(is);
+    return std::string("its total of ") + what + " is " + std::to_string(said) +
+           ", its steps have " + std::to_string(is);
   };
   const Totals& said = redistribution.totals;
   if (auto problem = differs("collectives", said.collectives, sum.collectives)) return problem;
@@ -376,13 +331,14 @@ Problem check_meshes(const Plan& plan) {
     std::vector<Layout> parts;
     for (const MeshDim& dim : mesh.dims) {
       if (size(dim.layout) != dim.size) {
-        return "mesh '" + mesh.name + "': dim '" + dim.name + "' has size " + std::to_string(dim.size) + " but layout " +
-               to_text(dim.layout);
+        return "mesh '" + mesh.name + "': dim '" + dim.name + "' has size " +
+               std::to_string(dim.size) + " but layout " + to_text(dim.layout);
       }
       parts.push_back(dim.layout);
     }
     auto copies = complement(coalesce(join_layouts(parts)), mesh.universe->world);
-    if (!copies) return "mesh '" + mesh.name + "' does not tile its world: " + copies.error().message;
+    if (!copies)
+      return "mesh '" + mesh.name + "' does not tile its world: " + copies.error().message;
   }
   return std::nullopt;
 }
@@ -392,7 +348,8 @@ Problem check_groups(const Plan& plan) {
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     const PlanGroup& group = plan.groups[g];
     const std::string name = "group '" + group.id + "'";
-    if (g > 0 && plan.groups[g - 1].id >= group.id) return name + " is out of order: ids ascend and appear once";
+    if (g > 0 && plan.groups[g - 1].id >= group.id)
+      return name + " is out of order: ids ascend and appear once";
     auto index = find_mesh(plan.meshes, group.mesh);
     if (!index) return name + " is of mesh '" + group.mesh + "', which the plan lacks";
     const Mesh& mesh = plan.meshes.meshes[*index];
@@ -407,19 +364,23 @@ Problem check_groups(const Plan& plan) {
     auto layout = layout_of(mesh, shape, atoms);
     if (!layout) return name + ": " + layout.error().message;
     if (*layout != group.layout) {
-      return name + " has layout " + to_text(group.layout) + " where its dims have " + to_text(*layout);
+      return name + " has layout " + to_text(group.layout) + " where its dims have " +
+             to_text(*layout);
     }
     const int64_t ranks = size(group.layout);
     const int64_t world = plan.meshes.universe->world;
     if (group.size != ranks || group.count != world / ranks) {
-      return name + " claims " + std::to_string(group.count) + " communicators of " + std::to_string(group.size) +
-             " ranks where there are " + std::to_string(world / ranks) + " of " + std::to_string(ranks);
+      return name + " claims " + std::to_string(group.count) + " communicators of " +
+             std::to_string(group.size) + " ranks where there are " +
+             std::to_string(world / ranks) + " of " + std::to_string(ranks);
     }
     if (group.declared != is_declared(plan.meshes, group)) {
-      return name + (group.declared ? " counts as declared, but no mesh declares it" : " counts as not declared, but a mesh declares it");
+      return name + (group.declared ? " counts as declared, but no mesh declares it"
+                                    : " counts as not declared, but a mesh declares it");
     }
     if (uses[group.id] != group.used_by) {
-      return name + " claims " + std::to_string(group.used_by) + " uses where " + std::to_string(uses[group.id]) + " steps name it";
+      return name + " claims " + std::to_string(group.used_by) + " uses where " +
+             std::to_string(uses[group.id]) + " steps name it";
     }
   }
   return std::nullopt;
@@ -429,15 +390,19 @@ Problem check_file_totals(const Plan& plan) {
   Totals sum;
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     const int64_t count = redistribution.request.count;
-    sum.collectives = saturating_add(sum.collectives, saturating_mul(redistribution.totals.collectives, count));
-    sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(redistribution.totals.wire_bytes, count));
+    sum.collectives =
+        saturating_add(sum.collectives, saturating_mul(redistribution.totals.collectives, count));
+    sum.wire_bytes =
+        saturating_add(sum.wire_bytes, saturating_mul(redistribution.totals.wire_bytes, count));
     sum.peak_bytes = std::max(sum.peak_bytes, redistribution.totals.peak_bytes);
   }
   auto differs = [](const char* what, int64_t said, int64_t is) -> Problem {
     if (said == is) return std::nullopt;
-    return std::string("the file's total of ") + what + " is " + std::to_string(said) + ", its redistributions have " + std::to_string(is);
+    return std::string("the file's total of ") + what + " is " + std::to_string(said) +
+           ", its redistributions have " + std::to_string(is);
   };
-  if (auto problem = differs("collectives", plan.totals.collectives, sum.collectives)) return problem;
+  if (auto problem = differs("collectives", plan.totals.collectives, sum.collectives))
+    return problem;
   if (auto problem = differs("wire_bytes", plan.totals.wire_bytes, sum.wire_bytes)) return problem;
   return differs("peak_bytes", plan.totals.peak_bytes, sum.peak_bytes);
 }

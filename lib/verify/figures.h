@@ -1,4 +1,5 @@
-// What a plan says about its steps besides the states: groups, placements, merging, logical shapes, totals. None of it needs a cost model.
+// What a plan says about its steps besides the states: groups, placements, merging, logical shapes,
+// totals. None of it needs a cost model.
 #pragma once
 
 #include <span>
@@ -9,8 +10,10 @@
 
 namespace meshplan::verification {
 
-// The layout of the ranks that differ on these atoms alone, in mesh order. The atoms must lie in the mesh.
-[[nodiscard]] Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const Atom> atoms);
+// The layout of the ranks that differ on these atoms alone, in mesh order. The atoms must lie in
+// the mesh.
+[[nodiscard]] Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
+                                       std::span<const Atom> atoms);
 
 // Whether some view of the world has a dim or a flatten of this layout.
 [[nodiscard]] bool is_declared_layout(const MeshTable& table, const Layout& layout);
@@ -18,30 +21,36 @@ namespace meshplan::verification {
 // Ranks that talk with one another in the step.
 [[nodiscard]] int64_t ranks_of_group(const Step& step);
 
-// A communicating step runs on the group of its mesh_dims: one of the plan's, with their layout. A local step, and a collective of one
-// rank, name none. `whole` is the mesh whose ranks an exchange may run on besides the step's own: the root, where the redistribution
-// crosses meshes.
-[[nodiscard]] Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole, std::span<const int64_t> mesh_shape,
-                                  const Step& step);
+// A communicating step runs on the group of its mesh_dims: one of the plan's, with their layout. A
+// local step, and a collective of one rank, name none. `whole` is the mesh whose ranks an exchange
+// may run on besides the step's own: the root, where the redistribution crosses meshes.
+[[nodiscard]] Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
+                                  std::span<const int64_t> mesh_shape, const Step& step);
 
-// src, dst and tensor_dim, or moves, say what the digits do: one src and dst (and the tensor dim, where just one of them is a shard) if all
-// mesh_dims have the same, else one move for each.
-[[nodiscard]] Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape, const DigitState& before,
-                                  const DigitState& after, const State& state_before, const Step& step);
+// src, dst and tensor_dim, or moves, say what the digits do: one src and dst (and the tensor dim,
+// where just one of them is a shard) if all mesh_dims have the same, else one move for each.
+[[nodiscard]] Problem check_moves(const Digits& digits, std::span<const int64_t> mesh_shape,
+                                  const DigitState& before, const DigitState& after,
+                                  const State& state_before, const Step& step);
 
-// The tensor as the rank at coordinate 0 sees it outside of the step's mesh dims (PLANNING.md, "logical shapes"): for greedy plans narrowed
-// by the source's shards on the mesh dims before, for others by the state's own other mesh dims; of several steps merged, the outermost.
-[[nodiscard]] Problem check_logical_shape(const PlannedRedistribution& redistribution, std::span<const int64_t> mesh_shape,
-                                          const State& before, const Step& step);
+// The tensor as the rank at coordinate 0 has it outside of the step's mesh dims: for greedy plans
+// narrowed by the source's shards on the mesh dims before, for others by the state's own other mesh
+// dims; of several steps merged, the outermost.
+[[nodiscard]] Problem check_logical_shape(const PlannedRedistribution& redistribution,
+                                          std::span<const int64_t> mesh_shape, const State& before,
+                                          const Step& step);
 
 // merged counts the steps that a collective stands for, one a mesh dim; 1 for all other steps.
 [[nodiscard]] Problem check_merged(const Step& step);
 
-// The reductions noted pass through as many collectives as reduce something, and through one where the plan must have no more.
-[[nodiscard]] Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,
+// The reductions noted pass through as many collectives as reduce something, and through one where
+// the plan must have no more.
+[[nodiscard]] Problem check_reductions(const Plan& plan,
+                                       const PlannedRedistribution& redistribution,
                                        std::span<const int64_t> src_mesh_shape);
 
-// The unmerged trace starts and ends as the trace; under the rule planners it has the steps that the merged ones stand for.
+// The unmerged trace starts and ends as the trace; under the rule planners it has the steps that
+// the merged ones stand for.
 [[nodiscard]] Problem check_unmerged_trace(const PlannedRedistribution& redistribution);
 
 // Warnings name two or more dims of their mesh, in mesh order, and collectives.
@@ -50,7 +59,8 @@ namespace meshplan::verification {
 // The totals of a redistribution are those of its steps.
 [[nodiscard]] Problem check_totals(const PlannedRedistribution& redistribution);
 
-// Every mesh has distinct ranks and copies that tile the world; every group is what its dims say, and is used as often as it says.
+// Every mesh has distinct ranks and copies that tile the world; every group is what its dims say,
+// and is used as often as it says.
 [[nodiscard]] Problem check_meshes(const Plan& plan);
 [[nodiscard]] Problem check_groups(const Plan& plan);
 // The file's totals are those of its redistributions, times their counts.

@@ -1,7 +1,7 @@
 // The ranks of an exchange, one by one: what each holds and wants, and the shards that its wanted
 // box meets, found by position.
 //
-//   2 x 2, [8], S(0)R -> RR    shards 0 = [0:4) held by ranks 0 1, 1 = [4:8) held by 2 3; every rank
+//   2 x 2, [8], S(0)R -> RR    shards 0 = [0:4) held by ranks 0 1, 1 = [4:8) held by 2 3; each rank
 //                              wants [0:8) and meets both
 //
 // A place is one holder of one shard: shard by shard, and in rank order within each. Every rank of
@@ -128,9 +128,10 @@ class Listing {
   std::vector<int64_t> kept_of_;     // per rank of the source's mesh: what stays pending
   std::vector<int64_t> reduced_of_;  // and its contribution to what does not
   int64_t contributions_ = 1;
-  std::vector<int64_t> class_of_;    // per rank of the mesh, where the exchange is on one
+  std::vector<int64_t> class_of_;  // per rank of the mesh, where the exchange is on one
   int64_t classes_ = 1;
-  std::set<std::vector<int64_t>> seen_;  // classes: of each rank the rest of its index, and where units begin
+  std::set<std::vector<int64_t>>
+      seen_;  // classes: of each rank the rest of its index, and where units begin
   std::vector<int64_t> src_offsets_;
   std::vector<int64_t> dst_offsets_;
 

@@ -21,7 +21,8 @@ std::string role_text(int32_t role) {
 
 bool is_shard_role(int32_t role) { return role >= 0; }
 
-// Whether a digit that `op` talks over (or, for local ops, changes) may go from one role to the other.
+// Whether a digit that `op` talks over (or, for local ops, changes) may go from one role to the
+// other.
 bool may_change(Op op, bool reduces, int32_t from, int32_t to) {
   switch (op) {
     case Op::all_gather:
@@ -35,7 +36,8 @@ bool may_change(Op op, bool reduces, int32_t from, int32_t to) {
     case Op::slice:
       return from == role_free && is_shard_role(to);
     case Op::to_partial:
-      return is_pending_role(to) && (from == role_free || (is_shard_role(from) && to == role_of(ReduceOp::sum)));
+      return is_pending_role(to) &&
+             (from == role_free || (is_shard_role(from) && to == role_of(ReduceOp::sum)));
     case Op::exchange:
       return !is_pending_role(to) && (!is_pending_role(from) || reduces);
   }
@@ -47,11 +49,14 @@ Problem check_mesh_dims(const Step& step, std::span<const int64_t> mesh_shape) {
   if (step.mesh_dims.empty()) return std::string("mesh_dims is empty");
   for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
     const Atom& atom = step.mesh_dims[i];
-    if (!atom_in_mesh(atom, mesh_shape)) return "mesh_dims entry " + std::to_string(i) + " is no part of the mesh";
+    if (!atom_in_mesh(atom, mesh_shape))
+      return "mesh_dims entry " + std::to_string(i) + " is not a part of the mesh";
     if (i == 0) continue;
     const Atom& last = step.mesh_dims[i - 1];
-    if (atom.mesh_dim < last.mesh_dim || (atom.mesh_dim == last.mesh_dim && atom.before < last.before * last.size)) {
-      return "mesh_dims entries " + std::to_string(i - 1) + " and " + std::to_string(i) + " are not in mesh order or overlap";
+    if (atom.mesh_dim < last.mesh_dim ||
+        (atom.mesh_dim == last.mesh_dim && atom.before < last.before * last.size)) {
+      return "mesh_dims entries " + std::to_string(i - 1) + " and " + std::to_string(i) +
+             " are not in mesh order or overlap";
     }
   }
   return std::nullopt;
@@ -66,7 +71,8 @@ bool lists_every_dim(std::span<const Atom> atoms, std::span<const int64_t> mesh_
 // Attributes that only some ops have.
 Problem check_attributes(const Step& step) {
   if (step.phases != 1 && (step.op != Op::exchange || step.phases != 2)) {
-    return std::string(to_text(step.op)) + " with " + std::to_string(step.phases) + " phases: an exchange has 1 or 2, all others 1";
+    return std::string(to_text(step.op)) + " with " + std::to_string(step.phases) +
+           " phases: an exchange has 1 or 2, all others 1";
   }
   if (step.phases == 2 && step.reduce_op)
     return std::string("an exchange of two phases reduces nothing, yet it has a reduce op");
@@ -74,104 +80,135 @@ Problem check_attributes(const Step& step) {
     return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
-  const bool may_reduce = step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::exchange;
+  const bool may_reduce =
+      step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::exchange;
   if (!may_reduce && step.reduce_op)
-    return std::string(to_text(step.op)) + " with reduce op " + to_text(*step.reduce_op) + ": it reduces nothing";
+    return std::string(to_text(step.op)) + " with reduce op " + to_text(*step.reduce_op) +
+           ": it reduces nothing";
   if (!step.reduce_op && step.scale_divisor != 1) {
     return "a scale of 1/" + std::to_string(step.scale_divisor) + " without a reduce op";
   }
   return std::nullopt;
 }
 
-// A step that changes no digit: it must be about mesh dims of size 1, and name exactly those that it changes.
-Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, const State& before, const Step& step) {
+// A step that changes no digit: it must be about mesh dims of size 1, and name exactly those that
+// it changes.
+Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, const State& before,
+                        const Step& step) {
   bool changes = false;
   std::vector<PendingAtom> reduced;
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
     if (mesh_shape[m] != 1) continue;
     const auto dim = static_cast<int32_t>(m);
-    const bool listed = std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& atom) { return atom.mesh_dim == dim; });
+    const bool listed = std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(),
+                                    [&](const Atom& atom) { return atom.mesh_dim == dim; });
     const int32_t from = role_of_unit_dim(before, dim);
     const int32_t to = role_of_unit_dim(step.state, dim);
     if (from == to) continue;
     changes = true;
     if (!listed)
-      return "mesh dim " + mesh.dims[m].name + " changes from " + role_text(from) + " to " + role_text(to) + " but is not in mesh_dims";
+      return "mesh dim " + mesh.dims[m].name + " changes from " + role_text(from) + " to " +
+             role_text(to) + " but is not in mesh_dims";
     // One rank's value is any reduction of itself, and holds all of any shard.
     const bool becomes_pending = step.op == Op::to_partial && is_pending_role(to);
     if (!becomes_pending && !may_change(step.op, step.reduce_op.has_value(), from, to)) {
-      return std::string(to_text(step.op)) + " cannot take mesh dim " + mesh.dims[m].name + " from " + role_text(from) + " to " +
-             role_text(to);
+      return std::string(to_text(step.op)) + " cannot take mesh dim " + mesh.dims[m].name +
+             " from " + role_text(from) + " to " + role_text(to);
     }
-    if (is_pending_role(from) && !becomes_pending) reduced.push_back({{dim, 1, 1}, op_of_role(from)});
+    if (is_pending_role(from) && !becomes_pending)
+      reduced.push_back({{dim, 1, 1}, op_of_role(from)});
   }
   if (!changes) return std::string("it changes nothing");
   for (const Atom& atom : step.mesh_dims) {
-    if (atom.size > 1) return "mesh dim " + mesh.dims[static_cast<size_t>(atom.mesh_dim)].name + " is in mesh_dims but does not change";
+    if (atom.size > 1)
+      return "mesh dim " + mesh.dims[static_cast<size_t>(atom.mesh_dim)].name +
+             " is in mesh_dims but does not change";
   }
   return check_reduction(reduced, step);
 }
 
-// Op, roles and who is heard, for a step that changes digits.
-Problem check_roles(const Mesh& mesh, std::span<const int64_t> mesh_shape, const Digits& digits, const DigitState& before,
-                    const DigitState& after, DigitSet changed, const Step& step) {
+// Op, roles and who is senders, for a step that changes digits.
+Problem check_roles(const Mesh& mesh, std::span<const int64_t> mesh_shape, const Digits& digits,
+                    const DigitState& before, const DigitState& after, DigitSet changed,
+                    const Step& step) {
   const DigitSet listed = digits_of(step.mesh_dims, digits);
   for (size_t i = 0; i < digits.count; ++i) {
     const int32_t from = before.role[i];
     const int32_t to = after.role[i];
     auto says = [&] { return "mesh dim " + name_of(digits.list[i], mesh, mesh_shape) + " "; };
     if (!has(changed, i)) {
-      if (step.op != Op::exchange && has(listed, i)) return says() + "is in mesh_dims but keeps " + role_text(from);
+      if (step.op != Op::exchange && has(listed, i))
+        return says() + "is in mesh_dims but keeps " + role_text(from);
       continue;
     }
-    const bool sliced_within = step.op == Op::reduce_scatter && !has(listed, i) && from == role_free && is_shard_role(to);
+    const bool sliced_within =
+        step.op == Op::reduce_scatter && !has(listed, i) && from == role_free && is_shard_role(to);
     if (sliced_within) continue;
-    if (!has(listed, i)) return says() + "changes from " + role_text(from) + " to " + role_text(to) + " but is not in mesh_dims";
+    if (!has(listed, i))
+      return says() + "changes from " + role_text(from) + " to " + role_text(to) +
+             " but is not in mesh_dims";
     if (!may_change(step.op, step.reduce_op.has_value(), from, to)) {
-      return std::string(to_text(step.op)) + " cannot take mesh dim " + name_of(digits.list[i], mesh, mesh_shape) + " from " +
-             role_text(from) + " to " + role_text(to);
+      return std::string(to_text(step.op)) + " cannot take mesh dim " +
+             name_of(digits.list[i], mesh, mesh_shape) + " from " + role_text(from) + " to " +
+             role_text(to);
     }
   }
   return std::nullopt;
 }
 
 // The pending atoms before that are no longer pending after, as digits.
-std::vector<PendingAtom> reduced_atoms(const Digits& digits, const DigitState& before, DigitSet reduced) {
+std::vector<PendingAtom> reduced_atoms(const Digits& digits, const DigitState& before,
+                                       DigitSet reduced) {
   std::vector<PendingAtom> atoms;
   for (size_t i = 0; i < digits.count; ++i) {
     const Digit& digit = digits.list[i];
-    if (has(reduced, i)) atoms.push_back({{digit.mesh_dim, digit.before, digit.size}, op_of_role(before.role[i])});
+    if (has(reduced, i))
+      atoms.push_back({{digit.mesh_dim, digit.before, digit.size}, op_of_role(before.role[i])});
   }
   return atoms;
 }
 
-// An exchange between states that cut a mesh dim at places that do not divide one another (2 and 3 of 6): any shards may become any other
-// shards, and what is pending stays or is all reduced.
+// An exchange between states that cut a mesh dim at places that do not divide one another (2 and 3
+// of 6): any shards may become any other shards, and what is pending stays or is all reduced.
 Problem check_exchange_of_unlike_parts(const State& before, const Step& step) {
   if (!step.reduce_op) {
-    if (before.partial != step.state.partial) return std::string("an exchange without a reduce op keeps what is pending");
+    if (before.partial != step.state.partial)
+      return std::string("an exchange without a reduce op keeps what is pending");
     return std::nullopt;
   }
-  if (!step.state.partial.empty()) return std::string("a reducing exchange between unlike parts of a mesh dim leaves nothing pending");
+  if (!step.state.partial.empty())
+    return std::string(
+        "a reducing exchange between unlike parts of a mesh dim leaves nothing pending");
   return check_reduction(before.partial, step);
 }
 
 // Where every digit has the same role in both.
 bool same_lists(const DigitState& a, const DigitState& b) {
-  return a.listed == b.listed && std::equal(a.order.begin(), a.order.begin() + a.listed, b.order.begin());
+  return a.listed == b.listed &&
+         std::equal(a.order.begin(), a.order.begin() + a.listed, b.order.begin());
 }
 
-// A step that changes digits or their order: op, roles, reduction, then whether every rank finds its data.
-Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const int64_t> tensor_shape, const Digits& digits,
-                   const DigitState& before, const DigitState& after, DigitSet changed, const Step& step) {
-  if (auto problem = check_roles(mesh, mesh_shape, digits, before, after, changed, step)) return problem;
-  if (auto problem = check_reduction(reduced_atoms(digits, before, before.pending & ~after.pending), step)) return problem;
-  // In an exchange a rank hears every rank with its coordinates on what stays pending, and those hold the whole tensor between them.
+// A step that changes digits or their order: op, roles, reduction, then whether every rank finds
+// its data.
+Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape,
+                   std::span<const int64_t> tensor_shape, const Digits& digits,
+                   const DigitState& before, const DigitState& after, DigitSet changed,
+                   const Step& step) {
+  if (auto problem = check_roles(mesh, mesh_shape, digits, before, after, changed, step))
+    return problem;
+  if (auto problem =
+          check_reduction(reduced_atoms(digits, before, before.pending & ~after.pending), step))
+    return problem;
+  // In an exchange a rank may receive from every rank with its coordinates on what stays pending,
+  // and those hold the whole tensor together.
   if (step.op == Op::exchange) return std::nullopt;
-  if (std::any_of(tensor_shape.begin(), tensor_shape.end(), [](int64_t n) { return n == 0; })) return std::nullopt;
-  const bool hears = step.op == Op::all_gather || step.op == Op::all_to_all || step.op == Op::to_partial;
+  if (std::any_of(tensor_shape.begin(), tensor_shape.end(), [](int64_t n) { return n == 0; }))
+    return std::nullopt;
+  const bool receives =
+      step.op == Op::all_gather || step.op == Op::all_to_all || step.op == Op::to_partial;
   for (size_t d = 0; d < tensor_shape.size(); ++d) {
-    if (auto problem = check_covered(digits, before.shard_list(d), after.shard_list(d), hears ? changed : 0, tensor_shape[d])) {
+    if (auto problem = check_covered(digits, before.shard_list(d), after.shard_list(d),
+                                     receives ? changed : 0, tensor_shape[d])) {
       return "tensor dim " + std::to_string(d) + ": " + *problem;
     }
   }
@@ -182,8 +219,11 @@ Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::s
 
 Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step) {
   if (reduced.empty()) {
-    if (step.op == Op::reduce_scatter || step.op == Op::all_reduce) return std::string(to_text(step.op)) + " reduces nothing";
-    if (step.reduce_op) return std::string("reduce op ") + to_text(*step.reduce_op) + " is set, but nothing pending is reduced";
+    if (step.op == Op::reduce_scatter || step.op == Op::all_reduce)
+      return std::string(to_text(step.op)) + " reduces nothing";
+    if (step.reduce_op)
+      return std::string("reduce op ") + to_text(*step.reduce_op) +
+             " is set, but nothing pending is reduced";
     return std::nullopt;
   }
   if (!step.reduce_op) return std::string("it reduces without a reduce op");
@@ -200,24 +240,30 @@ Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step) 
     if (step.reduce_op == ReduceOp::avg && step.scale_divisor == 1) return std::nullopt;
     op = ReduceOp::sum;
   }
-  if (step.reduce_op != op) return std::string("reduce op ") + to_text(*step.reduce_op) + " where " + to_text(op) + " is asked for";
+  if (step.reduce_op != op)
+    return std::string("reduce op ") + to_text(*step.reduce_op) + " where " + to_text(op) +
+           " is asked for";
   if (step.scale_divisor != divisor) {
-    return "scale 1/" + std::to_string(step.scale_divisor) + " where the averages ask for 1/" + std::to_string(divisor);
+    return "scale 1/" + std::to_string(step.scale_divisor) + " where the averages ask for 1/" +
+           std::to_string(divisor);
   }
   return std::nullopt;
 }
 
-Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::span<const int64_t> tensor_shape, const State& before,
-                   const Step& step) {
-  if (auto problem = check_state(step.state, mesh_shape, tensor_shape.size())) return "the state after it: " + *problem;
+Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape,
+                   std::span<const int64_t> tensor_shape, const State& before, const Step& step) {
+  if (auto problem = check_state(step.state, mesh_shape, tensor_shape.size()))
+    return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
-  if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape)) return std::string("an exchange lists every mesh dim");
+  if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape))
+    return std::string("an exchange lists every mesh dim");
   const State* const states[] = {&before, &step.state};
   Digits digits;
   if (!make_digits(mesh_shape, states, step.mesh_dims, digits)) {
     if (step.op == Op::exchange) return check_exchange_of_unlike_parts(before, step);
-    return std::string("the parts of a mesh dim before it, after it and in mesh_dims do not divide one another");
+    return std::string(
+        "the parts of a mesh dim before it, after it and in mesh_dims do not divide one another");
   }
   DigitState from;
   DigitState to;
@@ -227,15 +273,21 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, std::s
   for (size_t i = 0; i < digits.count; ++i) {
     if (from.role[i] != to.role[i]) changed |= digit_bit(i);
   }
-  Problem problem = changed == 0 && same_lists(from, to) ? check_unit_step(mesh, mesh_shape, before, step)
-                                                         : check_data(mesh, mesh_shape, tensor_shape, digits, from, to, changed, step);
+  Problem problem =
+      changed == 0 && same_lists(from, to)
+          ? check_unit_step(mesh, mesh_shape, before, step)
+          : check_data(mesh, mesh_shape, tensor_shape, digits, from, to, changed, step);
   return problem ? problem : check_moves(digits, mesh_shape, from, to, before, step);
 }
 
-Problem check_crossing(std::span<const int64_t> src_mesh_shape, std::span<const int64_t> dst_mesh_shape, size_t tensor_rank,
+Problem check_crossing(std::span<const int64_t> src_mesh_shape,
+                       std::span<const int64_t> dst_mesh_shape, size_t tensor_rank,
                        const State& before, const Step& step) {
-  if (step.op != Op::exchange) return std::string(to_text(step.op)) + " from one mesh to another: only an exchange crosses meshes";
-  if (auto problem = check_state(step.state, dst_mesh_shape, tensor_rank)) return "the state after it: " + *problem;
+  if (step.op != Op::exchange)
+    return std::string(to_text(step.op)) +
+           " from one mesh to another: only an exchange crosses meshes";
+  if (auto problem = check_state(step.state, dst_mesh_shape, tensor_rank))
+    return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, dst_mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
   if (!lists_every_dim(step.mesh_dims, dst_mesh_shape))
@@ -247,7 +299,8 @@ Problem check_crossing(std::span<const int64_t> src_mesh_shape, std::span<const 
     return std::string(
         "an exchange across meshes names no src, dst, tensor_dim or moves: the mesh dims before it "
         "are others");
-  if (!step.state.partial.empty()) return std::string("nothing pending can cross from one mesh to another");
+  if (!step.state.partial.empty())
+    return std::string("nothing pending can cross from one mesh to another");
   std::vector<PendingAtom> reduced;
   for (const PendingAtom& pending : before.partial) {
     if (src_mesh_shape[static_cast<size_t>(pending.atom.mesh_dim)] > 1) reduced.push_back(pending);

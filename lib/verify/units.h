@@ -6,9 +6,9 @@
 //   dim c 8:2    c:(1)4 across units, c:(4)2 inside of one
 //
 // A layout is clean where its modes cut every unit into equal parts: then any group of that layout
-// has the same number of members in each unit that it meets, whatever rank it starts at, as a tiling
-// of the world numbers its positions digit by digit. Else groups differ, by where they start within
-// a period of the units.
+// has the same number of members in each unit that it meets, whatever rank it starts at, as a
+// tiling of the world numbers its positions digit by digit. Else groups differ, by where they start
+// within a period of the units.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,13 @@ namespace {
 
 using verification::Problem;
 
-std::string place_of(const PlannedRedistribution& redistribution) { return "redistribution '" + redistribution.request.id + "'"; }
+std::string place_of(const PlannedRedistribution& redistribution) {
+  return "redistribution '" + redistribution.request.id + "'";
+}
 
 // Whether both states give every rank the same elements and leave the same reductions pending.
-bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_shape, std::span<const int64_t> shape) {
+bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_shape,
+                std::span<const int64_t> shape) {
   if (a == b) return true;
   const State* const states[] = {&a, &b};
   verification::Digits digits;
@@ -30,8 +33,8 @@ bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_sh
   return verification::same_contents(digits, in_a, in_b, shape);
 }
 
-// The target reached against the one asked for: the same atoms where the planner chose the order; in backward direction a Partial target is
-// Replicate where the source is not Partial.
+// The target reached against the one asked for: the same atoms where the planner chose the order;
+// in backward direction a Partial target is Replicate where the source is not Partial.
 Problem check_target(const PlannedRedistribution& redistribution) {
   const Request& request = redistribution.request;
   const State& reached = redistribution.dst;
@@ -39,8 +42,9 @@ Problem check_target(const PlannedRedistribution& redistribution) {
   State asked = request.dst;
   if (request.direction == Direction::backward && request.src_mesh == request.dst_mesh) {
     std::erase_if(asked.partial, [&](const PendingAtom& target) {
-      return std::none_of(request.src.partial.begin(), request.src.partial.end(),
-                          [&](const PendingAtom& source) { return source.atom.mesh_dim == target.atom.mesh_dim; });
+      return std::none_of(
+          request.src.partial.begin(), request.src.partial.end(),
+          [&](const PendingAtom& source) { return source.atom.mesh_dim == target.atom.mesh_dim; });
     });
   }
   if (request.any_dst_order) {
@@ -58,109 +62,179 @@ Error error_at(const PlannedRedistribution& redistribution, const std::string& p
   return wrong_data(place_of(redistribution) + ": " + problem);
 }
 
-Error error_at(const PlannedRedistribution& redistribution, size_t step, const std::string& problem) {
-  return wrong_data(place_of(redistribution) + ", step " + std::to_string(step) + " (" + to_text(redistribution.steps[step].op) +
-                    "): " + problem);
+Error error_at(const PlannedRedistribution& redistribution, size_t step,
+               const std::string& problem) {
+  return wrong_data(place_of(redistribution) + ", step " + std::to_string(step) + " (" +
+                    to_text(redistribution.steps[step].op) + "): " + problem);
 }
 
-// No steps between two meshes: right only where every rank of the target holds its new box already. By ranks, as nothing else relates two
-// meshes, and so by as many as are listed in a moment; planned redistributions across meshes have a step.
+// No steps between two meshes: right only where every rank of the target holds its new box already.
+// By ranks, as nothing else relates two meshes, and so by as many as are listed in a moment;
+// planned redistributions across meshes have a step.
 constexpr int64_t most_compared_ranks = 1'048'576;
 
-Status check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh, const PlannedRedistribution& redistribution) {
+Status check_without_crossing(const Mesh& src_mesh, const Mesh& dst_mesh,
+                              const PlannedRedistribution& redistribution) {
   const Error problem =
-      error_at(redistribution, "no step takes the data from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name + "'");
+      error_at(redistribution, "no step takes the data from mesh '" + src_mesh.name +
+                                   "' to mesh '" + dst_mesh.name + "'");
   const Request& request = redistribution.request;
   const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
   const std::vector<int64_t> dst_shape = mesh_shape(dst_mesh);
-  if (same_devices(src_mesh, dst_mesh) && same_state(request.src, redistribution.dst, src_shape, request.tensor.shape)) return Done{};
+  if (same_devices(src_mesh, dst_mesh) &&
+      same_state(request.src, redistribution.dst, src_shape, request.tensor.shape))
+    return Done{};
   if (!request.src.partial.empty() || !redistribution.dst.partial.empty()) return problem;
   const int64_t ranks = std::max(mesh_size(src_mesh), mesh_size(dst_mesh));
   if (ranks > most_compared_ranks) {
-    return environment(place_of(redistribution) + ": no step takes it from mesh '" + src_mesh.name + "' to mesh '" + dst_mesh.name +
-                       "', and whether that is right is compared rank by rank, for at most " + std::to_string(most_compared_ranks) +
-                       " ranks; these are " + std::to_string(ranks) + ": plan it again with meshplan plan");
+    return environment(place_of(redistribution) + ": no step takes it from mesh '" + src_mesh.name +
+                       "' to mesh '" + dst_mesh.name +
+                       "', and whether that is right is compared rank by rank, for at most " +
+                       std::to_string(most_compared_ranks) + " ranks; these are " +
+                       std::to_string(ranks) + ": plan it again with meshplan plan");
   }
   const std::vector<int64_t> src_ranks = materialise(src_mesh);
   const std::vector<int64_t> dst_ranks = materialise(dst_mesh);
   std::vector<std::pair<int64_t, int64_t>> by_rank;
-  for (size_t i = 0; i < src_ranks.size(); ++i) by_rank.emplace_back(src_ranks[i], static_cast<int64_t>(i));
+  for (size_t i = 0; i < src_ranks.size(); ++i)
+    by_rank.emplace_back(src_ranks[i], static_cast<int64_t>(i));
   std::sort(by_rank.begin(), by_rank.end());
   for (size_t i = 0; i < dst_ranks.size(); ++i) {
-    const Box need = box_of(redistribution.dst, request.tensor.shape, dst_shape, coordinates_of(static_cast<int64_t>(i), dst_shape));
+    const Box need = box_of(redistribution.dst, request.tensor.shape, dst_shape,
+                            coordinates_of(static_cast<int64_t>(i), dst_shape));
     if (volume(need) == 0) continue;
-    auto holder = std::lower_bound(by_rank.begin(), by_rank.end(), std::pair{dst_ranks[i], int64_t{0}});
+    auto holder =
+        std::lower_bound(by_rank.begin(), by_rank.end(), std::pair{dst_ranks[i], int64_t{0}});
     if (holder == by_rank.end() || holder->first != dst_ranks[i]) return problem;
-    const Box held = box_of(request.src, request.tensor.shape, src_shape, coordinates_of(holder->second, src_shape));
+    const Box held = box_of(request.src, request.tensor.shape, src_shape,
+                            coordinates_of(holder->second, src_shape));
     if (intersect(need, held) != need) return problem;
   }
   return Done{};
 }
 
+// The steps of one redistribution in their order: the state that each finds, and the mesh it is on.
+class StepWalk {
+ public:
+  StepWalk(const Plan& plan, const PlannedRedistribution& redistribution)
+      : plan_(plan),
+        redistribution_(redistribution),
+        request_(redistribution.request),
+        src_mesh_(plan.meshes.meshes[request_.src_mesh]),
+        dst_mesh_(plan.meshes.meshes[request_.dst_mesh]),
+        crosses_(request_.src_mesh != request_.dst_mesh),
+        src_shape_(mesh_shape(src_mesh_)),
+        dst_shape_(crosses_ ? mesh_shape(dst_mesh_) : src_shape_),
+        before_(&request_.src),
+        on_dst_(!crosses_) {}
+
+  [[nodiscard]] Status check_ends() const {
+    const std::vector<int64_t>& shape = request_.tensor.shape;
+    if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
+      return error_at(redistribution_, "its tensor has a negative size");
+    if (auto problem = verification::check_state(request_.src, src_shape_, shape.size()))
+      return error_at(redistribution_, "source: " + *problem);
+    if (auto problem = verification::check_state(redistribution_.dst, dst_shape_, shape.size()))
+      return error_at(redistribution_, "target: " + *problem);
+    if (auto problem = check_target(redistribution_)) return error_at(redistribution_, *problem);
+    return Done{};
+  }
+
+  // The ends are checked.
+  Status check_steps() {
+    trace_ = to_text(request_.src, src_shape_);
+    for (size_t i = 0; i < redistribution_.steps.size(); ++i) {
+      if (auto problem = check_step(redistribution_.steps[i]))
+        return error_at(redistribution_, i, *problem);
+    }
+    return Done{};
+  }
+
+  [[nodiscard]] Status check_arrival() const {
+    const std::vector<Step>& steps = redistribution_.steps;
+    if (!on_dst_) {
+      if (steps.empty()) return check_without_crossing(src_mesh_, dst_mesh_, redistribution_);
+      return error_at(redistribution_, "no step takes it to mesh '" + dst_mesh_.name + "'");
+    }
+    if (same_state(*before_, redistribution_.dst, dst_shape_, request_.tensor.shape)) return Done{};
+    const std::string reached = to_text(*before_, dst_shape_);
+    const std::string asked = to_text(redistribution_.dst, dst_shape_);
+    if (steps.empty())
+      return error_at(redistribution_, "it has no steps, but " + reached + " is not " + asked);
+    return error_at(redistribution_, steps.size() - 1,
+                    "it ends at " + reached + ", but the target is " + asked);
+  }
+
+  // What the redistribution says of itself besides its steps.
+  [[nodiscard]] Status check_notes() const {
+    if (redistribution_.trace != trace_) {
+      return error_at(redistribution_, "its trace is not that of its steps: '" +
+                                           redistribution_.trace + "' where they have '" + trace_ +
+                                           "'");
+    }
+    Problem problem = verification::check_unmerged_trace(redistribution_);
+    if (!problem) problem = verification::check_reductions(plan_, redistribution_, src_shape_);
+    if (!problem) problem = verification::check_warnings(plan_, redistribution_);
+    if (!problem) problem = verification::check_totals(redistribution_);
+    if (problem) return error_at(redistribution_, *problem);
+    return Done{};
+  }
+
+ private:
+  Problem check_step(const Step& step) {
+    const bool lands_on_dst = crosses_ && step.mesh == dst_mesh_.name;
+    if (!step.mesh.empty() && !lands_on_dst &&
+        (!crosses_ || on_dst_ || step.mesh != src_mesh_.name))
+      return "its state is on mesh '" + step.mesh + "', where it cannot be";
+    if (crosses_ && on_dst_ && !lands_on_dst)
+      return std::string("its state is back on the source's mesh");
+    const bool crossing = lands_on_dst && !on_dst_;
+    on_dst_ = on_dst_ || lands_on_dst;
+    const Mesh& mesh = on_dst_ ? dst_mesh_ : src_mesh_;
+    const std::vector<int64_t>& sizes = on_dst_ ? dst_shape_ : src_shape_;
+    const std::vector<int64_t>& shape = request_.tensor.shape;
+    const Mesh* whole = crosses_ ? &plan_.meshes.meshes.front() : nullptr;
+    Problem problem = crossing ? verification::check_crossing(src_shape_, dst_shape_, shape.size(),
+                                                              *before_, step)
+                               : verification::check_step(mesh, sizes, shape, *before_, step);
+    if (!problem) problem = verification::check_group(plan_, mesh, whole, sizes, step);
+    if (!problem && step.phases > 1 && plan_.topology.levels.size() < 2)
+      problem = "two phases on a topology of one level";
+    if (!problem) problem = verification::check_merged(step);
+    if (!problem && !crosses_)
+      problem = verification::check_logical_shape(redistribution_, sizes, *before_, step);
+    if (problem) return problem;
+    trace_ += arrow_of(step);
+    append_text(trace_, step.state, sizes);
+    before_ = &step.state;
+    return std::nullopt;
+  }
+
+  const Plan& plan_;
+  const PlannedRedistribution& redistribution_;
+  const Request& request_;
+  const Mesh& src_mesh_;
+  const Mesh& dst_mesh_;
+  bool crosses_;
+  std::vector<int64_t> src_shape_;
+  std::vector<int64_t> dst_shape_;
+  const State* before_;
+  std::string trace_;
+  bool on_dst_;
+};
+
 }  // namespace
 
 Status verify_redistribution(const Plan& plan, const PlannedRedistribution& redistribution) {
   const Request& request = redistribution.request;
-  const std::vector<Mesh>& meshes = plan.meshes.meshes;
-  if (request.src_mesh >= meshes.size() || request.dst_mesh >= meshes.size())
+  const size_t meshes = plan.meshes.meshes.size();
+  if (request.src_mesh >= meshes || request.dst_mesh >= meshes)
     return error_at(redistribution, "its mesh is not in the plan");
-  const Mesh& src_mesh = meshes[request.src_mesh];
-  const Mesh& dst_mesh = meshes[request.dst_mesh];
-  const bool crosses = request.src_mesh != request.dst_mesh;
-  const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
-  const std::vector<int64_t> dst_shape = crosses ? mesh_shape(dst_mesh) : src_shape;
-  const std::vector<int64_t>& shape = request.tensor.shape;
-  if (std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
-    return error_at(redistribution, "its tensor has a negative size");
-  if (auto problem = verification::check_state(request.src, src_shape, shape.size()))
-    return error_at(redistribution, "source: " + *problem);
-  if (auto problem = verification::check_state(redistribution.dst, dst_shape, shape.size())) {
-    return error_at(redistribution, "target: " + *problem);
-  }
-  if (auto problem = check_target(redistribution)) return error_at(redistribution, *problem);
-
-  const State* before = &request.src;
-  std::string trace = to_text(request.src, src_shape);
-  bool on_dst = !crosses;
-  for (size_t i = 0; i < redistribution.steps.size(); ++i) {
-    const Step& step = redistribution.steps[i];
-    const bool lands_on_dst = crosses && step.mesh == dst_mesh.name;
-    if (!step.mesh.empty() && !lands_on_dst && (!crosses || on_dst || step.mesh != src_mesh.name)) {
-      return error_at(redistribution, i, "its state is on mesh '" + step.mesh + "', where it cannot be");
-    }
-    if (crosses && on_dst && !lands_on_dst) return error_at(redistribution, i, "its state is back on the source's mesh");
-    const bool crossing = lands_on_dst && !on_dst;
-    on_dst = on_dst || lands_on_dst;
-    const Mesh& mesh = on_dst ? dst_mesh : src_mesh;
-    const std::vector<int64_t>& sizes = on_dst ? dst_shape : src_shape;
-    Problem problem = crossing ? verification::check_crossing(src_shape, dst_shape, shape.size(), *before, step)
-                               : verification::check_step(mesh, sizes, shape, *before, step);
-    if (!problem) problem = verification::check_group(plan, mesh, crosses ? &meshes.front() : nullptr, sizes, step);
-    if (!problem && step.phases > 1 && plan.topology.levels.size() < 2) problem = "two phases on a topology of one level";
-    if (!problem) problem = verification::check_merged(step);
-    if (!problem && !crosses) problem = verification::check_logical_shape(redistribution, sizes, *before, step);
-    if (problem) return error_at(redistribution, i, *problem);
-    trace += arrow_of(step);
-    append_text(trace, step.state, sizes);
-    before = &step.state;
-  }
-  if (!on_dst) {
-    if (!redistribution.steps.empty()) return error_at(redistribution, "no step takes it to mesh '" + dst_mesh.name + "'");
-    if (Status right = check_without_crossing(src_mesh, dst_mesh, redistribution); !right) return right;
-  } else if (!same_state(*before, redistribution.dst, dst_shape, shape)) {
-    const std::string reached = to_text(*before, dst_shape);
-    const std::string asked = to_text(redistribution.dst, dst_shape);
-    if (redistribution.steps.empty()) return error_at(redistribution, "it has no steps, but " + reached + " is not " + asked);
-    return error_at(redistribution, redistribution.steps.size() - 1, "it ends at " + reached + ", but the target is " + asked);
-  }
-  if (redistribution.trace != trace) {
-    return error_at(redistribution, "its trace is not that of its steps: '" + redistribution.trace + "' where they have '" + trace + "'");
-  }
-  if (auto problem = verification::check_unmerged_trace(redistribution)) return error_at(redistribution, *problem);
-  if (auto problem = verification::check_reductions(plan, redistribution, src_shape)) return error_at(redistribution, *problem);
-  if (auto problem = verification::check_warnings(plan, redistribution)) return error_at(redistribution, *problem);
-  if (auto problem = verification::check_totals(redistribution)) return error_at(redistribution, *problem);
-  return Done{};
+  StepWalk walk(plan, redistribution);
+  if (Status right = walk.check_ends(); !right) return right;
+  if (Status right = walk.check_steps(); !right) return right;
+  if (Status right = walk.check_arrival(); !right) return right;
+  return walk.check_notes();
 }
 
 Result<Recounted> verify_figures(const Plan& plan, const PlannedRedistribution& redistribution) {

@@ -70,7 +70,7 @@ TEST_CASE("wrong steps are named") {
   };
   // Gathering the outer of two nested dims leaves holes, even ones and uneven ones.
   wrong({8}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a"}, "RS(0)"}}, "step 0 (all_gather)", "tensor dim 0: ");
-  wrong({7}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a"}, "RS(0)"}}, "step 0 (all_gather)", "nobody that it hears holds element");
+  wrong({7}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"a"}, "RS(0)"}}, "step 0 (all_gather)", "no rank in its group holds element");
   // 10 over 2x4 is not 10 over 8: a scatter on the flat group would leave other boxes.
   wrong({10}, "S(0)R", {{Op::slice, {"b"}, "S(0)[1]S(0)[0]"}}, "step 0 (slice)", "tensor dim 0");
   wrong({8}, "P(sum)R", {{Op::all_reduce, {"a"}, "RR", ReduceOp::max}}, "step 0 (all_reduce)", "reduce op max where sum is asked for");
