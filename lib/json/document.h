@@ -40,9 +40,10 @@ struct JsonNode {
   bool escaped = false;      // a string with a backslash
   bool key_escaped = false;  // a key with one
   bool truth = false;        // of a boolean
-  bool repeated = false;     // its key stands before it in its object: reported already, readers skip it
-  bool keyless = false;      // its key cannot be read: likewise
-  uint32_t begin = 0;        // bytes of the value, quotes included
+  // Its object has its key twice, or its key cannot be read: reported already, readers skip it.
+  bool repeated = false;
+  bool keyless = false;
+  uint32_t begin = 0;  // bytes of the value, quotes included
   uint32_t end = 0;
   uint32_t key_begin = 0;  // bytes of the key, quotes included; equal: not a member
   uint32_t key_end = 0;
@@ -66,12 +67,15 @@ void add_node(JsonDocument& document, uint32_t parent, size_t begin, size_t key_
               size_t key_end);
 
 // The string of a node or of its key, escapes resolved. `buffer` holds it where there are any.
-[[nodiscard]] std::string_view string_of(const JsonDocument& document, const JsonNode& node, std::string& buffer);
-[[nodiscard]] std::string_view key_of(const JsonDocument& document, const JsonNode& node, std::string& buffer);
+[[nodiscard]] std::string_view string_of(const JsonDocument& document, const JsonNode& node,
+                                         std::string& buffer);
+[[nodiscard]] std::string_view key_of(const JsonDocument& document, const JsonNode& node,
+                                      std::string& buffer);
 // The value as written.
 [[nodiscard]] std::string_view raw(const JsonDocument& document, const JsonNode& node);
 // The member of an object with this key; 0 where there is none.
-[[nodiscard]] uint32_t find_key(const JsonDocument& document, uint32_t object, std::string_view key);
+[[nodiscard]] uint32_t find_key(const JsonDocument& document, uint32_t object,
+                                std::string_view key);
 // "/redistributions/0/src": the way to a node (RFC 6901).
 [[nodiscard]] std::string pointer_to(const JsonDocument& document, uint32_t node);
 // An integer within int64.

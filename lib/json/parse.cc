@@ -38,7 +38,7 @@ class DocumentBuilder {
   }
   bool number_float(json::number_float_t /*value*/, const std::string& text) {
     if (!rules_.fractions) {
-      return refuse("the number " + text + " is no whole number of 64 bits", next_token());
+      return refuse("the number " + text + " is not an integer of 64 bits", next_token());
     }
     const bool whole = text.find_first_of(".eE") == std::string::npos;
     scalar(whole ? JsonKind::integer : JsonKind::number, text.size());
@@ -79,7 +79,7 @@ class DocumentBuilder {
   bool parse_error(size_t position, const std::string& /*token*/, const json::exception& error) {
     const std::string what = error.what();
     const size_t reason = what.rfind("; ");
-    return refuse(reason == std::string::npos ? "it is no JSON" : what.substr(reason + 2),
+    return refuse(reason == std::string::npos ? "invalid JSON" : what.substr(reason + 2),
                   position == 0 ? 0 : position - 1);
   }
 

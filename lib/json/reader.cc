@@ -15,7 +15,8 @@ constexpr size_t most_listed = 16;    // longer lists of choices are not printed
 
 std::string quote(std::string_view text) { return "\"" + printable(text) + "\""; }
 
-Reader::More suggestion(std::string_view word, const std::vector<std::string>& choices, std::string_view lead) {
+Reader::More suggestion(std::string_view word, const std::vector<std::string>& choices,
+                        std::string_view lead) {
   Reader::More more;
   if (word.size() <= longest_word) {
     if (const auto near = nearest(word, choices)) {
@@ -38,7 +39,8 @@ void Reader::add(const char* code, Place place, std::string message, More more) 
   diagnostic.message = std::move(message);
   diagnostic.help = std::move(more.help);
   diagnostic.fix = std::move(more.fix);
-  if (more.second != 0) diagnostic.second = SecondPlace{place_of(document_, more.second), std::move(more.label)};
+  if (more.second != 0)
+    diagnostic.second = SecondPlace{place_of(document_, more.second), std::move(more.label)};
   diagnostics_.add(std::move(diagnostic));
 }
 
@@ -65,23 +67,27 @@ void Reader::wrong_type(uint32_t index, std::string_view what, const char* expec
     ++errors_;  // reported by the parser
     return;
   }
-  error("E0201", index, std::string(what) + " takes " + expected + ", not " + to_text(node(index).kind));
+  error("E0201", index,
+        std::string(what) + " takes " + expected + ", not " + to_text(node(index).kind));
 }
 
-void Reader::unknown_key(uint32_t index, std::string_view key, const KeyRule* rules, size_t count, std::string_view what) {
+void Reader::unknown_key(uint32_t index, std::string_view key, const KeyRule* rules, size_t count,
+                         std::string_view what) {
   std::vector<std::string> known;
   for (size_t i = 0; i < count; ++i) known.emplace_back(rules[i].name);
   if (key.size() <= longest_word) {
     if (auto near = nearest(key, known)) misspelt_.push_back(std::move(*near));
   }
-  error_at_key("E0203", index, "unknown key " + quote(key) + " in " + std::string(what), suggestion(key, known, "its keys are "));
+  error_at_key("E0203", index, "unknown key " + quote(key) + " in " + std::string(what),
+               suggestion(key, known, "its keys are "));
 }
 
 bool Reader::misspelt(std::string_view key) const {
   return keyless_ || std::find(misspelt_.begin(), misspelt_.end(), key) != misspelt_.end();
 }
 
-bool Reader::find_members(uint32_t index, const KeyRule* rules, size_t count, uint32_t* found, std::string_view what) {
+bool Reader::find_members(uint32_t index, const KeyRule* rules, size_t count, uint32_t* found,
+                          std::string_view what) {
   if (node(index).kind != JsonKind::object) {
     wrong_type(index, what, "an object");
     return false;
@@ -106,10 +112,13 @@ bool Reader::find_members(uint32_t index, const KeyRule* rules, size_t count, ui
   }
   std::vector<std::string> missing;
   for (size_t i = 0; i < count; ++i) {
-    if (rules[i].required && found[i] == 0 && !misspelt(rules[i].name)) missing.push_back(quote(rules[i].name));
+    if (rules[i].required && found[i] == 0 && !misspelt(rules[i].name))
+      missing.push_back(quote(rules[i].name));
   }
   if (!missing.empty())
-    error("E0202", index, std::string(what) + " lacks the key" + (missing.size() == 1 ? " " : "s ") + join(missing, ", "));
+    error("E0202", index,
+          std::string(what) + " lacks the key" + (missing.size() == 1 ? " " : "s ") +
+              join(missing, ", "));
   return true;
 }
 
@@ -120,15 +129,18 @@ std::optional<std::vector<uint32_t>> Reader::elements(uint32_t index, std::strin
   }
   std::vector<uint32_t> list;
   list.reserve(node(index).count);
-  for (uint32_t child = index + 1; child < node(index).next; child = node(child).next) list.push_back(child);
+  for (uint32_t child = index + 1; child < node(index).next; child = node(child).next)
+    list.push_back(child);
   return list;
 }
 
-std::optional<int64_t> Reader::integer(uint32_t index, std::string_view what, int64_t least, int64_t most) {
+std::optional<int64_t> Reader::integer(uint32_t index, std::string_view what, int64_t least,
+                                       int64_t most) {
   if (index == 0) return std::nullopt;
   const JsonNode& value = node(index);
   if (value.kind == JsonKind::number) {
-    error("E0204", index, std::string(what) + " takes an integer, not " + printable(raw(document_, value)),
+    error("E0204", index,
+          std::string(what) + " takes an integer, not " + printable(raw(document_, value)),
           {"write it without a fraction and without an exponent", {}, 0, {}});
     return std::nullopt;
   }
@@ -138,14 +150,17 @@ std::optional<int64_t> Reader::integer(uint32_t index, std::string_view what, in
   }
   const auto number = integer_of(document_, value);
   if (number && *number >= least && *number <= most) return number;
-  const std::string range = most == int64_max ? std::to_string(least) + " or more" : std::to_string(least) + " to " + std::to_string(most);
+  const std::string range = most == int64_max
+                                ? std::to_string(least) + " or more"
+                                : std::to_string(least) + " to " + std::to_string(most);
   error("E0205", index,
-        std::string(what) + " is " + printable(raw(document_, value), 40) + "; it must be " + range +
-            (number || raw(document_, value).front() == '-' ? "" : " and fit in 64 bits"));
+        std::string(what) + " is " + printable(raw(document_, value), 40) + "; it must be " +
+            range + (number || raw(document_, value).front() == '-' ? "" : " and fit in 64 bits"));
   return std::nullopt;
 }
 
-std::optional<int64_t> Reader::thousandths(uint32_t index, std::string_view what, int64_t least, int64_t most) {
+std::optional<int64_t> Reader::thousandths(uint32_t index, std::string_view what, int64_t least,
+                                           int64_t most) {
   const JsonNode& value = node(index);
   if (value.kind != JsonKind::integer && value.kind != JsonKind::number) {
     wrong_type(index, what, "a number");
@@ -153,9 +168,12 @@ std::optional<int64_t> Reader::thousandths(uint32_t index, std::string_view what
   }
   const std::string_view written = raw(document_, value);
   const size_t point = written.find('.');
-  const std::string_view fraction = point == std::string_view::npos ? std::string_view() : written.substr(point + 1);
+  const std::string_view fraction =
+      point == std::string_view::npos ? std::string_view() : written.substr(point + 1);
   if (written.find_first_of("eE") != std::string_view::npos || fraction.size() > 3) {
-    error("E0204", index, std::string(what) + " takes at most three decimals and no exponent, not " + printable(written));
+    error("E0204", index,
+          std::string(what) + " takes at most three decimals and no exponent, not " +
+              printable(written));
     return std::nullopt;
   }
   std::string digits(written.substr(0, point));
@@ -168,7 +186,9 @@ std::optional<int64_t> Reader::thousandths(uint32_t index, std::string_view what
     if (thousand % 1000 != 0) text += "." + std::to_string(1000 + thousand % 1000).substr(1);
     return text;
   };
-  error("E0205", index, std::string(what) + " is " + printable(written, 40) + "; it must be " + decimal(least) + " to " + decimal(most));
+  error("E0205", index,
+        std::string(what) + " is " + printable(written, 40) + "; it must be " + decimal(least) +
+            " to " + decimal(most));
   return std::nullopt;
 }
 
@@ -194,13 +214,15 @@ std::optional<std::string> Reader::name(uint32_t index, std::string_view what) {
   return std::nullopt;
 }
 
-std::optional<size_t> Reader::choice(uint32_t index, std::string_view what, const std::vector<std::string>& choices, const char* code) {
+std::optional<size_t> Reader::choice(uint32_t index, std::string_view what,
+                                     const std::vector<std::string>& choices, const char* code) {
   const auto given = text(index, what);
   if (!given) return std::nullopt;
   for (size_t i = 0; i < choices.size(); ++i) {
     if (choices[i] == *given) return i;
   }
-  error(code, index, "unknown " + std::string(what) + " " + quote(*given), suggestion(*given, choices, "expected one of "));
+  error(code, index, "unknown " + std::string(what) + " " + quote(*given),
+        suggestion(*given, choices, "expected one of "));
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
-// Checked access to the nodes of a document: every function reports what is wrong with a node at its place and returns no value then, so
-// that what depends on it can be left out without a second complaint.
+// Checked access to the nodes of a document: every function reports what is wrong with a node at
+// its place and then returns no value, so that what depends on it is skipped without a second
+// error.
 //
 // What it is not: part of the library's interface; only spec/read_*.cc use it.
 #pragma once
@@ -36,7 +37,8 @@ struct ReportDetail {
 
 class Reader {
  public:
-  Reader(const JsonDocument& document, Diagnostics& diagnostics) : document_(document), diagnostics_(diagnostics) {}
+  Reader(const JsonDocument& document, Diagnostics& diagnostics)
+      : document_(document), diagnostics_(diagnostics) {}
 
   [[nodiscard]] const JsonNode& node(uint32_t index) const { return document_.nodes[index]; }
   [[nodiscard]] const JsonDocument& document() const { return document_; }
@@ -48,10 +50,12 @@ class Reader {
   void error(const char* code, uint32_t index, std::string message, More more = {});
   void error_at_key(const char* code, uint32_t index, std::string message, More more = {});
 
-  // Members of an object by the rules' order; 0 where absent. Reports keys that are unknown (x-... apart) and missing. No value: not an
-  // object.
+  // Members of an object in the order of the rules; 0 where absent. Reports missing keys, and
+  // unknown ones unless they begin with "x-". No value: not an object.
   template <size_t n>
-  std::optional<std::array<uint32_t, n>> members(uint32_t index, const std::array<KeyRule, n>& rules, std::string_view what) {
+  std::optional<std::array<uint32_t, n>> members(uint32_t index,
+                                                 const std::array<KeyRule, n>& rules,
+                                                 std::string_view what) {
     std::array<uint32_t, n> found{};
     if (!find_members(index, rules.data(), n, found.data(), what)) return std::nullopt;
     return found;
@@ -61,38 +65,48 @@ class Reader {
   std::optional<std::vector<uint32_t>> elements(uint32_t index, std::string_view what);
 
   // The readers of single values take 0, the place of an absent key, and give no value for it.
-  std::optional<int64_t> integer(uint32_t index, std::string_view what, int64_t least, int64_t most = int64_max);
+  std::optional<int64_t> integer(uint32_t index, std::string_view what, int64_t least,
+                                 int64_t most = int64_max);
   // A decimal with at most three places, in thousandths.
-  std::optional<int64_t> thousandths(uint32_t index, std::string_view what, int64_t least, int64_t most);
+  std::optional<int64_t> thousandths(uint32_t index, std::string_view what, int64_t least,
+                                     int64_t most);
   std::optional<bool> boolean(uint32_t index, std::string_view what);
   // Valid until the next call where the text has escapes.
   std::optional<std::string_view> text(uint32_t index, std::string_view what);
   // A text that is not empty.
   std::optional<std::string> name(uint32_t index, std::string_view what);
   // Index into `choices`.
-  std::optional<size_t> choice(uint32_t index, std::string_view what, const std::vector<std::string>& choices, const char* code = "E0206");
+  std::optional<size_t> choice(uint32_t index, std::string_view what,
+                               const std::vector<std::string>& choices, const char* code = "E0206");
 
-  // Whether the last call of `members` reported an unknown key that is taken for this one: it is misspelt, not missing.
+  // Whether the last call of `members` reported an unknown key as a misspelling of this one, which
+  // is then not missing.
   [[nodiscard]] bool misspelt(std::string_view key) const;
 
   void wrong_type(uint32_t index, std::string_view what, const char* expected);
 
  private:
-  bool find_members(uint32_t index, const KeyRule* rules, size_t count, uint32_t* found, std::string_view what);
-  void unknown_key(uint32_t index, std::string_view key, const KeyRule* rules, size_t count, std::string_view what);
+  bool find_members(uint32_t index, const KeyRule* rules, size_t count, uint32_t* found,
+                    std::string_view what);
+  void unknown_key(uint32_t index, std::string_view key, const KeyRule* rules, size_t count,
+                   std::string_view what);
   void add(const char* code, Place place, std::string message, More more);
 
   const JsonDocument& document_;
   Diagnostics& diagnostics_;
   std::string buffer_;
-  std::vector<std::string> misspelt_;  // known keys that unknown ones of the last object are taken for
-  bool keyless_ = false;               // a key of it could not be read at all
+  // Of the last object: known keys that unknown ones are taken for, and whether a key is
+  // unreadable.
+  std::vector<std::string> misspelt_;
+  bool keyless_ = false;
   size_t errors_ = 0;
 };
 
 // "\"dp\"", made printable.
 [[nodiscard]] std::string quote(std::string_view text);
 // "; did you mean ...?" as help, or the choices themselves where none is near.
-[[nodiscard]] Reader::More suggestion(std::string_view word, const std::vector<std::string>& choices, std::string_view lead);
+[[nodiscard]] Reader::More suggestion(std::string_view word,
+                                      const std::vector<std::string>& choices,
+                                      std::string_view lead);
 
 }  // namespace meshplan

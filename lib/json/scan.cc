@@ -23,7 +23,8 @@ class Scanner {
     skip_space();
     if (lost_) return std::nullopt;
     if (at_ == text_.size()) {
-      report("E0104", at_, at_, "the file holds no value", "a spec is an object: {\"schema\": \"meshplan/spec/1\", ...}");
+      report("E0104", at_, at_, "the file holds no value",
+             "a spec is an object: {\"schema\": \"meshplan/spec/1\", ...}");
       return std::nullopt;
     }
     document_.nodes.reserve(std::min(text_.size() / 8 + 16, size_t{1} << 20));
@@ -32,7 +33,8 @@ class Scanner {
     if (!lost_) skip_space();
     if (lost_) return std::nullopt;
     if (at_ < text_.size()) {
-      report("E0111", at_, at_ + std::max<size_t>(1, utf8_length(text_, at_)), "text after the end of the document",
+      report("E0111", at_, at_ + std::max<size_t>(1, utf8_length(text_, at_)),
+             "text after the end of the document",
              "one file holds one object; remove what follows it");
     }
     return std::move(document_);
@@ -41,15 +43,16 @@ class Scanner {
  private:
   JsonNode& node(uint32_t index) { return document_.nodes[index]; }
 
-  void report(const char* code, size_t begin, size_t end, std::string message, std::string help = {}, std::optional<Fix> fix = {},
+  void report(const char* code, size_t begin, size_t end, std::string message,
+              std::string help = {}, std::optional<Fix> fix = {},
               std::optional<SecondPlace> second = {}) {
     if (diagnostics_.full(Severity::error)) {
       diagnostics_.count_only(Severity::error);
       return;
     }
     const std::string pointer = open_.empty() ? "" : pointer_to(document_, open_.back());
-    diagnostics_.add({code, Severity::error, locate(text_, document_.file, begin, end, pointer), std::move(message), std::move(second),
-                      std::move(help), std::move(fix), 0});
+    diagnostics_.add({code, Severity::error, locate(text_, document_.file, begin, end, pointer),
+                      std::move(message), std::move(second), std::move(help), std::move(fix), 0});
   }
   // Nothing after this place can be made sense of.
   void lose(const char* code, size_t begin, size_t end, std::string message, std::string help = {},
@@ -63,18 +66,20 @@ class Scanner {
       Diagnostic diagnostic;
       diagnostic.code = "E0109";
       diagnostic.place = whole_file(document_.file);
-      diagnostic.message =
-          "the file has " + std::to_string(text_.size()) + " bytes; at most " + std::to_string(max_json_bytes) + " are read";
+      diagnostic.message = "the file has " + std::to_string(text_.size()) + " bytes; at most " +
+                           std::to_string(max_json_bytes) + " are read";
       diagnostic.help = "split it into several files";
       diagnostics_.add(std::move(diagnostic));
       return false;
     }
     if (text_.substr(0, 2) == "\xFE\xFF" || text_.substr(0, 2) == "\xFF\xFE") {
-      lose("E0101", 0, 2, "the file is UTF-16; specs are UTF-8", "save it as UTF-8 without a byte order mark");
+      lose("E0101", 0, 2, "the file is UTF-16; specs are UTF-8",
+           "save it as UTF-8 without a byte order mark");
       return false;
     }
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") {
-      report("E0102", 0, 3, "the file begins with a byte order mark", "save it as UTF-8 without one", Fix{"", true});
+      report("E0102", 0, 3, "the file begins with a byte order mark",
+             "save it as UTF-8 without one", Fix{"", true});
       at_ = 3;
     }
     for (size_t at = find_stray_byte(text_, at_); at < text_.size();
@@ -108,7 +113,8 @@ class Scanner {
         at_ = end + 2;
       } else if (c == '#') {
         const size_t end = std::min(text_.find('\n', at_), text_.size());
-        report("E0103", at_, at_ + 1, "unexpected character \"#\"", "comments begin with //", Fix{"//", true});
+        report("E0103", at_, at_ + 1, "unexpected character \"#\"", "comments begin with //",
+               Fix{"//", true});
         at_ = end;
       } else {
         return;
@@ -131,7 +137,8 @@ class Scanner {
     if (c == '{' || c == '[') {
       node(index).kind = c == '{' ? JsonKind::object : JsonKind::array;
       if (open_.size() == max_json_depth) {
-        lose("E0108", at_, at_ + 1, "values are nested deeper than " + std::to_string(max_json_depth) + " levels",
+        lose("E0108", at_, at_ + 1,
+             "values are nested deeper than " + std::to_string(max_json_depth) + " levels",
              "no part of a spec needs more than 8");
         return;
       }
@@ -169,7 +176,8 @@ class Scanner {
       } else if (byte == '\n' || byte == '\r') {
         break;
       } else if (byte < 0x20) {
-        report("E0105", at_, at_ + 1, "a control character in a string: " + printable(text_.substr(at_, 1)),
+        report("E0105", at_, at_ + 1,
+               "a control character in a string: " + printable(text_.substr(at_, 1)),
                "write it as an escape, such as \\t or \\u0000");
         good = false;
         ++at_;
@@ -194,21 +202,26 @@ class Scanner {
   bool read_escape() {
     const size_t begin = at_++;
     const char c = at_ < text_.size() ? text_[at_] : '\0';
-    if (c == '\0' || c == '\n' || c == '\r') return true;  // the caller reports the end of the string
+    if (c == '\0' || c == '\n' || c == '\r')
+      return true;  // the caller reports the end of the string
     if (c != 'u') {
       ++at_;
       if (std::strchr("\"\\/bfnrt", c) != nullptr) return true;
       const size_t length = std::max<size_t>(1, utf8_length(text_, begin + 1));
       at_ = begin + 1 + length;
-      report("E0105", begin, at_, "unknown escape \"" + printable(text_.substr(begin, at_ - begin)) + "\"",
+      report("E0105", begin, at_,
+             "unknown escape \"" + printable(text_.substr(begin, at_ - begin)) + "\"",
              "JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u0000");
       return false;
     }
     const auto unit = hex4_at(at_ + 1);
     if (!unit) {
       ++at_;
-      while (at_ < begin + 6 && at_ < text_.size() && std::isxdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
-      report("E0105", begin, at_, "an escape \\u without four hexadecimal digits", "write it as \\u0041");
+      while (at_ < begin + 6 && at_ < text_.size() &&
+             std::isxdigit(static_cast<unsigned char>(text_[at_])))
+        ++at_;
+      report("E0105", begin, at_, "an escape \\u without four hexadecimal digits",
+             "write it as \\u0041");
       return false;
     }
     at_ += 5;
@@ -221,7 +234,8 @@ class Scanner {
         return true;
       }
     }
-    report("E0105", begin, at_, "half of a surrogate pair: " + std::string(text_.substr(begin, at_ - begin)),
+    report("E0105", begin, at_,
+           "half of a surrogate pair: " + std::string(text_.substr(begin, at_ - begin)),
            "write both halves, such as \\ud83d\\ude00, or the character itself");
     return false;
   }
@@ -229,14 +243,15 @@ class Scanner {
   std::optional<uint32_t> hex4_at(size_t at) const {
     uint32_t value = 0;
     for (size_t i = at; i < at + 4; ++i) {
-      if (i >= text_.size() || !std::isxdigit(static_cast<unsigned char>(text_[i]))) return std::nullopt;
+      if (i >= text_.size() || !std::isxdigit(static_cast<unsigned char>(text_[i])))
+        return std::nullopt;
       const char c = text_[i];
       value = value * 16 + static_cast<uint32_t>(is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     return value;
   }
 
-  // A number, true, false or null that begins at at_, or what somebody took for one.
+  // A number, true, false or null that begins at at_, or something similar.
   JsonKind read_word(JsonNode& made) {
     const size_t begin = at_;
     while (at_ < text_.size() && is_word(text_[at_])) ++at_;
@@ -260,12 +275,15 @@ class Scanner {
     if (word == "True" || word == "False" || word == "None") {
       const std::string right = word == "True" ? "true" : word == "False" ? "false" : "null";
       report("E0113", begin, at_, "unknown word " + shown, "write " + right, Fix{right, true});
-    } else if (digits == "NaN" || digits == "nan" || digits == "Infinity" || digits == "inf" || digits == "Inf") {
-      report("E0106", begin, at_, shown + " is not a JSON number", "only finite decimal numbers are");
+    } else if (digits == "NaN" || digits == "nan" || digits == "Infinity" || digits == "inf" ||
+               digits == "Inf") {
+      report("E0106", begin, at_, shown + " is not a JSON number",
+             "only finite decimal numbers are");
     } else if (digits != word || is_digit(word[0]) || word[0] == '.') {
       report("E0106", begin, at_, shown + " is not a JSON number", number_help(word));
     } else {
-      report("E0113", begin, at_, "unknown word " + shown, "text stands in double quotes: \"" + printable(word) + "\"",
+      report("E0113", begin, at_, "unknown word " + shown,
+             "text stands in double quotes: \"" + printable(word) + "\"",
              Fix{"\"" + std::string(word) + "\"", false});
     }
     return JsonKind::broken;
@@ -288,9 +306,11 @@ class Scanner {
     const std::string shown = printable(text_.substr(at_, length));
     while (at_ < text_.size() && std::strchr(",]}\n", text_[at_]) == nullptr) ++at_;
     if (at_ == begin) {
-      report("E0103", begin, begin + length, "expected a value, found \"" + shown + "\"", "a value is missing here");
+      report("E0103", begin, begin + length, "expected a value, found \"" + shown + "\"",
+             "a value is missing here");
     } else if (!(stray_bytes_ && utf8_length(text_, begin) == 0)) {
-      report("E0103", begin, begin + length, "unexpected character \"" + shown + "\"", "expected a value");
+      report("E0103", begin, begin + length, "unexpected character \"" + shown + "\"",
+             "expected a value");
     }
   }
 
@@ -301,21 +321,25 @@ class Scanner {
     const bool object = node(index).kind == JsonKind::object;
     const char closer = object ? '}' : ']';
     if (at_ == text_.size()) {
-      lose("E0104", at_, at_, std::string("the file ends inside ") + to_text(node(index).kind), std::string("close it with ") + closer,
-           SecondPlace{locate(text_, document_.file, node(index).begin, node(index).begin + 1), "opened here"});
+      lose("E0104", at_, at_, std::string("the file ends inside ") + to_text(node(index).kind),
+           std::string("close it with ") + closer,
+           SecondPlace{locate(text_, document_.file, node(index).begin, node(index).begin + 1),
+                       "opened here"});
       return;
     }
     const char c = text_[at_];
     if (c == closer) {
       if (comma_ != no_comma && node(index).count > 0) {
-        report("E0107", comma_, comma_ + 1, std::string("a comma before ") + closer, "remove it", Fix{"", true});
+        report("E0107", comma_, comma_ + 1, std::string("a comma before ") + closer, "remove it",
+               Fix{"", true});
       }
       close(index);
       return;
     }
     if (c == ',') {
       if (node(index).count == 0 || comma_ != no_comma) {
-        report("E0107", at_, at_ + 1, "a comma without a value before it", "remove it", Fix{"", true});
+        report("E0107", at_, at_ + 1, "a comma without a value before it", "remove it",
+               Fix{"", true});
       } else {
         comma_ = at_;
       }
@@ -325,7 +349,8 @@ class Scanner {
     if (c == '}' || c == ']') {
       lose("E0103", at_, at_ + 1, std::string("expected \"") + closer + "\", found \"" + c + "\"",
            std::string("close ") + to_text(node(index).kind) + " with " + closer,
-           SecondPlace{locate(text_, document_.file, node(index).begin, node(index).begin + 1), "opened here"});
+           SecondPlace{locate(text_, document_.file, node(index).begin, node(index).begin + 1),
+                       "opened here"});
       return;
     }
     if (node(index).count > 0 && comma_ == no_comma && !missing_comma(object)) return;
@@ -340,15 +365,19 @@ class Scanner {
   // Reports a comma that is missing before at_; false where what follows is no value.
   bool missing_comma(bool object) {
     const char c = text_[at_];
-    const bool plausible = c == '"' || (!object && (c == '{' || c == '[' || is_digit(c) || c == '-'));
+    const bool plausible =
+        c == '"' || (!object && (c == '{' || c == '[' || is_digit(c) || c == '-'));
     size_t before = at_;
     while (before > 0 && is_space(text_[before - 1])) --before;
     if (plausible) {
-      report("E0107", at_, at_ + 1, "expected a comma before this " + std::string(object ? "key" : "value"), "separate them with a comma");
+      report("E0107", at_, at_ + 1,
+             "expected a comma before this " + std::string(object ? "key" : "value"),
+             "separate them with a comma");
       return true;
     }
     const size_t length = std::max<size_t>(1, utf8_length(text_, at_));
-    lose("E0103", at_, at_ + length, "unexpected character \"" + printable(text_.substr(at_, length)) + "\"",
+    lose("E0103", at_, at_ + length,
+         "unexpected character \"" + printable(text_.substr(at_, length)) + "\"",
          std::string("expected a comma or ") + (object ? "}" : "]"));
     return false;
   }
@@ -363,15 +392,16 @@ class Scanner {
     } else if (is_letter(text_[at_])) {
       while (at_ < text_.size() && is_word(text_[at_])) ++at_;
       const std::string word(text_.substr(begin, at_ - begin));
-      report("E0113", begin, at_, "a key without quotes: " + printable(word), "write \"" + printable(word) + "\"",
-             Fix{"\"" + word + "\"", true});
+      report("E0113", begin, at_, "a key without quotes: " + printable(word),
+             "write \"" + printable(word) + "\"", Fix{"\"" + word + "\"", true});
       good = false;
     } else if (text_[at_] == '\'') {
       read_junk();
       good = false;
     } else {
       const size_t length = std::max<size_t>(1, utf8_length(text_, at_));
-      lose("E0103", begin, begin + length, "unexpected character \"" + printable(text_.substr(begin, length)) + "\"",
+      lose("E0103", begin, begin + length,
+           "unexpected character \"" + printable(text_.substr(begin, length)) + "\"",
            "expected a key in double quotes or }");
       return;
     }
@@ -379,7 +409,8 @@ class Scanner {
     skip_space();
     if (lost_) return;
     if (at_ < text_.size() && text_[at_] == '=') {
-      report("E0103", at_, at_ + 1, "unexpected character \"=\"", "a key is followed by a colon", Fix{":", true});
+      report("E0103", at_, at_ + 1, "unexpected character \"=\"", "a key is followed by a colon",
+             Fix{":", true});
       ++at_;
     } else if (at_ < text_.size() && text_[at_] == ':') {
       ++at_;

@@ -33,7 +33,8 @@ std::string number_help(std::string_view word) {
   const std::string_view digits = word[0] == '-' ? word.substr(1) : word;
   if (digits.size() > 1 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
     return "hexadecimal is not JSON; write it in decimal";
-  if (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) return "write it without leading zeros";
+  if (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]))
+    return "write it without leading zeros";
   if (word.find('_') != std::string_view::npos) return "write the digits without separators";
   return "write a decimal number such as 8, -1 or 2.5";
 }

@@ -33,7 +33,7 @@ void append_scalar(std::string& out, const JsonDocument& document, const JsonNod
       out += text == "-0" ? "0" : text;
       break;
     case JsonKind::number:
-      // Beyond every double: nobody reads it, it stays as written.
+      // Beyond every double: stays as written.
       if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) {
         out += text;
       } else {

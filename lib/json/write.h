@@ -40,8 +40,8 @@ void append_json_number(std::string& out, double value);
 void append_canonical(std::string& out, const JsonDocument& document, uint32_t node);
 [[nodiscard]] std::string canonical_text(const JsonDocument& document, uint32_t node = 0);
 
-// A number, a text, true or false, null (std::nullopt), a list of numbers or of texts; lives only as
-// long as what it was made from.
+// A number, a text, true or false, null (std::nullopt), a list of numbers or of texts; lives only
+// as long as what it was made from.
 class JsonItem {
  public:
   // NOLINTBEGIN(google-explicit-constructor)
@@ -54,8 +54,7 @@ class JsonItem {
   JsonItem(std::same_as<bool> auto flag) : value_(flag) {}
   JsonItem(std::signed_integral auto number) : value_(int64_t{number}) {}
   template <std::unsigned_integral T>
-    requires(!std::same_as<T, bool>)
-  JsonItem(T number) : value_(uint64_t{number}) {}
+  requires(!std::same_as<T, bool>) JsonItem(T number) : value_(uint64_t{number}) {}
   JsonItem(double number) : value_(number) {}
   template <class T>
   JsonItem(const std::optional<T>& given) {

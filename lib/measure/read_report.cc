@@ -153,9 +153,11 @@ Result<ReportPoints> read_report_points(std::string_view text, const std::string
   }
 }
 
-Result<Topology> calibrate_reports(const std::vector<ReportPoints>& reports, const std::optional<Topology>& base) {
+Result<Topology> calibrate_reports(const std::vector<ReportPoints>& reports,
+                                   const std::optional<Topology>& base) {
   std::vector<CalibrationPoint> points;
-  for (const ReportPoints& r : reports) points.insert(points.end(), r.points.begin(), r.points.end());
+  for (const ReportPoints& r : reports)
+    points.insert(points.end(), r.points.begin(), r.points.end());
   Topology start = uniform_topology();
   if (!reports.empty()) start = reports.front().base;
   if (base) start = *base;

@@ -10,15 +10,19 @@
 namespace meshplan {
 
 struct ReportPoints {
-  Topology base;  // the topology that the report was measured against; uniform where the file names none
+  Topology
+      base;  // the topology that the report was measured against; uniform where the file names none
   std::vector<CalibrationPoint> points;
 };
 
-// Reads a meshplan report (schema meshplan/report/1) or the JSON of an nccl-tests program (-J). Errors (bad_input) start with `file` and
-// the place in it.
-[[nodiscard]] Result<ReportPoints> read_report_points(std::string_view text, const std::string& file);
+// Reads a meshplan report (schema meshplan/report/1) or the JSON of an nccl-tests program (-J).
+// Errors (bad_input) start with `file` and the place in it.
+[[nodiscard]] Result<ReportPoints> read_report_points(std::string_view text,
+                                                      const std::string& file);
 
-// `meshplan calibrate REPORT...`: all points together, on the topology of the first report that has one, or `base` where given.
-[[nodiscard]] Result<Topology> calibrate_reports(const std::vector<ReportPoints>& reports, const std::optional<Topology>& base);
+// `meshplan calibrate REPORT...`: all points together, on the topology of the first report that has
+// one, or `base` where given.
+[[nodiscard]] Result<Topology> calibrate_reports(const std::vector<ReportPoints>& reports,
+                                                 const std::optional<Topology>& base);
 
 }  // namespace meshplan

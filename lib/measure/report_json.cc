@@ -188,7 +188,8 @@ std::string write_timeline(const MeasureReport& report) {
   name_track(std::nullopt, "process_name", "meshplan " + report.backend);
   name_track(1, "thread_name", "predicted");
   name_track(2, "thread_name", "measured (median of the slowest rank)");
-  // Each redistribution starts where the slower of the two tracks has ended, so that they can be read side by side.
+  // Each redistribution starts where the slower of the two tracks has ended, so that they can be
+  // read side by side.
   double start = 0;
   const auto add = [&](int track, const std::string& name, double from, int64_t ns,
                        const StepTimes& step) {

@@ -10,9 +10,11 @@
 
 namespace meshplan {
 
-// Says in the step that all its mesh dims go from `src` to `dst`: src, dst, and tensor_dim where just one is cut or joined.
+// Says in the step that all its mesh dims go from `src` to `dst`: src, dst, and tensor_dim where
+// just one is cut or joined.
 void describe_uniform(Step& step, const Placement& src, const Placement& dst);
-// The same from what each mesh dim held and holds: uniform where one src and dst says it all, else `moves`.
+// The same from what each mesh dim held and holds: uniform where one src and dst says it all, else
+// `moves`.
 void describe_moves(Step& step, std::vector<Move> moves);
 
 }  // namespace meshplan

@@ -6,7 +6,8 @@
 namespace meshplan {
 namespace {
 
-constexpr std::array<const char*, 3> warning_names = {"missing_flatten", "uneven_shape", "non_ascending"};
+constexpr std::array<const char*, 3> warning_names = {"missing_flatten", "uneven_shape",
+                                                      "non_ascending"};
 constexpr std::array<const char*, 3> warning_codes = {"W0301", "W0302", "W0303"};
 
 }  // namespace

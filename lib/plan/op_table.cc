@@ -23,10 +23,12 @@ Op op_between(const Placement& src, const Placement& dst) {
 OpBytes bytes_of(Op op, int64_t largest, int64_t group) {
   if (!is_collective(op)) return {};
   const OpRow& row = row_of(op);
-  if (row.piece != OpPiece::share_of_box) return {largest, saturating_mul(largest, group), saturating_mul(largest, group - 1)};
+  if (row.piece != OpPiece::share_of_box)
+    return {largest, saturating_mul(largest, group), saturating_mul(largest, group - 1)};
   const int128 received = int128{row.rounds} * (group - 1) * largest;
-  const int64_t wire =
-      received <= INT64_MAX ? ceil_div(static_cast<int64_t>(received), group) : saturated(received / group + (received % group != 0));
+  const int64_t wire = received <= INT64_MAX
+                           ? ceil_div(static_cast<int64_t>(received), group)
+                           : saturated(received / group + (received % group != 0));
   return {ceil_div(largest, group), largest, wire};
 }
 
@@ -46,8 +48,10 @@ std::string filled(std::string_view sentence, NamedWords words) {
     if (sentence.empty()) break;
     const size_t close = sentence.find('}');
     const std::string_view name = sentence.substr(1, close - 1);
-    const auto* word = std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == name; });
-    MESHPLAN_CHECK(word != words.end(), "a row of the op table uses a word that its sentence is not given");
+    const auto* word =
+        std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == name; });
+    MESHPLAN_CHECK(word != words.end(),
+                   "a row of the op table uses a word that its sentence is not given");
     out += word->second;
     sentence.remove_prefix(close + 1);
   }

@@ -25,7 +25,15 @@
 namespace meshplan {
 
 // In the order that breaks ties between plans.
-enum class Op : uint8_t { slice, all_gather, reduce_scatter, all_to_all, all_reduce, to_partial, exchange };
+enum class Op : uint8_t {
+  slice,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  all_reduce,
+  to_partial,
+  exchange
+};
 
 // Which ranks work together in a step.
 enum class OpScope : uint8_t {
@@ -102,8 +110,10 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .torch_merges = true,
         .torch_units = 2,
         .piece_name = "chunk",
-        .why = "finishes the pending reduction over {dims} and keeps only the shard that this rank needs",
-        .why_by_rules = "finishes the pending reduction over {dims} and keeps this rank's shard of tensor dim {to}",
+        .why =
+            "finishes the pending reduction over {dims} and keeps only the shard that this rank needs",
+        .why_by_rules =
+            "finishes the pending reduction over {dims} and keeps this rank's shard of tensor dim {to}",
     },
     {
         .name = "all_to_all",
@@ -116,7 +126,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .torch_merges = false,
         .torch_units = 1,
         .piece_name = "piece",
-        .why = "moves the shard over {dims} to where the target has it, each rank keeping its share",
+        .why =
+            "moves the shard over {dims} to where the target has it, each rank keeping its share",
         .why_by_rules = "moves the shard over {dims} from tensor dim {from} to tensor dim {to}",
     },
     {
@@ -158,7 +169,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .torch_merges = false,
         .torch_units = 0,
         .piece_name = "box",
-        .why = "sends every rank just the boxes that it misses, from the nearest ranks that hold them",
+        .why =
+            "sends every rank just the boxes that it misses, from the nearest ranks that hold them",
         .why_by_rules = "",
     },
 }};
@@ -180,7 +192,7 @@ struct OpBytes {
 };
 // `largest`: bytes of the piece; for share_of_box those of the box. Saturates.
 //     pieces   whole = group * piece                          wire = (group - 1) * piece
-//     shares   whole = the box, piece = ceil(whole / group)   wire = ceil(2 (group - 1) whole / group)
+//     shares   whole = the box, piece = ceil(whole / group)  wire = ceil(2 whole (group-1) / group)
 [[nodiscard]] OpBytes bytes_of(Op op, int64_t largest, int64_t group);
 
 // `size` (nccl-tests' word) times the bus factor: rounds * (n - 1) / n for a collective, 1 for an

@@ -3,11 +3,13 @@
 //     redistribution  P(sum)S(0) -> RS(0)
 //     step 0          all_reduce on a (group "a", 2 ranks)          state after: RS(0)
 //
-// A redistribution is a list of steps; each holds the whole state after it, so that a step is right or wrong by itself: the state before
-// it, the state after it and the ranks that may talk (`mesh_dims`) say which boxes every rank has and needs. Nothing lists ranks.
+// A redistribution is a list of steps. Each holds the whole state after it, so a step can be
+// checked alone: the states before and after it and the ranks that may communicate (`mesh_dims`)
+// determine which boxes every rank has and needs. No ranks are listed.
 //
-// Figures: wire_bytes = bytes that one rank receives, the maximum over ranks and groups, padding included; peak_bytes = input + output +
-// staging, the largest over ranks; predicted = picoseconds inside, nanoseconds rounded up in the file.
+// Figures: wire_bytes = bytes that one rank receives, the maximum over ranks and groups, padding
+// included; peak_bytes = input + output + staging, the largest over ranks; predicted = picoseconds
+// in memory, nanoseconds rounded up in the file.
 #pragma once
 
 #include <cstdint>
@@ -39,24 +41,29 @@ struct Move {
 
 struct Step {
   Op op = Op::slice;
-  std::vector<Atom> mesh_dims;  // ranks that may talk: those that differ only on these; in mesh order; an exchange lists every mesh dim
-  std::string group;            // id of the group it runs on; empty for local steps and where only mesh dims of size 1 change
-  // The common src and dst of all mesh dims and the affected tensor dim, where one of each says it all; else `moves` does.
+  // Ranks that differ only on these may communicate; in mesh order; an exchange lists every mesh
+  // dim.
+  std::vector<Atom> mesh_dims;
+  // Id of the group it runs on; empty for local steps and where only mesh dims of size 1 change.
+  std::string group;
+  // The common src and dst of all mesh dims and the tensor dim concerned; where they have no common
+  // one, `moves` lists each.
   std::optional<Placement> src;
   std::optional<Placement> dst;
   std::optional<int32_t> tensor_dim;
   std::vector<Move> moves;
   std::optional<ReduceOp> reduce_op;  // the op that is run: sum where sum and avg are merged
-  int64_t scale_divisor = 1;          // after the reduction every element is divided by this ("scale": "1/8"); 1: no scale
-  State state;                        // after the step, on mesh `mesh`
-  std::string mesh;                   // name of the mesh that `state` is on, where the redistribution crosses meshes; else empty
+  // Every element is divided by this after the reduction ("scale": "1/8"); 1: no scale.
+  int64_t scale_divisor = 1;
+  State state;       // after the step, on mesh `mesh`
+  std::string mesh;  // only where the redistribution crosses meshes
   std::vector<int64_t> logical_shape;
   int64_t wire_bytes = 0;
   int64_t peak_bytes = 0;
   int64_t predicted_ps = 0;   // the file holds predicted_ns, rounded up
   int64_t merged = 1;         // steps of the unmerged plan that this one stands for
   int64_t phases = 1;         // 2: a two-phase exchange
-  bool whole_pieces = false;  // an exchange whose cut is 1: pieces go whole (OPTIMAL.md move 5)
+  bool whole_pieces = false;  // an exchange that sends each piece whole from one holder
   std::string why;            // one sentence
 
   bool operator==(const Step&) const = default;
@@ -71,7 +78,8 @@ struct Warning {
   std::vector<std::string> dims;  // mesh order
   Op collective = Op::all_reduce;
   int64_t operations = 0;
-  int64_t saves_ps = 0;  // saves_ns in the file, rounded down; may be negative under the dtensor rules
+  // saves_ns in the file, rounded down; may be negative under the dtensor rules
+  int64_t saves_ps = 0;
   int64_t saves_collectives = 0;
   std::string fix_name;  // the flattened dim to declare over `dims`; empty where there is no fix
   std::string mesh;      // the mesh whose dims they are
@@ -97,7 +105,8 @@ struct Alternative {
   bool operator==(const Alternative&) const = default;
 };
 
-// One logical reduction: how many collectives it passes through and in which nesting, innermost first ("tp, then dp").
+// One logical reduction: how many collectives it passes through and in which nesting, innermost
+// first ("tp, then dp").
 struct ReductionNote {
   std::vector<std::string> dims;  // mesh dims that held the partial
   int64_t collectives = 0;
@@ -109,7 +118,9 @@ struct PlannedRedistribution {
   Request request;
   PlannerKind planner = PlannerKind::optimal;
   Rules rules = Rules::native;
-  State dst;  // the target reached: request.dst unless the order was left to the planner or backward changed it
+  // The state reached: request.dst, unless the shard order was left to the planner or the direction
+  // is backward.
+  State dst;
   std::string trace;
   std::string unmerged_trace;
   std::vector<Step> steps;
@@ -118,8 +129,9 @@ struct PlannedRedistribution {
   std::vector<Warning> warnings;
   std::vector<AuditFinding> audit;
   std::vector<Alternative> alternatives;
-  int64_t proven_gap_ps = 0;  // 0: proven optimal (or a rule planner); else how far above the optimum it may be
-  Shortcuts shortcuts;        // why it is not proven; none where it is
+  // 0: proven optimal, or of a rule planner; else how far above the optimum it may be.
+  int64_t proven_gap_ps = 0;
+  Shortcuts shortcuts;  // why it is not proven; none where it is
 };
 
 // One communicator family: the ranks of one layout, in every copy.
@@ -145,7 +157,8 @@ struct TopologyLevel {
   bool operator==(const TopologyLevel&) const = default;
 };
 
-// A measured time of one collective over a group that reaches `level`: log-log interpolation between points (finer tier).
+// Measured times of one collective over groups that reach `level`; log-log interpolation between
+// the points.
 struct MeasuredTable {
   Op op = Op::all_reduce;
   int64_t level = 0;
@@ -159,7 +172,7 @@ struct Topology {
   std::string source;                 // where a preset's numbers come from
   std::vector<TopologyLevel> levels;  // inside out; the last holds every rank
   int64_t copy_mb_per_s = 0;          // 0: copies are not counted
-  std::string model;                  // "" = levels; "nccl" = NCCL's published formula prices what it covers
+  std::string model;  // "" = levels; "nccl" = NCCL's published formula prices what it covers
   std::vector<MeasuredTable> tables;  // measured tier
   bool operator==(const Topology&) const = default;
 };
@@ -169,54 +182,65 @@ struct Plan {
   std::string spec_digest;
   MeshTable meshes;
   Topology topology;
-  PlanOptions options;  // those that decide replay and diff: rules, planner, groups, memory, one_reduction, world_group
+  PlanOptions options;
   std::vector<PlanGroup> groups;
   std::vector<PlannedRedistribution> redistributions;
   Totals totals;  // of all redistributions (total_of)
 };
 
-// The file, beside the names that the contract gives (CONTRACT.md, "Plan"):
-//   mesh            {"world", "ranks" (only where not 0, 1, 2, ...), "meshes": [{"name", "dims": [{"name", "size", "layout"}]}],
-//                   "flattened": [{"name", "dims", "of", "layout"}]}; "group_options" as a text where there are some
-//   options         what the whole file was planned under
-//   src, dst        placements, one per mesh dim, as in the spec; src_order, dst_order: the orders that do not ascend, or "any"
-//   reached         the text of the state reached, where it is not dst; direction, reduce_dtype: where not the default
-//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "whole_pieces" true, "moves": [{"mesh_dim", "src", "dst"}];
-//                   "scale" is "1/8"; times are nanoseconds, rounded up
-//   reductions, audit, alternatives, proven_gap_ns: the fields of PlannedRedistribution; shortcuts: their names, only where there are some
-// Reading gives times in whole nanoseconds, so that what was read writes the same bytes.
+// The file, beside the fields that are named as here (schemas/plan.schema.json):
+//   mesh            {"world", "ranks" (only where not 0, 1, 2, ...),
+//                   "meshes": [{"name", "dims": [{"name", "size", "layout"}]}],
+//                   "flattened": [{"name", "dims", "of", "layout"}]}; "group_options" where given
+//   options         those that the whole file was planned with
+//   src, dst        placements, one per mesh dim, as in the spec
+//   src_order, dst_order   shard orders that do not ascend, or "any"
+//   reached         the text of the state reached, if it is not dst
+//   direction, reduce_dtype   if not the default
+//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "whole_pieces" true,
+//                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
+//                   rounded up
+//   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution
+// Reading gives times in whole nanoseconds, so that writing gives the same bytes again.
 
 // What a redistribution costs as often as it happens, and the sum over several.
 [[nodiscard]] Totals weighted(const PlannedRedistribution& redistribution);
 [[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
 
-// The compact canonical JSON (sorted keys, UTF-8, no spaces), without the digest: what the digest is over.
+// The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
+// from it.
 [[nodiscard]] std::string canonical_json(const Plan& plan);
-// The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same plan on every machine.
+// The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same
+// plan on every machine.
 [[nodiscard]] std::string write_plan(const Plan& plan);
 // The members of "totals", ascending.
 void write_totals(JsonWriter& writer, const Totals& totals);
-// The value of "topology"; `with_empty`: with the fields that say nothing, as plans have them.
+// The value of "topology"; `with_empty`: with empty fields too, as plans have them.
 void write_topology(JsonWriter& writer, const Topology& topology, bool with_empty);
-// Any formatting of the same content. Unknown minor keys are kept out of the way, an unknown major version is refused by name; a digest
-// that does not match the content is an error unless `check_digest` is false.
+// Accepts any formatting. Unknown keys of a newer minor version are ignored, an unknown major
+// version is refused; a digest that does not match the content is an error unless `check_digest` is
+// false.
 [[nodiscard]] Result<Plan> read_plan(std::string_view text, bool check_digest = true);
-// The same, and where the trouble lies apart from what it is.
+// The same, with the message and the place of a problem apart.
 struct PlanRefusal {
   std::string message;
   std::string pointer;         // of the value concerned; "" is the whole document
-  std::optional<size_t> byte;  // where the text is no JSON; then there is no pointer
+  std::optional<size_t> byte;  // of invalid JSON, which has no pointer
   size_t begin = 0;            // the bytes of the value concerned
   size_t end = 0;
 };
-[[nodiscard]] std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text, bool check_digest = true);
+[[nodiscard]] std::variant<Plan, PlanRefusal> try_read_plan(std::string_view text,
+                                                            bool check_digest = true);
 
 // "->", or "-->" where the step runs on a flattened group (merged > 1 or several mesh dims).
 [[nodiscard]] const char* arrow_of(const Step& step);
-// "P(sum)RS(0)->RRS(0)-->...": the states joined by their steps' arrows. On one mesh, and from one mesh to another: then a step's
-// state is on the target's mesh where the step names it, else still on the source's.
-[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> mesh_shape);
-[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps, const Mesh& src_mesh, const Mesh& dst_mesh);
+// "P(sum)RS(0)->RRS(0)-->...": the states joined by the arrows of the steps, on one mesh or from
+// one mesh to another: then the state of a step is on the target mesh if the step names it, else on
+// the source mesh.
+[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps,
+                                   std::span<const int64_t> mesh_shape);
+[[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps,
+                                   const Mesh& src_mesh, const Mesh& dst_mesh);
 
 // Picoseconds to nanoseconds, rounded up.
 [[nodiscard]] constexpr int64_t ns_of_ps(int64_t ps) { return ps / 1000 + (ps % 1000 > 0); }

@@ -18,10 +18,12 @@ struct PlanQuestion {
   const PlanOptions* options = nullptr;
 };
 
-// Steps with their states, ops, groups by mesh_dims and reasons; prices and proof are the pipeline's.
+// Steps with their states, ops, groups by mesh_dims and reasons; prices and proof are the
+// pipeline's.
 struct StepList {
   std::vector<Step> steps;
-  std::string unmerged_trace;     // the states passed through where nothing merges; empty where nothing merged
+  // The states passed through if nothing merges; empty if nothing merged.
+  std::string unmerged_trace;
   std::vector<Warning> warnings;  // without mesh, saves and message: the pipeline fills them
   State dst;                      // the target reached
   int64_t least_ps = 0;           // no plan of the moves takes less

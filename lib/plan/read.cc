@@ -1,5 +1,6 @@
-// Reads a plan file back, so that proof and replay work from the file alone. Every value is checked for type and range before it is used:
-// any bytes give a plan or an error that names the place.
+// Reads a plan file, so that verification and replay work from the file alone. Every value is
+// checked for type and range before it is used: any bytes give a plan or an error that names the
+// place.
 #include <algorithm>
 #include <map>
 
@@ -22,7 +23,7 @@ void check_schema(const Value& root) {
   if (name.substr(0, 14) == "meshplan/spec/")
     schema.fail("this is a spec; plan it first: meshplan plan SPEC -o PLAN");
   if (name.substr(0, family.size()) != family)
-    schema.fail("\"" + name + "\" is no plan; expected \"meshplan/plan/1\"");
+    schema.fail("\"" + name + "\" is not a plan; expected \"meshplan/plan/1\"");
   const std::string version = name.substr(family.size());
   const std::string major = version.substr(0, version.find('.'));
   if (major != "1") {
@@ -93,7 +94,7 @@ class PlanFile {
     if (problem_) throw Unreadable(*problem_);
     plan_.totals = read_totals(root.at("totals"));
     if (root.has("digest")) plan_.digest = root.at("digest").text();
-    // Last: of a plan changed by hand the value that cannot be is more to the point than the digest.
+    // Last: in a plan changed by hand, an impossible value is more useful to name than the digest.
     if (check_digest_) check_content(document);
     return std::move(plan_);
   }

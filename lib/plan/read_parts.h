@@ -1,4 +1,4 @@
-// The parts of a plan file: each read from its JSON value, checked by itself and against the meshes.
+// Parts of a plan file, each read from its JSON value and checked alone and against the meshes.
 #pragma once
 
 #include <optional>

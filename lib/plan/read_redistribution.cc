@@ -21,7 +21,7 @@ TensorMeta read_tensor(const Value& value) {
   tensor.shape = value.at("shape").integers(0);
   if (tensor.shape.size() > max_tensor_rank)
     value.at("shape").fail("more than " + std::to_string(max_tensor_rank) + " tensor dims");
-  // Empty dims do not hide the size of the others: products of parts of the shape are taken everywhere.
+  // An empty dim does not make the others harmless: products of parts of the shape are used too.
   int64_t bytes = element_bytes(tensor.dtype);
   for (int64_t extent : tensor.shape) {
     const auto more = checked_mul(bytes, std::max<int64_t>(extent, 1));
@@ -43,7 +43,7 @@ std::vector<ShardOrder> read_orders(const Value& value, const MeshNames& mesh) {
         entry.at("tensor_dim").integer(0, std::numeric_limits<int32_t>::max()));
     entry.at("mesh_dims").each([&](const Value& name) {
       const auto at = std::find(mesh.names.begin(), mesh.names.end(), name.text());
-      if (at == mesh.names.end()) name.fail("there is no mesh dim \"" + name.text() + "\"");
+      if (at == mesh.names.end()) name.fail("unknown mesh dim \"" + name.text() + "\"");
       order.mesh_dims.push_back(static_cast<int32_t>(at - mesh.names.begin()));
     });
     orders.push_back(std::move(order));
@@ -83,7 +83,7 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
     step.mesh = mesh.text();
     on = read_mesh_name(mesh, meshes);
     if (on != request.src_mesh && on != request.dst_mesh)
-      mesh.fail("\"" + step.mesh + "\" is no mesh of this redistribution");
+      mesh.fail("\"" + step.mesh + "\" is not a mesh of this redistribution");
   }
   const MeshNames& mesh = names[on];
   const size_t rank = request.tensor.shape.size();

@@ -10,9 +10,8 @@ namespace meshplan {
 namespace {
 
 constexpr std::array<const char*, shortcut_kinds> names = {
-    "work_budget",     "too_many_axes",   "parking_dims", "uneven_states",
-    "padded_prices",   "frozen_prefixes", "few_aims",     "estimated_price",
-    "few_landings",    "few_orders"};
+    "work_budget",     "too_many_axes", "parking_dims",    "uneven_states", "padded_prices",
+    "frozen_prefixes", "few_aims",      "estimated_price", "few_landings",  "few_orders"};
 
 Shortcuts work_alone() {
   Shortcuts alone;
@@ -21,7 +20,6 @@ Shortcuts work_alone() {
 }
 
 }  // namespace
-
 
 const char* to_text(Shortcut shortcut) { return names[static_cast<size_t>(shortcut)]; }
 
@@ -47,8 +45,7 @@ std::string to_text(Shortcuts shortcuts) {
 int64_t gap_ps(int64_t cost_ps, int64_t least_ps, int64_t printed_least_ps, Shortcuts shortcuts) {
   const int64_t gap = cost_ps - std::max(least_ps, printed_least_ps);
   if (shortcuts.none() || gap <= 0) return 0;
-  const int64_t printed_ns =
-      std::max<int64_t>(0, ns_of_ps(cost_ps) - ns_of_ps(printed_least_ps));
+  const int64_t printed_ns = std::max<int64_t>(0, ns_of_ps(cost_ps) - ns_of_ps(printed_least_ps));
   if (shortcuts != work_alone()) return printed_ns * 1000;
   // Below the nanosecond the gap may round up where cost and bound round to the same number.
   return std::min(gap, printed_ns * 1000);

@@ -1,7 +1,7 @@
 // What a search left out that a cheaper plan might have been among: completeness as a value.
 //
 //     nothing left out    the plan is proven: no plan of the moves is cheaper, the gap is 0
-//     {work_budget}       the plan is the best one seen; its gap is what it costs above the best bound known
+//     {work_budget}       the plan is the best one seen; its gap is its cost above the best bound
 //
 // Whatever prunes, caps, estimates or stops without a proof that the optimum survives says so here,
 // and nowhere else is anything concluded from it: `gap_ps` is the one place that does.

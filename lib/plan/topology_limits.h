@@ -1,4 +1,5 @@
-// The most that a topology may say, wherever it is read: far above any machine, and low enough that prices do not overflow.
+// Upper limits of a topology, wherever it is read: far above any machine, and low enough that
+// prices do not overflow.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,9 @@
 
 namespace meshplan {
 
-void add_weighted(int64_t& sum, int64_t part, int64_t count) { sum = saturating_add(sum, saturating_mul(part, count)); }
+void add_weighted(int64_t& sum, int64_t part, int64_t count) {
+  sum = saturating_add(sum, saturating_mul(part, count));
+}
 
 void add_weighted(Totals& sum, const Totals& part, int64_t count) {
   add_weighted(sum.collectives, part.collectives, count);
@@ -26,7 +28,8 @@ Totals weighted(const PlannedRedistribution& redistribution) {
 
 Totals total_of(const std::vector<PlannedRedistribution>& redistributions) {
   Totals totals;
-  for (const PlannedRedistribution& r : redistributions) add_weighted(totals, r.totals, r.request.count);
+  for (const PlannedRedistribution& r : redistributions)
+    add_weighted(totals, r.totals, r.request.count);
   return totals;
 }
 

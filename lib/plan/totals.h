@@ -3,7 +3,7 @@
 //     redistribution   count   collectives   peak_bytes
 //     wq                  32             2          100
 //     embedding            1             1          300
-//     all                               65          300    sums are weighted by count, peaks are not
+//     all                               65          300    sums are weighted, the peak is not
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,8 @@ namespace {
 
 // `shape_of(step)`: the mesh shape that the step's state is on.
 template <class ShapeOf>
-std::string joined(const State& src, const std::vector<Step>& steps, std::span<const int64_t> src_mesh_shape, ShapeOf shape_of) {
+std::string joined(const State& src, const std::vector<Step>& steps,
+                   std::span<const int64_t> src_mesh_shape, ShapeOf shape_of) {
   std::string trace;
   trace.reserve((steps.size() + 1) * (6 * src_mesh_shape.size() + 3));
   append_text(trace, src, src_mesh_shape);
@@ -20,17 +21,23 @@ std::string joined(const State& src, const std::vector<Step>& steps, std::span<c
 }  // namespace
 
 const char* arrow_of(const Step& step) {
-  return row_of(step.op).scope != OpScope::mesh && (step.merged > 1 || step.mesh_dims.size() > 1) ? "-->" : "->";
+  return row_of(step.op).scope != OpScope::mesh && (step.merged > 1 || step.mesh_dims.size() > 1)
+             ? "-->"
+             : "->";
 }
 
-std::string trace_of(const State& src, const std::vector<Step>& steps, std::span<const int64_t> mesh_shape) {
+std::string trace_of(const State& src, const std::vector<Step>& steps,
+                     std::span<const int64_t> mesh_shape) {
   return joined(src, steps, mesh_shape, [&](const Step&) { return mesh_shape; });
 }
 
-std::string trace_of(const State& src, const std::vector<Step>& steps, const Mesh& src_mesh, const Mesh& dst_mesh) {
+std::string trace_of(const State& src, const std::vector<Step>& steps, const Mesh& src_mesh,
+                     const Mesh& dst_mesh) {
   const std::vector<int64_t> src_shape = mesh_shape(src_mesh);
   const std::vector<int64_t> dst_shape = mesh_shape(dst_mesh);
-  return joined(src, steps, src_shape, [&](const Step& step) { return std::span(step.mesh == dst_mesh.name ? dst_shape : src_shape); });
+  return joined(src, steps, src_shape, [&](const Step& step) {
+    return std::span(step.mesh == dst_mesh.name ? dst_shape : src_shape);
+  });
 }
 
 }  // namespace meshplan

@@ -1,5 +1,6 @@
-// The plan file's text: one walk over the plan writes either form, the compact one that the digest is over or the one with line breaks.
-// Keys stand in ascending order here, as the walk meets them; a test compares with the sorted content.
+// The text of the plan file: one pass over the plan writes either form, the compact one that the
+// digest is computed from or the one with line breaks. Keys are written in ascending order; a test
+// compares with the sorted content.
 #include <algorithm>
 
 #include "base/sha256.h"
@@ -108,7 +109,7 @@ class PlanWriter {
     meshplan::write_totals(w_, totals);
   }
 
-  // Placements as a spec lists them; the text of the whole state where a mesh dim is split between several.
+  // Placements as a spec lists them; the text of the whole state where a mesh dim has several.
   void write_state(const char* name, const State& state, const MeshNames& mesh) {
     if (!has_whole_dims(state, mesh.shape)) {
       w_.field(name, to_text(state, mesh.shape));

@@ -9,7 +9,8 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t most_dims = 64;  // more than 62 dims of size 2 or more hold more ranks than 64 bits count
+// More than 62 dims of size 2 or more have more ranks than an int64 counts.
+constexpr size_t most_dims = 64;
 
 }  // namespace
 
@@ -18,7 +19,8 @@ void report_failure(Reader& reader, const char* code, uint32_t index, const Erro
   if (cut == std::string::npos) {
     reader.error(code, index, error.message);
   } else {
-    reader.error(code, index, error.message.substr(0, cut), {error.message.substr(cut + 2), {}, 0, {}});
+    reader.error(code, index, error.message.substr(0, cut),
+                 {error.message.substr(cut + 2), {}, 0, {}});
   }
 }
 
@@ -30,7 +32,9 @@ std::optional<NamedSizes> read_dims(Reader& reader, uint32_t index) {
     return std::nullopt;
   }
   if (list->size() > most_dims) {
-    reader.error("E0212", index, "a mesh of " + std::to_string(list->size()) + " dims; at most " + std::to_string(most_dims) + " are read");
+    reader.error("E0212", index,
+                 "a mesh of " + std::to_string(list->size()) + " dims; at most " +
+                     std::to_string(most_dims) + " are read");
     return std::nullopt;
   }
   constexpr std::array<KeyRule, 2> rules{{{"name", true}, {"size", true}}};
@@ -45,16 +49,21 @@ std::optional<NamedSizes> read_dims(Reader& reader, uint32_t index) {
     const auto name = reader.name(name_node, "a dim's \"name\"");
     const int64_t size = reader.integer(size_node, "a dim's \"size\"", 1).value_or(1);
     if (name) {
-      const auto same = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == *name; });
+      const auto same = std::find_if(dims.begin(), dims.end(),
+                                     [&](const auto& dim) { return dim.first == *name; });
       if (same != dims.end()) {
         reader.error("E0304", name_node, "two dims are called " + quote(*name),
-                     {"give each its own name", {}, name_nodes[static_cast<size_t>(same - dims.begin())], "first given here"});
+                     {"give each its own name",
+                      {},
+                      name_nodes[static_cast<size_t>(same - dims.begin())],
+                      "first given here"});
       }
     }
     const auto next = checked_mul(product, size);
     if (!next) {
       reader.error("E0301", size_node,
-                   "the sizes of the dims multiply to more than 64 bits hold: " + std::to_string(product) + " * " + std::to_string(size));
+                   "the sizes of the dims multiply to more than 64 bits hold: " +
+                       std::to_string(product) + " * " + std::to_string(size));
     }
     product = next.value_or(0);
     dims.emplace_back(name.value_or(""), size);
@@ -86,11 +95,16 @@ std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, i
       const auto [first, fresh] = seen.emplace(ranks[i], i);
       if (fresh) continue;
       reader.error("E0303", (*list)[i], "rank " + std::to_string(ranks[i]) + " is listed twice",
-                   {"every position of the mesh has its own rank", {}, (*list)[first->second], "first listed here"});
+                   {"every position of the mesh has its own rank",
+                    {},
+                    (*list)[first->second],
+                    "first listed here"});
     }
   }
   if (world >= 0 && static_cast<int64_t>(ranks.size()) != world) {
-    reader.error("E0302", index, "\"ranks\" lists " + std::to_string(ranks.size()) + " ranks; the mesh has " + std::to_string(world));
+    reader.error("E0302", index,
+                 "\"ranks\" lists " + std::to_string(ranks.size()) + " ranks; the mesh has " +
+                     std::to_string(world));
   }
   if (reader.errors() > before) return std::nullopt;
   return ranks;
@@ -98,7 +112,9 @@ std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, i
 
 bool descends(const Mesh& mesh, const std::vector<size_t>& dims) {
   Layout joined;
-  for (const size_t i : dims) joined.modes.insert(joined.modes.end(), mesh.dims[i].layout.modes.begin(), mesh.dims[i].layout.modes.end());
+  for (const size_t i : dims)
+    joined.modes.insert(joined.modes.end(), mesh.dims[i].layout.modes.begin(),
+                        mesh.dims[i].layout.modes.end());
   return is_sorted(joined);
 }
 

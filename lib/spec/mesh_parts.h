@@ -1,4 +1,4 @@
-// What the simple form and the operations of "meshes" have in common: dims, ranks, the rule of order.
+// Parts that the simple form and the operations of "meshes" share: dims, ranks, order of dims.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,16 @@ using NamedSizes = std::vector<std::pair<std::string, int64_t>>;
 // Reports the error of a mesh operation: what follows its last ';' is the help.
 void report_failure(Reader& reader, const char* code, uint32_t index, const Error& error);
 
-// [{"name": "dp", "size": 2}, ...]: distinct names, sizes of 1 or more whose product fits in 64 bits.
+// [{"name": "dp", "size": 2}, ...]: distinct names, sizes of at least 1 whose product fits in 64
+// bits.
 [[nodiscard]] std::optional<NamedSizes> read_dims(Reader& reader, uint32_t index);
 // The product of the sizes that read_dims gave.
 [[nodiscard]] int64_t product_of(const NamedSizes& dims);
 
-// Global ranks: distinct, 0 or more, as many as the world has; any number where the world is unknown (-1).
-[[nodiscard]] std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, int64_t world);
+// Global ranks: distinct, 0 or more, as many as the world has; any number if the world is unknown
+// (-1).
+[[nodiscard]] std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index,
+                                                             int64_t world);
 
 // Whether the dims, in the order listed, descend by stride: what slices and flattens need.
 [[nodiscard]] bool descends(const Mesh& mesh, const std::vector<size_t>& dims);

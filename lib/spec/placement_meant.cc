@@ -51,7 +51,9 @@ std::optional<std::string> placement_meant(std::string_view text, int64_t tensor
     const size_t close = word.find_first_of(")]", open);
     inside = word.substr(open + 1, close == std::string::npos ? close : close - open - 1);
   }
-  if (head == "r" || head == "rep" || head == "replicate" || head == "replicated" || head == "replica") return "R";
+  if (head == "r" || head == "rep" || head == "replicate" || head == "replicated" ||
+      head == "replica")
+    return "R";
   if (head == "p" || head == "partial" || head == "partialsum") {
     if (const auto op = op_meant(inside)) return "P(" + *op + ")";
     return std::nullopt;
@@ -65,12 +67,14 @@ std::optional<std::string> placement_meant(std::string_view text, int64_t tensor
     if (comma == std::string::npos) return std::nullopt;
     const auto dim = dim_meant(inside.substr(0, comma), tensor_rank);
     const auto factor = parse_int(value_of(inside.substr(comma + 1)));
-    if (dim && factor && *factor >= 1) return "SS(" + std::to_string(*dim) + "," + std::to_string(*factor) + ")";
+    if (dim && factor && *factor >= 1)
+      return "SS(" + std::to_string(*dim) + "," + std::to_string(*factor) + ")";
     return std::nullopt;
   }
   // S0, s1: the brackets left out.
   if (head.size() > 1 && head[0] == 's' && open == std::string::npos) {
-    if (const auto dim = dim_meant(std::string_view(head).substr(1), tensor_rank)) return "S(" + std::to_string(*dim) + ")";
+    if (const auto dim = dim_meant(std::string_view(head).substr(1), tensor_rank))
+      return "S(" + std::to_string(*dim) + ")";
   }
   return std::nullopt;
 }

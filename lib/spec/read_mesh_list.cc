@@ -18,8 +18,8 @@ struct Operation {
   std::string group_options;
 };
 
-constexpr std::array<std::string_view, 7> operation_keys{"world",       "slice",     "flatten",      "unflatten",
-                                                         "concatenate", "transpose", "parallel_dims"};
+constexpr std::array<std::string_view, 7> operation_keys{
+    "world", "slice", "flatten", "unflatten", "concatenate", "transpose", "parallel_dims"};
 
 // Which operation an entry is: the one key of operation_keys that it has.
 std::optional<size_t> operation_of(Reader& reader, uint32_t index) {
@@ -30,30 +30,41 @@ std::optional<size_t> operation_of(Reader& reader, uint32_t index) {
   std::string buffer;
   std::optional<size_t> operation;
   uint32_t first = 0;
-  for (uint32_t child = index + 1; child < reader.node(index).next; child = reader.node(child).next) {
-    if (reader.node(child).repeated || reader.node(child).keyless) return std::nullopt;  // reported by the parser
+  for (uint32_t child = index + 1; child < reader.node(index).next;
+       child = reader.node(child).next) {
+    if (reader.node(child).repeated || reader.node(child).keyless)
+      return std::nullopt;  // reported by the parser
     const std::string_view key = key_of(reader.document(), reader.node(child), buffer);
     const auto known = std::find(operation_keys.begin(), operation_keys.end(), key);
     if (known == operation_keys.end()) continue;
     if (operation && operation_keys[*operation] != key) {
-      reader.error_at_key("E0208", child, quote(key) + " beside " + quote(operation_keys[*operation]),
-                          {"an entry of \"meshes\" is one operation", {}, first, "the operation so far"});
+      reader.error_at_key(
+          "E0208", child, quote(key) + " beside " + quote(operation_keys[*operation]),
+          {"an entry of \"meshes\" is one operation", {}, first, "the operation so far"});
       return std::nullopt;
     }
     operation = static_cast<size_t>(known - operation_keys.begin());
     first = child;
   }
   if (operation) return operation;
-  for (uint32_t child = index + 1; child < reader.node(index).next; child = reader.node(child).next) {
+  for (uint32_t child = index + 1; child < reader.node(index).next;
+       child = reader.node(child).next) {
     const std::string key(key_of(reader.document(), reader.node(child), buffer));
     const auto near = nearest(key.substr(0, 100), {operation_keys.begin(), operation_keys.end()});
-    if (!near || key == "name" || key == "of" || key == "dims" || key == "ranks" || key == "dim" || key == "sizes") continue;
-    reader.error_at_key("E0203", child, "unknown key " + quote(key) + " in an entry of \"meshes\"",
-                        {"did you mean " + quote(*near) + "?", Fix{"\"" + *near + "\"", false}, 0, {}});
+    if (!near || key == "name" || key == "of" || key == "dims" || key == "ranks" || key == "dim" ||
+        key == "sizes")
+      continue;
+    reader.error_at_key(
+        "E0203", child, "unknown key " + quote(key) + " in an entry of \"meshes\"",
+        {"did you mean " + quote(*near) + "?", Fix{"\"" + *near + "\"", false}, 0, {}});
     return std::nullopt;
   }
-  reader.error("E0202", index, "an entry of \"meshes\" names no operation",
-               {"expected one of world, slice, flatten, unflatten, concatenate, transpose, parallel_dims", {}, 0, {}});
+  reader.error(
+      "E0202", index, "an entry of \"meshes\" names no operation",
+      {"expected one of world, slice, flatten, unflatten, concatenate, transpose, parallel_dims",
+       {},
+       0,
+       {}});
   return std::nullopt;
 }
 
@@ -67,7 +78,9 @@ class MeshList {
       made_.names_lost = true;
       return std::move(made_);
     }
-    if (list->empty()) reader_.error("E0211", index, "\"meshes\" is empty", {"begin with {\"name\": ..., \"world\": ...}", {}, 0, {}});
+    if (list->empty())
+      reader_.error("E0211", index, "\"meshes\" is empty",
+                    {"begin with {\"name\": ..., \"world\": ...}", {}, 0, {}});
     for (const uint32_t entry : *list) read_entry(entry);
     return std::move(made_);
   }
@@ -83,11 +96,17 @@ class MeshList {
       const bool root = *operation == 0 || *operation == 6;
       if (root && root_ != 0) {
         reader_.error("E0312", entry, "a second universe",
-                      {"one file has one; make this mesh a view of the first", {}, root_, "the first universe"});
+                      {"one file has one; make this mesh a view of the first",
+                       {},
+                       root_,
+                       "the first universe"});
       } else if (!root && root_ == 0) {
         if (!unknown_) {  // else that entry may have been the universe
           reader_.error("E0312", entry, "a view before the universe that it is of",
-                        {"begin with {\"name\": ..., \"world\": ...} or {\"parallel_dims\": ...}", {}, 0, {}});
+                        {"begin with {\"name\": ..., \"world\": ...} or {\"parallel_dims\": ...}",
+                         {},
+                         0,
+                         {}});
         }
       } else {
         if (root) root_ = entry;
@@ -98,7 +117,7 @@ class MeshList {
     if (!done_) forget(entry, operation);
   }
 
-  // The mesh of this entry does not exist: remember its name, so that whoever refers to it is not blamed.
+  // The mesh of this entry could not be made: references to its name are not errors of their own.
   void forget(uint32_t entry, std::optional<size_t> operation) {
     if (reader_.node(entry).kind != JsonKind::object || operation == 6U) {
       made_.names_lost = true;
@@ -106,8 +125,11 @@ class MeshList {
     }
     std::string buffer;
     for (const std::string_view wanted : {"name", "dim"}) {
-      for (uint32_t child = entry + 1; child < reader_.node(entry).next; child = reader_.node(child).next) {
-        if (key_of(reader_.document(), reader_.node(child), buffer) != wanted || reader_.node(child).kind != JsonKind::string) continue;
+      for (uint32_t child = entry + 1; child < reader_.node(entry).next;
+           child = reader_.node(child).next) {
+        if (key_of(reader_.document(), reader_.node(child), buffer) != wanted ||
+            reader_.node(child).kind != JsonKind::string)
+          continue;
         const std::string_view name = string_of(reader_.document(), reader_.node(child), buffer);
         made_.names_lost = made_.names_lost || name.empty();
         made_.broken.emplace(name);
@@ -138,11 +160,15 @@ class MeshList {
     if (!name || (!find_mesh(table(), *name) && !made_.broken.contains(*name))) return name;
     const auto first = name_nodes_.find(*name);
     reader_.error("E0309", index, "a mesh called " + quote(*name) + " exists already",
-                  {"give this one another name", {}, first == name_nodes_.end() ? 0 : first->second, "first given here"});
+                  {"give this one another name",
+                   {},
+                   first == name_nodes_.end() ? 0 : first->second,
+                   "first given here"});
     return std::nullopt;
   }
 
-  void finish(const Operation& operation, uint32_t name, const char* code, uint32_t place, const Status& status) {
+  void finish(const Operation& operation, uint32_t name, const char* code, uint32_t place,
+              const Status& status) {
     if (!status) {
       report_failure(reader_, code, place, status.error());
       return;
@@ -152,61 +178,79 @@ class MeshList {
   }
 
   void read_world(uint32_t entry) {
-    constexpr std::array<KeyRule, 5> rules{{{"name", true}, {"world", true}, {"ranks"}, {"dims"}, {"group_options"}}};
+    constexpr std::array<KeyRule, 5> rules{
+        {{"name", true}, {"world", true}, {"ranks"}, {"dims"}, {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "the universe");
     if (!found) return;
     const auto [name, world_node, ranks_node, dims_node, options] = *found;
     const Operation operation = common(entry, name, 0, options);
     const auto world = reader_.integer(world_node, "\"world\"", 1);
-    const auto dims = dims_node != 0 ? read_dims(reader_, dims_node) : std::optional<NamedSizes>(NamedSizes{});
+    const auto dims =
+        dims_node != 0 ? read_dims(reader_, dims_node) : std::optional<NamedSizes>(NamedSizes{});
     if (world && dims && !dims->empty() && product_of(*dims) != *world) {
       reader_.error("E0302", dims_node,
-                    "the dims multiply to " + std::to_string(product_of(*dims)) + "; the world has " + std::to_string(*world) + " ranks",
+                    "the dims multiply to " + std::to_string(product_of(*dims)) +
+                        "; the world has " + std::to_string(*world) + " ranks",
                     {"", {}, world_node, "the world"});
     }
-    const auto ranks =
-        ranks_node != 0 ? read_ranks(reader_, ranks_node, world.value_or(-1)) : std::optional<std::vector<int64_t>>(std::vector<int64_t>{});
+    const auto ranks = ranks_node != 0
+                           ? read_ranks(reader_, ranks_node, world.value_or(-1))
+                           : std::optional<std::vector<int64_t>>(std::vector<int64_t>{});
     if (reader_.errors() > before || !operation.name || !world || !dims || !ranks) return;
-    finish(operation, name, "E0302", entry, add_root(table(), *operation.name, *world, *ranks, *dims, operation.group_options));
+    finish(operation, name, "E0302", entry,
+           add_root(table(), *operation.name, *world, *ranks, *dims, operation.group_options));
   }
 
   void read_slice(uint32_t entry) {
-    constexpr std::array<KeyRule, 4> rules{{{"name", true}, {"of", true}, {"slice", true}, {"group_options"}}};
+    constexpr std::array<KeyRule, 4> rules{
+        {{"name", true}, {"of", true}, {"slice", true}, {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "a slice");
     if (!found) return;
     const auto [name, of, dims_node, options] = *found;
     const Operation operation = common(entry, name, of, options);
-    const auto dims = operation.of ? read_dim_list(reader_, dims_node, "\"slice\"", mesh(*operation.of)) : std::nullopt;
+    const auto dims = operation.of
+                          ? read_dim_list(reader_, dims_node, "\"slice\"", mesh(*operation.of))
+                          : std::nullopt;
     if (reader_.errors() > before || !operation.name || !dims) return;
     const Mesh& base = mesh(*operation.of);
     finish(operation, name, "E0308", dims_node,
-           add_slice(table(), *operation.name, std::string(base.name), names_at(base, *dims), operation.group_options));
+           add_slice(table(), *operation.name, std::string(base.name), names_at(base, *dims),
+                     operation.group_options));
   }
 
   void read_flatten(uint32_t entry) {
-    constexpr std::array<KeyRule, 5> rules{{{"name"}, {"of", true}, {"flatten", true}, {"dim"}, {"group_options"}}};
+    constexpr std::array<KeyRule, 5> rules{
+        {{"name"}, {"of", true}, {"flatten", true}, {"dim"}, {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "a flatten");
     if (!found) return;
     const auto [name_node, of, dims_node, dim_node, options] = *found;
-    // The same flatten may be declared again under its own name, so that add_flatten judges the name.
+    // The same flatten may be declared again under its own name: add_flatten checks the name.
     Operation operation = common(entry, 0, of, options);
     if (name_node != 0) operation.name = reader_.name(name_node, "\"name\"");
-    const auto dim = dim_node != 0 ? reader_.name(dim_node, "\"dim\"") : std::optional<std::string>("");
-    const auto dims = operation.of ? read_dim_list(reader_, dims_node, "\"flatten\"", mesh(*operation.of)) : std::nullopt;
+    const auto dim =
+        dim_node != 0 ? reader_.name(dim_node, "\"dim\"") : std::optional<std::string>("");
+    const auto dims = operation.of
+                          ? read_dim_list(reader_, dims_node, "\"flatten\"", mesh(*operation.of))
+                          : std::nullopt;
     if (reader_.errors() > before || !dims || !dim) return;
     const Mesh& base = mesh(*operation.of);
     const bool ordered = descends(base, *dims);
     const uint32_t label = name_node != 0 ? name_node : dim_node != 0 ? dim_node : dims_node;
     finish(operation, name_node, ordered ? "E0309" : "E0308", ordered ? label : dims_node,
-           add_flatten(table(), operation.name.value_or(""), std::string(base.name), names_at(base, *dims), *dim, operation.group_options));
+           add_flatten(table(), operation.name.value_or(""), std::string(base.name),
+                       names_at(base, *dims), *dim, operation.group_options));
   }
 
   void read_unflatten(uint32_t entry) {
-    constexpr std::array<KeyRule, 6> rules{
-        {{"name", true}, {"of", true}, {"unflatten", true}, {"sizes", true}, {"dims", true}, {"group_options"}}};
+    constexpr std::array<KeyRule, 6> rules{{{"name", true},
+                                            {"of", true},
+                                            {"unflatten", true},
+                                            {"sizes", true},
+                                            {"dims", true},
+                                            {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "an unflatten");
     if (!found) return;
@@ -219,19 +263,24 @@ class MeshList {
       if (known) dim = base.dims[*known].name;
     }
     std::vector<int64_t> sizes;
-    for (const uint32_t size : list_or_none(sizes_node, "\"sizes\"")) sizes.push_back(reader_.integer(size, "a size", 1).value_or(1));
+    for (const uint32_t size : list_or_none(sizes_node, "\"sizes\""))
+      sizes.push_back(reader_.integer(size, "a size", 1).value_or(1));
     const std::vector<uint32_t> nodes = list_or_none(dims_node, "\"dims\"");
     const std::vector<std::string> names = read_new_names(nodes);
-    if (reader_.errors() > before || !operation.name || dim.empty() || sizes_node == 0 || dims_node == 0) return;
+    if (reader_.errors() > before || !operation.name || dim.empty() || sizes_node == 0 ||
+        dims_node == 0)
+      return;
     const Mesh& base = mesh(*operation.of);
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == dim || !find_dim(base, names[i])) continue;
-      reader_.error("E0304", nodes[i], "mesh " + quote(base.name) + " has a dim " + quote(names[i]) + " already",
+      reader_.error("E0304", nodes[i],
+                    "mesh " + quote(base.name) + " has a dim " + quote(names[i]) + " already",
                     {"give the part another name", {}, 0, {}});
       return;
     }
     finish(operation, name, "E0311", names.size() == sizes.size() ? sizes_node : dims_node,
-           add_unflatten(table(), *operation.name, std::string(base.name), dim, sizes, names, operation.group_options));
+           add_unflatten(table(), *operation.name, std::string(base.name), dim, sizes, names,
+                         operation.group_options));
   }
 
   std::vector<uint32_t> list_or_none(uint32_t index, std::string_view what) {
@@ -247,7 +296,10 @@ class MeshList {
       const auto same = std::find(names.begin(), names.end(), made);
       if (same != names.end() && !made.empty()) {
         reader_.error("E0304", node, "two dims are called " + quote(made),
-                      {"give each its own name", {}, nodes[static_cast<size_t>(same - names.begin())], "first given here"});
+                      {"give each its own name",
+                       {},
+                       nodes[static_cast<size_t>(same - names.begin())],
+                       "first given here"});
       }
       names.push_back(made);
     }
@@ -255,7 +307,8 @@ class MeshList {
   }
 
   void read_concatenate(uint32_t entry) {
-    constexpr std::array<KeyRule, 3> rules{{{"name", true}, {"concatenate", true}, {"group_options"}}};
+    constexpr std::array<KeyRule, 3> rules{
+        {{"name", true}, {"concatenate", true}, {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "a concatenation");
     if (!found) return;
@@ -263,7 +316,9 @@ class MeshList {
     const Operation operation = common(entry, name, 0, options);
     const auto list = reader_.elements(list_node, "\"concatenate\"");
     if (!list) return;
-    if (list->empty()) reader_.error("E0211", list_node, "\"concatenate\" is empty", {"name the meshes to join", {}, 0, {}});
+    if (list->empty())
+      reader_.error("E0211", list_node, "\"concatenate\" is empty",
+                    {"name the meshes to join", {}, 0, {}});
     bool good = true;
     std::vector<std::string> parts;
     std::vector<std::string> dims;
@@ -281,21 +336,26 @@ class MeshList {
       parts.push_back(mesh(*index).name);
     }
     if (reader_.errors() > before || !good || !operation.name) return;
-    finish(operation, name, "E0310", list_node, add_concatenate(table(), *operation.name, parts, operation.group_options));
+    finish(operation, name, "E0310", list_node,
+           add_concatenate(table(), *operation.name, parts, operation.group_options));
   }
 
   void read_transpose(uint32_t entry) {
-    constexpr std::array<KeyRule, 4> rules{{{"name", true}, {"of", true}, {"transpose", true}, {"group_options"}}};
+    constexpr std::array<KeyRule, 4> rules{
+        {{"name", true}, {"of", true}, {"transpose", true}, {"group_options"}}};
     const size_t before = reader_.errors();
     const auto found = reader_.members(entry, rules, "a transpose");
     if (!found) return;
     const auto [name, of, dims_node, options] = *found;
     const Operation operation = common(entry, name, of, options);
-    const auto dims = operation.of ? read_dim_list(reader_, dims_node, "\"transpose\"", mesh(*operation.of)) : std::nullopt;
+    const auto dims = operation.of
+                          ? read_dim_list(reader_, dims_node, "\"transpose\"", mesh(*operation.of))
+                          : std::nullopt;
     if (reader_.errors() > before || !operation.name || !dims) return;
     const Mesh& base = mesh(*operation.of);
     finish(operation, name, "E0308", dims_node,
-           add_transpose(table(), *operation.name, std::string(base.name), names_at(base, *dims), operation.group_options));
+           add_transpose(table(), *operation.name, std::string(base.name), names_at(base, *dims),
+                         operation.group_options));
   }
 
   void read_parallel_dims(uint32_t entry) {
@@ -305,17 +365,20 @@ class MeshList {
     if (!found) return;
     const auto [dims_node, options] = *found;
     const Operation operation = common(entry, 0, 0, options);
-    constexpr std::array<KeyRule, 8> degrees{{{"world", true}, {"pp"}, {"dp_replicate"}, {"dp_shard"}, {"cp"}, {"tp"}, {"ep"}, {"etp"}}};
+    constexpr std::array<KeyRule, 8> degrees{
+        {{"world", true}, {"pp"}, {"dp_replicate"}, {"dp_shard"}, {"cp"}, {"tp"}, {"ep"}, {"etp"}}};
     const auto values = reader_.members(dims_node, degrees, "\"parallel_dims\"");
     if (!values) return;
     ParallelDims dims;
-    int64_t* const fields[] = {&dims.world, &dims.pp, &dims.dp_replicate, &dims.dp_shard, &dims.cp, &dims.tp, &dims.ep, &dims.etp};
+    int64_t* const fields[] = {&dims.world, &dims.pp, &dims.dp_replicate, &dims.dp_shard,
+                               &dims.cp,    &dims.tp, &dims.ep,           &dims.etp};
     for (size_t i = 0; i < values->size(); ++i) {
       if ((*values)[i] == 0) continue;
       const bool rest = degrees[i].name == "dp_shard";
       const auto value = reader_.integer((*values)[i], quote(degrees[i].name), rest ? -1 : 1);
       if (value && *value == 0) {
-        reader_.error("E0205", (*values)[i], "\"dp_shard\" is 0; it must be 1 or more, or -1 for what the others leave");
+        reader_.error("E0205", (*values)[i],
+                      "\"dp_shard\" is 0; it must be 1 or more, or -1 for what the others leave");
       }
       if (value) *fields[i] = *value;
     }
@@ -325,9 +388,10 @@ class MeshList {
   }
 
   using EntryReader = void (MeshList::*)(uint32_t);
-  static constexpr std::array<EntryReader, 7> readers{&MeshList::read_world,        &MeshList::read_slice,       &MeshList::read_flatten,
-                                                      &MeshList::read_unflatten,    &MeshList::read_concatenate, &MeshList::read_transpose,
-                                                      &MeshList::read_parallel_dims};
+  static constexpr std::array<EntryReader, 7> readers{
+      &MeshList::read_world,        &MeshList::read_slice,       &MeshList::read_flatten,
+      &MeshList::read_unflatten,    &MeshList::read_concatenate, &MeshList::read_transpose,
+      &MeshList::read_parallel_dims};
 
   Reader& reader_;
   ReadMeshes made_;

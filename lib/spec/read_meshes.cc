@@ -9,11 +9,13 @@ namespace {
 
 void read_flattened(Reader& reader, uint32_t index, ReadMeshes& made) {
   constexpr std::array<KeyRule, 2> rules{{{"dims", true}, {"name"}}};
-  for (const uint32_t entry : reader.elements(index, "\"flattened\"").value_or(std::vector<uint32_t>{})) {
+  for (const uint32_t entry :
+       reader.elements(index, "\"flattened\"").value_or(std::vector<uint32_t>{})) {
     const auto found = reader.members(entry, rules, "a flattened mesh");
     if (!found) continue;
     const auto [dims_node, name_node] = *found;
-    const auto name = name_node != 0 ? reader.name(name_node, "\"name\"") : std::optional<std::string>("");
+    const auto name =
+        name_node != 0 ? reader.name(name_node, "\"name\"") : std::optional<std::string>("");
     if (made.table.meshes.empty() || dims_node == 0) continue;
     const Mesh& mesh = made.table.meshes.front();
     const auto dims = read_dim_list(reader, dims_node, "\"dims\"", mesh);
@@ -21,14 +23,16 @@ void read_flattened(Reader& reader, uint32_t index, ReadMeshes& made) {
     const bool ordered = descends(mesh, *dims);
     const Status declared = declare_flatten(made.table, mesh.name, names_at(mesh, *dims), *name);
     if (!declared) {
-      report_failure(reader, ordered ? "E0309" : "E0308", ordered && name_node != 0 ? name_node : dims_node, declared.error());
+      report_failure(reader, ordered ? "E0309" : "E0308",
+                     ordered && name_node != 0 ? name_node : dims_node, declared.error());
     }
   }
 }
 
 }  // namespace
 
-std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index, std::string_view what, const ReadMeshes& meshes) {
+std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index, std::string_view what,
+                                     const ReadMeshes& meshes) {
   const auto given = reader.text(index, what);
   if (!given) return std::nullopt;
   if (const auto known = find_mesh(meshes.table, *given)) return known;
@@ -37,7 +41,8 @@ std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index, std::string
   std::vector<std::string> names;
   for (const Mesh& mesh : meshes.table.meshes) names.push_back(mesh.name);
   for (const std::string& broken : meshes.broken) names.push_back(broken);
-  reader.error("E0305", index, "there is no mesh " + quote(name), suggestion(name, names, "the meshes so far are "));
+  reader.error("E0305", index, "there is no mesh " + quote(name),
+               suggestion(name, names, "the meshes so far are "));
   return std::nullopt;
 }
 
@@ -51,11 +56,13 @@ std::optional<size_t> read_dim_name(Reader& reader, uint32_t index, const Mesh& 
   return std::nullopt;
 }
 
-std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index, std::string_view what, const Mesh& mesh) {
+std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index,
+                                                 std::string_view what, const Mesh& mesh) {
   const auto list = reader.elements(index, what);
   if (!list) return std::nullopt;
   if (list->empty()) {
-    reader.error("E0211", index, std::string(what) + " is empty", {"name one mesh dim or more", {}, 0, {}});
+    reader.error("E0211", index, std::string(what) + " is empty",
+                 {"name one mesh dim or more", {}, 0, {}});
     return std::nullopt;
   }
   const size_t before = reader.errors();
@@ -67,7 +74,10 @@ std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index,
     const auto same = std::find(dims.begin(), dims.end(), *dim);
     if (same != dims.end()) {
       reader.error("E0307", entry, "mesh dim " + quote(mesh.dims[*dim].name) + " is listed twice",
-                   {"list each once", {}, nodes[static_cast<size_t>(same - dims.begin())], "first listed here"});
+                   {"list each once",
+                    {},
+                    nodes[static_cast<size_t>(same - dims.begin())],
+                    "first listed here"});
       continue;
     }
     dims.push_back(*dim);

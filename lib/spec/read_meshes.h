@@ -9,11 +9,13 @@
 
 namespace meshplan {
 
-// The meshes that could be read, and the names of those that could not: whoever names one of these has made no mistake of its own.
+// The meshes that could be read, and the names of those that could not: a reference to one of these
+// is not an error of its own.
 struct ReadMeshes {
   MeshTable table;
   std::set<std::string, std::less<>> broken;
-  bool names_lost = false;  // some operation has no readable name, so that no name can be called unknown
+  // Some operation has no readable name, so no name can be reported as unknown.
+  bool names_lost = false;
 };
 
 // The simple form: one mesh called "mesh", with its declared flattens.
@@ -21,12 +23,15 @@ struct ReadMeshes {
 // A list of operations.
 [[nodiscard]] ReadMeshes read_meshes(Reader& reader, uint32_t index);
 
-// The mesh called by the text at `index`. No value: reported, or a consequence of something that was.
-[[nodiscard]] std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index, std::string_view what, const ReadMeshes& meshes);
+// The mesh named by the text at `index`. No value: reported, or a consequence of a reported error.
+[[nodiscard]] std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index,
+                                                   std::string_view what, const ReadMeshes& meshes);
 
 // The dim of `mesh` called by the text at `index`.
 [[nodiscard]] std::optional<size_t> read_dim_name(Reader& reader, uint32_t index, const Mesh& mesh);
 // A list of distinct dims of `mesh`, in the order given.
-[[nodiscard]] std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index, std::string_view what, const Mesh& mesh);
+[[nodiscard]] std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index,
+                                                               std::string_view what,
+                                                               const Mesh& mesh);
 
 }  // namespace meshplan

@@ -12,23 +12,27 @@ namespace {
 std::string quoted_names(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
   names.reserve(dims.size());
-  for (const int32_t dim : dims) names.push_back(printable(mesh.dims[static_cast<size_t>(dim)].name));
+  for (const int32_t dim : dims)
+    names.push_back(printable(mesh.dims[static_cast<size_t>(dim)].name));
   return "[" + join(names, ", ") + "]";
 }
 
 std::string dims_text(size_t rank) {
-  return rank == 0 ? "the tensor is a scalar" : "the tensor has " + std::to_string(rank) + (rank == 1 ? " dim" : " dims");
+  return rank == 0 ? "the tensor is a scalar"
+                   : "the tensor has " + std::to_string(rank) + (rank == 1 ? " dim" : " dims");
 }
 
 std::string range_text(size_t rank) {
   if (rank == 0) return "a scalar has no dims to shard";
-  return rank == 1 ? "its only tensor dim is 0" : "its tensor dims are 0 to " + std::to_string(rank - 1);
+  return rank == 1 ? "its only tensor dim is 0"
+                   : "its tensor dims are 0 to " + std::to_string(rank - 1);
 }
 
 // One state on its way from the document.
 class StateReader {
  public:
-  StateReader(Reader& reader, std::string_view what, const StateContext& context) : reader_(reader), what_(what), context_(context) {}
+  StateReader(Reader& reader, std::string_view what, const StateContext& context)
+      : reader_(reader), what_(what), context_(context) {}
 
   std::optional<State> read(uint32_t placements, uint32_t order) {
     const size_t before = reader_.errors();
@@ -63,14 +67,16 @@ class StateReader {
     nodes_.assign(mesh().dims.size(), 0);
     if (node.kind == JsonKind::object) return read_by_name(index);
     if (node.kind != JsonKind::array) {
-      reader_.wrong_type(index, what_, "a list of placements, or an object from mesh dim to placement");
+      reader_.wrong_type(index, what_,
+                         "a list of placements, or an object from mesh dim to placement");
       return false;
     }
     bool good = true;
     if (node.count != mesh().dims.size()) {
       reader_.error("E0402", index,
-                    std::string(what_) + " has " + std::to_string(node.count) + (node.count == 1 ? " placement" : " placements") +
-                        "; mesh " + quote(mesh().name) + " has " + std::to_string(mesh().dims.size()) +
+                    std::string(what_) + " has " + std::to_string(node.count) +
+                        (node.count == 1 ? " placement" : " placements") + "; mesh " +
+                        quote(mesh().name) + " has " + std::to_string(mesh().dims.size()) +
                         (mesh().dims.size() == 1 ? " dim" : " dims"),
                     {"give one for each of " + join(dim_names(mesh()), ", "), {}, 0, {}});
       good = false;
@@ -100,7 +106,8 @@ class StateReader {
       const auto dim = find_dim(mesh(), key);
       if (!dim && key.substr(0, 2) == "x-") continue;
       if (!dim) {
-        reader_.error_at_key("E0306", child, "mesh " + quote(mesh().name) + " has no dim " + quote(key),
+        reader_.error_at_key("E0306", child,
+                             "mesh " + quote(mesh().name) + " has no dim " + quote(key),
                              suggestion(key, dim_names(mesh()), "its dims are "));
         named = false;
         continue;
@@ -116,7 +123,8 @@ class StateReader {
     }
     if (named && !missing.empty()) {
       reader_.error("E0403", index,
-                    std::string(what_) + " gives no placement for mesh dim" + (missing.size() == 1 ? " " : "s ") + join(missing, ", "),
+                    std::string(what_) + " gives no placement for mesh dim" +
+                        (missing.size() == 1 ? " " : "s ") + join(missing, ", "),
                     {"name every mesh dim; R where all ranks hold the same", {}, 0, {}});
     }
     return good && named && missing.empty();
@@ -132,9 +140,12 @@ class StateReader {
     }
     if (context_.tensor == nullptr) return *placement;
     const size_t rank = context_.tensor->shape.size();
-    const bool shards = placement->kind == Placement::Kind::shard || placement->kind == Placement::Kind::strided_shard;
+    const bool shards = placement->kind == Placement::Kind::shard ||
+                        placement->kind == Placement::Kind::strided_shard;
     if (shards && static_cast<size_t>(placement->tensor_dim) >= rank) {
-      reader_.error("E0404", index, quote(*given) + " shards tensor dim " + std::to_string(placement->tensor_dim) + "; " + dims_text(rank),
+      reader_.error("E0404", index,
+                    quote(*given) + " shards tensor dim " + std::to_string(placement->tensor_dim) +
+                        "; " + dims_text(rank),
                     {range_text(rank), {}, 0, {}});
       return std::nullopt;
     }
@@ -145,12 +156,15 @@ class StateReader {
   bool check_reduction(uint32_t index, const Placement& placement) {
     const DType dtype = context_.tensor->dtype;
     if (placement.op == ReduceOp::avg && !is_floating(dtype)) {
-      reader_.error("E0409", index, std::string("P(avg) of ") + to_text(dtype) + " values: an average of integers need not be one",
+      reader_.error("E0409", index,
+                    std::string("P(avg) of ") + to_text(dtype) +
+                        " values: an average of integers need not be one",
                     {"use P(sum) and divide afterwards, or a floating dtype", {}, 0, {}});
       return false;
     }
     if (placement.op == ReduceOp::product && dtype == DType::boolean) {
-      reader_.error("E0409", index, "P(product) of bool values has no meaning", {"use P(min): all of them", {}, 0, {}});
+      reader_.error("E0409", index, "P(product) of bool values has no meaning",
+                    {"use P(min): all of them", {}, 0, {}});
       return false;
     }
     return true;
@@ -158,22 +172,28 @@ class StateReader {
 
   void report_unreadable(uint32_t index, const std::string& given) {
     std::string lower = given.substr(0, 60);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (lower.find("mask") != std::string::npos) {
-      reader_.error("E0407", index, quote(given) + " is a mask partial, which has no meaning outside of the operator that made it",
-                    {"reduce it first, or use P(sum)", {}, 0, {}});
+      reader_.error(
+          "E0407", index,
+          quote(given) +
+              " is a mask partial, which has no meaning outside of the operator that made it",
+          {"reduce it first, or use P(sum)", {}, 0, {}});
       return;
     }
     Reader::More more;
-    const int64_t rank = context_.tensor == nullptr ? -1 : static_cast<int64_t>(context_.tensor->shape.size());
+    const int64_t rank =
+        context_.tensor == nullptr ? -1 : static_cast<int64_t>(context_.tensor->shape.size());
     const auto meant = placement_meant(given, rank);
     if (meant) {
       more.help = "did you mean " + quote(*meant) + "?";
       more.fix = Fix{"\"" + *meant + "\"", false};
     } else {
-      more.help = "write R, S(tensor dim), P(sum|avg|min|max|product) or SS(tensor dim,split factor)";
+      more.help =
+          "write R, S(tensor dim), P(sum|avg|min|max|product) or SS(tensor dim,split factor)";
     }
-    reader_.error("E0401", index, quote(given) + " is no placement", std::move(more));
+    reader_.error("E0401", index, quote(given) + " is not a placement", std::move(more));
   }
 
   // Partials that may not be pending together: the first pair.
@@ -181,27 +201,37 @@ class StateReader {
     for (size_t i = 0; i < placements_.size(); ++i) {
       for (size_t j = 0; j < i && is_partial(placements_[i]); ++j) {
         if (!is_partial(placements_[j]) || may_mix(placements_[i].op, placements_[j].op)) continue;
-        reader_.error(
-            "E0405", nodes_[i],
-            to_text(placements_[i]) + " beside " + to_text(placements_[j]) + ": the order of their reductions would decide the result",
-            {"only P(sum) and P(avg) may be pending together; reduce one of them first", {}, nodes_[j], to_text(placements_[j])});
+        reader_.error("E0405", nodes_[i],
+                      to_text(placements_[i]) + " beside " + to_text(placements_[j]) +
+                          ": the order of their reductions would decide the result",
+                      {"only P(sum) and P(avg) may be pending together; reduce one of them first",
+                       {},
+                       nodes_[j],
+                       to_text(placements_[j])});
         return;
       }
     }
   }
 
-  // The strided shard that no order decodes: mesh dims are decoded from the last to the first, so that it is the last one with which
-  // decoding fails.
+  // The strided shard that no shard order decodes. Mesh dims are decoded from the last to the
+  // first, so it is the last one with which decoding fails.
   void report_undecodable(const Error& error) {
     std::vector<Placement> tail(placements_.size(), replicate());
     for (size_t i = placements_.size(); i-- > 0;) {
       tail[i] = is_partial(placements_[i]) ? replicate() : placements_[i];
       if (make_state(tail, *context_.mesh_shape, context_.tensor->shape.size())) continue;
       const Placement& strided = placements_[i];
-      reader_.error("E0406", nodes_[i],
-                    to_text(strided) + " fits no shard order: no run of the later mesh dims that shard tensor dim " +
-                        std::to_string(strided.tensor_dim) + " multiplies to " + std::to_string(strided.split_factor),
-                    {"write S(" + std::to_string(strided.tensor_dim) + ") and give the order as src_order or dst_order", {}, 0, {}});
+      reader_.error(
+          "E0406", nodes_[i],
+          to_text(strided) +
+              " fits no shard order: no run of the later mesh dims that shard tensor dim " +
+              std::to_string(strided.tensor_dim) + " multiplies to " +
+              std::to_string(strided.split_factor),
+          {"write S(" + std::to_string(strided.tensor_dim) +
+               ") and give the order as src_order or dst_order",
+           {},
+           0,
+           {}});
       return;
     }
     reader_.error("E0406", nodes_.empty() ? 0 : nodes_[0], error.message);
@@ -218,18 +248,21 @@ class StateReader {
     for (const uint32_t entry : *list) {
       const auto found = reader_.members(entry, rules, "an entry of a shard order");
       if (!found || (*found)[0] == 0 || (*found)[1] == 0) continue;
-      const auto dim = reader_.integer((*found)[0], "\"tensor_dim\"", std::numeric_limits<int64_t>::min());
+      const auto dim =
+          reader_.integer((*found)[0], "\"tensor_dim\"", std::numeric_limits<int64_t>::min());
       const auto dims = read_dim_list(reader_, (*found)[1], "\"mesh_dims\"", mesh());
       if (!dim) continue;
       const size_t rank = state.shards.size();
       if (*dim < 0 || static_cast<size_t>(*dim) >= rank) {
-        reader_.error("E0404", (*found)[0], "the order of tensor dim " + std::to_string(*dim) + "; " + dims_text(rank),
+        reader_.error("E0404", (*found)[0],
+                      "the order of tensor dim " + std::to_string(*dim) + "; " + dims_text(rank),
                       {range_text(rank), {}, 0, {}});
         continue;
       }
       uint32_t& place = places[static_cast<size_t>(*dim)];
       if (place != 0) {
-        reader_.error("E0408", (*found)[0], "tensor dim " + std::to_string(*dim) + " has an order already",
+        reader_.error("E0408", (*found)[0],
+                      "tensor dim " + std::to_string(*dim) + " has an order already",
                       {"give one order for each tensor dim", {}, place, "first given here"});
         continue;
       }
@@ -245,14 +278,16 @@ class StateReader {
 
   bool check_order(const ShardOrder& order, uint32_t index, const State& state) {
     std::vector<int32_t> sharding;
-    for (const Atom& atom : state.shards[static_cast<size_t>(order.tensor_dim)]) sharding.push_back(atom.mesh_dim);
+    for (const Atom& atom : state.shards[static_cast<size_t>(order.tensor_dim)])
+      sharding.push_back(atom.mesh_dim);
     std::sort(sharding.begin(), sharding.end());
     std::vector<int32_t> listed = order.mesh_dims;
     std::sort(listed.begin(), listed.end());
     if (listed != sharding) {
       reader_.error("E0408", index,
-                    "the order of tensor dim " + std::to_string(order.tensor_dim) + " lists " + quoted_names(mesh(), order.mesh_dims) +
-                        "; the placements shard it on " + quoted_names(mesh(), sharding),
+                    "the order of tensor dim " + std::to_string(order.tensor_dim) + " lists " +
+                        quoted_names(mesh(), order.mesh_dims) + "; the placements shard it on " +
+                        quoted_names(mesh(), sharding),
                     {"list exactly those, major to minor", {}, 0, {}});
       return false;
     }
@@ -260,8 +295,10 @@ class StateReader {
       const auto i = static_cast<size_t>(dim);
       if (placements_[i].kind != Placement::Kind::strided_shard) continue;
       reader_.error("E0408", index,
-                    "tensor dim " + std::to_string(order.tensor_dim) + " has an order and the strided shard " + to_text(placements_[i]),
-                    {"a strided shard is an order by itself; write S(" + std::to_string(order.tensor_dim) + ") where you give one",
+                    "tensor dim " + std::to_string(order.tensor_dim) +
+                        " has an order and the strided shard " + to_text(placements_[i]),
+                    {"a strided shard is an order by itself; write S(" +
+                         std::to_string(order.tensor_dim) + ") where you give one",
                      {},
                      nodes_[i],
                      "the strided shard"});
@@ -279,7 +316,8 @@ class StateReader {
 
 }  // namespace
 
-std::optional<State> read_state(Reader& reader, uint32_t placements, uint32_t order, std::string_view what, const StateContext& context) {
+std::optional<State> read_state(Reader& reader, uint32_t placements, uint32_t order,
+                                std::string_view what, const StateContext& context) {
   return StateReader(reader, what, context).read(placements, order);
 }
 

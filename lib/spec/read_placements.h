@@ -18,12 +18,14 @@ struct StateContext {
   const TensorMeta* tensor = nullptr;  // null: reported already; what needs it is not checked
 };
 
-// "src" or "dst" (one placement per mesh dim, or an object from mesh dim to placement) with its order (node 0: default).
-[[nodiscard]] std::optional<State> read_state(Reader& reader, uint32_t placements, uint32_t order, std::string_view what,
-                                              const StateContext& context);
+// "src" or "dst" (one placement per mesh dim, or an object from mesh dim to placement) with its
+// shard order (node 0: default).
+[[nodiscard]] std::optional<State> read_state(Reader& reader, uint32_t placements, uint32_t order,
+                                              std::string_view what, const StateContext& context);
 
-// What somebody who wrote `text` for a placement may have meant: "Shard(0)" -> "S(0)", "P(mean)" -> "P(avg)". `tensor_rank` resolves
-// negative dims; -1: unknown.
-[[nodiscard]] std::optional<std::string> placement_meant(std::string_view text, int64_t tensor_rank);
+// The placement that was probably meant by `text`: "Shard(0)" -> "S(0)", "P(mean)" -> "P(avg)".
+// `tensor_rank` resolves negative dims; -1: unknown.
+[[nodiscard]] std::optional<std::string> placement_meant(std::string_view text,
+                                                         int64_t tensor_rank);
 
 }  // namespace meshplan

@@ -13,7 +13,8 @@ constexpr size_t most_tensor_dims = 64;
 
 class RedistributionList {
  public:
-  RedistributionList(Reader& reader, const ReadMeshes& meshes, bool simple) : reader_(reader), meshes_(meshes), simple_(simple) {
+  RedistributionList(Reader& reader, const ReadMeshes& meshes, bool simple)
+      : reader_(reader), meshes_(meshes), simple_(simple) {
     for (const Mesh& known : meshes.table.meshes) shapes_.push_back(mesh_shape(known));
   }
 
@@ -32,7 +33,21 @@ class RedistributionList {
   }
 
  private:
-  enum Key : size_t { id, tensor, src, dst, mesh, src_mesh, dst_mesh, src_order, dst_order, direction, reduce_dtype, count, keys };
+  enum Key : size_t {
+    id,
+    tensor,
+    src,
+    dst,
+    mesh,
+    src_mesh,
+    dst_mesh,
+    src_order,
+    dst_order,
+    direction,
+    reduce_dtype,
+    count,
+    keys
+  };
   using Members = std::array<uint32_t, keys>;
 
   void read_entry(uint32_t entry) {
@@ -72,8 +87,10 @@ class RedistributionList {
       request.dst_mesh = meshes->second;
       const StateContext from{&meshes_.table.meshes[meshes->first], &shapes_[meshes->first], meta};
       const StateContext to{&meshes_.table.meshes[meshes->second], &shapes_[meshes->second], meta};
-      if (at[src] != 0) keep(read_state(reader_, at[src], at[src_order], "\"src\"", from), request.src);
-      if (at[dst] != 0) keep(read_state(reader_, at[dst], dst_order_node, "\"dst\"", to), request.dst);
+      if (at[src] != 0)
+        keep(read_state(reader_, at[src], at[src_order], "\"src\"", from), request.src);
+      if (at[dst] != 0)
+        keep(read_state(reader_, at[dst], dst_order_node, "\"dst\"", to), request.dst);
     }
     if (reader_.errors() > before || !meshes) return;
     made_.requests.push_back(std::move(request));
@@ -96,16 +113,23 @@ class RedistributionList {
     if (reader_.node(index).escaped) key = made_.escaped.emplace_back(*given);
     const auto [known, fresh] = made_.ids.emplace(key, index);
     if (fresh) return;
-    reader_.error("E0210", index, "a redistribution with the id " + quote(*given) + " exists already",
-                  {"give this one another id, or raise the count of the first", {}, known->second, "first given here"});
+    reader_.error("E0210", index,
+                  "a redistribution with the id " + quote(*given) + " exists already",
+                  {"give this one another id, or raise the count of the first",
+                   {},
+                   known->second,
+                   "first given here"});
   }
 
   // Source and target mesh. No value: reported, or a consequence of a broken mesh.
   std::optional<std::pair<size_t, size_t>> read_mesh_names(uint32_t entry, const Members& at) {
     if (at[mesh] != 0 && (at[src_mesh] != 0 || at[dst_mesh] != 0)) {
       const uint32_t other = at[src_mesh] != 0 ? at[src_mesh] : at[dst_mesh];
-      reader_.error_at_key("E0208", at[mesh], std::string("\"mesh\" beside ") + (other == at[src_mesh] ? "\"src_mesh\"" : "\"dst_mesh\""),
-                           {"name one mesh, or both \"src_mesh\" and \"dst_mesh\"", {}, other, "the other"});
+      reader_.error_at_key(
+          "E0208", at[mesh],
+          std::string("\"mesh\" beside ") +
+              (other == at[src_mesh] ? "\"src_mesh\"" : "\"dst_mesh\""),
+          {"name one mesh, or both \"src_mesh\" and \"dst_mesh\"", {}, other, "the other"});
       return std::nullopt;
     }
     if (at[mesh] != 0) {
@@ -118,9 +142,11 @@ class RedistributionList {
       std::optional<size_t> to;
       if (at[src_mesh] != 0) from = read_mesh_name(reader_, at[src_mesh], "\"src_mesh\"", meshes_);
       if (at[dst_mesh] != 0) to = read_mesh_name(reader_, at[dst_mesh], "\"dst_mesh\"", meshes_);
-      if ((at[src_mesh] == 0 && !reader_.misspelt("src_mesh")) || (at[dst_mesh] == 0 && !reader_.misspelt("dst_mesh"))) {
+      if ((at[src_mesh] == 0 && !reader_.misspelt("src_mesh")) ||
+          (at[dst_mesh] == 0 && !reader_.misspelt("dst_mesh"))) {
         reader_.error("E0202", entry,
-                      std::string("a redistribution across meshes lacks the key ") + (at[src_mesh] == 0 ? "\"src_mesh\"" : "\"dst_mesh\""));
+                      std::string("a redistribution across meshes lacks the key ") +
+                          (at[src_mesh] == 0 ? "\"src_mesh\"" : "\"dst_mesh\""));
       }
       if (!from || !to) return std::nullopt;
       return std::pair{*from, *to};
@@ -130,11 +156,13 @@ class RedistributionList {
       return std::pair{size_t{0}, size_t{0}};
     }
     if (reader_.misspelt("mesh")) return std::nullopt;
-    reader_.error("E0202", entry, "a redistribution lacks the key \"mesh\"", {"name one of the meshes of \"meshes\"", {}, 0, {}});
+    reader_.error("E0202", entry, "a redistribution lacks the key \"mesh\"",
+                  {"name one of the meshes of \"meshes\"", {}, 0, {}});
     return std::nullopt;
   }
 
-  // Elements and bytes must fit in 64 bits, with empty dims counted as one: strides of an empty tensor are numbers all the same.
+  // Elements and bytes must fit in 64 bits, with empty dims counted as one: an empty tensor has
+  // strides too.
   bool read_tensor(uint32_t index, TensorMeta& tensor_meta) {
     static constexpr std::array<KeyRule, 2> rules{{{"shape", true}, {"dtype", true}}};
     const size_t before = reader_.errors();
@@ -146,7 +174,8 @@ class RedistributionList {
       const auto parsed = given ? parse_dtype(*given) : std::nullopt;
       if (parsed) tensor_meta.dtype = *parsed;
       if (given && !parsed)
-        reader_.error("E0206", dtype, "unknown dtype " + quote(*given), suggestion(*given, dtype_names(), "expected one of "));
+        reader_.error("E0206", dtype, "unknown dtype " + quote(*given),
+                      suggestion(*given, dtype_names(), "expected one of "));
     }
     if (shape != 0) read_shape(shape, tensor_meta, dtype != 0);
     return reader_.errors() == before && shape != 0 && dtype != 0;
@@ -160,19 +189,22 @@ class RedistributionList {
     const uint32_t dims = reader_.node(index).count;
     if (dims > most_tensor_dims) {
       reader_.error("E0212", index,
-                    "a tensor of " + std::to_string(dims) + " dims; at most " + std::to_string(most_tensor_dims) + " are read");
+                    "a tensor of " + std::to_string(dims) + " dims; at most " +
+                        std::to_string(most_tensor_dims) + " are read");
       return;
     }
     const size_t before = reader_.errors();
     tensor_meta.shape.reserve(dims);
     std::optional<int64_t> bytes = has_dtype ? element_bytes(tensor_meta.dtype) : 1;
-    for (uint32_t child = index + 1; child < reader_.node(index).next; child = reader_.node(child).next) {
+    for (uint32_t child = index + 1; child < reader_.node(index).next;
+         child = reader_.node(child).next) {
       const int64_t extent = reader_.integer(child, "a size of \"shape\"", 0).value_or(1);
       tensor_meta.shape.push_back(extent);
       if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(1, extent));
     }
     if (!bytes && reader_.errors() == before) {
-      reader_.error("E0410", index, "the tensor has more bytes than 64 bits count", {"no machine holds it; check the sizes", {}, 0, {}});
+      reader_.error("E0410", index, "the tensor has more bytes than 64 bits count",
+                    {"no machine holds it; check the sizes", {}, 0, {}});
     }
   }
 
@@ -182,8 +214,8 @@ class RedistributionList {
     request.count = *given;
     if (meta != nullptr && !checked_mul(*given, tensor_bytes(*meta))) {
       reader_.error("E0410", index,
-                    "\"count\" is " + std::to_string(*given) + "; so many times " + std::to_string(tensor_bytes(*meta)) +
-                        " bytes are more than 64 bits count");
+                    "\"count\" is " + std::to_string(*given) + "; so many times " +
+                        std::to_string(tensor_bytes(*meta)) + " bytes are more than 64 bits count");
     }
   }
 
@@ -192,14 +224,22 @@ class RedistributionList {
     if (!given) return;
     const auto parsed = parse_dtype(*given);
     if (!parsed) {
-      reader_.error("E0206", index, "unknown dtype " + quote(*given), suggestion(*given, dtype_names(), "expected one of "));
+      reader_.error("E0206", index, "unknown dtype " + quote(*given),
+                    suggestion(*given, dtype_names(), "expected one of "));
       return;
     }
     request.reduce_dtype = parsed;
     if (meta == nullptr) return;
-    if (is_floating(*parsed) != is_floating(meta->dtype) || ((*parsed == DType::boolean) != (meta->dtype == DType::boolean))) {
-      reader_.error("E0409", index, std::string("reductions of ") + to_text(meta->dtype) + " values cannot run in " + to_text(*parsed),
-                    {is_floating(meta->dtype) ? "use a floating dtype" : "use a dtype of the same kind", {}, 0, {}});
+    if (is_floating(*parsed) != is_floating(meta->dtype) ||
+        ((*parsed == DType::boolean) != (meta->dtype == DType::boolean))) {
+      reader_.error(
+          "E0409", index,
+          std::string("reductions of ") + to_text(meta->dtype) + " values cannot run in " +
+              to_text(*parsed),
+          {is_floating(meta->dtype) ? "use a floating dtype" : "use a dtype of the same kind",
+           {},
+           0,
+           {}});
     }
   }
 
@@ -219,7 +259,8 @@ class RedistributionList {
 
 }  // namespace
 
-ReadRedistributions read_redistributions(Reader& reader, uint32_t index, const ReadMeshes& meshes, bool simple) {
+ReadRedistributions read_redistributions(Reader& reader, uint32_t index, const ReadMeshes& meshes,
+                                         bool simple) {
   return RedistributionList(reader, meshes, simple).read(index);
 }
 

@@ -17,12 +17,16 @@ namespace meshplan {
 struct ReadRedistributions {
   std::vector<Request> requests;
   std::vector<std::pair<size_t, size_t>> spans;
-  std::unordered_map<std::string_view, uint32_t> ids;  // of all that have one, and where it stands; views into the text or `escaped`
+  // Ids and their nodes; views of the text or of `escaped`.
+  std::unordered_map<std::string_view, uint32_t> ids;
   std::deque<std::string> escaped;
-  bool ids_lost = false;  // some redistribution has no readable id, so that no id can be called unknown
+  // Some redistribution has no readable id, so no id can be reported as unknown.
+  bool ids_lost = false;
 };
 
-// `simple`: the file has one mesh, and redistributions need not name it. Index 0: the file has none.
-[[nodiscard]] ReadRedistributions read_redistributions(Reader& reader, uint32_t index, const ReadMeshes& meshes, bool simple);
+// `simple`: the file has one mesh, and redistributions need not name it. Index 0: the key is
+// absent.
+[[nodiscard]] ReadRedistributions read_redistributions(Reader& reader, uint32_t index,
+                                                       const ReadMeshes& meshes, bool simple);
 
 }  // namespace meshplan

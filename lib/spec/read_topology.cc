@@ -9,11 +9,14 @@ namespace {
 
 constexpr size_t most_levels = 8;
 
-// A bandwidth in MB/s, `least` or more, from "gb_per_s" (up to three decimals) or "mb_per_s" (as plans and calibration write it).
-std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb, const std::string& gb_name, const std::string& mb_name,
+// A bandwidth in MB/s, `least` or more, from "gb_per_s" (up to three decimals) or "mb_per_s" (as
+// plans and calibration write it).
+std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb,
+                                 const std::string& gb_name, const std::string& mb_name,
                                  int64_t least) {
   if (gb != 0 && mb != 0) {
-    reader.error_at_key("E0208", mb, quote(mb_name) + " beside " + quote(gb_name), {"keep one of them", {}, gb, "the same in other units"});
+    reader.error_at_key("E0208", mb, quote(mb_name) + " beside " + quote(gb_name),
+                        {"keep one of them", {}, gb, "the same in other units"});
     return std::nullopt;
   }
   if (gb != 0) return reader.thousandths(gb, quote(gb_name), least, max_mb_per_s);
@@ -21,8 +24,13 @@ std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb, const
 }
 
 std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t position) {
-  constexpr std::array<KeyRule, 7> rules{
-      {{"name"}, {"ranks", true}, {"gb_per_s"}, {"latency_ns", true}, {"per_peer_ns"}, {"exchange_percent"}, {"mb_per_s"}}};
+  constexpr std::array<KeyRule, 7> rules{{{"name"},
+                                          {"ranks", true},
+                                          {"gb_per_s"},
+                                          {"latency_ns", true},
+                                          {"per_peer_ns"},
+                                          {"exchange_percent"},
+                                          {"mb_per_s"}}};
   const auto found = reader.members(index, rules, "a level of the topology");
   if (!found) return std::nullopt;
   const auto [name, ranks, gb, latency, per_peer, percent, mb] = *found;
@@ -36,10 +44,14 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
   } else if (gb != 0 || mb != 0) {
     level.mb_per_s = bandwidth(reader, gb, mb, "gb_per_s", "mb_per_s", 1).value_or(1);
   }
-  if (latency != 0) level.latency_ns = reader.integer(latency, "\"latency_ns\"", 0, max_latency_ns).value_or(0);
-  if (per_peer != 0) level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, max_per_peer_ns).value_or(0);
-  if (percent != 0) level.exchange_percent = reader.integer(percent, "\"exchange_percent\"", 1, 100).value_or(100);
-  if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0) return std::nullopt;
+  if (latency != 0)
+    level.latency_ns = reader.integer(latency, "\"latency_ns\"", 0, max_latency_ns).value_or(0);
+  if (per_peer != 0)
+    level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, max_per_peer_ns).value_or(0);
+  if (percent != 0)
+    level.exchange_percent = reader.integer(percent, "\"exchange_percent\"", 1, 100).value_or(100);
+  if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0)
+    return std::nullopt;
   return level;
 }
 
@@ -47,12 +59,14 @@ std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t i
   const auto list = reader.elements(index, "\"levels\"");
   if (!list) return std::nullopt;
   if (list->empty()) {
-    reader.error("E0211", index, "\"levels\" is empty", {"a topology has one level or more, inside out", {}, 0, {}});
+    reader.error("E0211", index, "\"levels\" is empty",
+                 {"a topology has one level or more, inside out", {}, 0, {}});
     return std::nullopt;
   }
   if (list->size() > most_levels) {
     reader.error("E0212", index,
-                 "a topology of " + std::to_string(list->size()) + " levels; at most " + std::to_string(most_levels) + " are priced");
+                 "a topology of " + std::to_string(list->size()) + " levels; at most " +
+                     std::to_string(most_levels) + " are priced");
     return std::nullopt;
   }
   std::vector<TopologyLevel> levels;
@@ -65,14 +79,22 @@ std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t i
     }
     if (good && i > 0) {
       const int64_t inner = levels.back().ranks;
-      const std::string numbers = "level " + quote(level->name) + " holds " + std::to_string(level->ranks) + " ranks, ";
+      const std::string numbers =
+          "level " + quote(level->name) + " holds " + std::to_string(level->ranks) + " ranks, ";
       if (level->ranks < inner) {
-        reader.error("E0314", (*list)[i], numbers + "fewer than the " + std::to_string(inner) + " of the level inside it",
-                     {"list levels from the inside out", {}, (*list)[i - 1], "the level inside it"});
+        reader.error(
+            "E0314", (*list)[i],
+            numbers + "fewer than the " + std::to_string(inner) + " of the level inside it",
+            {"list levels from the inside out", {}, (*list)[i - 1], "the level inside it"});
         good = false;
       } else if (level->ranks % inner != 0 && i + 1 < list->size()) {
-        reader.error("E0314", (*list)[i], numbers + "no multiple of the " + std::to_string(inner) + " of the level inside it",
-                     {"a unit of a level is made of whole units of the level inside it", {}, (*list)[i - 1], "the level inside it"});
+        reader.error(
+            "E0314", (*list)[i],
+            numbers + "no multiple of the " + std::to_string(inner) + " of the level inside it",
+            {"a unit of a level is made of whole units of the level inside it",
+             {},
+             (*list)[i - 1],
+             "the level inside it"});
         good = false;
       }
     }
@@ -94,25 +116,34 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
     for (const OpRow& row : op_table) {
       if (row.scope != OpScope::rank) ops.emplace_back(row.name);
     }
-    if (const auto chosen = reader.choice(op, "collective", ops)) table.op = parse_op(ops[*chosen]).value_or(Op::all_reduce);
+    if (const auto chosen = reader.choice(op, "collective", ops))
+      table.op = parse_op(ops[*chosen]).value_or(Op::all_reduce);
   }
-  if (level != 0) table.level = reader.integer(level, "\"level\"", 0, levels == 0 ? 0 : static_cast<int64_t>(levels) - 1).value_or(0);
+  if (level != 0)
+    table.level =
+        reader.integer(level, "\"level\"", 0, levels == 0 ? 0 : static_cast<int64_t>(levels) - 1)
+            .value_or(0);
   if (ranks != 0) table.ranks = reader.integer(ranks, "\"ranks\"", 2).value_or(2);
   if (points != 0) {
     const auto list = reader.elements(points, "\"points\"");
-    if (list && list->empty()) reader.error("E0211", points, "\"points\" is empty", {"a table has one [bytes, ns] or more", {}, 0, {}});
+    if (list && list->empty())
+      reader.error("E0211", points, "\"points\" is empty",
+                   {"a table has one [bytes, ns] or more", {}, 0, {}});
     for (const uint32_t point : list.value_or(std::vector<uint32_t>{})) {
       const auto pair = reader.elements(point, "a point");
       if (!pair) continue;
       if (pair->size() != 2) {
-        reader.error("E0314", point, "a point of " + std::to_string(pair->size()) + " numbers; it is [bytes, ns]");
+        reader.error("E0314", point,
+                     "a point of " + std::to_string(pair->size()) + " numbers; it is [bytes, ns]");
         continue;
       }
       const auto bytes = reader.integer((*pair)[0], "the bytes of a point", 1);
       const auto ns = reader.integer((*pair)[1], "the ns of a point", 0, max_latency_ns);
       if (!bytes || !ns) continue;
-      if (!table.points.empty() && (*bytes <= table.points.back().first || *ns < table.points.back().second)) {
-        reader.error("E0314", point, "the points do not ascend", {"bytes ascend and times never fall", {}, 0, {}});
+      if (!table.points.empty() &&
+          (*bytes <= table.points.back().first || *ns < table.points.back().second)) {
+        reader.error("E0314", point, "the points do not ascend",
+                     {"bytes ascend and times never fall", {}, 0, {}});
         continue;
       }
       table.points.emplace_back(*bytes, *ns);
@@ -124,8 +155,13 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
 
 // A topology object with levels.
 std::optional<Topology> read_object(Reader& reader, uint32_t index) {
-  constexpr std::array<KeyRule, 7> rules{
-      {{"levels", true}, {"copy_gb_per_s"}, {"copy_mb_per_s"}, {"name"}, {"source"}, {"model"}, {"tables"}}};
+  constexpr std::array<KeyRule, 7> rules{{{"levels", true},
+                                          {"copy_gb_per_s"},
+                                          {"copy_mb_per_s"},
+                                          {"name"},
+                                          {"source"},
+                                          {"model"},
+                                          {"tables"}}};
   const size_t before = reader.errors();
   const auto found = reader.members(index, rules, "the topology");
   if (!found) return std::nullopt;
@@ -136,12 +172,16 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
   if (model != 0 && reader.choice(model, "cost model", {"nccl"})) topology.model = "nccl";
   if (copy_gb != 0 || copy_mb != 0) {
     // 0, as plans write it: copies are not counted.
-    topology.copy_mb_per_s = bandwidth(reader, copy_gb, copy_mb, "copy_gb_per_s", "copy_mb_per_s", 0).value_or(0);
+    topology.copy_mb_per_s =
+        bandwidth(reader, copy_gb, copy_mb, "copy_gb_per_s", "copy_mb_per_s", 0).value_or(0);
   }
-  if (levels != 0) topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
+  if (levels != 0)
+    topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
   if (tables != 0) {
-    for (const uint32_t table : reader.elements(tables, "\"tables\"").value_or(std::vector<uint32_t>{})) {
-      if (auto read = read_table(reader, table, topology.levels.size())) topology.tables.push_back(std::move(*read));
+    for (const uint32_t table :
+         reader.elements(tables, "\"tables\"").value_or(std::vector<uint32_t>{})) {
+      if (auto read = read_table(reader, table, topology.levels.size()))
+        topology.tables.push_back(std::move(*read));
     }
   }
   if (reader.errors() > before || topology.levels.empty()) return std::nullopt;
@@ -149,13 +189,15 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
 }
 
 // {"file": "..."}
-std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const FileReader& read_file, Diagnostics& diagnostics) {
+std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const FileReader& read_file,
+                                       Diagnostics& diagnostics) {
   constexpr std::array<KeyRule, 1> rules{{{"file", true}}};
   const auto found = reader.members(index, rules, "the topology");
   if (!found) return std::nullopt;
   const auto path = reader.name((*found)[0], "\"file\"");
   if (!path) return std::nullopt;
-  const Result<std::string> text = read_file ? read_file(*path) : Result<std::string>(bad_input("no files can be read here"));
+  const Result<std::string> text =
+      read_file ? read_file(*path) : Result<std::string>(bad_input("no files can be read here"));
   if (!text) {
     reader.error("E0315", (*found)[0], printable(text.error().message, 300));
     return std::nullopt;
@@ -165,8 +207,10 @@ std::optional<Topology> read_from_file(Reader& reader, uint32_t index, const Fil
 
 }  // namespace
 
-std::optional<Topology> read_topology_file(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  // Judged by itself: what the parser mends is an error too, and what the collector has seen before is none of this file.
+std::optional<Topology> read_topology_file(std::string_view text, const std::string& file,
+                                           Diagnostics& diagnostics) {
+  // Into a collector of its own: what the parser repairs is an error too, and earlier problems of
+  // `diagnostics` are not of this file.
   Diagnostics own(diagnostics.cap());
   std::optional<Topology> topology;
   if (const auto document = read_json(text, file, own)) {
@@ -177,19 +221,22 @@ std::optional<Topology> read_topology_file(std::string_view text, const std::str
   return own.has_errors() ? std::nullopt : topology;
 }
 
-std::optional<Topology> read_topology(Reader& reader, uint32_t index, const FileReader& read_file, Diagnostics& diagnostics) {
+std::optional<Topology> read_topology(Reader& reader, uint32_t index, const FileReader& read_file,
+                                      Diagnostics& diagnostics) {
   const JsonNode& node = reader.node(index);
   if (node.kind == JsonKind::string) {
     const auto chosen = reader.choice(index, "topology", topology_preset_names());
     return chosen ? topology_preset(topology_preset_names()[*chosen]) : std::nullopt;
   }
   if (node.kind != JsonKind::object) {
-    reader.wrong_type(index, "\"topology\"", "a preset's name, {\"file\": ...} or an object with \"levels\"");
+    reader.wrong_type(index, "\"topology\"",
+                      "a preset's name, {\"file\": ...} or an object with \"levels\"");
     return std::nullopt;
   }
   std::string buffer;
   for (uint32_t child = index + 1; child < node.next; child = reader.node(child).next) {
-    if (key_of(reader.document(), reader.node(child), buffer) == "file") return read_from_file(reader, index, read_file, diagnostics);
+    if (key_of(reader.document(), reader.node(child), buffer) == "file")
+      return read_from_file(reader, index, read_file, diagnostics);
   }
   return read_object(reader, index);
 }

@@ -1,4 +1,4 @@
-// Specs: what a user asks for, read strictly and with positions (CONTRACT.md, "Spec").
+// Specs: what a user asks for, read strictly and with positions (schemas/spec.schema.json).
 #pragma once
 
 #include <cstdint>
@@ -39,18 +39,23 @@ struct Spec {
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
   std::string digest;  // "sha256:..." over the compact canonical JSON of the comment-free spec
-  // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a planner's warning or failure is shown.
+  // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
+  // failure of the planner is shown.
   std::vector<std::pair<size_t, size_t>> request_spans;
 };
 
 // Reads a file named in the spec ({"file": ...}), relative to the spec's folder.
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
-// Reads a whole spec; every problem goes to `diagnostics` and the result is empty if there was an error. Never throws on any byte sequence.
-[[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file, const FileReader& read_file,
-                                            Diagnostics& diagnostics);
+// Reads a whole spec; every problem goes to `diagnostics` and the result is empty if there was an
+// error. Never throws on any byte sequence.
+[[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file,
+                                            const FileReader& read_file, Diagnostics& diagnostics);
 
-// A topology file: the object that a spec's "topology" may hold, read as strictly. What `--topology FILE` reads.
-[[nodiscard]] std::optional<Topology> read_topology_file(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+// A topology file (`--topology FILE`): the object that "topology" of a spec may be, read as
+// strictly.
+[[nodiscard]] std::optional<Topology> read_topology_file(std::string_view text,
+                                                         const std::string& file,
+                                                         Diagnostics& diagnostics);
 
 }  // namespace meshplan

@@ -164,10 +164,10 @@ TEST_CASE("every value and key knows its place") {
 TEST_CASE("what is refused is named with its byte") {
   const JsonRules strict{.fractions = false};
   CHECK(refusal("[1, 18446744073709551616]", strict) ==
-        "the number 18446744073709551616 is no whole number of 64 bits at 4");
+        "the number 18446744073709551616 is not an integer of 64 bits at 4");
   CHECK(refusal("[1, 9223372036854775808]", strict) ==
         "the number 9223372036854775808 does not fit 64 bits at 4");
-  CHECK(refusal("[1.5]", strict) == "the number 1.5 is no whole number of 64 bits at 1");
+  CHECK(refusal("[1.5]", strict) == "the number 1.5 is not an integer of 64 bits at 1");
   CHECK(refusal("[-9223372036854775808, 9223372036854775807]", strict).empty());
   CHECK(refusal(R"({"a": {"b": 1, "b": 2}})") == "the key \"b\" is given twice in one object");
   CHECK(refusal("[1,, 2]").find(" at 3") != std::string::npos);

@@ -172,7 +172,7 @@ TEST_CASE("what a plan cannot be is refused with its place") {
         "/redistributions/0/steps/0/scale: expected a scale such as \"1/8\", or null");
   CHECK(refused([](json& p) { p["redistributions"][1]["dst_mesh"] = "nowhere"; }) ==
         "/redistributions/1/dst_mesh: there is no mesh \"nowhere\" in this plan");
-  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = 1.5; }).find(": the number 1.5 is no whole number of 64 bits") !=
+  CHECK(refused([](json& p) { p["totals"]["wire_bytes"] = 1.5; }).find(": the number 1.5 is not an integer of 64 bits") !=
         std::string::npos);
   CHECK(refused([](json& p) {
           p["totals"]["wire_bytes"] = uint64_t{1} << 63;
@@ -199,9 +199,9 @@ TEST_CASE("a digest that does not match the content is refused unless the caller
 TEST_CASE("text that is no JSON is refused with its line and column") {
   CHECK(message_of("").find("line 1, column 1: ") == 0);
   CHECK(message_of("{\"a\": 1,\n  b}").find("line 2, column 3: ") == 0);
-  CHECK(message_of("{\"a\": 1,\n  \"b\": 1.5}") == "line 2, column 8: the number 1.5 is no whole number of 64 bits");
-  CHECK(message_of("[\n-1e3]") == "line 2, column 1: the number -1e3 is no whole number of 64 bits");
-  CHECK(message_of("1.5") == "line 1, column 1: the number 1.5 is no whole number of 64 bits");
+  CHECK(message_of("{\"a\": 1,\n  \"b\": 1.5}") == "line 2, column 8: the number 1.5 is not an integer of 64 bits");
+  CHECK(message_of("[\n-1e3]") == "line 2, column 1: the number -1e3 is not an integer of 64 bits");
+  CHECK(message_of("1.5") == "line 1, column 1: the number 1.5 is not an integer of 64 bits");
   CHECK(message_of("{\"a\": [9223372036854775808\n]}") == "line 1, column 8: the number 9223372036854775808 does not fit 64 bits");
   CHECK(message_of("{\"a\": 1, \"a\": 2}") == "the whole document: the key \"a\" is given twice in one object");
   CHECK(message_of("[]") == "the whole document: expected an object");

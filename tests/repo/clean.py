@@ -13,9 +13,10 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = 100
 LINES = 60
 CLEAN = ["lib/" + module for module in
-         ("base", "diag", "layout", "mesh", "tensor", "diff", "torch_rules", "copy", "replay", "replay_host", "replay_mpi", "replay_nccl", "measure", "render", "api", "cli")]
-# Read and written by the JSON work, which is still in progress.
-NOT_YET = {"lib/measure/read_report.cc", "lib/measure/read_report.h", "lib/measure/report_json.cc", "lib/render/mesh_view_json.cc"}
+         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "verify", "spec", "torch_rules", "diff", "copy", "replay", "replay_host",
+          "replay_mpi", "replay_nccl", "measure", "render", "api", "cli")]
+# Others still work on these.
+NOT_YET = re.compile(r"lib/verify/recount")
 # retired (a regular expression, matched without case) -> what to say instead; lib/README.md has the glossary.
 RETIRED = {
     r"speaker|let_the_speaker": "root process",
@@ -41,7 +42,7 @@ TABLES = re.compile(r"_codes\(\)|command_descriptions\(\)|flag_descriptions\(\)"
 def sources():
     for folder in CLEAN:
         for path in sorted((TOP / folder).rglob("*")):
-            if path.suffix in (".h", ".cc", ".cu") and str(path.relative_to(TOP)) not in NOT_YET:
+            if path.suffix in (".h", ".cc", ".cu") and not NOT_YET.match(str(path.relative_to(TOP))):
                 yield str(path.relative_to(TOP)), path.read_text(encoding="utf-8")
 
 
