@@ -14,7 +14,8 @@ namespace {
 
 using DimSet = std::vector<size_t>;
 
-// Up to this many mesh dims every set is tried by itself; beyond it only the sets that the plan with everything declared uses.
+// Up to this many mesh dims every set is tried by itself; beyond it only the sets that the plan
+// with everything declared uses.
 constexpr size_t all_sets_up_to = 5;
 
 std::vector<DimSet> undeclared_sets(const MeshTable& meshes, const Mesh& mesh) {
@@ -42,8 +43,9 @@ DimSet dims_of(const Step& step) {
   return set;
 }
 
-PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels, const std::vector<DimSet>& declared,
-                                  int64_t below_ps, work::Budget& budget) {
+PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels,
+                                  const std::vector<DimSet>& declared, int64_t below_ps,
+                                  work::Budget& budget) {
   PlannedRedistribution other;
   other.request = *question.request;
   auto list = plan_optimal(question, levels, budget, {declared, below_ps});
@@ -62,7 +64,8 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
                                       const PlannedRedistribution& planned, work::Budget& budget) {
   std::vector<Warning> warnings;
   const Request& request = *question.request;
-  if (question.options->groups == GroupPolicy::any || request.src_mesh != request.dst_mesh || planned.totals.collectives == 0)
+  if (question.options->groups == GroupPolicy::any || request.src_mesh != request.dst_mesh ||
+      planned.totals.collectives == 0)
     return warnings;
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   std::vector<DimSet> sets = undeclared_sets(*question.meshes, mesh);
@@ -76,7 +79,8 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
   for (const MeshDim& d : mesh.dims) wide += d.size > 1;
   if (wide > all_sets_up_to) {
     std::erase_if(sets, [&](const DimSet& set) {
-      return std::none_of(most.steps.begin(), most.steps.end(), [&](const Step& s) { return s.op != Op::exchange && dims_of(s) == set; });
+      return std::none_of(most.steps.begin(), most.steps.end(),
+                          [&](const Step& s) { return s.op != Op::exchange && dims_of(s) == set; });
     });
   }
   for (const DimSet& set : sets) {
@@ -84,8 +88,9 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
     PlannedRedistribution with =
         priced_with(question, levels, {set}, planned.totals.predicted_ps, budget);
     if (with.totals.predicted_ps >= planned.totals.predicted_ps) continue;
-    auto used = std::find_if(with.steps.begin(), with.steps.end(),
-                             [&](const Step& s) { return s.op != Op::exchange && !is_local(s.op) && dims_of(s) == set; });
+    auto used = std::find_if(with.steps.begin(), with.steps.end(), [&](const Step& s) {
+      return s.op != Op::exchange && !is_local(s.op) && dims_of(s) == set;
+    });
     if (used == with.steps.end()) continue;
     Warning w;
     w.kind = WarningKind::missing_flatten;
@@ -96,8 +101,9 @@ std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelM
     w.saves_collectives = planned.totals.collectives - with.totals.collectives;
     w.fix_name = join(w.dims, "_");
     w.mesh = mesh.name;
-    w.message = std::string("one ") + to_text(w.collective) + " over " + join(w.dims, ", ") + " would be cheaper than the " +
-                std::to_string(w.operations) + (w.operations == 1 ? " step" : " steps") + " planned: declare " + w.fix_name +
+    w.message = std::string("one ") + to_text(w.collective) + " over " + join(w.dims, ", ") +
+                " would be cheaper than the " + std::to_string(w.operations) +
+                (w.operations == 1 ? " step" : " steps") + " planned: declare " + w.fix_name +
                 " flattened; saves " + human_ns(w.saves_ps / 1000);
     warnings.push_back(std::move(w));
   }
@@ -135,8 +141,9 @@ MeshTable with_declared(const MeshTable& meshes, const std::vector<Candidate>& s
 
 }  // namespace
 
-FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
-                             const PlanOptions& options, int64_t most) {
+FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
+                             const std::vector<Request>& requests, const PlanOptions& options,
+                             int64_t most) {
   FlattenRanking ranking;
   PlanOptions with_advice = options;
   with_advice.advice = true;
@@ -147,14 +154,16 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, 
   for (const PlannedRedistribution& r : base.plan.redistributions) {
     for (const Warning& w : r.warnings) {
       if (w.kind != WarningKind::missing_flatten || w.fix_name.empty()) continue;
-      bool known =
-          std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.mesh == w.mesh && c.dims == w.dims; });
+      bool known = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+        return c.mesh == w.mesh && c.dims == w.dims;
+      });
       if (!known) candidates.push_back({w.mesh, w.dims});
     }
   }
   // All choices of up to `most` candidates, where planning them all stays affordable.
   const size_t n = candidates.size();
-  const auto k = static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(most, static_cast<int64_t>(n))));
+  const auto k =
+      static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(most, static_cast<int64_t>(n))));
   constexpr size_t affordable = 256;
   size_t choices = 0;
   for (size_t size = 1, ways = n; size <= k; ++size) {
@@ -184,7 +193,8 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, 
     ranking.exhaustive = false;
     chosen = candidates;
   }
-  // Order the choice by what each adds, the largest first; where not every choice was planned this picks the k as well.
+  // Order the choice by what each adds, the largest first; where not every choice was planned this
+  // picks the k as well.
   std::vector<Candidate> declared;
   int64_t now = ranking.declared_ps;
   while (!chosen.empty() && declared.size() < k) {

@@ -1,17 +1,19 @@
-// Warnings that sell themselves: which flattened mesh would make a plan cheaper, found by planning again as if it were declared.
+// Warnings that sell themselves: which flattened mesh would make a plan cheaper, found by planning
+// again as if it were declared.
 #pragma once
 
 #include <vector>
 
-#include "transfer/level_map.h"
 #include "plan/question.h"
 #include "search/work.h"
+#include "transfer/level_map.h"
 
 namespace meshplan {
 
-// One warning for every set of mesh dims that is not declared, that the best plan with it declared runs a collective on, and that makes
-// that plan cheaper than `planned` (priced). Each names the collective, the steps that it replaces and what it saves; never one that saves
-// nothing. Sets that the budget does not suffice for are not looked at.
+// One warning for every set of mesh dims that is not declared, that the best plan with it declared
+// runs a collective on, and that makes that plan cheaper than `planned` (priced). Each names the
+// collective, the steps that it replaces and what it saves; never one that saves nothing. Sets that
+// the budget does not suffice for are not looked at.
 [[nodiscard]] std::vector<Warning> missing_flattens(const PlanQuestion& question,
                                                     const LevelMap& levels,
                                                     const PlannedRedistribution& planned,
@@ -21,7 +23,10 @@ namespace meshplan {
 struct RankedFlatten {
   std::string mesh;
   std::vector<std::string> dims;
-  int64_t total_ps = 0;  // predicted time of the whole file, weighted by count, with this and all earlier ones declared
+  int64_t total_ps =
+      // predicted time of the whole file, weighted by count, with this and all earlier ones
+      // declared
+      0;
 };
 
 // Which k flattens give the most for the whole file: every choice of up to `most` sets out of
@@ -33,7 +38,8 @@ struct FlattenRanking {
   bool exhaustive = true;   // every choice was planned
   std::vector<RankedFlatten> chosen;
 };
-[[nodiscard]] FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
+[[nodiscard]] FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
+                                           const std::vector<Request>& requests,
                                            const PlanOptions& options, int64_t most);
 
 }  // namespace meshplan

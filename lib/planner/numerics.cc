@@ -12,7 +12,8 @@ std::vector<Atom> reduced_atoms(const State& before, const State& after) {
   std::vector<Atom> atoms;
   for (const PendingAtom& pending : before.partial) {
     const bool stays =
-        std::any_of(after.partial.begin(), after.partial.end(), [&](const PendingAtom& other) { return other.atom == pending.atom; });
+        std::any_of(after.partial.begin(), after.partial.end(),
+                    [&](const PendingAtom& other) { return other.atom == pending.atom; });
     if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
   }
   return atoms;
@@ -20,7 +21,8 @@ std::vector<Atom> reduced_atoms(const State& before, const State& after) {
 
 }  // namespace
 
-std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<Step>& steps, const Mesh& mesh) {
+std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<Step>& steps,
+                                           const Mesh& mesh) {
   const std::vector<std::string> names = dim_names(mesh);
   const std::vector<int64_t> shape = mesh_shape(mesh);
   ReductionNote note;
@@ -52,8 +54,9 @@ std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<S
 Status check_one_reduction(const std::vector<ReductionNote>& notes) {
   for (const ReductionNote& note : notes) {
     if (note.collectives <= 1) continue;
-    return no_plan("the reduction over " + join(note.dims, " and ") + " would pass through " + std::to_string(note.collectives) +
-                   " collectives (" + note.nesting + "), and one_reduction allows 1; declare " + join(note.dims, ", ") +
+    return no_plan("the reduction over " + join(note.dims, " and ") + " would pass through " +
+                   std::to_string(note.collectives) + " collectives (" + note.nesting +
+                   "), and one_reduction allows 1; declare " + join(note.dims, ", ") +
                    " flattened or use --planner optimal");
   }
   return Done{};

@@ -18,8 +18,10 @@ Layout atoms_layout(const Mesh& mesh, const std::vector<Atom>& atoms) {
       parts.push_back(dim.layout);
       continue;
     }
-    auto factors = split_layout(dim.layout, {atom.before, atom.size, dim.size / (atom.before * atom.size)});
-    MESHPLAN_CHECK(factors.ok(), "a step runs on a part of mesh dim '" + dim.name + "' that its layout does not have");
+    auto factors =
+        split_layout(dim.layout, {atom.before, atom.size, dim.size / (atom.before * atom.size)});
+    MESHPLAN_CHECK(factors.ok(), "a step runs on a part of mesh dim '" + dim.name +
+                                     "' that its layout does not have");
     parts.push_back((*factors)[1]);
   }
   return coalesce(join_layouts(parts));
@@ -42,11 +44,14 @@ PlanGroups::PlanGroups(const MeshTable& meshes) : meshes_(meshes) {
   }
 }
 
-std::string PlanGroups::unused_id(const std::string& name, const std::string& mesh, const Layout& layout,
-                                  const std::string& options) const {
+std::string PlanGroups::unused_id(const std::string& name, const std::string& mesh,
+                                  const Layout& layout, const std::string& options) const {
   auto taken = [&](const std::string& id) {
-    auto differs = [&](const Known& k) { return k.group.id == id && (k.group.layout != layout || k.options != options); };
-    return std::any_of(whole_.begin(), whole_.end(), differs) || std::any_of(known_.begin(), known_.end(), differs);
+    auto differs = [&](const Known& k) {
+      return k.group.id == id && (k.group.layout != layout || k.options != options);
+    };
+    return std::any_of(whole_.begin(), whole_.end(), differs) ||
+           std::any_of(known_.begin(), known_.end(), differs);
   };
   if (!taken(name)) return name;
   std::string id = mesh + "." + name;
@@ -66,9 +71,12 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
   const bool single = step.mesh_dims.size() == 1;
   auto find = [&]() -> const PlanGroup* {
     for (const Known& k : known_) {
-      // A mesh dim's own options decide between groups of one layout; a flatten is found by layout alone.
+      // A mesh dim's own options decide between groups of one layout; a flatten is found by layout
+      // alone.
       if (k.group.layout != layout) continue;
-      if (single && k.options != mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options) continue;
+      if (single &&
+          k.options != mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options)
+        continue;
       return &k.group;
     }
     return nullptr;
@@ -76,9 +84,12 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
   if (const PlanGroup* group = find()) return *group;
   PlanGroup group{"", mesh.name, {}, layout};
   group.declared = false;
-  for (const Atom& atom : step.mesh_dims) group.dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
+  for (const Atom& atom : step.mesh_dims)
+    group.dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
   const std::string name = join(group.dims, "_");
-  learn(std::move(group), name, single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options : std::string());
+  learn(std::move(group), name,
+        single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options
+               : std::string());
   return known_.back().group;
 }
 

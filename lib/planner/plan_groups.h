@@ -3,10 +3,12 @@
 //     simple mesh dp 2 x tp 8, flattened {dp, tp} as dp_tp
 //     step on tp             group "tp"       8:1          2 communicators
 //     step on dp and tp      group "dp_tp"    16:1         1
-//     exchange               group "mesh"     16:1         1       an exchange runs on the whole mesh, whose name it takes
+//     exchange               group "mesh"     16:1         1       on the whole mesh, whose name
+//                                                                  it takes
 //
-// A group is its ranks' layout and its group options: views of one world that have the same dim share one group, under the name declared
-// first. Two groups that would share a name are told apart by their mesh ("sparse.ep"). Groups of one rank are none: their steps name none.
+// A group is its ranks' layout and its group options: views of one world that have the same dim
+// share one group, under the name declared first. Two groups that would share a name are told apart
+// by their mesh ("sparse.ep"). Groups of one rank are none: their steps name none.
 #pragma once
 
 #include <map>
@@ -24,7 +26,8 @@ class PlanGroups {
 
   // Sets `group` of every step, entering new groups into the table.
   void name_groups(PlannedRedistribution& redistribution);
-  // Counts the steps of a redistribution, which stands `times` times in the file, as users of their groups.
+  // Counts the steps of a redistribution, which stands `times` times in the file, as users of their
+  // groups.
   void count_use(const PlannedRedistribution& redistribution, int64_t times);
   // The table, by ascending id.
   [[nodiscard]] std::vector<PlanGroup> groups() const;
@@ -34,15 +37,16 @@ class PlanGroups {
     PlanGroup group;
     std::string options;
   };
-  [[nodiscard]] std::string unused_id(const std::string& name, const std::string& mesh, const Layout& layout,
-                                      const std::string& options) const;
+  [[nodiscard]] std::string unused_id(const std::string& name, const std::string& mesh,
+                                      const Layout& layout, const std::string& options) const;
   void learn(PlanGroup group, const std::string& name, const std::string& options);
   const PlanGroup& group_of(const Mesh& mesh, const Step& step);
   const PlanGroup& exchange_group(const PlannedRedistribution& redistribution) const;
 
   const MeshTable& meshes_;
   std::vector<Known> whole_;  // one per mesh, for exchanges
-  std::vector<Known> known_;  // mesh dims, declared flattens, then undeclared sets as steps ask for them
+  std::vector<Known>
+      known_;  // mesh dims, declared flattens, then undeclared sets as steps ask for them
   std::map<std::string, PlanGroup> used_;
 };
 

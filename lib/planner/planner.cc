@@ -23,7 +23,8 @@ namespace {
 
 std::string saved_text(const Warning& warning) {
   if (warning.saves_ps <= 0) return "; it costs no less here";
-  return "; saves " + human_ns(warning.saves_ps / 1000) + " and " + std::to_string(warning.saves_collectives) +
+  return "; saves " + human_ns(warning.saves_ps / 1000) + " and " +
+         std::to_string(warning.saves_collectives) +
          (warning.saves_collectives == 1 ? " collective" : " collectives");
 }
 
@@ -33,7 +34,8 @@ constexpr int64_t most_uneven_ranks = 1'048'576;
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
-  Pipeline(const MeshTable& meshes, const Topology& topology, const PlanOptions& options, Plan& plan)
+  Pipeline(const MeshTable& meshes, const Topology& topology, const PlanOptions& options,
+           Plan& plan)
       : meshes_(meshes), topology_(topology), options_(options), plan_(plan), groups_(meshes) {}
 
   // Plans, names, prices, warns and proves one question.
@@ -61,7 +63,8 @@ class Pipeline {
     planned.steps = std::move(list.steps);
     planned.warnings = std::move(list.warnings);
     planned.trace = trace_of(request.src, planned.steps, mesh, meshes_.meshes[request.dst_mesh]);
-    planned.unmerged_trace = list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
+    planned.unmerged_trace =
+        list.unmerged_trace.empty() ? planned.trace : std::move(list.unmerged_trace);
 
     groups_.name_groups(planned);
     price_redistribution(planned, meshes_, levels_of(request.src_mesh));
@@ -84,7 +87,9 @@ class Pipeline {
     return planned;
   }
 
-  void count_use(const PlannedRedistribution& planned, int64_t times) { groups_.count_use(planned, times); }
+  void count_use(const PlannedRedistribution& planned, int64_t times) {
+    groups_.count_use(planned, times);
+  }
   [[nodiscard]] std::vector<PlanGroup> groups() const { return groups_.groups(); }
   [[nodiscard]] int64_t work() const { return work_; }
 
@@ -142,16 +147,19 @@ class Pipeline {
   static Status check_units(const LevelMap& levels) {
     const Mesh& mesh = levels.mesh();
     if (levels.regular() || mesh_size(mesh) <= most_uneven_ranks) return Done{};
-    return bad_input("mesh '" + mesh.name + "' has " + with_commas(mesh_size(mesh)) +
-                     " ranks, and units of topology '" + levels.topology().name +
-                     "' cut it unevenly: at most " + with_commas(most_uneven_ranks) +
-                     " ranks are planned so; use levels whose ranks its mesh dims fill evenly, or fewer ranks");
+    return bad_input(
+        "mesh '" + mesh.name + "' has " + with_commas(mesh_size(mesh)) +
+        " ranks, and units of topology '" + levels.topology().name + "' cut it unevenly: at most " +
+        with_commas(most_uneven_ranks) +
+        " ranks are planned so; use levels whose ranks its mesh dims fill evenly, or fewer ranks");
   }
 
   [[nodiscard]] Status check_limits(const PlannedRedistribution& planned) const {
     if (options_.max_memory_bytes > 0 && planned.totals.peak_bytes > options_.max_memory_bytes) {
-      return no_plan(std::string("the ") + to_text(planned.planner) + " plan needs " + std::to_string(planned.totals.peak_bytes) +
-                     " bytes per rank at its peak, max_memory_bytes allows " + std::to_string(options_.max_memory_bytes) +
+      return no_plan(std::string("the ") + to_text(planned.planner) + " plan needs " +
+                     std::to_string(planned.totals.peak_bytes) +
+                     " bytes per rank at its peak, max_memory_bytes allows " +
+                     std::to_string(options_.max_memory_bytes) +
                      "; use --planner optimal or a higher limit");
     }
     if (options_.one_reduction) return check_one_reduction(planned.reductions);
@@ -159,13 +167,16 @@ class Pipeline {
   }
 
   // What each missing flatten would save: the same answer merged as if it were declared, priced.
-  void value_warnings(const PlanQuestion& question, const RuleAnswer& answer, PlannedRedistribution& planned) const {
+  void value_warnings(const PlanQuestion& question, const RuleAnswer& answer,
+                      PlannedRedistribution& planned) const {
     const Mesh& mesh = meshes_.meshes[planned.request.src_mesh];
     for (Warning& warning : planned.warnings) {
       if (warning.kind != WarningKind::missing_flatten) continue;
       std::vector<int32_t> dims;
-      for (const std::string& name : warning.dims) dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
-      const PlannedRedistribution other = priced(*question.request, merged_steps(question, answer, dims));
+      for (const std::string& name : warning.dims)
+        dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
+      const PlannedRedistribution other =
+          priced(*question.request, merged_steps(question, answer, dims));
       warning.saves_ps = planned.totals.predicted_ps - other.totals.predicted_ps;
       warning.saves_collectives = planned.totals.collectives - other.totals.collectives;
       warning.message += saved_text(warning);
@@ -184,7 +195,8 @@ class Pipeline {
   }
 
   // What PyTorch would do wrong or badly, beside the best plan there is.
-  std::vector<AuditFinding> audit(const PlanQuestion& question, const std::optional<RuleAnswer>& rules,
+  std::vector<AuditFinding> audit(const PlanQuestion& question,
+                                  const std::optional<RuleAnswer>& rules,
                                   const PlannedRedistribution& planned, work::Budget& budget) {
     const Request& request = *question.request;
     const bool is_torch = rules && options_.rules == Rules::dtensor;
@@ -204,15 +216,16 @@ class Pipeline {
       TorchPlan torch{*answer, priced(request, merged_steps(torch_question, *answer))};
       torch.planned.planner = answer->planner;
       findings = audit_findings(torch_question, torch);
-      for (AuditFinding& found : findings) found.step = -1;  // of PyTorch's plan, which is not in the file
+      for (AuditFinding& found : findings)
+        found.step = -1;  // of PyTorch's plan, which is not in the file
     }
     for (AuditFinding& found : findings) {
       const std::optional<PlannedRedistribution> better =
           best_plan(request, found.code == "A0405", budget);
       if (!better) continue;
       found.better_wire_bytes = better->totals.wire_bytes;
-      found.better_trace =
-          trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh], meshes_.meshes[request.dst_mesh]);
+      found.better_trace = trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh],
+                                    meshes_.meshes[request.dst_mesh]);
     }
     return findings;
   }
@@ -245,8 +258,9 @@ class Pipeline {
 
 }  // namespace
 
-PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
-                          const PlanOptions& options, std::string spec_digest) {
+PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
+                          const std::vector<Request>& requests, const PlanOptions& options,
+                          std::string spec_digest) {
   PlanOutcome outcome;
   Plan& plan = outcome.plan;
   plan.spec_digest = std::move(spec_digest);

@@ -1,5 +1,6 @@
-// The pipeline: plans every redistribution of a file, prices, verifies and collects warnings. One pass a file (greedy.h, graph.h, merge.h,
-// optimal.h, advice.h, audit.h); this is where their order is.
+// The pipeline: plans every redistribution of a file, prices, verifies and collects warnings. One
+// pass a file (greedy.h, graph.h, merge.h, optimal.h, advice.h, audit.h); this is where their order
+// is.
 #pragma once
 
 #include <string>
@@ -24,9 +25,10 @@ struct PlanOutcome {
   int64_t work = 0;                   // units (search/work.h) that all questions took
 };
 
-// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails verification is an internal error (exit
-// 70).
-[[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests,
+// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails
+// verification is an internal error (exit 70).
+[[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
+                                        const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest);
 
 }  // namespace meshplan

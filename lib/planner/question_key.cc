@@ -51,9 +51,7 @@ class KeyWriter {
   }
   // Small numbers, which nearly all are, take one byte; 0x80 announces eight.
   template <class T>
-  void add(const T& value)
-    requires(std::is_integral_v<T> || std::is_enum_v<T>)
-  {
+  void add(const T& value) requires(std::is_integral_v<T> || std::is_enum_v<T>) {
     const auto number = static_cast<uint64_t>(value);
     if (number < 0x80) {
       bytes_ += static_cast<char>(number);

@@ -18,14 +18,16 @@ class Lister {
         out_(out),
         movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made)) {
     for (int d = 0; d < p_.dims; ++d) {
-      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) frozen_ = static_cast<uint16_t>(frozen_ | 1U << target_at(d, k));
+      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
+        frozen_ = static_cast<uint16_t>(frozen_ | 1U << target_at(d, k));
     }
     movable_ = static_cast<uint16_t>(movable_ & ~frozen_);
   }
 
   bool run() {
-    Spread base = like(p_.target);
-    for (int d = 0; d < p_.dims; ++d) drop_last(base, p_.dims, d, base.length(d) - p_.frozen[static_cast<size_t>(d)]);
+    SearchState base = like(p_.target);
+    for (int d = 0; d < p_.dims; ++d)
+      drop_last(base, p_.dims, d, base.length(d) - p_.frozen[static_cast<size_t>(d)]);
     bool complete = true;
     if (p_.tensor_dim[0] < 0) {
       once(base);
@@ -36,7 +38,8 @@ class Lister {
         room.outers += world_.outer_digits_of(__builtin_ctz(left));
       }
       const Packed packed = world_.pack(base);
-      complete = arrange(base, packed, frozen_digits(0), movable_, room, 0, least_left(base, packed));
+      complete =
+          arrange(base, packed, frozen_digits(0), movable_, room, 0, least_left(base, packed));
       if (!complete) {
         out_.aims.clear();
         out_.keys.clear();
@@ -54,9 +57,11 @@ class Lister {
     int outers = 0;
   };
 
-  [[nodiscard]] int target_at(int d, int k) const { return p_.target.atom[as_index(p_.target.begin_of(d) + k)]; }
-  [[nodiscard]] Spread like(const Spread& lists) const {
-    Spread s = lists;
+  [[nodiscard]] int target_at(int d, int k) const {
+    return p_.target.atom[as_index(p_.target.begin_of(d) + k)];
+  }
+  [[nodiscard]] SearchState like(const SearchState& lists) const {
+    SearchState s = lists;
     s.pending = q_.pending;
     s.made = q_.made;
     return s;
@@ -64,20 +69,25 @@ class Lister {
   [[nodiscard]] int frozen_digits(int d) const {
     int count = 0;
     if (!world_.usable()) return 0;
-    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k) count += world_.digits_of(target_at(d, k));
+    for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
+      count += world_.digits_of(target_at(d, k));
     return count;
   }
-  // What any plan takes from every spread that `part` grows to.
-  [[nodiscard]] int64_t least_left(const Spread& part, const Packed& packed) const {
-    return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target) : bound_between(p_, part, p_.target, true).ps;
+  // What any plan takes from every state that `part` grows to.
+  [[nodiscard]] int64_t least_left(const SearchState& part, const Packed& packed) const {
+    return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target)
+                           : bound_between(p_, part, p_.target, true).ps;
   }
 
-  // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in list d. `left`: the bound from what `now`
-  // grows to.
-  bool arrange(const Spread& now, const Packed& packed, int count, uint16_t free, Room room, int d, int64_t left) {
+  // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in
+  // list d. `left`: the bound from what `now` grows to.
+  bool arrange(const SearchState& now, const Packed& packed, int count, uint16_t free, Room room,
+               int d, int64_t left) {
     if (d + 1 < p_.dims) {
       if (!world_.usable() ||
-          useful(left, world_.bound_to_growing_ps(*q_.source, packed, d + 1, packed.total + room.digits, packed.outers + room.outers))) {
+          useful(left,
+                 world_.bound_to_growing_ps(*q_.source, packed, d + 1, packed.total + room.digits,
+                                            packed.outers + room.outers))) {
         if (!arrange(now, packed, frozen_digits(d + 1), free, room, d + 1, left)) return false;
       }
     } else {
@@ -86,22 +96,27 @@ class Lister {
     for (unsigned rest = free; rest != 0; rest &= rest - 1) {
       const int i = __builtin_ctz(rest);
       if (visits_-- <= 0) return false;
-      Spread next = now;
+      SearchState next = now;
       append(next, p_.dims, d, static_cast<uint8_t>(i));
       if (p_.only_even && !cuts_evenly(p_, next)) continue;
       Packed next_packed = packed;
       const int added = world_.put(next_packed, d, count, i);
       const int64_t next_left = least_left(next, next_packed);
       if (!useful(next_left, q_.least_latency_ps)) continue;
-      const Room next_room{room.digits - added, room.outers - (added > 0 ? world_.outer_digits_of(i) : 0)};
-      if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(free & ~(1U << i)), next_room, d, next_left)) return false;
+      const Room next_room{room.digits - added,
+                           room.outers - (added > 0 ? world_.outer_digits_of(i) : 0)};
+      if (!arrange(next, next_packed, count + added, static_cast<uint16_t>(free & ~(1U << i)),
+                   next_room, d, next_left))
+        return false;
     }
     return true;
   }
-  [[nodiscard]] bool useful(int64_t left, int64_t before) const { return saturating_add(left, before) <= q_.most_ps; }
+  [[nodiscard]] bool useful(int64_t left, int64_t before) const {
+    return saturating_add(left, before) <= q_.most_ps;
+  }
 
-  // `s` cuts evenly where only such spreads are looked at.
-  void keep(const Spread& s, const Packed& packed) {
+  // `s` cuts evenly where only such states are looked at.
+  void keep(const SearchState& s, const Packed& packed) {
     int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
     if (!useful(left, q_.least_latency_ps)) return;
     left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
@@ -109,7 +124,9 @@ class Lister {
     int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
     if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
-    if (p_.state_limit != INT64_MAX && saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit) return;
+    if (p_.state_limit != INT64_MAX &&
+        saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit)
+      return;
     out_.keys.push_back({left, INT64_MAX, static_cast<uint32_t>(out_.aims.size()), 0});
     out_.aims.push_back({before, packed, s});
   }
@@ -120,7 +137,9 @@ class Lister {
     nearest.assign(1, 0);
     if (world_.usable()) number_groups(nearest);
     std::sort(out_.keys.begin(), out_.keys.end(), [](const AimKey& a, const AimKey& b) {
-      if (a.group != b.group) return nearest[a.group] != nearest[b.group] ? nearest[a.group] < nearest[b.group] : a.group < b.group;
+      if (a.group != b.group)
+        return nearest[a.group] != nearest[b.group] ? nearest[a.group] < nearest[b.group]
+                                                    : a.group < b.group;
       return a.left != b.left ? a.left < b.left : a.aim < b.aim;
     });
     for (uint32_t i = 0; i < out_.keys.size(); ++i) {
@@ -140,7 +159,8 @@ class Lister {
     for (AimKey& key : out_.keys) {
       const Packed& packed = out_.aims[key.aim].packed;
       size_t i = world_.hash_outside(packed) & (size - 1);
-      while (slots[i] != 0 && !world_.same_outside(packed, out_.aims[firsts[slots[i] - 1]].packed)) i = (i + 1) & (size - 1);
+      while (slots[i] != 0 && !world_.same_outside(packed, out_.aims[firsts[slots[i] - 1]].packed))
+        i = (i + 1) & (size - 1);
       if (slots[i] == 0) {
         firsts.push_back(key.aim);
         nearest.push_back(INT64_MAX);
@@ -151,11 +171,13 @@ class Lister {
     }
   }
 
-  // Too many arrangements: the target, what one gather, slice or move leads from to it, and the same around the source.
+  // Too many arrangements: the target, what one gather, slice or move leads from to it, and the
+  // same around the source.
   void near_ends() {
-    for (const Spread* end : {&p_.target, &p_.source}) {
-      Spread base = like(*end);
-      // Atoms that are not movable here leave the lists' ends; an end that has one elsewhere has no counterpart.
+    for (const SearchState* end : {&p_.target, &p_.source}) {
+      SearchState base = like(*end);
+      // Atoms that are not movable here leave the lists' ends; an end that has one elsewhere has no
+      // counterpart.
       for (int d = 0; d < p_.dims; ++d) {
         while (base.length(d) > p_.frozen[static_cast<size_t>(d)] &&
                (movable_ >> base.atom[static_cast<size_t>(base.end_of(d) - 1)] & 1) == 0) {
@@ -166,7 +188,7 @@ class Lister {
       once(base);
       extend(base, 3);
       for (int d = 0; d < p_.dims; ++d) {
-        Spread cut = base;
+        SearchState cut = base;
         while (cut.length(d) > p_.frozen[static_cast<size_t>(d)]) {
           drop_last(cut, p_.dims, d, 1);
           once(cut);
@@ -175,20 +197,21 @@ class Lister {
       }
     }
   }
-  void extend(const Spread& base, int depth) {
+  void extend(const SearchState& base, int depth) {
     if (depth == 0) return;
     for (unsigned free = movable_ & ~sharding(base, p_.dims); free != 0; free &= free - 1) {
       for (int d = 0; d < p_.dims; ++d) {
-        Spread next = base;
+        SearchState next = base;
         append(next, p_.dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
         once(next);
         extend(next, depth - 1);
       }
     }
   }
-  void once(const Spread& s) {
+  void once(const SearchState& s) {
     if (p_.only_even && !cuts_evenly(p_, s)) return;
-    if (std::any_of(out_.aims.begin(), out_.aims.end(), [&](const Aim& a) { return a.at == s; })) return;
+    if (std::any_of(out_.aims.begin(), out_.aims.end(), [&](const Aim& a) { return a.at == s; }))
+      return;
     keep(s, world_.pack(s));
   }
 

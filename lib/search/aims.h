@@ -1,4 +1,5 @@
-// What an exchange on the way may aim at: the spreads through which a plan could still beat the best one known.
+// What an exchange on the way may aim at: the states through which a plan could still beat the best
+// one known.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,7 @@ namespace meshplan {
 struct Aim {
   int64_t before = 0;  // bound from the source to here, ps
   Packed packed;
-  Spread at;
+  SearchState at;
 };
 
 // What is read for every aim: small, so that a pass over many stays in the caches.
@@ -21,15 +22,18 @@ struct AimKey {
   uint32_t group = 0;           // a number
 };
 
-// Aims that hold the same digits outside of hosts, so that they cost the same to reach over the outer links.
+// Aims that hold the same digits outside of hosts, so that they cost the same to reach over the
+// outer links.
 struct AimGroup {
   uint32_t begin = 0;  // in AimList::keys
   uint32_t end = 0;
 };
 
 struct AimList {
-  std::vector<Aim> aims;         // in the order of listing
-  std::vector<AimKey> keys;      // of one group after the other, nearest to the target first, then in the order of listing
+  std::vector<Aim> aims;  // in the order of listing
+  std::vector<AimKey>
+      // of one group after the other, nearest to the target first, then in the order of listing
+      keys;
   std::vector<AimGroup> groups;  // by their nearest; one group where the world does not pack
 };
 
@@ -44,9 +48,10 @@ struct AimQuestion {
   int64_t least_latency_ps = 0;  // that one communicating step takes
 };
 
-// Every arrangement of the atoms that are not pending, behind the frozen prefixes, whose two bounds together stay within `most_ps` and
-// whose box the problem's state limit allows. `visits`: how many spreads may still be looked at, counted down; false where that was not
-// enough: then `out` holds those near the two ends.
+// Every arrangement of the atoms that are not pending, behind the frozen prefixes, whose two bounds
+// together stay within `most_ps` and whose box the problem's state limit allows. `visits`: how many
+// states may still be looked at, counted down; false where that was not enough: then `out` holds
+// those near the two ends.
 bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out);
 
 }  // namespace meshplan

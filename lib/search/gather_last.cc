@@ -17,10 +17,10 @@ struct Lister {
   std::vector<FinerTarget>& out;
 
   // `digits`: how many list d has. Each call appends one atom of `free` to it.
-  void append_to(const Spread& base, const Packed& packed, int d, int digits, unsigned free) {
+  void append_to(const SearchState& base, const Packed& packed, int d, int digits, unsigned free) {
     for (unsigned left = free; left != 0; left &= left - 1) {
       const int atom = __builtin_ctz(left);
-      Spread finer = base;
+      SearchState finer = base;
       append(finer, p.dims, d, static_cast<uint8_t>(atom));
       if (p.only_even && !cuts_evenly(p, finer)) continue;
       Packed next = packed;
@@ -48,8 +48,9 @@ void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& sourc
     lister.append_to(p.target, lister.target, d, digits, free);
   }
   const size_t kept = std::min(out.size(), most);
-  std::partial_sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(kept), out.end(),
-                    [](const FinerTarget& a, const FinerTarget& b) { return a.least_ps < b.least_ps; });
+  std::partial_sort(
+      out.begin(), out.begin() + static_cast<std::ptrdiff_t>(kept), out.end(),
+      [](const FinerTarget& a, const FinerTarget& b) { return a.least_ps < b.least_ps; });
   out.resize(kept);
 }
 

@@ -1,8 +1,8 @@
-// Plans that most often are the cheapest of several steps: an exchange into finer boxes of the target,
-// then one gather of these.
+// Plans that most often are the cheapest of several steps: an exchange into finer boxes of the
+// target, then one gather of these.
 //
-//     [0][] -> [1][20] -> [1][]     the exchange brings every rank its share over the slow links, the
-//                                   gather passes the shares on inside of hosts
+//     [0][] -> [1][20] -> [1][]     the exchange brings every rank its share over the slow links,
+//                                   the gather passes the shares on inside of hosts
 //
 // Tried first, they cut the lists of aims short. Nothing is lost by them.
 #pragma once
@@ -15,10 +15,10 @@ namespace meshplan {
 
 struct FinerTarget {
   int64_t least_ps;  // what a plan through it takes at least
-  Spread at;
+  SearchState at;
 };
-// Spreads that have more digits than the target in one list, the soonest `most` of those by which a plan
-// may take less than `below_ps`. Condition: the world packs, and nothing is made pending.
+// States that have more digits than the target in one list, the soonest `most` of those by which a
+// plan may take less than `below_ps`. Condition: the world packs, and nothing is made pending.
 void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, int64_t below_ps,
                    size_t most, std::vector<FinerTarget>& out);
 

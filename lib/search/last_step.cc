@@ -6,10 +6,12 @@
 
 namespace meshplan {
 
-int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world, const Spread& at, int64_t least) {
+int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
+                                 const SearchState& at, int64_t least) {
   if (!world.usable() || at.pending != p.target.pending || p.target.made != 0 || p.kept != 0)
     return least;
-  // What stands at a list's end where the target has another atom or none must leave it in that step.
+  // What stands at a list's end where the target has another atom or none must leave it in that
+  // step.
   unsigned leaving = 0;
   int leaving_dims = 0;
   int leaving_dim = 0;
@@ -37,18 +39,24 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
       to_slice *= p.size[p.target.atom[as_index(target_begin + k)]];
   }
   if (leaving_dims == 0) return least;
-  // A gather leaves at most what is shared and sliced into place: larger boxes, of which a rank holds what it held, sliced alike.
+  // A gather leaves at most what is shared and sliced into place: larger boxes, of which a rank
+  // holds what it held, sliced alike.
   const int64_t whole = p.digit_bytes / (shared * to_slice);
-  const int64_t gather = whole > p.state_limit ? INT64_MAX : std::max(least, world.least_step_ps(whole - whole / held));
-  // An all_to_all empties one list's end into others, and has the other members of its group as peers.
+  const int64_t gather = whole > p.state_limit
+                             ? INT64_MAX
+                             : std::max(least, world.least_step_ps(whole - whole / held));
+  // An all_to_all empties one list's end into others, and has the other members of its group as
+  // peers.
   if (leaving_dims != 1) return gather;
   unsigned elsewhere = sharding(p.target, p.dims);
-  for (int i = p.target.begin_of(leaving_dim); i < p.target.end_of(leaving_dim); ++i) elsewhere &= ~(1U << p.target.atom[as_index(i)]);
+  for (int i = p.target.begin_of(leaving_dim); i < p.target.end_of(leaving_dim); ++i)
+    elsewhere &= ~(1U << p.target.atom[as_index(i)]);
   if ((leaving & ~elsewhere) != 0) return gather;
   return std::min(gather, saturating_add(least, world.peers_ps(held - 1)));
 }
 
-int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const Spread& at, const Packed& packed, const Packed& target, int64_t least,
+int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchState& at,
+                      const Packed& packed, const Packed& target, int64_t least,
                       int64_t least_latency_ps) {
   if (!world.usable() || least == 0) return least;
   least = std::max(least, world.reordered_ps(packed, target));

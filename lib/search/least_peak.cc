@@ -12,19 +12,19 @@ namespace meshplan {
 int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
   constexpr size_t listable_aims = 700;  // every one of them is priced in full
   std::map<std::array<uint64_t, 3>, int64_t> reached;
-  auto key = [](const Spread& s) {
+  auto key = [](const SearchState& s) {
     std::array<uint64_t, 3> words;
     std::memcpy(words.data(), &s, sizeof s);
     return words;
   };
-  std::vector<std::pair<int64_t, Spread>> open{{0, p.source}};
+  std::vector<std::pair<int64_t, SearchState>> open{{0, p.source}};
   auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
   reached[key(p.source)] = 0;
   const int64_t most_work = p.work + work_budget;
-  Spread straight = p.target;
+  SearchState straight = p.target;
   straight.made = 0;
-  const int64_t target_peak = peak_of(p, p.source, exchange_hop(p, p.source, straight, 1));
-  std::vector<Hop> hops;
+  const int64_t target_peak = peak_of(p, p.source, exchange_edge(p, p.source, straight, 1));
+  std::vector<Edge> edges;
   while (!open.empty()) {
     std::pop_heap(open.begin(), open.end(), later);
     auto [peak, at] = open.back();
@@ -32,38 +32,40 @@ int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
     if (at == p.target) return peak;
     if (peak > reached[key(at)]) continue;
     if (p.work > most_work) return target_peak;
-    hops.clear();
-    collective_moves(p, at, hops);
+    edges.clear();
+    collective_moves(p, at, edges);
     const uint16_t pending_open = at.pending;
     for (uint16_t q = pending_open;; q = static_cast<uint16_t>((q - 1) & pending_open)) {
       if (may_reduce(p, at, q)) {
-        Spread like = at;
+        SearchState like = at;
         like.pending = static_cast<uint16_t>(at.pending & ~q);
         unsigned frozen = 0;
         for (int d = 0; d < p.dims; ++d) {
-          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k) frozen |= 1U << at.atom[as_index(at.begin_of(d) + k)];
+          for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k)
+            frozen |= 1U << at.atom[as_index(at.begin_of(d) + k)];
         }
         const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
-        std::vector<Spread> aims;
-        // Beyond what can be listed, the target alone: the least peak named is then one that exists, if not always the least.
+        std::vector<SearchState> aims;
+        // Beyond what can be listed, the target alone: the least peak named is then one that
+        // exists, if not always the least.
         if (!all_spreads(p, like, movable, listable_aims, aims)) {
           aims.clear();
-          Spread landing = p.target;
+          SearchState landing = p.target;
           landing.made = at.made;
           if (landing.pending == like.pending) aims.push_back(landing);
         }
-        for (const Spread& to : aims) {
-          if (!(to == at)) hops.push_back(exchange_hop(p, at, to, 1));
+        for (const SearchState& to : aims) {
+          if (!(to == at)) edges.push_back(exchange_edge(p, at, to, 1));
         }
       }
       if (q == 0) break;
     }
-    for (const Hop& hop : hops) {
-      int64_t next = std::max(peak, peak_of(p, at, hop));
-      auto [known, fresh] = reached.try_emplace(key(hop.to), next);
+    for (const Edge& edge : edges) {
+      int64_t next = std::max(peak, peak_of(p, at, edge));
+      auto [known, fresh] = reached.try_emplace(key(edge.to), next);
       if (!fresh && known->second <= next) continue;
       known->second = next;
-      open.emplace_back(next, hop.to);
+      open.emplace_back(next, edge.to);
       std::push_heap(open.begin(), open.end(), later);
     }
   }

@@ -1,17 +1,19 @@
-// Sets up a question in the optimal planner's own form: which factors of mesh dims are atoms and digits, which tensor dims take part, which
-// groups are allowed and how much memory.
+// Sets up a question in the optimal planner's own form: which factors of mesh dims are atoms and
+// digits, which tensor dims take part, which groups are allowed and how much memory.
 #include <algorithm>
 #include <numeric>
 
 #include "base/int_math.h"
-#include "search/spread.h"
+#include "search/search_state.h"
 #include "tensor/box.h"
 
 namespace meshplan {
 namespace {
 
-// Where mesh dims are cut into atoms: at the ends of atoms that the states already use and, with every group allowed, at level boundaries.
-std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State& src, const State& dst, bool split) {
+// Where mesh dims are cut into atoms: at the ends of atoms that the states already use and, with
+// every group allowed, at level boundaries.
+std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State& src,
+                                            const State& dst, bool split) {
   const Mesh& mesh = levels.mesh();
   std::vector<std::vector<int64_t>> cuts(mesh.dims.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
@@ -61,7 +63,7 @@ void list_corners(PlanProblem& p) {
   constexpr uint32_t most = 32;
   const uint32_t corners = p.atoms < 5 ? uint32_t{1} << p.atoms : most;
   for (uint32_t k = 0; k < corners; ++k) {
-    // Every corner where there are few; else the five atoms of largest weight in turn, spread
+    // Every corner where there are few; else the five atoms of largest weight in turn, state
     // evenly.
     const uint32_t bits = p.atoms <= 5 ? k : k * 0x9e3779b1U >> (32 - p.atoms);
     for (int i = 0; i < p.atoms; ++i) {
@@ -96,6 +98,7 @@ class ProblemMaker {
     find_digits();
     p_.ranks = mesh_size(*p_.mesh);
     simplify_uneven();
+    if (!p_.exact_levels) p_.units = units_to_look_at(p_);
     set_bytes();
     allow_groups();
     limit_memory();
@@ -111,8 +114,7 @@ class ProblemMaker {
     p_.tensor = request_.tensor;
     p_.reduce_dtype = request_.reduce_dtype;
     p_.element = element_bytes(request_.tensor.dtype);
-    p_.reduce_element =
-        request_.reduce_dtype ? element_bytes(*request_.reduce_dtype) : p_.element;
+    p_.reduce_element = request_.reduce_dtype ? element_bytes(*request_.reduce_dtype) : p_.element;
     p_.one_reduction = options_.one_reduction;
     p_.levels_only = p_.topology->model.empty() && p_.topology->tables.empty() &&
                      p_.topology->copy_mb_per_s == 0;
@@ -162,12 +164,12 @@ class ProblemMaker {
         idle.push_back(d);
       }
     }
-    if (order.size() > max_spread_dims) return false;
+    if (order.size() > max_search_dims) return false;
     std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
       return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
     });
-    // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as a
-    // rule.
+    // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as
+    // a rule.
     constexpr size_t enough_dims = 4;
     for (const int32_t d : idle) {
       if (order.size() >= enough_dims) {
@@ -192,8 +194,8 @@ class ProblemMaker {
     return true;
   }
 
-  Spread spread_of(const State& state, std::array<ReduceOp, max_atoms>& ops) {
-    Spread s;
+  SearchState spread_of(const State& state, std::array<ReduceOp, max_atoms>& ops) {
+    SearchState s;
     for (int d = 0; d < p_.dims && !scalar_; ++d) {
       const auto tensor_dim = static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)]);
       for (const Atom& atom : state.shards[tensor_dim]) {
@@ -215,7 +217,8 @@ class ProblemMaker {
     for (int i = 0; i < p_.atoms; ++i) {
       const auto at = static_cast<size_t>(i);
       const auto bit = static_cast<uint16_t>(1U << i);
-      if ((p_.source.pending & p_.target.pending & bit) != 0 && p_.source_op[at] == p_.target_op[at])
+      if ((p_.source.pending & p_.target.pending & bit) != 0 &&
+          p_.source_op[at] == p_.target_op[at])
         p_.kept = static_cast<uint16_t>(p_.kept | bit);
     }
     p_.source_pending = p_.source.pending;
@@ -297,8 +300,8 @@ class ProblemMaker {
   }
 
   void simplify_uneven() {
-    // Uneven worlds that are too large to list rank by rank in a search: where both ends cut evenly,
-    // only states that do are looked at; else exchanges are priced on extents rounded up.
+    // Uneven worlds that are too large to list rank by rank in a search: where both ends cut
+    // evenly, only states that do are looked at; else exchanges are priced on extents rounded up.
     if (!p_.even && p_.ranks > few_ranks && p_.exact_levels) {
       p_.only_even = p_.even = cuts_evenly(p_, p_.source) && cuts_evenly(p_, p_.target);
       p_.padded = !p_.even;
@@ -320,7 +323,6 @@ class ProblemMaker {
       list_corners(p_);
     }
   }
-  if (!p.exact_levels) p.units = units_to_look_at(p);
 
   void set_bytes() {
     if (p_.padded) {
@@ -356,8 +358,8 @@ class ProblemMaker {
     };
     for (const size_t m : wide) p_.allowed[mask_of(m)] = 1;
     // Sets of several mesh dims, where anything can declare one: a flatten, or a root of one dim.
-    const bool any_set = !meshes_.flattens.empty() || (!meshes_.meshes.empty() &&
-                                                       meshes_.meshes.front().dims.size() == 1);
+    const bool any_set = !meshes_.flattens.empty() ||
+                         (!meshes_.meshes.empty() && meshes_.meshes.front().dims.size() == 1);
     for (size_t pick = 1; any_set && pick < size_t{1} << wide.size(); ++pick) {
       if ((pick & (pick - 1)) == 0) continue;
       std::vector<size_t> set;

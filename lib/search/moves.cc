@@ -16,7 +16,8 @@ uint16_t bit(int i) { return static_cast<uint16_t>(1U << i); }
 
 class Mover {
  public:
-  Mover(const PlanProblem& p, const Spread& from, std::vector<Hop>& out, const MoveLimits& limits)
+  Mover(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
+        const MoveLimits& limits)
       : p_(p), from_(from), out_(out), limits_(limits) {
     sharding_ = sharding(from, p.dims);
     free_ = static_cast<uint16_t>(p.all & ~sharding_ & ~from.pending & ~from.made);
@@ -38,16 +39,16 @@ class Mover {
   }
 
  private:
-  void emit(Hop& hop) {
-    if (p_.only_even && !cuts_evenly(p_, hop.to)) return;
-    if (limits_.last_only && !is_local(hop.op) && !local_steps_lead_to_target(p_, hop.to)) return;
+  void emit(Edge& edge) {
+    if (p_.only_even && !cuts_evenly(p_, edge.to)) return;
+    if (limits_.last_only && !is_local(edge.op) && !local_steps_lead_to_target(p_, edge.to)) return;
     if (work_ > limits_.most_work) return;
     work_ += work::move;
-    out_.push_back(hop);
+    out_.push_back(edge);
   }
   // Whether no plan through a communicating step to `to`, or to what has more atoms behind its
   // lists, can be of use.
-  [[nodiscard]] bool useless(const Spread& to, int64_t step_ps) {
+  [[nodiscard]] bool useless(const SearchState& to, int64_t step_ps) {
     if (limits_.world == nullptr || limits_.most_ps == INT64_MAX) return false;
     work_ += work::aim;
     const int64_t left = limits_.world->usable() ? limits_.world->bound_from_growing_ps(
@@ -56,41 +57,41 @@ class Mover {
     return saturating_add(step_ps, left) > limits_.most_ps;
   }
 
-  // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a step towards any target that shards on
-  // it.
+  // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a
+  // step towards any target that shards on it.
   void slices() {
     if (p_.tensor_dim[0] < 0) return;
     for (int i = 0; i < p_.atoms; ++i) {
       if (!has(free_, i)) continue;
       for (int d = 0; d < p_.dims; ++d) {
-        Hop hop;
-        hop.op = Op::slice;
-        hop.group = bit(i);
-        hop.to = from_;
-        append(hop.to, p_.dims, d, static_cast<uint8_t>(i));
-        emit(hop);
+        Edge edge;
+        edge.op = Op::slice;
+        edge.group = bit(i);
+        edge.to = from_;
+        append(edge.to, p_.dims, d, static_cast<uint8_t>(i));
+        emit(edge);
         // Under a limit of the peak several at once: what lies between would need room of its own.
-        if (p_.peak_limit != INT64_MAX) slices_below(hop);
+        if (p_.peak_limit != INT64_MAX) slices_below(edge);
       }
     }
   }
-  void slices_below(const Hop& first) {
+  void slices_below(const Edge& first) {
     if (work_ > limits_.most_work) return;
     for (unsigned left = free_ & ~first.group; left != 0; left &= left - 1) {
       const int i = __builtin_ctz(left);
       for (int d = 0; d < p_.dims; ++d) {
         // Each arrangement arises from its atoms' order in the lists: dims ascending, then places.
         if (!extends(first.to, d)) continue;
-        Hop hop = first;
-        hop.group = static_cast<uint16_t>(hop.group | bit(i));
-        append(hop.to, p_.dims, d, static_cast<uint8_t>(i));
-        emit(hop);
-        slices_below(hop);
+        Edge edge = first;
+        edge.group = static_cast<uint16_t>(edge.group | bit(i));
+        append(edge.to, p_.dims, d, static_cast<uint8_t>(i));
+        emit(edge);
+        slices_below(edge);
       }
     }
   }
   // Whether no list behind d is longer than where the step starts.
-  [[nodiscard]] bool extends(const Spread& now, int d) const {
+  [[nodiscard]] bool extends(const SearchState& now, int d) const {
     for (int e = d + 1; e < p_.dims; ++e) {
       if (now.length(e) > from_.length(e)) return false;
     }
@@ -99,17 +100,17 @@ class Mover {
 
   // Suffixes of one or more dims at once, on the product group.
   void gathers() { gather_from(0, from_, 0); }
-  void gather_from(int d, const Spread& now, uint16_t group) {
+  void gather_from(int d, const SearchState& now, uint16_t group) {
     if (d == p_.dims) {
       if (group == 0 || p_.allowed[group] == 0) return;
-      Hop hop;
-      hop.op = Op::all_gather;
-      hop.group = group;
-      hop.to = now;
-      emit(hop);
+      Edge edge;
+      edge.op = Op::all_gather;
+      edge.group = group;
+      edge.to = now;
+      emit(edge);
       return;
     }
-    Spread cut = now;
+    SearchState cut = now;
     const int movable = now.length(d) - p_.frozen[static_cast<size_t>(d)];
     const int least = leaves_[static_cast<size_t>(d)];
     for (int k = 0;; ++k) {
@@ -121,27 +122,28 @@ class Mover {
     }
   }
 
-  // Any subset of the pending atoms at once: to R (all_reduce) or appended to dims with free atoms sliced in between (reduce_scatter).
+  // Any subset of the pending atoms at once: to R (all_reduce) or appended to dims with free atoms
+  // sliced in between (reduce_scatter).
   void reductions() {
     const uint16_t open = from_.pending;
     for (uint16_t q = open; q != 0; q = static_cast<uint16_t>((q - 1) & open)) {
       if (p_.allowed[q] == 0 || !may_reduce(p_, from_, q)) continue;
-      Hop hop;
-      hop.op = Op::all_reduce;
-      hop.group = q;
-      hop.reduced = q;
-      hop.to = from_;
-      hop.to.pending = static_cast<uint16_t>(from_.pending & ~q);
-      emit(hop);
+      Edge edge;
+      edge.op = Op::all_reduce;
+      edge.group = q;
+      edge.reduced = q;
+      edge.to = from_;
+      edge.to.pending = static_cast<uint16_t>(from_.pending & ~q);
+      emit(edge);
       if (scalar_) continue;
-      scatter_ps_ = least_scatter_ps(hop);
-      if (scatter_ps_ <= limits_.most_ps) scatter(q, q, hop.to, 0);
+      scatter_ps_ = least_scatter_ps(edge);
+      if (scatter_ps_ <= limits_.most_ps) scatter(q, q, edge.to, 0);
     }
   }
   // What a reduce_scatter takes at least: with every free atom sliced in the same step.
-  [[nodiscard]] int64_t least_scatter_ps(const Hop& reduce) const {
+  [[nodiscard]] int64_t least_scatter_ps(const Edge& reduce) const {
     if (!p_.even || !p_.levels_only) return limits_.least_latency_ps;
-    Hop any = reduce;
+    Edge any = reduce;
     any.op = Op::reduce_scatter;
     for (unsigned left = free_ | reduce.reduced; left != 0; left &= left - 1)
       append(any.to, p_.dims, 0, static_cast<uint8_t>(__builtin_ctz(left)));
@@ -152,15 +154,15 @@ class Mover {
   // that all lists arise once. A slice that could come first as a step of its own is left to that
   // step: a free atom only goes below a reduced one, but under a limit of the peak, where the step
   // of its own may not fit.
-  void scatter(uint16_t q, uint16_t left, const Spread& now, int first) {
+  void scatter(uint16_t q, uint16_t left, const SearchState& now, int first) {
     if (work_ > limits_.most_work) return;
     if (left == 0) {
-      Hop hop;
-      hop.op = Op::reduce_scatter;
-      hop.group = q;
-      hop.reduced = q;
-      hop.to = now;
-      emit(hop);
+      Edge edge;
+      edge.op = Op::reduce_scatter;
+      edge.group = q;
+      edge.reduced = q;
+      edge.to = now;
+      emit(edge);
     }
     const unsigned free = free_ & ~sharding(now, p_.dims);
     for (int d = first; d < p_.dims; ++d) {
@@ -168,14 +170,14 @@ class Mover {
           p_.peak_limit != INT64_MAX || (now.length(d) > 0 && below_reduced(now, d, q));
       for (unsigned rest = left | (may_slice ? free : 0U); rest != 0; rest &= rest - 1) {
         const int i = __builtin_ctz(rest);
-        Spread next = now;
+        SearchState next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
         if (useless(next, scatter_ps_)) continue;
         scatter(q, static_cast<uint16_t>(left & ~bit(i)), next, d);
       }
     }
   }
-  [[nodiscard]] bool below_reduced(const Spread& now, int d, uint16_t q) const {
+  [[nodiscard]] bool below_reduced(const SearchState& now, int d, uint16_t q) const {
     for (int k = now.begin_of(d); k < now.end_of(d); ++k) {
       if (has(q, now.atom[static_cast<size_t>(k)])) return true;
     }
@@ -186,7 +188,7 @@ class Mover {
   void all_to_alls() {
     for (int d = 0; d < p_.dims; ++d) {
       if (leaving_dims_ > (leaves_[static_cast<size_t>(d)] > 0 ? 1 : 0)) continue;
-      Spread cut = from_;
+      SearchState cut = from_;
       uint16_t group = 0;
       int movable = from_.length(d) - p_.frozen[static_cast<size_t>(d)];
       for (int k = 1; k <= movable; ++k) {
@@ -195,7 +197,7 @@ class Mover {
         group = static_cast<uint16_t>(group | bit(last));
         if (k < leaves_[static_cast<size_t>(d)] || p_.allowed[group] == 0) continue;
         // Where boxes are even, all that it may lead to costs the same.
-        Hop any;
+        Edge any;
         any.op = Op::all_to_all;
         any.group = group;
         any.to = cut;
@@ -205,10 +207,10 @@ class Mover {
       }
     }
   }
-  void move_onto(int source, Hop& hop, uint16_t left, const Spread& now, int from_dim) {
+  void move_onto(int source, Edge& edge, uint16_t left, const SearchState& now, int from_dim) {
     if (left == 0) {
-      hop.to = now;
-      emit(hop);
+      edge.to = now;
+      emit(edge);
       return;
     }
     if (work_ > limits_.most_work) return;
@@ -216,10 +218,10 @@ class Mover {
       if (d == source) continue;
       for (unsigned rest = left; rest != 0; rest &= rest - 1) {
         const int i = __builtin_ctz(rest);
-        Spread next = now;
+        SearchState next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
         if (useless(next, move_ps_)) continue;
-        move_onto(source, hop, static_cast<uint16_t>(left & ~bit(i)), next, d);
+        move_onto(source, edge, static_cast<uint16_t>(left & ~bit(i)), next, d);
       }
     }
   }
@@ -231,23 +233,23 @@ class Mover {
     for (unsigned left = (p_.target.made & ~from_.made) | (p_.kept & ~pending); left != 0;
          left &= left - 1) {
       const int i = __builtin_ctz(left);
-      Hop hop;
-      hop.op = Op::to_partial;
-      hop.group = bit(i);
-      hop.to = from_;
-      uint16_t& set = has(p_.kept, i) ? hop.to.pending : hop.to.made;
+      Edge edge;
+      edge.op = Op::to_partial;
+      edge.group = bit(i);
+      edge.to = from_;
+      uint16_t& set = has(p_.kept, i) ? edge.to.pending : edge.to.made;
       set = static_cast<uint16_t>(set | bit(i));
       if (!mixes(i)) continue;
       if (has(free_, i)) {
-        emit(hop);
+        emit(edge);
         continue;
       }
       if (p_.target_op[static_cast<size_t>(i)] != ReduceOp::sum) continue;
       for (int d = 0; d < p_.dims; ++d) {
         if (from_.length(d) <= p_.frozen[static_cast<size_t>(d)]) continue;
         if (from_.atom[static_cast<size_t>(from_.end_of(d) - 1)] != i) continue;
-        drop_last(hop.to, p_.dims, d, 1);
-        emit(hop);
+        drop_last(edge.to, p_.dims, d, 1);
+        emit(edge);
         break;
       }
     }
@@ -255,20 +257,23 @@ class Mover {
   // Pending kinds that may not mix never stand side by side.
   [[nodiscard]] bool mixes(int atom) const {
     for (int i = 0; i < p_.atoms; ++i) {
-      if (has(from_.pending, i) && !may_mix(p_.source_op[static_cast<size_t>(i)], p_.target_op[static_cast<size_t>(atom)])) return false;
+      if (has(from_.pending, i) &&
+          !may_mix(p_.source_op[static_cast<size_t>(i)], p_.target_op[static_cast<size_t>(atom)]))
+        return false;
     }
     return true;
   }
 
-  // Atoms at the end of list d that stand where the target has others or none: a last step moves at least these.
+  // Atoms at the end of list d that stand where the target has others or none: a last step moves at
+  // least these.
   void must_leave(int d) {
     leaves_[static_cast<size_t>(d)] = from_.length(d) - common_prefix(from_, p_.target, d);
     if (leaves_[static_cast<size_t>(d)] > 0) ++leaving_dims_;
   }
 
   const PlanProblem& p_;
-  const Spread& from_;
-  std::vector<Hop>& out_;
+  const SearchState& from_;
+  std::vector<Edge>& out_;
   uint16_t sharding_ = 0;
   uint16_t free_ = 0;
   const MoveLimits& limits_;
@@ -276,11 +281,13 @@ class Mover {
   int64_t scatter_ps_ = 0;  // of the reduce_scatters of one set of atoms, at least
   int64_t move_ps_ = 0;     // of the all_to_alls of one end of a list, at least
   bool scalar_ = false;
-  std::array<int, max_spread_dims> leaves_{};  // where only a last step counts: atoms that must leave the end of each list
+  std::array<int, max_search_dims>
+      leaves_{};  // where only a last step counts: atoms that must leave the end of each list
   int leaving_dims_ = 0;
 };
 
-bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size_t limit, std::vector<Spread>& out) {
+bool arrange(const PlanProblem& p, const SearchState& now, uint16_t left, int d, size_t limit,
+             std::vector<SearchState>& out) {
   if (p.only_even && !cuts_evenly(p, now)) return true;
   if (d == p.dims) {
     if (out.size() == limit) return false;
@@ -290,7 +297,7 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
   bool complete = arrange(p, now, left, d + 1, limit, out);
   for (int i = 0; i < p.atoms && complete; ++i) {
     if (!has(left, i)) continue;
-    Spread next = now;
+    SearchState next = now;
     append(next, p.dims, d, static_cast<uint8_t>(i));
     complete = arrange(p, next, static_cast<uint16_t>(left & ~bit(i)), d, limit, out);
   }
@@ -299,42 +306,44 @@ bool arrange(const PlanProblem& p, const Spread& now, uint16_t left, int d, size
 
 }  // namespace
 
-bool list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+bool list_collectives(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
                       const MoveLimits& limits) {
   return Mover(p, from, out, limits).run();
 }
 
 // Bytes that an exact or padded collective moves, then its time.
-void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
-  const int64_t g = group_size(p, hop.group);
+void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge) {
+  const int64_t g = group_size(p, edge.group);
   p.work += work::price;
   if (!p.levels_only) {
     p.work += work::step;
     // Copies and finer tiers need staging and shapes in full.
     State before = to_state(p, from);
-    State after = to_state(p, hop.to);
-    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, hop.op, g, hop.reduced != 0 ? p.reduce_element : p.element);
+    State after = to_state(p, edge.to);
+    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, edge.op, g,
+                                 edge.reduced != 0 ? p.reduce_element : p.element);
     std::string tier;
-    hop.cost = {finer_ps(*p.topology, group_shapes(p, hop.group), f.bytes, tier), 1, f.wire};
+    edge.cost = {finer_ps(*p.topology, group_shapes(p, edge.group), f.bytes, tier), 1, f.wire};
     return;
   }
   CollectiveBytes b;
-  b.op = hop.op;
-  switch (hop.op) {
+  b.op = edge.op;
+  switch (edge.op) {
     case Op::all_gather:
       b.piece = box_elements(p, from) * p.element;
       b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
       break;
     case Op::reduce_scatter:
-      b.piece = box_elements(p, hop.to) * p.reduce_element;
+      b.piece = box_elements(p, edge.to) * p.reduce_element;
       b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
       break;
     case Op::all_reduce: {
       b.whole = box_elements(p, from) * p.reduce_element;
       b.piece = ceil_div(b.whole, g);
-      hop.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g), ceil_div(2 * (g - 1) * (b.whole % g), g));
+      edge.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g),
+                                            ceil_div(2 * (g - 1) * (b.whole % g), g));
       break;
     }
     case Op::all_to_all: {
@@ -343,34 +352,36 @@ void price_collective(const PlanProblem& p, const Spread& from, Hop& hop) {
         piece = box_elements(p, from) / g;
       } else {
         auto a = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
-        auto c = largest_box(to_state(p, hop.to), p.tensor.shape, p.mesh_sizes);
+        auto c = largest_box(to_state(p, edge.to), p.tensor.shape, p.mesh_sizes);
         for (size_t d = 0; d < a.size(); ++d) piece = saturating_mul(piece, std::min(a[d], c[d]));
       }
       b.piece = saturating_mul(piece, p.element);
       b.whole = saturating_mul(b.piece, g);
-      hop.cost.wire_bytes = saturating_mul(b.piece, g - 1);
+      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
       break;
     }
     default:
       break;
   }
-  hop.cost.collectives = 1;
+  edge.cost.collectives = 1;
   if (!p.exact_levels) {
-    hop.cost.ps = collective_ps(*p.topology, group_shapes(p, hop.group), b);
+    edge.cost.ps = collective_ps(*p.topology, group_shapes(p, edge.group), b);
     return;
   }
   // All groups look alike: members in a unit of each level are products over digits.
   DigitMask digits = 0;
-  for (unsigned left = hop.group; left != 0; left &= left - 1) digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  for (unsigned left = edge.group; left != 0; left &= left - 1)
+    digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   std::array<int64_t, max_levels> members;
   const size_t levels = p.topology->levels.size();
   int64_t inside = 1;
-  for (size_t l = 0; l < levels; ++l) members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
+  for (size_t l = 0; l < levels; ++l)
+    members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
   const Traffic traffic = collective_traffic(std::span<const int64_t>(members.data(), levels), b);
-  hop.cost.ps = traffic_ps(*p.topology, traffic, hop.op == Op::all_to_all, b.copied);
+  edge.cost.ps = traffic_ps(*p.topology, traffic, edge.op == Op::all_to_all, b.copied);
 }
 
-bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
                       const MoveLimits& limits) {
   const size_t first = out.size();
   const bool whole = list_collectives(p, from, out, limits);
@@ -380,7 +391,7 @@ bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>
   return whole;
 }
 
-bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
+bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   if ((at.pending & ~p.target.pending) != 0) return false;
   // What is still to be made pending may be made of shards at the ends of lists.
   const unsigned make = (p.target.made & ~at.made) | (p.target.pending & ~at.pending);
@@ -392,31 +403,32 @@ bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at) {
   return true;
 }
 
-Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps) {
-  Hop hop;
-  hop.op = Op::exchange;
-  hop.group = p.all;
-  hop.phases = static_cast<uint8_t>(phases);
-  hop.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-  hop.to = to;
+Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases,
+                   int64_t most_ps) {
+  Edge edge;
+  edge.op = Op::exchange;
+  edge.group = p.all;
+  edge.phases = static_cast<uint8_t>(phases);
+  edge.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+  edge.to = to;
   ExchangeCost cost = price_between(p, from, to, phases, most_ps);
-  hop.whole_pieces = cost.whole_pieces;
-  hop.cost = {cost.predicted_ps, phases, cost.wire_bytes};
-  return hop;
+  edge.whole_pieces = cost.whole_pieces;
+  edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
+  return edge;
 }
 
-int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop) {
+int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge) {
   p.work += work::step;
   const bool closed_forms = p.even && p.always_line_up;
-  if (hop.op == Op::exchange && !closed_forms)
-    p.work += listing_work(p, from, hop.to, listed_limit);
+  if (edge.op == Op::exchange && !closed_forms)
+    p.work += listing_work(p, from, edge.to, listed_limit);
   Step step;
-  step.op = hop.op;
-  step.mesh_dims = mesh_atoms(p, hop.group);
-  step.state = to_state(p, hop.to);
-  step.phases = hop.phases;
-  step.whole_pieces = hop.whole_pieces;
-  if (hop.reduced != 0) step.reduce_op = ReduceOp::sum;
+  step.op = edge.op;
+  step.mesh_dims = mesh_atoms(p, edge.group);
+  step.state = to_state(p, edge.to);
+  step.phases = edge.phases;
+  step.whole_pieces = edge.whole_pieces;
+  if (edge.reduced != 0) step.reduce_op = ReduceOp::sum;
   State before = to_state(p, from);
   StepQuestion q;
   q.topology = p.topology;
@@ -428,13 +440,15 @@ int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop) {
   return price_step_on(*p.levels, q).peak_bytes;
 }
 
-bool all_spreads(const PlanProblem& p, const Spread& like, uint16_t movable, size_t limit, std::vector<Spread>& out) {
+bool all_spreads(const PlanProblem& p, const SearchState& like, uint16_t movable, size_t limit,
+                 std::vector<SearchState>& out) {
   if (p.tensor_dim[0] < 0) {
     out.push_back(like);
     return true;
   }
-  Spread base = like;
-  for (int d = 0; d < p.dims; ++d) drop_last(base, p.dims, d, base.length(d) - p.frozen[static_cast<size_t>(d)]);
+  SearchState base = like;
+  for (int d = 0; d < p.dims; ++d)
+    drop_last(base, p.dims, d, base.length(d) - p.frozen[static_cast<size_t>(d)]);
   return arrange(p, base, movable, 0, limit, out);
 }
 

@@ -1,4 +1,5 @@
-// The moves of the optimal planner (OPTIMAL.md, "Moves"): each says which spreads one step reaches and what it costs.
+// The moves of the search: each says which states one step reaches
+// and what it costs.
 #pragma once
 
 #include <functional>
@@ -22,36 +23,39 @@ struct MoveLimits {
 };
 
 // Every slice, all_gather, reduce_scatter, all_reduce, all_to_all and to_partial from `from`; those
-// that are of no use may be left out. Exchanges are not here: they reach any spread, the search
+// that are of no use may be left out. Exchanges are not here: they reach any state, the search
 // picks their targets. Costs are left out, at no collectives, but where many steps have one. False
 // where the list was cut short.
-bool list_collectives(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+bool list_collectives(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
                       const MoveLimits& limits = {});
 // Fills in the cost of one of them.
-void price_collective(const PlanProblem& p, const Spread& from, Hop& hop);
+void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge);
 // Both.
-bool collective_moves(const PlanProblem& p, const Spread& from, std::vector<Hop>& out,
+bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
                       const MoveLimits& limits = {});
 
 // Whether a step may reduce these pending atoms. With one_reduction only the first that reduces
 // does, and all that must be.
-[[nodiscard]] inline bool may_reduce(const PlanProblem& p, const Spread& at, uint16_t reduced) {
+[[nodiscard]] inline bool may_reduce(const PlanProblem& p, const SearchState& at,
+                                     uint16_t reduced) {
   if (!p.one_reduction || reduced == 0) return true;
   return at.pending == p.source_pending && (at.pending & ~p.kept & ~reduced) == 0;
 }
 
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).
-[[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const Spread& at);
+[[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at);
 
-// The cost of an exchange hop; group, reduced and phases are set.
+// The cost of an exchange edge; group, reduced and phases are set.
 // A cost above `most_ps` may be told too low, but not as low as that.
-[[nodiscard]] Hop exchange_hop(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps = INT64_MAX);
+[[nodiscard]] Edge exchange_edge(const PlanProblem& p, const SearchState& from,
+                                 const SearchState& to, int phases, int64_t most_ps = INT64_MAX);
 
-// Peak bytes of a hop (input, output, staging).
-[[nodiscard]] int64_t peak_of(const PlanProblem& p, const Spread& from, const Hop& hop);
+// Peak bytes of a edge (input, output, staging).
+[[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);
 
-// Every spread that holds exactly the frozen prefixes of `like` plus any arrangement of the atoms in `movable`, pending and made as in
-// `like`. Stops after `limit`; false if there were more.
-bool all_spreads(const PlanProblem& p, const Spread& like, uint16_t movable, size_t limit, std::vector<Spread>& out);
+// Every state that holds exactly the frozen prefixes of `like` plus any arrangement of the atoms in
+// `movable`, pending and made as in `like`. Stops after `limit`; false if there were more.
+bool all_spreads(const PlanProblem& p, const SearchState& like, uint16_t movable, size_t limit,
+                 std::vector<SearchState>& out);
 
 }  // namespace meshplan

@@ -5,7 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/step_figures.h"
-#include "search/hop_steps.h"
+#include "search/edge_steps.h"
 #include "search/moves.h"
 #include "tensor/box.h"
 
@@ -17,9 +17,12 @@ Status check_kinds(const Request& request, const Mesh& mesh) {
   if (request.src_mesh != request.dst_mesh) return Done{};
   for (const PendingAtom& from : request.src.partial) {
     for (const PendingAtom& to : request.dst.partial) {
-      if (from.atom.mesh_dim != to.atom.mesh_dim || from.atom.size == 1 || may_mix(from.op, to.op)) continue;
-      return no_plan("nothing turns " + to_text(partial(from.op)) + " into " + to_text(partial(to.op)) + " on mesh dim '" +
-                     mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name + "': reduce to R first, as a redistribution of its own");
+      if (from.atom.mesh_dim != to.atom.mesh_dim || from.atom.size == 1 || may_mix(from.op, to.op))
+        continue;
+      return no_plan("nothing turns " + to_text(partial(from.op)) + " into " +
+                     to_text(partial(to.op)) + " on mesh dim '" +
+                     mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name +
+                     "': reduce to R first, as a redistribution of its own");
     }
   }
   return Done{};
@@ -29,7 +32,9 @@ void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
   for (const auto& set : sets) {
     unsigned mask = 0;
     for (int i = 0; i < p.atoms; ++i) {
-      if (std::find(set.begin(), set.end(), static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim)) != set.end()) mask |= 1U << i;
+      if (std::find(set.begin(), set.end(),
+                    static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim)) != set.end())
+        mask |= 1U << i;
     }
     p.allowed[mask] = 1;
   }
@@ -43,7 +48,8 @@ bool is_in(const std::vector<PendingAtom>& list, const PendingAtom& pending) {
 State landing_of(const Request& request) {
   State landing = request.dst;
   const bool crosses = request.src_mesh != request.dst_mesh;
-  std::erase_if(landing.partial, [&](const PendingAtom& p) { return crosses || !is_in(request.src.partial, p); });
+  std::erase_if(landing.partial,
+                [&](const PendingAtom& p) { return crosses || !is_in(request.src.partial, p); });
   return landing;
 }
 
@@ -64,7 +70,8 @@ void set_reduction(Step& step, const State& src, const State& landing) {
 }
 
 // Steps that make pending at the target what is not yet so at `at`.
-void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::vector<Step>& steps) {
+void add_partials(const Request& request, const Mesh& dst_mesh, State at,
+                  std::vector<Step>& steps) {
   for (const PendingAtom& p : request.dst.partial) {
     if (is_in(at.partial, p)) continue;
     Step made;
@@ -72,20 +79,24 @@ void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::v
     made.mesh_dims = {p.atom};
     State before = at;
     at.partial.push_back(p);
-    std::sort(at.partial.begin(), at.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+    std::sort(at.partial.begin(), at.partial.end(),
+              [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
     made.state = at;
     if (request.src_mesh != request.dst_mesh) made.mesh = dst_mesh.name;
     State others = before;
-    for (auto& order : others.shards) std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
+    for (auto& order : others.shards)
+      std::erase_if(order, [&](const Atom& a) { return a.mesh_dim == p.atom.mesh_dim; });
     made.logical_shape = largest_box(others, request.tensor.shape, mesh_shape(dst_mesh));
     describe_change(before, dst_mesh, made);
-    made.why = filled(row_of(made.op).why, {{"dims", dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name}});
+    made.why = filled(row_of(made.op).why,
+                      {{"dims", dst_mesh.dims[static_cast<size_t>(p.atom.mesh_dim)].name}});
     steps.push_back(std::move(made));
   }
 }
 
 // More atoms or tensor dims than a search holds: one exchange, which always runs.
-StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh, const Topology& topology) {
+StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh,
+                      const Topology& topology) {
   const bool crosses = request.src_mesh != request.dst_mesh;
   const State landing = landing_of(request);
   StepList list;
@@ -103,12 +114,17 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
   q.levels = &levels;
   q.dst_mesh = crosses ? &dst_mesh : nullptr;
   q.shape = request.tensor.shape;
-  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype : request.tensor.dtype);
+  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype
+                                                                         : request.tensor.dtype);
   q.src = &request.src;
   q.dst = &landing;
   step.whole_pieces = price_exchange(q).whole_pieces;
-  step.why = crosses ? "sends every rank of the target mesh just the boxes that it misses, from the nearest ranks that hold them"
-                     : "sends every rank just the boxes that it misses: more mesh dims than the search takes up";
+  step.why =
+      crosses
+          ? "sends every rank of the target mesh just the boxes that it misses, from the nearest "
+            "ranks that hold them"
+          : "sends every rank just the boxes that it misses: more mesh dims than the search takes "
+            "up";
   if (!crosses) describe_change(request.src, src_mesh, step);
   list.steps.push_back(std::move(step));
   add_partials(request, dst_mesh, landing, list.steps);
@@ -132,15 +148,17 @@ std::vector<Start> starts_of(const PlanQuestion& question, const LevelMap& level
   on_src.dst.partial.clear();
   const auto p = make_problem(levels, *question.meshes, on_src, on_src.dst, *question.options);
   if (!p) return starts;
-  std::vector<Hop> hops;
-  collective_moves(*p, p->source, hops);
-  for (const Hop& hop : hops) {
-    if (hop.to.pending == 0) starts.push_back({steps_of_hops(*p, {hop}, levels.mesh().name), to_state(*p, hop.to)});
+  std::vector<Edge> edges;
+  collective_moves(*p, p->source, edges);
+  for (const Edge& edge : edges) {
+    if (edge.to.pending == 0)
+      starts.push_back({steps_of_edges(*p, {edge}, levels.mesh().name), to_state(*p, edge.to)});
   }
   return starts;
 }
 
-// Where the exchange may land: `target`, or that cut further by one or two mesh dims that hold copies.
+// Where the exchange may land: `target`, or that cut further by one or two mesh dims that hold
+// copies.
 std::vector<State> landings_of(const State& target, const Mesh& mesh) {
   std::vector<State> landings{target};
   for (int depth = 0; depth < 2; ++depth) {
@@ -159,7 +177,8 @@ std::vector<State> landings_of(const State& target, const Mesh& mesh) {
       }
     }
     for (State& s : more) {
-      if (std::find(landings.begin(), landings.end(), s) == landings.end()) landings.push_back(std::move(s));
+      if (std::find(landings.begin(), landings.end(), s) == landings.end())
+        landings.push_back(std::move(s));
     }
   }
   constexpr size_t most_landings = 64;
@@ -167,15 +186,18 @@ std::vector<State> landings_of(const State& target, const Mesh& mesh) {
   return landings;
 }
 
-// All steps by way of a start and a landing; none where nothing leads from the landing to the target.
-std::optional<StepList> plan_by_way_of(const PlanQuestion& question, const Start& start, const State& landing,
-                                       const LevelMap& dst_levels, work::Budget& budget) {
+// All steps by way of a start and a landing; none where nothing leads from the landing to the
+// target.
+std::optional<StepList> plan_by_way_of(const PlanQuestion& question, const Start& start,
+                                       const State& landing, const LevelMap& dst_levels,
+                                       work::Budget& budget) {
   const Request& request = *question.request;
   const Mesh& dst_mesh = dst_levels.mesh();
   Request leg = request;
   leg.src = start.state;
   leg.dst = landing;
-  StepList list = one_exchange(leg, question.meshes->meshes[request.src_mesh], dst_mesh, *question.topology);
+  StepList list =
+      one_exchange(leg, question.meshes->meshes[request.src_mesh], dst_mesh, *question.topology);
   list.steps.insert(list.steps.begin(), start.steps.begin(), start.steps.end());
   list.dst = request.dst;
   if (landing == request.dst) return list;
@@ -194,8 +216,8 @@ std::optional<StepList> plan_by_way_of(const PlanQuestion& question, const Start
   return list;
 }
 
-// Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer sharding that the target mesh then
-// gathers.
+// Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer
+// sharding that the target mesh then gathers.
 Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget) {
   const Request& request = *question.request;
   const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
@@ -237,8 +259,9 @@ Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget)
     }
   }
   if (!best) {
-    return no_plan("no plan fits max_memory_bytes " + std::to_string(limit) + ": the least peak that exists is " +
-                   std::to_string(least_peak) + " bytes per rank; raise the limit to that");
+    return no_plan("no plan fits max_memory_bytes " + std::to_string(limit) +
+                   ": the least peak that exists is " + std::to_string(least_peak) +
+                   " bytes per rank; raise the limit to that");
   }
   best->shortcuts = shortcuts;
   return std::move(*best);
@@ -331,7 +354,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (best && !(found.cost < best_cost)) continue;
     best_cost = found.cost;
     best.emplace();
-    best->steps = steps_of_hops(*problem, found.hops, "");
+    best->steps = steps_of_edges(*problem, found.edges, "");
     best->dst = target.state;
   }
   if (!best) return nothing_fits(question, least, searched);
@@ -353,42 +376,48 @@ Result<StepList> plan_optimal(const PlanQuestion& question) {
 namespace {
 
 // The first steps of alternatives, those first that may lead to the cheapest plans.
-std::vector<Hop> first_hops(const PlanProblem& problem, int64_t most_work) {
-  std::vector<Hop> first;
+std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
+  std::vector<Edge> first;
   MoveLimits limits;
   limits.most_work = most_work;
   collective_moves(problem, problem.source, first, limits);
-  Spread landing = problem.target;
+  SearchState landing = problem.target;
   landing.made = 0;
   for (int phases : {1, 2}) {
     const bool allowed = !(problem.source == landing) &&
-                         (phases == 1 || (problem.topology->levels.size() > 1 && problem.source.pending == landing.pending &&
+                         (phases == 1 || (problem.topology->levels.size() > 1 &&
+                                          problem.source.pending == landing.pending &&
                                           members_share(problem, landing)));
-    if (allowed) first.push_back(exchange_hop(problem, problem.source, landing, phases));
+    if (allowed) first.push_back(exchange_edge(problem, problem.source, landing, phases));
   }
   std::vector<std::pair<int64_t, size_t>> soonest;
   for (size_t i = 0; i < first.size(); ++i)
-    soonest.emplace_back(saturating_add(first[i].cost.ps, bound_between(problem, first[i].to, problem.target).ps), i);
+    soonest.emplace_back(
+        saturating_add(first[i].cost.ps, bound_between(problem, first[i].to, problem.target).ps),
+        i);
   std::sort(soonest.begin(), soonest.end());
-  std::vector<Hop> sorted;
+  std::vector<Edge> sorted;
   for (const auto& [bound, number] : soonest) sorted.push_back(first[number]);
   return sorted;
 }
 
 // The cheapest `count`. The same states at a higher price, such as one exchange in two phases, say
 // nothing new.
-std::vector<Alternative> cheapest(std::vector<Alternative> alternatives, const PlannedRedistribution& best, int64_t count) {
-  std::sort(alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
-    auto key = [](const Alternative& x) {
-      return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes, x.totals.peak_bytes,
-                             std::string_view(x.trace));
-    };
-    return key(a) < key(b);
-  });
+std::vector<Alternative> cheapest(std::vector<Alternative> alternatives,
+                                  const PlannedRedistribution& best, int64_t count) {
+  std::sort(
+      alternatives.begin(), alternatives.end(), [](const Alternative& a, const Alternative& b) {
+        auto key = [](const Alternative& x) {
+          return std::make_tuple(x.totals.predicted_ps, x.totals.collectives, x.totals.wire_bytes,
+                                 x.totals.peak_bytes, std::string_view(x.trace));
+        };
+        return key(a) < key(b);
+      });
   std::vector<Alternative> kept;
   for (Alternative& a : alternatives) {
-    const bool known =
-        a.trace == best.trace || std::any_of(kept.begin(), kept.end(), [&](const Alternative& k) { return k.trace == a.trace; });
+    const bool known = a.trace == best.trace ||
+                       std::any_of(kept.begin(), kept.end(),
+                                   [&](const Alternative& k) { return k.trace == a.trace; });
     if (known && a.totals.collectives == best.totals.collectives) continue;
     if (static_cast<int64_t>(kept.size()) == count) break;
     kept.push_back(std::move(a));
@@ -398,37 +427,42 @@ std::vector<Alternative> cheapest(std::vector<Alternative> alternatives, const P
 
 }  // namespace
 
-std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels, const PlannedRedistribution& best,
-                                           int64_t count, work::Budget& budget) {
+std::vector<Alternative> alternative_plans(const PlanQuestion& question, const LevelMap& levels,
+                                           const PlannedRedistribution& best, int64_t count,
+                                           work::Budget& budget) {
   const Request& request = *question.request;
   if (count <= 0 || request.src_mesh != request.dst_mesh) return {};
   const auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
   if (!problem || problem->source == problem->target) return {};
-  const std::vector<Hop> first = first_hops(*problem, budget.left / 4);
+  const std::vector<Edge> first = first_hops(*problem, budget.left / 4);
   budget.spend(problem->work);
   std::vector<Alternative> alternatives;
-  for (const Hop& hop : first) {
+  for (const Edge& edge : first) {
     if (budget.used_up()) break;
-    if (saturating_mul(box_elements(*problem, hop.to), problem->element) > problem->state_limit) continue;
-    if (problem->peak_limit != INT64_MAX && peak_of(*problem, problem->source, hop) > problem->peak_limit) continue;
+    if (saturating_mul(box_elements(*problem, edge.to), problem->element) > problem->state_limit)
+      continue;
+    if (problem->peak_limit != INT64_MAX &&
+        peak_of(*problem, problem->source, edge) > problem->peak_limit)
+      continue;
     PlanProblem rest = *problem;
-    rest.source = hop.to;
+    rest.source = edge.to;
     SearchOptions search;
     search.work_budget = budget.left;
     Found found = find_cheapest(rest, search);
     budget.spend(found.work + 2 * work::step);
     if (!found.exists) continue;
-    std::vector<Hop> hops{hop};
-    hops.insert(hops.end(), found.hops.begin(), found.hops.end());
+    std::vector<Edge> edges{edge};
+    edges.insert(edges.end(), found.edges.begin(), found.edges.end());
     PlannedRedistribution other;
     other.request = request;
-    other.steps = steps_of_hops(*problem, hops, "");
+    other.steps = steps_of_edges(*problem, edges, "");
     price_redistribution(other, *question.meshes, levels);
     Alternative a{trace_of(request.src, other.steps, problem->mesh_sizes), other.totals};
     a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
     a.totals.lower_bound_ps = best.totals.lower_bound_ps;
     if (a.trace == best.trace && a.totals == best.totals) continue;
-    if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end()) alternatives.push_back(std::move(a));
+    if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end())
+      alternatives.push_back(std::move(a));
   }
   return cheapest(std::move(alternatives), best, count);
 }

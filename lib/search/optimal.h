@@ -1,11 +1,12 @@
-// The optimal planner: the least predicted time over all sequences of the moves of OPTIMAL.md, with its proven gap.
+// The optimal planner: the least predicted time over all sequences of moves (moves.h), with
+// its proven gap.
 #pragma once
 
 #include "base/result.h"
-#include "transfer/level_map.h"
 #include "plan/question.h"
 #include "search/search.h"
 #include "search/work.h"
+#include "transfer/level_map.h"
 
 namespace meshplan {
 

@@ -17,7 +17,8 @@ int count_bits(uint64_t a, uint64_t b) {
   constexpr uint64_t nibbles = 0x0f0f0f0f0f0f0f0fU;
   a -= a >> 1 & 0x5555555555555555U;
   b -= b >> 1 & 0x5555555555555555U;
-  const uint64_t sum = (a & pairs) + (a >> 2 & pairs) + (b & pairs) + (b >> 2 & pairs);  // at most 8 a nibble
+  const uint64_t sum =
+      (a & pairs) + (a >> 2 & pairs) + (b & pairs) + (b >> 2 & pairs);  // at most 8 a nibble
   return static_cast<int>(((sum & nibbles) + (sum >> 4 & nibbles)) * 0x0101010101010101U >> 56);
 }
 
@@ -27,7 +28,8 @@ void PackedWorld::reset(const PlanProblem& p) {
   p_ = &p;
   total_ = p.world.count();
   // Finer tiers are not bounded by levels.
-  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 && p.topology->model.empty() && p.topology->tables.empty() &&
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
+            p.topology->model.empty() && p.topology->tables.empty() &&
             total_ * p.dims <= packed_slots;
   if (!usable_) return;
   outer_level_ = 0;
@@ -45,7 +47,8 @@ void PackedWorld::reset(const PlanProblem& p) {
   // Digits of an atom follow one another.
   for (size_t a = 0; a < static_cast<size_t>(p.atoms); ++a) {
     digits_[a] = {p.digit_of[a][0], p.digit_count[a], 0};
-    for (int k = 0; k < p.digit_count[a]; ++k) digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
+    for (int k = 0; k < p.digit_count[a]; ++k)
+      digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
   }
   few_ = total_ < 16 && total_ * p.dims <= 16;
   for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
@@ -59,7 +62,8 @@ void PackedWorld::reset(const PlanProblem& p) {
   }
   slots_before_[static_cast<size_t>(p.dims)] = slots;
   power_[0] = 1;
-  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i) power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i)
+    power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
   pace_inside_ = Pace(p.topology->levels[0]);
@@ -71,12 +75,16 @@ void PackedWorld::reset(const PlanProblem& p) {
   int64_t least = INT64_MAX;
   least_per_peer_ = INT64_MAX;
   for (size_t l = p.topology->levels.size(); l-- > 0;) {
-    least_per_peer_ = std::min(least_per_peer_, saturating_mul(p.topology->levels[l].per_peer_ns, 1000));
+    least_per_peer_ =
+        std::min(least_per_peer_, saturating_mul(p.topology->levels[l].per_peer_ns, 1000));
     least = std::min(least, p.topology->levels[l].latency_ns);
     if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
   }
   latency_inside_ = saturating_mul(least, 1000);
-  finest_part_ps_ = outer_level_ == 0 ? 0 : saturating_add(latency_outside_, transfer_ps(least_bytes(), power(total_), bandwidth_outside_));
+  finest_part_ps_ = outer_level_ == 0
+                        ? 0
+                        : saturating_add(latency_outside_, transfer_ps(least_bytes(), power(total_),
+                                                                       bandwidth_outside_));
   pending_ = {};
   const auto n = static_cast<size_t>(total_);
   known_.assign(5 * (n + 1) * (n + 2), -1);
@@ -102,7 +110,8 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
     if (few_) {
       packed.name[0][0] |= static_cast<uint64_t>(digit) << shift;
     } else {
-      for (int j = 0; j < name_bits_; ++j) packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
+      for (int j = 0; j < name_bits_; ++j)
+        packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
     }
     ++packed.total;
     if (outer) ++packed.outers;
@@ -110,14 +119,15 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   return digits.count;
 }
 
-Packed PackedWorld::pack(const Spread& s) const {
+Packed PackedWorld::pack(const SearchState& s) const {
   Packed packed;
   packed.pending = s.pending;
   packed.made = s.made;
   if (!usable_) return packed;
   for (int d = 0; d < p_->dims; ++d) {
     int length = 0;
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i) length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i)
+      length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
   }
   return packed;
 }
@@ -143,7 +153,8 @@ inline int PackedWorld::count(const Words& marks) const {
   return count_bits(marks[0], marks[1]);
 }
 
-inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to, const Words& looked) const {
+inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to,
+                                                       const Words& looked) const {
   Difference result;
   const Words differ = differing(from, to);
   Words beyond{};
@@ -169,7 +180,8 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
   return result;
 }
 
-const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from, const Packed& to) {
+const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from,
+                                                              const Packed& to) {
   const unsigned before = from.pending | from.made;
   const unsigned after = to.pending | to.made;
   const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
@@ -240,7 +252,8 @@ int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to)
   return ps_of(difference(part, to, every_slot()), w, to.total, to.outers, true);
 }
 
-int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers) {
+int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open,
+                                         int total, int outers) {
   const PendingDigits& w = pending_digits(from, part);
   const Words& looked = slots_before_[static_cast<size_t>(open)];
   if (w.joined != 0)
@@ -248,14 +261,17 @@ int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part,
   return ps_of(difference(from, part, looked), w, total, outers, true);
 }
 
-int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) {
+int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
+                           bool growing) {
   if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
   if (!d.crossed && d.beyond == 0) return 0;
   if (!d.crossed_outside && d.held_outside == 0) {
     return saturating_add(latency_inside_, inner_transfer(total, d.beyond, d.crossed, growing));
   }
-  return saturating_add(latency_outside_, std::max(inner_transfer(total, d.beyond, d.crossed, true),
-                                                   outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
+  return saturating_add(
+      latency_outside_,
+      std::max(inner_transfer(total, d.beyond, d.crossed, true),
+               outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
 }
 
 // The ranks that differ on what is joined alone are one unit, whose members share what it needs.
@@ -323,10 +339,9 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
              bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
   if (inside_only) return saturating_add(latency_inside_, ranks_ps);
   const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
-  const int64_t units_ps =
-      slower(saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside),
-             w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing,
-             bandwidth_outside_);
+  const int64_t units_ps = slower(
+      saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside),
+      w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing, bandwidth_outside_);
   return saturating_add(latency_outside_, std::max(ranks_ps, units_ps));
 }
 
@@ -344,7 +359,8 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
 int PackedWorld::digit_in(const Packed& packed, int slot) const {
   if (few_) return static_cast<int>(packed.name[0][0] >> 4 * slot & 15);
   int digit = 0;
-  for (int j = 0; j < name_bits_; ++j) digit |= static_cast<int>(packed.name[as_index(j)][as_index(slot / 64)] >> slot % 64 & 1) << j;
+  for (int j = 0; j < name_bits_; ++j)
+    digit |= static_cast<int>(packed.name[as_index(j)][as_index(slot / 64)] >> slot % 64 & 1) << j;
   return digit;
 }
 
@@ -387,7 +403,8 @@ size_t PackedWorld::hash_outside(const Packed& packed) const {
     h = (h ^ h >> 29 ^ (packed.name[0][0] & packed.outer[0] * 15)) * 0xbf58476d1ce4e5b9U;
   } else {
     for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
-      for (size_t w = 0; w < packed_words; ++w) h = (h ^ h >> 29 ^ (packed.name[j][w] & packed.outer[w])) * 0xbf58476d1ce4e5b9U;
+      for (size_t w = 0; w < packed_words; ++w)
+        h = (h ^ h >> 29 ^ (packed.name[j][w] & packed.outer[w])) * 0xbf58476d1ce4e5b9U;
     }
   }
   return h ^ h >> 32;
@@ -398,8 +415,8 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
   const PendingDigits& w = pending_digits(from, to);
   ExchangeFloors floors;
   {
-    // Pieces received, contributions among them: from the nearest holders, so what some unit mate has comes from inside
-    // (exchange_digits.cc).
+    // Pieces received, contributions among them: from the nearest holders, so what some unit mate
+    // has comes from inside (exchange_digits.cc).
     const int64_t bytes = piece(to.total + d.beyond, w.reduced != 0);
     const int64_t all = power(d.beyond + w.reduced);
     const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
@@ -416,8 +433,9 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
     floors.one_phase_ps = saturating_add(saturating_add(latency, peers), slowest);
   }
   if (w.reduced == 0) {
-    // The members of a unit that want one box share what the unit misses of it: where positions are crossed from outside of the unit,
-    // of some box all. The member that fetches least of it gets the rest inside.
+    // The members of a unit that want one box share what the unit misses of it: where positions are
+    // crossed from outside of the unit, of some box all. The member that fetches least of it gets
+    // the rest inside.
     const int64_t sharing = power(inside_ - w.kept_at_once_inside - (to.total - to.outers));
     const int64_t wanted = missing(to.total, d.beyond, d.crossed);
     const int64_t fetched =
@@ -425,10 +443,12 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
             ? ceil_div(wanted, sharing)
             : share(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside);
     if (fetched > 0 && outer_level_ > 0)
-      floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched));
+      floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_),
+                                            pace_outside_.ps(fetched));
     if (wanted > fetched) {
       floors.two_phases_ps = saturating_add(
-          floors.two_phases_ps, saturating_add(saturating_add(first_latency_, first_per_peer_), pace_inside_.ps(wanted - fetched)));
+          floors.two_phases_ps, saturating_add(saturating_add(first_latency_, first_per_peer_),
+                                               pace_inside_.ps(wanted - fetched)));
     }
   }
   return floors;

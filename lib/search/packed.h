@@ -1,12 +1,15 @@
-// Spreads as bits of words, so that the bound between two of them takes a few instructions (OPTIMAL.md, "closed forms over atoms").
+// States as bits of words, so that the bound between two of them takes a few instructions
 //
-// Where every digit (transfer/digits.h) has one size, each product over digits is a power of it: only counts of digits matter. Place k of
-// tensor dim d is slot d * digits + k; where there are few slots they lie four bits apart in one word, else one bit apart in two:
+// Where every digit (transfer/digits.h) has one size, each product over digits is a power of it:
+// only counts of digits matter. Place k of tensor dim d is slot d * digits + k; where there are few
+// slots they lie four bits apart in one word, else one bit apart in two:
 //
-//     taken    the slot holds a digit          name     the digit's number: a nibble a slot, or a word a bit
+//     taken    the slot holds a digit     name     the digit's number: a nibble a slot, or a
+//                                                  word a bit
 //     outer    it lies outside of level 0
 //
-// What `from` holds beyond the target is taken(from) & ~taken(to); a slot is crossed where both are taken by different digits.
+// What `from` holds beyond the target is taken(from) & ~taken(to); a slot is crossed where both are
+// taken by different digits.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +17,7 @@
 #include <vector>
 
 #include "base/int_math.h"
-#include "search/spread.h"
+#include "search/search_state.h"
 
 namespace meshplan {
 
@@ -38,54 +41,68 @@ class PackedWorld {
  public:
   // Sets up for one question; storage is kept.
   void reset(const PlanProblem& p);
-  // Whether the question can be packed: digits of one size, boxes even, at most one level in use beyond the innermost, few enough digits.
-  // Where it cannot, spreads pack to nothing, and bounds are asked of bound_between.
+  // Whether the question can be packed: digits of one size, boxes even, at most one level in use
+  // beyond the innermost, few enough digits. Where it cannot, states pack to nothing, and bounds
+  // are asked of bound_between.
   [[nodiscard]] bool usable() const { return usable_; }
 
-  [[nodiscard]] Packed pack(const Spread& s) const;
-  // Puts an atom into dim d behind `count` digits; returns how many it has. Nothing where the world is not usable.
+  [[nodiscard]] Packed pack(const SearchState& s) const;
+  // Puts an atom into dim d behind `count` digits; returns how many it has. Nothing where the world
+  // is not usable.
   int put(Packed& packed, int d, int count, int atom) const;
   [[nodiscard]] int digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].count; }
-  [[nodiscard]] int outer_digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].outers; }
+  [[nodiscard]] int outer_digits_of(int atom) const {
+    return digits_[static_cast<size_t>(atom)].outers;
+  }
 
-  // bound_between's ps of any two spreads. Law: equal to it.
-  [[nodiscard]] int64_t bound_ps(const Spread& from, const Packed& packed_from, const Spread& to, const Packed& packed_to) {
+  // bound_between's ps of any two states. Law: equal to it.
+  [[nodiscard]] int64_t bound_ps(const SearchState& from, const Packed& packed_from,
+                                 const SearchState& to, const Packed& packed_to) {
     return usable_ ? bound_ps(packed_from, packed_to) : bound_between(*p_, from, to).ps;
   }
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
   // bound_between's bytes. Law: equal to them.
   [[nodiscard]] int64_t bound_bytes(const Packed& from, const Packed& to);
-  // What bound_ps is at least from every spread that `part` grows to. Digits are only put behind those that the lists have.
+  // What bound_ps is at least from every state that `part` grows to. Digits are only put behind
+  // those that the lists have.
   [[nodiscard]] int64_t bound_from_growing_ps(const Packed& part, const Packed& to);
-  // The same to every spread that `part` grows to where lists before dim `open` are whole and in the end there are at most `total` digits,
-  // `outers` of them outside of level 0, none of them pending.
-  [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open, int total, int outers);
-  // The part of bound_ps that comes of what units fetch from outside: alike for all `to` with the same digits in the same outer slots.
+  // The same to every state that `part` grows to where lists before dim `open` are whole and in the
+  // end there are at most `total` digits, `outers` of them outside of level 0, none of them
+  // pending.
+  [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open,
+                                            int total, int outers);
+  // The part of bound_ps that comes of what units fetch from outside: alike for all `to` with the
+  // same digits in the same outer slots.
   [[nodiscard]] int64_t outer_bound_ps(const Packed& from, const Packed& to);
-  // What any plan by way of spreads takes at least where an outer digit moves within its list: the
-  // finest part of the tensor over the outer links. 0 where none does, or where digits are made pending.
+  // What any plan by way of states takes at least where an outer digit moves within its list: the
+  // finest part of the tensor over the outer links. 0 where none does, or where digits are made
+  // pending.
   //
   //     2 hosts of 4      [0][] -> [210][]      [][201] -> [2][01]      1/8 of the tensor
   //
   // To a deeper slot: the digit leaves its slot in some step. If another takes the slot there, some
-  // rank gets a whole box from outside. If it is left empty, some rank gets a share 1 - 1/size of its
-  // box from outside, and the digit is not in its new slot yet, as lists have no gaps: either it is in
-  // no list, and the box is larger by it, or it has to leave another slot later, which costs such a
-  // share again. To a shallower slot: what enters that slot last is sent as that was received.
+  // rank gets a whole box from outside. If it is left empty, some rank gets a share 1 - 1/size of
+  // its box from outside, and the digit is not in its new slot yet, as lists have no gaps: either
+  // it is in no list, and the box is larger by it, or it has to leave another slot later, which
+  // costs such a share again. To a shallower slot: what enters that slot last is sent as that was
+  // received.
   [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to) const;
-  // Whether two spreads have the same outer digits in the same slots.
+  // Whether two states have the same outer digits in the same slots.
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
 
   // What a step takes at least in which a rank receives so many bytes.
   [[nodiscard]] int64_t least_step_ps(int64_t bytes) const {
-    return saturating_add(latency_inside_, transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
+    return saturating_add(latency_inside_,
+                          transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
   }
   // What so many peers cost a rank at least.
-  [[nodiscard]] int64_t peers_ps(int64_t peers) const { return saturating_mul(peers, least_per_peer_); }
-  // What the exchange between two spreads takes at least, in one phase, by what a rank receives on each level, and in two, which is only
-  // told where they have the same atoms pending.
-  // Law: never above price_between; in one phase never less from a spread that holds less.
+  [[nodiscard]] int64_t peers_ps(int64_t peers) const {
+    return saturating_mul(peers, least_per_peer_);
+  }
+  // What the exchange between two states takes at least, in one phase, by what a rank receives on
+  // each level, and in two, which is only told where they have the same atoms pending. Law: never
+  // above price_between; in one phase never less from a state that holds less.
   struct ExchangeFloors {
     int64_t one_phase_ps = 0;
     int64_t two_phases_ps = 0;
@@ -98,7 +115,7 @@ class PackedWorld {
     int count = 0;
     int outers = 0;
   };
-  // Where two spreads differ, in digits.
+  // Where two states differ, in digits.
   struct Difference {
     bool crossed = false;
     bool crossed_outside = false;       // both digits outside of level 0
@@ -122,7 +139,8 @@ class PackedWorld {
   };
   [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
-  [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers, bool growing);
+  [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
+                              bool growing);
   [[nodiscard]] int64_t joined_ps(const Difference& d, const PendingDigits& w, int total,
                                   int outers) const;
   [[nodiscard]] int64_t joined_missing(const Difference& d, int total) const;
@@ -135,10 +153,14 @@ class PackedWorld {
   [[nodiscard]] Packed without(const Packed& from, unsigned atoms) const;
   [[nodiscard]] int64_t carried(int contributions, int copies) const;
   [[nodiscard]] int64_t reducing_bytes(const PendingDigits& w, int total) const;
-  [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers, bool growing) const;
+  [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total,
+                                    int outers, bool growing) const;
   // `looked`: slots where what only `from` has counts.
-  [[nodiscard]] Difference difference(const Packed& from, const Packed& to, const Packed::Words& looked) const;
-  [[nodiscard]] const Packed::Words& every_slot() const { return slots_before_[static_cast<size_t>(p_->dims)]; }
+  [[nodiscard]] Difference difference(const Packed& from, const Packed& to,
+                                      const Packed::Words& looked) const;
+  [[nodiscard]] const Packed::Words& every_slot() const {
+    return slots_before_[static_cast<size_t>(p_->dims)];
+  }
   [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
   [[nodiscard]] int count(const Packed::Words& marks) const;
   [[nodiscard]] bool has_in_list_of(int slot, const Packed& packed, int digit) const;
@@ -147,7 +169,9 @@ class PackedWorld {
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
     int64_t& ps = known_[slot_of(reaches_out ? 1 : 0, taken, beyond, crossed)];
-    if (ps < 0) ps = transfer_ps(missing(taken, beyond, crossed), 1, bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
+    if (ps < 0)
+      ps = transfer_ps(missing(taken, beyond, crossed), 1,
+                       bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
     return ps;
   }
   // Of what a unit misses, which its members share. `kept_inside`: pending digits inside the unit.
@@ -170,7 +194,8 @@ class PackedWorld {
   [[nodiscard]] int64_t share(int taken, int beyond, bool crossed, int kept_inside) {
     int64_t& bytes = known_[slot_of(4, taken, beyond, crossed)];
     if (bytes >= 0 && kept_inside == 0) return bytes;
-    const int64_t share = ceil_div(saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_));
+    const int64_t share = ceil_div(
+        saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_));
     if (kept_inside == 0) bytes = share;
     return share;
   }
@@ -192,7 +217,8 @@ class PackedWorld {
     [[nodiscard]] int64_t ps(int64_t bytes) const {
       if (!whole_) bytes = saturating_mul(bytes, 100);
       uint64_t scaled = 0;
-      if (__builtin_mul_overflow(static_cast<uint64_t>(bytes), uint64_t{1'000'000}, &scaled)) return transfer_ps(bytes, 1, divisor_);
+      if (__builtin_mul_overflow(static_cast<uint64_t>(bytes), uint64_t{1'000'000}, &scaled))
+        return transfer_ps(bytes, 1, divisor_);
       // The reciprocal is rounded down: one less at most.
       uint64_t quotient = static_cast<uint64_t>(static_cast<uint128>(scaled) * reciprocal_ >> 64);
       uint64_t rest = scaled - quotient * static_cast<uint64_t>(divisor_);
@@ -226,10 +252,10 @@ class PackedWorld {
   int64_t first_per_peer_ = 0;  // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
-  int64_t finest_part_ps_ = 0;                                     // of one part of the finest from outside
-  int64_t latency_inside_ = 0;                                     // ps; the least at or outside of level 0
-  int64_t latency_outside_ = 0;                                    // at or outside of the outer level
-  std::array<Packed::Words, max_spread_dims + 1> slots_before_{};  // of dims before the d-th
+  int64_t finest_part_ps_ = 0;   // of one part of the finest from outside
+  int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
+  int64_t latency_outside_ = 0;  // at or outside of the outer level
+  std::array<Packed::Words, max_search_dims + 1> slots_before_{};  // of dims before the d-th
   std::array<AtomDigits, max_atoms> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit
   std::array<int64_t, 2 * max_digits + 1> power_{};  // of the size

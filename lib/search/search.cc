@@ -6,8 +6,8 @@
 namespace meshplan {
 namespace {
 
-// Spreads that one question may look at as aims of exchanges before the list is cut down to those
-// near the ends; the second where spreads do not pack.
+// States that one question may look at as aims of exchanges before the list is cut down to those
+// near the ends; the second where states do not pack.
 constexpr int64_t most_aim_visits = 150'000;
 constexpr int64_t most_slow_aim_visits = 20'000;
 // How many times the budget a search may take that has no plan yet.
@@ -33,7 +33,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
       table_(work_.table),
       open_(work_.open),
       moves_(work_.moves),
-      best_hops_(work_.best),
+      best_edges_(work_.best),
       world_(work_.world) {
   world_.reset(p);
   aim_visits_ = world_.usable() ? most_aim_visits : most_slow_aim_visits;
@@ -41,7 +41,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
   packed_target_ = world_.pack(p.target);
   table_.clear();
   open_.clear();
-  best_hops_.clear();
+  best_edges_.clear();
   work_.used = 0;
 }
 
@@ -75,7 +75,7 @@ bool Search::begin() {
   if (options_.known != nullptr && options_.known->exists) {
     has_best_ = wanted_ = true;
     best_ = options_.known->cost;
-    best_hops_ = options_.known->hops;
+    best_edges_ = options_.known->edges;
   }
   node(source_).reached = true;
   if (world_.usable()) {
@@ -134,23 +134,23 @@ bool Search::slice_to_target() {
     return false;
   has_best_ = wanted_ = true;
   best_ = {};
-  best_hops_.clear();
-  Hop hop;
-  hop.to = p_.source;
-  while (!(hop.to == p_.target)) {
+  best_edges_.clear();
+  Edge edge;
+  edge.to = p_.source;
+  while (!(edge.to == p_.target)) {
     int slice_dim = 0;
     int atom = max_atoms;
     for (int d = 0; d < p_.dims; ++d) {
-      const int k = hop.to.length(d);
+      const int k = edge.to.length(d);
       if (k == p_.target.length(d)) continue;
       const int next = p_.target.atom[as_index(p_.target.begin_of(d) + k)];
       if (next >= atom) continue;
       atom = next;
       slice_dim = d;
     }
-    hop.group = static_cast<uint16_t>(1U << atom);
-    append(hop.to, p_.dims, slice_dim, static_cast<uint8_t>(atom));
-    best_hops_.push_back(hop);
+    edge.group = static_cast<uint16_t>(1U << atom);
+    append(edge.to, p_.dims, slice_dim, static_cast<uint8_t>(atom));
+    best_edges_.push_back(edge);
   }
   return true;
 }
@@ -160,44 +160,46 @@ void Search::accept_goal() {
   int32_t first = goal_;
   while (node(first).parent != source_) first = node(first).parent;
   if (has_best_ && !(cost < best_) &&
-      !(cost == best_ && !best_hops_.empty() && node(first).hop.op < best_hops_.front().op))
+      !(cost == best_ && !best_edges_.empty() && node(first).edge.op < best_edges_.front().op))
     return;
   has_best_ = wanted_ = true;
   best_ = cost;
-  best_hops_.clear();
-  for (int32_t at = goal_; at != source_; at = node(at).parent) best_hops_.push_back(node(at).hop);
-  std::reverse(best_hops_.begin(), best_hops_.end());
+  best_edges_.clear();
+  for (int32_t at = goal_; at != source_; at = node(at).parent)
+    best_edges_.push_back(node(at).edge);
+  std::reverse(best_edges_.begin(), best_edges_.end());
 }
 
-void Search::relax_collective(int32_t from, const Spread& at, Hop& hop) {
-  const int32_t to = table_.intern(hop.to);
-  if (!is_local(hop.op)) {
+void Search::relax_collective(int32_t from, const SearchState& at, Edge& edge) {
+  const int32_t to = table_.intern(edge.to);
+  if (!is_local(edge.op)) {
     const int64_t soonest = saturating_add(node(from).g.ps, least_latency_ps_);
     const SearchNode& n = node(to);
     if (n.reached && n.g.ps < soonest) return;
     if (has_best_ && saturating_add(soonest, rest(to)) > best_.ps) return;
-    if (hop.cost.collectives == 0) price_collective(p_, at, hop);
+    if (edge.cost.collectives == 0) price_collective(p_, at, edge);
   }
-  relax(from, hop, to);
+  relax(from, edge, to);
 }
 
-void Search::relax(int32_t from, const Hop& hop, int32_t to) {
+void Search::relax(int32_t from, const Edge& edge, int32_t to) {
   PlanCost g = node(from).g;
-  g.ps = saturating_add(g.ps, hop.cost.ps);
-  g.collectives += hop.cost.collectives;
-  g.wire_bytes = saturating_add(g.wire_bytes, hop.cost.wire_bytes);
+  g.ps = saturating_add(g.ps, edge.cost.ps);
+  g.collectives += edge.cost.collectives;
+  g.wire_bytes = saturating_add(g.wire_bytes, edge.cost.wire_bytes);
   if (has_best_ && g.ps > best_.ps) return;
   if (!may_hold(to)) return;
   SearchNode& n = node(to);
   // Equal cost: the earlier op, then the smaller group. By a step that costs nothing a node would
   // become its own ancestor.
-  const bool replaces = n.reached && g == n.g && node(from).g < g && to != source_ &&
-                        !is_local(hop.op) &&
-                        std::make_pair(hop.op, hop.group) < std::make_pair(n.hop.op, n.hop.group);
+  const bool replaces =
+      n.reached && g == n.g && node(from).g < g && to != source_ && !is_local(edge.op) &&
+      std::make_pair(edge.op, edge.group) < std::make_pair(n.edge.op, n.edge.group);
   if (n.reached && !(g < n.g) && !replaces) return;
-  if (p_.peak_limit != INT64_MAX && peak_of(p_, Spread(node(from).at), hop) > p_.peak_limit) return;
+  if (p_.peak_limit != INT64_MAX && peak_of(p_, SearchState(node(from).at), edge) > p_.peak_limit)
+    return;
   if (replaces) {
-    n.hop = hop;
+    n.edge = edge;
     n.parent = from;
     return;
   }
@@ -206,7 +208,7 @@ void Search::relax(int32_t from, const Hop& hop, int32_t to) {
   n.looked_to = -1;
   n.g = g;
   n.parent = from;
-  n.hop = hop;
+  n.edge = edge;
   push(to);
   if (to == goal_ && (!has_best_ || g < best_)) accept_goal();
 }
@@ -214,7 +216,7 @@ void Search::relax(int32_t from, const Hop& hop, int32_t to) {
 void Search::expand(int32_t from) {
   if (!options_.collectives) return;
   const bool last_only = last_step_only(from);
-  const Spread at = node(from).at;
+  const SearchState at = node(from).at;
   if (node(from).looked_to >= 0) {
     if (!last_only) {
       exchanges(from);
@@ -235,7 +237,7 @@ void Search::expand(int32_t from) {
   }
 }
 
-bool Search::collectives(int32_t from, const Spread& at, bool last_only) {
+bool Search::collectives(int32_t from, const SearchState& at, bool last_only) {
   moves_.clear();
   MoveLimits limits;
   limits.last_only = last_only;
@@ -248,8 +250,8 @@ bool Search::collectives(int32_t from, const Spread& at, bool last_only) {
     cut_short_ = true;
     shortcuts_.add(Shortcut::work_budget);
   }
-  for (Hop& hop : moves_) {
-    relax_collective(from, at, hop);
+  for (Edge& edge : moves_) {
+    relax_collective(from, at, edge);
     if (stops()) return false;
   }
   return !has_best_ || better_than_best(through(node(from).g, rest(from)));
@@ -260,7 +262,7 @@ Found Search::finish() {
   work_alone.add(Shortcut::work_budget);
   Found found;
   found.exists = (has_best_ && wanted_) || source_ == goal_;
-  if (has_best_) found.hops.assign(best_hops_.begin(), best_hops_.end());
+  if (has_best_) found.edges.assign(best_edges_.begin(), best_edges_.end());
   found.cost = best_;
   found.settled = settled_;
   found.work = p_.work - work_before_;

@@ -1,13 +1,13 @@
-// A* over spreads: the plan with the least predicted time that the moves of OPTIMAL.md can make.
+// A* over states: the plan with the least predicted time that the moves (moves.h) can make.
 #pragma once
 
 #include <vector>
 
-#include "search/spread.h"
+#include "search/search_state.h"
 
 namespace meshplan {
 
-// What is minimised, in this order (PLANNING.md, ties).
+// What is minimised, in this order.
 struct PlanCost {
   int64_t ps = 0;
   int64_t collectives = 0;
@@ -15,19 +15,19 @@ struct PlanCost {
   auto operator<=>(const PlanCost&) const = default;
 };
 
-struct Hop {
+struct Edge {
   Op op = Op::slice;
   uint16_t group = 0;    // atoms that differ between ranks that talk; every atom for an exchange
   uint16_t reduced = 0;  // atoms whose pending reduction it runs
   uint8_t phases = 1;
   bool whole_pieces = false;
-  Spread to;
-  PlanCost cost;  // of this hop alone
+  SearchState to;
+  PlanCost cost;  // of this edge alone
 };
 
 struct Found {
   bool exists = false;
-  std::vector<Hop> hops;
+  std::vector<Edge> edges;
   PlanCost cost;
   int64_t least_ps = 0;  // nothing these moves make takes less
   Shortcuts shortcuts;   // none: nothing these moves make is cheaper than this plan

@@ -1,4 +1,4 @@
-// The exchanges that lead on from a spread.
+// The exchanges that lead on from a state.
 #include "search/moves.h"
 #include "search/search_run.h"
 
@@ -16,7 +16,7 @@ constexpr int least_atoms_to_gather_last = 4;
 
 void Search::seed() {
   if (!options_.exchange) return;
-  Spread landing = p_.target;
+  SearchState landing = p_.target;
   landing.made = 0;
   if (p_.source == landing || !may_hold(landing)) return;
   for (int phases : {1, 2}) {
@@ -26,29 +26,29 @@ void Search::seed() {
     if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
         world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
       continue;
-    Hop hop = exchange_hop(p_, p_.source, landing, phases, has_best_ ? best_.ps : INT64_MAX);
+    Edge edge = exchange_edge(p_, p_.source, landing, phases, has_best_ ? best_.ps : INT64_MAX);
     // One exchange needs less memory than a plan of collectives that was found before and costs the
     // same.
     const bool wins_tie =
-        options_.known != nullptr && options_.known->exists && phases == 1 && hop.cost == best_;
-    if (has_best_ && !(hop.cost < best_) && !wins_tie) continue;
-    if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, hop) > p_.peak_limit) continue;
+        options_.known != nullptr && options_.known->exists && phases == 1 && edge.cost == best_;
+    if (has_best_ && !(edge.cost < best_) && !wins_tie) continue;
+    if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, edge) > p_.peak_limit) continue;
     has_best_ = wanted_ = true;
-    best_ = hop.cost;
-    best_hops_.assign(1, hop);
-    make_partials(landing, best_hops_);
+    best_ = edge.cost;
+    best_edges_.assign(1, edge);
+    make_partials(landing, best_edges_);
   }
 }
 
-void Search::make_partials(Spread at, std::vector<Hop>& hops) {
+void Search::make_partials(SearchState at, std::vector<Edge>& edges) {
   for (int i = 0; i < p_.atoms; ++i) {
     if ((p_.target.made >> i & 1) == 0) continue;
-    Hop hop;
-    hop.op = Op::to_partial;
-    hop.group = static_cast<uint16_t>(1U << i);
-    at.made = static_cast<uint16_t>(at.made | hop.group);
-    hop.to = at;
-    hops.push_back(hop);
+    Edge edge;
+    edge.op = Op::to_partial;
+    edge.group = static_cast<uint16_t>(1U << i);
+    at.made = static_cast<uint16_t>(at.made | edge.group);
+    edge.to = at;
+    edges.push_back(edge);
   }
 }
 
@@ -59,23 +59,24 @@ void Search::try_gathers_last() {
   finer_targets(p_, world_, packed_source_, best_.ps, most_gathers_last, work_.finer);
   for (const FinerTarget& finer : work_.finer) {
     if (finer.least_ps >= best_.ps) break;
-    const Hop hop = exchange_hop(p_, p_.source, finer.at, 1, best_.ps);
-    if (hop.cost.ps >= best_.ps) continue;
+    const Edge edge = exchange_edge(p_, p_.source, finer.at, 1, best_.ps);
+    if (edge.cost.ps >= best_.ps) continue;
     const int32_t to = table_.intern(finer.at);
-    relax(source_, hop, to);
+    relax(source_, edge, to);
     if (node(to).reached && node(to).parent == source_) collectives(to, finer.at, true);
   }
 }
 
-void Search::exchange_to_target(int32_t from, const Spread& at) {
-  Spread landing = p_.target;
+void Search::exchange_to_target(int32_t from, const SearchState& at) {
+  SearchState landing = p_.target;
   landing.made = at.made;
   if (at == landing || (at.pending & landing.pending) != landing.pending) return;
   exchange_to(from, at, world_.pack(at), landing, world_.pack(landing), -1);
 }
 
-void Search::exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to,
-                         const Packed& packed_to, int64_t left, int64_t soonest, int64_t reached) {
+void Search::exchange_to(int32_t from, const SearchState& at, const Packed& packed,
+                         const SearchState& to, const Packed& packed_to, int64_t left,
+                         int64_t soonest, int64_t reached) {
   const int64_t gone = node(from).g.ps;
   const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
   const bool alike = at.pending == to.pending;
@@ -94,11 +95,11 @@ void Search::exchange_to(int32_t from, const Spread& at, const Packed& packed, c
       if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
     }
     const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
-    const Hop hop = exchange_hop(p_, at, to, phases, most_ps);
-    if (has_best_ && saturating_add(spent, hop.cost.ps) > best_.ps) continue;
+    const Edge edge = exchange_edge(p_, at, to, phases, most_ps);
+    if (has_best_ && saturating_add(spent, edge.cost.ps) > best_.ps) continue;
     const int32_t reached_node = table_.intern(to);
     if (left >= 0) node(reached_node).h = left;
-    relax(from, hop, reached_node);
+    relax(from, edge, reached_node);
   }
 }
 
@@ -127,7 +128,7 @@ AimList& Search::aims(uint16_t pending, uint16_t made) {
 }
 
 void Search::exchanges(int32_t from) {
-  const Spread at = node(from).at;
+  const SearchState at = node(from).at;
   const PlanCost g = node(from).g;
   const Packed packed = world_.pack(at);
   const uint16_t open = at.pending;
@@ -153,7 +154,8 @@ void Search::exchanges(int32_t from) {
   look_to_ = INT64_MAX;
 }
 
-void Search::exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q) {
+void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packed& packed,
+                                uint16_t q) {
   const auto pending = static_cast<uint16_t>(at.pending & ~q);
   const PlanCost g = node(from).g;
   AimList& list = aims(pending, at.made);

@@ -1,4 +1,4 @@
-// What a search knows of each spread that it met.
+// What a search knows of each state that it met.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace meshplan {
 
-// A spread and the cheapest way to it so far.
+// A state and the cheapest way to it so far.
 struct SearchNode {
-  Spread at;
+  SearchState at;
   PlanCost g;
   int64_t h = -1;      // what is left at least, ps (rest_floor_ps); -1: not asked yet
   int64_t bound = -1;  // of that, what the bound alone says
@@ -19,7 +19,7 @@ struct SearchNode {
   int64_t looked_to = -1;
   bool closed = false;
   bool reached = false;
-  Hop hop;  // from the parent
+  Edge edge;  // from the parent
 };
 
 // An entry of the heap of nodes still to take up; it is stale where the node has been reached for
@@ -35,7 +35,7 @@ struct OpensLater {
   }
 };
 
-// Interned spreads of one question; storage is kept between questions of a thread, slots are told
+// Interned states of one question; storage is kept between questions of a thread, slots are told
 // apart by the question's number.
 class NodeTable {
  public:
@@ -44,7 +44,7 @@ class NodeTable {
     if (++question_ == 0) slots_.assign(slots_.size(), {});
     if (question_ == 0) question_ = 1;
   }
-  [[nodiscard]] int32_t find(const Spread& s) const {
+  [[nodiscard]] int32_t find(const SearchState& s) const {
     const size_t mask = slots_.size() - 1;
     for (size_t i = hash_of(s) & mask; !slots_.empty(); i = (i + 1) & mask) {
       const Slot& slot = slots_[i];
@@ -53,7 +53,7 @@ class NodeTable {
     }
     return -1;
   }
-  int32_t intern(const Spread& s) {
+  int32_t intern(const SearchState& s) {
     if (slots_.size() < 2 * (nodes.size() + 1)) grow();
     size_t mask = slots_.size() - 1;
     for (size_t i = hash_of(s) & mask;; i = (i + 1) & mask) {

@@ -1,7 +1,7 @@
-// One run of A* over spreads (search.h): what is known of each spread, the best plan so far, and
+// One run of A* over states (search.h): what is known of each state, the best plan so far, and
 // what was left out. The loop and collectives are in search.cc, exchanges in search_exchanges.cc.
 //
-//     take up      the spread by which a plan may take least: g, the way to it, and rest, a lower
+//     take up      the state by which a plan may take least: g, the way to it, and rest, a lower
 //                  bound on what is left (last_step.h)
 //     lead on      collectives and local steps (moves.h), then exchanges to aims (aims.h), nearest
 //                  to the target first; each is priced only where its floors say it may be of use
@@ -26,8 +26,8 @@ struct SearchWorkspace {
   NodeTable table;
   PackedWorld world;
   std::vector<OpenNode> open;
-  std::vector<Hop> moves;
-  std::vector<Hop> best;
+  std::vector<Edge> moves;
+  std::vector<Edge> best;
   struct KnownAims {
     uint16_t pending;
     uint16_t made;
@@ -68,7 +68,7 @@ class Search {
   }
 
   [[nodiscard]] bool ties_matter() const {
-    if (best_hops_.empty() || best_hops_.front().op != Op::exchange) return false;
+    if (best_edges_.empty() || best_edges_.front().op != Op::exchange) return false;
     for (const TopologyLevel& level : p_.topology->levels) {
       if (level.per_peer_ns == 0) return true;
     }
@@ -84,7 +84,7 @@ class Search {
     return ties_matter();
   }
 
-  // What a plan costs at least that goes through a spread: the cost until there and the bound on
+  // What a plan costs at least that goes through a state: the cost until there and the bound on
   // what is left.
   [[nodiscard]] static PlanCost through(PlanCost g, int64_t left) {
     g.ps = saturating_add(g.ps, left);
@@ -110,12 +110,12 @@ class Search {
   // Plans known without search: one exchange, or one in two phases, then local steps.
   void seed();
   // Appends the local steps that make the target's sums pending.
-  void make_partials(Spread at, std::vector<Hop>& hops);
+  void make_partials(SearchState at, std::vector<Edge>& edges);
   // The way to the target that is known now becomes the best plan, where it is better.
   void accept_goal();
 
   // The default memory rule: no state on the way larger than the larger end.
-  bool may_hold(const Spread& s) {
+  bool may_hold(const SearchState& s) {
     if (p_.state_limit == INT64_MAX) return true;
     return saturating_mul(box_elements(p_, s), p_.element) <= p_.state_limit;
   }
@@ -127,22 +127,22 @@ class Search {
   }
 
   // A step that is priced only where it could take less time than the way there that is known.
-  void relax_collective(int32_t from, const Spread& at, Hop& hop);
-  // `to`: the node of hop.to.
-  void relax(int32_t from, const Hop& hop, int32_t to);
+  void relax_collective(int32_t from, const SearchState& at, Edge& edge);
+  // `to`: the node of edge.to.
+  void relax(int32_t from, const Edge& edge, int32_t to);
   // Every step that leads on from a node and may be of use.
   void expand(int32_t from);
   // False where no plan from here can beat the best one any more.
-  bool collectives(int32_t from, const Spread& at, bool last_only);
+  bool collectives(int32_t from, const SearchState& at, bool last_only);
   // Plans of an exchange and a gather (gather_last.h): a good plan cuts the lists of aims short.
   void try_gathers_last();
   // The exchange that lands on the target but for what is still to be made pending.
-  void exchange_to_target(int32_t from, const Spread& at);
+  void exchange_to_target(int32_t from, const SearchState& at);
 
   // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the
   // bound from there, -1 where not known. `soonest`: the time until there at least. `reached`: the
   // time in which a plan reaches it already, or more.
-  void exchange_to(int32_t from, const Spread& at, const Packed& packed, const Spread& to,
+  void exchange_to(int32_t from, const SearchState& at, const Packed& packed, const SearchState& to,
                    const Packed& packed_to, int64_t left, int64_t soonest = 0,
                    int64_t reached = INT64_MAX);
 
@@ -161,7 +161,7 @@ class Search {
     }
     return least_ps <= looked_to_;
   }
-  void exchanges_reducing(int32_t from, const Spread& at, const Packed& packed, uint16_t q);
+  void exchanges_reducing(int32_t from, const SearchState& at, const Packed& packed, uint16_t q);
 
   Found finish();
 
@@ -170,8 +170,8 @@ class Search {
   SearchWorkspace& work_;
   NodeTable& table_;
   std::vector<OpenNode>& open_;
-  std::vector<Hop>& moves_;
-  std::vector<Hop>& best_hops_;
+  std::vector<Edge>& moves_;
+  std::vector<Edge>& best_edges_;
   PackedWorld& world_;
   Packed packed_source_;
   Packed packed_target_;

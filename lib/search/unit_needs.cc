@@ -5,7 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
-#include "search/spread.h"
+#include "search/search_state.h"
 #include "search/work.h"
 #include "tensor/box.h"
 
@@ -29,7 +29,8 @@ std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ran
   for (const RankClass& ranks : classes) {
     for (const std::vector<int64_t>& ids : ranks.ids) {
       for (size_t i = 0; i < ids.size(); ++i) {
-        if (i == 0 || ids[i] / unit_ranks != ids[i - 1] / unit_ranks) runs.push_back({&ranks, i, i});
+        if (i == 0 || ids[i] / unit_ranks != ids[i - 1] / unit_ranks)
+          runs.push_back({&ranks, i, i});
         ++runs.back().end;
       }
     }
@@ -73,7 +74,7 @@ struct MemberBox {
   int64_t apart;  // coordinates on what stays pending: ranks that differ there do not talk
   int64_t box;    // a number
   int64_t contribution;
-  std::array<std::array<int64_t, 2>, max_spread_dims> side;  // from, to
+  std::array<std::array<int64_t, 2>, max_search_dims> side;  // from, to
 };
 using MemberBoxes = std::array<MemberBox, most_members>;
 
@@ -89,7 +90,8 @@ int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinat
 }
 
 // Sides along the tensor dims that take part, and the number of the box.
-void put_sides(const PlanProblem& p, const Spread& s, const int32_t* coordinate, MemberBox& out) {
+void put_sides(const PlanProblem& p, const SearchState& s, const int32_t* coordinate,
+               MemberBox& out) {
   out.box = 0;
   for (int d = 0; d < p.dims; ++d) {
     const Interval side = interval_of(p, s, d, coordinate);
@@ -118,13 +120,13 @@ int64_t shared(const PlanProblem& p, const MemberBox& a, const MemberBox& b) {
 }
 
 // Whether contributions may come to lie anywhere on the way.
-bool makes_contributions(const PlanProblem& p, const Spread& from, const Spread& to) {
+bool makes_contributions(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
 }
 
 // Shards of `from`, each contribution to a sum by itself, that wanted box number 0 meets at least.
-int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const Spread& from,
-                   const Spread& to) {
+int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+                   const SearchState& to) {
   static constexpr std::array<int32_t, max_atoms> first{};
   MemberBox shard;
   MemberBox wanted;
@@ -134,13 +136,13 @@ int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const Spread& fr
   for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
     const auto& side = wanted.side[as_index(d)];
     const int64_t each = width(shard.side[as_index(d)]);
-    shards = saturating_mul(shards, p.even ? ceil_div(side[1], each) - side[0] / each
-                                           : ceil_div(width(side), each));
+    shards = saturating_mul(
+        shards, p.even ? ceil_div(side[1], each) - side[0] / each : ceil_div(width(side), each));
   }
   return shards;
 }
 
-int64_t wire_element(const PlanProblem& p, const Spread& from, const Spread& to) {
+int64_t wire_element(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
 
@@ -196,8 +198,8 @@ size_t join_alike(MemberBoxes& boxes, size_t count, bool all) {
 }
 
 // Elements along the dims that take part that members miss, each by itself, of every contribution.
-int128 fill(const PlanProblem& p, const UnitRanks& unit, const Spread& from, const Spread& to,
-            UnitBoxes& boxes) {
+int128 fill(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+            const SearchState& to, UnitBoxes& boxes) {
   const auto reduced = static_cast<unsigned>(from.pending & ~to.pending);
   const auto apart = static_cast<unsigned>(from.pending & to.pending);
   const int64_t contributions = group_size(p, static_cast<uint16_t>(reduced));
@@ -219,16 +221,15 @@ int128 fill(const PlanProblem& p, const UnitRanks& unit, const Spread& from, con
   return missing;
 }
 
-UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const Spread& from,
-                    const Spread& to) {
+UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+                    const SearchState& to) {
   if (p.total_elements == 0 || p.total_elements == INT64_MAX || makes_contributions(p, from, to))
     return {};
   UnitBoxes boxes;
   const int128 missing = fill(p, unit, from, to, boxes);
   p.work += unit.members * work::key * 4;
   p.work += static_cast<int64_t>(boxes.wants * boxes.holds) * work::key / 2;
-  const int64_t contributions =
-      group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
+  const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   int128 least = 0;
   int128 one_phase = 0;
   for (size_t w = 0; w < boxes.wants; ++w) {
@@ -257,8 +258,8 @@ UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const Spread& f
 
 }  // namespace
 
-const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Spread& from,
-                          const Spread& to) {
+const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+                          const SearchState& to) {
   if (unit.asked && unit.from == from && unit.to == to) return unit.need;
   unit.need = count_need(p, unit, from, to);
   unit.asked = true;
@@ -267,7 +268,7 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Spr
   return unit.need;
 }
 
-int64_t unit_bound_ps(const PlanProblem& p, const Spread& from, const Spread& to) {
+int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   int64_t most = 0;
   const int64_t element = wire_element(p, from, to);
   for (const UnitRanks& unit : p.units) {
@@ -279,7 +280,7 @@ int64_t unit_bound_ps(const PlanProblem& p, const Spread& from, const Spread& to
   return most;
 }
 
-int64_t unit_exchange_floor_ps(const PlanProblem& p, const Spread& from, const Spread& to,
+int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                                int phases) {
   int64_t most = 0;
   const bool reduces = (from.pending & ~to.pending) != 0;
@@ -295,8 +296,8 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const Spread& from, const S
     const auto take = [&](int64_t elements, int64_t latency_ns, int64_t bandwidth) {
       if (elements <= 0) return;
       ps = saturating_add(ps, saturating_mul(latency_ns, 1000));
-      ps = saturating_add(
-          ps, transfer_ps(saturating_mul(elements, element), unit.members, bandwidth));
+      ps = saturating_add(ps,
+                          transfer_ps(saturating_mul(elements, element), unit.members, bandwidth));
     };
     take(fetched, unit.latency_ns, unit.bandwidth);
     // One rank sends one shard at most. A member fetches every shard that it does not hold, or, of

@@ -1,9 +1,9 @@
 // What units need from outside of them, where levels cut a mesh unevenly: bounds and floors that
 // closed forms over digits do not give.
 //
-//     mesh dp 128 x tp 8 on units of 72, S(0)R -> RR       a copy that starts 8 ranks before the end
-//     of a unit has 8 ranks there, which want all and hold 1/128 of it: 127/128 enters that unit over
-//     the links of 8 ranks
+//     mesh dp 128 x tp 8 on units of 72, S(0)R -> RR
+//     a copy that starts 8 ranks before the end of a unit has 8 ranks there, which want all and
+//     hold 1/128 of it: 127/128 enters that unit over the links of 8 ranks
 //
 // Two units of each level are looked at: those with the fewest ranks of one copy, which share what
 // enters among the fewest links. Whatever is left out, the figures stay below the truth.
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "search/spread_bytes.h"
+#include "search/search_state_bytes.h"
 
 namespace meshplan {
 
@@ -20,35 +20,36 @@ struct PlanProblem;
 
 // Elements, of all members of a unit together.
 struct UnitNeed {
-  int64_t least = 0;      // that enter whatever the plan: what some member wants and none holds whole
+  int64_t least = 0;  // that enter whatever the plan: what some member wants and none holds whole
   int64_t one_phase = 0;  // that enter in one exchange in one phase: each member fetches for itself
   int64_t missing = 0;    // that members do not hold themselves
 };
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
 struct UnitRanks {
-  int level = 1;                     // what enters comes over this level or those outside of it
-  int64_t bandwidth = 0;             // of those levels together, MB/s
-  int64_t latency_ns = 0;            // the least of theirs
+  int level = 1;           // what enters comes over this level or those outside of it
+  int64_t bandwidth = 0;   // of those levels together, MB/s
+  int64_t latency_ns = 0;  // the least of theirs
   int64_t members = 0;
   std::vector<int32_t> coordinates;  // on every atom of the problem, member-major
-  // What was asked last: bounds and floors ask for one pair of spreads in turn.
+  // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
-  mutable Spread from;
-  mutable Spread to;
+  mutable SearchState from;
+  mutable SearchState to;
   mutable UnitNeed need;
 };
 [[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
 
 // Nothing (all 0) where contributions are made on the way, which may lie anywhere.
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
-                                        const Spread& from, const Spread& to);
+                                        const SearchState& from, const SearchState& to);
 
-// What a plan between two spreads takes at least by what units need, ps. `from` may grow: what it
+// What a plan between two states takes at least by what units need, ps. `from` may grow: what it
 // grows to holds less.
-[[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const Spread& from, const Spread& to);
+[[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from,
+                                    const SearchState& to);
 // What one exchange between them takes at least. Law: never above price_between.
-[[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const Spread& from,
-                                             const Spread& to, int phases);
+[[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
+                                             const SearchState& to, int phases);
 
 }  // namespace meshplan

@@ -12,16 +12,16 @@
 
 namespace meshplan::work {
 
-constexpr int64_t key = 1;          // an aim of a sorted list passed by
-constexpr int64_t aim = 8;          // a state looked at as the aim of an exchange
-constexpr int64_t move = 15;        // a move listed and met as a state
-constexpr int64_t settle = 30;      // a state taken up
-constexpr int64_t bound = 12;       // a bound by closed forms
-constexpr int64_t price = 25;       // an exchange or a collective priced by closed forms
-constexpr int64_t state = 60;       // a state written out in full, or its largest box
-constexpr int64_t problem = 1'500;  // a question set up as atoms and groups
-constexpr int64_t step = 400;       // a step priced as the plan prices it
-constexpr int64_t floors = 8;       // what an exchange takes at least, asked of packed states
+constexpr int64_t key = 1;           // an aim of a sorted list passed by
+constexpr int64_t aim = 8;           // a state looked at as the aim of an exchange
+constexpr int64_t move = 15;         // a move listed and met as a state
+constexpr int64_t settle = 30;       // a state taken up
+constexpr int64_t bound = 12;        // a bound by closed forms
+constexpr int64_t price = 25;        // an exchange or a collective priced by closed forms
+constexpr int64_t state = 60;        // a state written out in full, or its largest box
+constexpr int64_t problem = 1'500;   // a question set up as atoms and groups
+constexpr int64_t step = 400;        // a step priced as the plan prices it
+constexpr int64_t floors = 8;        // what an exchange takes at least, asked of packed states
 constexpr int64_t pair = 16;         // one rank against one piece
 constexpr int64_t listed = 6;        // a shard that a box wanted in a unit meets, listed
 constexpr int64_t listed_rank = 40;  // a rank set up for that

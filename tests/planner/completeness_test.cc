@@ -5,7 +5,7 @@
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "search/spread.h"
+#include "search/search_state.h"
 #include "search/work.h"
 
 namespace meshplan {

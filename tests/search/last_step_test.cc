@@ -6,20 +6,20 @@
 
 #include "doctest/doctest.h"
 #include "search/moves.h"
-#include "random_spread.h"
+#include "small_question.h"
 
 using namespace meshplan;
 
 namespace {
 
 // `at` and all that slices lead to from it.
-void with_slices(const PlanProblem& p, const Spread& at, std::vector<Spread>& out) {
+void with_slices(const PlanProblem& p, const SearchState& at, std::vector<SearchState>& out) {
   if (std::find(out.begin(), out.end(), at) != out.end()) return;
   out.push_back(at);
   const unsigned taken = sharding(at, p.dims) | at.pending;
   for (int i = 0; i < p.atoms; ++i) {
     for (int d = 0; d < p.dims && (taken >> i & 1) == 0; ++d) {
-      Spread next = at;
+      SearchState next = at;
       append(next, p.dims, d, static_cast<uint8_t>(i));
       with_slices(p, next, out);
     }
@@ -35,14 +35,18 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
     int64_t inside;
     int64_t per_peer_ns;
   };
-  const std::vector<World> worlds{
-      {{2, 2, 2}, 2, 4, 500}, {{2, 2, 2}, 2, 2, 0}, {{2, 2, 2}, 3, 4, 500}, {{4, 2, 2}, 2, 4, 500}, {{3, 3, 3}, 2, 1, 500}};
+  const std::vector<World> worlds{{{2, 2, 2}, 2, 4, 500},
+                                  {{2, 2, 2}, 2, 2, 0},
+                                  {{2, 2, 2}, 3, 4, 500},
+                                  {{4, 2, 2}, 2, 4, 500},
+                                  {{3, 3, 3}, 2, 1, 500}};
   int floors = 0;
   int refused = 0;
   int raised = 0;
   for (const World& w : worlds) {
     std::mt19937_64 random(7);
-    const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{64}, std::multiplies<>());
+    const int64_t extent =
+        std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{64}, std::multiplies<>());
     const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, w.per_peer_ns),
                                        {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
@@ -53,10 +57,11 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
     p->frozen.fill(0);
     for (int k = 0; k < 300; ++k) {
       const auto pending = static_cast<uint16_t>(k % 4 == 0 ? random() & p->all : 0);
-      const Spread at = test::random_spread(*p, pending, random);
-      p->target = test::random_spread(*p, pending, random);
+      const SearchState at = test::random_state(*p, pending, random);
+      p->target = test::random_state(*p, pending, random);
       p->kept = pending;
-      p->state_limit = std::max(box_elements(*p, at), box_elements(*p, p->target)) * p->element * static_cast<int64_t>(1 + k % 2 * 7);
+      p->state_limit = std::max(box_elements(*p, at), box_elements(*p, p->target)) * p->element *
+                       static_cast<int64_t>(1 + k % 2 * 7);
       CAPTURE(to_text(to_state(*p, at), w.sizes));
       CAPTURE(to_text(to_state(*p, p->target), w.sizes));
       const Packed target = world.pack(p->target);
@@ -65,41 +70,47 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       const int64_t exchange = world.exchange_floors(world.pack(at), target).one_phase_ps;
       if (local_steps_lead_to_target(*p, at)) continue;
       constexpr int64_t least_latency_ps = 10'000'000;
-      const int64_t rest = rest_floor_ps(*p, world, at, world.pack(at), target, least, least_latency_ps);
+      const int64_t rest =
+          rest_floor_ps(*p, world, at, world.pack(at), target, least, least_latency_ps);
       REQUIRE(rest >= least);
-      REQUIRE(rest <= std::max(least, world.reordered_ps(world.pack(at), target)) + least_latency_ps);
+      REQUIRE(rest <=
+              std::max(least, world.reordered_ps(world.pack(at), target)) + least_latency_ps);
       ++floors;
       raised += rest > least;
       refused += floor == INT64_MAX;
-      std::vector<Spread> starts;
+      std::vector<SearchState> starts;
       with_slices(*p, at, starts);
-      for (const Spread& start : starts) {
+      for (const SearchState& start : starts) {
         REQUIRE(world.exchange_floors(world.pack(start), target).one_phase_ps >= exchange);
-        std::vector<Hop> all;
-        std::vector<Hop> last;
+        std::vector<Edge> all;
+        std::vector<Edge> last;
         MoveLimits last_only;
         last_only.last_only = true;
         collective_moves(*p, start, all);
         collective_moves(*p, start, last, last_only);
-        for (int phases : {1, 2}) REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
+        for (int phases : {1, 2})
+          REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
         int64_t found = 0;
-        for (const Hop& hop : all) {
+        for (const Edge& edge : all) {
           // Two steps, the second a collective from where the first leads or an exchange.
-          if (!is_local(hop.op) && box_elements(*p, hop.to) * p->element <= p->state_limit && start == at) {
-            REQUIRE(rest <= hop.cost.ps + price_between(*p, hop.to, p->target, 1).predicted_ps);
-            std::vector<Hop> second;
-            collective_moves(*p, hop.to, second, last_only);
-            for (const Hop& next : second) {
-              if (!is_local(next.op)) REQUIRE(rest <= hop.cost.ps + next.cost.ps);
+          if (!is_local(edge.op) && box_elements(*p, edge.to) * p->element <= p->state_limit &&
+              start == at) {
+            REQUIRE(rest <= edge.cost.ps + price_between(*p, edge.to, p->target, 1).predicted_ps);
+            std::vector<Edge> second;
+            collective_moves(*p, edge.to, second, last_only);
+            for (const Edge& next : second) {
+              if (!is_local(next.op)) REQUIRE(rest <= edge.cost.ps + next.cost.ps);
             }
           }
-          if (is_local(hop.op) || !local_steps_lead_to_target(*p, hop.to)) continue;
+          if (is_local(edge.op) || !local_steps_lead_to_target(*p, edge.to)) continue;
           ++found;
-          if (!(hop.to == p->target) && box_elements(*p, hop.to) * p->element > p->state_limit) continue;
-          REQUIRE(hop.cost.ps >= floor);
+          if (!(edge.to == p->target) && box_elements(*p, edge.to) * p->element > p->state_limit)
+            continue;
+          REQUIRE(edge.cost.ps >= floor);
         }
         // Listing last steps alone leaves out none of them.
-        REQUIRE(std::count_if(last.begin(), last.end(), [](const Hop& hop) { return !is_local(hop.op); }) == found);
+        REQUIRE(std::count_if(last.begin(), last.end(),
+                              [](const Edge& edge) { return !is_local(edge.op); }) == found);
       }
     }
   }
@@ -111,21 +122,22 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
 namespace {
 
 // Every arrangement of atoms in lists.
-void arrange(const PlanProblem& p, const Spread& at, int d, std::vector<Spread>& out) {
+void arrange(const PlanProblem& p, const SearchState& at, int d, std::vector<SearchState>& out) {
   if (d == p.dims) {
     out.push_back(at);
     return;
   }
   arrange(p, at, d + 1, out);
   for (unsigned left = p.all & ~sharding(at, p.dims); left != 0; left &= left - 1) {
-    Spread next = at;
+    SearchState next = at;
     append(next, p.dims, d, static_cast<uint8_t>(__builtin_ctz(left)));
     arrange(p, next, d, out);
   }
 }
 
-// What the cheapest way takes between any two spreads, by all steps there are (Floyd and Warshall).
-std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p, const std::vector<Spread>& all) {
+// What the cheapest way takes between any two states, by all steps there are (Floyd and Warshall).
+std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p,
+                                                const std::vector<SearchState>& all) {
   const size_t n = all.size();
   std::vector<std::vector<int64_t>> ps(n, std::vector<int64_t>(n));
   for (size_t a = 0; a < n; ++a) {
@@ -134,12 +146,12 @@ std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p, const std:
       ps[a][b] = std::min(price_between(p, all[a], all[b], 1).predicted_ps,
                           price_between(p, all[a], all[b], 2).predicted_ps);
     }
-    std::vector<Hop> hops;
-    collective_moves(p, all[a], hops);
-    for (const Hop& hop : hops) {
-      const auto to = static_cast<size_t>(std::find(all.begin(), all.end(), hop.to) - all.begin());
+    std::vector<Edge> edges;
+    collective_moves(p, all[a], edges);
+    for (const Edge& edge : edges) {
+      const auto to = static_cast<size_t>(std::find(all.begin(), all.end(), edge.to) - all.begin());
       REQUIRE(to < n);
-      ps[a][to] = std::min(ps[a][to], hop.cost.ps);
+      ps[a][to] = std::min(ps[a][to], edge.cost.ps);
     }
   }
   for (size_t k = 0; k < n; ++k) {
@@ -173,8 +185,8 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
     PackedWorld world;
     world.reset(*p);
     REQUIRE(world.usable());
-    std::vector<Spread> all;
-    arrange(*p, Spread{}, 0, all);
+    std::vector<SearchState> all;
+    arrange(*p, SearchState{}, 0, all);
     const auto ps = cheapest_ways(*p, all);
     for (size_t b = 0; b < all.size(); ++b) {
       p->target = all[b];

@@ -1,4 +1,5 @@
-// The search against an exhaustive one over the same moves, without bounds, pruning or frozen prefixes.
+// The search against an exhaustive one over the same moves, without bounds, pruning or frozen
+// prefixes.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -16,47 +17,53 @@ using namespace meshplan;
 namespace {
 
 struct Less {
-  bool operator()(const Spread& a, const Spread& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
+  bool operator()(const SearchState& a, const SearchState& b) const {
+    return std::memcmp(&a, &b, sizeof a) < 0;
+  }
 };
 
-// Least cost from the source to every spread, every move tried. `kept`: atoms that may be made
+// Least cost from the source to every state, every move tried. `kept`: atoms that may be made
 // pending again once they are reduced.
-std::map<Spread, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
+std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
   p.frozen.fill(0);
   p.kept = kept;
-  std::map<Spread, PlanCost, Less> best;
-  auto later = [](const std::pair<PlanCost, Spread>& a, const std::pair<PlanCost, Spread>& b) { return a.first > b.first; };
-  std::priority_queue<std::pair<PlanCost, Spread>, std::vector<std::pair<PlanCost, Spread>>, decltype(later)> open(later);
-  std::map<uint16_t, std::vector<Spread>> lists;
+  std::map<SearchState, PlanCost, Less> best;
+  auto later = [](const std::pair<PlanCost, SearchState>& a,
+                  const std::pair<PlanCost, SearchState>& b) { return a.first > b.first; };
+  std::priority_queue<std::pair<PlanCost, SearchState>,
+                      std::vector<std::pair<PlanCost, SearchState>>, decltype(later)>
+      open(later);
+  std::map<uint16_t, std::vector<SearchState>> lists;
   best[p.source] = {};
   open.push({{}, p.source});
   while (!open.empty()) {
     auto [cost, at] = open.top();
     open.pop();
     if (best[at] < cost) continue;
-    std::vector<Hop> hops;
-    collective_moves(p, at, hops);
+    std::vector<Edge> edges;
+    collective_moves(p, at, edges);
     for (uint16_t q = at.pending;; q = static_cast<uint16_t>((q - 1) & at.pending)) {
       auto pending = static_cast<uint16_t>(at.pending & ~q);
       auto [list, fresh] = lists.try_emplace(pending);
       if (fresh) {
-        Spread like;
+        SearchState like;
         like.pending = pending;
         all_spreads(p, like, static_cast<uint16_t>(p.all & ~pending), SIZE_MAX, list->second);
       }
-      for (const Spread& to : list->second) {
+      for (const SearchState& to : list->second) {
         if (to == at) continue;
-        hops.push_back(exchange_hop(p, at, to, 1));
-        if (q == 0 && p.topology->levels.size() > 1) hops.push_back(exchange_hop(p, at, to, 2));
+        edges.push_back(exchange_edge(p, at, to, 1));
+        if (q == 0 && p.topology->levels.size() > 1) edges.push_back(exchange_edge(p, at, to, 2));
       }
       if (q == 0) break;
     }
-    for (const Hop& hop : hops) {
-      PlanCost next{cost.ps + hop.cost.ps, cost.collectives + hop.cost.collectives, cost.wire_bytes + hop.cost.wire_bytes};
-      auto [known, fresh] = best.try_emplace(hop.to, next);
+    for (const Edge& edge : edges) {
+      PlanCost next{cost.ps + edge.cost.ps, cost.collectives + edge.cost.collectives,
+                    cost.wire_bytes + edge.cost.wire_bytes};
+      auto [known, fresh] = best.try_emplace(edge.to, next);
       if (!fresh && !(next < known->second)) continue;
       known->second = next;
-      open.push({next, hop.to});
+      open.push({next, edge.to});
     }
   }
   return best;
@@ -67,8 +74,8 @@ struct Tally {
   int64_t settled = 0;
 };
 
-Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, const std::vector<int64_t>& shape,
-              size_t stride, size_t target_stride = 1) {
+Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups,
+              const std::vector<int64_t>& shape, size_t stride, size_t target_stride = 1) {
   MeshTable meshes;
   Mesh mesh = test::mesh_of(sizes);
   meshes.universe = mesh.universe;
@@ -86,11 +93,12 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
     request.dst = states[i];
     auto from = make_problem(levels, meshes, request, request.dst, options);
     REQUIRE(from.has_value());
-    std::map<uint16_t, std::map<Spread, PlanCost, Less>> best_by_kept;
+    std::map<uint16_t, std::map<SearchState, PlanCost, Less>> best_by_kept;
     for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
       bool more_pending = false;
       for (const PendingAtom& p : states[j].partial) {
-        more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(), p) == states[i].partial.end();
+        more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(),
+                                                 p) == states[i].partial.end();
       }
       if (i == j || more_pending) continue;
       request.dst = states[j];

@@ -5,7 +5,7 @@
 #include "../cost/small_mesh.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
-#include "random_spread.h"
+#include "small_question.h"
 #include "tensor/box.h"
 
 using namespace meshplan;
@@ -56,8 +56,9 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
       REQUIRE(world.usable());
       for (int k = 0; k < 3000; ++k) {
         const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
-        const Spread a = test::random_spread(*p, pending, random);
-        const Spread b = test::random_spread(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
+        const SearchState a = test::random_state(*p, pending, random);
+        const SearchState b = test::random_state(
+            *p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
         CAPTURE(to_text(to_state(*p, a), w.sizes));
         CAPTURE(to_text(to_state(*p, b), w.sizes));
         const Packed from = world.pack(a);
@@ -68,7 +69,8 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         REQUIRE(world.outer_bound_ps(from, to) <= bound);
         const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
         REQUIRE(floors.one_phase_ps <= price_between(*p, a, b, 1).predicted_ps);
-        if (a.pending == b.pending) REQUIRE(floors.two_phases_ps <= price_between(*p, a, b, 2).predicted_ps);
+        if (a.pending == b.pending)
+          REQUIRE(floors.two_phases_ps <= price_between(*p, a, b, 2).predicted_ps);
         // Every beginning of b, dim by dim, bounds what leads to it and what leads back.
         const int64_t way_back = world.bound_ps(to, from);
         int most = 0;
@@ -78,7 +80,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
           most += world.digits_of(i);
           most_outers += world.outer_digits_of(i);
         }
-        Spread part;
+        SearchState part;
         part.pending = b.pending;
         for (int d = 0; d <= p->dims; ++d) {
           const Packed packed = world.pack(part);
@@ -87,7 +89,8 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
             REQUIRE(world.bound_from_growing_ps(packed, from) <= way_back);
             REQUIRE(bound_between(*p, part, a, true).ps <= way_back);
           }
-          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
+          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i)
+            append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
         }
         ++compared;
       }
@@ -108,8 +111,8 @@ TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
     REQUIRE(p);
     REQUIRE(!p->even);
     for (int k = 0; k < 300; ++k) {
-      const Spread from = test::random_spread(*p, 0, random);
-      const Spread to = test::random_spread(*p, 0, random);
+      const SearchState from = test::random_state(*p, 0, random);
+      const SearchState to = test::random_state(*p, 0, random);
       const State before = to_state(*p, from);
       const State after = to_state(*p, to);
       int64_t most = 0;

@@ -6,7 +6,7 @@
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
-#include "random_spread.h"
+#include "small_question.h"
 
 using namespace meshplan;
 
@@ -35,9 +35,9 @@ Request request_of(const World& w) {
 
 TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
   int floors = 0;
-  for (const World& w : {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5},
-                         World{{2, 9, 2}, {72, 36}, 8}, World{{4, 6}, {25, 7}, 9},
-                         World{{2, 8, 4}, {1024}, 24}}) {
+  for (const World& w :
+       {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8},
+        World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}}) {
     const Mesh mesh = test::mesh_of(w.sizes);
     MeshTable meshes;
     meshes.universe = mesh.universe;
@@ -53,9 +53,9 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     std::mt19937_64 random(7);
     for (int k = 0; k < 400; ++k) {
       const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
-      const Spread from = test::random_spread(*p, pending, random);
+      const SearchState from = test::random_state(*p, pending, random);
       const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
-      const Spread to = test::random_spread(*p, left, random);
+      const SearchState to = test::random_state(*p, left, random);
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       for (const int phases : {1, 2}) {
@@ -79,14 +79,14 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     // The bound of the whole way, and of what the source grows to.
     for (int k = 0; k < 20; ++k) {
       PlanProblem one = *p;
-      one.source = test::random_spread(*p, 0, random);
-      one.target = test::random_spread(*p, 0, random);
+      one.source = test::random_state(*p, 0, random);
+      one.target = test::random_state(*p, 0, random);
       one.frozen.fill(0);
       one.state_limit = INT64_MAX;
       const Found found = find_cheapest(one);
       REQUIRE(found.exists);
       REQUIRE(bound_between(one, one.source, one.target).ps <= found.cost.ps);
-      Spread part = one.source;
+      SearchState part = one.source;
       for (int d = 0; d < one.dims; ++d) drop_last(part, one.dims, d, part.length(d) / 2);
       REQUIRE(bound_between(one, part, one.target, true).ps <= found.cost.ps);
     }

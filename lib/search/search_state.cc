@@ -1,4 +1,4 @@
-#include "search/spread.h"
+#include "search/search_state.h"
 
 #include <algorithm>
 
@@ -8,17 +8,19 @@
 
 namespace meshplan {
 
-uint16_t sharding(const Spread& s, int dims) {
+uint16_t sharding(const SearchState& s, int dims) {
   uint16_t mask = 0;
-  for (int i = 0; i < s.end_of(dims - 1); ++i) mask = static_cast<uint16_t>(mask | 1U << s.atom[static_cast<size_t>(i)]);
+  for (int i = 0; i < s.end_of(dims - 1); ++i)
+    mask = static_cast<uint16_t>(mask | 1U << s.atom[static_cast<size_t>(i)]);
   return mask;
 }
 
-State to_state(const PlanProblem& p, const Spread& s) {
+State to_state(const PlanProblem& p, const SearchState& s) {
   State state;
   state.shards.resize(p.tensor.shape.size());
   auto joined = [](std::vector<Atom>& list, const Atom& atom) {
-    if (!list.empty() && list.back().mesh_dim == atom.mesh_dim && list.back().before * list.back().size == atom.before) {
+    if (!list.empty() && list.back().mesh_dim == atom.mesh_dim &&
+        list.back().before * list.back().size == atom.before) {
       list.back().size *= atom.size;
     } else {
       list.push_back(atom);
@@ -26,17 +28,20 @@ State to_state(const PlanProblem& p, const Spread& s) {
   };
   for (int d = 0; d < p.dims; ++d) {
     for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-      joined(state.shards[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])], p.atom[s.atom[static_cast<size_t>(i)]]);
+      joined(state.shards[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])],
+             p.atom[s.atom[static_cast<size_t>(i)]]);
     }
   }
   for (int i = 0; i < p.atoms; ++i) {
     bool source = (s.pending >> i & 1) != 0;
     if (!source && (s.made >> i & 1) == 0) continue;
     const Atom& atom = p.atom[static_cast<size_t>(i)];
-    ReduceOp op = source ? p.source_op[static_cast<size_t>(i)] : p.target_op[static_cast<size_t>(i)];
+    ReduceOp op =
+        source ? p.source_op[static_cast<size_t>(i)] : p.target_op[static_cast<size_t>(i)];
     if (!state.partial.empty()) {
       PendingAtom& last = state.partial.back();
-      if (last.op == op && last.atom.mesh_dim == atom.mesh_dim && last.atom.before * last.atom.size == atom.before) {
+      if (last.op == op && last.atom.mesh_dim == atom.mesh_dim &&
+          last.atom.before * last.atom.size == atom.before) {
         last.atom.size *= atom.size;
         continue;
       }
@@ -46,7 +51,7 @@ State to_state(const PlanProblem& p, const Spread& s) {
   return state;
 }
 
-int64_t box_elements(const PlanProblem& p, const Spread& s) {
+int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
     for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
@@ -54,7 +59,8 @@ int64_t box_elements(const PlanProblem& p, const Spread& s) {
   }
   p.work += work::state;
   int64_t elements = 1;
-  for (int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes)) elements = saturating_mul(elements, side);
+  for (int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes))
+    elements = saturating_mul(elements, side);
   return elements;
 }
 
@@ -71,7 +77,8 @@ std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask) {
   for (int i = 0; i < p.atoms; ++i) {
     if ((mask >> i & 1) == 0) continue;
     const Atom& atom = p.atom[static_cast<size_t>(i)];
-    if (!atoms.empty() && atoms.back().mesh_dim == atom.mesh_dim && atoms.back().before * atoms.back().size == atom.before) {
+    if (!atoms.empty() && atoms.back().mesh_dim == atom.mesh_dim &&
+        atoms.back().before * atoms.back().size == atom.before) {
       atoms.back().size *= atom.size;
     } else {
       atoms.push_back(atom);
@@ -86,8 +93,8 @@ const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask)
   return *cached;
 }
 
-DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
-  DigitSpread out;
+DigitState digits_of(const PlanProblem& p, const SearchState& s) {
+  DigitState out;
   if (p.atoms_are_digits) {
     std::memcpy(out.digit.data(), s.atom.data(), s.atom.size());
     out.end = s.end;
@@ -99,7 +106,8 @@ DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
   for (int d = 0; d < p.dims; ++d) {
     for (; at < s.end_of(d); ++at) {
       const auto atom = s.atom[static_cast<size_t>(at)];
-      for (int k = 0; k < p.digit_count[atom]; ++k) out.digit[count++] = p.digit_of[atom][static_cast<size_t>(k)];
+      for (int k = 0; k < p.digit_count[atom]; ++k)
+        out.digit[count++] = p.digit_of[atom][static_cast<size_t>(k)];
     }
     out.end[static_cast<size_t>(d)] = count;
   }
@@ -109,14 +117,15 @@ DigitSpread digits_of(const PlanProblem& p, const Spread& s) {
   return out;
 }
 
-bool line_up(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to, DigitChange& out) {
+bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to, DigitChange& out) {
   if (!p.exact_levels || (!p.even && !p.padded)) return false;
   int a = 0;
   int b = 0;
   for (int d = 0; d < p.dims; ++d) {
     const int a_end = from.end[static_cast<size_t>(d)];
     const int b_end = to.end[static_cast<size_t>(d)];
-    if (!out.add_dim(p.world, from.digit.data() + a, a_end - a, to.digit.data() + b, b_end - b)) return false;
+    if (!out.add_dim(p.world, from.digit.data() + a, a_end - a, to.digit.data() + b, b_end - b))
+      return false;
     a = a_end;
     b = b_end;
   }
@@ -126,10 +135,10 @@ bool line_up(const PlanProblem& p, const DigitSpread& from, const DigitSpread& t
   return true;
 }
 
-int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const DigitSpread& to) {
+int64_t longest_of_piece(const PlanProblem& p, const DigitState& from, const DigitState& to) {
   int64_t longest = p.idle_longest;
   const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
-  auto parts = [&](const DigitSpread& s, int d) {
+  auto parts = [&](const DigitState& s, int d) {
     int64_t n = 1;
     for (int i = d == 0 ? 0 : s.end[as_index(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
       n *= p.world.size(s.digit[static_cast<size_t>(i)]);
@@ -137,16 +146,19 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitSpread& from, const Di
   };
   for (int d = 0; d < p.dims; ++d) {
     if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
-    longest = std::max(longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] / std::max(parts(from, d), parts(to, d)));
+    longest = std::max(longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] /
+                                    std::max(parts(from, d), parts(to, d)));
   }
   return longest;
 }
 
-bool members_share(const PlanProblem& p, const Spread& to) {
+bool members_share(const PlanProblem& p, const SearchState& to) {
   if (!p.exact_levels) return true;
   DigitMask taken = 0;
-  for (int i = 0; i < to.end_of(p.dims - 1); ++i) taken |= p.digit_set[to.atom[static_cast<size_t>(i)]];
-  for (unsigned left = to.pending | to.made; left != 0; left &= left - 1) taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  for (int i = 0; i < to.end_of(p.dims - 1); ++i)
+    taken |= p.digit_set[to.atom[static_cast<size_t>(i)]];
+  for (unsigned left = to.pending | to.made; left != 0; left &= left - 1)
+    taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   return (p.world.at_level(0) & ~taken) != 0;
 }
 
@@ -156,7 +168,7 @@ constexpr int64_t searched_pairs = 200'000;
 // The same of counting turns (TurnTable).
 constexpr int64_t searched_steps = 400'000;
 
-int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
+int64_t listing_work(const PlanProblem& p, const SearchState& from, const SearchState& to,
                      int64_t most_pairs) {
   const auto held = static_cast<uint16_t>(sharding(from, p.dims) | from.pending | from.made);
   const int64_t shards = saturating_add(
@@ -164,10 +176,11 @@ int64_t listing_work(const PlanProblem& p, const Spread& from, const Spread& to,
   return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
 }
 
-ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Spread& to, int phases, int64_t most_ps) {
+ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                           int phases, int64_t most_ps) {
   DigitChange change;
-  const DigitSpread a = digits_of(p, from);
-  const DigitSpread b = digits_of(p, to);
+  const DigitState a = digits_of(p, from);
+  const DigitState b = digits_of(p, to);
   if (line_up(p, a, b, change)) {
     p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
@@ -188,7 +201,8 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   State dst = to_state(p, to);
   ExchangeQuestion q;
   q.levels = p.levels;
-  q.shape = p.padded ? std::span<const int64_t>(p.padded_shape) : std::span<const int64_t>(p.tensor.shape);
+  q.shape = p.padded ? std::span<const int64_t>(p.padded_shape)
+                     : std::span<const int64_t>(p.tensor.shape);
   const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
   q.element_bytes = reduces ? p.reduce_element : p.element;
   q.src = &src;
@@ -202,7 +216,7 @@ ExchangeCost price_between(const PlanProblem& p, const Spread& from, const Sprea
   return cost;
 }
 
-Interval interval_of(const PlanProblem& p, const Spread& s, int d, const int32_t* coordinate) {
+Interval interval_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
   int64_t lo = 0;
   int64_t left = p.tensor_dim[as_index(d)] < 0
                      ? 1
@@ -222,8 +236,8 @@ Interval interval_of(const PlanProblem& p, const Spread& s, int d, const int32_t
       part = part * p.size[atom] + coordinate[atom];
     }
     const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
-    const int64_t chunk = start.before == 1 ? ceil_div(left, whole) * (whole / parts)
-                                            : ceil_div(left, parts);
+    const int64_t chunk =
+        start.before == 1 ? ceil_div(left, whole) * (whole / parts) : ceil_div(left, parts);
     const int64_t first = std::min(left, part * chunk);
     lo += first;
     left = std::min(left - first, chunk);
@@ -234,7 +248,7 @@ Interval interval_of(const PlanProblem& p, const Spread& s, int d, const int32_t
 namespace {
 
 // The most elements that one of the listed ranks' targets has and its source has not.
-int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread& to) {
+int64_t missing_elements(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (p.total_elements == 0) return 0;
   int64_t idle = p.total_elements;  // elements along the tensor dims that do not take part
   for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
@@ -249,8 +263,8 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
       const Interval before = interval_of(p, from, d, coordinate);
       const Interval after = interval_of(p, to, d, coordinate);
       wanted *= width(after);
-      overlap *= std::max<int64_t>(
-          0, std::min(before.hi, after.hi) - std::max(before.lo, after.lo));
+      overlap *=
+          std::max<int64_t>(0, std::min(before.hi, after.hi) - std::max(before.lo, after.lo));
     }
     most = std::max(most, wanted - overlap);
   }
@@ -259,12 +273,13 @@ int64_t missing_elements(const PlanProblem& p, const Spread& from, const Spread&
 
 }  // namespace
 
-uint16_t joined_atoms(const PlanProblem& p, const Spread& from, const Spread& to) {
+uint16_t joined_atoms(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   const unsigned made = (to.made & ~from.made) | (to.pending & ~from.pending);
   return static_cast<uint16_t>(made | (from.pending & to.pending & p.kept));
 }
 
-Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to, bool growing) {
+Bounds bound_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                     bool growing) {
   p.work += work::bound;
   const uint16_t joined = joined_atoms(p, from, to);
   const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
@@ -303,8 +318,8 @@ Bounds bound_between(const PlanProblem& p, const Spread& from, const Spread& to,
     bandwidth += level.mb_per_s;
     latency = std::min(latency, level.latency_ns);
   }
-  b.ps = std::max(b.ps, saturating_add(saturating_mul(latency, 1000),
-                                       transfer_ps(b.bytes, 1, bandwidth)));
+  b.ps = std::max(
+      b.ps, saturating_add(saturating_mul(latency, 1000), transfer_ps(b.bytes, 1, bandwidth)));
   return b;
 }
 

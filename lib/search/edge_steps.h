@@ -1,4 +1,4 @@
-// From hops of the search to steps of the plan document.
+// From edges of the search to steps of the plan document.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 namespace meshplan {
 
 // `mesh_name` is written into every step where the redistribution crosses meshes; empty otherwise.
-[[nodiscard]] std::vector<Step> steps_of_hops(const PlanProblem& p, const std::vector<Hop>& hops, const std::string& mesh_name);
+[[nodiscard]] std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& edges,
+                                               const std::string& mesh_name);
 
 // Fills src, dst, tensor_dim or moves of a step from the states around it.
 void describe_change(const State& before, const Mesh& mesh, Step& step);

@@ -1,4 +1,4 @@
-#include "search/hop_steps.h"
+#include "search/edge_steps.h"
 
 #include <algorithm>
 
@@ -9,9 +9,12 @@
 namespace meshplan {
 namespace {
 
-// What the state does on [lo, hi) of a mesh dim (products of leading factors), which no atom cuts further.
+// What the state does on [lo, hi) of a mesh dim (products of leading factors), which no atom cuts
+// further.
 Placement role(const State& state, int32_t mesh_dim, int64_t lo, int64_t hi) {
-  auto covers = [&](const Atom& a) { return a.mesh_dim == mesh_dim && a.before <= lo && a.before * a.size >= hi; };
+  auto covers = [&](const Atom& a) {
+    return a.mesh_dim == mesh_dim && a.before <= lo && a.before * a.size >= hi;
+  };
   for (size_t d = 0; d < state.shards.size(); ++d) {
     for (const Atom& a : state.shards[d]) {
       if (covers(a)) return shard(static_cast<int32_t>(d));
@@ -31,20 +34,24 @@ std::string names_of(const std::vector<Atom>& atoms, const Mesh& mesh) {
   return join(texts, " and ");
 }
 
-std::string reason(const PlanProblem& p, const Hop& hop, const Step& step) {
-  if (hop.op == Op::exchange && hop.reduced != 0)
-    return "sends every contribution straight to the ranks that own the result, which sum it: no collective reduces for less";
-  if (hop.phases == 2) return "fetches what each host misses once over its slow links, then shares it inside the host";
-  if (hop.whole_pieces) return "sends every rank just the boxes that it misses, each piece whole from one holder";
-  return filled(row_of(hop.op).why, {{"dims", names_of(step.mesh_dims, *p.mesh)},
-                                     {"ranks", std::to_string(group_size(p, hop.group))}});
+std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
+  if (edge.op == Op::exchange && edge.reduced != 0)
+    return "sends every contribution straight to the ranks that own the result, which sum it: no "
+           "collective reduces for less";
+  if (edge.phases == 2)
+    return "fetches what each host misses once over its slow links, then shares it inside the host";
+  if (edge.whole_pieces)
+    return "sends every rank just the boxes that it misses, each piece whole from one holder";
+  return filled(row_of(edge.op).why, {{"dims", names_of(step.mesh_dims, *p.mesh)},
+                                      {"ranks", std::to_string(group_size(p, edge.group))}});
 }
 
 }  // namespace
 
 std::vector<Atom> every_dim(const Mesh& mesh) {
   std::vector<Atom> atoms;
-  for (size_t m = 0; m < mesh.dims.size(); ++m) atoms.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
+  for (size_t m = 0; m < mesh.dims.size(); ++m)
+    atoms.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
   return atoms;
 }
 
@@ -69,7 +76,8 @@ void describe_change(const State& before, const Mesh& mesh, Step& step) {
       Placement from = role(before, dim, cuts[i], cuts[i + 1]);
       Placement to = role(step.state, dim, cuts[i], cuts[i + 1]);
       if (from == to) continue;
-      if (!moves.empty() && moves.back().atom.mesh_dim == dim && moves.back().atom.before * moves.back().atom.size == cuts[i] &&
+      if (!moves.empty() && moves.back().atom.mesh_dim == dim &&
+          moves.back().atom.before * moves.back().atom.size == cuts[i] &&
           moves.back().src == from && moves.back().dst == to) {
         moves.back().atom.size *= cuts[i + 1] / cuts[i];
       } else {
@@ -80,30 +88,33 @@ void describe_change(const State& before, const Mesh& mesh, Step& step) {
   if (!moves.empty()) describe_moves(step, std::move(moves));
 }
 
-std::vector<Step> steps_of_hops(const PlanProblem& p, const std::vector<Hop>& hops, const std::string& mesh_name) {
+std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& edges,
+                                 const std::string& mesh_name) {
   std::vector<Step> steps;
   State before = to_state(p, p.source);
-  for (const Hop& hop : hops) {
+  for (const Edge& edge : edges) {
     Step& step = steps.emplace_back();
-    step.op = hop.op;
-    step.mesh_dims = row_of(hop.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_atoms(p, hop.group);
-    step.state = to_state(p, hop.to);
+    step.op = edge.op;
+    step.mesh_dims =
+        row_of(edge.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_atoms(p, edge.group);
+    step.state = to_state(p, edge.to);
     step.mesh = mesh_name;
-    step.phases = hop.phases;
-    step.whole_pieces = hop.whole_pieces;
-    if (is_collective(hop.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
-    if (hop.reduced != 0) {
-      // One op for all that is reduced: sum where sum and avg meet or several averages do, then one division.
+    step.phases = edge.phases;
+    step.whole_pieces = edge.whole_pieces;
+    if (is_collective(edge.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
+    if (edge.reduced != 0) {
+      // One op for all that is reduced: sum where sum and avg meet or several averages do, then one
+      // division.
       int64_t averaged = 1;
       bool sums = false;
       ReduceOp op = ReduceOp::sum;
       for (int i = 0; i < p.atoms; ++i) {
-        if ((hop.reduced >> i & 1) == 0) continue;
+        if ((edge.reduced >> i & 1) == 0) continue;
         op = p.source_op[static_cast<size_t>(i)];
         if (op == ReduceOp::avg) averaged *= p.size[static_cast<size_t>(i)];
         if (op == ReduceOp::sum) sums = true;
       }
-      const bool one_dim = mesh_atoms(p, hop.reduced).size() == 1;
+      const bool one_dim = mesh_atoms(p, edge.reduced).size() == 1;
       if (averaged > 1 && (sums || !one_dim)) {
         step.reduce_op = ReduceOp::sum;
         step.scale_divisor = averaged;
@@ -115,13 +126,14 @@ std::vector<Step> steps_of_hops(const PlanProblem& p, const std::vector<Hop>& ho
     State others = before;
     auto touched = [&](const Atom& a) {
       return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& m) {
-        return m.mesh_dim == a.mesh_dim && m.before <= a.before && a.before * a.size <= m.before * m.size;
+        return m.mesh_dim == a.mesh_dim && m.before <= a.before &&
+               a.before * a.size <= m.before * m.size;
       });
     };
     for (auto& order : others.shards) std::erase_if(order, touched);
     step.logical_shape = largest_box(others, p.tensor.shape, p.mesh_sizes);
     describe_change(before, *p.mesh, step);
-    step.why = reason(p, hop, step);
+    step.why = reason(p, edge, step);
     before = step.state;
   }
   return steps;

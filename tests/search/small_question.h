@@ -5,11 +5,12 @@
 #include <random>
 
 #include "../cost/small_mesh.h"
-#include "search/spread.h"
+#include "search/search_state.h"
 
 namespace meshplan::test {
 
-// A question on one mesh with every group allowed. What the problem refers to lives as long as this.
+// A question on one mesh with every group allowed. What the problem refers to lives as long as
+// this.
 struct SmallQuestion {
   SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor)
       : mesh(mesh_of(sizes)), topology(std::move(of)), levels(mesh, topology) {
@@ -17,7 +18,8 @@ struct SmallQuestion {
     meshes.meshes = {mesh};
     options.groups = GroupPolicy::any;
     request.tensor = std::move(tensor);
-    // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the last.
+    // Every tensor dim takes part: the first mesh dim shards the first and, in the target, the
+    // last.
     request.src.shards.resize(request.tensor.shape.size());
     request.dst.shards.resize(request.tensor.shape.size());
     request.src.shards[0] = {{0, 1, sizes[0]}};
@@ -39,15 +41,16 @@ struct SmallQuestion {
 };
 
 // Atoms in `pending` stay out of the lists; each other one is in some list or in none.
-inline Spread random_spread(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
-  Spread s;
+inline SearchState random_state(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
+  SearchState s;
   s.pending = pending;
   for (int i = 0; i < p.atoms; ++i) {
     const auto d = static_cast<int>(random() % static_cast<uint64_t>(p.dims + 1));
     if ((pending >> i & 1) == 0 && d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
   }
   // A random order inside each list.
-  for (int d = 0; d < p.dims; ++d) std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
+  for (int d = 0; d < p.dims; ++d)
+    std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
   return s;
 }
 

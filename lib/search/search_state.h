@@ -1,0 +1,216 @@
+// The optimal planner's own form of a problem: atoms as small numbers, states as a few bytes
+//
+//     mesh a 2 x b 8 on hosts of 4,      atoms 0 = a, 1 = b:(1)2 (across hosts),
+//     tensor [64, 64]                    2 = b:(2)4 (inside)
+//     S(1)S(0) = lists {1 2}{0}          a SearchState: per tensor dim the atoms that shard it,
+//                                        major first
+//
+// Size-1 mesh dims are not atoms. Parts of a mesh dim are atoms only where every group is allowed.
+// The common prefix of both ends stays in the lists, frozen: it never needs to move.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "cost/bounds.h"
+#include "cost/exchange.h"
+#include "mesh/mesh_table.h"
+#include "plan/plan.h"
+#include "search/search_state_bytes.h"
+#include "search/unit_needs.h"
+#include "tensor/box.h"
+#include "transfer/level_map.h"
+
+namespace meshplan {
+
+constexpr int max_digits_per_atom = 12;
+
+[[nodiscard]] inline uint64_t hash_of(const SearchState& s) {
+  std::array<uint64_t, 3> words;
+  std::memcpy(words.data(), &s, sizeof s);
+  uint64_t h = words[0] * 0x9e3779b97f4a7c15U;
+  h = (h ^ h >> 29 ^ words[1]) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ h >> 32 ^ words[2]) * 0x94d049bb133111ebU;
+  return h ^ h >> 29;
+}
+
+// A state's digits (transfer/digits.h): list d is digit[end[d-1] .. end[d]), what lies beyond the
+// last end is not read.
+struct DigitState {
+  std::array<int8_t, max_digits> digit;
+  std::array<uint8_t, max_search_dims> end;
+  DigitMask pending;  // with either op
+};
+
+// All atoms at once, and where the lists end.
+__extension__ using AtomBytes = unsigned __int128;
+[[nodiscard]] inline AtomBytes atom_bytes(const SearchState& s) {
+  AtomBytes all = 0;
+  std::memcpy(&all, s.atom.data(), s.atom.size());
+  return all;
+}
+// One in the ends of list d and those behind it.
+[[nodiscard]] inline uint64_t ends_from(int dims, int d) {
+  return (0x0101010101010101U << 8 * d) & (~uint64_t{0} >> (64 - 8 * dims));
+}
+
+// Appends to or cuts the end of list d.
+inline void append(SearchState& s, int dims, int d, uint8_t atom) {
+  const int at = 8 * s.end_of(d);
+  const AtomBytes all = atom_bytes(s);
+  const AtomBytes before = (AtomBytes{1} << at) - 1;
+  const AtomBytes next = (all & before) | AtomBytes{atom} << at | (all & ~before) << 8;
+  std::memcpy(s.atom.data(), &next, s.atom.size());
+  uint64_t ends;
+  std::memcpy(&ends, s.end.data(), sizeof ends);
+  ends += ends_from(dims, d);
+  std::memcpy(s.end.data(), &ends, sizeof ends);
+}
+inline void drop_last(SearchState& s, int dims, int d, int count) {
+  const int at = 8 * (s.end_of(d) - count);
+  const AtomBytes all = atom_bytes(s);
+  const AtomBytes before = (AtomBytes{1} << at) - 1;
+  const AtomBytes next = (all & before) | (all >> 8 * count & ~before);
+  std::memcpy(s.atom.data(), &next, s.atom.size());
+  uint64_t ends;
+  std::memcpy(&ends, s.end.data(), sizeof ends);
+  ends -= ends_from(dims, d) * static_cast<uint64_t>(count);
+  std::memcpy(s.end.data(), &ends, sizeof ends);
+}
+// How many atoms list d of both begins with alike.
+[[nodiscard]] inline int common_prefix(const SearchState& a, const SearchState& b, int d) {
+  int k = 0;
+  while (k < a.length(d) && k < b.length(d) &&
+         a.atom[as_index(a.begin_of(d) + k)] == b.atom[as_index(b.begin_of(d) + k)])
+    ++k;
+  return k;
+}
+// Atoms in any list.
+[[nodiscard]] uint16_t sharding(const SearchState& s, int dims);
+
+struct PlanProblem {
+  const LevelMap* levels = nullptr;
+  const Topology* topology = nullptr;
+  const Mesh* mesh = nullptr;
+  std::vector<int64_t> mesh_sizes;
+  TensorMeta tensor;
+  std::optional<DType> reduce_dtype;
+  int64_t element = 1;         // bytes
+  int64_t reduce_element = 1;  // bytes of an element while it is reduced
+  int atoms = 0;
+  std::array<Atom, max_atoms> atom{};
+  std::array<int64_t, max_atoms> size{};
+  int dims = 0;  // tensor dims that take part
+  std::array<int32_t, max_search_dims> tensor_dim{};
+  std::array<int, max_search_dims> frozen{};  // atoms of the common prefix
+  uint16_t all = 0;                           // every atom
+  uint16_t kept = 0;  // pending in both ends with one op; may be reduced and made again on the way
+  std::array<ReduceOp, max_atoms> source_op{};
+  std::array<ReduceOp, max_atoms> target_op{};
+  SearchState source;
+  SearchState target;
+  bool even = true;  // every extent divides by every product of atoms: boxes are products
+  bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
+  bool exact_levels = true;       // digits of atoms are known: exchanges have closed forms
+  bool only_even =
+      // boxes are products because states that do not cut evenly are left out: the world is too
+      // large to list
+      false;
+  bool padded = false;  // uneven and too large to list: exchanges are priced on extents rounded up
+  std::vector<int64_t> padded_shape;
+  int64_t total_elements = 1;
+  int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
+  // Digits of each atom, for closed forms.
+  DigitWorld world;
+  std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
+  std::array<int8_t, max_atoms> digit_count{};
+  std::array<DigitMask, max_atoms> digit_set{};
+  bool atoms_are_digits = true;  // atom i is digit i
+  bool always_line_up = true;    // every digit has one size: any two states line up
+  int64_t digit_bytes =
+      0;  // of the tensor whose boxes the closed forms see (padded_shape where padded)
+  int64_t digit_reduce_bytes = 0;  // the same while it is reduced
+  // Coordinates on every atom, rank-major, for bounds that digits do not answer: of every rank, or
+  // of a few at the corners of a large mesh.
+  std::vector<int32_t> coordinates;
+  std::vector<UnitRanks> units;  // looked at where levels cut the mesh unevenly
+  int64_t ranks = 1;
+  std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
+  int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
+  int64_t peak_limit = INT64_MAX;   // peak of any step
+  bool one_reduction = false;
+  bool levels_only =
+      true;  // no finer tier and no copy term: collectives are priced from boxes alone
+  mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
+  uint16_t source_pending = 0;                                 // pending before the first step
+  Shortcuts shortcuts;                                         // taken in setting it up
+  mutable TurnTable turns;         // of whole pieces, where digits are known
+  mutable bool estimated = false;  // some price was an estimate
+  mutable int64_t work = 0;        // units (search/work.h) that its functions took so far
+};
+
+// `target`: the state to reach (request.dst, or another order of it). nullopt with more atoms or
+// dims than a SearchState holds.
+[[nodiscard]] std::optional<PlanProblem> make_problem(const LevelMap& levels,
+                                                      const MeshTable& meshes,
+                                                      const Request& request, const State& target,
+                                                      const PlanOptions& options);
+
+[[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
+
+// Whether every tensor dim divides by the atoms that shard it.
+[[nodiscard]] inline bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
+  for (int d = 0; d < p.dims; ++d) {
+    if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
+    int64_t parts = 1;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i)
+      parts *= p.size[s.atom[static_cast<size_t>(i)]];
+    if (p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] % parts != 0)
+      return false;
+  }
+  return true;
+}
+// What the rank with these coordinates on the atoms has along a tensor dim that takes part.
+[[nodiscard]] Interval interval_of(const PlanProblem& p, const SearchState& s, int d,
+                                   const int32_t* coordinate);
+// Elements of the largest box.
+[[nodiscard]] int64_t box_elements(const PlanProblem& p, const SearchState& s);
+[[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);
+[[nodiscard]] const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask);
+// Mesh atoms of a mask in mesh order, adjacent parts of one mesh dim joined.
+[[nodiscard]] std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask);
+
+[[nodiscard]] DigitState digits_of(const PlanProblem& p, const SearchState& s);
+// Lines up two states for bounds (`longest` is not set); false where digits do not match, or boxes
+// are not products of them: the slow engines answer then.
+[[nodiscard]] bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to,
+                           DigitChange& out);
+// Extent of the longest dim of one piece between two states that line up.
+[[nodiscard]] int64_t longest_of_piece(const PlanProblem& p, const DigitState& from,
+                                       const DigitState& to);
+
+// Whether a unit of the innermost level can have several members that want one box of `to`: only
+// there two phases pay.
+[[nodiscard]] bool members_share(const PlanProblem& p, const SearchState& to);
+
+// Work (search/work.h) of listing an exchange: every rank looks at the shards that its target
+// meets.
+[[nodiscard]] int64_t listing_work(const PlanProblem& p, const SearchState& from,
+                                   const SearchState& to, int64_t most_pairs);
+// Price of an exchange between two states, reducing the atoms that are pending before and not
+// after. One above `most_ps` is of no use, and may be told too low, but not as low as that.
+[[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const SearchState& from,
+                                         const SearchState& to, int phases,
+                                         int64_t most_ps = INT64_MAX);
+// What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more atoms
+// behind the lists of `from`.
+[[nodiscard]] Bounds bound_between(const PlanProblem& p, const SearchState& from,
+                                   const SearchState& to, bool growing = false);
+// Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the
+// ranks that differ on these alone hold each value of the target between them.
+[[nodiscard]] uint16_t joined_atoms(const PlanProblem& p, const SearchState& from,
+                                    const SearchState& to);
+
+}  // namespace meshplan
