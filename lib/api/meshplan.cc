@@ -24,20 +24,9 @@ struct meshplan_answer {
 namespace {
 
 constexpr const char* text_name = "-";  // of what is asked about, in places
-constexpr int internal_code = 70;
 
 std::string rendered(const Diagnostics& diagnostics) {
   return render(diagnostics, {DiagnosticFormat::json, false, MESHPLAN_VERSION});
-}
-
-std::string of_a_bug(const char* what) {
-  Diagnostics diagnostics;
-  Diagnostic bug;
-  bug.code = std::string(code_internal);
-  bug.place = whole_file("");
-  bug.message = std::string("this is a bug in meshplan (") + MESHPLAN_VERSION + "): " + what;
-  diagnostics.add(std::move(bug));
-  return rendered(diagnostics);
 }
 
 // Runs one call: what it adds to the diagnostics is rendered, what it throws becomes an answer.
@@ -51,9 +40,7 @@ meshplan_answer* answer_of(const Call& call) noexcept {
       call(*answer, diagnostics);
     } catch (const std::bad_alloc&) {
       answer->code = exit_code(Fault::environment);
-      diagnostics.add(diagnostic_of(
-          whole_file(""), environment("not enough memory for this request; increase the memory "
-                                      "limit of the process or reduce the input")));
+      diagnostics.add(diagnostic_of(whole_file(""), out_of_memory()));
     }
     if (answer->code != 0) answer->text.clear();
     answer->diagnostics = rendered(diagnostics);
@@ -62,10 +49,12 @@ meshplan_answer* answer_of(const Call& call) noexcept {
     delete answer;
     return nullptr;
   } catch (const std::exception& error) {
-    answer->code = internal_code;
+    answer->code = internal_error;
     answer->text.clear();
     try {
-      answer->diagnostics = of_a_bug(error.what());
+      Diagnostics bug;
+      bug.add(diagnostic_of_bug(MESHPLAN_VERSION, error.what()));
+      answer->diagnostics = rendered(bug);
     } catch (...) {
       delete answer;
       return nullptr;
@@ -78,9 +67,6 @@ std::optional<PlannedSpec> planned(const char* spec, size_t bytes, const char* t
                                    meshplan_answer& answer, Diagnostics& diagnostics) {
   SpecQuestion question;
   question.name = text_name;
-  question.read_file = [](const std::string& name) -> Result<std::string> {
-    return bad_input("'" + name + "' is not read here; put its content into the spec");
-  };
   if (topology != nullptr) {
     question.topology = topology_preset(topology);
     if (!question.topology) {
@@ -91,7 +77,10 @@ std::optional<PlannedSpec> planned(const char* spec, size_t bytes, const char* t
       return std::nullopt;
     }
   }
-  return plan_spec_text(std::string(spec, bytes), question, diagnostics, answer.code);
+  const FileReader no_files = [](const std::string& name) -> Result<std::string> {
+    return bad_input("'" + name + "' is not read here; put its content into the spec");
+  };
+  return plan_spec_text(std::string(spec, bytes), no_files, question, diagnostics, answer.code);
 }
 
 std::string prices_text(const Plan& plan) {

@@ -30,9 +30,10 @@ int report_failures(const std::vector<PlanFailure>& failures, const Spec& spec, 
 
 }  // namespace
 
-std::optional<PlannedSpec> plan_spec_text(const std::string& text, const SpecQuestion& question,
-                                          Diagnostics& diagnostics, int& code) {
-  auto spec = read_spec(text, question.name, question.read_file, diagnostics);
+std::optional<PlannedSpec> plan_spec_text(const std::string& text, const FileReader& read_file,
+                                          const SpecQuestion& question, Diagnostics& diagnostics,
+                                          int& code) {
+  auto spec = read_spec(text, question.name, read_file, diagnostics);
   if (!spec) {
     code = exit_code(Fault::bad_input);
     return std::nullopt;

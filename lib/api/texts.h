@@ -25,12 +25,13 @@ struct PlannedSpec {
 
 struct SpecQuestion {
   std::string name;                  // of the text, in places: "spec.json"
-  FileReader read_file;              // for files that the spec names
   GivenOptions options;              // these override the spec's
   std::optional<Topology> topology;  // this one too; neither: uniform
   WarningPolicy warnings;
 };
+// `read_file`: for files that the spec names.
 [[nodiscard]] std::optional<PlannedSpec> plan_spec_text(const std::string& text,
+                                                        const FileReader& read_file,
                                                         const SpecQuestion& question,
                                                         Diagnostics& diagnostics, int& code);
 // The same of a spec that was read already; `text` is where its places are.

@@ -11,7 +11,6 @@
 namespace meshplan {
 namespace {
 
-constexpr int internal_error = 70;
 
 int dispatch(Context& context, const Arguments& arguments) {
   static constexpr std::pair<std::string_view, int (*)(Context&, const Arguments&)> commands[] = {
@@ -121,18 +120,11 @@ int run_cli(const std::vector<std::string>& arguments, System& system, std::istr
   }
   try {
     if (memory) {
-      const int code = context.fail(
-          "",
-          environment(
-              "not enough memory for this request; increase the memory limit of the process or reduce the input"));
+      const int code = context.fail("", out_of_memory());
       print_diagnostics(context);
       return code;
     }
-    Diagnostic bug;
-    bug.code = code_internal;
-    bug.message = std::string("this is a bug in meshplan (") + MESHPLAN_VERSION + "): " + what;
-    bug.help = "please report it with the command and the input file";
-    context.diagnostics.add(std::move(bug));
+    context.diagnostics.add(diagnostic_of_bug(MESHPLAN_VERSION, what));
     print_diagnostics(context);
   } catch (const std::exception&) {
     return internal_error;

@@ -77,10 +77,8 @@ int Context::fail_at(Place place, const Error& error) {
 }
 
 int Context::fail(const std::string& file, const Error& error, std::string_view code) {
-  Diagnostic diagnostic;
+  Diagnostic diagnostic = diagnostic_of(whole_file(file), error);
   diagnostic.code = std::string(code);
-  diagnostic.place = whole_file(file);
-  diagnostic.message = error.message;
   diagnostics.add(std::move(diagnostic));
   return exit_code(error.fault);
 }

@@ -56,8 +56,7 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
                                           int& code) {
   auto spec = parse_spec(context, path, text, code);
   if (!spec) return std::nullopt;
-  SpecQuestion question{path, reader_beside(context, path), flags.options, std::nullopt,
-                        context.flags.warnings};
+  SpecQuestion question{path, flags.options, std::nullopt, context.flags.warnings};
   question.topology = settle_topology(context, path, *spec, flags, code);
   if (!question.topology) return std::nullopt;
   const int64_t start = context.system.now_ms();

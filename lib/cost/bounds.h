@@ -1,4 +1,4 @@
-// What some rank must receive, and how long that takes, whatever the plan (OPTIMAL.md, "Bounds").
+// What some rank must receive, and how long that takes, whatever the plan.
 #pragma once
 
 #include "cost/exchange.h"

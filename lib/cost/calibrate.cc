@@ -39,7 +39,7 @@ double median_of(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// Bytes that a rank receives over the level for a size (PLANNING.md: per rank, even groups).
+// Bytes that a rank receives over the level for a size (per rank, even groups).
 double wire_bytes(const CalibrationPoint& p) {
   return bus_bytes(p.op, static_cast<double>(p.size_bytes), p.ranks);
 }

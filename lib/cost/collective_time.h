@@ -1,4 +1,4 @@
-// The time of one collective or exchange from its bytes per level (PLANNING.md, "Cost model topology").
+// The time of one collective or exchange from its bytes per level.
 //
 //     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all) + max over l of bytes_l / bandwidth_l
 //         + copied bytes / copy bandwidth

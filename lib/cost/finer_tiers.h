@@ -1,7 +1,7 @@
 // Tiers finer than levels: what a measured table or NCCL's published formula says about one collective of one group.
 //
 // They replace the time of the collectives they cover, on condition that no exchange becomes cheaper than the collective that moves the
-// same boxes (PLANNING.md): a tuned collective that takes longer than the levels say shows what the machine can do, and sending the same
+// same boxes: a tuned collective that takes longer than the levels say shows what the machine can do, and sending the same
 // boxes point to point does not do better. An exchange that one collective (with free slices before it) could stand for is therefore priced
 // at that collective's finer time, where that is more than its own.
 //

@@ -104,11 +104,14 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
   f.input = saturating_mul(product(from), element_bytes);
   f.output = saturating_mul(product(to), element_bytes);
   const OpPiece piece = row_of(op).piece;
-  int64_t overlap = element_bytes;
-  for (size_t d = 0; d < shape.size(); ++d)
-    overlap = saturating_mul(overlap, std::min(from[d], to[d]));
-  // The largest overlap is that of coordinate 0 with itself: both intervals start where their parent does.
-  const OpBytes moved = bytes_of(op, piece == OpPiece::overlap ? overlap : piece == OpPiece::box_after ? f.output : f.input, group);
+  int64_t largest = piece == OpPiece::box_after ? f.output : f.input;
+  if (piece == OpPiece::overlap) {
+    // That of coordinate 0 with itself: both intervals start where their parent does.
+    largest = element_bytes;
+    for (size_t d = 0; d < shape.size(); ++d)
+      largest = saturating_mul(largest, std::min(from[d], to[d]));
+  }
+  const OpBytes moved = bytes_of(op, largest, group);
   f.wire = moved.wire;
   f.bytes = {op, moved.whole, moved.piece, 0};
   switch (piece) {
@@ -117,7 +120,8 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.copied = saturating_mul(2, f.staging);
       break;
     case OpPiece::box_after:
-      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after)) f.staging = moved.whole;
+      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after))
+        f.staging = moved.whole;
       f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
       break;
     case OpPiece::overlap:

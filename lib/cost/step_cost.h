@@ -1,5 +1,4 @@
-// What one step costs: bytes, peak and picoseconds, from the two states alone (PLANNING.md, "Cost model topology"; CONTRACT.md,
-// wire_bytes).
+// What one step costs: bytes, peak and picoseconds, from the two states alone.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Topologies: what links cost, from the inside out (PLANNING.md, "Cost model topology"). The type is plan/plan.h's Topology.
+// Topologies: what links cost, from the inside out. The type is plan/plan.h's Topology.
 #pragma once
 
 #include <optional>

@@ -12,4 +12,18 @@ Diagnostic diagnostic_of(Place place, const Error& error) {
   return diagnostic;
 }
 
+Error out_of_memory() {
+  return environment(
+      "not enough memory for this request; increase the memory limit of the process or reduce the "
+      "input");
+}
+
+Diagnostic diagnostic_of_bug(std::string_view version, std::string_view what) {
+  Diagnostic bug;
+  bug.code = std::string(code_internal);
+  bug.message = "this is a bug in meshplan (" + std::string(version) + "): " + std::string(what);
+  bug.help = "please report it with the command and the input file";
+  return bug;
+}
+
 }  // namespace meshplan

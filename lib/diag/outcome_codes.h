@@ -25,4 +25,11 @@ constexpr std::string_view code_diff_other = "W0803";     // it changed otherwis
 // An error of a whole call at a place: the code says whose fault it is.
 [[nodiscard]] Diagnostic diagnostic_of(Place place, const Error& error);
 
+// What ends a call for want of memory.
+[[nodiscard]] Error out_of_memory();
+
+// What ends a call by a bug of ours, `what` it was: exit internal_error.
+constexpr int internal_error = 70;
+[[nodiscard]] Diagnostic diagnostic_of_bug(std::string_view version, std::string_view what);
+
 }  // namespace meshplan

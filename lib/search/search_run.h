@@ -53,9 +53,9 @@ class Search {
   SearchNode& node(int32_t i) { return table_.nodes[static_cast<size_t>(i)]; }
   int64_t bound(int32_t i, const Packed& packed) {
     SearchNode& n = node(i);
-    if (n.bound < 0) p_.work += work::bound;
-    if (n.bound < 0)
-      n.bound = i == goal_ ? 0 : world_.bound_ps(n.at, packed, p_.target, packed_target_);
+    if (n.bound >= 0) return n.bound;
+    p_.work += work::bound;
+    n.bound = i == goal_ ? 0 : world_.bound_ps(n.at, packed, p_.target, packed_target_);
     return n.bound;
   }
   int64_t rest(int32_t i) {

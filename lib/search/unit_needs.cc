@@ -74,11 +74,9 @@ struct MemberBox {
   int64_t apart;  // coordinates on what stays pending: ranks that differ there do not talk
   int64_t box;    // a number
   int64_t contribution;
-  std::array<std::array<int64_t, 2>, max_search_dims> side;  // from, to
+  std::array<Interval, max_search_dims> side;
 };
 using MemberBoxes = std::array<MemberBox, most_members>;
-
-int64_t width(const std::array<int64_t, 2>& side) { return side[1] - side[0]; }
 
 int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinate) {
   int64_t number = 0;
@@ -94,8 +92,7 @@ void put_sides(const PlanProblem& p, const SearchState& s, const int32_t* coordi
                MemberBox& out) {
   out.box = 0;
   for (int d = 0; d < p.dims; ++d) {
-    const Interval side = interval_of(p, s, d, coordinate);
-    out.side[as_index(d)] = {side.lo, side.hi};
+    out.side[as_index(d)] = interval_of(p, s, d, coordinate);
     for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
       const auto atom = s.atom[as_index(i)];
       out.box = out.box * p.size[atom] + coordinate[atom];
@@ -112,9 +109,9 @@ int64_t volume(const PlanProblem& p, const MemberBox& box) {
 int64_t shared(const PlanProblem& p, const MemberBox& a, const MemberBox& b) {
   int64_t all = 1;
   for (int d = 0; d < p.dims; ++d) {
-    const auto& x = a.side[as_index(d)];
-    const auto& y = b.side[as_index(d)];
-    all *= std::max<int64_t>(0, std::min(x[1], y[1]) - std::max(x[0], y[0]));
+    const Interval& x = a.side[as_index(d)];
+    const Interval& y = b.side[as_index(d)];
+    all *= std::max<int64_t>(0, std::min(x.hi, y.hi) - std::max(x.lo, y.lo));
   }
   return all;
 }
@@ -134,10 +131,10 @@ int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const SearchStat
   put_sides(p, to, unit.coordinates.data(), wanted);
   int64_t shards = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
-    const auto& side = wanted.side[as_index(d)];
+    const Interval& side = wanted.side[as_index(d)];
     const int64_t each = width(shard.side[as_index(d)]);
     shards = saturating_mul(
-        shards, p.even ? ceil_div(side[1], each) - side[0] / each : ceil_div(width(side), each));
+        shards, p.even ? ceil_div(side.hi, each) - side.lo / each : ceil_div(width(side), each));
   }
   return shards;
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/int_math.h"
+#include "tensor/key_writer.h"
 #include "transfer/rank_places.h"
 
 namespace meshplan {
@@ -154,37 +155,19 @@ class Lister {
   std::vector<Atom> reduced_;  // pending before, not after
 };
 
-class Key {
- public:
-  Key(const ListQuestion& q, int phases) {
-    number(phases);
-    number(q.element_bytes);
-    for (const int64_t extent : q.shape) number(extent);
-    state(*q.src);
-    state(*q.dst);
-  }
-  [[nodiscard]] std::string take() && { return std::move(bytes_); }
-
- private:
-  void number(int64_t value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void atom(const Atom& atom) {
-    number(atom.mesh_dim);
-    number(atom.before);
-    number(atom.size);
-  }
-  void state(const State& state) {
-    for (const std::vector<Atom>& order : state.shards) {
-      number(static_cast<int64_t>(order.size()));
-      for (const Atom& a : order) atom(a);
-    }
-    number(static_cast<int64_t>(state.partial.size()));
-    // What is pending keeps ranks apart or is reduced, whatever the op.
-    for (const PendingAtom& pending : state.partial) atom(pending.atom);
-  }
-  std::string bytes_;
-};
+// What is pending keeps ranks apart or is reduced, whatever the op.
+void add_without_ops(KeyWriter& key, const State& state) {
+  key.add(state.shards);
+  key.add(state.partial.size());
+  for (const PendingAtom& pending : state.partial) key.add(pending.atom);
+}
+std::string key_of(const ListQuestion& q, int phases) {
+  KeyWriter key;
+  key.add_all(phases, q.element_bytes, q.shape);
+  add_without_ops(key, *q.src);
+  add_without_ops(key, *q.dst);
+  return std::move(key).take();
+}
 
 // Lists by `list`, which gives what `Lister` made of the question, or nullopt; on one mesh with the
 // memory of its levels.
@@ -194,7 +177,7 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
     Lister lister(q);
     return list(lister);
   }
-  ListingMemory::Entry& known = q.levels->listings().entries[Key(q, phases).take()];
+  ListingMemory::Entry& known = q.levels->listings().entries[key_of(q, phases)];
   if (q.most_listed <= known.too_few) return std::nullopt;
   if (known.listed && known.looked <= q.most_listed) {
     const ExchangeTraffic& even = known.listed->even;
@@ -220,18 +203,19 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     ListedPhase listed;
     ExchangeTraffic whole;
     bool several_holders = false;
-    const bool done = lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
-      const ExchangeTraffic even = list_one_phase(ranks, units, question.element_bytes, ExchangeCut::even);
+    const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
+      const int64_t bytes = question.element_bytes;
+      const ExchangeTraffic even = list_one_phase(ranks, units, bytes, ExchangeCut::even);
       join_traffic(listed.even, even);
       if (ranks.holders.size() == ranks.shards()) {
         join_traffic(whole, even);
       } else {
         several_holders = true;
-        join_traffic(whole, list_one_phase(ranks, units, question.element_bytes, ExchangeCut::whole));
+        join_traffic(whole, list_one_phase(ranks, units, bytes, ExchangeCut::whole));
       }
       return question.is_enough && question.is_enough(listed.even, whole);
-    });
-    if (!done) return std::nullopt;
+    };
+    if (!lister.for_each_class(join)) return std::nullopt;
     if (several_holders) listed.whole = whole;
     return listed;
   });
@@ -240,11 +224,11 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
 std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
   const auto listed = remembered(question, 2, [&](Lister& lister) -> std::optional<ListedPhase> {
     ListedPhase both;
-    const bool done = lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
+    const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       join_traffic(both.even, list_two_phases(ranks, units, question.element_bytes));
       return question.is_enough && question.is_enough(both.even, both.even);
-    });
-    if (!done) return std::nullopt;
+    };
+    if (!lister.for_each_class(join)) return std::nullopt;
     return both;
   });
   if (!listed) return std::nullopt;

@@ -15,7 +15,7 @@ inline Mesh mesh_of(const std::vector<int64_t>& sizes) {
   return *make_mesh("mesh", dims);
 }
 
-// Bandwidths and latencies of OPTIMAL.md: NVLink 370 GB/s and 10 us, a NIC of 45 GB/s and 25 us.
+// NVLink 370 GB/s and 10 us, a NIC of 45 GB/s and 25 us.
 inline Topology two_levels(int64_t inside, int64_t per_peer_ns) {
   Topology t;
   t.levels = {{"in", inside, 370'000, 10'000, per_peer_ns, 100}, {"out", 1'048'576, 45'000, 25'000, per_peer_ns, 100}};

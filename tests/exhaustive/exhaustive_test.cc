@@ -106,7 +106,7 @@ std::string question_text(const Sweep& sweep, const Request& request) {
   return text + ": " + to_text(request.src, sweep.sizes) + " -> " + to_text(request.dst, sweep.sizes);
 }
 
-// Bytes that one rank receives at most in a step, counted rank by rank from the boxes (CONTRACT.md, wire_bytes); nullopt: an exchange that
+// Bytes that one rank receives at most in a step, counted rank by rank from the boxes; nullopt: an exchange that
 // reduces or has two phases, whose senders are not in the states.
 std::optional<int64_t> wire_bytes_by_rank(const Sweep& sweep, const State& before, const Step& step, int64_t element) {
   const test::World world = test::make_world(sweep.sizes);

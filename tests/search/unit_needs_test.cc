@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
@@ -18,19 +17,6 @@ struct World {
   int64_t inside;
 };
 
-// A question of which every tensor dim takes part.
-Request request_of(const World& w) {
-  Request request;
-  request.tensor.dtype = DType::bfloat16;
-  request.reduce_dtype = DType::float32;
-  request.tensor.shape = w.shape;
-  request.src.shards.resize(w.shape.size());
-  request.src.shards[0] = {{0, 1, w.sizes[0]}};
-  request.dst.shards.resize(w.shape.size());
-  request.dst.shards.back() = {{0, 1, w.sizes[0]}};
-  return request;
-}
-
 }  // namespace
 
 TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
@@ -38,16 +24,10 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   for (const World& w :
        {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8},
         World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}}) {
-    const Mesh mesh = test::mesh_of(w.sizes);
-    MeshTable meshes;
-    meshes.universe = mesh.universe;
-    meshes.meshes = {mesh};
-    const Topology topology = test::two_levels(w.inside, 500);
-    LevelMap levels(mesh, topology);
-    PlanOptions options;
-    options.groups = GroupPolicy::any;
-    const Request request = request_of(w);
-    const auto p = make_problem(levels, meshes, request, request.dst, options);
+    test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500),
+                                 {w.shape, DType::bfloat16});
+    question.request.reduce_dtype = DType::float32;
+    const auto p = question.problem();
     REQUIRE(p);
     REQUIRE(!p->units.empty());
     std::mt19937_64 random(7);
@@ -97,16 +77,11 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
 TEST_CASE("the unit with the fewest ranks needs the most: the bound of a gather by hand") {
   // Units of 6 on 16 ranks: the last has 4 of them. S(0)RR -> RRR of 64 x 48 over the first mesh
   // dim: ranks 12 to 15 hold the second half, and half of the tensor enters over their 4 links.
-  const World w{{2, 4, 2}, {64, 48}, 6};
-  const Mesh mesh = test::mesh_of(w.sizes);
-  MeshTable meshes;
-  meshes.universe = mesh.universe;
-  meshes.meshes = {mesh};
-  const Topology topology = test::two_levels(w.inside, 500);
-  LevelMap levels(mesh, topology);
-  Request request = request_of(w);
-  request.dst.shards.back().clear();
-  const auto p = make_problem(levels, meshes, request, request.dst, {});
+  test::SmallQuestion question({2, 4, 2}, test::two_levels(6, 500), {{64, 48}, DType::bfloat16});
+  question.options = {};
+  question.request.reduce_dtype = DType::float32;
+  question.request.dst.shards.back().clear();
+  const auto p = question.problem();
   REQUIRE(p);
   const UnitRanks& unit = p->units.front();
   CHECK(unit.members == 4);
