@@ -7,6 +7,25 @@
 
 namespace meshplan {
 
+namespace {
+
+// Time of a transfer over a level and of copies after it, rounded up once. Where a divisor has more
+// than 63 bits each is rounded up.
+int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
+                               int64_t copied_bytes, int64_t copy_mb_per_s) {
+  const int128 by = int128{denominator} * mb_per_s;
+  if (by > INT64_MAX)
+    return saturating_add(transfer_ps(bytes, denominator, mb_per_s),
+                          transfer_ps(copied_bytes, 1, copy_mb_per_s));
+  const int128 moved = int128{bytes} * 1'000'000;
+  const int128 copied = int128{copied_bytes} * 1'000'000;
+  const int128 rest = moved % by * copy_mb_per_s + copied % copy_mb_per_s * by;
+  const int128 all = by * copy_mb_per_s;
+  return saturated(moved / by + copied / copy_mb_per_s + (rest + all - 1) / all);
+}
+
+}  // namespace
+
 int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   if (bytes == 0) return 0;
   int64_t scaled = 0;
@@ -24,7 +43,8 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
 int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied_bytes) {
   int64_t latency = 0;
   int64_t peers = 0;
-  int64_t slowest = 0;
+  const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
+  int64_t slowest = copies ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     const TopologyLevel& level = topology.levels[l];
     if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
@@ -36,11 +56,11 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchan
       bytes = saturating_mul(bytes, 100);
       bandwidth *= level.exchange_percent;
     }
-    slowest = std::max(slowest, transfer_ps(bytes, traffic.denominator, bandwidth));
+    slowest = std::max(slowest, copies ? transfer_and_copies_ps(bytes, traffic.denominator, bandwidth,
+                                                                copied_bytes, topology.copy_mb_per_s)
+                                       : transfer_ps(bytes, traffic.denominator, bandwidth));
   }
-  int64_t copy = topology.copy_mb_per_s > 0 ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
-  int64_t fixed = saturating_mul(saturating_add(latency, peers), 1000);
-  return saturating_add(saturating_add(fixed, slowest), copy);
+  return saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
 }
 
 Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes) {

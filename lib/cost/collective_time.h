@@ -3,7 +3,8 @@
 //     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all) + max over l of bytes_l / bandwidth_l
 //         + copied bytes / copy bandwidth
 //
-// in integer picoseconds, rounded up.
+// in integer picoseconds, rounded up once (each phase of an exchange, and each of the two rounds of
+// an all_reduce whose units differ, by itself).
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,8 @@ bool next_to_each_other(const State& before, const State& after) {
 bool lie_in_order(const State& coarser, const State& finer, std::span<const int64_t> shape,
                   const std::vector<int64_t>& large, const std::vector<int64_t>& small) {
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (!cut_alike(coarser.shards[d], finer.shards[d]) && shape[d] % parts_of(finer.shards[d]) != 0)
+    if (!cut_alike(coarser.shards[d], finer.shards[d]) &&
+        small[d] * parts_of(finer.shards[d]) != shape[d])
       return false;
   }
   return in_one_stretch(small, large);

@@ -27,10 +27,10 @@ bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
   return cutting(a) == cutting(b);
 }
 
-// Whether the parts that `whole` is cut into, or put together from, lie one after the other in it:
-// dims change evenly, and below the first dim in which `part` has several elements it is as wide as
-// the whole.
-bool lies_in_order(const StepView& view, const std::vector<int64_t>& whole,
+// Whether the parts that `whole` is cut into (finer), or put together from, lie one after the other
+// in it: dims change evenly, and below the first dim in which `part` has several elements it is as
+// wide as the whole.
+bool lies_in_order(const StepView& view, const State& finer, const std::vector<int64_t>& whole,
                    const std::vector<int64_t>& part) {
   const std::vector<int64_t>& shape = view.tensor->shape;
   bool several = false;
@@ -39,8 +39,9 @@ bool lies_in_order(const StepView& view, const std::vector<int64_t>& whole,
     several = several || part[d] > 1;
     const std::vector<Atom>& from = view.before->shards[d];
     const std::vector<Atom>& to = view.step->state.shards[d];
+    // Cut evenly, every part is as wide as the widest.
     if (!cut_alike(from, to) &&
-        (shape[d] % product_of(from) != 0 || shape[d] % product_of(to) != 0))
+        saturating_mul(part[d], product_of(finer.shards[d])) != shape[d])
       return false;
   }
   return true;
@@ -143,8 +144,9 @@ Counted recount_collective(const StepView& view) {
       moved.piece = gathers ? input : output;
       moved.whole = saturating_mul(moved.piece, ranks);
       wire = saturating_mul(moved.piece, ranks - 1);
-      const bool in_order = gathers ? lies_in_order(view, to, from)
-                                    : lies_in_order(view, from, to) && !slices_below(view);
+      const bool in_order =
+          gathers ? lies_in_order(view, *view.before, to, from)
+                  : lies_in_order(view, step.state, from, to) && !slices_below(view);
       staging = in_order ? 0 : moved.whole;
       moved.copied = saturating_add(saturating_mul(2, staging), gathers ? 0 : wire);
       break;
@@ -152,7 +154,7 @@ Counted recount_collective(const StepView& view) {
     case Op::all_reduce:
       moved.whole = input;
       moved.piece = ceil_div(input, ranks);
-      wire = quotient_up(saturating_mul(2, ranks - 1), input, ranks, 1);
+      wire = rounded_up({int128{2} * (ranks - 1) * input, ranks});
       moved.copied = wire / 2;
       break;
     default: {

@@ -1,26 +1,34 @@
 #include "verify/traffic.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/int_math.h"
 
 namespace meshplan::verification {
 
-int64_t quotient_up(int64_t a, int64_t b, int64_t c, int64_t d) {
-  const int128 dividend = static_cast<int128>(a) * b;
-  const int128 divisor = static_cast<int128>(c) * d;
-  if (dividend <= 0 || divisor <= 0) return 0;
-  const int128 quotient = (dividend - 1) / divisor + 1;
-  constexpr int64_t most = std::numeric_limits<int64_t>::max();
-  return quotient > most ? most : static_cast<int64_t>(quotient);
+int64_t rounded_up(const Quotient& q) {
+  if (q.dividend <= 0 || q.divisor <= 0) return 0;
+  return saturated((q.dividend - 1) / q.divisor + 1);
+}
+
+int64_t rounded_up(const Quotient& a, const Quotient& b) {
+  // Divisors that are too wide to multiply: each by itself.
+  if (a.divisor > INT64_MAX || b.divisor > INT64_MAX)
+    return saturating_add(rounded_up(a), rounded_up(b));
+  const int128 whole = a.dividend / a.divisor + b.dividend / b.divisor;
+  const Quotient rest{a.dividend % a.divisor * b.divisor + b.dividend % b.divisor * a.divisor,
+                      a.divisor * b.divisor};
+  return saturating_add(saturated(whole), rounded_up(rest));
 }
 
 int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool between_pairs,
                 int64_t copied_bytes) {
   int64_t latency_ns = 0;
   int64_t peers_ns = 0;
-  int64_t slowest = 0;
+  Quotient copies;
+  if (topology.copy_mb_per_s > 0)
+    copies = {int128{copied_bytes} * 1'000'000, topology.copy_mb_per_s};
+  int64_t slowest = rounded_up(copies);  // with the copies
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
     const TopologyLevel& level = topology.levels[l];
@@ -31,13 +39,10 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
     const int64_t bytes = shared ? saturating_mul(traffic.bytes[l], 100) : traffic.bytes[l];
     const int64_t bandwidth =
         shared ? saturating_mul(level.mb_per_s, level.exchange_percent) : level.mb_per_s;
-    slowest = std::max(slowest, quotient_up(bytes, 1'000'000, traffic.denominator, bandwidth));
+    const Quotient moved{int128{bytes} * 1'000'000, int128{traffic.denominator} * bandwidth};
+    slowest = std::max(slowest, rounded_up(moved, copies));
   }
-  const int64_t copying = topology.copy_mb_per_s > 0
-                              ? quotient_up(copied_bytes, 1'000'000, 1, topology.copy_mb_per_s)
-                              : 0;
-  const int64_t fixed = saturating_mul(saturating_add(latency_ns, peers_ns), 1000);
-  return saturating_add(saturating_add(fixed, slowest), copying);
+  return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), slowest);
 }
 
 bool priced_by_levels(const Topology& topology) {

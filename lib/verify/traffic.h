@@ -6,14 +6,15 @@
 //       + the largest over levels of bytes / bandwidth
 //       + copied bytes / copy bandwidth
 //
-// in picoseconds; every quotient is rounded up by itself. Between pairs (exchange, all_to_all) a
-// level gives exchange_percent of its bandwidth.
+// in picoseconds, rounded up once. Between pairs (exchange, all_to_all) a level gives
+// exchange_percent of its bandwidth.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "base/int_math.h"
 #include "mesh/mesh.h"
 #include "plan/plan.h"
 
@@ -29,8 +30,14 @@ struct LevelTraffic {
   int64_t denominator = 1;
 };
 
-// a * b / (c * d), rounded up, at most INT64_MAX.
-[[nodiscard]] int64_t quotient_up(int64_t a, int64_t b, int64_t c, int64_t d);
+struct Quotient {
+  int128 dividend = 0;
+  int128 divisor = 1;
+};
+// Rounded up, at most INT64_MAX.
+[[nodiscard]] int64_t rounded_up(const Quotient& q);
+// The sum of both, rounded up once.
+[[nodiscard]] int64_t rounded_up(const Quotient& a, const Quotient& b);
 
 [[nodiscard]] int64_t time_ps(const Topology& topology, const LevelTraffic& traffic,
                               bool between_pairs, int64_t copied_bytes);

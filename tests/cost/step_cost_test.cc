@@ -3,10 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <random>
 
+#include "cost/collective_time.h"
 #include "cost/step_figures.h"
 #include "cost/topology.h"
+#include "base/int_math.h"
 #include "mesh/mesh.h"
 #include "small_mesh.h"
 
@@ -98,6 +102,59 @@ TEST_CASE("collectives pack where chunks do not lie one behind the other") {
   CHECK(staging({4, 7}, "S(0)S(1)", Op::all_gather, {a, b}, "RR") == 32);  // padded
   CHECK(staging({1, 2, 5}, "RS(1)", Op::all_gather, {b}, "RR") == 0);
   CHECK(staging({2, 2, 5}, "RS(1)", Op::all_gather, {b}, "RR") == 20);
+}
+
+TEST_CASE("half of a mesh dim of 4 cuts 2 elements into 2 and none: what is gathered is padded") {
+  const Mesh mesh = test::mesh_of({4});
+  const Topology topology = test::one_level(0, 0);
+  const TensorMeta tensor{{2}, DType::float32};
+  const std::vector<int64_t> sizes{4};
+  const auto from = parse_state("{S(0):2,R:2}", sizes, 1);
+  REQUIRE(from.ok());
+  Step step;
+  step.op = Op::all_gather;
+  step.mesh_dims = {{0, 1, 2}};
+  step.state = *parse_state("R", sizes, 1);
+  const StepCost cost = price_step({&topology, &mesh, &mesh, &tensor, std::nullopt, &*from, &step});
+  CHECK(cost.wire_bytes == 8);
+  CHECK(cost.peak_bytes == 8 + 8 + 16);
+}
+
+TEST_CASE("a time is rounded up once: the slowest level and the copies together") {
+  // 512/3 B at 10 MB/s and 85 B at 3,000: 17,066,666 2/3 + 28,333 1/3 ps.
+  Topology topology = test::one_level(10, 0);
+  topology.levels.front().mb_per_s = 10;
+  topology.copy_mb_per_s = 3'000;
+  Traffic traffic;
+  traffic.bytes[0] = 512;
+  traffic.denominator = 3;
+  traffic.peers[0] = 1;
+  CHECK(traffic_ps(topology, traffic, false, 85) == 10'000 + 17'095'000);
+
+  std::mt19937_64 random(3);
+  const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
+  for (int k = 0; k < 10'000; ++k) {
+    topology = test::two_levels(8, 0);
+    topology.copy_mb_per_s = 1 + below(5'000);
+    traffic.denominator = 1 + below(48);
+    // The exact time is the larger of two fractions and a third, over one denominator.
+    const int128 copied = below(100'000);
+    int128 slowest = 0;
+    const int128 all = int128{topology.copy_mb_per_s} * traffic.denominator;
+    int128 both = 1;
+    for (size_t l = 0; l < 2; ++l) {
+      topology.levels[l].latency_ns = 7;
+      topology.levels[l].mb_per_s = 1 + below(5'000);
+      traffic.peers[l] = 1;
+      traffic.bytes[l] = below(100'000);
+      both *= topology.levels[l].mb_per_s;
+    }
+    for (size_t l = 0; l < 2; ++l)
+      slowest = std::max(slowest, int128{traffic.bytes[l]} * 1'000'000 * (both / topology.levels[l].mb_per_s) * topology.copy_mb_per_s);
+    const int128 exact = slowest + copied * 1'000'000 * both * traffic.denominator;
+    const int128 of = all * both;
+    REQUIRE(traffic_ps(topology, traffic, false, static_cast<int64_t>(copied)) == 7'000 + static_cast<int64_t>((exact + of - 1) / of));
+  }
 }
 
 }  // namespace

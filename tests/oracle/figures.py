@@ -62,7 +62,8 @@ def step_ps(seen, copy_mb_per_s):
     if seen.step["op"] == "exchange":
         for same_phase in zip(*seen.all_pieces):
             moved = [(a, b, count_of(box)) for pieces in same_phase for a, b, _, box in pieces]
-            times.append(price.traffic_time(levels, moved, size, copy_mb_per_s))
+            # Phases follow one another as steps do: each rounds up.
+            times.append(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s)))
         times = [sum(times)]
     unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
     copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)

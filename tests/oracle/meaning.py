@@ -260,7 +260,11 @@ def box_of(state, shape, coordinates):
         low, high = 0, extent
         for part in fused(state.cuts.get(dim, [])):
             width = high - low
-            chunk = -(-width // (part.size * part.tail)) * part.tail
+            # From the major end of a mesh dim the chunks are those of the whole dim; a part further
+            # down cuts like a dim of its own size (lib/tensor/state.h).
+            whole = part.size * part.tail == state.mesh.shape[part.dim]
+            tail = part.tail if whole else 1
+            chunk = -(-width // (part.size * tail)) * tail
             j = part.of(coordinates)
             low, high = low + min(width, j * chunk), low + min(width, (j + 1) * chunk)
         box.append((low, high))
