@@ -29,7 +29,7 @@ class Lister {
     for (int d = 0; d < p_.dims; ++d)
       drop_last(base, p_.dims, d, base.length(d) - p_.frozen[static_cast<size_t>(d)]);
     bool complete = true;
-    if (p_.tensor_dim[0] < 0) {
+    if (is_scalar(p_)) {
       once(base);
     } else {
       Room room;
@@ -119,11 +119,11 @@ class Lister {
   void keep(const SearchState& s, const Packed& packed) {
     int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
     if (!useful(left, q_.least_latency_ps)) return;
-    left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
-    if (!useful(left, q_.least_latency_ps)) return;
     int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
     if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
+    left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
+    if (!useful(left, std::max(before, q_.least_latency_ps))) return;
     if (p_.state_limit != INT64_MAX &&
         saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit)
       return;

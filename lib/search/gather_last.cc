@@ -39,6 +39,7 @@ struct Lister {
 void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, int64_t below_ps,
                    size_t most, std::vector<FinerTarget>& out) {
   out.clear();
+  if (is_scalar(p)) return;
   Lister lister{p, world, source, world.pack(p.target), below_ps, out};
   const unsigned free = p.all & ~p.target.pending & ~sharding(p.target, p.dims);
   for (int d = 0; d < p.dims; ++d) {

@@ -46,31 +46,35 @@ std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State&
 // Of the size of a mesh dim.
 constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
 
-void list_coordinates(PlanProblem& p) {
+void list_every_rank(PlanProblem& p) {
+  std::vector<int32_t> coordinates;
   for (int64_t r = 0; r < p.ranks; ++r) {
     auto c = coordinates_of(r, p.mesh_sizes);
     for (int i = 0; i < p.atoms; ++i) {
       const Atom& a = p.atom[static_cast<size_t>(i)];
       auto m = static_cast<size_t>(a.mesh_dim);
-      p.coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
+      coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
     }
   }
+  p.listed_ranks = RankSides(std::move(coordinates), p.atoms);
 }
 
 // Ranks that are first or last on every atom: what two orders of shards make a rank miss, one of
 // these misses as a rule.
 void list_corners(PlanProblem& p) {
   constexpr uint32_t most = 32;
+  std::vector<int32_t> coordinates;
   const uint32_t corners = p.atoms < 5 ? uint32_t{1} << p.atoms : most;
   for (uint32_t k = 0; k < corners; ++k) {
     // Every corner where there are few; else the five atoms of largest weight in turn, state
     // evenly.
     const uint32_t bits = p.atoms <= 5 ? k : k * 0x9e3779b1U >> (32 - p.atoms);
     for (int i = 0; i < p.atoms; ++i) {
-      p.coordinates.push_back(
+      coordinates.push_back(
           (bits >> i & 1) != 0 ? static_cast<int32_t>(p.size[static_cast<size_t>(i)] - 1) : 0);
     }
   }
+  p.listed_ranks = RankSides(std::move(coordinates), p.atoms);
 }
 
 // The size of an atom's part on the level of `digit`; 1: none.
@@ -318,7 +322,7 @@ class ProblemMaker {
     }
     if (p_.even && p_.always_line_up) return;
     if (p_.ranks <= few_ranks) {
-      list_coordinates(p_);
+      list_every_rank(p_);
     } else {
       list_corners(p_);
     }

@@ -30,7 +30,7 @@ class Mover {
   bool run() {
     slices();
     gathers();
-    scalar_ = p_.tensor_dim[0] < 0;
+    scalar_ = is_scalar(p_);
     reductions();
     all_to_alls();
     to_partials();
@@ -60,7 +60,7 @@ class Mover {
   // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a
   // step towards any target that shards on it.
   void slices() {
-    if (p_.tensor_dim[0] < 0) return;
+    if (is_scalar(p_)) return;
     for (int i = 0; i < p_.atoms; ++i) {
       if (!has(free_, i)) continue;
       for (int d = 0; d < p_.dims; ++d) {
@@ -442,7 +442,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
 
 bool all_spreads(const PlanProblem& p, const SearchState& like, uint16_t movable, size_t limit,
                  std::vector<SearchState>& out) {
-  if (p.tensor_dim[0] < 0) {
+  if (is_scalar(p)) {
     out.push_back(like);
     return true;
   }

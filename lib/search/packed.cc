@@ -114,7 +114,9 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
         packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
     }
     ++packed.total;
-    if (outer) ++packed.outers;
+    if (!outer) continue;
+    ++packed.outers;
+    packed.outer_of_list[as_index(d)] |= 1U << digit;
   }
   return digits.count;
 }
@@ -356,37 +358,15 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
                                                          d.crossed_outside, w.kept_at_once_inside));
 }
 
-int PackedWorld::digit_in(const Packed& packed, int slot) const {
-  if (few_) return static_cast<int>(packed.name[0][0] >> 4 * slot & 15);
-  int digit = 0;
-  for (int j = 0; j < name_bits_; ++j)
-    digit |= static_cast<int>(packed.name[as_index(j)][as_index(slot / 64)] >> slot % 64 & 1) << j;
-  return digit;
-}
-
-// Whether the digit is in the list that the slot belongs to.
-bool PackedWorld::has_in_list_of(int slot, const Packed& packed, int digit) const {
-  const int begin = slot - slot % total_;
-  for (int k = begin; k < begin + total_; ++k) {
-    const int bit = few_ ? 4 * k : k;
-    if ((packed.taken[as_index(bit / 64)] >> bit % 64 & 1) == 0) return false;
-    if (digit_in(packed, k) == digit) return true;
-  }
-  return false;
-}
-
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
   if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
-  const Words differ = differing(from, to);
-  for (size_t w = 0; w < packed_words; ++w) {
-    const uint64_t moved = from.outer[w] & (differ[w] | ~to.taken[w]);
-    for (uint64_t left = moved; left != 0; left &= left - 1) {
-      const int bit = static_cast<int>(w) * 64 + __builtin_ctzll(left);
-      const int slot = few_ ? bit / 4 : bit;
-      if (has_in_list_of(slot, to, digit_in(from, slot))) return finest_part_ps_;
-    }
-  }
-  return 0;
+  int in_one_list = 0;
+  for (size_t d = 0; d < as_index(p_->dims); ++d)
+    in_one_list += count_bits(from.outer_of_list[d] & to.outer_of_list[d], 0);
+  Words in_one_slot = differing(from, to);
+  for (size_t w = 0; w < packed_words; ++w)
+    in_one_slot[w] = ~in_one_slot[w] & from.outer[w] & to.taken[w];
+  return in_one_list > count(in_one_slot) ? finest_part_ps_ : 0;
 }
 
 bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {

@@ -30,7 +30,8 @@ struct Packed {
   Words taken{};
   Words outer{};
   std::array<Words, 5> name{};  // few slots: name[0][0] alone
-  uint16_t pending = 0;         // atoms
+  std::array<uint32_t, max_search_dims> outer_of_list{};  // digits outside of level 0
+  uint16_t pending = 0;                                   // atoms
   uint16_t made = 0;
   uint8_t total = 0;   // digits
   uint8_t outers = 0;  // of them outside of level 0
@@ -163,8 +164,6 @@ class PackedWorld {
   }
   [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
   [[nodiscard]] int count(const Packed::Words& marks) const;
-  [[nodiscard]] bool has_in_list_of(int slot, const Packed& packed, int digit) const;
-  [[nodiscard]] int digit_in(const Packed& packed, int slot) const;
 
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {

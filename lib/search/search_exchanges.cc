@@ -169,6 +169,7 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
     }
     int64_t outer = soonest;
     if (world_.usable()) {
+      p_.work += work::floors;
       const Packed& first = list.aims[nearest.aim].packed;
       outer = std::max(outer, saturating_add(g.ps, std::max(world_.outer_bound_ps(packed, first),
                                                             world_.reordered_ps(packed, first))));

@@ -51,6 +51,26 @@ State to_state(const PlanProblem& p, const SearchState& s) {
   return state;
 }
 
+bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+    int64_t width = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+    for (int i = s.begin_of(d); i < s.end_of(d);) {
+      const Atom& start = p.atom[s.atom[as_index(i)]];
+      int64_t reached = start.before;
+      for (; i < s.end_of(d); ++i) {
+        const size_t atom = s.atom[as_index(i)];
+        if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
+        reached *= p.size[atom];
+      }
+      const int64_t parts = reached / start.before;
+      const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
+      if (width % (start.before == 1 ? whole : parts) != 0) return false;
+      width /= parts;
+    }
+  }
+  return true;
+}
+
 int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
@@ -196,7 +216,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     least.predicted_ps = unit_exchange_floor_ps(p, from, to, phases);
     if (least.predicted_ps > most_ps) return least;
   }
-  p.work += 2 * work::state + p.ranks * work::listed_rank;
+  p.work += 2 * work::state;
   State src = to_state(p, from);
   State dst = to_state(p, to);
   ExchangeQuestion q;
@@ -210,39 +230,14 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   q.phases = phases;
   q.most_listed = searched_pairs;
   q.most_ps = most_ps;
+  const ListingMemory& listings = p.levels->listings();
+  const int64_t ranks = listings.ranks;
+  const int64_t looked = listings.looked;
   const ExchangeCost cost = price_exchange(q);
-  p.work += (cost.exact ? cost.traffic.work : searched_pairs) * work::listed;
+  p.work += (listings.ranks - ranks) * work::listed_rank +
+            (listings.looked - looked) * work::listed;
   if (!cost.exact) p.estimated = true;
   return cost;
-}
-
-Interval interval_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
-  int64_t lo = 0;
-  int64_t left = p.tensor_dim[as_index(d)] < 0
-                     ? 1
-                     : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  for (int i = s.begin_of(d); i < s.end_of(d);) {
-    // Atoms that continue one another cut as one, and those from the start of a mesh dim in
-    // chunks of the whole dim (tensor/box.cc).
-    const Atom& start = p.atom[s.atom[as_index(i)]];
-    int64_t reached = start.before;
-    int64_t parts = 1;
-    int64_t part = 0;
-    for (; i < s.end_of(d); ++i) {
-      const size_t atom = s.atom[as_index(i)];
-      if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
-      reached *= p.size[atom];
-      parts *= p.size[atom];
-      part = part * p.size[atom] + coordinate[atom];
-    }
-    const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
-    const int64_t chunk =
-        start.before == 1 ? ceil_div(left, whole) * (whole / parts) : ceil_div(left, parts);
-    const int64_t first = std::min(left, part * chunk);
-    lo += first;
-    left = std::min(left - first, chunk);
-  }
-  return {lo, lo + left};
 }
 
 namespace {
@@ -251,17 +246,21 @@ namespace {
 int64_t missing_elements(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (p.total_elements == 0) return 0;
   int64_t idle = p.total_elements;  // elements along the tensor dims that do not take part
-  for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
     idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
   }
+  const RankSides& listed = p.listed_ranks;
+  listed.limit_memory();
+  std::array<std::array<const Interval*, 2>, max_search_dims> sides;
+  for (int d = 0; d < p.dims; ++d)
+    sides[as_index(d)] = {listed.of(p, from, d).side.data(), listed.of(p, to, d).side.data()};
   int64_t most = 0;
-  for (size_t at = 0; at < p.coordinates.size(); at += as_index(p.atoms)) {
-    const int32_t* coordinate = p.coordinates.data() + at;
+  for (size_t r = 0; r < listed.ranks(); ++r) {
     int64_t wanted = idle;
     int64_t overlap = idle;
-    for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0 && wanted > 0; ++d) {
-      const Interval before = interval_of(p, from, d, coordinate);
-      const Interval after = interval_of(p, to, d, coordinate);
+    for (int d = 0; d < p.dims && !is_scalar(p) && wanted > 0; ++d) {
+      const Interval& before = sides[as_index(d)][0][r];
+      const Interval& after = sides[as_index(d)][1][r];
       wanted *= width(after);
       overlap *=
           std::max<int64_t>(0, std::min(before.hi, after.hi) - std::max(before.lo, after.lo));
@@ -305,7 +304,7 @@ Bounds bound_between(const PlanProblem& p, const SearchState& from, const Search
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
     missing = missing_elements(p, from, to);
-    p.work += static_cast<int64_t>(p.coordinates.size()) * work::key;
+    p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
   if (joined == 0 && !p.units.empty()) b.ps = unit_bound_ps(p, from, to);

@@ -18,6 +18,7 @@
 #include "cost/exchange.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
+#include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 #include "search/unit_needs.h"
 #include "tensor/box.h"
@@ -132,9 +133,8 @@ struct PlanProblem {
   int64_t digit_bytes =
       0;  // of the tensor whose boxes the closed forms see (padded_shape where padded)
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
-  // Coordinates on every atom, rank-major, for bounds that digits do not answer: of every rank, or
-  // of a few at the corners of a large mesh.
-  std::vector<int32_t> coordinates;
+  // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
+  RankSides listed_ranks;
   std::vector<UnitRanks> units;  // looked at where levels cut the mesh unevenly
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
@@ -158,23 +158,13 @@ struct PlanProblem {
                                                       const Request& request, const State& target,
                                                       const PlanOptions& options);
 
+// Nothing shards a scalar: it has one list, which stays empty.
+[[nodiscard]] inline bool is_scalar(const PlanProblem& p) { return p.tensor_dim[0] < 0; }
+
 [[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
 
-// Whether every tensor dim divides by the atoms that shard it.
-[[nodiscard]] inline bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
-  for (int d = 0; d < p.dims; ++d) {
-    if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
-    int64_t parts = 1;
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i)
-      parts *= p.size[s.atom[static_cast<size_t>(i)]];
-    if (p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] % parts != 0)
-      return false;
-  }
-  return true;
-}
-// What the rank with these coordinates on the atoms has along a tensor dim that takes part.
-[[nodiscard]] Interval interval_of(const PlanProblem& p, const SearchState& s, int d,
-                                   const int32_t* coordinate);
+// Whether all shards of every tensor dim are as wide. Law: as cuts_evenly of tensor/box.h.
+[[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s);
 // Elements of the largest box.
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const SearchState& s);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);

@@ -57,63 +57,17 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
     unit.latency_ns = std::min(unit.latency_ns, p.topology->levels[l].latency_ns);
   }
   unit.members = static_cast<int64_t>(run.size());
+  std::vector<int32_t> coordinates;
   for (size_t i = run.begin; i < run.end; ++i) {
     const std::vector<int64_t> at = coordinates_of(run.ranks->indices[i], p.mesh_sizes);
     for (int a = 0; a < p.atoms; ++a) {
       const Atom& atom = p.atom[as_index(a)];
       const auto m = static_cast<size_t>(atom.mesh_dim);
-      unit.coordinates.push_back(
-          static_cast<int32_t>(atom_coordinate(atom, p.mesh_sizes[m], at[m])));
+      coordinates.push_back(static_cast<int32_t>(atom_coordinate(atom, p.mesh_sizes[m], at[m])));
     }
   }
+  unit.sides = RankSides(std::move(coordinates), p.atoms);
   return unit;
-}
-
-// What one member holds or wants.
-struct MemberBox {
-  int64_t apart;  // coordinates on what stays pending: ranks that differ there do not talk
-  int64_t box;    // a number
-  int64_t contribution;
-  std::array<Interval, max_search_dims> side;
-};
-using MemberBoxes = std::array<MemberBox, most_members>;
-
-int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinate) {
-  int64_t number = 0;
-  for (; atoms != 0; atoms &= atoms - 1) {
-    const int a = __builtin_ctz(atoms);
-    number = number * p.size[as_index(a)] + coordinate[a];
-  }
-  return number;
-}
-
-// Sides along the tensor dims that take part, and the number of the box.
-void put_sides(const PlanProblem& p, const SearchState& s, const int32_t* coordinate,
-               MemberBox& out) {
-  out.box = 0;
-  for (int d = 0; d < p.dims; ++d) {
-    out.side[as_index(d)] = interval_of(p, s, d, coordinate);
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-      const auto atom = s.atom[as_index(i)];
-      out.box = out.box * p.size[atom] + coordinate[atom];
-    }
-  }
-}
-
-// Elements along the dims that take part.
-int64_t volume(const PlanProblem& p, const MemberBox& box) {
-  int64_t all = 1;
-  for (int d = 0; d < p.dims; ++d) all *= width(box.side[as_index(d)]);
-  return all;
-}
-int64_t shared(const PlanProblem& p, const MemberBox& a, const MemberBox& b) {
-  int64_t all = 1;
-  for (int d = 0; d < p.dims; ++d) {
-    const Interval& x = a.side[as_index(d)];
-    const Interval& y = b.side[as_index(d)];
-    all *= std::max<int64_t>(0, std::min(x.hi, y.hi) - std::max(x.lo, y.lo));
-  }
-  return all;
 }
 
 // Whether contributions may come to lie anywhere on the way.
@@ -121,18 +75,14 @@ bool makes_contributions(const PlanProblem& p, const SearchState& from, const Se
   return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
 }
 
-// Shards of `from`, each contribution to a sum by itself, that wanted box number 0 meets at least.
+// Shards of `from`, each contribution to a sum by itself, that what the first member wants meets at
+// least.
 int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                    const SearchState& to) {
-  static constexpr std::array<int32_t, max_atoms> first{};
-  MemberBox shard;
-  MemberBox wanted;
-  put_sides(p, from, first.data(), shard);  // the largest
-  put_sides(p, to, unit.coordinates.data(), wanted);
   int64_t shards = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
-  for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d) {
-    const Interval& side = wanted.side[as_index(d)];
-    const int64_t each = width(shard.side[as_index(d)]);
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+    const int64_t each = unit.sides.of(p, from, d).widest;
+    const Interval& side = unit.sides.of(p, to, d).side.front();
     shards = saturating_mul(
         shards, p.even ? ceil_div(side.hi, each) - side.lo / each : ceil_div(width(side), each));
   }
@@ -159,93 +109,129 @@ std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
 
 namespace {
 
+int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinate) {
+  int64_t number = 0;
+  for (; atoms != 0; atoms &= atoms - 1) {
+    const int a = __builtin_ctz(atoms);
+    number = number * p.size[as_index(a)] + coordinate[a];
+  }
+  return number;
+}
+
+// What members have along each tensor dim that takes part.
+struct MemberSides {
+  int dims = 0;
+  std::array<const RankSides::Sides*, max_search_dims> of{};
+
+  MemberSides(const PlanProblem& p, const UnitRanks& unit, const SearchState& s) : dims(p.dims) {
+    for (int d = 0; d < dims; ++d) of[as_index(d)] = &unit.sides.of(p, s, d);
+  }
+  [[nodiscard]] const Interval& side(int d, size_t member) const {
+    return of[as_index(d)]->side[member];
+  }
+  // Of the member's box, among all boxes of the state.
+  [[nodiscard]] int64_t number(size_t member) const {
+    int64_t all = 0;
+    for (int d = 0; d < dims; ++d)
+      all = all * of[as_index(d)]->numbers + of[as_index(d)]->number[member];
+    return all;
+  }
+  // Elements along the dims that take part.
+  [[nodiscard]] int64_t volume(size_t member) const {
+    int64_t all = 1;
+    for (int d = 0; d < dims; ++d) all *= width(side(d, member));
+    return all;
+  }
+};
+int64_t shared(const MemberSides& a, size_t member_a, const MemberSides& b, size_t member_b) {
+  int64_t all = 1;
+  for (int d = 0; d < a.dims && all != 0; ++d) {
+    const Interval& x = a.side(d, member_a);
+    const Interval& y = b.side(d, member_b);
+    all *= std::max<int64_t>(0, std::min(x.hi, y.hi) - std::max(x.lo, y.lo));
+  }
+  return all;
+}
+
 // The boxes of a unit's members, each once.
 struct UnitBoxes {
-  MemberBoxes held;  // `contribution`: how many contributions to it members hold
-  size_t holds;
-  MemberBoxes wanted;  // `contribution`: how many members want it
-  size_t wants;
+  struct Of {
+    size_t member = 0;   // one that has it
+    int64_t apart = 0;   // coordinates on what stays pending: ranks that differ there do not talk
+    int64_t number = 0;  // of the box
+    int64_t count = 0;   // members that want it, or contributions to it that members hold
+  };
+  std::array<Of, most_members> box;
+  size_t size = 0;
+
+  Of& find(size_t member, int64_t apart, int64_t number) {
+    for (size_t b = 0; b < size; ++b) {
+      if (box[b].number == number && box[b].apart == apart) return box[b];
+    }
+    box[size] = {member, apart, number, 0};
+    return box[size++];
+  }
 };
 
-bool comes_before(const MemberBox& a, const MemberBox& b) {
-  if (a.apart != b.apart) return a.apart < b.apart;
-  return a.box != b.box ? a.box < b.box : a.contribution < b.contribution;
-}
-
-// Leaves one of each box with the number of different contributions, or of members where all are
-// counted; gives how many are left.
-size_t join_alike(MemberBoxes& boxes, size_t count, bool all) {
-  const auto end = boxes.begin() + static_cast<std::ptrdiff_t>(count);
-  if (!std::is_sorted(boxes.begin(), end, comes_before))
-    std::sort(boxes.begin(), end, comes_before);
-  size_t joined = 0;
-  int64_t last = 0;
-  for (size_t m = 0; m < count; ++m) {
-    const int64_t now = boxes[m].contribution;
-    MemberBox& before = boxes[joined == 0 ? 0 : joined - 1];
-    if (joined == 0 || boxes[m].apart != before.apart || boxes[m].box != before.box) {
-      boxes[joined] = boxes[m];
-      boxes[joined++].contribution = 1;
-    } else if (all || now != last) {
-      ++before.contribution;
+// Whether an earlier member has the same contribution to the same box.
+class Contributions {
+ public:
+  [[nodiscard]] bool is_new(const UnitBoxes::Of& box, int64_t contribution) {
+    for (size_t i = 0; i < size_; ++i) {
+      if (seen_[i].first == &box && seen_[i].second == contribution) return false;
     }
-    last = now;
+    seen_[size_++] = {&box, contribution};
+    return true;
   }
-  return joined;
-}
 
-// Elements along the dims that take part that members miss, each by itself, of every contribution.
-int128 fill(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-            const SearchState& to, UnitBoxes& boxes) {
-  const auto reduced = static_cast<unsigned>(from.pending & ~to.pending);
-  const auto apart = static_cast<unsigned>(from.pending & to.pending);
-  const int64_t contributions = group_size(p, static_cast<uint16_t>(reduced));
-  const auto members = static_cast<size_t>(unit.members);
-  int128 missing = 0;
-  for (size_t m = 0; m < members; ++m) {
-    const int32_t* coordinate = unit.coordinates.data() + m * as_index(p.atoms);
-    MemberBox& held = boxes.held[m];
-    MemberBox& wanted = boxes.wanted[m];
-    put_sides(p, from, coordinate, held);
-    put_sides(p, to, coordinate, wanted);
-    held.apart = wanted.apart = number_on(p, apart, coordinate);
-    held.contribution = number_on(p, reduced, coordinate);
-    wanted.contribution = 0;
-    missing += int128{contributions} * volume(p, wanted) - shared(p, held, wanted);
-  }
-  boxes.holds = join_alike(boxes.held, members, false);
-  boxes.wants = join_alike(boxes.wanted, members, true);
-  return missing;
-}
+ private:
+  std::array<std::pair<const UnitBoxes::Of*, int64_t>, most_members> seen_;
+  size_t size_ = 0;
+};
 
 UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                     const SearchState& to) {
   if (p.total_elements == 0 || p.total_elements == INT64_MAX || makes_contributions(p, from, to))
     return {};
-  UnitBoxes boxes;
-  const int128 missing = fill(p, unit, from, to, boxes);
-  p.work += unit.members * work::key * 4;
-  p.work += static_cast<int64_t>(boxes.wants * boxes.holds) * work::key / 2;
-  const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
+  unit.sides.limit_memory();
+  const MemberSides held(p, unit, from);
+  const MemberSides wanted(p, unit, to);
+  const auto reduced = static_cast<unsigned>(from.pending & ~to.pending);
+  const auto apart = static_cast<unsigned>(from.pending & to.pending);
+  const int64_t contributions = group_size(p, static_cast<uint16_t>(reduced));
+  UnitBoxes holds;
+  UnitBoxes wants;
+  Contributions contribution;
+  int128 missing = 0;  // by every member by itself, of every contribution
+  for (size_t m = 0; m < unit.sides.ranks(); ++m) {
+    const int32_t* coordinate = unit.sides.coordinates(m);
+    const int64_t side_by_side = number_on(p, apart, coordinate);
+    UnitBoxes::Of& has = holds.find(m, side_by_side, held.number(m));
+    if (contribution.is_new(has, number_on(p, reduced, coordinate))) ++has.count;
+    ++wants.find(m, side_by_side, wanted.number(m)).count;
+    missing += int128{contributions} * wanted.volume(m) - shared(held, m, wanted, m);
+  }
+  p.work += work::bound + 2 * unit.members * work::rank_side +
+            static_cast<int64_t>(wants.size * holds.size) * work::key;
   int128 least = 0;
   int128 one_phase = 0;
-  for (size_t w = 0; w < boxes.wants; ++w) {
-    const MemberBox& wanted = boxes.wanted[w];
+  for (size_t w = 0; w < wants.size; ++w) {
+    const UnitBoxes::Of& want = wants.box[w];
     int128 here = 0;   // held by members, each contribution by itself
     int128 whole = 0;  // of which members hold every contribution
-    for (size_t h = 0; h < boxes.holds; ++h) {
-      const MemberBox& held = boxes.held[h];
-      if (held.apart != wanted.apart) continue;
-      const int64_t both = shared(p, wanted, held);
-      here += int128{both} * held.contribution;
-      if (held.contribution == contributions) whole += both;
+    for (size_t h = 0; h < holds.size; ++h) {
+      const UnitBoxes::Of& hold = holds.box[h];
+      if (hold.apart != want.apart) continue;
+      const int64_t both = shared(wanted, want.member, held, hold.member);
+      here += int128{both} * hold.count;
+      if (hold.count == contributions) whole += both;
     }
-    const int64_t all = volume(p, wanted);
+    const int64_t all = wanted.volume(want.member);
     least += all - whole;
-    one_phase += (int128{contributions} * all - here) * wanted.contribution;
+    one_phase += (int128{contributions} * all - here) * want.count;
   }
   int64_t idle = p.total_elements;
-  for (int d = 0; d < p.dims && p.tensor_dim[0] >= 0; ++d)
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
     idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   const auto times_idle = [&](int128 elements) {
     return saturating_mul(saturated(elements), idle);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 
 namespace meshplan {
@@ -31,7 +32,7 @@ struct UnitRanks {
   int64_t bandwidth = 0;   // of those levels together, MB/s
   int64_t latency_ns = 0;  // the least of theirs
   int64_t members = 0;
-  std::vector<int32_t> coordinates;  // on every atom of the problem, member-major
+  RankSides sides;  // of the members
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
   mutable SearchState from;

@@ -24,13 +24,16 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   // The intervals of each tensor dim, by the number on its atoms.
   std::vector<std::vector<Interval>> intervals;
-  for (size_t d = 0; d < shape.size(); ++d) intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
-  std::vector<int64_t> at(sizes.size());
+  std::vector<NumberOn> number;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
+    number.emplace_back(state.shards[d], sizes);
+  }
+  const NumberOn contribution(reduced, sizes);
   for (const int64_t index : indices) {
-    int64_t left = index;
-    for (size_t m = sizes.size(); m-- > 0; left /= sizes[m]) at[m] = left % sizes[m];
-    for (size_t d = 0; d < shape.size(); ++d) side.box.push_back(intervals[d][static_cast<size_t>(index_on(state.shards[d], sizes, at))]);
-    if (!reduced.empty()) side.contribution.push_back(index_on(reduced, sizes, at));
+    for (size_t d = 0; d < shape.size(); ++d)
+      side.box.push_back(intervals[d][static_cast<size_t>(number[d](index))]);
+    if (!reduced.empty()) side.contribution.push_back(contribution(index));
   }
   return side;
 }
@@ -86,6 +89,7 @@ class Lister {
     }
     const std::vector<int64_t> kinds = keep_apart();
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
+      ranks_ += static_cast<int64_t>(like.indices.size());
       auto ranks = make_exchange_ranks(side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
                                        side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
       if (!ranks) return false;
@@ -100,6 +104,7 @@ class Lister {
 
   // What the listing has looked at, and whether a visitor said that it is enough.
   [[nodiscard]] int64_t looked() const { return q_.most_listed - left_; }
+  [[nodiscard]] int64_t ranks() const { return ranks_; }  // set up
   [[nodiscard]] bool ended_early() const { return enough_; }
 
  private:
@@ -149,6 +154,7 @@ class Lister {
   const ListQuestion& q_;
   const Mesh& src_mesh_;
   int64_t left_;
+  int64_t ranks_ = 0;
   bool enough_ = false;
   std::vector<int64_t> level_ranks_;
   std::vector<Atom> apart_;    // ranks that differ on these do not talk
@@ -177,7 +183,8 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
     Lister lister(q);
     return list(lister);
   }
-  ListingMemory::Entry& known = q.levels->listings().entries[key_of(q, phases)];
+  ListingMemory& memory = q.levels->listings();
+  ListingMemory::Entry& known = memory.entries[key_of(q, phases)];
   if (q.most_listed <= known.too_few) return std::nullopt;
   if (known.listed && known.looked <= q.most_listed) {
     const ExchangeTraffic& even = known.listed->even;
@@ -186,10 +193,13 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
   }
   Lister lister(q);
   std::optional<ListedPhase> listed = list(lister);
+  memory.ranks += lister.ranks();
   if (!listed) {
+    memory.looked += lister.looked();
     known.too_few = q.most_listed;
     return listed;
   }
+  memory.looked += listed->even.work + (listed->whole ? listed->whole->work : 0);
   known.listed = listed;
   known.complete = !lister.ended_early();
   known.looked = lister.looked();

@@ -49,6 +49,9 @@ struct ListingMemory {
     int64_t too_few = -1;               // where so much may be listed, it does not suffice
   };
   std::map<std::string, Entry> entries;
+  // What all listings that were made, and not remembered, took.
+  int64_t ranks = 0;   // set up
+  int64_t looked = 0;  // at pieces
 };
 // nullopt: more than may be listed.
 [[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);

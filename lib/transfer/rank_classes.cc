@@ -14,13 +14,9 @@ std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<
   int64_t count = 1;
   for (const Atom& atom : atoms) count *= atom.size;
   std::vector<std::vector<int64_t>> classes(static_cast<size_t>(count));
-  const std::vector<int64_t> sizes = mesh_shape(mesh);
-  std::vector<int64_t> at(sizes.size(), 0);
+  const NumberOn number(atoms, mesh_shape(mesh));
   const int64_t ranks = mesh_size(mesh);
-  for (int64_t i = 0; i < ranks; ++i) {
-    classes[static_cast<size_t>(index_on(atoms, sizes, at))].push_back(i);
-    for (size_t m = sizes.size(); m-- > 0 && ++at[m] == sizes[m];) at[m] = 0;
-  }
+  for (int64_t i = 0; i < ranks; ++i) classes[static_cast<size_t>(number(i))].push_back(i);
   return classes;
 }
 
@@ -44,13 +40,13 @@ size_t fewest_in_unit(const std::vector<int64_t>& ids, int64_t unit_ranks) {
 
 }  // namespace
 
-int64_t index_on(const std::vector<Atom>& atoms, std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
-  int64_t index = 0;
+NumberOn::NumberOn(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape) {
   for (const Atom& atom : atoms) {
     const auto m = static_cast<size_t>(atom.mesh_dim);
-    index = index * atom.size + atom_coordinate(atom, mesh_shape[m], coordinates[m]);
+    int64_t below = mesh_shape[m] / (atom.before * atom.size);
+    for (size_t inner = m + 1; inner < mesh_shape.size(); ++inner) below *= mesh_shape[inner];
+    parts_.push_back({below, atom.size});
   }
-  return index;
 }
 
 std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64_t> level_ranks, const std::vector<Atom>& apart,

@@ -24,9 +24,24 @@ struct RankClass {
   std::vector<std::vector<int64_t>> ids;
 };
 
-// Coordinates on a list of atoms as one number, the first atom most major.
-[[nodiscard]] int64_t index_on(const std::vector<Atom>& atoms, std::span<const int64_t> mesh_shape,
-                               std::span<const int64_t> coordinates);
+// The coordinates of ranks on a list of atoms as one number, the first atom most major.
+class NumberOn {
+ public:
+  NumberOn(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape);
+  // Of the rank with this row-major index in the mesh.
+  [[nodiscard]] int64_t operator()(int64_t index) const {
+    int64_t number = 0;
+    for (const Part& part : parts_) number = number * part.size + index / part.below % part.size;
+    return number;
+  }
+
+ private:
+  struct Part {
+    int64_t below;  // ranks of the mesh that differ further inside
+    int64_t size;
+  };
+  std::vector<Part> parts_;
+};
 
 // `apart`: atoms on which ranks of one class do not differ. `kinds`: of every class, by its number
 // on these atoms; empty: all of one kind. `level_ranks`: consecutive global ids of one unit of each

@@ -1,0 +1,86 @@
+#include "search/rank_sides.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/int_math.h"
+#include "search/search_state.h"
+#include "search/work.h"
+
+namespace meshplan {
+namespace {
+
+constexpr size_t most_sides = size_t{1} << 20;  // remembered
+
+// The list, how long it is, and the dim: four bits each.
+uint64_t key_of(const SearchState& s, int d) {
+  static_assert(max_atoms <= 12 && max_search_dims <= 16);
+  uint64_t key = 0;
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) key = key << 4 | s.atom[as_index(i)];
+  return key << 8 | static_cast<uint64_t>(s.length(d)) << 4 | static_cast<uint64_t>(d);
+}
+
+// Of the rank with these coordinates.
+Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
+  int64_t lo = 0;
+  int64_t left =
+      is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  for (int i = s.begin_of(d); i < s.end_of(d);) {
+    // Atoms that continue one another cut as one, and those from the start of a mesh dim in
+    // chunks of the whole dim (tensor/box.cc).
+    const Atom& start = p.atom[s.atom[as_index(i)]];
+    int64_t reached = start.before;
+    int64_t parts = 1;
+    int64_t part = 0;
+    for (; i < s.end_of(d); ++i) {
+      const size_t atom = s.atom[as_index(i)];
+      if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
+      reached *= p.size[atom];
+      parts *= p.size[atom];
+      part = part * p.size[atom] + coordinate[atom];
+    }
+    const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
+    const int64_t chunk =
+        start.before == 1 ? ceil_div(left, whole) * (whole / parts) : ceil_div(left, parts);
+    const int64_t first = std::min(left, part * chunk);
+    lo += first;
+    left = std::min(left - first, chunk);
+  }
+  return {lo, lo + left};
+}
+
+}  // namespace
+
+RankSides::RankSides(std::vector<int32_t> coordinates, int atoms)
+    : coordinates_(std::move(coordinates)),
+      atoms_(static_cast<size_t>(atoms)),
+      ranks_(atoms == 0 ? 0 : coordinates_.size() / atoms_) {}
+
+const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
+  const auto [at, is_new] = known_.try_emplace(key_of(s, d));
+  Sides& sides = at->second;
+  if (!is_new) return sides;
+  p.work += static_cast<int64_t>(ranks_) * work::rank_side;
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i)
+    sides.numbers *= p.size[s.atom[as_index(i)]];
+  static constexpr std::array<int32_t, max_atoms> first{};
+  sides.widest = width(side_of(p, s, d, first.data()));
+  for (size_t r = 0; r < ranks_; ++r) {
+    const int32_t* coordinate = coordinates(r);
+    sides.side.push_back(side_of(p, s, d, coordinate));
+    int64_t number = 0;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
+      const size_t atom = s.atom[as_index(i)];
+      number = number * p.size[atom] + coordinate[atom];
+    }
+    sides.number.push_back(number);
+  }
+  return sides;
+}
+
+void RankSides::limit_memory() const {
+  if (known_.size() * ranks_ > most_sides) known_.clear();
+}
+
+}  // namespace meshplan
