@@ -109,7 +109,11 @@ std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask) {
 
 const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask) {
   const std::vector<GroupShape>*& cached = p.shapes[mask];
-  if (cached == nullptr) cached = &p.levels->shapes(mesh_atoms(p, mask));
+  if (cached == nullptr) {
+    const std::vector<Atom> atoms = mesh_atoms(p, mask);
+    cached = &p.levels->shapes(atoms);
+    p.work += p.levels->ranks_listed(atoms) * work::rank_side;
+  }
   return *cached;
 }
 
@@ -236,7 +240,10 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   const ExchangeCost cost = price_exchange(q);
   p.work += (listings.ranks - ranks) * work::listed_rank +
             (listings.looked - looked) * work::listed;
-  if (!cost.exact) p.estimated = true;
+  if (!cost.exact) {
+    p.work += work::step;
+    p.estimated = true;
+  }
   return cost;
 }
 

@@ -1,7 +1,7 @@
 // Work, counted instead of timed: the same question takes the same number of units on every
 // machine, so that a budget of them ends every search at the same place.
 //
-// A unit is about 10 ns of one core (tests/bench: 7 to 15 on the machines measured). What is counted, at about what it takes:
+// A unit is about 10 ns of one core. What is counted, at about what it takes:
 //     a move listed, a state met, an aim looked at       the constants below
 //     an exchange priced by closed forms                 price
 //     an exchange priced rank by rank                    its ranks times the pieces that they look

@@ -89,11 +89,11 @@ bool LevelMap::aligned(const Atom& atom) const {
   return true;
 }
 
-const std::vector<GroupShape>& LevelMap::shapes(std::span<const Atom> atoms) const {
+const LevelMap::Shapes& LevelMap::shapes_of(std::span<const Atom> atoms) const {
   std::vector<Atom> key(atoms.begin(), atoms.end());
   auto found = remembered_.find(key);
   if (found != remembered_.end()) return found->second;
-  std::vector<GroupShape> shapes;
+  Shapes shapes;
   if (regular_ && std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return aligned(atom); })) {
     GroupShape shape;
     for (int l = 0; l < levels(); ++l) {
@@ -101,7 +101,7 @@ const std::vector<GroupShape>& LevelMap::shapes(std::span<const Atom> atoms) con
       for (const Atom& atom : atoms) members *= l + 1 == levels() ? atom.size : members_of(atom, l);
       shape.members.push_back(members);
     }
-    shapes.push_back(std::move(shape));
+    shapes.all.push_back(std::move(shape));
   } else {
     shapes = listed_shapes(atoms);
   }
@@ -152,8 +152,9 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
 
 }  // namespace
 
-std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) const {
+LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   std::set<GroupShape> shapes;
+  int64_t listed = 0;
   std::vector<int64_t> ids;
   auto modes = modes_of(*mesh_, atoms);
   if (consecutive_ && modes && level_ranks_.size() > 1) {
@@ -164,9 +165,10 @@ std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) con
     for (const int64_t place : distinct_places(modes->others, level_ranks_[level_ranks_.size() - 2])) {
       ids.clear();
       for (const int64_t offset : members) ids.push_back(base + place + offset);
+      listed += static_cast<int64_t>(ids.size());
       shapes.insert(shape_of(level_ranks_, ids, ids.front()));
     }
-    return {shapes.begin(), shapes.end()};
+    return {{shapes.begin(), shapes.end()}, listed};
   }
   // By the coordinates that members share.
   const std::vector<int64_t> sizes = mesh_shape(*mesh_);
@@ -183,10 +185,11 @@ std::vector<GroupShape> LevelMap::listed_shapes(std::span<const Atom> atoms) con
       for (const int64_t position : members) ids.push_back(rank_at(*mesh_->universe, copy + position));
       const int64_t first = ids.front();
       std::sort(ids.begin(), ids.end());
+      listed += static_cast<int64_t>(ids.size());
       shapes.insert(shape_of(level_ranks_, ids, first));
     }
   }
-  return {shapes.begin(), shapes.end()};
+  return {{shapes.begin(), shapes.end()}, listed};
 }
 
 const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const {

@@ -53,7 +53,13 @@ class LevelMap {
   // Whether the atom's ends fall on cuts of the digits, or inside a digit that they divide (else its groups are listed).
   [[nodiscard]] bool aligned(const Atom& atom) const;
   // Every distinct shape that the groups over these atoms have, remembered.
-  [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const;
+  [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const {
+    return shapes_of(atoms).all;
+  }
+  // How many ranks were listed to find them: 0 where products answer.
+  [[nodiscard]] int64_t ranks_listed(std::span<const Atom> atoms) const {
+    return shapes_of(atoms).ranks_listed;
+  }
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
   [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const;
   // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches, its
@@ -70,7 +76,12 @@ class LevelMap {
   [[nodiscard]] const Topology& topology() const { return *topology_; }
 
  private:
-  [[nodiscard]] std::vector<GroupShape> listed_shapes(std::span<const Atom> atoms) const;
+  struct Shapes {
+    std::vector<GroupShape> all;
+    int64_t ranks_listed = 0;
+  };
+  [[nodiscard]] const Shapes& shapes_of(std::span<const Atom> atoms) const;
+  [[nodiscard]] Shapes listed_shapes(std::span<const Atom> atoms) const;
 
   const Mesh* mesh_;
   const Topology* topology_;
@@ -78,7 +89,7 @@ class LevelMap {
   bool regular_ = true;
   bool consecutive_ = true;  // positions i -> base + i
   std::vector<std::vector<LevelDigit>> digits_;
-  mutable std::map<std::vector<Atom>, std::vector<GroupShape>> remembered_;
+  mutable std::map<std::vector<Atom>, Shapes> remembered_;
   mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>> classes_;
   mutable std::shared_ptr<ListingMemory> listings_;
 };

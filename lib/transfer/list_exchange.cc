@@ -93,6 +93,7 @@ class Lister {
       auto ranks = make_exchange_ranks(side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
                                        side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
       if (!ranks) return false;
+      overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
       for (const std::vector<int64_t>& ids : like.ids) {
         ranks->id = ids;
         if (!one(*ranks, units, visit)) return false;
@@ -102,9 +103,11 @@ class Lister {
     return true;
   }
 
-  // What the listing has looked at, and whether a visitor said that it is enough.
+  // At how much of what may be listed it has looked, and whether a visitor said that it is enough.
   [[nodiscard]] int64_t looked() const { return q_.most_listed - left_; }
-  [[nodiscard]] int64_t ranks() const { return ranks_; }  // set up
+  // Set up.
+  [[nodiscard]] int64_t ranks() const { return ranks_; }
+  [[nodiscard]] int64_t overlaps() const { return overlaps_; }
   [[nodiscard]] bool ended_early() const { return enough_; }
 
  private:
@@ -155,6 +158,7 @@ class Lister {
   const Mesh& src_mesh_;
   int64_t left_;
   int64_t ranks_ = 0;
+  int64_t overlaps_ = 0;
   bool enough_ = false;
   std::vector<int64_t> level_ranks_;
   std::vector<Atom> apart_;    // ranks that differ on these do not talk
@@ -195,11 +199,12 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
   std::optional<ListedPhase> listed = list(lister);
   memory.ranks += lister.ranks();
   if (!listed) {
-    memory.looked += lister.looked();
+    if (lister.ranks() > 0) memory.looked += q.most_listed;
     known.too_few = q.most_listed;
     return listed;
   }
-  memory.looked += listed->even.work + (listed->whole ? listed->whole->work : 0);
+  memory.looked +=
+      lister.overlaps() + listed->even.work + (listed->whole ? listed->whole->work : 0);
   known.listed = listed;
   known.complete = !lister.ended_early();
   known.looked = lister.looked();
