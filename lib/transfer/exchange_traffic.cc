@@ -167,68 +167,60 @@ const Overlap* overlap_with(const ExchangeRanks& ranks, int32_t w, int32_t shard
   return found != overlaps.end() && found->shard == shard ? &*found : nullptr;
 }
 
+// What the members of a unit that want one box receive, by want and level.
+class Received {
+ public:
+  explicit Received(int levels) : levels_(static_cast<size_t>(levels)) {}
+  struct Sum {
+    int128 bytes = 0;
+    int64_t peers = 0;
+  };
+  void begin(size_t wants) { sums_.assign(wants * levels_, {}); }
+  void add(size_t want, int level, int64_t bytes, int64_t peers) {
+    Sum& sum = sums_[want * levels_ + static_cast<size_t>(level)];
+    sum.bytes += bytes;
+    sum.peers += peers;
+  }
+  [[nodiscard]] const Sum& of(size_t want, int level) const {
+    return sums_[want * levels_ + static_cast<size_t>(level)];
+  }
+
+ private:
+  size_t levels_;
+  std::vector<Sum> sums_;
+};
+
+// One way of cutting pieces: what it makes of the listing.
+struct ListedCut {
+  ListedCut(const ExchangeRanks& ranks, const LevelUnits& units, Tally& of)
+      : tally(of), senders(ranks, units.levels()), received(units.levels()) {}
+  Tally& tally;
+  Senders senders;
+  Received received;
+  int64_t looked = 0;  // at overlaps
+};
+
 // All ranks of a unit have the same nearest holders, so what a member receives is what its wanted
 // box takes less what it holds of it.
 class OnePhase {
  public:
-  OnePhase(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes, Tally& tally)
+  OnePhase(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes)
       : ranks_(ranks),
         units_(units),
         element_(element_bytes),
-        tally_(tally),
         nearest_(ranks, units),
-        senders_(ranks, units.levels()),
         owners_(ranks.overlaps.size(), 0) {}
 
-  // `inside`: only what comes from inside units. Gives how many overlaps were looked at.
-  int64_t even(bool inside) {
-    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
-      find_owners(unit);
-      begin_received(unit);
-      for (size_t i = 0; i < unit.wants.size(); ++i) {
-        const UnitWants::Want& want = unit.wants[i];
-        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
-          const int64_t missing = want.members - take_owners(overlap);
-          const NearestHolders& near = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
-          ++looked_;
-          if (inside && near.level > 0) continue;
-          receive(i, near.level, bytes_of(overlap, element_), std::min<int64_t>(near.count, overlap.longest));
-          if (missing > 0) senders_.send_parts(overlap, near, element_, missing);
-        }
-      }
-      settle_received(unit, true);
-    });
-    senders_.settle(tally_);
-    return looked_;
-  }
-
-  int64_t whole() {
-    asked_.assign(ranks_.shards(), 0);
-    asks_.assign(ranks_.shards(), {});
-    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
-      find_owners(unit);
-      begin_received(unit);
-      for (size_t i = 0; i < unit.wants.size(); ++i) {
-        const UnitWants::Want& want = unit.wants[i];
-        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
-          const int64_t missing = want.members - take_owners(overlap);
-          ++looked_;
-          receive(i, nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin)).level, bytes_of(overlap, element_), 1);
-          Asks& asks = asks_[static_cast<size_t>(overlap.shard)];
-          if (missing == 0) continue;
-          if (asks.times == 0) touched_.push_back(overlap.shard);
-          asks.alike = asks.times == 0 || (asks.alike && asks.elements == overlap.elements);
-          asks.elements = overlap.elements;
-          asks.times += missing;
-        }
-      }
-      for (const int32_t shard : touched_) serve(unit, shard);
-      touched_.clear();
-      settle_received(unit, false);
-    });
-    senders_.settle(tally_);
-    return looked_;
-  }
+  // Pieces cut over their nearest holders. Gives how many overlaps were looked at.
+  int64_t even(Tally& tally) { return list(tally, nullptr, false).even; }
+  // Only what comes from inside units.
+  int64_t even_inside(Tally& tally) { return list(tally, nullptr, true).even; }
+  // The same and whole pieces.
+  struct Looked {
+    int64_t even = 0;
+    int64_t whole = 0;
+  };
+  Looked both(Tally& even, Tally& whole) { return list(even, &whole, false); }
 
  private:
   struct Asks {
@@ -236,10 +228,46 @@ class OnePhase {
     int64_t times = 0;
     bool alike = true;  // all for as many elements
   };
-  struct Received {
-    int128 bytes = 0;
-    int64_t peers = 0;
-  };
+
+  Looked list(Tally& even_tally, Tally* whole_tally, bool inside) {
+    ListedCut even(ranks_, units_, even_tally);
+    std::optional<ListedCut> whole;
+    if (whole_tally != nullptr) {
+      whole.emplace(ranks_, units_, *whole_tally);
+      asked_.assign(ranks_.shards(), 0);
+      asks_.assign(ranks_.shards(), {});
+    }
+    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
+      find_owners(unit);
+      even.received.begin(unit.wants.size());
+      if (whole) whole->received.begin(unit.wants.size());
+      for (size_t i = 0; i < unit.wants.size(); ++i) {
+        const UnitWants::Want& want = unit.wants[i];
+        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
+          const int64_t missing = want.members - take_owners(overlap);
+          const NearestHolders& near =
+              nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
+          ++even.looked;
+          if (inside && near.level > 0) continue;
+          const int64_t bytes = bytes_of(overlap, element_);
+          even.received.add(i, near.level, bytes, std::min<int64_t>(near.count, overlap.longest));
+          if (missing > 0) even.senders.send_parts(overlap, near, element_, missing);
+          if (!whole) continue;
+          ++whole->looked;
+          whole->received.add(i, near.level, bytes, 1);
+          ask(overlap, missing);
+        }
+      }
+      settle(unit, even, true);
+      if (!whole) return;
+      for (const int32_t shard : touched_) serve(unit, shard, *whole);
+      touched_.clear();
+      settle(unit, *whole, false);
+    });
+    even.senders.settle(even.tally);
+    if (whole) whole->senders.settle(whole->tally);
+    return {even.looked, whole ? whole->looked : 0};
+  }
 
   // Counts for each overlap the members that want its box and hold its shard.
   void find_owners(const UnitWants& unit) {
@@ -247,54 +275,61 @@ class OnePhase {
     for (size_t m = unit.begin; m < unit.end; ++m) {
       const int32_t i = unit.of_member[m - unit.begin];
       const Overlap* own = nullptr;
-      if (i >= 0 && ranks_.shard[m] >= 0) own = overlap_with(ranks_, unit.wants[static_cast<size_t>(i)].wanted, ranks_.shard[m]);
+      if (i >= 0 && ranks_.shard[m] >= 0)
+        own = overlap_with(ranks_, unit.wants[static_cast<size_t>(i)].wanted, ranks_.shard[m]);
       own_.push_back(own);
       if (own != nullptr) ++owners_[static_cast<size_t>(own - ranks_.overlaps.data())];
     }
   }
-  int64_t take_owners(const Overlap& overlap) { return std::exchange(owners_[static_cast<size_t>(&overlap - ranks_.overlaps.data())], 0); }
-
-  void begin_received(const UnitWants& unit) { received_.assign(unit.wants.size() * static_cast<size_t>(units_.levels()), {}); }
-  void receive(size_t want, int level, int64_t bytes, int64_t peers) {
-    Received& in = received_[want * static_cast<size_t>(units_.levels()) + static_cast<size_t>(level)];
-    in.bytes += bytes;
-    in.peers += peers;
+  int64_t take_owners(const Overlap& overlap) {
+    return std::exchange(owners_[static_cast<size_t>(&overlap - ranks_.overlaps.data())], 0);
   }
+
   // `parts`: pieces are cut over the nearest holders.
-  void settle_received(const UnitWants& unit, bool parts) {
+  void settle(const UnitWants& unit, ListedCut& cut, bool parts) {
     for (size_t m = unit.begin; m < unit.end; ++m) {
       const int32_t i = unit.of_member[m - unit.begin];
       if (i < 0) continue;
       const Overlap* own = own_[m - unit.begin];
       for (int l = 0; l < units_.levels(); ++l) {
-        Received in = received_[static_cast<size_t>(i) * static_cast<size_t>(units_.levels()) + static_cast<size_t>(l)];
+        Received::Sum in = cut.received.of(static_cast<size_t>(i), l);
         // What a member holds has a holder in the unit.
         if (l == 0 && own != nullptr) {
           const NearestHolders& near = nearest_.of(own->shard, static_cast<int32_t>(m));
           in.bytes -= bytes_of(*own, element_);
           in.peers -= parts ? std::min<int64_t>(near.count, own->longest) : 1;
         }
-        auto& cell = tally_.at(static_cast<int32_t>(m), l);
+        auto& cell = cut.tally.at(static_cast<int32_t>(m), l);
         add(cell.received, saturated(in.bytes));
         cell.peers_in += in.peers;
       }
     }
   }
 
+  // So many members of the unit at hand ask for the piece whole.
+  void ask(const Overlap& overlap, int64_t members) {
+    if (members == 0) return;
+    Asks& asks = asks_[static_cast<size_t>(overlap.shard)];
+    if (asks.times == 0) touched_.push_back(overlap.shard);
+    asks.alike = asks.times == 0 || (asks.alike && asks.elements == overlap.elements);
+    asks.elements = overlap.elements;
+    asks.times += members;
+  }
   // The unit's members that miss part of the shard ask for it in rank order.
-  void serve(const UnitWants& unit, int32_t shard) {
+  void serve(const UnitWants& unit, int32_t shard, ListedCut& whole) {
     Asks& asks = asks_[static_cast<size_t>(shard)];
     int64_t& asked = asked_[static_cast<size_t>(shard)];
     const NearestHolders& near = nearest_.of(shard, static_cast<int32_t>(unit.begin));
     if (asks.alike) {
-      senders_.send_whole(shard, near, saturating_mul(asks.elements, element_), asked, asks.times);
+      const int64_t bytes = saturating_mul(asks.elements, element_);
+      whole.senders.send_whole(shard, near, bytes, asked, asks.times);
       asked += asks.times;
     } else {
       for (size_t m = unit.begin; m < unit.end; ++m) {
         if (ranks_.wanted[m] < 0 || ranks_.shard[m] == shard) continue;
-        ++looked_;
+        ++whole.looked;
         if (const Overlap* overlap = overlap_with(ranks_, ranks_.wanted[m], shard))
-          senders_.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
+          whole.senders.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
       }
     }
     asks = {};
@@ -303,16 +338,12 @@ class OnePhase {
   const ExchangeRanks& ranks_;
   const LevelUnits& units_;
   int64_t element_;
-  Tally& tally_;
   Nearest nearest_;
-  Senders senders_;
-  int64_t looked_ = 0;
-  std::vector<int64_t> owners_;        // by overlap
-  std::vector<const Overlap*> own_;    // by member: what it holds of what it wants
-  std::vector<Received> received_;     // by want and level
-  std::vector<int64_t> asked_;         // by shard: how many ranks so far missed part of it
-  std::vector<Asks> asks_;             // by shard, of the unit at hand
-  std::vector<int32_t> touched_;       // shards that it asks for
+  std::vector<int64_t> owners_;      // by overlap
+  std::vector<const Overlap*> own_;  // by member: what it holds of what it wants
+  std::vector<int64_t> asked_;       // by shard: how many ranks so far missed part of it
+  std::vector<Asks> asks_;           // by shard, of the unit at hand
+  std::vector<int32_t> touched_;     // shards that it asks for
 };
 
 // What the members that want one box pass on to one another of the parts that they fetched.
@@ -416,13 +447,13 @@ int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units) {
   return all;
 }
 
-ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes, ExchangeCut cut) {
+namespace {
+
+ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
   ExchangeTraffic out;
-  Tally tally(ranks.size(), units.levels());
-  OnePhase phase(ranks, units, element_bytes, tally);
-  out.work = static_cast<int64_t>(ranks.size()) + (cut == ExchangeCut::even ? phase.even(false) : phase.whole());
+  out.work = static_cast<int64_t>(ranks) + looked;
   out.phase[0] = tally.most();
-  for (size_t r = 0; r < ranks.size(); ++r) {
+  for (size_t r = 0; r < ranks; ++r) {
     raise(out.wire_bytes, tally.received(r));
     raise(out.sent_bytes, tally.sent(r));
   }
@@ -430,11 +461,29 @@ ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& uni
   return out;
 }
 
+}  // namespace
+
+ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
+                           int64_t element_bytes) {
+  const bool several_holders = ranks.holders.size() != ranks.shards();
+  OnePhase phase(ranks, units, element_bytes);
+  Tally even(ranks.size(), units.levels());
+  if (!several_holders) {
+    const int64_t looked = phase.even(even);
+    return {traffic_of(even, ranks.size(), looked), std::nullopt};
+  }
+  Tally whole(ranks.size(), units.levels());
+  const OnePhase::Looked looked = phase.both(even, whole);
+  return {traffic_of(even, ranks.size(), looked.even),
+          traffic_of(whole, ranks.size(), looked.whole)};
+}
+
 ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes) {
   ExchangeTraffic out;
   Tally outer(ranks.size(), units.levels());
   Tally inner(ranks.size(), units.levels());
-  out.work = static_cast<int64_t>(ranks.size()) + OnePhase(ranks, units, element_bytes, inner).even(true);
+  out.work = static_cast<int64_t>(ranks.size()) +
+             OnePhase(ranks, units, element_bytes).even_inside(inner);
   // Peers are counted once however many parts go from one rank to another.
   std::vector<std::pair<int32_t, int32_t>> outside;  // (fetcher, holder)
   TwoPhases phases(ranks, units);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "transfer/exchange_pieces.h"
 #include "transfer/traffic.h"
@@ -22,6 +23,11 @@ struct ExchangeTraffic {
   bool operator==(const ExchangeTraffic&) const = default;
 };
 
+struct ListedPhase {
+  ExchangeTraffic even;
+  std::optional<ExchangeTraffic> whole;  // where some shard has several holders
+};
+
 // Of ranks that exchange nothing with others: the larger of both everywhere.
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
 
@@ -30,8 +36,8 @@ void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
 [[nodiscard]] int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units);
 
 // By listing every piece, those of the members of a unit that want one box together. Sums saturate.
-[[nodiscard]] ExchangeTraffic list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
-                                             int64_t element_bytes, ExchangeCut cut);
+[[nodiscard]] ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
+                                         int64_t element_bytes);
 [[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
                                               int64_t element_bytes);
 

@@ -219,15 +219,10 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     ExchangeTraffic whole;
     bool several_holders = false;
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
-      const int64_t bytes = question.element_bytes;
-      const ExchangeTraffic even = list_one_phase(ranks, units, bytes, ExchangeCut::even);
-      join_traffic(listed.even, even);
-      if (ranks.holders.size() == ranks.shards()) {
-        join_traffic(whole, even);
-      } else {
-        several_holders = true;
-        join_traffic(whole, list_one_phase(ranks, units, bytes, ExchangeCut::whole));
-      }
+      const ListedPhase here = list_one_phase(ranks, units, question.element_bytes);
+      join_traffic(listed.even, here.even);
+      join_traffic(whole, here.whole.value_or(here.even));
+      several_holders = several_holders || here.whole;
       return question.is_enough && question.is_enough(listed.even, whole);
     };
     if (!lister.for_each_class(join)) return std::nullopt;

@@ -35,10 +35,6 @@ struct ListQuestion {
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
-struct ListedPhase {
-  ExchangeTraffic even;
-  std::optional<ExchangeTraffic> whole;  // where some shard has several holders
-};
 // What was listed before, by everything that the answer depends on. Law: with a memory or without,
 // the answer is the same but for listings that may end early: one that has gone further may answer.
 struct ListingMemory {
