@@ -30,7 +30,8 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   if (bytes == 0) return 0;
   int64_t scaled = 0;
   int64_t divisor = 0;
-  if (!__builtin_mul_overflow(bytes, int64_t{1'000'000}, &scaled) && !__builtin_mul_overflow(denominator, mb_per_s, &divisor)) {
+  if (!__builtin_mul_overflow(bytes, int64_t{1'000'000}, &scaled) &&
+      !__builtin_mul_overflow(denominator, mb_per_s, &divisor)) {
     return ceil_div(scaled, divisor);
   }
   int128 wide = static_cast<int128>(bytes) * 1'000'000;
@@ -40,7 +41,8 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   return quotient > most ? most : static_cast<int64_t>(quotient);
 }
 
-int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied_bytes) {
+int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange,
+                   int64_t copied_bytes) {
   int64_t latency = 0;
   int64_t peers = 0;
   const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
@@ -49,16 +51,18 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchan
     const TopologyLevel& level = topology.levels[l];
     if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
     latency = level.latency_ns;
-    if (exchange) peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
+    if (exchange)
+      peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
     int64_t bytes = traffic.bytes[l];
     int64_t bandwidth = level.mb_per_s;
     if (exchange && level.exchange_percent != 100) {
       bytes = saturating_mul(bytes, 100);
       bandwidth *= level.exchange_percent;
     }
-    slowest = std::max(slowest, copies ? transfer_and_copies_ps(bytes, traffic.denominator, bandwidth,
-                                                                copied_bytes, topology.copy_mb_per_s)
-                                       : transfer_ps(bytes, traffic.denominator, bandwidth));
+    slowest =
+        std::max(slowest, copies ? transfer_and_copies_ps(bytes, traffic.denominator, bandwidth,
+                                                          copied_bytes, topology.copy_mb_per_s)
+                                 : transfer_ps(bytes, traffic.denominator, bandwidth));
   }
   return saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
 }
@@ -85,10 +89,14 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
   return traffic;
 }
 
-int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
+int64_t collective_ps(const Topology& topology, const GroupShape& shape,
+                      const CollectiveBytes& bytes) {
   if (shape.members.back() == 1 && shape.uniform) return 0;
-  if (shape.uniform) return traffic_ps(topology, collective_traffic(shape.members, bytes), row_of(bytes.op).pays_per_peer, bytes.copied);
-  // Units hold different numbers of members: an exchange of the padded pieces inside the group, each from the one member that owns it.
+  if (shape.uniform)
+    return traffic_ps(topology, collective_traffic(shape.members, bytes),
+                      row_of(bytes.op).pays_per_peer, bytes.copied);
+  // Units hold different numbers of members: an exchange of the padded pieces inside the group, each
+  // from the one member that owns it.
   Traffic traffic;
   for (size_t l = 0; l < shape.reach.size(); ++l) {
     traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
@@ -97,9 +105,11 @@ int64_t collective_ps(const Topology& topology, const GroupShape& shape, const C
   return saturating_mul(traffic_ps(topology, traffic, true, bytes.copied), row_of(bytes.op).rounds);
 }
 
-int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes) {
+int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
+                      const CollectiveBytes& bytes) {
   int64_t dearest = 0;
-  for (const GroupShape& shape : shapes) dearest = std::max(dearest, collective_ps(topology, shape, bytes));
+  for (const GroupShape& shape : shapes)
+    dearest = std::max(dearest, collective_ps(topology, shape, bytes));
   return dearest;
 }
 

@@ -4,16 +4,10 @@
 #include <utility>
 
 #include "base/int_math.h"
-#include "transfer/two_phases.h"
+#include "transfer/tally.h"
 
 namespace meshplan {
 namespace {
-
-void add(int64_t& sum, int64_t more) { sum = saturating_add(sum, more); }
-void raise(int64_t& most, int64_t other) { most = std::max(most, other); }
-int64_t bytes_of(const Overlap& overlap, int64_t element_bytes) {
-  return saturating_mul(overlap.elements, element_bytes);
-}
 
 // Of numbers that are seldom as wide as a division of 64 bits is slow.
 int64_t divide(int64_t a, int64_t b) {
@@ -22,65 +16,37 @@ int64_t divide(int64_t a, int64_t b) {
   return a / b;
 }
 
-// Bytes and peers of every rank over every level, in one phase.
-class Tally {
- public:
-  Tally(size_t ranks, int levels) : levels_(static_cast<size_t>(levels)), cells_(ranks * levels_) {}
-  struct Cell {
-    int64_t received = 0;
-    int64_t sent = 0;
-    int64_t peers_in = 0;
-    int64_t peers_out = 0;
-  };
-  Cell& at(int32_t rank, int level) { return cells_[static_cast<size_t>(rank) * levels_ + static_cast<size_t>(level)]; }
-  [[nodiscard]] int64_t received(size_t rank) const { return sum(rank, &Cell::received); }
-  [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
-  [[nodiscard]] Traffic most() const {
-    Traffic traffic;
-    for (size_t i = 0; i < cells_.size();) {
-      for (size_t l = 0; l < levels_; ++l, ++i) {
-        const Cell& c = cells_[i];
-        raise(traffic.bytes[l], std::max(c.received, c.sent));
-        raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
-      }
-    }
-    return traffic;
-  }
-
- private:
-  [[nodiscard]] int64_t sum(size_t rank, int64_t Cell::*what) const {
-    int64_t all = 0;
-    for (size_t l = 0; l < levels_; ++l) add(all, cells_[rank * levels_ + l].*what);
-    return all;
-  }
-  size_t levels_;
-  std::vector<Cell> cells_;
-};
-
 // What holders send, by stretches of a shard's holders that send alike: differences, which are
 // summed up at the end. They are wide, as differences of sums that are held at a most are none.
 class Senders {
  public:
   Senders(const ExchangeRanks& ranks, int levels)
-      : ranks_(ranks), levels_(static_cast<size_t>(levels)), sent_(levels_ * (ranks.holders.size() + 1)) {}
+      : ranks_(ranks),
+        levels_(static_cast<size_t>(levels)),
+        sent_(levels_ * (ranks.holders.size() + 1)) {}
 
   // The i-th nearest holders, i from `begin` up to `end`, send this to `times` ranks each.
-  void send(int32_t shard, const NearestHolders& near, int64_t begin, int64_t end, int64_t bytes, int64_t times) {
+  void send(int32_t shard, const NearestHolders& near, int64_t begin, int64_t end, int64_t bytes,
+            int64_t times) {
     if (begin >= end) return;
     const int64_t first = ranks_.holders_begin[static_cast<size_t>(shard)] + near.begin;
     change(first + begin, near.level, int128{bytes} * times, times);
     change(first + end, near.level, -int128{bytes} * times, -times);
   }
   // Parts of an even cut, each to `times` ranks.
-  void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes, int64_t times) {
+  void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes,
+                  int64_t times) {
     const int64_t slice = divide(overlap.elements, overlap.longest);
     const int64_t each = divide(overlap.longest, near.count);
     const int64_t longer = overlap.longest - each * near.count;
     send(overlap.shard, near, 0, longer, saturating_mul(slice * (each + 1), element_bytes), times);
-    if (each > 0) send(overlap.shard, near, longer, near.count, saturating_mul(slice * each, element_bytes), times);
+    if (each > 0)
+      send(overlap.shard, near, longer, near.count, saturating_mul(slice * each, element_bytes),
+           times);
   }
   // Whole pieces for `times` ranks in a row, of which the first asks holder number `turn`.
-  void send_whole(int32_t shard, const NearestHolders& near, int64_t bytes, int64_t turn, int64_t times) {
+  void send_whole(int32_t shard, const NearestHolders& near, int64_t bytes, int64_t turn,
+                  int64_t times) {
     const int64_t rounds = divide(times, near.count);
     if (rounds > 0) send(shard, near, 0, near.count, bytes, rounds);
     const int64_t begin = turn - divide(turn, near.count) * near.count;
@@ -98,7 +64,7 @@ class Senders {
         now[l].peers += more.peers;
         if (now[l].peers == 0) continue;
         auto& cell = tally.at(ranks_.holders[place], static_cast<int>(l));
-        add(cell.sent, saturated(now[l].bytes));
+        add_up(cell.sent, saturated(now[l].bytes));
         cell.peers_out += now[l].peers;
       }
     }
@@ -158,13 +124,6 @@ void for_each_unit(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&
     for (const UnitWants::Want& want : unit.wants) number[static_cast<size_t>(want.wanted)] = -1;
     visit(unit);
   }
-}
-
-// The overlap of wanted box w with the shard; nullptr where they do not meet.
-const Overlap* overlap_with(const ExchangeRanks& ranks, int32_t w, int32_t shard) {
-  const auto overlaps = ranks.overlaps_of(w);
-  const auto found = std::lower_bound(overlaps.begin(), overlaps.end(), shard, [](const Overlap& o, int32_t s) { return o.shard < s; });
-  return found != overlaps.end() && found->shard == shard ? &*found : nullptr;
 }
 
 // What the members of a unit that want one box receive, by want and level.
@@ -245,8 +204,7 @@ class OnePhase {
         const UnitWants::Want& want = unit.wants[i];
         for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
           const int64_t missing = want.members - take_owners(overlap);
-          const NearestHolders& near =
-              nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
+          const NearestHolders& near = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
           ++even.looked;
           if (inside && near.level > 0) continue;
           const int64_t bytes = bytes_of(overlap, element_);
@@ -300,7 +258,7 @@ class OnePhase {
           in.peers -= parts ? std::min<int64_t>(near.count, own->longest) : 1;
         }
         auto& cell = cut.tally.at(static_cast<int32_t>(m), l);
-        add(cell.received, saturated(in.bytes));
+        add_up(cell.received, saturated(in.bytes));
         cell.peers_in += in.peers;
       }
     }
@@ -346,84 +304,6 @@ class OnePhase {
   std::vector<int32_t> touched_;     // shards that it asks for
 };
 
-// What the members that want one box pass on to one another of the parts that they fetched.
-class PassedOn {
- public:
-  PassedOn(const ExchangeRanks& ranks, const LevelUnits& units, Tally& inner)
-      : ranks_(ranks), nearest_(ranks, units), inner_(inner), fetched_(ranks.size(), 0), giving_(ranks.shards(), 0), sharing_(ranks.shards(), 0) {}
-
-  // `fetched`: the parts of one wanted box; `members`: those of the unit.
-  void pass(std::span<const int32_t> members, std::span<const FetchedPart> fetched, int64_t element_bytes) {
-    const int32_t w = fetched.front().wanted;
-    wanting_.clear();
-    for (const int32_t m : members) {
-      if (ranks_.wanted[static_cast<size_t>(m)] == w) wanting_.push_back(m);
-    }
-    const auto others = static_cast<int64_t>(wanting_.size()) - 1;
-    int128 all = 0;
-    fetchers_.clear();
-    for (const FetchedPart& f : fetched) {
-      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
-      all += bytes;
-      add(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others));
-      int128& own = fetched_[static_cast<size_t>(f.fetcher)];
-      if (own == 0) fetchers_.push_back(f.fetcher);
-      own += bytes;
-    }
-    for (const int32_t m : wanting_) {
-      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) ++sharing_[static_cast<size_t>(shard)];
-    }
-    // Whoever sends a member what it holds itself is its peer already.
-    int64_t strangers = 0;  // fetchers that give nobody anything else
-    for (const int32_t f : fetchers_) {
-      const int32_t shard = ranks_.shard[static_cast<size_t>(f)];
-      const bool gives = gives_own(f, w);
-      if (gives) {
-        ++giving_[static_cast<size_t>(shard)];
-        inner_.at(f, 0).peers_out += sharing_[static_cast<size_t>(shard)] - 1;
-      } else {
-        ++strangers;
-        inner_.at(f, 0).peers_out += others;
-      }
-    }
-    for (const int32_t m : wanting_) {
-      const int32_t shard = ranks_.shard[static_cast<size_t>(m)];
-      auto& cell = inner_.at(m, 0);
-      const int128 own = fetched_[static_cast<size_t>(m)];
-      add(cell.received, saturated(all - own));
-      cell.peers_in += strangers + (shard >= 0 ? giving_[static_cast<size_t>(shard)] : 0) - (own > 0 ? 1 : 0);
-    }
-    for (const int32_t m : wanting_) {
-      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
-        sharing_[static_cast<size_t>(shard)] = 0;
-        giving_[static_cast<size_t>(shard)] = 0;
-      }
-      fetched_[static_cast<size_t>(m)] = 0;
-    }
-  }
-
- private:
-  // Whether the rank sends part of what it holds to those of its unit that want box w and lack it.
-  bool gives_own(int32_t rank, int32_t w) {
-    const int32_t shard = ranks_.shard[static_cast<size_t>(rank)];
-    if (shard < 0) return false;
-    const Overlap* overlap = overlap_with(ranks_, w, shard);
-    if (overlap == nullptr) return false;
-    const NearestHolders& near = nearest_.of(shard, rank);
-    const auto holders = ranks_.holders_of(shard).subspan(static_cast<size_t>(near.begin), static_cast<size_t>(near.count));
-    return std::lower_bound(holders.begin(), holders.end(), rank) - holders.begin() < overlap->longest;
-  }
-
-  const ExchangeRanks& ranks_;
-  Nearest nearest_;
-  Tally& inner_;
-  std::vector<int128> fetched_;     // by rank: bytes of the box at hand
-  std::vector<int64_t> giving_;     // by shard: fetchers that hold and give it
-  std::vector<int64_t> sharing_;    // by shard: members that want the box and hold it
-  std::vector<int32_t> wanting_;
-  std::vector<int32_t> fetchers_;
-};
-
 }  // namespace
 
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more) {
@@ -436,13 +316,14 @@ void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more) {
   }
   raise(all.wire_bytes, more.wire_bytes);
   raise(all.sent_bytes, more.sent_bytes);
-  add(all.work, more.work);
+  add_up(all.work, more.work);
 }
 
 int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units) {
   int64_t all = static_cast<int64_t>(ranks.size());
   for_each_unit(ranks, units, [&](const UnitWants& unit) {
-    for (const UnitWants::Want& want : unit.wants) all += static_cast<int64_t>(ranks.overlaps_of(want.wanted).size());
+    for (const UnitWants::Want& want : unit.wants)
+      all += static_cast<int64_t>(ranks.overlaps_of(want.wanted).size());
   });
   return all;
 }
@@ -478,47 +359,9 @@ ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
           traffic_of(whole, ranks.size(), looked.whole)};
 }
 
-ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes) {
-  ExchangeTraffic out;
-  Tally outer(ranks.size(), units.levels());
-  Tally inner(ranks.size(), units.levels());
-  out.work = static_cast<int64_t>(ranks.size()) +
-             OnePhase(ranks, units, element_bytes).even_inside(inner);
-  // Peers are counted once however many parts go from one rank to another.
-  std::vector<std::pair<int32_t, int32_t>> outside;  // (fetcher, holder)
-  TwoPhases phases(ranks, units);
-  PassedOn passed(ranks, units, inner);
-  UnitExchange unit;
-  while (phases.next(unit)) {
-    out.work += static_cast<int64_t>(unit.fetched.size());
-    outside.clear();
-    for (const FetchedPart& f : unit.fetched) {
-      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
-      add(outer.at(f.fetcher, f.level).received, bytes);
-      add(outer.at(f.holder, f.level).sent, bytes);
-      outside.emplace_back(f.fetcher, f.holder);
-    }
-    std::sort(outside.begin(), outside.end());
-    outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
-    for (const auto& [fetcher, holder] : outside) {
-      int level = 0;
-      while (units.unit(ranks.id[static_cast<size_t>(fetcher)], level) != units.unit(ranks.id[static_cast<size_t>(holder)], level)) ++level;
-      ++outer.at(fetcher, level).peers_in;
-      ++outer.at(holder, level).peers_out;
-    }
-    for (size_t begin = 0, end = 0; begin < unit.fetched.size(); begin = end) {
-      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.fetched[begin].wanted) ++end;
-      passed.pass(unit.members, std::span(unit.fetched).subspan(begin, end - begin), element_bytes);
-    }
-  }
-  out.phase = {outer.most(), inner.most()};
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    raise(out.received[0], outer.received(r));
-    raise(out.received[1], inner.received(r));
-    raise(out.wire_bytes, saturating_add(outer.received(r), inner.received(r)));
-    raise(out.sent_bytes, saturating_add(outer.sent(r), inner.sent(r)));
-  }
-  return out;
+int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,
+                          int64_t element_bytes, Tally& inner) {
+  return OnePhase(ranks, units, element_bytes).even_inside(inner);
 }
 
 }  // namespace meshplan

@@ -58,10 +58,14 @@ std::optional<WrongFigure> check_figures(const Plan& plan,
     const int64_t said_ns = ns_of_ps(step.predicted_ps);
     if (counted.ps && ns_of_ps(*counted.ps) != said_ns)
       return wrong("predicted_ns", said_ns, ns_of_ps(*counted.ps));
-    if (counted.least_ps && ns_of_ps(*counted.least_ps) > said_ns) {
-      return WrongFigure{i, numbers("predicted_ns", said_ns, "by the levels alone it is",
-                                    ns_of_ps(*counted.least_ps))};
-    }
+    if (counted.least_ps && ns_of_ps(*counted.least_ps) > said_ns)
+      return WrongFigure{i,
+                         numbers("predicted_ns", said_ns, "counted from the states it is at least",
+                                 ns_of_ps(*counted.least_ps))};
+    if (counted.most_ps && ns_of_ps(*counted.most_ps) < said_ns)
+      return WrongFigure{i,
+                         numbers("predicted_ns", said_ns, "counted from the states it is at most",
+                                 ns_of_ps(*counted.most_ps))};
     figures.ps = figures.ps && counted.ps ? std::optional(saturating_add(*figures.ps, *counted.ps))
                                           : std::nullopt;
     if (!counted.left_out.empty()) {
@@ -143,11 +147,11 @@ Problem check_bounds(const PlannedRedistribution& redistribution) {
   const int64_t predicted = ns_of_ps(totals.predicted_ps);
   if (auto problem = above("lower_bound_ns", least, "predicted_ns", predicted)) return problem;
   if (auto problem = check_gap(redistribution, predicted - least)) return problem;
+  // A plan that is not proven may be beaten, by its gap at most.
+  const int64_t plan_at_least = predicted - ns_of_ps(redistribution.proven_gap_ps);
   for (const Alternative& other : redistribution.alternatives) {
     const std::string name = "its alternative '" + other.trace + "'";
     const int64_t ns = ns_of_ps(other.totals.predicted_ps);
-    // A plan that is not proven may be beaten, by its gap at most.
-    const int64_t plan_at_least = predicted - ns_of_ps(redistribution.proven_gap_ps);
     if (ns < plan_at_least)
       return name +
              numbers(": predicted_ns", ns, "the plan itself, less its gap, takes", plan_at_least);

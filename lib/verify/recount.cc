@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "tensor/box.h"
 #include "verify/figures.h"
+#include "verify/finer_times.h"
 #include "verify/recount_exchange.h"
 #include "verify/units.h"
 
@@ -40,8 +41,7 @@ bool lies_in_order(const StepView& view, const State& finer, const std::vector<i
     const std::vector<Atom>& from = view.before->shards[d];
     const std::vector<Atom>& to = view.step->state.shards[d];
     // Cut evenly, every part is as wide as the widest.
-    if (!cut_alike(from, to) &&
-        saturating_mul(part[d], product_of(finer.shards[d])) != shape[d])
+    if (!cut_alike(from, to) && saturating_mul(part[d], product_of(finer.shards[d])) != shape[d])
       return false;
   }
   return true;
@@ -71,12 +71,7 @@ bool slices_below(const StepView& view) {
   return false;
 }
 
-// What a collective moves: `whole` is cut into one piece a member.
-struct Moved {
-  int64_t whole = 0;
-  int64_t piece = 0;
-  int64_t copied = 0;
-};
+}  // namespace
 
 LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const Moved& moved) {
   LevelTraffic traffic;
@@ -101,11 +96,17 @@ LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const
   return traffic;
 }
 
-int64_t group_ps(const Topology& topology, Op op, const GroupPattern& pattern, const Moved& moved) {
+namespace {
+
+TimeRange group_time(const Topology& topology, Op op, const GroupPattern& pattern,
+                     const Moved& moved) {
+  if (const auto finer = finer_time(topology, op, pattern, moved)) return *finer;
   const size_t levels = topology.levels.size();
-  if (pattern.alike)
-    return time_ps(topology, traffic_of(op, pattern, levels, moved), op == Op::all_to_all,
-                   moved.copied);
+  if (pattern.alike) {
+    const int64_t ps = time_ps(topology, traffic_of(op, pattern, levels, moved),
+                               op == Op::all_to_all, moved.copied);
+    return {ps, ps};
+  }
   // Units hold different numbers of members: every member has its piece sent to it by each other
   // one.
   LevelTraffic traffic;
@@ -114,7 +115,8 @@ int64_t group_ps(const Topology& topology, Op op, const GroupPattern& pattern, c
     traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
   }
   const int64_t once = time_ps(topology, traffic, true, moved.copied);
-  return op == Op::all_reduce ? saturating_mul(once, 2) : once;
+  const int64_t ps = op == Op::all_reduce ? saturating_mul(once, 2) : once;
+  return {ps, ps};
 }
 
 Counted recount_collective(const StepView& view) {
@@ -131,7 +133,9 @@ Counted recount_collective(const StepView& view) {
   const int64_t input = bytes_of(from);
   const int64_t output = bytes_of(to);
   const int64_t ranks = ranks_of_group(step);
-  Counted counted{0, saturating_add(input, output), 0, {}, {}};
+  Counted counted;
+  counted.wire_bytes = counted.ps = 0;
+  counted.peak_bytes = saturating_add(input, output);
   if (is_local(step.op) || ranks == 1) return counted;
 
   Moved moved;
@@ -144,9 +148,9 @@ Counted recount_collective(const StepView& view) {
       moved.piece = gathers ? input : output;
       moved.whole = saturating_mul(moved.piece, ranks);
       wire = saturating_mul(moved.piece, ranks - 1);
-      const bool in_order =
-          gathers ? lies_in_order(view, *view.before, to, from)
-                  : lies_in_order(view, step.state, from, to) && !slices_below(view);
+      const bool in_order = gathers
+                                ? lies_in_order(view, *view.before, to, from)
+                                : lies_in_order(view, step.state, from, to) && !slices_below(view);
       staging = in_order ? 0 : moved.whole;
       moved.copied = saturating_add(saturating_mul(2, staging), gathers ? 0 : wire);
       break;
@@ -175,10 +179,6 @@ Counted recount_collective(const StepView& view) {
   counted.ps.reset();
   const Topology& topology = view.plan->topology;
   if (topology.levels.empty() || topology.levels.size() > most_levels) return counted;
-  if (!priced_by_levels(topology)) {
-    counted.left_out = "predicted_ns, which a finer tier than levels gives";
-    return counted;
-  }
   const auto group = layout_of(*view.src_mesh, sizes, step.mesh_dims);
   const auto patterns =
       group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
@@ -186,9 +186,14 @@ Counted recount_collective(const StepView& view) {
     counted.left_out = "predicted_ns, as its groups are too many to look at one by one";
     return counted;
   }
-  counted.ps = 0;
-  for (const GroupPattern& pattern : *patterns)
-    counted.ps = std::max(*counted.ps, group_ps(topology, step.op, pattern, moved));
+  TimeRange time;
+  for (const GroupPattern& pattern : *patterns) {
+    const TimeRange here = group_time(topology, step.op, pattern, moved);
+    time = {std::max(time.least_ps, here.least_ps), std::max(time.most_ps, here.most_ps)};
+  }
+  counted.least_ps = time.least_ps;
+  counted.most_ps = time.most_ps;
+  if (time.least_ps == time.most_ps) counted.ps = time.least_ps;
   return counted;
 }
 

@@ -35,8 +35,11 @@ struct StepView {
 struct Counted {
   std::optional<int64_t> wire_bytes;
   std::optional<int64_t> peak_bytes;
-  std::optional<int64_t> ps;        // nullopt too where a finer tier than levels prices the step:
-  std::optional<int64_t> least_ps;  // then an exchange takes no less than the levels say
+  // nullopt too where a finer tier than levels prices the step: an exchange takes no less than the
+  // levels say, a collective between two points of a measured table what lies in a narrow range.
+  std::optional<int64_t> ps;
+  std::optional<int64_t> least_ps;
+  std::optional<int64_t> most_ps;
   std::string left_out;             // why, where something was not counted
 };
 

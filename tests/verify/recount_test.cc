@@ -316,5 +316,64 @@ TEST_CASE(
   CHECK(plans > rounds(1'500) / 2);
 }
 
+// Levels with NCCL's formula or with tables of ascending points on top of them.
+Topology finer_topology(Random& random) {
+  Topology topology = random_topology(random);
+  if (random.one_in(2)) {
+    topology.model = "nccl";
+    return topology;
+  }
+  for (const Op op : {Op::all_gather, Op::reduce_scatter, Op::all_reduce, Op::all_to_all}) {
+    for (size_t level = 0; level < topology.levels.size(); ++level) {
+      for (int64_t ranks = 2; ranks <= 8; ++ranks) {
+        MeasuredTable table{op, static_cast<int64_t>(level), ranks, {}};
+        int64_t bytes = 1 + random.below(64);
+        int64_t ns = 1 + random.below(20'000);
+        for (int64_t points = 1 + random.below(4); points > 0; --points) {
+          table.points.emplace_back(bytes, ns);
+          bytes += 1 + random.below(4'096);
+          ns += random.below(50'000);
+        }
+        topology.tables.push_back(std::move(table));
+      }
+    }
+  }
+  return topology;
+}
+
+TEST_CASE("times of finer tiers are counted: what a plan says is accepted, a twentieth more is not") {
+  Random random(seed() + 4);
+  int64_t changed = 0;
+  for (int64_t round = 0; round < rounds(600); ++round) {
+    const MeshTable table = test::random_table(random, {});
+    PlanOptions options;
+    options.planner = random.one_in(2) ? PlannerKind::greedy : PlannerKind::optimal;
+    options.rules = options.planner == PlannerKind::greedy ? Rules::dtensor : Rules::native;
+    const Request request = test::random_request(random, table, 0);
+    const PlanOutcome outcome =
+        plan_requests(table, finer_topology(random), {request}, options, "");
+    if (!outcome.failures.empty()) continue;
+    const Status right = verify_plan(outcome.plan);
+    if (!right) FAIL_CHECK("round " << round << ": " << right.error().message);
+    for (size_t i = 0; i < outcome.plan.redistributions.front().steps.size(); ++i) {
+      Plan plan = outcome.plan;
+      PlannedRedistribution& planned = plan.redistributions.front();
+      Step& step = planned.steps[i];
+      if (step.op == Op::exchange || step.predicted_ps == 0) continue;
+      const int64_t more = step.predicted_ps / 20 + 10'000;
+      for (int64_t* ps : {&step.predicted_ps, &planned.totals.predicted_ps, &planned.proven_gap_ps,
+                          &plan.totals.predicted_ps})
+        *ps += more;
+      ++changed;
+      const Status status = verify_plan(plan);
+      CAPTURE(round);
+      REQUIRE(!status.ok());
+      CHECK(status.error().message.find("predicted_ns") != std::string::npos);
+    }
+  }
+  MESSAGE(changed << " times changed");
+  CHECK(changed > rounds(600) / 4);
+}
+
 }  // namespace
 }  // namespace meshplan

@@ -1,0 +1,69 @@
+// What listings of exchanges are added up in: bytes and peers by rank and level.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "base/int_math.h"
+#include "transfer/exchange_pieces.h"
+#include "transfer/traffic.h"
+
+namespace meshplan {
+
+inline void add_up(int64_t& sum, int64_t more) { sum = saturating_add(sum, more); }
+inline void raise(int64_t& most, int64_t other) { most = std::max(most, other); }
+[[nodiscard]] inline int64_t bytes_of(const Overlap& overlap, int64_t element_bytes) {
+  return saturating_mul(overlap.elements, element_bytes);
+}
+
+// Bytes and peers of every rank over every level, in one phase.
+class Tally {
+ public:
+  Tally(size_t ranks, int levels) : levels_(static_cast<size_t>(levels)), cells_(ranks * levels_) {}
+  struct Cell {
+    int64_t received = 0;
+    int64_t sent = 0;
+    int64_t peers_in = 0;
+    int64_t peers_out = 0;
+  };
+  Cell& at(int32_t rank, int level) {
+    return cells_[static_cast<size_t>(rank) * levels_ + static_cast<size_t>(level)];
+  }
+  [[nodiscard]] int64_t received(size_t rank) const { return sum(rank, &Cell::received); }
+  [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
+  [[nodiscard]] Traffic most() const {
+    Traffic traffic;
+    for (size_t i = 0; i < cells_.size();) {
+      for (size_t l = 0; l < levels_; ++l, ++i) {
+        const Cell& c = cells_[i];
+        raise(traffic.bytes[l], std::max(c.received, c.sent));
+        raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
+      }
+    }
+    return traffic;
+  }
+
+ private:
+  [[nodiscard]] int64_t sum(size_t rank, int64_t Cell::*what) const {
+    int64_t all = 0;
+    for (size_t l = 0; l < levels_; ++l) add_up(all, cells_[rank * levels_ + l].*what);
+    return all;
+  }
+  size_t levels_;
+  std::vector<Cell> cells_;
+};
+
+// The overlap of wanted box w with the shard; nullptr where they do not meet.
+inline const Overlap* overlap_with(const ExchangeRanks& ranks, int32_t w, int32_t shard) {
+  const auto overlaps = ranks.overlaps_of(w);
+  const auto found = std::lower_bound(overlaps.begin(), overlaps.end(), shard,
+                                      [](const Overlap& o, int32_t s) { return o.shard < s; });
+  return found != overlaps.end() && found->shard == shard ? &*found : nullptr;
+}
+
+// What comes from inside units of the even cut in one phase, added to `inner`; gives how many
+// overlaps were looked at.
+int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,
+                          int64_t element_bytes, Tally& inner);
+
+}  // namespace meshplan

@@ -1,0 +1,150 @@
+// list_two_phases of exchange_traffic.h: what units fetch, and what their members pass on.
+#include <algorithm>
+#include <utility>
+
+#include "base/int_math.h"
+#include "transfer/exchange_traffic.h"
+#include "transfer/tally.h"
+#include "transfer/two_phases.h"
+
+namespace meshplan {
+namespace {
+
+// What the members that want one box pass on to one another of the parts that they fetched.
+class PassedOn {
+ public:
+  PassedOn(const ExchangeRanks& ranks, const LevelUnits& units, Tally& inner)
+      : ranks_(ranks),
+        nearest_(ranks, units),
+        inner_(inner),
+        fetched_(ranks.size(), 0),
+        giving_(ranks.shards(), 0),
+        sharing_(ranks.shards(), 0) {}
+
+  // `fetched`: the parts of one wanted box; `members`: those of the unit.
+  void pass(std::span<const int32_t> members, std::span<const FetchedPart> fetched,
+            int64_t element_bytes) {
+    const int32_t w = fetched.front().wanted;
+    wanting_.clear();
+    for (const int32_t m : members) {
+      if (ranks_.wanted[static_cast<size_t>(m)] == w) wanting_.push_back(m);
+    }
+    const auto others = static_cast<int64_t>(wanting_.size()) - 1;
+    int128 all = 0;
+    fetchers_.clear();
+    for (const FetchedPart& f : fetched) {
+      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
+      all += bytes;
+      add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others));
+      int128& own = fetched_[static_cast<size_t>(f.fetcher)];
+      if (own == 0) fetchers_.push_back(f.fetcher);
+      own += bytes;
+    }
+    for (const int32_t m : wanting_) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0)
+        ++sharing_[static_cast<size_t>(shard)];
+    }
+    // Whoever sends a member what it holds itself is its peer already.
+    int64_t strangers = 0;  // fetchers that give nobody anything else
+    for (const int32_t f : fetchers_) {
+      const int32_t shard = ranks_.shard[static_cast<size_t>(f)];
+      const bool gives = gives_own(f, w);
+      if (gives) {
+        ++giving_[static_cast<size_t>(shard)];
+        inner_.at(f, 0).peers_out += sharing_[static_cast<size_t>(shard)] - 1;
+      } else {
+        ++strangers;
+        inner_.at(f, 0).peers_out += others;
+      }
+    }
+    for (const int32_t m : wanting_) {
+      const int32_t shard = ranks_.shard[static_cast<size_t>(m)];
+      auto& cell = inner_.at(m, 0);
+      const int128 own = fetched_[static_cast<size_t>(m)];
+      add_up(cell.received, saturated(all - own));
+      cell.peers_in +=
+          strangers + (shard >= 0 ? giving_[static_cast<size_t>(shard)] : 0) - (own > 0 ? 1 : 0);
+    }
+    for (const int32_t m : wanting_) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
+        sharing_[static_cast<size_t>(shard)] = 0;
+        giving_[static_cast<size_t>(shard)] = 0;
+      }
+      fetched_[static_cast<size_t>(m)] = 0;
+    }
+  }
+
+ private:
+  // Whether the rank sends part of what it holds to those of its unit that want box w and lack it.
+  bool gives_own(int32_t rank, int32_t w) {
+    const int32_t shard = ranks_.shard[static_cast<size_t>(rank)];
+    if (shard < 0) return false;
+    const Overlap* overlap = overlap_with(ranks_, w, shard);
+    if (overlap == nullptr) return false;
+    const NearestHolders& near = nearest_.of(shard, rank);
+    const auto holders = ranks_.holders_of(shard).subspan(static_cast<size_t>(near.begin),
+                                                          static_cast<size_t>(near.count));
+    return std::lower_bound(holders.begin(), holders.end(), rank) - holders.begin() <
+           overlap->longest;
+  }
+
+  const ExchangeRanks& ranks_;
+  Nearest nearest_;
+  Tally& inner_;
+  std::vector<int128> fetched_;   // by rank: bytes of the box at hand
+  std::vector<int64_t> giving_;   // by shard: fetchers that hold and give it
+  std::vector<int64_t> sharing_;  // by shard: members that want the box and hold it
+  std::vector<int32_t> wanting_;
+  std::vector<int32_t> fetchers_;
+};
+
+}  // namespace
+
+ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                int64_t element_bytes) {
+  ExchangeTraffic out;
+  Tally outer(ranks.size(), units.levels());
+  Tally inner(ranks.size(), units.levels());
+  out.work =
+      static_cast<int64_t>(ranks.size()) + list_inside_units(ranks, units, element_bytes, inner);
+  // Peers are counted once however many parts go from one rank to another.
+  std::vector<std::pair<int32_t, int32_t>> outside;  // (fetcher, holder)
+  TwoPhases phases(ranks, units);
+  PassedOn passed(ranks, units, inner);
+  UnitExchange unit;
+  while (phases.next(unit)) {
+    out.work += static_cast<int64_t>(unit.fetched.size());
+    outside.clear();
+    for (const FetchedPart& f : unit.fetched) {
+      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
+      add_up(outer.at(f.fetcher, f.level).received, bytes);
+      add_up(outer.at(f.holder, f.level).sent, bytes);
+      outside.emplace_back(f.fetcher, f.holder);
+    }
+    std::sort(outside.begin(), outside.end());
+    outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
+    for (const auto& [fetcher, holder] : outside) {
+      int level = 0;
+      while (units.unit(ranks.id[static_cast<size_t>(fetcher)], level) !=
+             units.unit(ranks.id[static_cast<size_t>(holder)], level))
+        ++level;
+      ++outer.at(fetcher, level).peers_in;
+      ++outer.at(holder, level).peers_out;
+    }
+    for (size_t begin = 0, end = 0; begin < unit.fetched.size(); begin = end) {
+      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.fetched[begin].wanted)
+        ++end;
+      passed.pass(unit.members, std::span(unit.fetched).subspan(begin, end - begin), element_bytes);
+    }
+  }
+  out.phase = {outer.most(), inner.most()};
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    raise(out.received[0], outer.received(r));
+    raise(out.received[1], inner.received(r));
+    raise(out.wire_bytes, saturating_add(outer.received(r), inner.received(r)));
+    raise(out.sent_bytes, saturating_add(outer.sent(r), inner.sent(r)));
+  }
+  return out;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,110 @@
+#include "verify/finer_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/int_math.h"
+
+namespace meshplan::verification {
+namespace {
+
+constexpr int64_t longest = std::numeric_limits<int64_t>::max();
+
+// One of NCCL's protocols: ns of a start, of a hop inside a unit of level 0 and of one across, and
+// the share of the bandwidth that it reaches (graph/tuning.cc of NCCL 2.30).
+struct Protocol {
+  int64_t start;
+  int64_t hop_inside;
+  int64_t hop_across;
+  int64_t share;
+  int64_t of;
+};
+constexpr Protocol ll{6'600, 600, 2'700, 1, 2};
+constexpr Protocol ll128{14'000, 1'900, 4'000, 15, 16};
+constexpr Protocol simple{8'400, 3'400, 14'000, 1, 1};
+
+// A ring visits every unit in turn and leaves each but the last once; an all_reduce goes round
+// twice.
+int64_t ring_ps(const Topology& topology, const Protocol& protocol, Op op,
+                const GroupPattern& pattern, const LevelTraffic& traffic) {
+  const int64_t ranks = pattern.members[topology.levels.size() - 1];
+  const int64_t units = ranks / pattern.members[0];
+  const int64_t across = units - 1;
+  const int64_t inside = ranks - units;
+  const int128 round = int128{inside} * protocol.hop_inside + int128{across} * protocol.hop_across;
+  const int64_t start = saturated(protocol.start + (op == Op::all_reduce ? 2 : 1) * round);
+  int64_t slowest = 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    const int64_t reached = topology.levels[l].mb_per_s * protocol.share / protocol.of;
+    const int128 bandwidth = std::max<int64_t>(reached, 1);
+    slowest = std::max(slowest, rounded_up({int128{traffic.bytes[l]} * 1'000'000,
+                                            int128{traffic.denominator} * bandwidth}));
+  }
+  return saturating_add(saturating_mul(start, 1000), slowest);
+}
+
+// The level whose links a group needs that lies furthest outside; -1: none.
+int64_t outermost(const GroupPattern& pattern, size_t levels) {
+  int64_t found = -1;
+  for (size_t l = 0; l < levels; ++l) {
+    if (pattern.members[l] > (l == 0 ? 1 : pattern.members[l - 1])) found = static_cast<int64_t>(l);
+  }
+  return found;
+}
+
+TimeRange exactly(int64_t ns) {
+  const int64_t ps = saturating_mul(ns, 1000);
+  return {ps, ps};
+}
+
+// Between two points ns = 2^y, where y goes along log2(bytes) in a line. Logarithms are kept to 16
+// binary places (cost/finer_tiers.h): that much on either side.
+TimeRange between(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b, int64_t bytes) {
+  const auto log = [](int64_t x) {
+    return std::log2(static_cast<double>(std::max<int64_t>(1, x)));
+  };
+  const double slope = (log(b.second) - log(a.second)) / (log(b.first) - log(a.first));
+  const double y = log(a.second) + slope * (log(bytes) - log(a.first));
+  const double off = (4 + 4 * std::abs(slope)) / 65'536;
+  const auto ns = [](double power) {
+    return power >= 62 ? longest : static_cast<int64_t>(std::exp2(power));
+  };
+  return {saturating_mul(std::max<int64_t>(0, ns(y - off) - 1), 1000),
+          saturating_mul(saturating_add(ns(y + off), 1), 1000)};
+}
+
+TimeRange measured_time(const MeasuredTable& table, int64_t bytes) {
+  const auto& points = table.points;
+  const auto after = std::lower_bound(points.begin(), points.end(), std::pair{bytes, int64_t{0}});
+  if (points.size() == 1 || after == points.begin()) return exactly(points.front().second);
+  if (after == points.end()) {
+    // In proportion to the bytes.
+    const auto& [most_bytes, ns] = points.back();
+    return exactly(saturated(int128{ns} * bytes / most_bytes));
+  }
+  if (after->first == bytes) return exactly(after->second);
+  return between(*(after - 1), *after, bytes);
+}
+
+}  // namespace
+
+std::optional<TimeRange> finer_time(const Topology& topology, Op op, const GroupPattern& pattern,
+                                    const Moved& moved) {
+  const size_t levels = topology.levels.size();
+  const int64_t ranks = pattern.members[levels - 1];
+  if (!pattern.alike || ranks <= 1) return std::nullopt;
+  for (const MeasuredTable& table : topology.tables) {
+    if (table.op == op && table.ranks == ranks && table.level == outermost(pattern, levels) &&
+        !table.points.empty())
+      return measured_time(table, moved.whole);
+  }
+  if (topology.model != "nccl" || op == Op::all_to_all) return std::nullopt;
+  const LevelTraffic traffic = traffic_of(op, pattern, levels, moved);
+  int64_t ps = longest;
+  for (const Protocol& protocol : {ll, ll128, simple})
+    ps = std::min(ps, ring_ps(topology, protocol, op, pattern, traffic));
+  return TimeRange{ps, ps};
+}
+
+}  // namespace meshplan::verification

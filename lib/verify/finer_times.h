@@ -1,0 +1,32 @@
+// What tiers finer than levels say of one collective of one group, recounted: NCCL's formula to the
+// picosecond; a measured table to the picosecond at its points and beyond them, and in a narrow
+// range between two of them, as what lies on a line through logarithms is no fraction.
+#pragma once
+
+#include <optional>
+
+#include "verify/traffic.h"
+#include "verify/units.h"
+
+namespace meshplan::verification {
+
+struct TimeRange {
+  int64_t least_ps = 0;
+  int64_t most_ps = 0;
+};
+
+// What a collective moves: `whole` is cut into one piece a member.
+struct Moved {
+  int64_t whole = 0;
+  int64_t piece = 0;
+  int64_t copied = 0;
+};
+
+// What the collective moves over each level, where units have equally many members.
+[[nodiscard]] LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels,
+                                      const Moved& moved);
+// nullopt: no finer tier covers the collective.
+[[nodiscard]] std::optional<TimeRange> finer_time(const Topology& topology, Op op,
+                                                  const GroupPattern& pattern, const Moved& moved);
+
+}  // namespace meshplan::verification
