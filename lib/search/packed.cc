@@ -113,11 +113,10 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
       for (int j = 0; j < name_bits_; ++j)
         packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
     }
-    ++packed.total;
-    if (!outer) continue;
-    ++packed.outers;
-    packed.outer_of_list[as_index(d)] |= 1U << digit;
+    packed.outer_of_list[as_index(d)] |= static_cast<uint32_t>(outer) << digit;
   }
+  packed.total = static_cast<uint8_t>(packed.total + digits.count);
+  packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
   return digits.count;
 }
 
@@ -360,6 +359,7 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
 
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
   if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
+  // Outer digits that both have in one list, and those of them in one slot.
   int in_one_list = 0;
   for (size_t d = 0; d < as_index(p_->dims); ++d)
     in_one_list += count_bits(from.outer_of_list[d] & to.outer_of_list[d], 0);
