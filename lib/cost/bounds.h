@@ -9,22 +9,30 @@ namespace meshplan {
 
 struct Bounds {
   int64_t bytes = 0;  // received by some rank
-  int64_t ps = 0;     // no plan takes less in this model, whichever tier prices it; 0 where measured tables may say anything
+  int64_t ps =
+      // no plan takes less in this model, whichever tier prices it; 0 where measured tables may say
+      // anything
+      0;
 };
 
 // Of one request; with "dst_order": "any" the least over the orders of whole mesh dims.
-[[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topology& topology);
+[[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes,
+                                  const Topology& topology);
 
-// Between two states on one mesh. `reduce_element_bytes` is the width of elements on the way where something is reduced. Where digits line
-// up this takes closed forms, else the ranks are listed (cost/listed_bounds.h).
-[[nodiscard]] Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
-                                  int64_t reduce_element_bytes, const State& src, const State& dst);
+// Between two states on one mesh. `reduce_element_bytes` is the width of elements on the way where
+// something is reduced. Where digits line up this takes closed forms, else the ranks are listed
+// (cost/listed_bounds.h).
+[[nodiscard]] Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape,
+                                  int64_t element_bytes, int64_t reduce_element_bytes,
+                                  const State& src, const State& dst);
 
-// The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the planner's moves takes less, which is tighter:
-// none of them fetches over slow links what lies nearer (tests hold it against an exhaustive search). `made`: pending after, not before;
-// the ranks that differ on these alone hold each value together, so that what any of them has need not reach the others. Its ps is 0
-// under finer tiers.
-[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change, bool within_moves = false,
+// The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the
+// planner's moves takes less, which is tighter: none of them fetches over slow links what lies
+// nearer (tests hold it against an exhaustive search). `made`: pending after, not before; the ranks
+// that differ on these alone hold each value together, so that what any of them has need not reach
+// the others. Its ps is 0 under finer tiers.
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world,
+                                  const DigitChange& change, bool within_moves = false,
                                   DigitMask made = 0);
 
 }  // namespace meshplan

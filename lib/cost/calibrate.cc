@@ -14,7 +14,8 @@ struct Pool {
   size_t points = 1;
 };
 
-// Times that never fall: neighbours out of order are pooled into their weighted mean, again and again.
+// Times that never fall: neighbours out of order are pooled into their weighted mean, again and
+// again.
 std::vector<double> never_falling(const std::vector<std::pair<double, double>>& times) {
   std::vector<Pool> pools;
   for (const auto& [ns, weight] : times) {
@@ -54,8 +55,8 @@ struct Line {
   double slope = 0;       // ns a byte
 };
 
-// How far the line is from the points, in parts of their times: the mean and the median added, so that most points are near and none is
-// far.
+// How far the line is from the points, in parts of their times: the mean and the median added, so
+// that most points are near and none is far.
 double distance(const Line& line, const std::vector<Timed>& points) {
   std::vector<double> errors;
   double sum = 0;
@@ -66,12 +67,14 @@ double distance(const Line& line, const std::vector<Timed>& points) {
   return sum / static_cast<double>(points.size()) + median_of(std::move(errors));
 }
 
-// Latency and bandwidth of one level: the nearest of the lines through two of the points, those alike taken as one.
+// Latency and bandwidth of one level: the nearest of the lines through two of the points, those
+// alike taken as one.
 void fit_line(TopologyLevel& level, const std::vector<Timed>& given) {
   std::map<std::pair<double, double>, std::vector<double>> alike;
   for (const Timed& p : given) alike[{p.bytes, p.for_peers}].push_back(p.ns);
   std::vector<Timed> points;
-  for (auto& [key, times] : alike) points.push_back({key.first, median_of(std::move(times)), key.second});
+  for (auto& [key, times] : alike)
+    points.push_back({key.first, median_of(std::move(times)), key.second});
   Line best;
   double least = 0;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -81,7 +84,8 @@ void fit_line(TopologyLevel& level, const std::vector<Timed>& given) {
       if (p.bytes == q.bytes) continue;
       Line line;
       line.slope = (q.ns - q.for_peers - p.ns + p.for_peers) / (q.bytes - p.bytes);
-      if (line.slope <= 0) continue;  // time does not grow with size: noise, no bandwidth to be had from it
+      if (line.slope <= 0)
+        continue;  // time does not grow with size: noise, no bandwidth to be had from it
       line.at_nothing = std::max(0.0, p.ns - p.for_peers - line.slope * p.bytes);
       const double here = distance(line, points);
       if (best.slope == 0 || here < least) {
@@ -95,6 +99,27 @@ void fit_line(TopologyLevel& level, const std::vector<Timed>& given) {
   level.latency_ns = std::llround(best.at_nothing);
 }
 
+using BySize = std::map<int64_t, std::vector<const CalibrationPoint*>>;
+
+// (bytes, nanoseconds), in the median of each size.
+std::vector<std::pair<int64_t, int64_t>> points_of(const BySize& sizes) {
+  std::vector<std::pair<double, double>> times;
+  for (const auto& [bytes, group] : sizes) {
+    std::vector<double> ns;
+    double weight = 0;
+    for (const CalibrationPoint* p : group) {
+      ns.push_back(static_cast<double>(p->ns));
+      weight += static_cast<double>(std::max<int64_t>(1, p->samples));
+    }
+    times.emplace_back(median_of(ns), weight);
+  }
+  const std::vector<double> rising = never_falling(times);
+  std::vector<std::pair<int64_t, int64_t>> points;
+  for (const auto& entry : sizes)
+    points.emplace_back(entry.first, std::llround(rising[points.size()]));
+  return points;
+}
+
 int64_t peers_of(const CalibrationPoint& p) { return p.peers >= 0 ? p.peers : p.ranks - 1; }
 
 // From exchanges: what their peers cost is no latency.
@@ -104,7 +129,8 @@ void fit_exchanges(TopologyLevel& level, const std::vector<const CalibrationPoin
   }
   std::vector<Timed> points;
   for (const CalibrationPoint* p : exchanges) {
-    points.push_back({wire_bytes(*p), static_cast<double>(p->ns), static_cast<double>(level.per_peer_ns * peers_of(*p))});
+    points.push_back({wire_bytes(*p), static_cast<double>(p->ns),
+                      static_cast<double>(level.per_peer_ns * peers_of(*p))});
   }
   fit_line(level, points);
 }
@@ -113,14 +139,15 @@ void fit_exchanges(TopologyLevel& level, const std::vector<const CalibrationPoin
 
 Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPoint>& points) {
   Topology out = base;
-  std::map<std::tuple<Op, int64_t, int64_t>, std::map<int64_t, std::vector<const CalibrationPoint*>>> by_table;
+  std::map<std::tuple<Op, int64_t, int64_t>, BySize> by_table;
   std::map<int64_t, std::vector<const CalibrationPoint*>> exchanges;
   std::map<int64_t, std::vector<Timed>> collectives;
   for (const CalibrationPoint& p : points) {
     if (is_local(p.op) || p.ranks < 2 || p.size_bytes < 1 || p.ns < 1 || p.level < 0) continue;
     if (static_cast<size_t>(p.level) >= base.levels.size()) {
-      return bad_input("a measured step uses level " + std::to_string(p.level) + " and the topology has " +
-                       std::to_string(base.levels.size()) + " levels; calibrate with the topology that the plan was made for");
+      return bad_input("a measured step uses level " + std::to_string(p.level) +
+                       " and the topology has " + std::to_string(base.levels.size()) +
+                       " levels; calibrate with the topology that the plan was made for");
     }
     if (p.op == Op::exchange) {
       exchanges[p.level].push_back(&p);
@@ -130,7 +157,8 @@ Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPo
     }
   }
   if (by_table.empty() && exchanges.empty()) {
-    return bad_input("the reports hold no timed step that communicates; measure with meshplan run PLAN --measure --report FILE");
+    return bad_input(
+        "the reports hold no timed step that communicates; measure with meshplan run PLAN --measure --report FILE");
   }
   for (size_t l = 0; l < out.levels.size(); ++l) {
     const auto level = static_cast<int64_t>(l);
@@ -141,24 +169,13 @@ Result<Topology> calibrate(const Topology& base, const std::vector<CalibrationPo
     }
   }
   for (const auto& [key, sizes] : by_table) {
-    MeasuredTable table{std::get<0>(key), std::get<1>(key), std::get<2>(key), {}};
-    std::vector<std::pair<double, double>> times;
-    for (const auto& [bytes, group] : sizes) {
-      std::vector<double> ns;
-      double weight = 0;
-      for (const CalibrationPoint* p : group) {
-        ns.push_back(static_cast<double>(p->ns));
-        weight += static_cast<double>(std::max<int64_t>(1, p->samples));
-      }
-      times.emplace_back(median_of(ns), weight);
-    }
-    const std::vector<double> rising = never_falling(times);
-    size_t i = 0;
-    for (const auto& entry : sizes) table.points.emplace_back(entry.first, std::llround(rising[i++]));
-    out.tables.erase(
-        std::remove_if(out.tables.begin(), out.tables.end(),
-                       [&](const MeasuredTable& t) { return t.op == table.op && t.level == table.level && t.ranks == table.ranks; }),
-        out.tables.end());
+    MeasuredTable table{std::get<0>(key), std::get<1>(key), std::get<2>(key), points_of(sizes)};
+    out.tables.erase(std::remove_if(out.tables.begin(), out.tables.end(),
+                                    [&](const MeasuredTable& t) {
+                                      return t.op == table.op && t.level == table.level &&
+                                             t.ranks == table.ranks;
+                                    }),
+                     out.tables.end());
     out.tables.push_back(std::move(table));
   }
   out.name.clear();

@@ -95,8 +95,8 @@ int64_t collective_ps(const Topology& topology, const GroupShape& shape,
   if (shape.uniform)
     return traffic_ps(topology, collective_traffic(shape.members, bytes),
                       row_of(bytes.op).pays_per_peer, bytes.copied);
-  // Units hold different numbers of members: an exchange of the padded pieces inside the group, each
-  // from the one member that owns it.
+  // Units hold different numbers of members: an exchange of the padded pieces inside the group,
+  // each from the one member that owns it.
   Traffic traffic;
   for (size_t l = 0; l < shape.reach.size(); ++l) {
     traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
@@ -107,10 +107,10 @@ int64_t collective_ps(const Topology& topology, const GroupShape& shape,
 
 int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
                       const CollectiveBytes& bytes) {
-  int64_t dearest = 0;
+  int64_t slowest = 0;
   for (const GroupShape& shape : shapes)
-    dearest = std::max(dearest, collective_ps(topology, shape, bytes));
-  return dearest;
+    slowest = std::max(slowest, collective_ps(topology, shape, bytes));
+  return slowest;
 }
 
 }  // namespace meshplan

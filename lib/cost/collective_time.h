@@ -1,6 +1,7 @@
 // The time of one collective or exchange from its bytes per level.
 //
-//     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all) + max over l of bytes_l / bandwidth_l
+//     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all)
+//         + max over l of bytes_l / bandwidth_l
 //         + copied bytes / copy bandwidth
 //
 // in integer picoseconds, rounded up once (each phase of an exchange, and each of the two rounds of
@@ -17,11 +18,14 @@
 
 namespace meshplan {
 
-// bytes * 1e6 / (denominator * mb_per_s) rounded up, saturating: picoseconds that `bytes / denominator` bytes take at mb_per_s (1e6 B/s).
+// bytes * 1e6 / (denominator * mb_per_s) rounded up, saturating: picoseconds that `bytes /
+// denominator` bytes take at mb_per_s (1e6 B/s).
 [[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);
 
-// The formula above. `exchange`: exchange_percent applies and peers count. No traffic at all costs nothing.
-[[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied_bytes);
+// The formula above. `exchange`: exchange_percent applies and peers count. No traffic at all costs
+// nothing.
+[[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange,
+                                 int64_t copied_bytes);
 
 // What one collective moves, padding included.
 //   all_gather      whole = g * largest box,      piece = largest box
@@ -35,11 +39,14 @@ struct CollectiveBytes {
   int64_t copied = 0;  // bytes packed, unpacked and reduced by a rank
 };
 
-// The time on the dearest of the groups. A group of one rank costs nothing.
-[[nodiscard]] int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes);
-[[nodiscard]] int64_t collective_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes);
+// The time on the slowest of the groups. A group of one rank costs nothing.
+[[nodiscard]] int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
+                                    const CollectiveBytes& bytes);
+[[nodiscard]] int64_t collective_ps(const Topology& topology, const GroupShape& shape,
+                                    const CollectiveBytes& bytes);
 
 // Traffic of a uniform group with these members in one unit of each level (GroupShape::members).
-[[nodiscard]] Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes);
+[[nodiscard]] Traffic collective_traffic(std::span<const int64_t> members,
+                                         const CollectiveBytes& bytes);
 
 }  // namespace meshplan

@@ -18,7 +18,8 @@ ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bo
   cost.whole_pieces = whole_pieces;
   for (size_t p = 0; p < traffic.phase.size(); ++p) {
     const int64_t copied = saturating_mul(2, traffic.received[p]);
-    cost.predicted_ps = saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], true, copied));
+    cost.predicted_ps =
+        saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], true, copied));
   }
   return cost;
 }
@@ -30,15 +31,17 @@ ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
 
 // Whether more traffic never takes less time: the latency is that of the outermost level in use.
 bool latencies_grow_outwards(const Topology& topology) {
-  return std::is_sorted(topology.levels.begin(), topology.levels.end(),
-                        [](const TopologyLevel& a, const TopologyLevel& b) { return a.latency_ns < b.latency_ns; });
+  return std::is_sorted(
+      topology.levels.begin(), topology.levels.end(),
+      [](const TopologyLevel& a, const TopologyLevel& b) { return a.latency_ns < b.latency_ns; });
 }
 
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
-      return priced(topology, even, false).predicted_ps > q.most_ps && priced(topology, whole, true).predicted_ps > q.most_ps;
+      return priced(topology, even, false).predicted_ps > q.most_ps &&
+             priced(topology, whole, true).predicted_ps > q.most_ps;
     };
   }
   if (q.phases == 2) {
@@ -58,7 +61,8 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
 ExchangeCost price_whole(const DigitQuestion& q, int64_t below_ps) {
   const Topology& topology = q.levels->topology();
   const int levels = q.levels->levels();
-  const ExchangeCost least = priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::whole), true);
+  const ExchangeCost least =
+      priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::whole), true);
   const bool enough = least.traffic.exact && (least.traffic.sent_is_known || !q.sent_too);
   if (enough || least.predicted_ps >= below_ps) return least;
   const MostTurns* turns = q.turns->find(*q.levels, *q.world, *q.change, q.most_steps);
@@ -80,16 +84,19 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
     if (!whole.traffic.exact) return std::nullopt;
     return whole;
   }
-  const ExchangeCost even = priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::even), false);
+  const ExchangeCost even =
+      priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::even), false);
   if (q.whole_pieces == false || !has_several_holders(*q.world, *q.change)) return even;
   // The even cut on a tie.
-  const ExchangeCost whole = price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
+  const ExchangeCost whole =
+      price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
   if (whole.predicted_ps >= even.predicted_ps) return even;
   if (!whole.traffic.exact && whole.predicted_ps <= q.most_ps) return std::nullopt;
   return whole;
 }
 
-// Too many pairs to list: every extent rounded up until digits line up, or, where they never do, the whole target over the outermost level.
+// Too many pairs to list: every extent rounded up until digits line up, or, where they never do,
+// the whole target over the outermost level.
 ExchangeCost estimate(const ExchangeQuestion& q) {
   const Topology& topology = q.levels->topology();
   std::vector<int64_t> padded(q.shape.begin(), q.shape.end());
@@ -141,11 +148,13 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
   return *cost;
 }
 
-ExchangeCost price_by_levels(const ExchangeQuestion& q, const std::optional<DigitProblem>& problem) {
+ExchangeCost price_by_levels(const ExchangeQuestion& q,
+                             const std::optional<DigitProblem>& problem) {
   TurnTable turns;
   DigitQuestion digits;
   if (problem) {
-    digits = {q.levels, &problem->world, &problem->change, q.phases, q.whole_pieces, &turns, q.most_listed};
+    digits = {q.levels,       &problem->world, &problem->change, q.phases,
+              q.whole_pieces, &turns,          q.most_listed};
     digits.sent_too = true;
     if (auto cost = closed_form(digits)) {
       if (cost->traffic.sent_is_known) return *cost;
@@ -178,13 +187,15 @@ void hold_above(ExchangeCost& cost, const SameBoxes& least) {
 
 std::optional<ExchangeCost> price_digits(const DigitQuestion& q) {
   auto cost = closed_form(q);
-  if (cost && has_finer_tiers(q.levels->topology())) hold_above(*cost, same_boxes(q.levels->topology(), *q.world, *q.change));
+  if (cost && has_finer_tiers(q.levels->topology()))
+    hold_above(*cost, same_boxes(q.levels->topology(), *q.world, *q.change));
   return cost;
 }
 
 ExchangeCost price_exchange(const ExchangeQuestion& q) {
   std::optional<DigitProblem> problem;
-  if (q.dst_mesh == nullptr) problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
+  if (q.dst_mesh == nullptr)
+    problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
   ExchangeCost cost = price_by_levels(q, problem);
   if (q.dst_mesh == nullptr && has_finer_tiers(q.levels->topology())) {
     if (problem) {

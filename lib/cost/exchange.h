@@ -17,15 +17,19 @@ struct ExchangeCost {
   int64_t predicted_ps = 0;
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
-  SameBoxes least;            // a finer tier's collective that moves the same boxes: the time is never below its
-  // False: too much to list. One phase: an upper estimate of received bytes stands in. Two phases: INT64_MAX, as nothing is known.
+  SameBoxes
+      least;  // a finer tier's collective that moves the same boxes: the time is never below its
+  // False: too much to list. One phase: an upper estimate of received bytes stands in. Two phases:
+  // INT64_MAX, as nothing is known.
   bool exact = true;
 };
 
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
-  int64_t most_ps = INT64_MAX;  // a price above it is of no use: a listing may end once it is, with a price in between
+  int64_t most_ps =
+      // a price above it is of no use: a listing may end once it is, with a price in between
+      INT64_MAX;
 };
 
 // In closed form where digits line up, else by listing.
@@ -37,15 +41,16 @@ struct DigitQuestion {
   const DigitWorld* world = nullptr;
   const DigitChange* change = nullptr;
   int phases = 1;
-  std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
-  TurnTable* turns = nullptr;        // of the world
+  std::optional<bool> whole_pieces;   // nullopt: whichever prices lower
+  TurnTable* turns = nullptr;         // of the world
   int64_t most_steps = listed_limit;  // that counting the turns of one change may take
   bool sent_too = false;              // sent_bytes is to be exact
   // A price above it is of no use, and may be told too low, but not as low as that.
   int64_t most_ps = INT64_MAX;
 };
-// By products of digits, and turns where they need counting; sent_bytes may be near only (ExchangeTraffic::sent_is_known).
-// nullopt: there is no such form (two phases), or the turns take too many steps and whole pieces might be cheaper.
+// By products of digits, and turns where they need counting; sent_bytes may be near only
+// (ExchangeTraffic::sent_is_known). nullopt: there is no such form (two phases), or the turns take
+// too many steps and whole pieces might be cheaper.
 [[nodiscard]] std::optional<ExchangeCost> price_digits(const DigitQuestion& question);
 
 }  // namespace meshplan

@@ -13,13 +13,15 @@ namespace {
 
 std::string fraction(int64_t bytes, int64_t denominator) {
   const bool whole = bytes % denominator == 0;
-  return whole ? with_commas(bytes / denominator) + " B" : with_commas(bytes) + "/" + with_commas(denominator) + " B";
+  return whole ? with_commas(bytes / denominator) + " B"
+               : with_commas(bytes) + "/" + with_commas(denominator) + " B";
 }
 
 std::string ps_text(int64_t ps) { return with_commas(ps) + " ps"; }
 
 // One line a level that is used, then the sum.
-std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool exchange, int64_t copied, const std::string& before) {
+std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool exchange,
+                          int64_t copied, const std::string& before) {
   std::string out;
   int64_t latency = 0;
   int64_t peers = 0;
@@ -38,21 +40,25 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
     const int64_t ps = transfer_ps(bytes, traffic.denominator, bandwidth);
     slowest = std::max(slowest, ps);
     latency = level.latency_ns;
-    out += before + "over " + one_line(level.name) + ": " + fraction(traffic.bytes[l], traffic.denominator) + " a rank / " +
+    out += before + "over " + one_line(level.name) + ": " +
+           fraction(traffic.bytes[l], traffic.denominator) + " a rank / " +
            with_commas(level.mb_per_s) + " MB/s" + share + " = " + ps_text(ps);
     if (exchange) {
       peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
-      out += ", " + with_commas(traffic.peers[l]) + (traffic.peers[l] == 1 ? " peer x " : " peers x ") + with_commas(level.per_peer_ns) +
+      out += ", " + with_commas(traffic.peers[l]) +
+             (traffic.peers[l] == 1 ? " peer x " : " peers x ") + with_commas(level.per_peer_ns) +
              " ns";
     }
     out += "\n";
   }
-  const int64_t copy = topology.copy_mb_per_s > 0 ? transfer_ps(copied, 1, topology.copy_mb_per_s) : 0;
+  const int64_t copy =
+      topology.copy_mb_per_s > 0 ? transfer_ps(copied, 1, topology.copy_mb_per_s) : 0;
   out += before + "latency " + with_commas(latency) + " ns";
   if (exchange) out += " + peers " + with_commas(peers) + " ns";
   out += " + slowest level " + ps_text(slowest);
   if (topology.copy_mb_per_s > 0)
-    out += " + copies " + with_commas(copied) + " B / " + with_commas(topology.copy_mb_per_s) + " MB/s = " + ps_text(copy);
+    out += " + copies " + with_commas(copied) + " B / " + with_commas(topology.copy_mb_per_s) +
+           " MB/s = " + ps_text(copy);
   out += " = " + ps_text(traffic_ps(topology, traffic, exchange, copied)) + "\n";
   return out;
 }
@@ -62,12 +68,86 @@ std::string members_text(const Topology& topology, const GroupShape& shape) {
   for (size_t l = 0; l < shape.members.size(); ++l) {
     if (l != 0) out += ", ";
     if (shape.uniform) {
-      out += std::to_string(shape.members[l]) + " in one unit of " + one_line(topology.levels[l].name);
+      out +=
+          std::to_string(shape.members[l]) + " in one unit of " + one_line(topology.levels[l].name);
     } else {
-      out += "up to " + std::to_string(shape.reach[l]) + " more at " + one_line(topology.levels[l].name);
+      out += "up to " + std::to_string(shape.reach[l]) + " more at " +
+             one_line(topology.levels[l].name);
     }
   }
   return out;
+}
+
+std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
+  const Topology& topology = *q.topology;
+  const ExchangeCost cost = price_exchange(exchange_question(levels, q));
+  const ExchangeTraffic& moved = cost.traffic;
+  std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) +
+                    " B and sends at most " + with_commas(cost.sent_bytes) + " B" +
+                    (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
+  const bool held_up = cost.least.op != Op::exchange && cost.least.price.ps == cost.predicted_ps;
+  const std::string floor = !held_up ? std::string()
+                                     : std::string("not less than the ") + to_text(cost.least.op) +
+                                           " that moves the same boxes, by the " +
+                                           cost.least.price.tier +
+                                           " tier: " + ps_text(cost.least.price.ps) + "\n";
+  if (q.step->phases == 2) {
+    out +=
+        "first phase, each host fetches what it misses:\n" +
+        traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "  ");
+    out +=
+        "second phase, inside the host:\n" +
+        traffic_lines(topology, moved.phase[1], true, saturating_mul(2, moved.received[1]), "  ");
+    return out + floor;
+  }
+  return out +
+         traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "") +
+         floor;
+}
+
+std::string explain_collective(const LevelMap& levels, const StepQuestion& q, int64_t group) {
+  const Topology& topology = *q.topology;
+  const Step& step = *q.step;
+  const StepFigures f =
+      step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group,
+                   wire_element_bytes(q));
+  std::string out;
+  const OpRow& row = row_of(step.op);
+  const std::string ranks = std::to_string(group);
+  const std::string whole = with_commas(f.bytes.whole) + " B";
+  if (row.piece == OpPiece::share_of_box) {
+    out += "input " + whole + ", " + std::to_string(row.rounds) + " x " +
+           std::to_string(group - 1) + "/" + ranks + " of it received";
+  } else {
+    const std::string name = row.piece_name;
+    out += ranks + " x largest " + name + " " + with_commas(f.bytes.piece) + " B = " + whole +
+           ", all but one " + name + " received";
+  }
+  out += ": " + with_commas(f.wire) + " B\n";
+  std::string tier;
+  const auto& shapes = levels.shapes(step.mesh_dims);
+  const int64_t total = finer_ps(topology, shapes, f.bytes, tier);
+  // The slowest of the groups decides; they all look alike unless ranks are permuted or levels cut
+  // them differently.
+  const GroupShape* slowest = &shapes.front();
+  for (const GroupShape& shape : shapes) {
+    if (collective_ps(topology, shape, f.bytes) > collective_ps(topology, *slowest, f.bytes))
+      slowest = &shape;
+  }
+  out += "members: " + members_text(topology, *slowest) + "\n";
+  if (tier != "levels") return out + "priced by the " + tier + " tier: " + ps_text(total) + "\n";
+  if (!slowest->uniform) {
+    Traffic traffic;
+    for (size_t l = 0; l < slowest->reach.size(); ++l) {
+      traffic.bytes[l] = saturating_mul(f.bytes.piece, slowest->reach[l]);
+      traffic.peers[l] = slowest->reach[l];
+    }
+    out += "units hold different numbers of members: priced as an exchange of the padded pieces";
+    out += row.rounds == 2 ? ", twice\n" : "\n";
+    return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
+  }
+  return out + traffic_lines(topology, collective_traffic(slowest->members, f.bytes),
+                             row.pays_per_peer, f.bytes.copied, "");
 }
 
 }  // namespace
@@ -75,62 +155,12 @@ std::string members_text(const Topology& topology, const GroupShape& shape) {
 std::string explain_cost(const StepQuestion& q) {
   const Step& step = *q.step;
   if (is_local(step.op)) return "local: no bytes, no time\n";
-  const Topology& topology = *q.topology;
-  const LevelMap levels(*q.src_mesh, topology);
-  if (step.op == Op::exchange) {
-    const ExchangeCost cost = price_exchange(exchange_question(levels, q));
-    const ExchangeTraffic& moved = cost.traffic;
-    std::string out = "a rank receives at most " + with_commas(cost.wire_bytes) + " B and sends at most " + with_commas(cost.sent_bytes) +
-                      " B" + (cost.exact ? "" : " (an estimate: too many pairs of ranks to list)") + "\n";
-    const bool held_up = cost.least.op != Op::exchange && cost.least.price.ps == cost.predicted_ps;
-    const std::string floor = !held_up
-                                  ? std::string()
-                                  : std::string("not less than the ") + to_text(cost.least.op) + " that moves the same boxes, by the " +
-                                        cost.least.price.tier + " tier: " + ps_text(cost.least.price.ps) + "\n";
-    if (step.phases == 2) {
-      out += "first phase, each host fetches what it misses:\n" + traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "  ");
-      out += "second phase, inside the host:\n" + traffic_lines(topology, moved.phase[1], true, saturating_mul(2, moved.received[1]), "  ");
-      return out + floor;
-    }
-    return out + traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "") + floor;
-  }
+  const LevelMap levels(*q.src_mesh, *q.topology);
+  if (step.op == Op::exchange) return explain_exchange(levels, q);
   int64_t group = 1;
   for (const Atom& atom : step.mesh_dims) group *= atom.size;
   if (group == 1) return "one rank a group: no bytes, no time\n";
-  const StepFigures f =
-      step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group, wire_element_bytes(q));
-  std::string out;
-  const OpRow& row = row_of(step.op);
-  const std::string ranks = std::to_string(group);
-  const std::string whole = with_commas(f.bytes.whole) + " B";
-  if (row.piece == OpPiece::share_of_box) {
-    out += "input " + whole + ", " + std::to_string(row.rounds) + " x " + std::to_string(group - 1) + "/" + ranks + " of it received";
-  } else {
-    const std::string name = row.piece_name;
-    out += ranks + " x largest " + name + " " + with_commas(f.bytes.piece) + " B = " + whole + ", all but one " + name + " received";
-  }
-  out += ": " + with_commas(f.wire) + " B\n";
-  std::string tier;
-  const auto& shapes = levels.shapes(step.mesh_dims);
-  const int64_t total = finer_ps(topology, shapes, f.bytes, tier);
-  // The dearest of the groups decides; they all look alike unless ranks are permuted or levels cut them differently.
-  const GroupShape* dearest = &shapes.front();
-  for (const GroupShape& shape : shapes) {
-    if (collective_ps(topology, shape, f.bytes) > collective_ps(topology, *dearest, f.bytes)) dearest = &shape;
-  }
-  out += "members: " + members_text(topology, *dearest) + "\n";
-  if (tier != "levels") return out + "priced by the " + tier + " tier: " + ps_text(total) + "\n";
-  if (!dearest->uniform) {
-    Traffic traffic;
-    for (size_t l = 0; l < dearest->reach.size(); ++l) {
-      traffic.bytes[l] = saturating_mul(f.bytes.piece, dearest->reach[l]);
-      traffic.peers[l] = dearest->reach[l];
-    }
-    out += "units hold different numbers of members: priced as an exchange of the padded pieces";
-    out += row.rounds == 2 ? ", twice\n" : "\n";
-    return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
-  }
-  return out + traffic_lines(topology, collective_traffic(dearest->members, f.bytes), row.pays_per_peer, f.bytes.copied, "");
+  return explain_collective(levels, q, group);
 }
 
 }  // namespace meshplan

@@ -1,8 +1,9 @@
-// Tiers finer than levels: measured tables with log-log interpolation, and NCCL's published formula.
+// Tiers finer than levels: measured tables with log-log interpolation, and NCCL's published
+// formula.
 //
-// NCCL's constants (graph/tuning.cc, 2.30): base latency in us LL 6.6, LL128 14, Simple 8.4; per hop on NVLink 0.6 / 1.9 / 3.4, on the
-// network 2.7 / 4.0 / 14; a ring takes 2 (n - 1) steps for all_reduce and n - 1 for gather and scatter. LL moves half, LL128 15/16 of the
-// bandwidth.
+// NCCL's constants (graph/tuning.cc, 2.30): base latency in us LL 6.6, LL128 14, Simple 8.4; per
+// hop on NVLink 0.6 / 1.9 / 3.4, on the network 2.7 / 4.0 / 14; a ring takes 2 (n - 1) steps for
+// all_reduce and n - 1 for gather and scatter. LL moves half, LL128 15/16 of the bandwidth.
 #include "cost/finer_tiers.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace meshplan {
 namespace {
 
-// log2(x) * 2^16, rounded down, for x >= 1: integers only, so that every machine interpolates alike.
+// log2(x) * 2^16, rounded down, for x >= 1: integers only, so that every machine interpolates
+// alike.
 int64_t log2_fixed(int64_t x) {
   int whole = 63 - __builtin_clzll(static_cast<unsigned long long>(x));
   auto mantissa = static_cast<uint64_t>(x) << (63 - whole);  // 1.63 fixed point
@@ -43,8 +45,9 @@ int64_t exp2_fixed(int64_t x) {
   return lo;
 }
 
-// Time in ns at `bytes` on the line through two points in log-log space; beyond the ends the slope of the last two is kept, never below
-// proportional growth at the top nor below the first point's time at the bottom.
+// Time in ns at `bytes` on the line through two points in log-log space; beyond the ends the slope
+// of the last two is kept, never below proportional growth at the top nor below the first point's
+// time at the bottom.
 int64_t interpolate(const std::vector<std::pair<int64_t, int64_t>>& points, int64_t bytes) {
   if (points.size() == 1 || bytes <= points.front().first) return points.front().second;
   size_t i = 1;
@@ -56,7 +59,8 @@ int64_t interpolate(const std::vector<std::pair<int64_t, int64_t>>& points, int6
     int128 scaled = static_cast<int128>(t1) * bytes / b1;
     return scaled > INT64_MAX ? INT64_MAX : static_cast<int64_t>(scaled);
   }
-  int64_t x0 = log2_fixed(b0), x1 = log2_fixed(b1), y0 = log2_fixed(std::max<int64_t>(1, t0)), y1 = log2_fixed(std::max<int64_t>(1, t1));
+  int64_t x0 = log2_fixed(b0), x1 = log2_fixed(b1), y0 = log2_fixed(std::max<int64_t>(1, t0)),
+          y1 = log2_fixed(std::max<int64_t>(1, t1));
   if (x1 == x0) return t1;
   int64_t y = y0 + (y1 - y0) * (log2_fixed(bytes) - x0) / (x1 - x0);
   return exp2_fixed(std::max<int64_t>(0, y));
@@ -75,7 +79,9 @@ int outermost_level(const GroupShape& shape) {
 const MeasuredTable* table_for(const Topology& topology, const GroupShape& shape, Op op) {
   int level = outermost_level(shape);
   for (const MeasuredTable& table : topology.tables) {
-    if (table.op == op && table.level == level && table.ranks == shape.members.back() && !table.points.empty()) return &table;
+    if (table.op == op && table.level == level && table.ranks == shape.members.back() &&
+        !table.points.empty())
+      return &table;
   }
   return nullptr;
 }
@@ -83,13 +89,15 @@ const MeasuredTable* table_for(const Topology& topology, const GroupShape& shape
 struct Protocol {
   int64_t base_ns, inside_ns, across_ns, share_num, share_den;
 };
-constexpr std::array<Protocol, 3> protocols = {{{6600, 600, 2700, 1, 2}, {14000, 1900, 4000, 15, 16}, {8400, 3400, 14000, 1, 1}}};
+constexpr std::array<Protocol, 3> protocols = {
+    {{6600, 600, 2700, 1, 2}, {14000, 1900, 4000, 15, 16}, {8400, 3400, 14000, 1, 1}}};
 
 int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
   const int64_t n = shape.members.back();
   const int64_t rounds = row_of(bytes.op).rounds;
   const int64_t inside = shape.members[0];
-  const int64_t across_hops = n / inside - 1;  // hops that leave a unit of level 0, in one way round the ring
+  const int64_t across_hops =
+      n / inside - 1;  // hops that leave a unit of level 0, in one way round the ring
   const int64_t inside_hops = n - 1 - across_hops;
   Traffic traffic = collective_traffic(shape.members, bytes);
   int64_t best = INT64_MAX;
@@ -98,7 +106,8 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
     const int64_t latency = saturated(p.base_ns + rounds * hops);
     int64_t slowest = 0;
     for (size_t l = 0; l < topology.levels.size(); ++l) {
-      int64_t bandwidth = std::max<int64_t>(1, topology.levels[l].mb_per_s * p.share_num / p.share_den);
+      int64_t bandwidth =
+          std::max<int64_t>(1, topology.levels[l].mb_per_s * p.share_num / p.share_den);
       slowest = std::max(slowest, transfer_ps(traffic.bytes[l], traffic.denominator, bandwidth));
     }
     best = std::min(best, saturating_add(saturating_mul(latency, 1000), slowest));
@@ -108,12 +117,14 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
 
 }  // namespace
 
-std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
+std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape& shape,
+                                      const CollectiveBytes& bytes) {
   if (!shape.uniform || shape.members.back() <= 1) return std::nullopt;
   if (const MeasuredTable* table = table_for(topology, shape, bytes.op)) {
     return FinerPrice{saturating_mul(interpolate(table->points, bytes.whole), 1000), "measured"};
   }
-  if (topology.model == "nccl" && !row_of(bytes.op).pays_per_peer) return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
+  if (topology.model == "nccl" && !row_of(bytes.op).pays_per_peer)
+    return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
   return std::nullopt;
 }
 
@@ -121,21 +132,23 @@ std::optional<int64_t> least_latency_ns(const Topology& topology, int64_t levels
   if (!topology.tables.empty()) return std::nullopt;
   int64_t least = levels_ns;
   if (topology.model == "nccl") {
-    for (const Protocol& p : protocols) least = std::min(least, p.base_ns + std::min(p.inside_ns, p.across_ns));
+    for (const Protocol& p : protocols)
+      least = std::min(least, p.base_ns + std::min(p.inside_ns, p.across_ns));
   }
   return least;
 }
 
-int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes, std::string& tier) {
+int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
+                 const CollectiveBytes& bytes, std::string& tier) {
   tier = "levels";
   if (!has_finer_tiers(topology)) return collective_ps(topology, shapes, bytes);
-  int64_t dearest = 0;
+  int64_t slowest = 0;
   for (const GroupShape& shape : shapes) {
     const auto finer = finer_price(topology, shape, bytes);
     if (finer) tier = finer->tier;
-    dearest = std::max(dearest, finer ? finer->ps : collective_ps(topology, shape, bytes));
+    slowest = std::max(slowest, finer ? finer->ps : collective_ps(topology, shape, bytes));
   }
-  return dearest;
+  return slowest;
 }
 
 }  // namespace meshplan

@@ -78,8 +78,8 @@ class Copy {
   [[nodiscard]] LevelSet levels() const { return links_.all(); }
 
   // `across`: between two meshes, where `src` of this shape starts. `used`: levels that any copy
-  // uses: a step of all copies has the latency of the outermost of them, which may be less than that
-  // of a copy whose ranks lie closer.
+  // uses: a step of all copies has the latency of the outermost of them, which may be less than
+  // that of a copy whose ranks lie closer.
   Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet used) {
     const bool timed = topology_->tables.empty();
     int must_reach =
@@ -248,8 +248,7 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
     const int64_t place = position_of(src_mesh, copy, 0);
     if (in_order && !places.insert(place % period).second) continue;
     if (!alike || !in_order)
-      alike = std::make_shared<Alike>(
-          list_participants(src_mesh, dst_mesh, copy, shape, src, dst));
+      alike = std::make_shared<Alike>(list_participants(src_mesh, dst_mesh, copy, shape, src, dst));
     every.emplace_back(topology, alike, in_order ? place - position_of(src_mesh, 0, 0) : 0,
                        element_bytes);
     used |= every.back().levels();

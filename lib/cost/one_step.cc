@@ -45,87 +45,112 @@ struct OneStep {
 
 // What one exchange takes at least on some rank: every contribution to every box is held by a rank
 // of its own.
-OneStep one_exchange(const Topology& topology, const Participants& all, const RankLinks& links,
-                     int64_t element_bytes) {
-  OneStep step;
-  const Meeting meets_held(all.held);
-  const Meeting meets_wanted(all.wanted);
-  const int64_t hundred = 100 * element_bytes;  // bandwidths of exchanges are in hundredths
-  std::vector<int64_t> asked(static_cast<size_t>(all.held.count()),
-                             0);  // holders of the box that want part of it
-  std::vector<int64_t> spared(static_cast<size_t>(all.held.count()),
-                              0);  // elements of it that they want
-  std::vector<int64_t> meeting(static_cast<size_t>(all.wanted.count()), -1);
-  for (size_t i = 0; i < all.ranks.size(); ++i) {
-    const RankBoxes& rank = all.ranks[i];
-    if (rank.wanted < 0) continue;
-    int64_t& boxes = meeting[static_cast<size_t>(rank.wanted)];
-    if (boxes < 0) boxes = meets_held.boxes(all.wanted, rank.wanted);
-    int64_t peers = boxes * all.contributions;
-    int64_t elements = saturating_mul(all.wanted.volume(rank.wanted), all.contributions);
-    if (rank.held >= 0) {
-      const int64_t own = shared_elements(all.wanted, rank.wanted, all.held, rank.held);
-      if (own > 0) {
-        --peers;
-        ++asked[static_cast<size_t>(rank.held)];
-        spared[static_cast<size_t>(rank.held)] += own;
-        elements -= own;
+class OneExchange {
+ public:
+  OneExchange(const Participants& all, const RankLinks& links, int64_t element_bytes)
+      : all_(all),
+        links_(links),
+        hundred_(100 * element_bytes),
+        asked_(static_cast<size_t>(all.held.count()), 0),
+        spared_(static_cast<size_t>(all.held.count()), 0) {}
+
+  // What a rank that wants something receives, each by itself.
+  void count_receivers() {
+    const Meeting meets_held(all_.held);
+    std::vector<int64_t> meeting(static_cast<size_t>(all_.wanted.count()), -1);
+    for (size_t i = 0; i < all_.ranks.size(); ++i) {
+      const RankBoxes& rank = all_.ranks[i];
+      if (rank.wanted < 0) continue;
+      int64_t& boxes = meeting[static_cast<size_t>(rank.wanted)];
+      if (boxes < 0) boxes = meets_held.boxes(all_.wanted, rank.wanted);
+      int64_t peers = boxes * all_.contributions;
+      int64_t elements = saturating_mul(all_.wanted.volume(rank.wanted), all_.contributions);
+      if (rank.held >= 0) {
+        const int64_t own = shared_elements(all_.wanted, rank.wanted, all_.held, rank.held);
+        if (own > 0) {
+          --peers;
+          ++asked_[static_cast<size_t>(rank.held)];
+          spared_[static_cast<size_t>(rank.held)] += own;
+          elements -= own;
+        }
       }
+      step_.peers = std::max(step_.peers, peers);
+      carry(elements, 1, links_.exchange_bandwidth(links_.of_rank(static_cast<int32_t>(i))));
     }
-    step.peers = std::max(step.peers, peers);
-    const int64_t bandwidth = links.exchange_bandwidth(links.of_rank(static_cast<int32_t>(i)));
-    if (elements > 0 && bandwidth > 0)
-      step.transfer_ps =
-          std::max(step.transfer_ps, transfer_ps(saturating_mul(elements, hundred), 1, bandwidth));
   }
+
   // The ranks that hold one contribution to a box share those who ask for it.
-  const int64_t wanting = all.cells * all.cell_ranks;
-  const int64_t bandwidth = links.exchange_bandwidth(links.all());
-  for (int32_t box = 0; box < all.held.count(); ++box) {
-    const auto at = static_cast<size_t>(box);
-    const int64_t volume = all.held.volume(box);
-    if (volume == 0) continue;
-    // Of all contributions together, so that what holders want counts once for theirs.
-    const int64_t holders = all.holders * all.contributions;
-    const int64_t receivers =
-        meets_wanted.boxes(all.held, box) * wanting * all.contributions - asked[at];
-    step.peers = std::max(step.peers, ceil_div(receivers, holders));
-    const int64_t elements =
-        saturating_mul(saturating_mul(volume, wanting), all.contributions) - spared[at];
-    if (elements > 0 && bandwidth > 0) {
-      step.transfer_ps = std::max(
-          step.transfer_ps, transfer_ps(saturating_mul(elements, hundred), holders, bandwidth));
+  void count_holders() {
+    const Meeting meets_wanted(all_.wanted);
+    const int64_t wanting = all_.cells * all_.cell_ranks;
+    const int64_t bandwidth = links_.exchange_bandwidth(links_.all());
+    for (int32_t box = 0; box < all_.held.count(); ++box) {
+      const auto at = static_cast<size_t>(box);
+      const int64_t volume = all_.held.volume(box);
+      if (volume == 0) continue;
+      // Of all contributions together, so that what holders want counts once for theirs.
+      const int64_t holders = all_.holders * all_.contributions;
+      const int64_t receivers =
+          meets_wanted.boxes(all_.held, box) * wanting * all_.contributions - asked_[at];
+      step_.peers = std::max(step_.peers, ceil_div(receivers, holders));
+      carry(saturating_mul(saturating_mul(volume, wanting), all_.contributions) - spared_[at],
+            holders, bandwidth);
     }
   }
-  // Over the links that leave units: what no member of the unit holds.
-  std::vector<int32_t> held;
-  for (int level = 1; level < static_cast<int>(topology.levels.size()) && all.contributions == 1;
-       ++level) {
-    for (size_t first = 0, end = 0; first < all.ranks.size(); first = end) {
+
+  // Over the links that leave units of the level inside of `level`: what no member of the unit
+  // holds.
+  void count_units(int level) {
+    std::vector<int32_t> held;
+    for (size_t first = 0, end = 0; first < all_.ranks.size(); first = end) {
       held.clear();
-      const int64_t unit = links.unit(all.ranks[first].id, level - 1);
-      for (end = first; end < all.ranks.size() && links.unit(all.ranks[end].id, level - 1) == unit;
-           ++end) {
-        if (all.ranks[end].held >= 0) held.push_back(all.ranks[end].held);
+      const int64_t unit = links_.unit(all_.ranks[first].id, level - 1);
+      for (end = first;
+           end < all_.ranks.size() && links_.unit(all_.ranks[end].id, level - 1) == unit; ++end) {
+        if (all_.ranks[end].held >= 0) held.push_back(all_.ranks[end].held);
       }
       std::sort(held.begin(), held.end());
       held.erase(std::unique(held.begin(), held.end()), held.end());
       if (held.size() * (end - first) > listed_pairs) continue;
       for (size_t i = first; i < end; ++i) {
-        const int32_t wanted = all.ranks[i].wanted;
+        const int32_t wanted = all_.ranks[i].wanted;
         if (wanted < 0) continue;
-        int64_t elements = all.wanted.volume(wanted);
+        int64_t elements = all_.wanted.volume(wanted);
         for (const int32_t box : held)
-          elements -= shared_elements(all.wanted, wanted, all.held, box);
-        const int64_t outside =
-            links.exchange_bandwidth(links.leaving(level, links.of_rank(static_cast<int32_t>(i))));
-        if (elements > 0 && outside > 0)
-          step.transfer_ps = std::max(step.transfer_ps,
-                                      transfer_ps(saturating_mul(elements, hundred), 1, outside));
+          elements -= shared_elements(all_.wanted, wanted, all_.held, box);
+        const LevelSet leaving = links_.leaving(level, links_.of_rank(static_cast<int32_t>(i)));
+        carry(elements, 1, links_.exchange_bandwidth(leaving));
       }
     }
   }
-  return step;
+
+  [[nodiscard]] const OneStep& step() const { return step_; }
+
+ private:
+  // So many elements over the links of `ranks` of them; `bandwidth` in hundredths.
+  void carry(int64_t elements, int64_t ranks, int64_t bandwidth) {
+    if (elements <= 0 || bandwidth <= 0) return;
+    step_.transfer_ps = std::max(step_.transfer_ps,
+                                 transfer_ps(saturating_mul(elements, hundred_), ranks, bandwidth));
+  }
+
+  const Participants& all_;
+  const RankLinks& links_;
+  int64_t hundred_;              // an element's bytes, in hundredths as bandwidths of exchanges are
+  std::vector<int64_t> asked_;   // by box held: holders of it that want part of it
+  std::vector<int64_t> spared_;  // elements of it that they want
+  OneStep step_;
+};
+
+OneStep one_exchange(const Topology& topology, const Participants& all, const RankLinks& links,
+                     int64_t element_bytes) {
+  OneExchange exchange(all, links, element_bytes);
+  exchange.count_receivers();
+  exchange.count_holders();
+  for (int level = 1; level < static_cast<int>(topology.levels.size()) && all.contributions == 1;
+       ++level)
+    exchange.count_units(level);
+  return exchange.step();
 }
 
 // Elements that some rank receives at least in one all_gather on the source's mesh after which the

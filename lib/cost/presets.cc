@@ -8,10 +8,12 @@ namespace {
 
 // The outermost level holds every rank, whatever its size says; this is what presets write.
 constexpr int64_t every_rank = 1'048'576;
-// Cost of one more peer in an exchange or all_to_all, where a source gives none: at 0 an exchange would tie with every flat collective.
+// Cost of one more peer in an exchange or all_to_all, where a source gives none: at 0 an exchange
+// would tie with every flat collective.
 constexpr int64_t per_peer = 500;
 
-Topology two_levels(const char* name, const char* source, TopologyLevel inside, TopologyLevel across) {
+Topology two_levels(const char* name, const char* source, TopologyLevel inside,
+                    TopologyLevel across) {
   Topology t;
   t.name = name;
   t.source = source;
@@ -25,33 +27,42 @@ std::vector<Topology> make_presets() {
       "a100",
       "8 GPUs a host on NVLink 3: 235 GB/s all_reduce bus bandwidth (stas00/ml-engineering, network); HDR 8 x 25 GB/s, nine tenths "
       "taken as effective; latencies as for h100",
-      {"nvlink", 8, 235'000, 10'000, per_peer, 100}, {"ib", every_rank, 22'500, 25'000, per_peer, 100}));
-  all.push_back(two_levels("h100",
-                           "8 GPUs a host on NVLink 4: 450 GB/s a direction, about 370 on the bus; NDR 8 x 50 GB/s, about 45 effective "
-                           "(stas00/ml-engineering, network); 10 and 25 us a step",
-                           {"nvlink", 8, 370'000, 10'000, per_peer, 100}, {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
+      {"nvlink", 8, 235'000, 10'000, per_peer, 100},
+      {"ib", every_rank, 22'500, 25'000, per_peer, 100}));
+  all.push_back(two_levels(
+      "h100",
+      "8 GPUs a host on NVLink 4: 450 GB/s a direction, about 370 on the bus; NDR 8 x 50 GB/s, about 45 effective "
+      "(stas00/ml-engineering, network); 10 and 25 us a step",
+      {"nvlink", 8, 370'000, 10'000, per_peer, 100},
+      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
   all.push_back(two_levels(
       "h200",
       "8 GPUs a host on NVLink 4: all_gather 361, reduce_scatter 363, all_reduce up to 481 GB/s bus bandwidth, 17.9 us flat to 512 KiB "
       "(NCCL 2.30.7, coreweave nccl-tests pull 43); NDR 8 x 50 GB/s, about 45 effective",
-      {"nvlink", 8, 361'000, 17'900, per_peer, 100}, {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
+      {"nvlink", 8, 361'000, 17'900, per_peer, 100},
+      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
   all.push_back(two_levels(
       "b200",
       "8 GPUs a host on NVLink 5: 682 GB/s on the bus, 838 with NVLS (nccl-tests issue 212); 8 x 50 GB/s across, about 45 effective",
-      {"nvlink", 8, 682'000, 10'000, per_peer, 100}, {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
+      {"nvlink", 8, 682'000, 10'000, per_peer, 100},
+      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
   all.push_back(two_levels(
       "gb200-nvl72",
       "72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB (coreweave nccl-tests pull 43); 50 GB/s across at least",
-      {"nvlink", 72, 839'000, 10'000, per_peer, 100}, {"ib", every_rank, 50'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels("mi300x",
-                           "8 GPUs a host, full mesh of 48 GB/s a pair: 313 GB/s with all 8 (stas00/ml-engineering, network); 8 x 50 GB/s "
-                           "across, about 45 effective",
-                           {"xgmi", 8, 313'000, 10'000, per_peer, 100}, {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
+      {"nvlink", 72, 839'000, 10'000, per_peer, 100},
+      {"ib", every_rank, 50'000, 25'000, per_peer, 100}));
+  all.push_back(two_levels(
+      "mi300x",
+      "8 GPUs a host, full mesh of 48 GB/s a pair: 313 GB/s with all 8 (stas00/ml-engineering, network); 8 x 50 GB/s "
+      "across, about 45 effective",
+      {"xgmi", 8, 313'000, 10'000, per_peer, 100},
+      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
   all.push_back(two_levels(
       "tpu-v5p",
       "3D torus of up to 8,960 chips, 100 GB/s a link direction (Google's TPU pages): one direction of three axes at once; the data-centre "
       "network beyond is taken as 12.5 GB/s and 50 us a chip",
-      {"ici", 8'960, 300'000, 5'000, per_peer, 100}, {"dcn", every_rank, 12'500, 50'000, per_peer, 100}));
+      {"ici", 8'960, 300'000, 5'000, per_peer, 100},
+      {"dcn", every_rank, 12'500, 50'000, per_peer, 100}));
   all.push_back(uniform_topology());
   return all;
 }
@@ -91,30 +102,39 @@ Status check_topology(const Topology& topology) {
   auto number = [](int64_t value) { return std::to_string(value); };
   if (topology.levels.empty()) return bad_input("a topology needs at least one level");
   if (topology.levels.size() > 8)
-    return bad_input("a topology has " + number(static_cast<int64_t>(topology.levels.size())) + " levels, the most is 8");
+    return bad_input("a topology has " + number(static_cast<int64_t>(topology.levels.size())) +
+                     " levels, the most is 8");
   for (size_t i = 0; i < topology.levels.size(); ++i) {
     const TopologyLevel& level = topology.levels[i];
     std::string where = "level " + number(static_cast<int64_t>(i)) + " ('" + level.name + "')";
-    if (level.ranks < 1) return bad_input(where + " holds " + number(level.ranks) + " ranks, the least is 1");
+    if (level.ranks < 1)
+      return bad_input(where + " holds " + number(level.ranks) + " ranks, the least is 1");
     if (i > 0 && level.ranks < topology.levels[i - 1].ranks) {
-      return bad_input(where + " holds " + number(level.ranks) + " ranks, fewer than the " + number(topology.levels[i - 1].ranks) +
+      return bad_input(where + " holds " + number(level.ranks) + " ranks, fewer than the " +
+                       number(topology.levels[i - 1].ranks) +
                        " of the level inside it: list levels from the inside out");
     }
-    if (i > 0 && level.ranks % topology.levels[i - 1].ranks != 0 && i + 1 < topology.levels.size()) {
-      return bad_input(where + " holds " + number(level.ranks) + " ranks, which is no multiple of the " +
+    if (i > 0 && level.ranks % topology.levels[i - 1].ranks != 0 &&
+        i + 1 < topology.levels.size()) {
+      return bad_input(where + " holds " + number(level.ranks) +
+                       " ranks, which is not a multiple of the " +
                        number(topology.levels[i - 1].ranks) + " of the level inside it");
     }
     if (level.mb_per_s < 1 || level.mb_per_s > max_mb_per_s) {
-      return bad_input(where + " has a bandwidth of " + number(level.mb_per_s) + " MB/s, not within 1 and 1000000000000");
+      return bad_input(where + " has a bandwidth of " + number(level.mb_per_s) +
+                       " MB/s, not within 1 and 1000000000000");
     }
     if (level.latency_ns < 0 || level.latency_ns > max_latency_ns) {
-      return bad_input(where + " has a latency of " + number(level.latency_ns) + " ns, not within 0 and 1000000000000");
+      return bad_input(where + " has a latency of " + number(level.latency_ns) +
+                       " ns, not within 0 and 1000000000000");
     }
     if (level.per_peer_ns < 0 || level.per_peer_ns > max_per_peer_ns) {
-      return bad_input(where + " has per_peer_ns " + number(level.per_peer_ns) + ", not within 0 and 1000000000");
+      return bad_input(where + " has per_peer_ns " + number(level.per_peer_ns) +
+                       ", not within 0 and 1000000000");
     }
     if (level.exchange_percent < 1 || level.exchange_percent > 100) {
-      return bad_input(where + " has exchange_percent " + number(level.exchange_percent) + ", not within 1 and 100");
+      return bad_input(where + " has exchange_percent " + number(level.exchange_percent) +
+                       ", not within 1 and 100");
     }
   }
   return Done{};

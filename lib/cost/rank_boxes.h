@@ -45,7 +45,7 @@ class BoxGrid {
 
  private:
   std::vector<int32_t> of_ranks_;
-  std::vector<int64_t> volumes_;  // by box
+  std::vector<int64_t> volumes_;              // by box
   std::vector<std::vector<Interval>> sides_;  // per tensor dim, by shard
   std::vector<int64_t> step_;
   int64_t count_ = 1;

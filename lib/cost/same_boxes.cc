@@ -8,8 +8,9 @@
 namespace meshplan {
 namespace {
 
-// The one collective for shards that disappear (`left`), appear (`came`) and pending reductions that are run (`reduced`), where nothing
-// else changes. What appears beyond that is sliced beforehand, without moving anything.
+// The one collective for shards that disappear (`left`), appear (`came`) and pending reductions
+// that are run (`reduced`), where nothing else changes. What appears beyond that is sliced
+// beforehand, without moving anything.
 template <class Set>
 Op collective_of(const Set& left, const Set& came, const Set& reduced) {
   if (!reduced.empty()) {
@@ -32,12 +33,16 @@ struct Digits {
 struct Atoms {
   std::vector<Atom> list;  // ascending
   [[nodiscard]] bool empty() const { return list.empty(); }
-  [[nodiscard]] bool has(const Atom& atom) const { return std::binary_search(list.begin(), list.end(), atom); }
+  [[nodiscard]] bool has(const Atom& atom) const {
+    return std::binary_search(list.begin(), list.end(), atom);
+  }
   [[nodiscard]] bool includes(const Atoms& other) const {
-    return std::all_of(other.list.begin(), other.list.end(), [&](const Atom& atom) { return has(atom); });
+    return std::all_of(other.list.begin(), other.list.end(),
+                       [&](const Atom& atom) { return has(atom); });
   }
   [[nodiscard]] bool meets(const Atoms& other) const {
-    return std::any_of(other.list.begin(), other.list.end(), [&](const Atom& atom) { return has(atom); });
+    return std::any_of(other.list.begin(), other.list.end(),
+                       [&](const Atom& atom) { return has(atom); });
   }
 };
 
@@ -45,7 +50,8 @@ struct Atoms {
 
 SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const DigitChange& change) {
   if (change.crossed != 0 || !has_finer_tiers(topology)) return {};
-  const Op op = collective_of(Digits{change.src_only}, Digits{change.dst_only}, Digits{change.reduced});
+  const Op op =
+      collective_of(Digits{change.src_only}, Digits{change.dst_only}, Digits{change.reduced});
   if (op == Op::exchange) return {};
   const DigitMask group = change.reduced != 0 ? change.reduced : change.src_only;
   GroupShape shape;
@@ -63,7 +69,8 @@ SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const Di
   return price ? SameBoxes{op, *price} : SameBoxes{};
 }
 
-SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, const State& src, const State& dst) {
+SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
+                     const State& src, const State& dst) {
   if (!has_finer_tiers(levels.topology())) return {};
   Atoms left;
   Atoms came;
@@ -78,7 +85,8 @@ SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int
     came.list.insert(came.list.end(), in_b, b.end());
   }
   for (const PendingAtom& pending : src.partial) {
-    if (std::find(dst.partial.begin(), dst.partial.end(), pending) == dst.partial.end()) reduced.list.push_back(pending.atom);
+    if (std::find(dst.partial.begin(), dst.partial.end(), pending) == dst.partial.end())
+      reduced.list.push_back(pending.atom);
   }
   for (Atoms* atoms : {&left, &came, &reduced}) std::sort(atoms->list.begin(), atoms->list.end());
   const Op op = collective_of(left, came, reduced);
@@ -91,13 +99,14 @@ SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int
   }
   int64_t ranks = 1;
   for (const Atom& atom : group.list) ranks = saturating_mul(ranks, atom.size);
-  const StepFigures figures = step_figures(sliced, dst, shape, mesh_shape(levels.mesh()), op, ranks, element_bytes);
-  SameBoxes dearest;
+  const StepFigures figures =
+      step_figures(sliced, dst, shape, mesh_shape(levels.mesh()), op, ranks, element_bytes);
+  SameBoxes slowest;
   for (const GroupShape& one : levels.shapes(group.list)) {
     const auto price = finer_price(levels.topology(), one, figures.bytes);
-    if (price && price->ps > dearest.price.ps) dearest = {op, *price};
+    if (price && price->ps > slowest.price.ps) slowest = {op, *price};
   }
-  return dearest;
+  return slowest;
 }
 
 }  // namespace meshplan

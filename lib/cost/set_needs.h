@@ -1,8 +1,8 @@
 // What a set of ranks must take in and give away, whatever the plan.
 //
 // In:  every element that the set's ranks want and for which some contribution lies with ranks
-//      outside only. At least one value an element enters the set over the links of its members, who
-//      may pass it on inside.
+//      outside only. At least one value an element enters the set over the links of its members,
+//      who may pass it on inside.
 // Out: every element for which the set alone holds some contribution, and which ranks outside want.
 //      At least one value leaves.
 //

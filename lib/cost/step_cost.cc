@@ -97,8 +97,9 @@ bool lie_in_order(const State& coarser, const State& finer, std::span<const int6
 
 }  // namespace
 
-StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape, std::span<const int64_t> mesh_shape,
-                         Op op, int64_t group, int64_t element_bytes) {
+StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape,
+                         std::span<const int64_t> mesh_shape, Op op, int64_t group,
+                         int64_t element_bytes) {
   StepFigures f;
   const auto from = largest_box(before, shape, mesh_shape);
   const auto to = largest_box(after, shape, mesh_shape);
@@ -165,23 +166,29 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
   if (step.op == Op::exchange) {
     int64_t in = element_bytes(q.tensor->dtype);
     int64_t out = in;
-    for (int64_t side : largest_box(*q.before, q.tensor->shape, src_shape)) in = saturating_mul(in, side);
-    for (int64_t side : largest_box(step.state, q.tensor->shape, crosses ? mesh_shape(*q.dst_mesh) : src_shape))
+    for (int64_t side : largest_box(*q.before, q.tensor->shape, src_shape))
+      in = saturating_mul(in, side);
+    for (int64_t side :
+         largest_box(step.state, q.tensor->shape, crosses ? mesh_shape(*q.dst_mesh) : src_shape))
       out = saturating_mul(out, side);
     if (!crosses && *q.before == step.state) return cost;
     const ExchangeCost x = price_exchange(exchange_question(levels, q));
     cost.wire_bytes = x.wire_bytes;
     cost.predicted_ps = x.predicted_ps;
-    if (x.least.op != Op::exchange && x.least.price.ps == x.predicted_ps) cost.tier = x.least.price.tier;
-    cost.peak_bytes = saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
+    if (x.least.op != Op::exchange && x.least.price.ps == x.predicted_ps)
+      cost.tier = x.least.price.tier;
+    cost.peak_bytes =
+        saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
     for (int l = 0; l < levels.levels(); ++l) {
-      if (std::any_of(x.traffic.phase.begin(), x.traffic.phase.end(), [&](const Traffic& t) { return t.bytes[static_cast<size_t>(l)] > 0; }))
+      if (std::any_of(x.traffic.phase.begin(), x.traffic.phase.end(),
+                      [&](const Traffic& t) { return t.bytes[static_cast<size_t>(l)] > 0; }))
         cost.level = l;
     }
     return cost;
   }
   const int64_t group = group_size(step.mesh_dims);
-  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group, wire_element_bytes(q));
+  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group,
+                               wire_element_bytes(q));
   cost.wire_bytes = group > 1 ? f.wire : 0;
   cost.peak_bytes = saturating_add(saturating_add(f.input, f.output), group > 1 ? f.staging : 0);
   if (is_local(step.op) || group == 1) return cost;
@@ -203,7 +210,8 @@ StepCost price_step(const StepQuestion& question) {
   return price_step_on(levels, question);
 }
 
-void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes, const Topology& topology) {
+void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
+                          const Topology& topology) {
   price_redistribution(r, meshes, LevelMap(meshes.meshes[r.request.src_mesh], topology));
 }
 
@@ -221,7 +229,8 @@ void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
   Totals totals = r.totals;
   totals.collectives = totals.wire_bytes = totals.peak_bytes = totals.predicted_ps = 0;
   for (Step& step : r.steps) {
-    bool lands = crosses && !arrived && (step.mesh.empty() ? &step == &r.steps.back() : step.mesh == dst_mesh.name);
+    bool lands = crosses && !arrived &&
+                 (step.mesh.empty() ? &step == &r.steps.back() : step.mesh == dst_mesh.name);
     StepQuestion q;
     q.topology = &topology;
     q.src_mesh = arrived ? &dst_mesh : &src_mesh;
@@ -235,7 +244,8 @@ void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
     step.wire_bytes = cost.wire_bytes;
     step.peak_bytes = cost.peak_bytes;
     step.predicted_ps = cost.predicted_ps;
-    if (!is_local(step.op) && (!is_collective(step.op) || group_size(step.mesh_dims) > 1)) totals.collectives += step.phases;
+    if (!is_local(step.op) && (!is_collective(step.op) || group_size(step.mesh_dims) > 1))
+      totals.collectives += step.phases;
     totals.wire_bytes = saturating_add(totals.wire_bytes, cost.wire_bytes);
     totals.predicted_ps = saturating_add(totals.predicted_ps, cost.predicted_ps);
     totals.peak_bytes = std::max(totals.peak_bytes, cost.peak_bytes);

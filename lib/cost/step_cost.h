@@ -23,21 +23,25 @@ struct StepCost {
 struct StepQuestion {
   const Topology* topology = nullptr;
   const Mesh* src_mesh = nullptr;  // mesh of the state before
-  const Mesh* dst_mesh = nullptr;  // mesh of the state after; the same one unless an exchange crosses meshes
+  const Mesh* dst_mesh =
+      nullptr;  // mesh of the state after; the same one unless an exchange crosses meshes
   const TensorMeta* tensor = nullptr;
   std::optional<DType> reduce_dtype;
   const State* before = nullptr;
   const Step* step = nullptr;  // op, mesh_dims, state, phases, whole_pieces, reduce_op
 };
 
-// Prices any step of any planner. The cost does not grow with the number of ranks where the layouts answer.
+// Prices any step of any planner. The cost does not grow with the number of ranks where the layouts
+// answer.
 [[nodiscard]] StepCost price_step(const StepQuestion& question);
 
-// Several sentences that show the arithmetic of the step: members per level, bytes per level, latency, peers, the maximum and the rounding.
+// Several sentences that show the arithmetic of the step: members per level, bytes per level,
+// latency, peers, the maximum and the rounding.
 [[nodiscard]] std::string explain_cost(const StepQuestion& question);
 
 // The figures of every step and the totals of the redistribution (not its lower bounds).
-void price_redistribution(PlannedRedistribution& redistribution, const MeshTable& meshes, const Topology& topology);
+void price_redistribution(PlannedRedistribution& redistribution, const MeshTable& meshes,
+                          const Topology& topology);
 // The same with the level map of the source mesh at hand, which remembers what was listed.
 void price_redistribution(PlannedRedistribution& redistribution, const MeshTable& meshes,
                           const LevelMap& src_levels);

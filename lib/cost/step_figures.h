@@ -21,12 +21,15 @@ struct StepFigures {
 };
 
 // Figures of every op but exchange (price_exchange has its). `group`: ranks of the communicator.
-[[nodiscard]] StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape,
-                                       std::span<const int64_t> mesh_shape, Op op, int64_t group, int64_t element_bytes);
+[[nodiscard]] StepFigures step_figures(const State& before, const State& after,
+                                       std::span<const int64_t> shape,
+                                       std::span<const int64_t> mesh_shape, Op op, int64_t group,
+                                       int64_t element_bytes);
 
-// The time by the finest tier that covers the step: measured tables, then NCCL's formula, then levels. `tier` says which.
-[[nodiscard]] int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes, const CollectiveBytes& bytes,
-                               std::string& tier);
+// The time by the finest tier that covers the step: measured tables, then NCCL's formula, then
+// levels. `tier` says which.
+[[nodiscard]] int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
+                               const CollectiveBytes& bytes, std::string& tier);
 
 // price_step with the mesh's level map at hand.
 [[nodiscard]] StepCost price_step_on(const LevelMap& levels, const StepQuestion& question);
@@ -35,6 +38,7 @@ struct StepFigures {
 [[nodiscard]] int64_t wire_element_bytes(const StepQuestion& question);
 
 // The exchange that the question's step is. Points at what the question points at.
-[[nodiscard]] ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& question);
+[[nodiscard]] ExchangeQuestion exchange_question(const LevelMap& levels,
+                                                 const StepQuestion& question);
 
 }  // namespace meshplan

@@ -11,16 +11,19 @@
 
 namespace meshplan {
 
-// One level of 1,048,576 ranks, 100 GB/s, 10,000 ns, per_peer_ns 500: what is used where a spec names none.
+// One level of 1,048,576 ranks, 100 GB/s, 10,000 ns, per_peer_ns 500: what is used where a spec
+// names none.
 [[nodiscard]] Topology uniform_topology();
 // a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform; each carries its source.
 [[nodiscard]] std::optional<Topology> topology_preset(std::string_view name);
 [[nodiscard]] const std::vector<std::string>& topology_preset_names();
 
-// A topology file: JSON of the same form as a spec's "topology" object (what `calibrate` writes); spec/spec.h reads it.
+// A topology file: JSON of the same form as a spec's "topology" object (what `calibrate` writes);
+// spec/spec.h reads it.
 [[nodiscard]] std::string write_topology(const Topology& topology);
 
-// What every topology must satisfy: at least one level, ranks ascending and >= 1, bandwidths >= 1, latencies >= 0, exchange_percent 1..100.
+// What every topology must satisfy: at least one level, ranks ascending and >= 1, bandwidths >= 1,
+// latencies >= 0, exchange_percent 1..100.
 [[nodiscard]] Status check_topology(const Topology& topology);
 
 }  // namespace meshplan

@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = 100
 LINES = 60
 CLEAN = ["lib/" + module for module in
-         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "verify", "spec", "torch_rules", "diff", "copy", "replay", "replay_host",
+         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "cost", "verify", "spec", "torch_rules", "diff", "copy", "replay", "replay_host",
           "replay_mpi", "replay_nccl", "measure", "render", "api", "cli")]
 # Others still work on these.
 NOT_YET = re.compile(r"lib/verify/recount")
