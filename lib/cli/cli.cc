@@ -11,7 +11,6 @@
 namespace meshplan {
 namespace {
 
-
 int dispatch(Context& context, const Arguments& arguments) {
   static constexpr std::pair<std::string_view, int (*)(Context&, const Arguments&)> commands[] = {
       {"plan", plan_command},           {"schema", schema_command},

@@ -9,10 +9,9 @@ namespace meshplan {
 
 struct Bounds {
   int64_t bytes = 0;  // received by some rank
-  int64_t ps =
-      // no plan takes less in this model, whichever tier prices it; 0 where measured tables may say
-      // anything
-      0;
+  // no plan takes less in this model, whichever tier prices it; 0 where measured tables may say
+  // anything
+  int64_t ps = 0;
 };
 
 // Of one request; with "dst_order": "any" the least over the orders of whole mesh dims.

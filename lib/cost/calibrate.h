@@ -22,8 +22,8 @@ struct CalibrationPoint {
   Op op = Op::all_reduce;
   int64_t level = 0;  // outermost level used
   int64_t ranks = 2;  // of the group
-  int64_t size_bytes =
-      0;  // as reports give it: nccl-tests' size; for exchange what the busiest rank receives
+  // as reports give it: nccl-tests' size; for exchange what the busiest rank receives
+  int64_t size_bytes = 0;
   int64_t ns = 0;  // median
   int64_t samples = 1;
   int64_t peers = -1;  // exchange: that the prediction counts; -1: all others of the group

@@ -17,8 +17,8 @@ struct ExchangeCost {
   int64_t predicted_ps = 0;
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
-  SameBoxes
-      least;  // a finer tier's collective that moves the same boxes: the time is never below its
+  // a finer tier's collective that moves the same boxes: the time is never below its own
+  SameBoxes least;
   // False: too much to list. One phase: an upper estimate of received bytes stands in. Two phases:
   // INT64_MAX, as nothing is known.
   bool exact = true;
@@ -27,9 +27,8 @@ struct ExchangeCost {
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
-  int64_t most_ps =
-      // a price above it is of no use: a listing may end once it is, with a price in between
-      INT64_MAX;
+  // a price above it is of no use: a listing may end once it is, with a price in between
+  int64_t most_ps = INT64_MAX;
 };
 
 // In closed form where digits line up, else by listing.

@@ -96,8 +96,8 @@ int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const Collect
   const int64_t n = shape.members.back();
   const int64_t rounds = row_of(bytes.op).rounds;
   const int64_t inside = shape.members[0];
-  const int64_t across_hops =
-      n / inside - 1;  // hops that leave a unit of level 0, in one way round the ring
+  // hops that leave a unit of level 0, in one way round the ring
+  const int64_t across_hops = n / inside - 1;
   const int64_t inside_hops = n - 1 - across_hops;
   Traffic traffic = collective_traffic(shape.members, bytes);
   int64_t best = INT64_MAX;

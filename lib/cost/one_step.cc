@@ -186,8 +186,8 @@ int64_t gathered_elements(const Participants& all, const State& src) {
           });
       if (covers) enough.push_back(count);
     }
-    const bool sliced =
-        enough.back() == shards;  // nothing is gathered in this dim, and it may be cut before
+    // nothing is gathered in this dim, and it may be cut before
+    const bool sliced = enough.back() == shards;
     for (size_t i = 0; i < all.ranks.size(); ++i) {
       const RankBoxes& rank = all.ranks[i];
       if (rank.wanted < 0) continue;

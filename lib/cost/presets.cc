@@ -1,6 +1,5 @@
-#include <array>
-
 #include "cost/topology.h"
+
 #include "plan/topology_limits.h"
 
 namespace meshplan {
@@ -12,57 +11,54 @@ constexpr int64_t every_rank = 1'048'576;
 // would tie with every flat collective.
 constexpr int64_t per_peer = 500;
 
-Topology two_levels(const char* name, const char* source, TopologyLevel inside,
-                    TopologyLevel across) {
+// Hosts, or pods, of `ranks` on fast links, and what is between them.
+struct Machine {
+  const char* name;
+  const char* inside;
+  int64_t ranks;
+  int64_t inside_mb_per_s;
+  int64_t inside_latency_ns;
+  const char* across;
+  int64_t across_mb_per_s;
+  int64_t across_latency_ns;
+  const char* source;
+};
+constexpr Machine machines[] = {
+    {"a100", "nvlink", 8, 235'000, 10'000, "ib", 22'500, 25'000,
+     "8 GPUs a host on NVLink 3: 235 GB/s all_reduce bus bandwidth (stas00/ml-engineering, network); HDR 8 x 25 GB/s, nine tenths "
+     "taken as effective; latencies as for h100"},
+    {"h100", "nvlink", 8, 370'000, 10'000, "ib", 45'000, 25'000,
+     "8 GPUs a host on NVLink 4: 450 GB/s a direction, about 370 on the bus; NDR 8 x 50 GB/s, about 45 effective "
+     "(stas00/ml-engineering, network); 10 and 25 us a step"},
+    {"h200", "nvlink", 8, 361'000, 17'900, "ib", 45'000, 25'000,
+     "8 GPUs a host on NVLink 4: all_gather 361, reduce_scatter 363, all_reduce up to 481 GB/s bus bandwidth, 17.9 us flat to 512 KiB "
+     "(NCCL 2.30.7, coreweave nccl-tests pull 43); NDR 8 x 50 GB/s, about 45 effective"},
+    {"b200", "nvlink", 8, 682'000, 10'000, "ib", 45'000, 25'000,
+     "8 GPUs a host on NVLink 5: 682 GB/s on the bus, 838 with NVLS (nccl-tests issue 212); 8 x 50 GB/s across, about 45 effective"},
+    {"gb200-nvl72", "nvlink", 72, 839'000, 10'000, "ib", 50'000, 25'000,
+     "72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB (coreweave nccl-tests pull 43); 50 GB/s across at least"},
+    {"mi300x", "xgmi", 8, 313'000, 10'000, "ib", 45'000, 25'000,
+     "8 GPUs a host, full mesh of 48 GB/s a pair: 313 GB/s with all 8 (stas00/ml-engineering, network); 8 x 50 GB/s "
+     "across, about 45 effective"},
+    {"tpu-v5p", "ici", 8'960, 300'000, 5'000, "dcn", 12'500, 50'000,
+     "3D torus of up to 8,960 chips, 100 GB/s a link direction (Google's TPU pages): one direction of three axes at once; the data-centre "
+     "network beyond is taken as 12.5 GB/s and 50 us a chip"},
+};
+
+Topology two_levels(const Machine& machine) {
   Topology t;
-  t.name = name;
-  t.source = source;
-  t.levels = {std::move(inside), std::move(across)};
+  t.name = machine.name;
+  t.source = machine.source;
+  t.levels = {{machine.inside, machine.ranks, machine.inside_mb_per_s, machine.inside_latency_ns,
+               per_peer, 100},
+              {machine.across, every_rank, machine.across_mb_per_s, machine.across_latency_ns,
+               per_peer, 100}};
   return t;
 }
 
 std::vector<Topology> make_presets() {
   std::vector<Topology> all;
-  all.push_back(two_levels(
-      "a100",
-      "8 GPUs a host on NVLink 3: 235 GB/s all_reduce bus bandwidth (stas00/ml-engineering, network); HDR 8 x 25 GB/s, nine tenths "
-      "taken as effective; latencies as for h100",
-      {"nvlink", 8, 235'000, 10'000, per_peer, 100},
-      {"ib", every_rank, 22'500, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "h100",
-      "8 GPUs a host on NVLink 4: 450 GB/s a direction, about 370 on the bus; NDR 8 x 50 GB/s, about 45 effective "
-      "(stas00/ml-engineering, network); 10 and 25 us a step",
-      {"nvlink", 8, 370'000, 10'000, per_peer, 100},
-      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "h200",
-      "8 GPUs a host on NVLink 4: all_gather 361, reduce_scatter 363, all_reduce up to 481 GB/s bus bandwidth, 17.9 us flat to 512 KiB "
-      "(NCCL 2.30.7, coreweave nccl-tests pull 43); NDR 8 x 50 GB/s, about 45 effective",
-      {"nvlink", 8, 361'000, 17'900, per_peer, 100},
-      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "b200",
-      "8 GPUs a host on NVLink 5: 682 GB/s on the bus, 838 with NVLS (nccl-tests issue 212); 8 x 50 GB/s across, about 45 effective",
-      {"nvlink", 8, 682'000, 10'000, per_peer, 100},
-      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "gb200-nvl72",
-      "72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB (coreweave nccl-tests pull 43); 50 GB/s across at least",
-      {"nvlink", 72, 839'000, 10'000, per_peer, 100},
-      {"ib", every_rank, 50'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "mi300x",
-      "8 GPUs a host, full mesh of 48 GB/s a pair: 313 GB/s with all 8 (stas00/ml-engineering, network); 8 x 50 GB/s "
-      "across, about 45 effective",
-      {"xgmi", 8, 313'000, 10'000, per_peer, 100},
-      {"ib", every_rank, 45'000, 25'000, per_peer, 100}));
-  all.push_back(two_levels(
-      "tpu-v5p",
-      "3D torus of up to 8,960 chips, 100 GB/s a link direction (Google's TPU pages): one direction of three axes at once; the data-centre "
-      "network beyond is taken as 12.5 GB/s and 50 us a chip",
-      {"ici", 8'960, 300'000, 5'000, per_peer, 100},
-      {"dcn", every_rank, 12'500, 50'000, per_peer, 100}));
+  for (const Machine& machine : machines) all.push_back(two_levels(machine));
   all.push_back(uniform_topology());
   return all;
 }

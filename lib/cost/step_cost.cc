@@ -89,7 +89,7 @@ bool lie_in_order(const State& coarser, const State& finer, std::span<const int6
                   const std::vector<int64_t>& large, const std::vector<int64_t>& small) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!cut_alike(coarser.shards[d], finer.shards[d]) &&
-        small[d] * parts_of(finer.shards[d]) != shape[d])
+        saturating_mul(small[d], parts_of(finer.shards[d])) != shape[d])
       return false;
   }
   return in_one_stretch(small, large);

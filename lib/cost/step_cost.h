@@ -23,8 +23,8 @@ struct StepCost {
 struct StepQuestion {
   const Topology* topology = nullptr;
   const Mesh* src_mesh = nullptr;  // mesh of the state before
-  const Mesh* dst_mesh =
-      nullptr;  // mesh of the state after; the same one unless an exchange crosses meshes
+  // mesh of the state after; the same one unless an exchange crosses meshes
+  const Mesh* dst_mesh = nullptr;
   const TensorMeta* tensor = nullptr;
   std::optional<DType> reduce_dtype;
   const State* before = nullptr;

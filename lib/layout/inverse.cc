@@ -13,10 +13,9 @@ Result<Layout> left_inverse(const Layout& layout) {
   if (!sorted.empty() && sorted.front().mode.stride > 1)
     inverse.push_back({sorted.front().mode.stride, 1});
   for (size_t i = 0; i < sorted.size(); ++i) {
-    int64_t room =
-        // steps of this stride before the next mode begins; steps past the size are outside of the
-        // layout
-        sorted[i].mode.size;
+    // steps of this stride before the next mode begins; steps past the size are outside of the
+    // layout
+    int64_t room = sorted[i].mode.size;
     if (i + 1 < sorted.size()) {
       const int64_t next = sorted[i + 1].mode.stride;
       if (next % sorted[i].mode.stride != 0 || next / sorted[i].mode.stride < room) {

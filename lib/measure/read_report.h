@@ -10,8 +10,8 @@
 namespace meshplan {
 
 struct ReportPoints {
-  Topology
-      base;  // the topology that the report was measured against; uniform where the file names none
+  // the topology that the report was measured against; uniform where the file names none
+  Topology base;
   std::vector<CalibrationPoint> points;
 };
 

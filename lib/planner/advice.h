@@ -23,10 +23,8 @@ namespace meshplan {
 struct RankedFlatten {
   std::string mesh;
   std::vector<std::string> dims;
-  int64_t total_ps =
-      // predicted time of the whole file, weighted by count, with this and all earlier ones
-      // declared
-      0;
+  // predicted time of the whole file, weighted by count, with this and all earlier ones declared
+  int64_t total_ps = 0;
 };
 
 // Which k flattens give the most for the whole file: every choice of up to `most` sets out of

@@ -45,8 +45,8 @@ class PlanGroups {
 
   const MeshTable& meshes_;
   std::vector<Known> whole_;  // one per mesh, for exchanges
-  std::vector<Known>
-      known_;  // mesh dims, declared flattens, then undeclared sets as steps ask for them
+  // mesh dims, declared flattens, then undeclared sets as steps ask for them
+  std::vector<Known> known_;
   std::map<std::string, PlanGroup> used_;
 };
 

@@ -146,8 +146,8 @@ StepList merged_steps(const PlanQuestion& question, const RuleAnswer& answer,
       return true;
     return find_flatten(*question.meshes, mesh, {dims.begin(), dims.end()}) != nullptr;
   };
-  const IsDeclared is_declared = std::cref(
-      declared_in_question);  // by reference: a std::function of that size would be on the heap
+  // By reference: a std::function of that size would be on the heap.
+  const IsDeclared is_declared = std::cref(declared_in_question);
   const MergeRule rule =
       question.options->rules == Rules::native ? MergeRule::largest_sub_run : MergeRule::whole_run;
   const MergeResult merged = merge_transitions(answer.transitions, shape, is_declared, rule);

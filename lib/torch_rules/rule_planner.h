@@ -13,8 +13,8 @@ namespace meshplan {
 
 // A rule planner's answer before merging.
 struct RuleAnswer {
-  PlannerKind planner =
-      PlannerKind::greedy;  // graph where a shard order is not the default, whoever was asked
+  // graph where a shard order is not the default, whoever was asked
+  PlannerKind planner = PlannerKind::greedy;
   std::vector<Transition> transitions;
   ShardPosition position = ShardPosition::by_index;
 };

@@ -23,8 +23,8 @@ struct Transition {
   int32_t mesh_dim = 0;
   Placement src;
   Placement dst;
-  std::vector<int64_t>
-      logical_shape;  // what the rank at coordinate 0 has before mesh dim `mesh_dim` shards it
+  // what the rank at coordinate 0 has before mesh dim `mesh_dim` shards it
+  std::vector<int64_t> logical_shape;
   bool operator==(const Transition&) const = default;
 };
 

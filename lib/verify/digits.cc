@@ -88,8 +88,8 @@ bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* con
     }
     return true;
   }
-  std::vector<std::pair<int32_t, int64_t>>
-      cuts;  // (mesh dim, product of the digits before the cut)
+  // (mesh dim, product of the digits before the cut)
+  std::vector<std::pair<int32_t, int64_t>> cuts;
   auto add = [&](const Atom& atom) {
     cuts.emplace_back(atom.mesh_dim, atom.before);
     cuts.emplace_back(atom.mesh_dim, atom.before * atom.size);

@@ -130,8 +130,8 @@ class Listing {
   int64_t contributions_ = 1;
   std::vector<int64_t> class_of_;  // per rank of the mesh, where the exchange is on one
   int64_t classes_ = 1;
-  std::set<std::vector<int64_t>>
-      seen_;  // classes: of each rank the rest of its index, and where units begin
+  // classes: of each rank the rest of its index, and where units begin
+  std::set<std::vector<int64_t>> seen_;
   std::vector<int64_t> src_offsets_;
   std::vector<int64_t> dst_offsets_;
 

@@ -5,7 +5,7 @@
 #include "base/int_math.h"
 #include "tensor/box.h"
 #include "verify/figures.h"
-#include "verify/finer_times.h"
+#include "verify/group_time.h"
 #include "verify/recount_exchange.h"
 #include "verify/units.h"
 
@@ -69,54 +69,6 @@ bool slices_below(const StepView& view) {
     below /= product_of(view.before->shards[d]);  // which come first
   }
   return false;
-}
-
-}  // namespace
-
-LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const Moved& moved) {
-  LevelTraffic traffic;
-  int64_t inside = 1;
-  const int64_t ranks = pattern.members[levels - 1];
-  traffic.denominator = ranks;
-  for (size_t l = 0; l < levels; ++l) {
-    const int64_t here = pattern.members[l];
-    if (here == inside) continue;
-    if (op == Op::all_to_all) {
-      traffic.peers[l] = here - inside;
-      traffic.bytes[l] = saturating_mul(moved.whole, here - inside);
-    } else {
-      // whole * (1 / inside - 1 / here): every rank's share of what its unit takes over this level.
-      // Both counts divide the ranks.
-      traffic.peers[l] = 1;
-      traffic.bytes[l] = saturating_mul(moved.whole, ranks / inside - ranks / here);
-      if (op == Op::all_reduce) traffic.bytes[l] = saturating_mul(traffic.bytes[l], 2);
-    }
-    inside = here;
-  }
-  return traffic;
-}
-
-namespace {
-
-TimeRange group_time(const Topology& topology, Op op, const GroupPattern& pattern,
-                     const Moved& moved) {
-  if (const auto finer = finer_time(topology, op, pattern, moved)) return *finer;
-  const size_t levels = topology.levels.size();
-  if (pattern.alike) {
-    const int64_t ps = time_ps(topology, traffic_of(op, pattern, levels, moved),
-                               op == Op::all_to_all, moved.copied);
-    return {ps, ps};
-  }
-  // Units hold different numbers of members: every member has its piece sent to it by each other
-  // one.
-  LevelTraffic traffic;
-  for (size_t l = 0; l < levels; ++l) {
-    traffic.peers[l] = pattern.more[l];
-    traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
-  }
-  const int64_t once = time_ps(topology, traffic, true, moved.copied);
-  const int64_t ps = op == Op::all_reduce ? saturating_mul(once, 2) : once;
-  return {ps, ps};
 }
 
 Counted recount_collective(const StepView& view) {

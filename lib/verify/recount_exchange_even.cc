@@ -61,8 +61,8 @@ std::optional<Exchanged> exchanged_evenly(const ExchangeView& view) {
   int64_t holders = 1;  // of one shard in a unit
   int64_t askers = 1;   // ranks of a unit that want one shard, where it has any
   int64_t sent_outside = 0;
-  std::array<int64_t, most_levels>
-      upto{};  // sent by a rank whose outermost mismatch is on the level
+  // sent by a rank whose outermost mismatch is on the level
+  std::array<int64_t, most_levels> upto{};
   std::array<int64_t, most_levels> always{};  // and by one with none there
   const DigitSet everything = ~DigitSet{0};
   for (size_t l = 0; l < units.levels(); ++l) {

@@ -61,8 +61,8 @@ std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view
   }
   if (roles.longest % parts != 0 || missing * parts % members != 0) return std::nullopt;
   const int64_t part = roles.piece / parts;
-  const int64_t run =
-      missing * parts / members;  // parts that a member fetches, each of another shard
+  // parts that a member fetches, each of another shard
+  const int64_t run = missing * parts / members;
   const int64_t got = saturating_mul(run, part);
 
   // Boxes that units want of one shard, each in so many parts: all those less what holds the shard.

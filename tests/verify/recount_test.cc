@@ -341,7 +341,7 @@ Topology finer_topology(Random& random) {
   return topology;
 }
 
-TEST_CASE("times of finer tiers are counted: what a plan says is accepted, a twentieth more is not") {
+TEST_CASE("times of finer tiers are counted: a plan with a twentieth more is refused") {
   Random random(seed() + 4);
   int64_t changed = 0;
   for (int64_t round = 0; round < rounds(600); ++round) {

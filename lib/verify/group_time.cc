@@ -1,4 +1,4 @@
-#include "verify/finer_times.h"
+#include "verify/group_time.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +23,30 @@ struct Protocol {
 constexpr Protocol ll{6'600, 600, 2'700, 1, 2};
 constexpr Protocol ll128{14'000, 1'900, 4'000, 15, 16};
 constexpr Protocol simple{8'400, 3'400, 14'000, 1, 1};
+
+// What the collective moves over each level, where units have equally many members.
+LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const Moved& moved) {
+  LevelTraffic traffic;
+  int64_t inside = 1;
+  const int64_t ranks = pattern.members[levels - 1];
+  traffic.denominator = ranks;
+  for (size_t l = 0; l < levels; ++l) {
+    const int64_t here = pattern.members[l];
+    if (here == inside) continue;
+    if (op == Op::all_to_all) {
+      traffic.peers[l] = here - inside;
+      traffic.bytes[l] = saturating_mul(moved.whole, here - inside);
+    } else {
+      // whole * (1 / inside - 1 / here): every rank's share of what its unit takes over this level.
+      // Both counts divide the ranks.
+      traffic.peers[l] = 1;
+      traffic.bytes[l] = saturating_mul(moved.whole, ranks / inside - ranks / here);
+      if (op == Op::all_reduce) traffic.bytes[l] = saturating_mul(traffic.bytes[l], 2);
+    }
+    inside = here;
+  }
+  return traffic;
+}
 
 // A ring visits every unit in turn and leaves each but the last once; an all_reduce goes round
 // twice.
@@ -87,8 +111,7 @@ TimeRange measured_time(const MeasuredTable& table, int64_t bytes) {
   return between(*(after - 1), *after, bytes);
 }
 
-}  // namespace
-
+// What finer tiers than levels say; nullopt: none covers the collective.
 std::optional<TimeRange> finer_time(const Topology& topology, Op op, const GroupPattern& pattern,
                                     const Moved& moved) {
   const size_t levels = topology.levels.size();
@@ -105,6 +128,29 @@ std::optional<TimeRange> finer_time(const Topology& topology, Op op, const Group
   for (const Protocol& protocol : {ll, ll128, simple})
     ps = std::min(ps, ring_ps(topology, protocol, op, pattern, traffic));
   return TimeRange{ps, ps};
+}
+
+}  // namespace
+
+TimeRange group_time(const Topology& topology, Op op, const GroupPattern& pattern,
+                     const Moved& moved) {
+  if (const auto finer = finer_time(topology, op, pattern, moved)) return *finer;
+  const size_t levels = topology.levels.size();
+  if (pattern.alike) {
+    const int64_t ps = time_ps(topology, traffic_of(op, pattern, levels, moved),
+                               op == Op::all_to_all, moved.copied);
+    return {ps, ps};
+  }
+  // Units hold different numbers of members: every member has its piece sent to it by each other
+  // one.
+  LevelTraffic traffic;
+  for (size_t l = 0; l < levels; ++l) {
+    traffic.peers[l] = pattern.more[l];
+    traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
+  }
+  const int64_t once = time_ps(topology, traffic, true, moved.copied);
+  const int64_t ps = op == Op::all_reduce ? saturating_mul(once, 2) : once;
+  return {ps, ps};
 }
 
 }  // namespace meshplan::verification
