@@ -239,7 +239,7 @@ int64_t Listing::shard_of(int64_t src) const {
   return (kept_of_[r] * contributions_ + reduced_of_[r]) * boxes_ + box;
 }
 
-void Listing::stand_at(int64_t base) {
+void Listing::list_copy(int64_t base) {
   const bool crosses = view_->dst_mesh != view_->src_mesh;
   const auto by_id = [](const ListedRank& a, const ListedRank& b) { return a.id < b.id; };
   ranks_.clear();

@@ -26,7 +26,7 @@ struct ListedRank {
   int64_t src = -1;    // index on the source's mesh; -1: not there
   int64_t dst = -1;    // index on the target's mesh; -1: not there
   int64_t shard = -1;  // what it holds
-  size_t place = 0;    // where it stands among the holders
+  size_t place = 0;    // its own among those of all holders
 };
 
 // The holders of a shard that are nearest to a rank.
@@ -56,7 +56,7 @@ class Listing {
   // Where the copies start that units cut differently; nullopt: too many to say.
   [[nodiscard]] std::optional<std::vector<int64_t>> copies() const;
   // Lists the ranks of the copy that starts there.
-  void stand_at(int64_t base);
+  void list_copy(int64_t base);
 
   [[nodiscard]] const Units& units() const { return units_; }
   // In rank order.

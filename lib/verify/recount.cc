@@ -12,6 +12,12 @@
 namespace meshplan::verification {
 namespace {
 
+int64_t bytes_of_box(std::span<const int64_t> sides, int64_t element_bytes) {
+  int64_t bytes = element_bytes;
+  for (const int64_t side : sides) bytes = saturating_mul(bytes, side);
+  return bytes;
+}
+
 int64_t product_of(const std::vector<Atom>& atoms) {
   int64_t product = 1;
   for (const Atom& atom : atoms) product = saturating_mul(product, atom.size);
@@ -71,47 +77,39 @@ bool slices_below(const StepView& view) {
   return false;
 }
 
-Counted recount_collective(const StepView& view) {
-  const Step& step = *view.step;
-  const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
-  const std::vector<int64_t> from = largest_box(*view.before, view.tensor->shape, sizes);
-  const std::vector<int64_t> to = largest_box(step.state, view.tensor->shape, sizes);
-  const int64_t element = moved_element_bytes(view);
-  const auto bytes_of = [&](const std::vector<int64_t>& box) {
-    int64_t bytes = element;
-    for (const int64_t side : box) bytes = saturating_mul(bytes, side);
-    return bytes;
-  };
-  const int64_t input = bytes_of(from);
-  const int64_t output = bytes_of(to);
-  const int64_t ranks = ranks_of_group(step);
-  Counted counted;
-  counted.wire_bytes = counted.ps = 0;
-  counted.peak_bytes = saturating_add(input, output);
-  if (is_local(step.op) || ranks == 1) return counted;
-
+// A collective in a group of several ranks.
+struct Collective {
   Moved moved;
   int64_t wire = 0;
   int64_t staging = 0;
-  switch (step.op) {
+};
+
+// `from`, `to`: the largest boxes before and after.
+Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
+                         const std::vector<int64_t>& to) {
+  const int64_t ranks = ranks_of_group(*view.step);
+  const int64_t element = moved_element_bytes(view);
+  Collective out;
+  Moved& moved = out.moved;
+  switch (view.step->op) {
     case Op::all_gather:
     case Op::reduce_scatter: {
-      const bool gathers = step.op == Op::all_gather;
-      moved.piece = gathers ? input : output;
+      const bool gathers = view.step->op == Op::all_gather;
+      moved.piece = bytes_of_box(gathers ? from : to, element);
       moved.whole = saturating_mul(moved.piece, ranks);
-      wire = saturating_mul(moved.piece, ranks - 1);
-      const bool in_order = gathers
-                                ? lies_in_order(view, *view.before, to, from)
-                                : lies_in_order(view, step.state, from, to) && !slices_below(view);
-      staging = in_order ? 0 : moved.whole;
-      moved.copied = saturating_add(saturating_mul(2, staging), gathers ? 0 : wire);
+      out.wire = saturating_mul(moved.piece, ranks - 1);
+      const bool in_order =
+          gathers ? lies_in_order(view, *view.before, to, from)
+                  : lies_in_order(view, view.step->state, from, to) && !slices_below(view);
+      out.staging = in_order ? 0 : moved.whole;
+      moved.copied = saturating_add(saturating_mul(2, out.staging), gathers ? 0 : out.wire);
       break;
     }
     case Op::all_reduce:
-      moved.whole = input;
-      moved.piece = ceil_div(input, ranks);
-      wire = rounded_up({int128{2} * (ranks - 1) * input, ranks});
-      moved.copied = wire / 2;
+      moved.whole = bytes_of_box(from, element);
+      moved.piece = ceil_div(moved.whole, ranks);
+      out.wire = rounded_up({int128{2} * (ranks - 1) * moved.whole, ranks});
+      moved.copied = out.wire / 2;
       break;
     default: {
       // The largest pair is that of the first rank with itself: both of its intervals start where
@@ -120,32 +118,53 @@ Counted recount_collective(const StepView& view) {
       for (size_t d = 0; d < from.size(); ++d)
         moved.piece = saturating_mul(moved.piece, std::min(from[d], to[d]));
       moved.whole = saturating_mul(moved.piece, ranks);
-      wire = saturating_mul(moved.piece, ranks - 1);
-      staging = saturating_mul(2, moved.whole);
-      moved.copied = staging;
+      out.wire = saturating_mul(moved.piece, ranks - 1);
+      out.staging = saturating_mul(2, moved.whole);
+      moved.copied = out.staging;
       break;
     }
   }
-  counted.wire_bytes = wire;
-  counted.peak_bytes = saturating_add(*counted.peak_bytes, staging);
-  counted.ps.reset();
+  return out;
+}
+
+// The time of the slowest group, or why it is not counted.
+void count_time(const StepView& view, std::span<const int64_t> sizes, const Moved& moved,
+                Counted& counted) {
   const Topology& topology = view.plan->topology;
-  if (topology.levels.empty() || topology.levels.size() > most_levels) return counted;
-  const auto group = layout_of(*view.src_mesh, sizes, step.mesh_dims);
+  if (topology.levels.empty() || topology.levels.size() > most_levels) return;
+  const auto group = layout_of(*view.src_mesh, sizes, view.step->mesh_dims);
   const auto patterns =
       group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
   if (!patterns) {
     counted.left_out = "predicted_ns, as its groups are too many to look at one by one";
-    return counted;
+    return;
   }
   TimeRange time;
   for (const GroupPattern& pattern : *patterns) {
-    const TimeRange here = group_time(topology, step.op, pattern, moved);
+    const TimeRange here = group_time(topology, view.step->op, pattern, moved);
     time = {std::max(time.least_ps, here.least_ps), std::max(time.most_ps, here.most_ps)};
   }
   counted.least_ps = time.least_ps;
   counted.most_ps = time.most_ps;
   if (time.least_ps == time.most_ps) counted.ps = time.least_ps;
+}
+
+Counted recount_collective(const StepView& view) {
+  const Step& step = *view.step;
+  const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
+  const std::vector<int64_t> from = largest_box(*view.before, view.tensor->shape, sizes);
+  const std::vector<int64_t> to = largest_box(step.state, view.tensor->shape, sizes);
+  const int64_t element = moved_element_bytes(view);
+  Counted counted;
+  counted.peak_bytes = saturating_add(bytes_of_box(from, element), bytes_of_box(to, element));
+  if (is_local(step.op) || ranks_of_group(step) == 1) {
+    counted.wire_bytes = counted.ps = 0;
+    return counted;
+  }
+  const Collective collective = collective_of(view, from, to);
+  counted.wire_bytes = collective.wire;
+  counted.peak_bytes = saturating_add(*counted.peak_bytes, collective.staging);
+  count_time(view, sizes, collective.moved, counted);
   return counted;
 }
 
@@ -158,10 +177,7 @@ int64_t moved_element_bytes(const StepView& view) {
 
 int64_t largest_bytes(const State& state, std::span<const int64_t> shape,
                       std::span<const int64_t> mesh_shape, int64_t element_bytes) {
-  int64_t bytes = element_bytes;
-  for (const int64_t side : largest_box(state, shape, mesh_shape))
-    bytes = saturating_mul(bytes, side);
-  return bytes;
+  return bytes_of_box(largest_box(state, shape, mesh_shape), element_bytes);
 }
 
 Counted recount(const StepView& view) {

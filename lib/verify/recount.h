@@ -9,7 +9,7 @@
 //   peak_bytes  largest box before + largest box after + staging: the padded buffer of a gather or
 //               scatter whose chunks do not lie one after the other, both padded buffers of an
 //               all_to_all, what is received and sent in an exchange
-//   time        traffic.h, over the dearest group
+//   time        traffic.h, over the most expensive group
 //
 // Elements on the way have the width of the reduce dtype where the step reduces. What cannot be
 // counted within a stated bound of work is left out and said: nothing is estimated.
@@ -40,7 +40,7 @@ struct Counted {
   std::optional<int64_t> ps;
   std::optional<int64_t> least_ps;
   std::optional<int64_t> most_ps;
-  std::string left_out;             // why, where something was not counted
+  std::string left_out;  // why, where something was not counted
 };
 
 [[nodiscard]] Counted recount(const StepView& view);

@@ -40,6 +40,12 @@ int64_t time_of(const Topology& topology, const Exchanged& exchanged) {
 
 }  // namespace
 
+int64_t parts_of_missing(int64_t missing, int64_t members) {
+  int64_t parts = 1;
+  while (16 * members * ceil_div(missing * parts, members) > 17 * missing * parts) ++parts;
+  return parts;
+}
+
 Counted recount_exchange(const StepView& view) {
   const Step& step = *view.step;
   const Topology& topology = view.plan->topology;

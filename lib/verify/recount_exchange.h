@@ -20,13 +20,13 @@
 //                the boxes where w meets a shard that has no holder in the unit (in the order of
 //                the shards' first holders): m of them
 //   the parts    each of them is cut as by the even cut into c parts, c the least with
-//                16 k ceil(m c / k) <= 17 m c, k the members that want w; the parts stand in one
-//                line by their number, then by shard
-//   the takers   the j-th of these k, in rank order, fetches the parts from floor(j m c / k) up to
+//                16 k ceil(m c / k) <= 17 m c, k the members that want w; the parts are sorted
+//                by their number, then by shard
+//   who fetches  the j-th of these k, in rank order, fetches the parts from floor(j m c / k) up to
 //                floor((j + 1) m c / k)
 //   the holders  of the parts of a shard that are cut into equally many and asked of one set of h
 //                nearest holders on one level, empty ones apart, the n-th (units in the order of
-//                their first ranks, then w, then the line) comes from the (n mod h)-th
+//                their first ranks, then w, then the parts in order) comes from the (n mod h)-th
 //   inside       what a member holds moves as in one phase by the even cut; each fetched piece goes
 //                on to the other members that want w
 //
@@ -66,9 +66,12 @@ struct Exchanged {
 
 // The most pieces, and ranks, that are looked at one by one.
 constexpr int64_t most_pieces = int64_t{1} << 22;
-// The most ranks, and shards met by the distinct boxes that are wanted in a unit, that are looked at
-// in one phase.
+// The most ranks, and shards met by the distinct boxes that are wanted in a unit, that are looked
+// at in one phase.
 constexpr int64_t most_looked_at = int64_t{1} << 20;
+
+// Into how many parts each of `missing` boxes is cut that so many members of a unit want (above).
+[[nodiscard]] int64_t parts_of_missing(int64_t missing, int64_t members);
 
 struct TwoPhases {
   std::array<Exchanged, 2> phase;

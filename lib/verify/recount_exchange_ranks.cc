@@ -1,6 +1,6 @@
 // exchanged_by_ranks of recount_exchange.h: one phase, every unit, every box wanted in it and every
 // shard that the box meets. The ranks of a unit have the same nearest holders, so those that want
-// one box take the same from the same, but for what each holds itself.
+// one box receive the same from the same, but for what each holds itself.
 #include <algorithm>
 #include <map>
 
@@ -29,8 +29,7 @@ class Tally {
         sent_(levels_, std::vector<int128>(listing.places() + 1, 0)),
         to_(levels_, std::vector<int64_t>(listing.places() + 1, 0)) {}
 
-  // False: more than `left` to look at, which is counted down.
-  // Of the ranks those marked in `which` take part.
+  // Counts the ranks marked in `which`. False: more than `left` to look at, which is counted down.
   bool count(const std::vector<bool>& which, Exchanged& most, int64_t& left) {
     const std::vector<ListedRank>& ranks = listing_.ranks();
     for (size_t i = 0; i < ranks.size();) {
@@ -46,10 +45,10 @@ class Tally {
         sharing_[at->second].ranks.push_back(&ranks[i]);
       }
       for (Sharing& sharing : sharing_) {
-        take(sharing, most, left);
+        count_sharing(sharing, most, left);
         if (left < 0) return false;
       }
-      if (view_.whole_pieces) give_whole(left);
+      if (view_.whole_pieces) send_whole(left);
     }
     fold_sent(most);
     return true;
@@ -71,7 +70,7 @@ class Tally {
   };
   Shard& at(int64_t shard) { return shards_[static_cast<size_t>(shard)]; }
 
-  void take(Sharing& sharing, Exchanged& most, int64_t& left) {
+  void count_sharing(Sharing& sharing, Exchanged& most, int64_t& left) {
     for (const ListedRank* rank : sharing.ranks) {
       if (rank->shard >= 0) ++at(rank->shard).owners;
     }
@@ -130,7 +129,7 @@ class Tally {
   }
 
   // The ranks of the unit that miss part of a shard ask its nearest holders in turn.
-  void give_whole(int64_t& left) {
+  void send_whole(int64_t& left) {
     bool mixed = false;
     for (const int64_t number : asked_for_) {
       Shard& shard = at(number);
@@ -145,7 +144,7 @@ class Tally {
       if (end > holders) send(shard.near, 0, end - holders, shard.bytes, 1);
       shard.asked += shard.asking;
     }
-    if (mixed) give_in_order(left);
+    if (mixed) send_in_order(left);
     for (const int64_t number : asked_for_) {
       at(number).asking = 0;
       at(number).alike = true;
@@ -154,7 +153,7 @@ class Tally {
   }
 
   // Shards that are asked for in pieces of several sizes, rank by rank.
-  void give_in_order(int64_t& left) {
+  void send_in_order(int64_t& left) {
     std::vector<const ListedRank*> ranks;
     for (const Sharing& sharing : sharing_)
       ranks.insert(ranks.end(), sharing.ranks.begin(), sharing.ranks.end());
@@ -220,7 +219,7 @@ std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view) {
   int64_t left = most_looked_at;
   Exchanged most;
   for (const int64_t base : *copies) {
-    listing->stand_at(base);
+    listing->list_copy(base);
     if (static_cast<int64_t>(listing->shards()) > left) return std::nullopt;
     if (!Tally(view, *listing).count(listing->unlike_before(), most, left)) return std::nullopt;
   }

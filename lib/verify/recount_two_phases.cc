@@ -19,8 +19,8 @@ struct Missing {
   int64_t longest = 1;  // slices
 };
 
-// What one rank takes or gives in one phase.
-struct Flow {
+// What one rank receives or sends in one phase.
+struct RankTraffic {
   std::array<int64_t, most_levels> bytes{};
   std::array<int64_t, most_levels> peers{};
   [[nodiscard]] int64_t all() const {
@@ -37,13 +37,13 @@ class Phases {
     for (size_t i = 0; i < place_of_rank_.size(); ++i) place_of_rank_[i] = listing.ranks()[i].place;
     rank_of_place_.resize(listing.places());
     for (size_t i = 0; i < place_of_rank_.size(); ++i) rank_of_place_[place_of_rank_[i]] = i;
-    for (auto* flows : {&taken_, &given_}) {
-      for (auto& phase : *flows) phase.resize(listing.ranks().size());
+    for (auto* traffic : {&received_, &sent_}) {
+      for (auto& phase : *traffic) phase.resize(listing.ranks().size());
     }
     turns_.assign(listing.units().levels(), std::vector<Turns>(listing.places()));
   }
 
-  // Of the ranks those marked in `which` take part. False: more than `left` pieces.
+  // Counts the ranks marked in `which`. False: more than `left` pieces.
   bool count(const std::vector<bool>& which, int64_t left) {
     // Ranks that differ on what stays pending have nothing to do with one another: classes, each
     // with units of its own.
@@ -68,8 +68,8 @@ class Phases {
       int64_t received = 0;
       int64_t sent = 0;
       for (size_t p = 0; p < 2; ++p) {
-        const Flow& in = taken_[p][i];
-        const Flow& out = given_[p][i];
+        const RankTraffic& in = received_[p][i];
+        const RankTraffic& out = sent_[p][i];
         Exchanged& phase = most.phase[p];
         for (size_t l = 0; l < most_levels; ++l) {
           phase.traffic.bytes[l] = std::max({phase.traffic.bytes[l], in.bytes[l], out.bytes[l]});
@@ -90,11 +90,11 @@ class Phases {
     return listing_.ranks()[rank].id / listing_.units().ranks(0);
   }
 
-  // One unit, its members in rank order. Gives the pieces looked at.
+  // One unit, its members in rank order. Returns the pieces looked at.
   int64_t count_unit(const std::vector<size_t>& members) {
     int64_t pieces = 0;
     members_ = &members;
-    heard_.assign(members.size() * members.size(), 0);
+    has_sent_.assign(members.size() * members.size(), 0);
     std::vector<Missing> missing;
     std::map<int64_t, int64_t> boxes;  // wanted boxes in the order of their first member
     std::vector<int64_t> wants(members.size(), -1);
@@ -114,54 +114,52 @@ class Phases {
           if (first) missing.push_back({wants[m], shard, elements, longest});
         } else if (shard != rank.shard) {
           pieces += std::min(near.count, longest);
-          take_inside(m, near, elements * view_.element_bytes, longest);
+          receive_inside(m, near, elements * view_.element_bytes, longest);
         }
       });
     }
-    pieces += fetch(missing, wants);
-    fold_heard();
+    pieces += fetch_missing(missing, wants);
+    fold_peers_inside();
     return pieces;
   }
 
   // By the even cut from the members of the unit that hold the shard.
-  void take_inside(size_t member, const NearestHolders& near, int64_t bytes, int64_t longest) {
+  void receive_inside(size_t member, const NearestHolders& near, int64_t bytes, int64_t longest) {
     const int64_t slice = bytes / longest;
     for (int64_t i = 0; i < std::min(near.count, longest); ++i) {
       const int64_t length = longest / near.count + (i < longest % near.count ? 1 : 0);
-      pass(rank_of_place_[near.first + static_cast<size_t>(i)], member, slice * length);
+      send_inside(rank_of_place_[near.first + static_cast<size_t>(i)], member, slice * length);
     }
   }
 
   // What the unit misses, wanted box by wanted box: the members that want the box share what is
   // missing of it.
-  int64_t fetch(std::vector<Missing>& missing, const std::vector<int64_t>& wants) {
+  int64_t fetch_missing(std::vector<Missing>& missing, const std::vector<int64_t>& wants) {
     std::sort(missing.begin(), missing.end(), [&](const Missing& a, const Missing& b) {
       if (a.wanted != b.wanted) return a.wanted < b.wanted;
       return listing_.first_holder(a.shard) < listing_.first_holder(b.shard);
     });
     int64_t pieces = 0;
-    std::vector<size_t> takers;
+    std::vector<size_t> fetchers;
     for (size_t begin = 0; begin < missing.size();) {
       size_t end = begin;
       while (end < missing.size() && missing[end].wanted == missing[begin].wanted) ++end;
-      takers.clear();
+      fetchers.clear();
       for (size_t m = 0; m < wants.size(); ++m) {
-        if (wants[m] == missing[begin].wanted) takers.push_back(m);
+        if (wants[m] == missing[begin].wanted) fetchers.push_back(m);
       }
-      pieces += deal({missing.data() + begin, end - begin}, takers);
+      pieces += share_out({missing.data() + begin, end - begin}, fetchers);
       begin = end;
     }
-    fold_fetched();
+    fold_peers_outside();
     return pieces;
   }
 
-  // The parts of what is missing of one wanted box stand in one line, of which every taker has a
-  // stretch.
-  int64_t deal(std::span<const Missing> missing, const std::vector<size_t>& takers) {
+  // The parts of what is missing of one wanted box, in order: every fetcher has a stretch of them.
+  int64_t share_out(std::span<const Missing> missing, const std::vector<size_t>& fetchers) {
     const auto boxes = static_cast<int64_t>(missing.size());
-    const auto k = static_cast<int64_t>(takers.size());
-    int64_t parts = 1;
-    while (16 * k * ceil_div(boxes * parts, k) > 17 * boxes * parts) ++parts;
+    const auto k = static_cast<int64_t>(fetchers.size());
+    const int64_t parts = parts_of_missing(boxes, k);
     const int64_t all = boxes * parts;
     int64_t pieces = 0;
     for (int64_t i = 0; i < all; ++i) {
@@ -169,26 +167,26 @@ class Phases {
       const int64_t slices = box.longest / parts + (i / boxes < box.longest % parts ? 1 : 0);
       if (slices == 0) continue;
       // The j for which floor(j all / k) <= i < floor((j + 1) all / k).
-      const int64_t taker = ((i + 1) * k - 1) / all;
+      const int64_t fetcher = ((i + 1) * k - 1) / all;
       const int64_t bytes = box.elements / box.longest * slices * view_.element_bytes;
-      take(takers[static_cast<size_t>(taker)], box.shard, parts, bytes, takers);
+      fetch_part(fetchers[static_cast<size_t>(fetcher)], box.shard, parts, bytes, fetchers);
       pieces += k;
     }
     return pieces;
   }
 
   // One piece: from the holder whose turn it is to the member, and on to the others that want it.
-  void take(size_t member, int64_t shard, int64_t parts, int64_t bytes,
-            const std::vector<size_t>& wanting) {
+  void fetch_part(size_t member, int64_t shard, int64_t parts, int64_t bytes,
+                  const std::vector<size_t>& wanting) {
     const size_t to = (*members_)[member];
     const NearestHolders near = listing_.nearest(shard, listing_.ranks()[to].id);
     int64_t& turn = turn_of(near, parts);
     const size_t from = rank_of_place_[near.first + static_cast<size_t>(turn++ % near.count)];
-    add(taken_[0][to], near.level, bytes);
-    add(given_[0][from], near.level, bytes);
+    add(received_[0][to], near.level, bytes);
+    add(sent_[0][from], near.level, bytes);
     fetched_.push_back({from, to, near.level});
     for (const size_t m : wanting) {
-      if (m != member) pass(to, m, bytes);
+      if (m != member) send_inside(to, m, bytes);
     }
   }
 
@@ -201,34 +199,34 @@ class Phases {
   }
 
   // In the second phase, to a member by its number in the unit.
-  void pass(size_t from, size_t member, int64_t bytes) {
-    add(taken_[1][(*members_)[member]], 0, bytes);
-    add(given_[1][from], 0, bytes);
+  void send_inside(size_t from, size_t member, int64_t bytes) {
+    add(received_[1][(*members_)[member]], 0, bytes);
+    add(sent_[1][from], 0, bytes);
     const auto sender = static_cast<size_t>(
         std::lower_bound(members_->begin(), members_->end(), from) - members_->begin());
-    heard_[member * members_->size() + sender] = 1;
+    has_sent_[member * members_->size() + sender] = 1;
   }
 
-  static void add(Flow& flow, size_t level, int64_t bytes) {
-    flow.bytes[level] = saturating_add(flow.bytes[level], bytes);
+  static void add(RankTraffic& traffic, size_t level, int64_t bytes) {
+    traffic.bytes[level] = saturating_add(traffic.bytes[level], bytes);
   }
 
   // Several pieces from one rank to another are one peer.
-  void fold_heard() {
+  void fold_peers_inside() {
     const size_t k = members_->size();
     for (size_t to = 0; to < k; ++to) {
       for (size_t from = 0; from < k; ++from) {
-        taken_[1][(*members_)[to]].peers[0] += heard_[to * k + from];
-        given_[1][(*members_)[from]].peers[0] += heard_[to * k + from];
+        received_[1][(*members_)[to]].peers[0] += has_sent_[to * k + from];
+        sent_[1][(*members_)[from]].peers[0] += has_sent_[to * k + from];
       }
     }
   }
-  void fold_fetched() {
+  void fold_peers_outside() {
     std::sort(fetched_.begin(), fetched_.end());
     fetched_.erase(std::unique(fetched_.begin(), fetched_.end()), fetched_.end());
     for (const auto& [from, to, level] : fetched_) {
-      ++taken_[0][to].peers[level];
-      ++given_[0][from].peers[level];
+      ++received_[0][to].peers[level];
+      ++sent_[0][from].peers[level];
     }
     fetched_.clear();
   }
@@ -237,15 +235,15 @@ class Phases {
   const Listing& listing_;
   std::vector<size_t> place_of_rank_;
   std::vector<size_t> rank_of_place_;
-  std::array<std::vector<Flow>, 2> taken_;  // per phase and rank
-  std::array<std::vector<Flow>, 2> given_;
+  std::array<std::vector<RankTraffic>, 2> received_;  // per phase and rank
+  std::array<std::vector<RankTraffic>, 2> sent_;
   // Per level and first place of a set of nearest holders: of parts of boxes that are cut into so
   // many, how many were asked of it so far.
   using Turns = std::vector<std::pair<int64_t, int64_t>>;
   std::vector<std::vector<Turns>> turns_;
   // Of the unit at hand.
   const std::vector<size_t>* members_ = nullptr;
-  std::vector<int8_t> heard_;                                // receiver-major by sender
+  std::vector<int8_t> has_sent_;                             // receiver-major: whether it receives
   std::vector<std::tuple<size_t, size_t, size_t>> fetched_;  // from, to, level
 };
 
@@ -259,7 +257,7 @@ std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view) {
   TwoPhases most;
   int64_t left = most_pieces;
   for (const int64_t base : *copies) {
-    listing->stand_at(base);
+    listing->list_copy(base);
     if (listing->work() > left) return std::nullopt;
     Phases phases(view, *listing);
     if (!phases.count(listing->unlike_before(), left)) return std::nullopt;

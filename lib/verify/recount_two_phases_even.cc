@@ -7,63 +7,62 @@
 #include <algorithm>
 
 #include "base/int_math.h"
-#include "verify/lined.h"
+#include "verify/common_digits.h"
 #include "verify/recount_exchange.h"
 #include "verify/units.h"
 
 namespace meshplan::verification {
+namespace {
 
-std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view) {
-  if (view.dst_mesh != view.src_mesh) return std::nullopt;
-  const Units units(*view.src_mesh->universe, *view.topology);
-  const auto lined = line_up(view, units);
-  if (!lined) return std::nullopt;
-  if (std::any_of(view.shape.begin(), view.shape.end(), [](int64_t n) { return n == 0; })) {
-    return TwoPhases{};
-  }
-  const Roles roles = roles_of(*lined, view);
-  const DigitSet kept = lined->before.pending & lined->after.pending;
-  if (!roles.crossed.empty() || lined->before.pending != kept) return std::nullopt;
-
+struct EvenUnits {
   // Digits of the ranks that may talk, inside of units and outside; one level outside at most.
   DigitSet inside = 0;
   DigitSet outside = 0;
   size_t level = 0;
-  for (size_t i = 0; i < lined->digits.count; ++i) {
-    if (has(kept, i)) continue;
-    (lined->level[i] == 0 ? inside : outside) |= digit_bit(i);
-    if (lined->level[i] == 0) continue;
-    if (level != 0 && level != lined->level[i]) return std::nullopt;
-    level = lined->level[i];
-  }
+  // That cut before, after, and both.
   DigitSet before = 0;
   DigitSet after = 0;
   DigitSet both = 0;
-  for (size_t d = 0; d < view.shape.size(); ++d) {
-    const ShardList a = lined->before.shard_list(d);
-    const ShardList b = lined->after.shard_list(d);
-    before |= a.set;
-    after |= b.set;
-    both |= a.set & b.set;
+};
+
+// nullopt: digits outside are on several levels.
+std::optional<EvenUnits> units_of(const CommonDigits& common, size_t tensor_dims) {
+  EvenUnits units;
+  const DigitSet kept = common.before.pending & common.after.pending;
+  for (size_t i = 0; i < common.digits.count; ++i) {
+    if (has(kept, i)) continue;
+    (common.level[i] == 0 ? units.inside : units.outside) |= digit_bit(i);
+    if (common.level[i] == 0) continue;
+    if (units.level != 0 && units.level != common.level[i]) return std::nullopt;
+    units.level = common.level[i];
   }
-  const auto product = [&](DigitSet set) { return product_of(lined->digits, set); };
+  for (size_t d = 0; d < tensor_dims; ++d) {
+    const ShardList a = common.before.shard_list(d);
+    const ShardList b = common.after.shard_list(d);
+    units.before |= a.set;
+    units.after |= b.set;
+    units.both |= a.set & b.set;
+  }
+  return units;
+}
+
+// nullopt: holders, or members that want one box, do not have equal parts.
+std::optional<TwoPhases> phases_of(const Digits& digits, const EvenUnits& units,
+                                   const Roles& roles) {
+  const auto& [inside, outside, level, before, after, both] = units;
+  const auto product = [&](DigitSet set) { return product_of(digits, set); };
   const int64_t members = product(inside & ~after);  // that want one box
   const int64_t met = product(before & ~both);       // shards
-  const int64_t met_inside = product(inside & before & ~both);
+  const int64_t missing = met - product(inside & before & ~both);
   const int64_t holders = product((inside | outside) & ~before);
   const int64_t holders_inside = product(inside & ~before);
-  const int64_t missing = met - met_inside;
   if (roles.longest % holders_inside != 0) return std::nullopt;
-
-  int64_t parts = 1;
-  if (missing > 0) {
-    while (16 * members * ceil_div(missing * parts, members) > 17 * missing * parts) ++parts;
-  }
+  const int64_t parts = parts_of_missing(missing, members);
   if (roles.longest % parts != 0 || missing * parts % members != 0) return std::nullopt;
   const int64_t part = roles.piece / parts;
-  // parts that a member fetches, each of another shard
+  // Parts that a member fetches, each of another shard.
   const int64_t run = missing * parts / members;
-  const int64_t got = saturating_mul(run, part);
+  const int64_t fetched = saturating_mul(run, part);
 
   // Boxes that units want of one shard, each in so many parts: all those less what holds the shard.
   const DigitSet boxes = (outside | (inside & after)) & ~both;
@@ -75,9 +74,9 @@ std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view
   TwoPhases most;
   if (missing > 0) {
     Exchanged& first = most.phase[0];
-    first.received = got;
+    first.received = fetched;
     first.sent = served;
-    first.traffic.bytes[level] = std::max(got, served);
+    first.traffic.bytes[level] = std::max(fetched, served);
     first.traffic.peers[level] = std::max(run, turns);
   }
   // Inside: members that hold other shards of the box, and those that want the same one.
@@ -85,14 +84,29 @@ std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view
   const int64_t holding_and_wanting =
       product(inside & ~both & ~after) - product(inside & ~both & ~after & ~before);
   Exchanged& second = most.phase[1];
-  second.received = saturating_add(saturating_mul(met - 1, roles.piece), -got);
-  second.sent = saturating_add(saturating_mul(got, members - 1),
+  second.received = saturating_add(saturating_mul(met - 1, roles.piece), -fetched);
+  second.sent = saturating_add(saturating_mul(fetched, members - 1),
                                saturating_mul(holding, roles.piece / holders_inside));
   second.traffic.bytes[0] = std::max(second.received, second.sent);
   second.traffic.peers[0] = holding + (missing > 0 ? members - 1 - holding_and_wanting : 0);
   most.received = saturating_mul(met - 1, roles.piece);
   most.sent = saturating_add(served, second.sent);
   return most;
+}
+
+}  // namespace
+
+std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view) {
+  if (view.dst_mesh != view.src_mesh) return std::nullopt;
+  const auto common = common_digits(view, Units(*view.src_mesh->universe, *view.topology));
+  if (!common) return std::nullopt;
+  if (std::any_of(view.shape.begin(), view.shape.end(), [](int64_t n) { return n == 0; }))
+    return TwoPhases{};
+  const Roles roles = roles_of(*common, view);
+  const bool reduces = (common->before.pending & ~common->after.pending) != 0;
+  if (!roles.crossed.empty() || reduces) return std::nullopt;
+  const auto units = units_of(*common, view.shape.size());
+  return units ? phases_of(common->digits, *units, roles) : std::nullopt;
 }
 
 }  // namespace meshplan::verification

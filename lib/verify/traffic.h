@@ -6,7 +6,7 @@
 //       + the largest over levels of bytes / bandwidth
 //       + copied bytes / copy bandwidth
 //
-// in picoseconds, rounded up once. Between pairs (exchange, all_to_all) a level gives
+// in picoseconds, rounded up once. Between pairs (exchange, all_to_all) a level has
 // exchange_percent of its bandwidth.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Two states of one mesh, lined up: in digits that the levels, the states and the places of the
+// Two states of one mesh in common digits: those that the levels, the states and the places of the
 // tensor all agree on. What the closed forms of exchanges are made of.
 //
 //   mesh a 2 x b 8 in units of 4, S(0)[1]S(0)[0] -> S(0)S(1)
@@ -15,7 +15,7 @@
 
 namespace meshplan::verification {
 
-struct Lined {
+struct CommonDigits {
   Digits digits;
   DigitState before;
   DigitState after;
@@ -23,7 +23,8 @@ struct Lined {
 };
 
 // nullopt: something does not divide evenly.
-[[nodiscard]] std::optional<Lined> line_up(const ExchangeView& view, const Units& units);
+[[nodiscard]] std::optional<CommonDigits> common_digits(const ExchangeView& view,
+                                                        const Units& units);
 
 // A place of the tensor that both states cut, by different digits: a before, b after.
 struct Crossing {
@@ -41,7 +42,7 @@ struct Roles {
   int64_t longest = 1;  // extent of a piece's longest dim
 };
 
-[[nodiscard]] Roles roles_of(const Lined& lined, const ExchangeView& view);
+[[nodiscard]] Roles roles_of(const CommonDigits& common, const ExchangeView& view);
 
 // The product of the sizes of the digits in a set.
 [[nodiscard]] int64_t product_of(const Digits& digits, DigitSet set);

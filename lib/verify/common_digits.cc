@@ -1,4 +1,4 @@
-#include "verify/lined.h"
+#include "verify/common_digits.h"
 
 #include <algorithm>
 
@@ -37,7 +37,7 @@ bool cut_at(const Digits& digits, const ShardList& list, int64_t place, std::vec
 
 }  // namespace
 
-std::optional<Lined> line_up(const ExchangeView& view, const Units& units) {
+std::optional<CommonDigits> common_digits(const ExchangeView& view, const Units& units) {
   const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
   const State* const states[] = {view.src, view.dst};
   std::vector<Atom> cuts;
@@ -50,52 +50,53 @@ std::optional<Lined> line_up(const ExchangeView& view, const Units& units) {
     }
     parts.push_back(std::move(*of_dim));
   }
-  Lined lined;
+  CommonDigits common;
   for (size_t known = SIZE_MAX; known != cuts.size();) {
     known = cuts.size();
-    if (!make_digits(sizes, states, cuts, lined.digits)) return std::nullopt;
-    to_digits(*view.src, lined.digits, lined.before);
-    to_digits(*view.dst, lined.digits, lined.after);
+    if (!make_digits(sizes, states, cuts, common.digits)) return std::nullopt;
+    to_digits(*view.src, common.digits, common.before);
+    to_digits(*view.dst, common.digits, common.after);
     for (size_t d = 0; d < view.shape.size(); ++d) {
-      const ShardList a = lined.before.shard_list(d);
-      const ShardList b = lined.after.shard_list(d);
-      for (const int64_t place : places_of(lined.digits, a)) {
-        if (!cut_at(lined.digits, b, place, cuts)) return std::nullopt;
+      const ShardList a = common.before.shard_list(d);
+      const ShardList b = common.after.shard_list(d);
+      for (const int64_t place : places_of(common.digits, a)) {
+        if (!cut_at(common.digits, b, place, cuts)) return std::nullopt;
       }
-      for (const int64_t place : places_of(lined.digits, b)) {
-        if (!cut_at(lined.digits, a, place, cuts)) return std::nullopt;
+      for (const int64_t place : places_of(common.digits, b)) {
+        if (!cut_at(common.digits, a, place, cuts)) return std::nullopt;
       }
     }
   }
   for (size_t d = 0; d < view.shape.size(); ++d) {
-    if (!cuts_evenly(lined.digits, lined.before.shard_list(d), view.shape[d])) return std::nullopt;
-    if (!cuts_evenly(lined.digits, lined.after.shard_list(d), view.shape[d])) return std::nullopt;
+    if (!cuts_evenly(common.digits, common.before.shard_list(d), view.shape[d]))
+      return std::nullopt;
+    if (!cuts_evenly(common.digits, common.after.shard_list(d), view.shape[d])) return std::nullopt;
   }
-  for (size_t i = 0; i < lined.digits.count; ++i) {
-    const Digit& digit = lined.digits.list[i];
+  for (size_t i = 0; i < common.digits.count; ++i) {
+    const Digit& digit = common.digits.list[i];
     size_t level = 0;
     for (const LevelPart& part : parts[static_cast<size_t>(digit.mesh_dim)]) {
       if (part.before <= digit.before && digit.before < part.before * part.size) level = part.level;
     }
-    lined.level.push_back(level);
+    common.level.push_back(level);
   }
-  return lined;
+  return common;
 }
 
-Roles roles_of(const Lined& lined, const ExchangeView& view) {
+Roles roles_of(const CommonDigits& common, const ExchangeView& view) {
   Roles roles;
-  const DigitSet kept = lined.before.pending & lined.after.pending;
-  roles.any = lined.before.pending & ~kept;
+  const DigitSet kept = common.before.pending & common.after.pending;
+  roles.any = common.before.pending & ~kept;
   roles.forced = kept;
-  roles.source = lined.before.pending;
+  roles.source = common.before.pending;
   roles.piece = view.element_bytes;
   for (size_t d = 0; d < view.shape.size(); ++d) {
-    const ShardList a = lined.before.shard_list(d);
-    const ShardList b = lined.after.shard_list(d);
+    const ShardList a = common.before.shard_list(d);
+    const ShardList b = common.after.shard_list(d);
     const size_t both = std::min(a.count, b.count);
     int64_t side = view.shape[d];
     for (size_t i = 0; i < std::max(a.count, b.count); ++i) {
-      side /= lined.digits.list[i < a.count ? a.digits[i] : b.digits[i]].size;
+      side /= common.digits.list[i < a.count ? a.digits[i] : b.digits[i]].size;
       if (i < both) roles.forced |= digit_bit(b.digits[i]);
       if (i < both && a.digits[i] != b.digits[i])
         roles.crossed.push_back({a.digits[i], b.digits[i]});
