@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
-#include "planner/advice.h"
+#include "planner/rank_flattens.h"
 
 namespace meshplan {
 namespace {

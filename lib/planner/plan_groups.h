@@ -26,7 +26,7 @@ class PlanGroups {
 
   // Sets `group` of every step, entering new groups into the table.
   void name_groups(PlannedRedistribution& redistribution);
-  // Counts the steps of a redistribution, which stands `times` times in the file, as users of their
+  // Counts the steps of a redistribution, which occurs `times` times in the file, as users of their
   // groups.
   void count_use(const PlannedRedistribution& redistribution, int64_t times);
   // The table, by ascending id.

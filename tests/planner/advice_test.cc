@@ -6,6 +6,7 @@
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
+#include "planner/rank_flattens.h"
 
 using namespace meshplan;
 
