@@ -4,7 +4,7 @@
 // A call is bulk-synchronous and explicit: for each local rank, its group (replay ranks, ascending;
 // the position in it is the member number), the peer and the number of elements of each chunk.
 // Counts may differ between members; a backend whose library requires equal counts pads. Both ends
-// of a chunk agree because both are derived from the same flow (transfer/flow.h).
+// of a chunk agree because both are derived from the same transfers (transfer/step_transfers.h).
 //
 //     kind             sends                                receives
 //     all_gather       one chunk: the box of the rank       one chunk per member, in member order

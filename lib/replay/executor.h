@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "replay/communicator.h"
 #include "replay/device.h"
-#include "replay/program.h"
+#include "replay/prepared_step.h"
 #include "replay/report.h"
 
 namespace meshplan {

@@ -3,6 +3,7 @@
 #include "replay/arithmetic.h"
 #include "replay/number.h"
 #include "replay/run_inside.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 
@@ -15,41 +16,41 @@ void RedistributionRun::Inside::add_difference(RedistributionReport& report, int
       {rank, step, index_at(box, at), element_text(dtype, expected), element_text(dtype, found)});
 }
 
-Status RedistributionRun::Inside::check_guards(size_t stand, RedistributionReport& report) const {
-  const Stand& at = stands[stand];
-  for (size_t s : local_slots[stand]) {
-    auto whole = q.device->guards_whole(at.ranks[s], held(stand)[s],
+Status RedistributionRun::Inside::check_guards(size_t state, RedistributionReport& report) const {
+  const HeldBoxes& at = held_boxes[state];
+  for (size_t s : local_slots[state]) {
+    auto whole = q.device->guards_whole(at.ranks[s], held(state)[s],
                                         volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
     if (!whole) return whole.error();
     if (!*whole)
-      report.overruns.push_back({global_id(at.ranks[s]), static_cast<int64_t>(stand) - 1});
+      report.overruns.push_back({global_id(at.ranks[s]), static_cast<int64_t>(state) - 1});
   }
   return Done{};
 }
 
 // Compares every element of boxes without pending reductions with the correct result.
-Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step,
+Status RedistributionRun::Inside::check_state(size_t state, int64_t step,
                                               RedistributionReport& report) const {
-  const Stand& at = stands[stand];
-  const size_t n = local_slots[stand].size();
+  const HeldBoxes& at = held_boxes[state];
+  const size_t n = local_slots[state].size();
   std::vector<Comparison> found(n);
   std::vector<ErrorMeasure> errors(n);
   int64_t bytes = 0;
-  for (size_t s : local_slots[stand])
+  for (size_t s : local_slots[state])
     bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
   const bool random = q.options->data == DataKind::random;
   auto done = q.device->for_each(static_cast<int64_t>(n), bytes, [&](int64_t i) -> Status {
-    const size_t s = local_slots[stand][static_cast<size_t>(i)];
+    const size_t s = local_slots[state][static_cast<size_t>(i)];
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));
     if (!random) {
-      auto compared = q.device->compare(at.ranks[s], held(stand)[s], box, shape, *table,
+      auto compared = q.device->compare(at.ranks[s], held(state)[s], box, shape, *table,
                                         shift_of(at, s), q.options->keep_differences);
       if (!compared) return compared.error();
       found[static_cast<size_t>(i)] = std::move(*compared);
       return Done{};
     }
     std::vector<std::byte> copy(static_cast<size_t>(volume(box) * size));
-    if (auto read = q.device->read(at.ranks[s], held(stand)[s], copy.data(),
+    if (auto read = q.device->read(at.ranks[s], held(state)[s], copy.data(),
                                    static_cast<int64_t>(copy.size()));
         !read)
       return read;
@@ -60,7 +61,7 @@ Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step,
   });
   if (!done) return done;
   for (size_t i = 0; i < n; ++i) {
-    const size_t s = local_slots[stand][i];
+    const size_t s = local_slots[state][i];
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));
     report.checked += volume(box);
     report.wrong += found[i].wrong;
@@ -68,7 +69,7 @@ Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step,
     report.largest_relative = std::max(report.largest_relative, errors[i].relative);
     for (int64_t element : found[i].first) {
       std::byte value[8];
-      if (auto read = q.device->read(at.ranks[s], held(stand)[s] + element * size, value, size);
+      if (auto read = q.device->read(at.ranks[s], held(state)[s] + element * size, value, size);
           !read)
         return read;
       const int64_t number = offset_in(
@@ -88,12 +89,12 @@ Status RedistributionRun::Inside::check_stand(size_t stand, int64_t step,
 
 // An intermediate state: the expected data of each rank from the contributions of the source;
 // `known` is false after a step that creates new partials.
-Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionReport& report,
+Status RedistributionRun::Inside::check_middle(size_t state, RedistributionReport& report,
                                                bool& known) const {
-  const Stand& at = stands[stand];
-  const Stand& first = stands[0];
+  const HeldBoxes& at = held_boxes[state];
+  const HeldBoxes& first = held_boxes[0];
   known = true;
-  if (at.state.partial.empty()) return check_stand(stand, static_cast<int64_t>(stand) - 1, report);
+  if (at.state.partial.empty()) return check_state(state, static_cast<int64_t>(state) - 1, report);
   auto added = atoms_without(partial_atoms(at.state), partial_atoms(r->request.src), at.mesh_shape);
   if (at.mesh != first.mesh || !added || !added->empty() || q.options->data == DataKind::random) {
     known = false;
@@ -108,9 +109,10 @@ Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionRepor
       if (p.atom.mesh_dim == a.mesh_dim && p.op == ReduceOp::avg) divisor *= a.size;
     }
   }
-  const DigitSet free(*reduced, at.mesh_shape);
+  const CoordinatesOn free(*reduced, at.mesh_shape);
+  const CoordinatesOn contributions(partial_atoms(r->request.src), at.mesh_shape);
   const ReduceOp op = table->question().op;
-  for (size_t s : local_slots[stand]) {
+  for (size_t s : local_slots[state]) {
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));
     const int64_t n = volume(box);
     const int64_t index = static_cast<int64_t>(s) % at.size;
@@ -121,7 +123,7 @@ Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionRepor
     // order.
     for (int64_t other = 0; other < at.size; ++other) {
       if (other - free.part(other) != index - free.part(index)) continue;
-      const int64_t k = contribution_of(at, other);
+      const int64_t k = contributions.number(other);
       fill_box(begun ? one.data() : expected.data(), box, shape, table->source(), table->period(),
                table->source_start(k, shift_of(at, s)), size);
       if (begun) combine(dtype, op, expected.data(), one.data(), n);
@@ -129,14 +131,14 @@ Status RedistributionRun::Inside::check_middle(size_t stand, RedistributionRepor
     }
     divide_by(dtype, expected.data(), n, divisor);
     std::vector<std::byte> found(expected.size());
-    if (auto read = q.device->read(at.ranks[s], held(stand)[s], found.data(), n * size); !read)
+    if (auto read = q.device->read(at.ranks[s], held(state)[s], found.data(), n * size); !read)
       return read;
     for (int64_t i = 0; i < n; ++i) {
       const std::byte* a = expected.data() + i * size;
       const std::byte* b = found.data() + i * size;
       if (std::equal(a, a + size, b)) continue;
       ++report.wrong;
-      add_difference(report, global_id(at.ranks[s]), static_cast<int64_t>(stand) - 1, box, i, a, b);
+      add_difference(report, global_id(at.ranks[s]), static_cast<int64_t>(state) - 1, box, i, a, b);
     }
   }
   return Done{};

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "replay/executor.h"
-#include "replay/program.h"
-#include "transfer/flow.h"
-#include "transfer/stand.h"
+#include "replay/prepared_step.h"
+#include "transfer/held_boxes.h"
+#include "transfer/step_transfers.h"
 
 namespace meshplan {
 
@@ -27,9 +27,10 @@ struct RedistributionRun::Inside {
   int64_t size = 4;  // of an element
   std::vector<int64_t> shape;
   bool shrunk = false;
-  std::vector<Stand> stands;  // the source, then after each step, then after the completing step
-  std::vector<StepFlow> flows;
-  std::vector<PreparedStep> programs;
+  std::vector<HeldBoxes>
+      held_boxes;  // the source, then after each step, then after the completing step
+  std::vector<StepTransfers> transfers;
+  std::vector<PreparedStep> prepared;
   std::optional<Step> completing;
   std::vector<std::byte*> source;  // by slot of the source
   std::vector<int32_t> locals;
@@ -43,18 +44,18 @@ struct RedistributionRun::Inside {
   [[nodiscard]] Deadline deadline() const {
     return std::chrono::steady_clock::now() + q.options->step_deadline;
   }
-  [[nodiscard]] const std::vector<std::byte*>& held(size_t stand) const {
-    return stand == 0 ? source : programs[stand - 1].after;
+  [[nodiscard]] const std::vector<std::byte*>& held(size_t state) const {
+    return state == 0 ? source : prepared[state - 1].after;
   }
   [[nodiscard]] int64_t global_id(int32_t rank) const {
     return q.ranks->global_ids[static_cast<size_t>(rank)];
   }
-  [[nodiscard]] int64_t copy_of(const Stand& stand, size_t slot) const {
-    return static_cast<int64_t>(slot) / stand.size;
+  [[nodiscard]] int64_t copy_of(const HeldBoxes& at, size_t slot) const {
+    return static_cast<int64_t>(slot) / at.size;
   }
   // Depends on the redistribution and the copy of the mesh, not on the machine.
-  [[nodiscard]] int64_t shift_of(const Stand& stand, size_t slot) const {
-    return table->shift_for(mix(salt, static_cast<uint64_t>(copy_of(stand, slot))));
+  [[nodiscard]] int64_t shift_of(const HeldBoxes& at, size_t slot) const {
+    return table->shift_for(mix(salt, static_cast<uint64_t>(copy_of(at, slot))));
   }
 
   const Mesh& mesh_named(const std::string& name, size_t fallback) const {
@@ -64,22 +65,21 @@ struct RedistributionRun::Inside {
     return q.plan->meshes.meshes[fallback];
   }
 
-  Status make_stands();
-  Status make_programs();
+  Status make_all_held_boxes();
+  Status prepare_steps();
   Status fill_source();
-  Status check_stand(size_t stand, int64_t step, RedistributionReport& report) const;
-  Status check_middle(size_t stand, RedistributionReport& report, bool& known) const;
-  Status check_guards(size_t stand, RedistributionReport& report) const;
-  Status poison(size_t stand) const;
-  Status inject(size_t stand) const;
-  Status run_program(const PreparedStep& program) const;
+  Status check_state(size_t state, int64_t step, RedistributionReport& report) const;
+  Status check_middle(size_t state, RedistributionReport& report, bool& known) const;
+  Status check_guards(size_t state, RedistributionReport& report) const;
+  Status poison(size_t state) const;
+  Status inject(size_t state) const;
+  Status run_prepared(const PreparedStep& step) const;
   Status run_all() const;
   Status run_recorded();
   Status check_recorded(RedistributionReport& report);
   Status find_first_wrong(RedistributionReport& report) const;
   Result<int64_t> everyones_sum(int64_t value) const;
   void act_as_told(size_t step) const;
-  [[nodiscard]] int64_t contribution_of(const Stand& stand, int64_t index) const;
   void add_difference(RedistributionReport& report, int64_t rank, int64_t step, const Box& box,
                       int64_t at, const std::byte* expected, const std::byte* found) const;
 };

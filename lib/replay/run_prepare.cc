@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "replay/run_inside.h"
 #include "replay/shrink.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -138,7 +139,7 @@ std::string place_of(const PlannedRedistribution& r, size_t step) {
   return place_of(r) + ", step " + std::to_string(step);
 }
 
-Status RedistributionRun::Inside::make_stands() {
+Status RedistributionRun::Inside::make_all_held_boxes() {
   const Request& request = r->request;
   const Mesh& src = q.plan->meshes.meshes[request.src_mesh];
   const bool crosses = request.src_mesh != request.dst_mesh;
@@ -176,26 +177,26 @@ Status RedistributionRun::Inside::make_stands() {
                           *q.options);
   shrunk = shape != request.tensor.shape;
   for (size_t i = 0; i < states.size(); ++i)
-    stands.push_back(make_stand(*meshes[i], *states[i], shape, copies, *q.ranks));
-  for (const Stand& stand : stands) {
+    held_boxes.push_back(make_held_boxes(*meshes[i], *states[i], shape, copies, *q.ranks));
+  for (const HeldBoxes& at : held_boxes) {
     std::vector<size_t> slots;
-    for (size_t s = 0; s < stand.ranks.size(); ++s) {
-      if (local_number[static_cast<size_t>(stand.ranks[s])] >= 0) slots.push_back(s);
+    for (size_t s = 0; s < at.ranks.size(); ++s) {
+      if (local_number[static_cast<size_t>(at.ranks[s])] >= 0) slots.push_back(s);
     }
     local_slots.push_back(std::move(slots));
   }
   return Done{};
 }
 
-Status RedistributionRun::Inside::make_programs() {
-  source.assign(stands[0].ranks.size(), nullptr);
+Status RedistributionRun::Inside::prepare_steps() {
+  source.assign(held_boxes[0].ranks.size(), nullptr);
   for (size_t s : local_slots[0]) {
-    auto data = q.device->allocate(stands[0].ranks[s],
-                                   volume(box_of_slot(stands[0], static_cast<int64_t>(s))) * size);
+    auto data = q.device->allocate(
+        held_boxes[0].ranks[s], volume(box_of_slot(held_boxes[0], static_cast<int64_t>(s))) * size);
     if (!data) return data.error();
     source[s] = *data;
   }
-  for (size_t i = 0; i + 1 < stands.size(); ++i) {
+  for (size_t i = 0; i + 1 < held_boxes.size(); ++i) {
     const bool completes = i == r->steps.size();
     const Step& step = completes ? *completing : r->steps[i];
     const std::string place =
@@ -208,31 +209,31 @@ Status RedistributionRun::Inside::make_programs() {
         return environment(place + ": rank " + std::to_string(q.fault->rank) +
                            " cannot allocate its buffers (injected)");
     }
-    FlowQuestion flow_question{&stands[i], &stands[i + 1],    &step,
-                               q.ranks,    &q.plan->topology, place};
-    auto flow = make_flow(flow_question);
-    if (!flow) return flow.error();
-    flows.push_back(std::move(*flow));
-    ProgramQuestion program_question;
-    program_question.before = &stands[i];
-    program_question.after = &stands[i + 1];
-    program_question.flow = &flows.back();
-    program_question.dtype = dtype;
-    program_question.reduce_dtype = r->request.reduce_dtype;
-    program_question.held = &held(i);
-    program_question.local_number = &local_number;
-    program_question.locals = static_cast<int64_t>(locals.size());
-    program_question.device = q.device;
-    program_question.place = place;
-    auto program = prepare_step(program_question);
-    if (!program) return program.error();
-    programs.push_back(std::move(*program));
+    TransferQuestion transfer_question{&held_boxes[i], &held_boxes[i + 1], &step,
+                                       q.ranks,        &q.plan->topology,  place};
+    auto made = make_transfers(transfer_question);
+    if (!made) return made.error();
+    transfers.push_back(std::move(*made));
+    PrepareQuestion question;
+    question.before = &held_boxes[i];
+    question.after = &held_boxes[i + 1];
+    question.transfers = &transfers.back();
+    question.dtype = dtype;
+    question.reduce_dtype = r->request.reduce_dtype;
+    question.held = &held(i);
+    question.local_number = &local_number;
+    question.locals = static_cast<int64_t>(locals.size());
+    question.device = q.device;
+    question.place = place;
+    auto prepared_step = prepare_step(question);
+    if (!prepared_step) return prepared_step.error();
+    prepared.push_back(std::move(*prepared_step));
     digest_text += place + " " + to_text(step.op) + " " + to_text(dtype) + " " +
-                   std::to_string(flows.back().divisor) + " " +
-                   (flows.back().reduce_op ? to_text(*flows.back().reduce_op) : "-") + " phases " +
-                   std::to_string(step.phases) + " boxes ";
-    for (const Box& box : stands[i + 1].boxes) digest_text += std::to_string(volume(box)) + ",";
-    for (const auto& group : programs.back().groups)
+                   std::to_string(transfers.back().divisor) + " " +
+                   (transfers.back().reduce_op ? to_text(*transfers.back().reduce_op) : "-") +
+                   " phases " + std::to_string(step.phases) + " boxes ";
+    for (const Box& box : held_boxes[i + 1].boxes) digest_text += std::to_string(volume(box)) + ",";
+    for (const auto& group : prepared.back().groups)
       digest_text += " group " + text_of({group->begin(), group->end()});
     digest_text += "\n";
   }
@@ -256,8 +257,8 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
   for (char c : question.redistribution->request.id)
     inside->salt = mix(inside->salt, static_cast<unsigned char>(c));
   inside->digest_text = question.plan->digest + "\n";
-  if (auto done = inside->make_stands(); !done) return done.error();
-  if (auto done = inside->make_programs(); !done) return done.error();
+  if (auto done = inside->make_all_held_boxes(); !done) return done.error();
+  if (auto done = inside->prepare_steps(); !done) return done.error();
   return RedistributionRun(std::move(inside));
 }
 
@@ -299,40 +300,30 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
   if (auto same = check_same(*all, place, *q.ranks); !same) return same;
   // Create communicators in the order of the steps, which is the same on every process.
   Inside& in = *prepared->inside_;
-  for (const PreparedStep& program : in.programs) {
-    if (program.groups.empty()) continue;
+  for (const PreparedStep& step : in.prepared) {
+    if (step.groups.empty()) continue;
     std::vector<std::vector<int32_t>> groups;
-    for (const auto& group : program.groups) groups.push_back(*group);
+    for (const auto& group : step.groups) groups.push_back(*group);
     if (auto done = q.communicator->prepare(groups, deadline); !done) return alone(done.error());
   }
   auto filled = in.fill_source();
   return filled ? filled : Status(alone(filled.error()));
 }
 
-int64_t RedistributionRun::Inside::contribution_of(const Stand& stand, int64_t index) const {
-  const std::vector<int64_t> coordinates = coordinates_of(index, stand.mesh_shape);
-  int64_t k = 0;
-  for (const PendingAtom& p : r->request.src.partial) {
-    const auto m = static_cast<size_t>(p.atom.mesh_dim);
-    k = k * p.atom.size + atom_coordinate(p.atom, stand.mesh_shape[m], coordinates[m]);
-  }
-  return k;
-}
-
 Status RedistributionRun::Inside::fill_source() {
-  const Stand& stand = stands[0];
+  const HeldBoxes& at = held_boxes[0];
+  const CoordinatesOn contributions(partial_atoms(r->request.src), at.mesh_shape);
   int64_t bytes = 0;
-  for (size_t s : local_slots[0])
-    bytes += volume(box_of_slot(stand, static_cast<int64_t>(s))) * size;
+  for (size_t s : local_slots[0]) bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
   return q.device->for_each(
       static_cast<int64_t>(local_slots[0].size()), bytes, [&](int64_t i) -> Status {
         const size_t s = local_slots[0][static_cast<size_t>(i)];
-        const Box& box = box_of_slot(stand, static_cast<int64_t>(s));
-        if (auto done = q.device->guard(stand.ranks[s], source[s], volume(box) * size); !done)
+        const Box& box = box_of_slot(at, static_cast<int64_t>(s));
+        if (auto done = q.device->guard(at.ranks[s], source[s], volume(box) * size); !done)
           return done;
-        const int64_t k = contribution_of(stand, static_cast<int64_t>(s) % stand.size);
-        return q.device->fill(stand.ranks[s], source[s], box, shape, *table,
-                              table->source_start(k, shift_of(stand, s)));
+        const int64_t k = contributions.number(static_cast<int64_t>(s) % at.size);
+        return q.device->fill(at.ranks[s], source[s], box, shape, *table,
+                              table->source_start(k, shift_of(at, s)));
       });
 }
 

@@ -64,24 +64,24 @@ RedistributionRun::RedistributionRun(RedistributionRun&&) noexcept = default;
 size_t RedistributionRun::steps() const { return inside_->r->steps.size(); }
 const std::vector<int64_t>& RedistributionRun::replay_shape() const { return inside_->shape; }
 
-Status RedistributionRun::Inside::poison(size_t stand) const {
-  const Stand& at = stands[stand];
-  return q.device->for_each(static_cast<int64_t>(local_slots[stand].size()),
-                            programs[stand - 1].local_bytes, [&](int64_t i) -> Status {
-                              const size_t s = local_slots[stand][static_cast<size_t>(i)];
+Status RedistributionRun::Inside::poison(size_t state) const {
+  const HeldBoxes& at = held_boxes[state];
+  return q.device->for_each(static_cast<int64_t>(local_slots[state].size()),
+                            prepared[state - 1].local_bytes, [&](int64_t i) -> Status {
+                              const size_t s = local_slots[state][static_cast<size_t>(i)];
                               return q.device->poison(
-                                  at.ranks[s], held(stand)[s],
+                                  at.ranks[s], held(state)[s],
                                   volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
                             });
 }
 
-Status RedistributionRun::Inside::run_program(const PreparedStep& program) const {
-  for (const Phase& phase : program.phases) {
+Status RedistributionRun::Inside::run_prepared(const PreparedStep& step) const {
+  for (const Phase& phase : step.phases) {
     const bool works = std::any_of(phase.work.begin(), phase.work.end(),
                                    [](const auto& ops) { return !ops.empty(); });
     if (works) {
       auto done = q.device->for_each(
-          static_cast<int64_t>(phase.work.size()), program.local_bytes, [&](int64_t i) -> Status {
+          static_cast<int64_t>(phase.work.size()), step.local_bytes, [&](int64_t i) -> Status {
             const auto& ops = phase.work[static_cast<size_t>(i)];
             return ops.empty() ? Status(Done{})
                                : q.device->work(locals[static_cast<size_t>(i)], ops);
@@ -96,7 +96,7 @@ Status RedistributionRun::Inside::run_program(const PreparedStep& program) const
 }
 
 const Call* RedistributionRun::bare_call(size_t step) const {
-  for (const Phase& phase : inside_->programs[step].phases) {
+  for (const Phase& phase : inside_->prepared[step].phases) {
     if (phase.call) return &*phase.call;
   }
   return nullptr;
@@ -104,13 +104,13 @@ const Call* RedistributionRun::bare_call(size_t step) const {
 
 Status RedistributionRun::run_recorded() { return inside_->run_recorded(); }
 Status RedistributionRun::run_step(size_t step) {
-  return inside_->run_program(inside_->programs[step]);
+  return inside_->run_prepared(inside_->prepared[step]);
 }
 
-Status RedistributionRun::Inside::inject(size_t stand) const {
-  if (q.fault == nullptr || q.fault->step + 1 != static_cast<int64_t>(stand)) return Done{};
-  const Stand& at = stands[stand];
-  for (size_t s : local_slots[stand]) {
+Status RedistributionRun::Inside::inject(size_t state) const {
+  if (q.fault == nullptr || q.fault->step + 1 != static_cast<int64_t>(state)) return Done{};
+  const HeldBoxes& at = held_boxes[state];
+  for (size_t s : local_slots[state]) {
     if (global_id(at.ranks[s]) != q.fault->rank) continue;
     const int64_t n = volume(box_of_slot(at, static_cast<int64_t>(s)));
     if (n == 0) {
@@ -118,7 +118,7 @@ Status RedistributionRun::Inside::inject(size_t stand) const {
                        " has no data after " + place_of(*r, static_cast<size_t>(q.fault->step)) +
                        "; choose another rank");
     }
-    std::byte* data = held(stand)[s];
+    std::byte* data = held(state)[s];
     std::vector<std::byte> copy(static_cast<size_t>(n * size));
     if (auto done = q.device->read(at.ranks[s], data, copy.data(), n * size); !done) return done;
     if (q.fault->kind == FaultKind::flip) {
@@ -163,7 +163,7 @@ void RedistributionRun::Inside::act_as_told(size_t step) const {
 }
 
 Status RedistributionRun::Inside::run_all() const {
-  for (size_t i = 0; i < programs.size(); ++i) {
+  for (size_t i = 0; i < prepared.size(); ++i) {
     act_as_told(i);
     if (auto done = q.communicator->barrier_with_deadline(
             i < r->steps.size() ? place_of(*r, i) : place_of(*r) + ", after the last step",
@@ -172,7 +172,7 @@ Status RedistributionRun::Inside::run_all() const {
       return done;
     }
     if (auto done = poison(i + 1); !done) return done;
-    if (auto done = run_program(programs[i]); !done) return done;
+    if (auto done = run_prepared(prepared[i]); !done) return done;
     if (auto done = inject(i + 1); !done) return done;
   }
   return Done{};
@@ -181,8 +181,8 @@ Status RedistributionRun::Inside::run_all() const {
 Status RedistributionRun::Inside::run_recorded() {
   if (!recorded) {
     auto made = q.device->record([&]() -> Status {
-      for (const PreparedStep& program : programs) {
-        if (auto done = run_program(program); !done) return done;
+      for (const PreparedStep& step : prepared) {
+        if (auto done = run_prepared(step); !done) return done;
       }
       return Done{};
     });
@@ -198,14 +198,14 @@ Status RedistributionRun::Inside::run_recorded() {
 
 // Run the same steps again as a graph, into poisoned buffers.
 Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
-  for (size_t i = 1; i < stands.size(); ++i) {
+  for (size_t i = 1; i < held_boxes.size(); ++i) {
     if (auto done = poison(i); !done) return done;
   }
   if (auto done = q.device->synchronise(); !done) return done;
   if (auto done = run_recorded(); !done) return done;
   if (auto done = q.communicator->barrier(deadline()); !done) return done;
-  if (auto done = check_guards(stands.size() - 1, report); !done) return done;
-  return check_stand(stands.size() - 1, static_cast<int64_t>(r->steps.size()) - 1, report);
+  if (auto done = check_guards(held_boxes.size() - 1, report); !done) return done;
+  return check_state(held_boxes.size() - 1, static_cast<int64_t>(r->steps.size()) - 1, report);
 }
 
 Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
@@ -219,10 +219,10 @@ Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
 // Runs again step by step until some rank has wrong data; these findings replace those of the final
 // check.
 Status RedistributionRun::Inside::find_first_wrong(RedistributionReport& report) const {
-  for (size_t i = 0; i <= r->steps.size() && i < stands.size(); ++i) {
+  for (size_t i = 0; i <= r->steps.size() && i < held_boxes.size(); ++i) {
     if (i > 0) {
       if (auto done = poison(i); !done) return done;
-      if (auto done = run_program(programs[i - 1]); !done) return done;
+      if (auto done = run_prepared(prepared[i - 1]); !done) return done;
       if (auto done = inject(i); !done) return done;
     }
     RedistributionReport here;
@@ -247,16 +247,16 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   report.steps = static_cast<int64_t>(in.r->steps.size());
   report.weak = in.table->question().kind == DataKind::exact && in.table->all_zero();
   std::vector<int32_t> ranks;
-  for (const Stand& stand : in.stands)
-    ranks.insert(ranks.end(), stand.ranks.begin(), stand.ranks.end());
+  for (const HeldBoxes& at : in.held_boxes)
+    ranks.insert(ranks.end(), at.ranks.begin(), at.ranks.end());
   std::sort(ranks.begin(), ranks.end());
   report.ranks = std::unique(ranks.begin(), ranks.end()) - ranks.begin();
 
   if (auto done = in.run_all(); !done) return done.error();
-  for (size_t i = 0; i < in.stands.size(); ++i) {
+  for (size_t i = 0; i < in.held_boxes.size(); ++i) {
     if (auto done = in.check_guards(i, report); !done) return done.error();
   }
-  if (auto done = in.check_stand(in.stands.size() - 1, report.steps - 1, report); !done)
+  if (auto done = in.check_state(in.held_boxes.size() - 1, report.steps - 1, report); !done)
     return done.error();
   auto wrong = in.everyones_sum(report.wrong);
   if (!wrong) return wrong.error();

@@ -11,6 +11,7 @@
 
 #include "tensor/box.h"
 #include "transfer/exchange_ranks.h"
+#include "transfer/level_units.h"
 
 namespace meshplan {
 
@@ -53,19 +54,6 @@ struct TwoPhasePieces {
 [[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {
   return length / parts + (index < length % parts ? 1 : 0);
 }
-
-// Units of the levels by global id; the last level is one unit.
-class LevelUnits {
- public:
-  explicit LevelUnits(std::span<const int64_t> level_ranks) : ranks_(level_ranks) {}
-  [[nodiscard]] int levels() const { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] int64_t unit(int64_t id, int level) const {
-    return level + 1 >= levels() ? 0 : id / ranks_[static_cast<size_t>(level)];
-  }
-
- private:
-  std::span<const int64_t> ranks_;
-};
 
 // The holders of a shard that are nearest to a rank: those on the innermost level where there is one.
 struct NearestHolders {

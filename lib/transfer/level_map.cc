@@ -1,12 +1,12 @@
 #include "transfer/level_map.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
+#include "transfer/level_units.h"
 #include "transfer/list_exchange.h"
 #include "transfer/rank_places.h"
-#include "transfer/stand.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -40,9 +40,8 @@ bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ra
 
 }  // namespace
 
-LevelMap::LevelMap(const Mesh& mesh, const Topology& topology) : mesh_(&mesh), topology_(&topology) {
-  for (const TopologyLevel& level : topology.levels) level_ranks_.push_back(level.ranks);
-  level_ranks_.back() = std::numeric_limits<int64_t>::max();
+LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
+    : mesh_(&mesh), topology_(&topology), level_ranks_(level_ranks_of(topology)) {
   consecutive_ = is_consecutive(*mesh.universe);
   regular_ = level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
   digits_.resize(mesh.dims.size());
@@ -109,7 +108,7 @@ const LevelMap::Shapes& LevelMap::shapes_of(std::span<const Atom> atoms) const {
 }
 
 int64_t LevelMap::unit(int64_t position, int level) const {
-  return level + 1 == levels() ? 0 : rank_at(*mesh_->universe, position) / level_ranks_[static_cast<size_t>(level)];
+  return LevelUnits(level_ranks_).unit(rank_at(*mesh_->universe, position), level);
 }
 
 int LevelMap::level_between(int64_t a, int64_t b) const {
@@ -173,7 +172,7 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   // By the coordinates that members share.
   const std::vector<int64_t> sizes = mesh_shape(*mesh_);
   const std::vector<int64_t> positions = positions_of(*mesh_);
-  const DigitSet differ({atoms.begin(), atoms.end()}, sizes);
+  const CoordinatesOn differ(atoms, sizes);
   std::map<int64_t, std::vector<int64_t>> groups;  // positions, by that of the lead
   for (size_t i = 0; i < positions.size(); ++i) {
     const auto index = static_cast<int64_t>(i);

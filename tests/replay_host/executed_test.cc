@@ -12,7 +12,7 @@
 #include "cost/collective_time.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
-#include "transfer/flow.h"
+#include "transfer/step_transfers.h"
 #include "vector_plans.h"
 #include "verify/random_world.h"
 
@@ -73,18 +73,18 @@ Executed executed(const StepQuestion& q) {
   const RankTable ranks = make_rank_table(*q.src_mesh->universe);
   const bool crosses = q.dst_mesh != q.src_mesh;
   const int64_t copies = crosses ? 1 : mesh_copies(*q.src_mesh);
-  const Stand before = make_stand(*q.src_mesh, *q.before, q.tensor->shape, copies, ranks);
-  const Stand after = make_stand(*q.dst_mesh, q.step->state, q.tensor->shape, copies, ranks);
-  const auto flow = make_flow({&before, &after, q.step, &ranks, q.topology, "test"});
-  REQUIRE_MESSAGE(flow.ok(), (flow.ok() ? "" : flow.error().message));
+  const HeldBoxes before = make_held_boxes(*q.src_mesh, *q.before, q.tensor->shape, copies, ranks);
+  const HeldBoxes after = make_held_boxes(*q.dst_mesh, q.step->state, q.tensor->shape, copies, ranks);
+  const auto made = make_transfers({&before, &after, q.step, &ranks, q.topology, "test"});
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
   const int64_t element = element_bytes(q.step->reduce_op && q.reduce_dtype ? *q.reduce_dtype : q.tensor->dtype);
   Phase first(*q.topology);
   Phase second(*q.topology);
-  auto id = [&](const Stand& stand, int32_t slot) { return ranks.global_ids[static_cast<size_t>(stand.ranks[static_cast<size_t>(slot)])]; };
+  auto id = [&](const HeldBoxes& held, int32_t slot) { return ranks.global_ids[static_cast<size_t>(held.ranks[static_cast<size_t>(slot)])]; };
   Phase& inside = q.step->phases == 2 ? second : first;
-  for (const Fetch& f : flow->fetches) first.move(id(before, f.from), id(before, f.member), volume(f.box) * element);
-  for (size_t s = 0; s < flow->slots.size(); ++s) {
-    for (const Take& t : flow->slots[s].takes) inside.move(id(before, t.from), id(after, static_cast<int32_t>(s)), volume(t.box) * element);
+  for (const FirstTransfer& f : made->first_phase) first.move(id(before, f.from), id(before, f.to), volume(f.box) * element);
+  for (size_t s = 0; s < made->slots.size(); ++s) {
+    for (const Transfer& t : made->slots[s].transfers) inside.move(id(before, t.from), id(after, static_cast<int32_t>(s)), volume(t.box) * element);
   }
   Executed out;
   std::map<int64_t, int64_t> received;

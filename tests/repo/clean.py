@@ -30,6 +30,9 @@ RETIRED = {
     r"\bdearest\b": "most expensive",
     r"\b(?:is|are) no (?:json|layout|placement|shard|mesh dim|part of|list|multiple|float)": "is not a",
     r"above its budget": "exceeds budget",
+    r"make_stands?\b|box_of_stand": "held boxes",
+    r"\bparcels?\b|Step_?Flow|Slot_?Flow|make_flow|Flow_?Form|Flow_?Question": "transfer",
+    r"Program_?(?:Maker|Question)|make_programs": "prepared step",
     r"nobody|somebody": "name the rank or process",
     r"PLANNING\.md|REPLAY\.md|OPTIMAL\.md|BUNDLES\.md|NETWORK\.md|CONTRACT\.md": "a README of this tree",
 }

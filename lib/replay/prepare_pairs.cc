@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "replay/program_maker.h"
+#include "replay/step_preparer.h"
 
 namespace meshplan {
 namespace {
@@ -15,47 +15,47 @@ std::vector<int64_t> corner_of(const Box& box) {
 
 }  // namespace
 
-Result<Chunk> ProgramMaker::chunk_of(const Pair& pair, const std::vector<Parcel>& parcels,
-                                     std::byte* alone,
-                                     const std::function<void(const Parcel&, std::byte*)>& staged) {
+Result<Chunk> StepPreparer::chunk_of(
+    const Pair& pair, const std::vector<PairTransfer>& transfers, std::byte* alone,
+    const std::function<void(const PairTransfer&, std::byte*)>& staged) {
   int64_t total = 0;
-  for (const Parcel& p : parcels) total += volume(p.box);
+  for (const PairTransfer& p : transfers) total += volume(p.box);
   if (alone != nullptr) return Chunk{pair.second, alone, total};
   auto data = stage(pair.first, total);
   if (!data) return data.error();
   std::byte* at = *data;
-  for (const Parcel& p : parcels) {
+  for (const PairTransfer& p : transfers) {
     staged(p, at);
     at += volume(p.box) * wire_size_;
   }
   return Chunk{pair.second, *data, total};
 }
 
-Status ProgramMaker::make_pairs(const std::map<Pair, std::vector<Parcel>>& sends,
-                                const std::map<Pair, std::vector<Parcel>>& receives,
+Status StepPreparer::make_pairs(const std::map<Pair, std::vector<PairTransfer>>& sends,
+                                const std::map<Pair, std::vector<PairTransfer>>& receives,
                                 std::vector<Unpack>& unpacks) {
   std::map<int32_t, RankCall> calls;
-  // The address of a single parcel that is contiguous in its box.
-  auto in_place = [&](const std::vector<Parcel>& parcels, const Box& box,
+  // The address of a single transfer that is contiguous in its box.
+  auto in_place = [&](const std::vector<PairTransfer>& transfers, const Box& box,
                       std::byte* data) -> std::byte* {
-    if (parcels.size() != 1) return nullptr;
-    const auto at = contiguous_offset(parcels[0].box, box);
+    if (transfers.size() != 1) return nullptr;
+    const auto at = contiguous_offset(transfers[0].box, box);
     return at ? data + *at * wire_size_ : nullptr;
   };
-  for (const auto& [pair, parcels] : sends) {
+  for (const auto& [pair, transfers] : sends) {
     const int32_t rank = pair.first;
     std::byte* alone =
-        in_place(parcels, parcels[0].from_box, const_cast<std::byte*>(parcels[0].from));
-    auto chunk = chunk_of(pair, parcels, alone, [&](const Parcel& p, std::byte* at) {
+        in_place(transfers, transfers[0].from_box, const_cast<std::byte*>(transfers[0].from));
+    auto chunk = chunk_of(pair, transfers, alone, [&](const PairTransfer& p, std::byte* at) {
       copy(rank, p.box, p.from, p.from_box, at, p.box);
     });
     if (!chunk) return chunk.error();
     calls[rank].sends.push_back(*chunk);
   }
-  for (const auto& [pair, parcels] : receives) {
+  for (const auto& [pair, transfers] : receives) {
     const int32_t rank = pair.first;
-    std::byte* alone = in_place(parcels, parcels[0].to_box, parcels[0].to);
-    auto chunk = chunk_of(pair, parcels, alone, [&](const Parcel& p, std::byte* at) {
+    std::byte* alone = in_place(transfers, transfers[0].to_box, transfers[0].to);
+    auto chunk = chunk_of(pair, transfers, alone, [&](const PairTransfer& p, std::byte* at) {
       unpacks.push_back({rank, p.box, at, p.box, p.to, p.to_box});
     });
     if (!chunk) return chunk.error();
@@ -70,19 +70,19 @@ Status ProgramMaker::make_pairs(const std::map<Pair, std::vector<Parcel>>& sends
 }
 
 // The first of two phases: parts fetched for the host, each into its own buffer.
-Result<ProgramMaker::Fetched> ProgramMaker::make_fetches() {
+Result<StepPreparer::Fetched> StepPreparer::make_first_phase() {
   Fetched fetched;
-  if (flow_.fetches.empty()) return fetched;
-  std::map<Pair, std::vector<Parcel>> sends;
-  std::map<Pair, std::vector<Parcel>> receives;
+  if (transfers_.first_phase.empty()) return fetched;
+  std::map<Pair, std::vector<PairTransfer>> sends;
+  std::map<Pair, std::vector<PairTransfer>> receives;
   std::vector<Unpack> unpacks;
-  for (const Fetch& f : flow_.fetches) {
+  for (const FirstTransfer& f : transfers_.first_phase) {
     const auto from = static_cast<size_t>(f.from);
-    const auto member = static_cast<size_t>(f.member);
+    const auto member = static_cast<size_t>(f.to);
     if (local_before(member)) {
       auto data = stage(before_.ranks[member], volume(f.box));
       if (!data) return data.error();
-      fetched[{f.member, corner_of(f.box)}] = *data;
+      fetched[{f.to, corner_of(f.box)}] = *data;
       receives[{before_.ranks[member], before_.ranks[from]}].push_back(
           {f.box, nullptr, {}, *data, f.box});
     }
@@ -98,7 +98,7 @@ Result<ProgramMaker::Fetched> ProgramMaker::make_fetches() {
 }
 
 // Reduces the contributions of every result into the first.
-void ProgramMaker::combine_contributions(
+void StepPreparer::combine_contributions(
     const std::vector<std::vector<std::byte*>>& contributions) {
   if (out_.phases.back().call) add_phase();
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
@@ -107,7 +107,7 @@ void ProgramMaker::combine_contributions(
       LocalOp op;
       op.kind = LocalOp::Kind::combine;
       op.dtype = wire_dtype_;
-      op.op = *flow_.reduce_op;
+      op.op = *transfers_.reduce_op;
       op.from = contributions[t][k];
       op.to = contributions[t][0];
       op.count = volume(after_box(t));
@@ -116,11 +116,11 @@ void ProgramMaker::combine_contributions(
   }
 }
 
-Status ProgramMaker::make_send_receive() {
-  std::map<Pair, std::vector<Parcel>> sends;
-  std::map<Pair, std::vector<Parcel>> receives;
+Status StepPreparer::make_send_receive() {
+  std::map<Pair, std::vector<PairTransfer>> sends;
+  std::map<Pair, std::vector<PairTransfer>> receives;
   std::vector<Unpack> unpacks;
-  auto fetches = make_fetches();
+  auto fetches = make_first_phase();
   if (!fetches) return fetches.error();
   const Fetched& fetched = *fetches;
   // The buffer of each contribution: the first goes into the result, later ones into their own
@@ -129,38 +129,39 @@ Status ProgramMaker::make_send_receive() {
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
     if (!local_after(t)) continue;
     assembled[t].push_back(result_[t]);
-    for (int64_t k = 1; k < flow_.contributions; ++k) {
+    for (int64_t k = 1; k < transfers_.contributions; ++k) {
       auto data = stage(after_.ranks[t], volume(after_box(t)));
       if (!data) return data.error();
       assembled[t].push_back(*data);
     }
   }
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
-    for (const Take& take : flow_.slots[t].takes) {
-      const auto from = static_cast<size_t>(take.from);
-      const int32_t giver = before_.ranks[from];
-      const int32_t taker = after_.ranks[t];
+    for (const Transfer& transfer : transfers_.slots[t].transfers) {
+      const auto from = static_cast<size_t>(transfer.from);
+      const int32_t sender = before_.ranks[from];
+      const int32_t receiver = after_.ranks[t];
       const std::byte* held = nullptr;
       Box held_box;
       if (local_before(from)) {
-        held = take.fetched ? fetched.at({take.from, corner_of(take.box)}) : source_[from];
-        held_box = take.fetched ? take.box : before_box(from);
+        held =
+            transfer.fetched ? fetched.at({transfer.from, corner_of(transfer.box)}) : source_[from];
+        held_box = transfer.fetched ? transfer.box : before_box(from);
       }
       std::byte* to =
-          local_after(t) ? assembled[t][static_cast<size_t>(take.contribution)] : nullptr;
-      if (giver == taker) {
-        if (local_after(t)) copy(taker, take.box, held, held_box, to, after_box(t));
+          local_after(t) ? assembled[t][static_cast<size_t>(transfer.contribution)] : nullptr;
+      if (sender == receiver) {
+        if (local_after(t)) copy(receiver, transfer.box, held, held_box, to, after_box(t));
         continue;
       }
       if (local_before(from))
-        sends[{giver, taker}].push_back({take.box, held, held_box, nullptr, {}});
+        sends[{sender, receiver}].push_back({transfer.box, held, held_box, nullptr, {}});
       if (local_after(t))
-        receives[{taker, giver}].push_back({take.box, nullptr, {}, to, after_box(t)});
+        receives[{receiver, sender}].push_back({transfer.box, nullptr, {}, to, after_box(t)});
     }
   }
   if (auto done = make_pairs(sends, receives, unpacks); !done) return done;
   unpack_all(unpacks);
-  if (flow_.contributions > 1) combine_contributions(assembled);
+  if (transfers_.contributions > 1) combine_contributions(assembled);
   return Done{};
 }
 

@@ -1,10 +1,10 @@
-#include "replay/program.h"
+#include "replay/prepared_step.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "replay/join_copies.h"
-#include "replay/program_maker.h"
+#include "replay/step_preparer.h"
 
 namespace meshplan {
 namespace {
@@ -14,7 +14,7 @@ constexpr int64_t cached_bytes = int64_t{16} << 20;
 
 }  // namespace
 
-Result<PreparedStep> ProgramMaker::make() {
+Result<PreparedStep> StepPreparer::make() {
   out_.after.assign(after_.ranks.size(), nullptr);
   source_ = *q_.held;
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
@@ -31,21 +31,21 @@ Result<PreparedStep> ProgramMaker::make() {
     if (auto done = cast_sources(); !done) return done.error();
   }
   Status done = Done{};
-  switch (flow_.form) {
-    case FlowForm::local:
+  switch (transfers_.form) {
+    case TransferForm::local:
       done = make_local();
       break;
-    case FlowForm::all_gather:
+    case TransferForm::all_gather:
       done = make_all_gather();
       break;
-    case FlowForm::all_to_all:
+    case TransferForm::all_to_all:
       done = make_all_to_all();
       break;
-    case FlowForm::reduce_scatter:
-    case FlowForm::all_reduce:
+    case TransferForm::reduce_scatter:
+    case TransferForm::all_reduce:
       done = make_reduction();
       break;
-    case FlowForm::send_receive:
+    case TransferForm::send_receive:
       done = make_send_receive();
       break;
   }
@@ -61,7 +61,7 @@ Result<PreparedStep> ProgramMaker::make() {
   return std::move(out_);
 }
 
-void ProgramMaker::copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
+void StepPreparer::copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
                         std::byte* to, const Box& to_box) {
   LocalOp op;
   op.kind = LocalOp::Kind::copy;
@@ -75,13 +75,13 @@ void ProgramMaker::copy(int32_t rank, const Box& part, const std::byte* from, co
   if (list.empty() || !join_copies(list.back(), op)) list.push_back(std::move(op));
 }
 
-Result<std::byte*> ProgramMaker::stage(int32_t rank, int64_t count) {
+Result<std::byte*> StepPreparer::stage(int32_t rank, int64_t count) {
   auto data = q_.device->allocate(rank, count * wire_size_);
   if (!data) return located(data.error());
   return data;
 }
 
-Status ProgramMaker::cast_sources() {
+Status StepPreparer::cast_sources() {
   for (size_t s = 0; s < before_.ranks.size(); ++s) {
     if (!local_before(s)) continue;
     const int64_t count = volume(before_box(s));
@@ -106,20 +106,20 @@ Status ProgramMaker::cast_sources() {
   return Done{};
 }
 
-void ProgramMaker::finish_reduction() {
-  if (flow_.form == FlowForm::local || (!casts_ && flow_.divisor == 1)) return;
+void StepPreparer::finish_reduction() {
+  if (transfers_.form == TransferForm::local || (!casts_ && transfers_.divisor == 1)) return;
   if (out_.phases.back().call) add_phase();
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     if (!local_after(s)) continue;
     const int64_t count = volume(after_box(s));
     if (count == 0) continue;
-    if (flow_.divisor != 1) {
+    if (transfers_.divisor != 1) {
       LocalOp op;
       op.kind = LocalOp::Kind::divide;
       op.dtype = wire_dtype_;
       op.to = result_[s];
       op.count = count;
-      op.divisor = flow_.divisor;
+      op.divisor = transfers_.divisor;
       work_of(after_.ranks[s]).push_back(op);
     }
     if (casts_) {
@@ -135,34 +135,34 @@ void ProgramMaker::finish_reduction() {
   }
 }
 
-Status ProgramMaker::make_local() {
+Status StepPreparer::make_local() {
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     if (!local_after(s)) continue;
-    const SlotFlow& slot = flow_.slots[s];
+    const SlotTransfers& slot = transfers_.slots[s];
     if (slot.identity) {
       LocalOp op;
       op.kind = LocalOp::Kind::identity;
       op.dtype = q_.dtype;
-      op.op = flow_.reduce_op.value_or(ReduceOp::sum);
+      op.op = transfers_.reduce_op.value_or(ReduceOp::sum);
       op.to = result_[s];
       op.count = volume(after_box(s));
       work_of(after_.ranks[s]).push_back(op);
     }
-    copy_own_takes(s);
+    copy_own_transfers(s);
   }
   return Done{};
 }
 
-void ProgramMaker::copy_own_takes(size_t s) {
-  const SlotFlow& slot = flow_.slots[s];
-  for (const Take& take : slot.takes) {
-    if (take.from != slot.self || take.fetched) continue;
-    const auto from = static_cast<size_t>(take.from);
-    copy(after_.ranks[s], take.box, source_[from], before_box(from), result_[s], after_box(s));
+void StepPreparer::copy_own_transfers(size_t s) {
+  const SlotTransfers& slot = transfers_.slots[s];
+  for (const Transfer& transfer : slot.transfers) {
+    if (transfer.from != slot.self || transfer.fetched) continue;
+    const auto from = static_cast<size_t>(transfer.from);
+    copy(after_.ranks[s], transfer.box, source_[from], before_box(from), result_[s], after_box(s));
   }
 }
 
-const std::vector<int32_t>* ProgramMaker::group_of(const std::vector<int32_t>& slots) {
+const std::vector<int32_t>* StepPreparer::group_of(const std::vector<int32_t>& slots) {
   auto known = group_index_.find(slots.front());
   if (known != group_index_.end()) return known->second;
   std::vector<int32_t> ranks;
@@ -171,24 +171,24 @@ const std::vector<int32_t>* ProgramMaker::group_of(const std::vector<int32_t>& s
   return group_index_.emplace(slots.front(), out_.groups.back().get()).first->second;
 }
 
-Call& ProgramMaker::start_call(CallKind kind) {
+Call& StepPreparer::start_call(CallKind kind) {
   Call call;
   call.kind = kind;
   call.dtype = wire_dtype_;
-  call.op = flow_.reduce_op.value_or(ReduceOp::sum);
+  call.op = transfers_.reduce_op.value_or(ReduceOp::sum);
   call.place = q_.place;
   out_.phases.back().call = std::move(call);
   return *out_.phases.back().call;
 }
 
-void ProgramMaker::unpack_all(const std::vector<Unpack>& list) {
+void StepPreparer::unpack_all(const std::vector<Unpack>& list) {
   if (list.empty()) return;
   add_phase();
   for (const Unpack& u : list) copy(u.rank, u.part, u.from, u.from_box, u.to, u.to_box);
 }
 
-Result<PreparedStep> prepare_step(const ProgramQuestion& question) {
-  return ProgramMaker(question).make();
+Result<PreparedStep> prepare_step(const PrepareQuestion& question) {
+  return StepPreparer(question).make();
 }
 
 }  // namespace meshplan

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "replay/communicator.h"
 #include "replay/device.h"
-#include "transfer/flow.h"
+#include "transfer/step_transfers.h"
 
 namespace meshplan {
 
@@ -31,10 +31,10 @@ struct PreparedStep {
   int64_t local_bytes = 0;
 };
 
-struct ProgramQuestion {
-  const Stand* before = nullptr;
-  const Stand* after = nullptr;
-  const StepFlow* flow = nullptr;
+struct PrepareQuestion {
+  const HeldBoxes* before = nullptr;
+  const HeldBoxes* after = nullptr;
+  const StepTransfers* transfers = nullptr;
   DType dtype = DType::float32;
   std::optional<DType> reduce_dtype;
   const std::vector<std::byte*>* held = nullptr;  // by slot before; null where not local
@@ -44,6 +44,6 @@ struct ProgramQuestion {
   Device* device = nullptr;
   std::string place;
 };
-[[nodiscard]] Result<PreparedStep> prepare_step(const ProgramQuestion& question);
+[[nodiscard]] Result<PreparedStep> prepare_step(const PrepareQuestion& question);
 
 }  // namespace meshplan

@@ -1,22 +1,22 @@
 #include <algorithm>
 
-#include "replay/program_maker.h"
+#include "replay/step_preparer.h"
 
 namespace meshplan {
 
-Result<std::vector<Chunk>> ProgramMaker::chunks_of(
-    int32_t rank, const std::vector<Part>& parts, const Box& box, std::byte* data, bool in_place,
+Result<std::vector<Chunk>> StepPreparer::chunks_of(
+    int32_t rank, const std::vector<PeerBox>& parts, const Box& box, std::byte* data, bool in_place,
     const std::function<void(const Box&, std::byte*)>& staged) {
   std::byte* at = data;
   if (!in_place) {
     int64_t total = 0;
-    for (const Part& part : parts) total += volume(*part.box);
+    for (const PeerBox& part : parts) total += volume(*part.box);
     auto staging = stage(rank, total);
     if (!staging) return staging.error();
     at = *staging;
   }
   std::vector<Chunk> chunks;
-  for (const Part& part : parts) {
+  for (const PeerBox& part : parts) {
     const int64_t count = volume(*part.box);
     if (in_place) {
       chunks.push_back(
@@ -30,18 +30,18 @@ Result<std::vector<Chunk>> ProgramMaker::chunks_of(
   return chunks;
 }
 
-Status ProgramMaker::make_all_gather() {
+Status StepPreparer::make_all_gather() {
   std::vector<RankCall> calls;
   std::vector<std::pair<size_t, std::vector<Chunk>>> staged;  // slot, each member's box
   auto status = for_each_member(
-      [&](size_t s, const SlotFlow& slot, const std::vector<int32_t>* group) -> Status {
+      [&](size_t s, const SlotTransfers& slot, const std::vector<int32_t>* group) -> Status {
         RankCall call;
         call.rank = after_.ranks[s];
         call.group = group;
         const auto self = static_cast<size_t>(slot.self);
         call.sends.push_back({call.rank, source_[self], volume(before_box(self))});
         // Directly into the new box if the box of every member is contiguous in it.
-        std::vector<Part> parts;
+        std::vector<PeerBox> parts;
         int64_t total = 0;
         bool direct = true;
         for (int32_t m : slot.group) {
@@ -68,34 +68,36 @@ Status ProgramMaker::make_all_gather() {
   if (staged.empty()) return Done{};
   add_phase();
   for (const auto& [s, chunks] : staged) {
-    const SlotFlow& slot = flow_.slots[s];
-    for (const Take& take : slot.takes) {
+    const SlotTransfers& slot = transfers_.slots[s];
+    for (const Transfer& transfer : slot.transfers) {
       const auto member =
-          std::find(slot.group.begin(), slot.group.end(), take.from) - slot.group.begin();
-      copy(after_.ranks[s], take.box, chunks[static_cast<size_t>(member)].data,
-           before_box(static_cast<size_t>(take.from)), result_[s], after_box(s));
+          std::find(slot.group.begin(), slot.group.end(), transfer.from) - slot.group.begin();
+      copy(after_.ranks[s], transfer.box, chunks[static_cast<size_t>(member)].data,
+           before_box(static_cast<size_t>(transfer.from)), result_[s], after_box(s));
     }
   }
   return Done{};
 }
 
-void ProgramMaker::invert() {
-  gives_.resize(before_.ranks.size());
-  for (size_t t = 0; t < flow_.slots.size(); ++t) {
-    for (const Take& take : flow_.slots[t].takes) {
-      if (local_before(static_cast<size_t>(take.from)))
-        gives_[static_cast<size_t>(take.from)].push_back({static_cast<int32_t>(t), &take});
+void StepPreparer::invert() {
+  outgoing_.resize(before_.ranks.size());
+  for (size_t t = 0; t < transfers_.slots.size(); ++t) {
+    for (const Transfer& transfer : transfers_.slots[t].transfers) {
+      if (local_before(static_cast<size_t>(transfer.from)))
+        outgoing_[static_cast<size_t>(transfer.from)].push_back(
+            {static_cast<int32_t>(t), &transfer});
     }
   }
 }
 
-int64_t ProgramMaker::equal_parts(const std::vector<int32_t>& group) const {
+int64_t StepPreparer::equal_parts(const std::vector<int32_t>& group) const {
   int64_t part = -1;
   for (int32_t member : group) {
-    const std::vector<Take>& takes = flow_.slots[static_cast<size_t>(member)].takes;
-    if (takes.size() != group.size()) return -1;
-    for (const Take& take : takes) {
-      const int64_t n = volume(take.box);
+    const std::vector<Transfer>& transfers =
+        transfers_.slots[static_cast<size_t>(member)].transfers;
+    if (transfers.size() != group.size()) return -1;
+    for (const Transfer& transfer : transfers) {
+      const int64_t n = volume(transfer.box);
       if (n == 0 || (part >= 0 && n != part)) return -1;
       part = n;
     }
@@ -103,13 +105,13 @@ int64_t ProgramMaker::equal_parts(const std::vector<int32_t>& group) const {
   return part;
 }
 
-Status ProgramMaker::make_all_to_all() {
+Status StepPreparer::make_all_to_all() {
   invert();
   const Box nothing{{0, 0}};
   std::map<const std::vector<int32_t>*, int64_t> part_of_group;
   std::vector<RankCall> calls;
   std::vector<Unpack> unpacks;
-  auto status = for_each_member([&](size_t s, const SlotFlow& slot,
+  auto status = for_each_member([&](size_t s, const SlotTransfers& slot,
                                     const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
@@ -122,10 +124,10 @@ Status ProgramMaker::make_all_to_all() {
     const auto self = static_cast<size_t>(slot.self);
     std::map<int32_t, const Box*> given;
     std::map<int32_t, const Box*> taken;
-    for (const Give& give : gives_[self]) given[give.to] = &give.take->box;
-    for (const Take& take : slot.takes) taken[take.from] = &take.box;
+    for (const Outgoing& outgoing : outgoing_[self]) given[outgoing.to] = &outgoing.transfer->box;
+    for (const Transfer& transfer : slot.transfers) taken[transfer.from] = &transfer.box;
     auto parts_of = [&](const std::map<int32_t, const Box*>& boxes) {
-      std::vector<Part> parts;
+      std::vector<PeerBox> parts;
       for (int32_t m : slot.group) {
         const auto at = boxes.find(m);
         parts.push_back(
@@ -161,10 +163,10 @@ Status ProgramMaker::make_all_to_all() {
   return Done{};
 }
 
-Status ProgramMaker::make_reduction() {
-  const bool scatters = flow_.form == FlowForm::reduce_scatter;
+Status StepPreparer::make_reduction() {
+  const bool scatters = transfers_.form == TransferForm::reduce_scatter;
   std::vector<RankCall> calls;
-  auto status = for_each_member([&](size_t s, const SlotFlow& slot,
+  auto status = for_each_member([&](size_t s, const SlotTransfers& slot,
                                     const std::vector<int32_t>* group) -> Status {
     RankCall call;
     call.rank = after_.ranks[s];
@@ -177,7 +179,7 @@ Status ProgramMaker::make_reduction() {
       return Done{};
     }
     // One chunk per member, consecutive in member order: in the box itself, or in staging.
-    std::vector<Part> parts;
+    std::vector<PeerBox> parts;
     int64_t total = 0;
     bool direct = true;
     for (int32_t m : slot.group) {

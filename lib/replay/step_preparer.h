@@ -1,5 +1,5 @@
-// Prepares a step. Files: program.cc (casts, local work), program_collectives.cc (all_gather,
-// all_to_all, reductions) and program_pairs.cc (sends and receives).
+// Prepares a step. Files: prepare_step.cc (casts, local work), prepare_collectives.cc (all_gather,
+// all_to_all, reductions) and prepare_pairs.cc (sends and receives).
 #pragma once
 
 #include <functional>
@@ -7,24 +7,24 @@
 #include <utility>
 #include <vector>
 
-#include "replay/program.h"
+#include "replay/prepared_step.h"
 
 namespace meshplan {
 
 // A transfer seen from the sender.
-struct Give {
+struct Outgoing {
   int32_t to = 0;  // slot after
-  const Take* take = nullptr;
+  const Transfer* transfer = nullptr;
 };
 
-class ProgramMaker {
+class StepPreparer {
  public:
-  explicit ProgramMaker(const ProgramQuestion& q)
+  explicit StepPreparer(const PrepareQuestion& q)
       : q_(q),
         before_(*q.before),
         after_(*q.after),
-        flow_(*q.flow),
-        casts_(flow_.form != FlowForm::local && flow_.reduce_op && q.reduce_dtype &&
+        transfers_(*q.transfers),
+        casts_(transfers_.form != TransferForm::local && transfers_.reduce_op && q.reduce_dtype &&
                *q.reduce_dtype != q.dtype),
         wire_dtype_(casts_ ? *q.reduce_dtype : q.dtype),
         wire_size_(element_bytes(wire_dtype_)) {}
@@ -64,7 +64,7 @@ class ProgramMaker {
   // Divides and casts back, in a last phase without a call.
   void finish_reduction();
   // Copies the parts that the rank already has.
-  void copy_own_takes(size_t s);
+  void copy_own_transfers(size_t s);
   // Replay ranks of a group of slots; shared by all groups with the same first slot.
   const std::vector<int32_t>* group_of(const std::vector<int32_t>& slots);
   Call& start_call(CallKind kind);
@@ -83,13 +83,13 @@ class ProgramMaker {
   template <class Visitor>
   Status for_each_member(Visitor&& visit) {
     for (size_t s = 0; s < after_.ranks.size(); ++s) {
-      const SlotFlow& slot = flow_.slots[s];
+      const SlotTransfers& slot = transfers_.slots[s];
       if (slot.group.size() > 1) {
         const std::vector<int32_t>* group = group_of(slot.group);
         if (!local_after(s)) continue;
         if (auto done = visit(s, slot, group); !done) return done;
       } else if (local_after(s)) {
-        copy_own_takes(s);
+        copy_own_transfers(s);
       }
     }
     return Done{};
@@ -104,7 +104,7 @@ class ProgramMaker {
     Box to_box;
   };
   // A part transferred between two slots, with its address at the local end.
-  struct Parcel {
+  struct PairTransfer {
     Box box;
     const std::byte* from = nullptr;  // sender: the source buffer
     Box from_box;
@@ -116,40 +116,41 @@ class ProgramMaker {
   using Fetched = std::map<std::pair<int32_t, std::vector<int64_t>>, std::byte*>;
 
   // The transfers between one member of a collective and another.
-  struct Part {
+  struct PeerBox {
     int32_t peer = 0;  // replay rank
     const Box* box = nullptr;
   };
 
   void unpack_all(const std::vector<Unpack>& list);
-  Result<Fetched> make_fetches();
+  Result<Fetched> make_first_phase();
   void combine_contributions(const std::vector<std::vector<std::byte*>>& contributions);
   // One chunk per part of the box at `data`: in place if all parts are contiguous there, else
   // consecutively in staging; `staged` receives the staging addresses.
-  Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<Part>& parts, const Box& box,
-                                       std::byte* data, bool in_place,
+  Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<PeerBox>& parts,
+                                       const Box& box, std::byte* data, bool in_place,
                                        const std::function<void(const Box&, std::byte*)>& staged);
-  // Makes one chunk per direction from the parcels of each pair, with packing before and unpacking
-  // after the call.
-  Status make_pairs(const std::map<Pair, std::vector<Parcel>>& sends,
-                    const std::map<Pair, std::vector<Parcel>>& receives,
+  // Makes one chunk per direction from the transfers of each pair, with packing before and
+  // unpacking after the call.
+  Status make_pairs(const std::map<Pair, std::vector<PairTransfer>>& sends,
+                    const std::map<Pair, std::vector<PairTransfer>>& receives,
                     std::vector<Unpack>& unpacks);
-  // A contiguous buffer for the parcels of a pair: in place if they are contiguous (`alone`: the
-  // address), else staging, of which each parcel gets its part.
-  Result<Chunk> chunk_of(const Pair& pair, const std::vector<Parcel>& parcels, std::byte* alone,
-                         const std::function<void(const Parcel&, std::byte*)>& staged);
+  // A contiguous buffer for the transfers of a pair: in place if they are contiguous (`alone`: the
+  // address), else staging, of which each transfer gets its part.
+  Result<Chunk> chunk_of(const Pair& pair, const std::vector<PairTransfer>& transfers,
+                         std::byte* alone,
+                         const std::function<void(const PairTransfer&, std::byte*)>& staged);
 
-  const ProgramQuestion& q_;
-  const Stand& before_;
-  const Stand& after_;
-  const StepFlow& flow_;
+  const PrepareQuestion& q_;
+  const HeldBoxes& before_;
+  const HeldBoxes& after_;
+  const StepTransfers& transfers_;
   bool casts_;
   DType wire_dtype_;
   int64_t wire_size_;
   PreparedStep out_;
   std::vector<std::byte*> source_;  // by slot before: the box, cast to the dtype of the reduction
   std::vector<std::byte*> result_;  // by slot after: the result of the step, before it is cast back
-  std::vector<std::vector<Give>> gives_;
+  std::vector<std::vector<Outgoing>> outgoing_;
   std::map<int32_t, const std::vector<int32_t>*> group_index_;
 };
 

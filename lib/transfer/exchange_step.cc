@@ -1,0 +1,103 @@
+// exchange: sends and receives between pairs of ranks, by the rules of this module's README.md.
+#include "transfer/exchange_pieces.h"
+#include "transfer/level_units.h"
+#include "transfer/transfer_maker.h"
+
+namespace meshplan {
+namespace {
+
+// The named slots as one side of an exchange.
+std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
+                             const std::vector<int32_t>& slots) {
+  std::vector<RankBox> out;
+  for (int32_t s : slots) {
+    const auto rank = static_cast<size_t>(held.ranks[static_cast<size_t>(s)]);
+    out.push_back({ranks.global_ids[rank], box_of_slot(held, s)});
+  }
+  return out;
+}
+
+}  // namespace
+
+// Ranks that may talk, and every contribution to a reduction among them, are an exchange of their
+// own.
+Status TransferMaker::make_exchange() {
+  if (step_.phases == 2 && (crosses_ || !atoms_.reduced.empty()))
+    return fail("two phases are for exchanges on one mesh that reduce nothing");
+  for (const auto& [key, ranks] : exchange_classes()) {
+    for (int32_t t : ranks.targets) out_.slots[static_cast<size_t>(t)].group = ranks.group;
+    int32_t contribution = 0;
+    for (const auto& [number, sources] : ranks.contributors) {
+      if (step_.phases == 2) {
+        add_two_phases(ranks, sources);
+      } else {
+        add_one_phase(ranks, sources, contribution);
+      }
+      for (int32_t t : ranks.targets) {
+        std::vector<Transfer> now;
+        int64_t covered = 0;
+        for (const Transfer& transfer : out_.slots[static_cast<size_t>(t)].transfers) {
+          if (transfer.contribution == contribution) covered += volume(transfer.box);
+        }
+        if (covered == volume(box_of_slot(after_, t))) continue;
+        for (const Transfer& transfer : out_.slots[static_cast<size_t>(t)].transfers) {
+          if (transfer.contribution == contribution) now.push_back(transfer);
+        }
+        return missing(static_cast<size_t>(t), now, "no rank of the exchange holds it");
+      }
+      ++contribution;
+    }
+  }
+  return Done{};
+}
+
+std::map<int64_t, TransferMaker::ExchangeClass> TransferMaker::exchange_classes() const {
+  const CoordinatesOn free(atoms_.talking, before_.mesh_shape);
+  const CoordinatesOn reduced(atoms_.reduced, before_.mesh_shape);
+  std::map<int64_t, ExchangeClass> classes;
+  for (size_t s = 0; s < after_.ranks.size(); ++s) {
+    const int64_t key = crosses_ ? 0 : key_of(after_, static_cast<int64_t>(s), free);
+    classes[key].targets.push_back(static_cast<int32_t>(s));
+  }
+  for (size_t s = 0; s < before_.ranks.size(); ++s) {
+    const auto slot = static_cast<int64_t>(s);
+    ExchangeClass& ranks = classes[crosses_ ? 0 : key_of(before_, slot, free)];
+    ranks.contributors[reduced.part(slot % before_.size)].push_back(static_cast<int32_t>(s));
+    ranks.group.push_back(static_cast<int32_t>(s));
+  }
+  for (auto& [key, ranks] : classes) sort_by_rank(ranks.group);
+  return classes;
+}
+
+void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<int32_t>& sources,
+                                  int32_t contribution) {
+  const auto& targets = ranks.targets;
+  for (ExchangePiece& p :
+       exchange_pieces(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
+                       level_ranks_of(*q_.topology),
+                       step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even)) {
+    add(targets[static_cast<size_t>(p.target)],
+        {sources[static_cast<size_t>(p.source)], contribution, false, std::move(p.box)});
+  }
+}
+
+// On one mesh the slots before and after of a class are the same ranks, so a target that fetches has
+// a slot before, too.
+void TransferMaker::add_two_phases(const ExchangeClass& ranks,
+                                   const std::vector<int32_t>& sources) {
+  const auto& targets = ranks.targets;
+  auto source = [&](int32_t i) { return sources[static_cast<size_t>(i)]; };
+  auto target = [&](int32_t i) { return targets[static_cast<size_t>(i)]; };
+  auto self = [&](int32_t i) { return out_.slots[static_cast<size_t>(target(i))].self; };
+  TwoPhasePieces pieces =
+      two_phase_pieces(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
+                       level_ranks_of(*q_.topology));
+  for (ExchangePiece& p : pieces.fetches)
+    out_.first_phase.push_back({source(p.source), self(p.target), std::move(p.box)});
+  for (ExchangePiece& p : pieces.from_sources)
+    add(target(p.target), {source(p.source), 0, false, std::move(p.box)});
+  for (ExchangePiece& p : pieces.from_fetches)
+    add(target(p.target), {self(p.source), 0, true, std::move(p.box)});
+}
+
+}  // namespace meshplan

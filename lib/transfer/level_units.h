@@ -1,0 +1,32 @@
+// Units of the levels of a topology, by global id: ranks of one unit are joined by the links of its
+// level.
+//
+//     8 ranks per host, 32 per rack, one network     unit(19, 0) = 2, unit(19, 1) = 0, unit(19, 2) = 0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// Consecutive global ids in one unit of each level, from the innermost out. The last level is one
+// unit, whatever the topology says of it: INT64_MAX.
+[[nodiscard]] std::vector<int64_t> level_ranks_of(const Topology& topology);
+
+class LevelUnits {
+ public:
+  // Keeps the span.
+  explicit LevelUnits(std::span<const int64_t> level_ranks) : ranks_(level_ranks) {}
+  [[nodiscard]] int levels() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int64_t unit(int64_t id, int level) const {
+    return level + 1 >= levels() ? 0 : id / ranks_[static_cast<size_t>(level)];
+  }
+
+ private:
+  std::span<const int64_t> ranks_;
+};
+
+}  // namespace meshplan

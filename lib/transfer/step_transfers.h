@@ -1,0 +1,78 @@
+// The transfers of one step: which box goes from which rank to which, from the boxes that ranks hold
+// before and after it, for every rank.
+//
+//     2 x 2, [8], all_gather on dim 1, RS(0) -> RR
+//     held before     ranks 0 2 [0:4], ranks 1 3 [4:8]
+//     to rank 0       [0:4] from itself, [4:8] from rank 1     its group: the ranks 0 1
+//     to rank 3       [0:4] from rank 2, [4:8] from itself     its group: the ranks 2 3
+//
+// The planner is not asked. A rank receives only from ranks that differ from it on the step's mesh
+// dims and not on reductions that stay pending. An element that no such rank holds, and a missing
+// contribution, is an error that names rank, step and index.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/plan.h"
+#include "transfer/held_boxes.h"
+
+namespace meshplan {
+
+enum class TransferForm : uint8_t {
+  local,           // no communication
+  all_gather,      // every member sends its box to all
+  all_to_all,      // every member sends each other one its part
+  reduce_scatter,  // every member sends each other one its chunk, chunks are reduced
+  all_reduce,      // every member's box is reduced, all get the result
+  send_receive,    // pairs
+};
+
+// A box that a slot receives, or keeps where `from` is its own.
+struct Transfer {
+  int32_t from = 0;          // slot before
+  int32_t contribution = 0;  // which part of the reduction (0 where nothing is reduced)
+  // In the second of two phases: what slot `from` received in the first, not what it held before.
+  bool fetched = false;
+  Box box;
+  bool operator==(const Transfer&) const = default;
+};
+
+// What one slot after the step is made of.
+struct SlotTransfers {
+  int32_t self = -1;           // slot before of the same rank; -1: none
+  std::vector<int32_t> group;  // slots before, by replay rank: the communicator (empty for local)
+  bool identity = false;       // the new box starts as the identity of the reduction (to_partial)
+  // By contribution. Law: those of each contribution tile the new box.
+  std::vector<Transfer> transfers;
+};
+
+// In the first of two phases: a box that a member of a unit fetches for all of them.
+struct FirstTransfer {
+  int32_t from = 0;  // slot before that holds it
+  int32_t to = 0;    // slot before that fetches it
+  Box box;
+};
+
+struct StepTransfers {
+  TransferForm form = TransferForm::local;
+  std::vector<SlotTransfers> slots;        // one per slot after
+  std::vector<FirstTransfer> first_phase;  // two phases only
+  std::optional<ReduceOp> reduce_op;
+  int64_t contributions = 1;
+  int64_t divisor = 1;  // after the reduction
+};
+
+struct TransferQuestion {
+  const HeldBoxes* before = nullptr;
+  const HeldBoxes* after = nullptr;
+  const Step* step = nullptr;
+  const RankTable* ranks = nullptr;
+  const Topology* topology = nullptr;
+  std::string place;  // "redistribution 'x', step 2": the start of errors
+};
+[[nodiscard]] Result<StepTransfers> make_transfers(const TransferQuestion& question);
+
+}  // namespace meshplan
