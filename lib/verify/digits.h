@@ -62,6 +62,7 @@ struct ShardList {
 constexpr int32_t role_free = -1;
 [[nodiscard]] constexpr int32_t role_of(ReduceOp op) { return -2 - static_cast<int32_t>(op); }
 [[nodiscard]] constexpr bool is_pending_role(int32_t role) { return role <= -2; }
+[[nodiscard]] constexpr bool is_shard_role(int32_t role) { return role >= 0; }
 [[nodiscard]] constexpr ReduceOp op_of_role(int32_t role) {
   return static_cast<ReduceOp>(-2 - role);
 }

@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "tensor/box.h"
+#include "verify/op_rules.h"
 
 namespace meshplan::verification {
 namespace {
@@ -165,9 +166,9 @@ int64_t ranks_of_group(const Step& step) {
 
 Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
                     std::span<const int64_t> mesh_shape, const Step& step) {
-  if (is_local(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
+  if (is_alone(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
     if (step.group.empty()) return std::nullopt;
-    return std::string(is_local(step.op) ? "it runs without communication"
+    return std::string(is_alone(step.op) ? "it runs without communication"
                                          : "its groups have one rank") +
            ", yet it names group '" + step.group + "'";
   }
@@ -209,7 +210,7 @@ Problem check_logical_shape(const PlannedRedistribution& redistribution,
 }
 
 Problem check_merged(const Step& step) {
-  const bool may_merge = !is_local(step.op) && step.op != Op::exchange;
+  const bool may_merge = !is_alone(step.op) && step.op != Op::exchange;
   const int64_t stands_for = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
   if (step.merged == stands_for) return std::nullopt;
   return "it claims to stand for " + std::to_string(step.merged) + " steps where it stands for " +
@@ -289,7 +290,7 @@ Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribu
                "' or out of order";
       last = at;
     }
-    if (warning.dims.size() < 2 || warning.operations < 1 || is_local(warning.collective)) {
+    if (warning.dims.size() < 2 || warning.operations < 1 || is_alone(warning.collective)) {
       return name + " is about " + std::to_string(warning.dims.size()) + " dims and " +
              std::to_string(warning.operations) + " " + to_text(warning.collective) +
              " steps: there is nothing to merge";
@@ -301,7 +302,7 @@ Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribu
 Problem check_totals(const PlannedRedistribution& redistribution) {
   Totals sum;
   for (const Step& step : redistribution.steps) {
-    if (!is_local(step.op) && (step.op == Op::exchange || ranks_of_group(step) > 1))
+    if (!is_alone(step.op) && (step.op == Op::exchange || ranks_of_group(step) > 1))
       sum.collectives += step.phases;
     sum.wire_bytes = saturating_add(sum.wire_bytes, step.wire_bytes);
     sum.predicted_ps = saturating_add(sum.predicted_ps, step.predicted_ps);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/int_math.h"
+#include "verify/op_rules.h"
 
 namespace meshplan::verification {
 namespace {
@@ -25,7 +26,8 @@ constexpr Protocol ll128{14'000, 1'900, 4'000, 15, 16};
 constexpr Protocol simple{8'400, 3'400, 14'000, 1, 1};
 
 // What the collective moves over each level, where units have equally many members.
-LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const Moved& moved) {
+LevelTraffic traffic_of(const OpRule& rule, const GroupPattern& pattern, size_t levels,
+                        const Moved& moved) {
   LevelTraffic traffic;
   int64_t inside = 1;
   const int64_t ranks = pattern.members[levels - 1];
@@ -33,31 +35,30 @@ LevelTraffic traffic_of(Op op, const GroupPattern& pattern, size_t levels, const
   for (size_t l = 0; l < levels; ++l) {
     const int64_t here = pattern.members[l];
     if (here == inside) continue;
-    if (op == Op::all_to_all) {
+    if (rule.between_pairs) {
       traffic.peers[l] = here - inside;
       traffic.bytes[l] = saturating_mul(moved.whole, here - inside);
     } else {
       // whole * (1 / inside - 1 / here): every rank's share of what its unit takes over this level.
       // Both counts divide the ranks.
       traffic.peers[l] = 1;
-      traffic.bytes[l] = saturating_mul(moved.whole, ranks / inside - ranks / here);
-      if (op == Op::all_reduce) traffic.bytes[l] = saturating_mul(traffic.bytes[l], 2);
+      traffic.bytes[l] =
+          saturating_mul(saturating_mul(moved.whole, ranks / inside - ranks / here), rule.rounds);
     }
     inside = here;
   }
   return traffic;
 }
 
-// A ring visits every unit in turn and leaves each but the last once; an all_reduce goes round
-// twice.
-int64_t ring_ps(const Topology& topology, const Protocol& protocol, Op op,
+// A ring visits every unit in turn and leaves each but the last once in each round.
+int64_t ring_ps(const Topology& topology, const Protocol& protocol, int64_t rounds,
                 const GroupPattern& pattern, const LevelTraffic& traffic) {
   const int64_t ranks = pattern.members[topology.levels.size() - 1];
   const int64_t units = ranks / pattern.members[0];
   const int64_t across = units - 1;
   const int64_t inside = ranks - units;
   const int128 round = int128{inside} * protocol.hop_inside + int128{across} * protocol.hop_across;
-  const int64_t start = saturated(protocol.start + (op == Op::all_reduce ? 2 : 1) * round);
+  const int64_t start = saturated(protocol.start + rounds * round);
   int64_t slowest = 0;
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     const int64_t reached = topology.levels[l].mb_per_s * protocol.share / protocol.of;
@@ -122,11 +123,12 @@ std::optional<TimeRange> finer_time(const Topology& topology, Op op, const Group
         !table.points.empty())
       return measured_time(table, moved.whole);
   }
-  if (topology.model != "nccl" || op == Op::all_to_all) return std::nullopt;
-  const LevelTraffic traffic = traffic_of(op, pattern, levels, moved);
+  const OpRule rule = rule_of(op);
+  if (topology.model != "nccl" || rule.between_pairs) return std::nullopt;
+  const LevelTraffic traffic = traffic_of(rule, pattern, levels, moved);
   int64_t ps = longest;
   for (const Protocol& protocol : {ll, ll128, simple})
-    ps = std::min(ps, ring_ps(topology, protocol, op, pattern, traffic));
+    ps = std::min(ps, ring_ps(topology, protocol, rule.rounds, pattern, traffic));
   return TimeRange{ps, ps};
 }
 
@@ -135,10 +137,11 @@ std::optional<TimeRange> finer_time(const Topology& topology, Op op, const Group
 TimeRange group_time(const Topology& topology, Op op, const GroupPattern& pattern,
                      const Moved& moved) {
   if (const auto finer = finer_time(topology, op, pattern, moved)) return *finer;
+  const OpRule rule = rule_of(op);
   const size_t levels = topology.levels.size();
   if (pattern.alike) {
-    const int64_t ps = time_ps(topology, traffic_of(op, pattern, levels, moved),
-                               op == Op::all_to_all, moved.copied);
+    const int64_t ps = time_ps(topology, traffic_of(rule, pattern, levels, moved),
+                               rule.between_pairs, moved.copied);
     return {ps, ps};
   }
   // Units hold different numbers of members: every member has its piece sent to it by each other
@@ -149,7 +152,7 @@ TimeRange group_time(const Topology& topology, Op op, const GroupPattern& patter
     traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
   }
   const int64_t once = time_ps(topology, traffic, true, moved.copied);
-  const int64_t ps = op == Op::all_reduce ? saturating_mul(once, 2) : once;
+  const int64_t ps = saturating_mul(once, rule.rounds);
   return {ps, ps};
 }
 

@@ -6,6 +6,7 @@
 #include "tensor/box.h"
 #include "verify/figures.h"
 #include "verify/group_time.h"
+#include "verify/op_rules.h"
 #include "verify/recount_exchange.h"
 #include "verify/units.h"
 
@@ -91,10 +92,11 @@ Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
   const int64_t element = moved_element_bytes(view);
   Collective out;
   Moved& moved = out.moved;
-  switch (view.step->op) {
-    case Op::all_gather:
-    case Op::reduce_scatter: {
-      const bool gathers = view.step->op == Op::all_gather;
+  const OpRule rule = rule_of(view.step->op);
+  switch (rule.piece) {
+    case Piece::box:
+    case Piece::chunk: {
+      const bool gathers = rule.piece == Piece::box;
       moved.piece = bytes_of_box(gathers ? from : to, element);
       moved.whole = saturating_mul(moved.piece, ranks);
       out.wire = saturating_mul(moved.piece, ranks - 1);
@@ -105,13 +107,13 @@ Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
       moved.copied = saturating_add(saturating_mul(2, out.staging), gathers ? 0 : out.wire);
       break;
     }
-    case Op::all_reduce:
+    case Piece::share:
       moved.whole = bytes_of_box(from, element);
       moved.piece = ceil_div(moved.whole, ranks);
-      out.wire = rounded_up({int128{2} * (ranks - 1) * moved.whole, ranks});
-      moved.copied = out.wire / 2;
+      out.wire = rounded_up({int128{rule.rounds} * (ranks - 1) * moved.whole, ranks});
+      moved.copied = rule.must_reduce ? out.wire / 2 : 0;
       break;
-    default: {
+    case Piece::pair:
       // The largest pair is that of the first rank with itself: both of its intervals start where
       // their parents do.
       moved.piece = element;
@@ -122,7 +124,9 @@ Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
       out.staging = saturating_mul(2, moved.whole);
       moved.copied = out.staging;
       break;
-    }
+    case Piece::none:
+    case Piece::listed:
+      break;
   }
   return out;
 }
@@ -157,7 +161,7 @@ Counted recount_collective(const StepView& view) {
   const int64_t element = moved_element_bytes(view);
   Counted counted;
   counted.peak_bytes = saturating_add(bytes_of_box(from, element), bytes_of_box(to, element));
-  if (is_local(step.op) || ranks_of_group(step) == 1) {
+  if (is_alone(step.op) || ranks_of_group(step) == 1) {
     counted.wire_bytes = counted.ps = 0;
     return counted;
   }

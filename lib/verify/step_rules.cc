@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "verify/coverage.h"
 #include "verify/figures.h"
+#include "verify/op_rules.h"
 
 namespace meshplan::verification {
 namespace {
@@ -17,31 +18,6 @@ std::string name_of(const Digit& digit, const Mesh& mesh, std::span<const int64_
 std::string role_text(int32_t role) {
   if (role == role_free) return "R";
   return is_pending_role(role) ? to_text(partial(op_of_role(role))) : to_text(shard(role));
-}
-
-bool is_shard_role(int32_t role) { return role >= 0; }
-
-// Whether a digit that `op` talks over (or, for local ops, changes) may go from one role to the
-// other.
-bool may_change(Op op, bool reduces, int32_t from, int32_t to) {
-  switch (op) {
-    case Op::all_gather:
-      return is_shard_role(from) && to == role_free;
-    case Op::reduce_scatter:
-      return is_pending_role(from) && is_shard_role(to);
-    case Op::all_reduce:
-      return is_pending_role(from) && to == role_free;
-    case Op::all_to_all:
-      return is_shard_role(from) && is_shard_role(to) && from != to;
-    case Op::slice:
-      return from == role_free && is_shard_role(to);
-    case Op::to_partial:
-      return is_pending_role(to) &&
-             (from == role_free || (is_shard_role(from) && to == role_of(ReduceOp::sum)));
-    case Op::exchange:
-      return !is_pending_role(to) && (!is_pending_role(from) || reduces);
-  }
-  return false;
 }
 
 // mesh_dims: parts of the mesh, in mesh order, none twice.
@@ -80,9 +56,7 @@ Problem check_attributes(const Step& step) {
     return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
-  const bool may_reduce =
-      step.op == Op::reduce_scatter || step.op == Op::all_reduce || step.op == Op::exchange;
-  if (!may_reduce && step.reduce_op)
+  if (!rule_of(step.op).may_reduce && step.reduce_op)
     return std::string(to_text(step.op)) + " with reduce op " + to_text(*step.reduce_op) +
            ": it reduces nothing";
   if (!step.reduce_op && step.scale_divisor != 1) {
@@ -131,6 +105,7 @@ Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, c
 Problem check_roles(const Mesh& mesh, std::span<const int64_t> mesh_shape, const Digits& digits,
                     const DigitState& before, const DigitState& after, DigitSet changed,
                     const Step& step) {
+  const OpRule rule = rule_of(step.op);
   const DigitSet listed = digits_of(step.mesh_dims, digits);
   for (size_t i = 0; i < digits.count; ++i) {
     const int32_t from = before.role[i];
@@ -142,7 +117,7 @@ Problem check_roles(const Mesh& mesh, std::span<const int64_t> mesh_shape, const
       continue;
     }
     const bool sliced_within =
-        step.op == Op::reduce_scatter && !has(listed, i) && from == role_free && is_shard_role(to);
+        rule.slices_too && !has(listed, i) && from == role_free && is_shard_role(to);
     if (sliced_within) continue;
     if (!has(listed, i))
       return says() + "changes from " + role_text(from) + " to " + role_text(to) +
@@ -204,8 +179,7 @@ Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape,
   if (step.op == Op::exchange) return std::nullopt;
   if (std::any_of(tensor_shape.begin(), tensor_shape.end(), [](int64_t n) { return n == 0; }))
     return std::nullopt;
-  const bool receives =
-      step.op == Op::all_gather || step.op == Op::all_to_all || step.op == Op::to_partial;
+  const bool receives = rule_of(step.op).receives;
   for (size_t d = 0; d < tensor_shape.size(); ++d) {
     if (auto problem = check_covered(digits, before.shard_list(d), after.shard_list(d),
                                      receives ? changed : 0, tensor_shape[d])) {
@@ -219,8 +193,7 @@ Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape,
 
 Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step) {
   if (reduced.empty()) {
-    if (step.op == Op::reduce_scatter || step.op == Op::all_reduce)
-      return std::string(to_text(step.op)) + " reduces nothing";
+    if (rule_of(step.op).must_reduce) return std::string(to_text(step.op)) + " reduces nothing";
     if (step.reduce_op)
       return std::string("reduce op ") + to_text(*step.reduce_op) +
              " is set, but nothing pending is reduced";

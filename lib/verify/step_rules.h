@@ -1,14 +1,5 @@
-// What each op may do to the digits, and whether every rank then finds its data.
-//
-//     op              digits of mesh_dims                     other digits
-//     all_gather      shard -> free                           unchanged
-//     reduce_scatter  pending -> shard                        unchanged, or free -> shard (a slice)
-//     all_reduce      pending -> free                         unchanged
-//     all_to_all      shard d -> shard e                      unchanged
-//     slice           free -> shard                           unchanged
-//     to_partial      free -> pending, shard -> pending sum   unchanged
-//     exchange        all mesh dims, to any role but pending; pending digits stay or are reduced
-//                     a reduce_op
+// Whether a step's op may do to the digits what the step does (op_rules.h), and whether every rank
+// then finds its data.
 //
 // Roles alone do not make a step correct: the order of the shard lists and uneven extents are
 // checked by coverage.h. The senders are the ranks that differ on the gathered, moved or
