@@ -1,4 +1,11 @@
-// Lines up the digits of two states: cuts mesh dims until every digit position of the tensor has one radix on both sides.
+// Lines up the digits of two states: cuts mesh dims until every digit position of the tensor has one
+// radix on both sides.
+//
+//     mesh a 4 x b 2, [8], S(0)[a b] -> S(0)[b a]
+//     shares of tensor dim 0      before a 4, b 2: cut at 4, 8      after b 2, a 4: cut at 2, 8
+//     cut before at 2             a = 2 x 2
+//     cut after at 4              the same cut of a; now both are cut at 2, 4, 8
+//     digits                      a:(1)2 a:(2)2 b                   b a:(1)2 a:(2)2, each of radix 2
 #include "transfer/digits.h"
 
 #include <algorithm>
@@ -10,7 +17,8 @@
 namespace meshplan {
 namespace {
 
-// Sorted products of leading factors at which a mesh dim is cut, from 1 to its size. Each divides the next.
+// Sorted products of leading factors at which a mesh dim is cut, from 1 to its size. Each divides the
+// next.
 using Cuts = std::vector<int64_t>;
 
 // Adds a cut; false where it does not divide cleanly.
@@ -24,130 +32,173 @@ bool add_cut(Cuts& cuts, int64_t at, bool& changed) {
   return true;
 }
 
-struct Piece {
+// A factor of a mesh dim between two neighbouring cuts.
+struct Factor {
   int32_t mesh_dim;
   int64_t lo;  // products of leading factors
   int64_t hi;
 };
 
-// The order's atoms cut at the mesh dims' cuts, major first.
-std::vector<Piece> pieces_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
-  std::vector<Piece> pieces;
+// The order's sub-axes cut at the mesh dims' cuts, major first.
+std::vector<Factor> factors_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
+  std::vector<Factor> factors;
   for (const Atom& atom : order) {
     const Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
     for (size_t i = 0; i + 1 < c.size(); ++i) {
-      if (c[i] >= atom.before && c[i + 1] <= atom.before * atom.size) pieces.push_back({atom.mesh_dim, c[i], c[i + 1]});
+      if (c[i] >= atom.before && c[i + 1] <= atom.before * atom.size)
+        factors.push_back({atom.mesh_dim, c[i], c[i + 1]});
     }
   }
-  return pieces;
+  return factors;
 }
 
-// Cuts `order`'s atoms where the tensor dim is cut at `at` (a product of leading shares).
+// Cuts `order`'s sub-axes where the tensor dim is cut into `at` shares by the other state.
 bool cut_order(const std::vector<Atom>& order, int64_t at, std::vector<Cuts>& cuts, bool& changed) {
   int64_t reached = 1;
   for (const Atom& atom : order) {
-    int64_t next = reached * atom.size;
+    const int64_t next = reached * atom.size;
     if (at <= reached) return true;
     if (at < next) {
       if (at % reached != 0 || next % at != 0) return false;
-      return add_cut(cuts[static_cast<size_t>(atom.mesh_dim)], atom.before * (at / reached), changed);
+      return add_cut(cuts[static_cast<size_t>(atom.mesh_dim)], atom.before * (at / reached),
+                     changed);
     }
     reached = next;
   }
   return true;
 }
 
-std::vector<int64_t> shares(const std::vector<Piece>& pieces) {
+// Into how many shares the factors cut a tensor dim: after the first, after two, and so on.
+std::vector<int64_t> shares(const std::vector<Factor>& factors) {
   std::vector<int64_t> products;
   int64_t reached = 1;
-  for (const Piece& p : pieces) products.push_back(reached *= p.hi / p.lo);
+  for (const Factor& f : factors) products.push_back(reached *= f.hi / f.lo);
   return products;
 }
 
-}  // namespace
-
-std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes, const State& src,
-                                         const State& dst) {
-  if (!levels.regular()) return std::nullopt;
+// The cuts between levels; false where a level's digits do not make up a mesh dim.
+bool cut_at_levels(const LevelMap& levels, std::vector<Cuts>& cuts) {
   const Mesh& mesh = levels.mesh();
-  std::vector<Cuts> cuts(mesh.dims.size());
+  cuts.resize(mesh.dims.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
     cuts[m].push_back(1);
     for (const LevelDigit& digit : levels.digits(m)) {
-      if (digit.before * digit.size > cuts[m].back()) cuts[m].push_back(digit.before * digit.size);
+      const int64_t end = digit.before * digit.size;
+      if (end > cuts[m].back()) cuts[m].push_back(end);
     }
-    if (cuts[m].back() != mesh.dims[m].size) return std::nullopt;
+    if (cuts[m].back() != mesh.dims[m].size) return false;
   }
+  return true;
+}
+
+bool cut_at_sub_axes(const State& state, std::vector<Cuts>& cuts) {
   bool changed = false;
   auto cut_at_ends = [&](const Atom& atom) {
     Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
     return add_cut(c, atom.before, changed) && add_cut(c, atom.before * atom.size, changed);
   };
-  for (const State* state : {&src, &dst}) {
-    for (const auto& order : state->shards) {
-      for (const Atom& atom : order) {
-        if (!cut_at_ends(atom)) return std::nullopt;
-      }
-    }
-    for (const PendingAtom& p : state->partial) {
-      if (!cut_at_ends(p.atom)) return std::nullopt;
+  for (const auto& order : state.shards) {
+    for (const Atom& atom : order) {
+      if (!cut_at_ends(atom)) return false;
     }
   }
-  do {
+  for (const PendingAtom& p : state.partial) {
+    if (!cut_at_ends(p.atom)) return false;
+  }
+  return true;
+}
+
+// Cuts each state where the other cuts the same tensor dim. A cut may move others: until none is new.
+bool cut_at_each_other(const State& src, const State& dst, std::vector<Cuts>& cuts) {
+  bool changed = true;
+  while (changed) {
     changed = false;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      auto a = shares(pieces_of(src.shards[d], cuts));
-      auto b = shares(pieces_of(dst.shards[d], cuts));
+    for (size_t d = 0; d < src.shards.size(); ++d) {
+      const auto a = shares(factors_of(src.shards[d], cuts));
+      const auto b = shares(factors_of(dst.shards[d], cuts));
       for (int64_t at : a) {
-        if (!cut_order(dst.shards[d], at, cuts, changed)) return std::nullopt;
+        if (!cut_order(dst.shards[d], at, cuts, changed)) return false;
       }
       for (int64_t at : b) {
-        if (!cut_order(src.shards[d], at, cuts, changed)) return std::nullopt;
+        if (!cut_order(src.shards[d], at, cuts, changed)) return false;
       }
     }
-  } while (changed);
+  }
+  return true;
+}
 
-  std::optional<DigitProblem> problem(std::in_place);
-  auto& [world, change, made] = *problem;
-  // One digit per cut of each mesh dim that is larger than one.
-  std::vector<std::vector<int8_t>> id(cuts.size());
+// The numbers of digits, by mesh dim and cut.
+using DigitIds = std::vector<std::vector<int8_t>>;
+
+// One digit for each factor between cuts; false where there are too many.
+bool add_digits(const LevelMap& levels, const std::vector<Cuts>& cuts, DigitWorld& world,
+                DigitIds& ids) {
+  ids.resize(cuts.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
     for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
       int level = 0;
       for (const LevelDigit& digit : levels.digits(m)) {
-        if (digit.before <= cuts[m][i] && cuts[m][i + 1] <= digit.before * digit.size) level = digit.level;
+        if (digit.before <= cuts[m][i] && cuts[m][i + 1] <= digit.before * digit.size)
+          level = digit.level;
       }
-      id[m].push_back(static_cast<int8_t>(world.count()));
-      if (!world.add(cuts[m][i + 1] / cuts[m][i], level)) return std::nullopt;
+      ids[m].push_back(static_cast<int8_t>(world.count()));
+      if (!world.add(cuts[m][i + 1] / cuts[m][i], level)) return false;
     }
   }
-  auto digits_of = [&](const std::vector<Atom>& order) {
-    std::vector<int8_t> digits;
-    for (const Piece& piece : pieces_of(order, cuts)) {
-      const Cuts& c = cuts[static_cast<size_t>(piece.mesh_dim)];
-      auto at = static_cast<size_t>(std::lower_bound(c.begin(), c.end(), piece.lo) - c.begin());
-      digits.push_back(id[static_cast<size_t>(piece.mesh_dim)][at]);
-    }
-    return digits;
-  };
-  auto pending = [&](const State& state) {
-    DigitMask set = 0;
-    for (const PendingAtom& atom : state.partial) {
-      for (int8_t digit : digits_of({atom.atom})) set |= DigitMask{1} << digit;
-    }
-    return set;
-  };
-  change.kept = pending(src) & pending(dst);
-  change.reduced = pending(src) & ~pending(dst);
-  made = pending(dst) & ~pending(src);
+  return true;
+}
+
+std::vector<int8_t> digits_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts,
+                              const DigitIds& ids) {
+  std::vector<int8_t> digits;
+  for (const Factor& factor : factors_of(order, cuts)) {
+    const Cuts& c = cuts[static_cast<size_t>(factor.mesh_dim)];
+    const auto at = std::lower_bound(c.begin(), c.end(), factor.lo) - c.begin();
+    digits.push_back(ids[static_cast<size_t>(factor.mesh_dim)][static_cast<size_t>(at)]);
+  }
+  return digits;
+}
+
+DigitMask pending_digits(const State& state, const std::vector<Cuts>& cuts, const DigitIds& ids) {
+  DigitMask set = 0;
+  for (const PendingAtom& atom : state.partial) {
+    for (int8_t digit : digits_of({atom.atom}, cuts, ids)) set |= DigitMask{1} << digit;
+  }
+  return set;
+}
+
+}  // namespace
+
+std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const int64_t> shape,
+                                         int64_t element_bytes, const State& src,
+                                         const State& dst) {
+  if (!levels.regular()) return std::nullopt;
+  std::vector<Cuts> cuts;
+  if (!cut_at_levels(levels, cuts) || !cut_at_sub_axes(src, cuts) || !cut_at_sub_axes(dst, cuts) ||
+      !cut_at_each_other(src, dst, cuts))
+    return std::nullopt;
+
+  std::optional<DigitProblem> problem(std::in_place);
+  auto& [world, change, made] = *problem;
+  DigitIds ids;
+  if (!add_digits(levels, cuts, world, ids)) return std::nullopt;
+  const DigitMask before = pending_digits(src, cuts, ids);
+  const DigitMask after = pending_digits(dst, cuts, ids);
+  change.kept = before & after;
+  change.reduced = before & ~after;
+  made = after & ~before;
   change.total_bytes = element_bytes;
-  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  const std::vector<int64_t> sizes = mesh_shape(levels.mesh());
   for (size_t d = 0; d < shape.size(); ++d) {
     change.total_bytes = saturating_mul(change.total_bytes, shape[d]);
-    if (!cuts_evenly(src.shards[d], shape[d], sizes) || !cuts_evenly(dst.shards[d], shape[d], sizes)) return std::nullopt;
-    const auto a = digits_of(src.shards[d]);
-    const auto b = digits_of(dst.shards[d]);
-    if (!change.add_dim(world, a.data(), static_cast<int>(a.size()), b.data(), static_cast<int>(b.size()))) return std::nullopt;
+    if (!cuts_evenly(src.shards[d], shape[d], sizes) ||
+        !cuts_evenly(dst.shards[d], shape[d], sizes))
+      return std::nullopt;
+    const auto a = digits_of(src.shards[d], cuts, ids);
+    const auto b = digits_of(dst.shards[d], cuts, ids);
+    if (!change.add_dim(world, a.data(), static_cast<int>(a.size()), b.data(),
+                        static_cast<int>(b.size())))
+      return std::nullopt;
     int64_t parts = 1;
     for (int8_t digit : a.size() > b.size() ? a : b) parts *= world.size(digit);
     if (shape[d] % parts != 0) return std::nullopt;

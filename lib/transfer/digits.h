@@ -1,10 +1,18 @@
-// Two states of one mesh, lined up digit by digit: what the closed forms of exchanges and bounds are made of.
+// Two states of one mesh, lined up digit by digit. Closed forms of exchanges and bounds are products
+// over digits.
 //
-//     mesh a 2 x b 8 on hosts of 4, S(0)[b a] -> S(0)[a]S(1)[b]      digits 0 = a, 1 = b:(1)2 (across hosts), 2 = b:(2)4 (inside)
-//     tensor dim 0: before 1 2 0, after 0                            position 0 is crossed (1 against 0); 2 and 0 are only in the source
-//     tensor dim 1: before nothing, after 1 2                        1 and 2 are only in the target
+//     mesh a 2 x b 8 on hosts of 4, [16, 16], S(0)[b a] -> S(0)[a]S(1)[b]
+//     digits            0 = a, 1 = b:(1)2 (across hosts), 2 = b:(2)4 (inside a host)
+//     tensor dim 0      before 1 2 0, after 0
+//                       position 0 is crossed: digit 1 cuts before, digit 0 after
+//                       positions 1 and 2 are cut by the source only: digits 2 and 0
+//     tensor dim 1      before nothing, after 1 2: both are cut by the target only
 //
-// A digit is a factor of a mesh dim on one level. Lined up: at every position that both states cut, their digits have one size.
+// A digit is a sub-axis on one level of the topology: ranks that differ only on it are in one unit of
+// that level and in different units below it. Digits are cut so finely that sharding and pending
+// reductions of both states are made of whole ones, and that at every position that both states cut
+// the two digits have one size. So every piece of the exchange has the same size, and the number of
+// pieces, holders and ranks of a kind is a product of the sizes of some digits.
 #pragma once
 
 #include <array>
@@ -19,9 +27,11 @@
 namespace meshplan {
 
 constexpr int max_digits = 32;
-using DigitMask = uint32_t;  // bit i: digit i
+using DigitMask = uint32_t;  // a set of digits; bit i: digit i
 
-// The digits of one mesh. Sets of them multiply by table.
+[[nodiscard]] constexpr bool has_digit(DigitMask set, int digit) { return (set >> digit & 1) != 0; }
+
+// The digits of one mesh. Products over sets of them are looked up by chunks of five bits.
 class DigitWorld {
  public:
   DigitWorld() { products_[0][0] = 1; }
@@ -31,7 +41,8 @@ class DigitWorld {
     auto& table = products_[static_cast<size_t>(count_ / chunk)];
     const int in_chunk = count_ % chunk;
     if (in_chunk == 0) table[0] = 1;
-    for (size_t i = 0; i < size_t{1} << in_chunk; ++i) table[i | size_t{1} << in_chunk] = table[i] * size;
+    for (size_t i = 0; i < size_t{1} << in_chunk; ++i)
+      table[i | size_t{1} << in_chunk] = table[i] * size;
     size_[static_cast<size_t>(count_)] = size;
     level_[static_cast<size_t>(count_)] = static_cast<int8_t>(level);
     at_level_[static_cast<size_t>(level)] |= DigitMask{1} << count_;
@@ -43,7 +54,9 @@ class DigitWorld {
   [[nodiscard]] int64_t size(int digit) const { return size_[static_cast<size_t>(digit)]; }
   [[nodiscard]] int level(int digit) const { return level_[static_cast<size_t>(digit)]; }
   [[nodiscard]] DigitMask all() const { return all_; }
-  [[nodiscard]] DigitMask at_level(int level) const { return at_level_[static_cast<size_t>(level)]; }
+  [[nodiscard]] DigitMask at_level(int level) const {
+    return at_level_[static_cast<size_t>(level)];
+  }
   // Product of the sizes in the set.
   [[nodiscard]] int64_t product(DigitMask set) const {
     int64_t n = products_[0][set & mask];
@@ -59,7 +72,8 @@ class DigitWorld {
   std::array<DigitMask, max_levels> at_level_{};
   std::array<int64_t, max_digits> size_;
   std::array<int8_t, max_digits> level_;
-  std::array<std::array<int64_t, size_t{1} << chunk>, (max_digits + chunk - 1) / chunk> products_;  // written by add, for its own chunk
+  // by chunk and the set's bits in it; written by add, for its own chunk
+  std::array<std::array<int64_t, size_t{1} << chunk>, (max_digits + chunk - 1) / chunk> products_;
 };
 
 struct DigitChange {
@@ -79,7 +93,8 @@ struct DigitChange {
   DigitChange() {}  // the lists are written up to `crossed`
 
   // Adds the positions of one tensor dim, major first. False where sizes differ at a position.
-  bool add_dim(const DigitWorld& world, const int8_t* a, int a_count, const int8_t* b, int b_count) {
+  bool add_dim(const DigitWorld& world, const int8_t* a, int a_count, const int8_t* b,
+               int b_count) {
     const int both = a_count < b_count ? a_count : b_count;
     for (int i = 0; i < both; ++i) {
       src |= DigitMask{1} << a[i];
@@ -98,13 +113,16 @@ struct DigitChange {
   }
 };
 
-// The digits of the mesh and of the tensor under both states; nullopt where levels, sizes or extents do not divide cleanly.
+// The digits of the mesh and of the tensor under both states; nullopt where levels, sizes or extents
+// do not divide cleanly.
 struct DigitProblem {
   DigitWorld world;
   DigitChange change;
   DigitMask made = 0;  // pending after, not before
 };
-[[nodiscard]] std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
-                                                       const State& src, const State& dst);
+[[nodiscard]] std::optional<DigitProblem> align_digits(const LevelMap& levels,
+                                                       std::span<const int64_t> shape,
+                                                       int64_t element_bytes, const State& src,
+                                                       const State& dst);
 
 }  // namespace meshplan

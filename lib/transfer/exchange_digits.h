@@ -1,5 +1,13 @@
 // Exchanges in closed form: counts of ranks and pieces as products over digits.
 //
+//     hosts of 4, mesh a 2 x b 4, 8 elements of 4 B, S(0)[b] -> R, even cut
+//     digits a (across hosts) and b (inside); a rank wants all 4 shards, of 2 elements, and holds one
+//     received inside a host     4 - 1 = 3 shards, each from its one holder in the host: 24 B
+//     received across hosts      none: every shard has a holder in the host
+//
+//     S(0)[a] -> R: 2 shards of 4 elements, each with 4 holders in one host
+//     received across hosts      2 - 1 = 1 shard, a quarter from each of its 4 holders: 16 B, 4 peers
+//
 // Law: equal to the listing of every piece (tests/transfer/exchange_digits_test.cc).
 #pragma once
 
@@ -15,8 +23,9 @@ namespace meshplan {
 [[nodiscard]] ExchangeTraffic digits_one_phase(const DigitWorld& world, const DigitChange& change,
                                                int levels, ExchangeCut cut);
 // Whole pieces, as list_one_phase has it; `turns`: those of this change.
-[[nodiscard]] ExchangeTraffic digits_whole_pieces(const DigitWorld& world, const DigitChange& change,
-                                                  int levels, const MostTurns& turns);
+[[nodiscard]] ExchangeTraffic digits_whole_pieces(const DigitWorld& world,
+                                                  const DigitChange& change, int levels,
+                                                  const MostTurns& turns);
 
 // Whether some shard has several holders: only then do the cuts differ.
 [[nodiscard]] inline bool has_several_holders(const DigitWorld& world, const DigitChange& change) {
@@ -26,6 +35,7 @@ namespace meshplan {
 // Two phases, as list_two_phases has it; nullopt where units or wanted boxes differ in what they
 // miss, parts in size, or more than one level lies outside of units: then pieces are listed.
 [[nodiscard]] std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world,
-                                                               const DigitChange& change, int levels);
+                                                               const DigitChange& change,
+                                                               int levels);
 
 }  // namespace meshplan

@@ -11,8 +11,12 @@
 namespace meshplan {
 namespace {
 
-// Cuts the mode (size, stride) at every level boundary, innermost digit first; nullopt-like false where a level cuts it unevenly.
-bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks, std::vector<std::pair<int64_t, int>>& digits) {
+// Cuts the mode at every level into digits (size, level), innermost first; false where a level cuts
+// it unevenly.
+//
+//     units of 4 and 32, mode 16:2     2 inside a unit of 4, then 8 inside a unit of 32
+bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks,
+              std::vector<std::pair<int64_t, int>>& digits) {
   int64_t left = mode.size;
   int64_t stride = mode.stride;
   for (size_t l = 0; l < level_ranks.size() && left > 1; ++l) {
@@ -32,10 +36,12 @@ bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks, std::ve
   return true;
 }
 
-// positions i -> base + i, with base a multiple of every unit: the same as the identity for all that units decide.
+// Whether positions i -> base + i have a base that is a multiple of every unit: then units cut the
+// mesh as they cut the identity.
 bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ranks) {
   if (universe.ranks.empty()) return true;
-  return std::all_of(level_ranks.begin(), level_ranks.end() - 1, [&](int64_t unit) { return universe.ranks[0] % unit == 0; });
+  return std::all_of(level_ranks.begin(), level_ranks.end() - 1,
+                     [&](int64_t unit) { return universe.ranks[0] % unit == 0; });
 }
 
 }  // namespace
@@ -43,7 +49,8 @@ bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ra
 LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
     : mesh_(&mesh), topology_(&topology), level_ranks_(level_ranks_of(topology)) {
   consecutive_ = is_consecutive(*mesh.universe);
-  regular_ = level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
+  regular_ =
+      level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
   digits_.resize(mesh.dims.size());
   for (size_t d = 0; d < mesh.dims.size() && regular_; ++d) {
     std::vector<std::pair<int64_t, int>> inner_first;
@@ -51,7 +58,8 @@ LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
       if (mesh.dims[d].size > 1) inner_first.emplace_back(mesh.dims[d].size, 0);
     } else {
       const std::vector<Mode>& modes = mesh.dims[d].layout.modes;
-      for (size_t i = modes.size(); i-- > 0 && regular_;) regular_ = cut_mode(modes[i], level_ranks_, inner_first);
+      for (size_t i = modes.size(); i-- > 0 && regular_;)
+        regular_ = cut_mode(modes[i], level_ranks_, inner_first);
     }
     int64_t before = 1;
     for (size_t i = inner_first.size(); i-- > 0;) {
@@ -93,7 +101,8 @@ const LevelMap::Shapes& LevelMap::shapes_of(std::span<const Atom> atoms) const {
   auto found = remembered_.find(key);
   if (found != remembered_.end()) return found->second;
   Shapes shapes;
-  if (regular_ && std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return aligned(atom); })) {
+  if (regular_ &&
+      std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return aligned(atom); })) {
     GroupShape shape;
     for (int l = 0; l < levels(); ++l) {
       int64_t members = 1;
@@ -119,8 +128,10 @@ int LevelMap::level_between(int64_t a, int64_t b) const {
 
 namespace {
 
-// Members count together by unit of each level, from the inside out. `ids` ascend; `lead` is one of them.
-GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_t> ids, int64_t lead) {
+// Members count together by unit of each level, from the inside out. `ids` ascend; `lead` is one of
+// them.
+GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_t> ids,
+                    int64_t lead) {
   GroupShape group;
   group.reach.assign(level_ranks.size(), 0);
   std::vector<int64_t> inner(ids.size(), 1);  // members in the unit below
@@ -131,7 +142,8 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
     int64_t any = 0;
     for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
       const int64_t unit = all ? 0 : ids[begin] / level_ranks[l];
-      const int64_t last = all || unit == INT64_MAX / level_ranks[l] ? INT64_MAX : (unit + 1) * level_ranks[l] - 1;
+      const int64_t last =
+          all || unit == INT64_MAX / level_ranks[l] ? INT64_MAX : (unit + 1) * level_ranks[l] - 1;
       bool leads = false;
       for (; end < ids.size() && ids[end] <= last; ++end) leads = leads || ids[end] == lead;
       const auto here = static_cast<int64_t>(end - begin);
@@ -161,7 +173,8 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
     const std::vector<Mode> copies = copy_modes(*mesh_);
     modes->others.insert(modes->others.end(), copies.begin(), copies.end());
     const int64_t base = rank_at(*mesh_->universe, 0);
-    for (const int64_t place : distinct_places(modes->others, level_ranks_[level_ranks_.size() - 2])) {
+    for (const int64_t place :
+         distinct_places(modes->others, level_ranks_[level_ranks_.size() - 2])) {
       ids.clear();
       for (const int64_t offset : members) ids.push_back(base + place + offset);
       listed += static_cast<int64_t>(ids.size());
@@ -181,7 +194,8 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   for (const int64_t copy : sorted_offsets(copy_modes(*mesh_))) {
     for (const auto& [lead, members] : groups) {
       ids.clear();
-      for (const int64_t position : members) ids.push_back(rank_at(*mesh_->universe, copy + position));
+      for (const int64_t position : members)
+        ids.push_back(rank_at(*mesh_->universe, copy + position));
       const int64_t first = ids.front();
       std::sort(ids.begin(), ids.end());
       listed += static_cast<int64_t>(ids.size());
@@ -191,7 +205,8 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   return {{shapes.begin(), shapes.end()}, listed};
 }
 
-const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const {
+const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart,
+                                                const std::vector<int64_t>& kinds) const {
   const auto [found, fresh] = classes_.try_emplace({apart, kinds});
   if (fresh) found->second = list_rank_classes(*mesh_, level_ranks_, apart, kinds);
   return found->second;

@@ -1,11 +1,17 @@
-// Where the ranks of a mesh sit in a topology: how many members of a group share a unit of each level.
+// Where the ranks of a mesh sit in a topology: how many members of a group share a unit of each
+// level.
 //
-//     8 ranks a host, mesh dp 2 x tp 8     tp: 8 members in a host, 8 in all      dp: 1 in a host, 2 in all      dp and tp: 8 and 16
+//     8 ranks a host, mesh dp 2 x tp 8     group      in one host     in all
+//                                          tp         8               8
+//                                          dp         1               2
+//                                          dp, tp     8               16
 //
-// m_l is the number of members in one unit of level l, from the inside out; the last level holds every rank. Where the rank map is the
-// identity (or shifted by whole units) and every dim's strides cut the levels cleanly, all groups look alike and m_l is a product over
-// atoms: nothing depends on the number of ranks. Else one group is listed for each place that groups have within the outermost unit that
-// ends (transfer/rank_places.h), or, where ranks are permuted, every group; once each.
+// Members are counted by level from the inside out; the last level holds every rank. Where the rank
+// map is the identity (or shifted by whole units) and every dim's strides cut the levels cleanly,
+// all groups look alike and the number of members is a product over sub-axes: nothing depends on
+// the number of ranks. Else one group is listed for each place that groups have within the
+// outermost unit that ends (transfer/rank_places.h), or, where ranks are permuted, every group;
+// once each.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +28,13 @@ namespace meshplan {
 
 struct ListingMemory;
 
-// One shape that groups have. Uniform: every member sees members[l] of the group in its unit of level l. Not uniform: reach[l] is the most
-// members that any one member has in its unit of level l but not in that of level l-1.
+// One shape that groups have. Uniform: every member sees members[l] of the group in its unit of
+// level l. Not uniform: reach[l] is the most members that any one member has in its unit of level l
+// but not in that of level l-1.
+//
+//     hosts of 4, the group of ranks 2 3 4: ranks 2 3 share a host, rank 4 is alone
+//     members = 2 3     as its first rank sees them
+//     reach = 1 2       rank 2 has rank 3 in its host; rank 4 has two in other hosts
 struct GroupShape {
   bool uniform = true;
   std::vector<int64_t> members;  // per level; the last is the size of the group
@@ -32,7 +43,8 @@ struct GroupShape {
   auto operator<=>(const GroupShape&) const = default;
 };
 
-// A factor of a mesh dim that lies on one level: ranks that differ only in it are in one unit of `level` and in different ones below it.
+// A sub-axis of a mesh dim that lies on one level: ranks that differ only on it are in one unit of
+// `level` and in different ones below it.
 struct LevelDigit {
   int64_t before = 1;
   int64_t size = 1;
@@ -47,12 +59,15 @@ class LevelMap {
   // Whether all groups of the mesh look alike and are answered by products.
   [[nodiscard]] bool regular() const { return regular_; }
   // The digits of a mesh dim, major first; only where regular.
-  [[nodiscard]] const std::vector<LevelDigit>& digits(size_t mesh_dim) const { return digits_[mesh_dim]; }
-  // Members of this atom alone in one unit of level l (regular only).
+  [[nodiscard]] const std::vector<LevelDigit>& digits(size_t mesh_dim) const {
+    return digits_[mesh_dim];
+  }
+  // Members of a group over this sub-axis alone in one unit of level l (regular only).
   [[nodiscard]] int64_t members_of(const Atom& atom, int level) const;
-  // Whether the atom's ends fall on cuts of the digits, or inside a digit that they divide (else its groups are listed).
+  // Whether the sub-axis begins and ends where levels cut the mesh dim, or inside a digit that it
+  // divides (else its groups are listed).
   [[nodiscard]] bool aligned(const Atom& atom) const;
-  // Every distinct shape that the groups over these atoms have, remembered.
+  // Every distinct shape that the groups over these sub-axes have, remembered.
   [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const {
     return shapes_of(atoms).all;
   }
@@ -61,10 +76,11 @@ class LevelMap {
     return shapes_of(atoms).ranks_listed;
   }
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
-  [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart, const std::vector<int64_t>& kinds) const;
-  // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches, its
-  // advice and its prices ask for the same again; the next question starts anew, so that its work is
-  // the same whatever was asked before it.
+  [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart,
+                                                      const std::vector<int64_t>& kinds) const;
+  // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches,
+  // its advice and its prices ask for the same again; the next question starts anew, so that its
+  // work is the same whatever was asked before it.
   [[nodiscard]] ListingMemory& listings() const;
   void forget_listings() const { listings_.reset(); }
   // The unit of level l of the rank at `position` in the rank map.
@@ -90,7 +106,8 @@ class LevelMap {
   bool consecutive_ = true;  // positions i -> base + i
   std::vector<std::vector<LevelDigit>> digits_;
   mutable std::map<std::vector<Atom>, Shapes> remembered_;
-  mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>> classes_;
+  mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>>
+      classes_;
   mutable std::shared_ptr<ListingMemory> listings_;
 };
 

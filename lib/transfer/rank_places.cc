@@ -13,7 +13,8 @@ std::vector<int64_t> distinct_places(std::span<const Mode> modes, int64_t period
   std::unordered_set<int64_t> met{0};
   for (const Mode& mode : modes) {
     // Along one mode remainders repeat once it comes back to a multiple of the period.
-    const int64_t steps = mode.stride == 0 ? 1 : std::min(mode.size, period / std::gcd(period, mode.stride));
+    const int64_t steps =
+        mode.stride == 0 ? 1 : std::min(mode.size, period / std::gcd(period, mode.stride));
     const size_t known = places.size();
     for (int64_t j = 1; j < steps; ++j) {
       for (size_t i = 0; i < known; ++i) {
@@ -27,7 +28,8 @@ std::vector<int64_t> distinct_places(std::span<const Mode> modes, int64_t period
 
 std::vector<int64_t> sorted_offsets(std::span<const Mode> modes) {
   std::vector<Mode> descending(modes.begin(), modes.end());
-  std::sort(descending.begin(), descending.end(), [](const Mode& a, const Mode& b) { return a.stride > b.stride; });
+  std::sort(descending.begin(), descending.end(),
+            [](const Mode& a, const Mode& b) { return a.stride > b.stride; });
   std::vector<int64_t> all{0};
   for (const Mode& mode : descending) {
     std::vector<int64_t> next;
@@ -43,7 +45,7 @@ std::vector<int64_t> sorted_offsets(std::span<const Mode> modes) {
 
 std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms) {
   AtomModes out;
-  std::vector<Atom> here;
+  std::vector<Atom> here;  // of one mesh dim, major first
   for (size_t m = 0; m < mesh.dims.size(); ++m) {
     here.clear();
     for (const Atom& atom : atoms) {
@@ -53,8 +55,8 @@ std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms)
     int64_t mode_begin = 1;  // product of the sizes of the modes before
     for (const Mode& mode : mesh.dims[m].layout.modes) {
       const int64_t mode_end = mode_begin * mode.size;
-      int64_t at = mode_begin;  // all before it is given away
-      auto give = [&](int64_t end, std::vector<Mode>& to) {
+      int64_t at = mode_begin;  // factors before it are in `out`
+      auto cut_to = [&](int64_t end, std::vector<Mode>& to) {
         if (end % at != 0 || mode_end % end != 0) return false;
         if (end > at) to.push_back({end / at, mode.stride * (mode_end / end)});
         at = end;
@@ -64,9 +66,9 @@ std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms)
         const int64_t lo = std::max(mode_begin, atom.before);
         const int64_t hi = std::min(mode_end, atom.before * atom.size);
         if (hi <= lo) continue;
-        if (lo < at || !give(lo, out.others) || !give(hi, out.atoms)) return std::nullopt;
+        if (lo < at || !cut_to(lo, out.others) || !cut_to(hi, out.atoms)) return std::nullopt;
       }
-      if (!give(mode_end, out.others)) return std::nullopt;
+      if (!cut_to(mode_end, out.others)) return std::nullopt;
       mode_begin = mode_end;
     }
   }

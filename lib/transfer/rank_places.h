@@ -1,8 +1,8 @@
-// Where groups and copies of ranks stand relative to the cuts of units, by what differs.
+// Where groups and copies of ranks begin relative to the units of a level, each place once.
 //
-//     units of 72, mesh dp 128 x tp 8      a tp group starts at a multiple of 8: 9 places within a unit
+//     units of 72, mesh dp 128 x tp 8      a tp group begins at a multiple of 8: 9 places in a unit
 //
-// Units cut consecutive global ids alike after as many ids as the outermost of them holds, so two
+// Units cut consecutive global ids alike after as many ids as the outermost of them holds. So two
 // groups with the same strides look alike where their first members differ by a multiple of that.
 #pragma once
 
@@ -17,18 +17,22 @@
 
 namespace meshplan {
 
-// One sum of multiples of the modes' strides (as many of each as its size) for every remainder that
-// the sums have modulo `period`.
+// A place of the modes is a sum of multiples of their strides, each below the mode's size. One
+// place for every remainder that places have modulo `period`.
+//
+//     modes 4:6, period 9     places 0 6 12 18, remainders 0 6 3 0: 0 6 12
 [[nodiscard]] std::vector<int64_t> distinct_places(std::span<const Mode> modes, int64_t period);
-// All sums of multiples of the modes' strides, ascending.
+// All places of the modes, ascending.
 [[nodiscard]] std::vector<int64_t> sorted_offsets(std::span<const Mode> modes);
 
-// The modes along which ranks of a mesh differ on some atoms, and those of its other parts.
+// The modes along which ranks of a mesh differ on some sub-axes, and those of its other factors.
+//
+//     mesh b 8 with layout 8:2, sub-axis b:(2)2     atoms 2:4, others 2:8 and 2:2
 struct AtomModes {
   std::vector<Mode> atoms;
   std::vector<Mode> others;
 };
-// nullopt: an atom cuts a mode of its mesh dim's layout where it does not divide.
+// nullopt: a sub-axis cuts a mode of its mesh dim's layout where it does not divide.
 [[nodiscard]] std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms);
 
 // Whether positions i of the rank map stand for ids base + i. O(world) where ranks are listed.

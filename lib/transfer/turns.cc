@@ -8,38 +8,149 @@
 namespace meshplan {
 namespace {
 
-bool has(DigitMask set, int digit) { return (set >> digit & 1) != 0; }
-
-// What follows of every rank's coordinates: sums of coordinate times weight.
+// The coordinates of every rank on digits, added up by weight.
 class Coordinates {
  public:
-  Coordinates(const DigitWorld& world, std::span<const int32_t> order) : world_(world), order_(order) {
+  Coordinates(const DigitWorld& world, std::span<const int32_t> order)
+      : world_(world), order_(order) {
     int64_t below = 1;
-    for (int digit = world.count(); digit-- > 0; below *= world.size(digit)) below_[static_cast<size_t>(digit)] = below;
+    for (int digit = world.count(); digit-- > 0; below *= world.size(digit))
+      below_[static_cast<size_t>(digit)] = below;
   }
   // Adds coordinate(digit) * weight to every rank's sum.
   void add(int digit, int64_t weight, std::vector<int32_t>& sums) const {
     const int64_t below = below_[static_cast<size_t>(digit)];
     const int64_t size = world_.size(digit);
-    for (size_t r = 0; r < order_.size(); ++r) sums[r] += static_cast<int32_t>(order_[r] / below % size * weight);
+    for (size_t r = 0; r < order_.size(); ++r)
+      sums[r] += static_cast<int32_t>(order_[r] / below % size * weight);
   }
 
  private:
   const DigitWorld& world_;
   std::span<const int32_t> order_;
-  std::array<int64_t, max_digits> below_{};  // ranks that share the digit's coordinate, next to one another in the mesh
+  // ranks that share the digit's coordinate, next to one another in the mesh
+  std::array<int64_t, max_digits> below_{};
 };
 
-// Ranks by a number below `count`: those of number n are at [begin[n], begin[n + 1]), ascending.
+// Ranks by a number below `count`: those of number n ascend from begin[n] up to begin[n + 1].
 struct Buckets {
   std::vector<int32_t> begin;
   std::vector<int32_t> rank;
-  Buckets(const std::vector<int32_t>& number, int64_t count) : begin(static_cast<size_t>(count) + 1), rank(number.size()) {
+  Buckets(const std::vector<int32_t>& number, int64_t count)
+      : begin(static_cast<size_t>(count) + 1), rank(number.size()) {
     for (int32_t n : number) ++begin[static_cast<size_t>(n) + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<int32_t> next(begin.begin(), begin.end() - 1);
-    for (size_t r = 0; r < number.size(); ++r) rank[static_cast<size_t>(next[static_cast<size_t>(number[r])]++)] = static_cast<int32_t>(r);
+    for (size_t r = 0; r < number.size(); ++r)
+      rank[static_cast<size_t>(next[static_cast<size_t>(number[r])]++)] = static_cast<int32_t>(r);
   }
+  [[nodiscard]] std::span<const int32_t> of(int64_t n) const {
+    const auto first = static_cast<size_t>(begin[static_cast<size_t>(n)]);
+    const auto end = static_cast<size_t>(begin[static_cast<size_t>(n) + 1]);
+    return std::span(rank).subspan(first, end - first);
+  }
+};
+
+// Which shard every rank holds, and which it wants part of. A shard is named by its coordinates on
+// the digits that cut it before, as base * anys + any: `base` on those that a receiver's wish fixes,
+// `any` on the others.
+//
+//     mesh a 2 x b 2, S(0)[a]S(1)[b] -> S(0)[a]R     a is fixed, b is any; shard = a * 2 + b
+//     rank a = 1, b = 0 holds shard 2 and wants part of shards 2 and 3: base 1
+struct ShardNumbers {
+  std::vector<int32_t> held;  // by rank: base * anys + any
+  std::vector<int32_t> base;  // by rank: of the shards that it wants part of
+  int64_t anys = 1;
+  int64_t bases = 1;
+};
+
+ShardNumbers number_shards(const DigitWorld& world, std::span<const int32_t> order,
+                           const TurnKey& key) {
+  ShardNumbers shards;
+  const Coordinates coordinates(world, order);
+  shards.held.assign(order.size(), 0);
+  shards.base.assign(order.size(), 0);
+  for (int digit = 0; digit < world.count(); ++digit) {
+    if (!has_digit(key.any, digit)) continue;
+    coordinates.add(digit, shards.anys, shards.held);
+    shards.anys *= world.size(digit);
+  }
+  auto fix = [&](int before, int after) {
+    coordinates.add(before, shards.bases * shards.anys, shards.held);
+    coordinates.add(after, shards.bases, shards.base);
+    shards.bases *= world.size(before);
+  };
+  for (int digit = 0; digit < world.count(); ++digit) {
+    if (has_digit(key.same, digit)) fix(digit, digit);
+  }
+  for (const TurnKey::Position& p : key.crossed) fix(p.before, p.after);
+  return shards;
+}
+
+// Counts the turns of one shard after another.
+class TurnCounter {
+ public:
+  TurnCounter(size_t ranks, size_t levels, const std::vector<int32_t>& units)
+      : ranks_(ranks), levels_(levels), units_(units) {}
+
+  // `holds`: the shard's holders; `wants`: ranks that want part of it. Both ascend.
+  void add(std::span<const int32_t> holds, std::span<const int32_t> wants, int64_t shard,
+           const std::vector<int32_t>& held) {
+    sent_.assign(levels_ * holds.size(), 0);
+    nearest_ = {};
+    int64_t turn = 0;
+    for (int32_t r : wants) {
+      if (held[static_cast<size_t>(r)] == shard) continue;
+      ask(holds, static_cast<size_t>(r), turn++);
+    }
+    for (size_t h = 0; h < holds.size(); ++h) {
+      int64_t all = 0;
+      for (size_t l = 0; l < levels_; ++l) {
+        most_.over[l] = std::max(most_.over[l], sent_[l * holds.size() + h]);
+        all += sent_[l * holds.size() + h];
+      }
+      most_.in_all = std::max(most_.in_all, all);
+    }
+  }
+  [[nodiscard]] const MostTurns& most() const { return most_; }
+
+ private:
+  // Holders in one unit of a level: from `near` up to `end` of the shard's holders.
+  struct Range {
+    int32_t near = 0;
+    int32_t end = 0;
+    int32_t unit = -1;
+  };
+
+  // The rank asks on the innermost level where its unit has holders. Ranks ask in ascending order, so
+  // that the range of each level only moves on.
+  void ask(std::span<const int32_t> holds, size_t rank, int64_t turn) {
+    const auto count = static_cast<int32_t>(holds.size());
+    for (size_t l = 0;; ++l) {
+      const int32_t* unit = units_.data() + l * ranks_;
+      Range& range = nearest_[l];
+      if (const int32_t mine = unit[rank]; range.unit != mine) {
+        range.unit = mine;
+        range.near = range.end;
+        while (range.near < count && unit[holds[static_cast<size_t>(range.near)]] < mine)
+          ++range.near;
+        range.end = range.near;
+        while (range.end < count && unit[holds[static_cast<size_t>(range.end)]] == mine)
+          ++range.end;
+      }
+      if (range.near == range.end) continue;
+      const int64_t holder = range.near + turn % (range.end - range.near);
+      ++sent_[l * holds.size() + static_cast<size_t>(holder)];
+      return;
+    }
+  }
+
+  size_t ranks_;
+  size_t levels_;
+  const std::vector<int32_t>& units_;
+  std::array<Range, max_levels> nearest_{};
+  std::vector<int64_t> sent_;  // level-major, of one shard's holders
+  MostTurns most_;
 };
 
 }  // namespace
@@ -49,7 +160,8 @@ void TurnTable::order_ranks(const LevelMap& levels) {
   const auto ranks = static_cast<size_t>(mesh_size(mesh));
   std::vector<std::pair<int64_t, int32_t>> by_id(ranks);
   for (size_t i = 0; i < ranks; ++i) {
-    by_id[i] = {rank_at(*mesh.universe, position_of(mesh, 0, static_cast<int64_t>(i))), static_cast<int32_t>(i)};
+    const int64_t position = position_of(mesh, 0, static_cast<int64_t>(i));
+    by_id[i] = {rank_at(*mesh.universe, position), static_cast<int32_t>(i)};
   }
   if (!std::is_sorted(by_id.begin(), by_id.end())) std::sort(by_id.begin(), by_id.end());
   order_.resize(ranks);
@@ -60,17 +172,20 @@ void TurnTable::order_ranks(const LevelMap& levels) {
     const bool last = l + 1 == levels.levels();
     const int64_t size = levels.topology().levels[static_cast<size_t>(l)].ranks;
     for (size_t r = 1; r < ranks; ++r) {
-      unit[r] = unit[r - 1] + (!last && by_id[r].first / size != by_id[r - 1].first / size ? 1 : 0);
+      const bool begins = !last && by_id[r].first / size != by_id[r - 1].first / size;
+      unit[r] = unit[r - 1] + (begins ? 1 : 0);
     }
   }
 }
 
-const MostTurns* TurnTable::find(const LevelMap& levels, const DigitWorld& world, const DigitChange& change, int64_t most_steps) {
+const MostTurns* TurnTable::find(const LevelMap& levels, const DigitWorld& world,
+                                 const DigitChange& change, int64_t most_steps) {
   const int64_t ranks = world.product(world.all());
-  Key key;
+  TurnKey key;
   key.any = change.src_only | change.reduced;
   const int64_t missed = world.product(key.any);
-  if (ranks > most_steps || saturating_mul(ranks, missed) > most_steps || ranks > INT32_MAX) return nullptr;
+  if (ranks > most_steps || saturating_mul(ranks, missed) > most_steps || ranks > INT32_MAX)
+    return nullptr;
   key.same = change.kept | (change.src & ~change.src_only);
   key.crossed.reserve(static_cast<size_t>(change.crossed));
   for (int i = 0; i < change.crossed; ++i) {
@@ -83,83 +198,16 @@ const MostTurns* TurnTable::find(const LevelMap& levels, const DigitWorld& world
   if (found != known_.end()) return &found->second;
   if (order_.empty()) order_ranks(levels);
   steps_ += ranks * missed;
-  const MostTurns turns = count(levels, world, key);
-  return &known_.emplace(std::move(key), turns).first->second;
-}
 
-// A shard is named by its coordinates on the digits that cut it before: `base` on those that a receiver's wish fixes, `any` on the others.
-MostTurns TurnTable::count(const LevelMap& levels, const DigitWorld& world, const Key& key) {
-  const size_t ranks = order_.size();
-  const auto level_count = static_cast<size_t>(levels.levels());
-  const Coordinates coordinates(world, order_);
-  std::vector<int32_t> held(ranks, 0);  // the shard that a rank holds: base * anys + any
-  std::vector<int32_t> base(ranks, 0);  // of the shards that it wants part of
-  const int64_t anys = world.product(key.any);
-  int64_t weight = 1;
-  for (int digit = 0; digit < world.count(); ++digit) {
-    if (!has(key.any, digit)) continue;
-    coordinates.add(digit, weight, held);
-    weight *= world.size(digit);
+  const ShardNumbers shards = number_shards(world, order_, key);
+  const Buckets holders(shards.held, shards.bases * shards.anys);
+  const Buckets wanters(shards.base, shards.bases);
+  TurnCounter counter(order_.size(), static_cast<size_t>(levels.levels()), units_);
+  for (int64_t shard = 0; shard < shards.bases * shards.anys; ++shard) {
+    const std::span<const int32_t> holds = holders.of(shard);
+    if (!holds.empty()) counter.add(holds, wanters.of(shard / shards.anys), shard, shards.held);
   }
-  int64_t bases = 1;
-  auto fix = [&](int before, int after) {
-    coordinates.add(before, bases * anys, held);
-    coordinates.add(after, bases, base);
-    bases *= world.size(before);
-  };
-  for (int digit = 0; digit < world.count(); ++digit) {
-    if (has(key.same, digit)) fix(digit, digit);
-  }
-  for (const Position& p : key.crossed) fix(p.before, p.after);
-  const Buckets holders(held, bases * anys);
-  const Buckets wanters(base, bases);
-
-  // Holders in one unit with the rank at hand: [near, end) of the shard's holders, per level.
-  struct Range {
-    int32_t near = 0;
-    int32_t end = 0;
-    int32_t unit = -1;
-  };
-  MostTurns most;
-  std::vector<int64_t> sent;  // level-major, of one shard's holders
-  for (int64_t shard = 0; shard < bases * anys; ++shard) {
-    const std::span<const int32_t> holds(holders.rank.data() + holders.begin[static_cast<size_t>(shard)],
-                                         holders.rank.data() + holders.begin[static_cast<size_t>(shard) + 1]);
-    const std::span<const int32_t> wants(wanters.rank.data() + wanters.begin[static_cast<size_t>(shard / anys)],
-                                         wanters.rank.data() + wanters.begin[static_cast<size_t>(shard / anys) + 1]);
-    if (holds.empty()) continue;
-    const auto count = static_cast<int32_t>(holds.size());
-    sent.assign(level_count * holds.size(), 0);
-    std::array<Range, max_levels> ranges{};
-    int64_t turn = 0;
-    for (int32_t r : wants) {
-      if (held[static_cast<size_t>(r)] == shard) continue;
-      for (size_t l = 0;; ++l) {
-        const int32_t* unit = units_.data() + l * ranks;
-        Range& range = ranges[l];
-        if (const int32_t mine = unit[r]; range.unit != mine) {
-          range.unit = mine;
-          range.near = range.end;
-          while (range.near < count && unit[holds[static_cast<size_t>(range.near)]] < mine) ++range.near;
-          range.end = range.near;
-          while (range.end < count && unit[holds[static_cast<size_t>(range.end)]] == mine) ++range.end;
-        }
-        if (range.near == range.end) continue;
-        ++sent[l * holds.size() + static_cast<size_t>(range.near + turn % (range.end - range.near))];
-        break;
-      }
-      ++turn;
-    }
-    for (size_t h = 0; h < holds.size(); ++h) {
-      int64_t all = 0;
-      for (size_t l = 0; l < level_count; ++l) {
-        most.over[l] = std::max(most.over[l], sent[l * holds.size() + h]);
-        all += sent[l * holds.size() + h];
-      }
-      most.in_all = std::max(most.in_all, all);
-    }
-  }
-  return most;
+  return &known_.emplace(std::move(key), counter.most()).first->second;
 }
 
 }  // namespace meshplan

@@ -1,9 +1,11 @@
-// Whole pieces by turns: the k-th rank that misses part of a shard asks the (k mod h)-th of its h nearest holders (README.md, "One
-// phase"). Holders take turns over all levels together, so no product of digits says who is asked most; but which ranks miss part of which
-// shard is a matter of digits, and the turns are counted without any boxes.
+// Whole pieces by turns: the k-th rank that misses part of a shard asks the (k mod h)-th of its h
+// nearest holders (README.md, "One phase"). Holders take turns over all levels together, so no
+// product of digits says who is asked most; but which ranks miss part of which shard is a matter of
+// digits, and the turns are counted without any boxes.
 //
-//     2 hosts of 4, S(0)[b] -> R, b:(2)2     shard 0 is held by ranks 0 2 4 6; ranks 1 3 5 7 miss it and ask, of their own host's two
-//                                            holders, the (k mod 2)-th: 0 2 4 6
+//     2 hosts of 4, mesh b 8, S(0)[b:(4)2] -> R     shard 0 is held by ranks 0 2 4 6
+//     ranks 1 3 5 7 miss it: k = 0 1 2 3            in turn they ask the (k mod 2)-th of the two
+//                                                   holders of their own host: 0, 2, 4, 6
 //
 // Law: equal to list_one_phase's count (tests/transfer/exchange_digits_test.cc).
 #pragma once
@@ -17,40 +19,43 @@
 
 namespace meshplan {
 
-// Pieces that the rank sends that sends most: over each level, and over all of them.
+// The most pieces that a rank sends: over each level, and over all of them.
 struct MostTurns {
   std::array<int64_t, max_levels> over{};
   int64_t in_all = 0;
 };
 
-// The turns of one mesh, remembered by what decides them.
-class TurnTable {
- public:
-  // `world`: the digits of the whole mesh, as align_digits has them; the same at every call, and levels.regular(). nullptr: takes more
-  // than `most_steps` (ranks times the shards that each misses part of).
-  const MostTurns* find(const LevelMap& levels, const DigitWorld& world, const DigitChange& change, int64_t most_steps);
-  // Steps taken so far.
-  [[nodiscard]] int64_t steps() const { return steps_; }
-
- private:
+// What of a change decides its turns.
+struct TurnKey {
   // A position that both states cut, by digits `before` and `after`.
   struct Position {
     int8_t before;
     int8_t after;
     auto operator<=>(const Position&) const = default;
   };
-  struct Key {
-    DigitMask any = 0;   // of the source, where the target cuts nothing
-    DigitMask same = 0;  // of both, at one place
-    std::vector<Position> crossed;
-    auto operator<=>(const Key&) const = default;
-  };
+  DigitMask any = 0;              // digits of the source, where the target cuts nothing
+  DigitMask same = 0;             // of both, at one place
+  std::vector<Position> crossed;  // ascending
+  auto operator<=>(const TurnKey&) const = default;
+};
+
+// The turns of one mesh, remembered by what decides them.
+class TurnTable {
+ public:
+  // `world`: the digits of the whole mesh, as align_digits has them; the same at every call, and
+  // levels.regular(). nullptr: takes more than `most_steps` (ranks times the shards that each misses
+  // part of).
+  const MostTurns* find(const LevelMap& levels, const DigitWorld& world, const DigitChange& change,
+                        int64_t most_steps);
+  // Steps taken so far.
+  [[nodiscard]] int64_t steps() const { return steps_; }
+
+ private:
   void order_ranks(const LevelMap& levels);
-  [[nodiscard]] MostTurns count(const LevelMap& levels, const DigitWorld& world, const Key& key);
 
   std::vector<int32_t> order_;  // indices of the mesh, ascending by global id
   std::vector<int32_t> units_;  // level-major: number of the unit of each rank in that order
-  std::map<Key, MostTurns> known_;
+  std::map<TurnKey, MostTurns> known_;
   int64_t steps_ = 0;
 };
 

@@ -1,0 +1,247 @@
+// Two phases in closed form: what the members of a unit fetch for all of them, and what they pass on.
+//
+//     2 hosts of 4, mesh a 2 x b 4, 8 elements of 4 B, S(0)[a] -> R
+//     a unit misses 1 shard of 16 B; its 4 members want one box and share it
+//     first phase      each fetches a quarter, 4 B, from one of the 4 holders, who each serve one
+//     second phase     each receives the other 3 quarters, 12 B, and sends its own to 3 members
+//
+// Where positions are crossed, ranks differ in what they match. Two values of every crossed digit
+// make every kind of rank that there is: no kind needs more than two positions to differ. So the
+// figures of one rank of each kind are worked out, and the most of them is kept.
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "transfer/digit_counts.h"
+#include "transfer/exchange_digits.h"
+#include "transfer/two_phases.h"
+
+namespace meshplan {
+namespace {
+
+// How one wanted box is fetched by the members of a unit that want it.
+struct Fetching {
+  int64_t parts = 1;  // that a missing box is cut into
+  int64_t run = 0;    // parts that each member fetches
+  int64_t bytes = 0;  // of a run
+};
+// nullopt: parts or runs of different sizes.
+std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longest,
+                                 int64_t piece_bytes) {
+  Fetching f;
+  if (missing == 0) return f;
+  f.parts = parts_to_deal(missing, sharing);
+  if (longest % f.parts != 0 || saturating_mul(missing, f.parts) % sharing != 0)
+    return std::nullopt;
+  f.run = missing * f.parts / sharing;
+  f.bytes = saturating_mul(f.run, piece_bytes / f.parts);
+  return f;
+}
+
+// Which crossed positions a rank's coordinates match, by where their digits lie: each is true where
+// all positions of its kind match. It decides how much the rank fetches, sends and receives.
+struct Matches {
+  // the digit before outside of units: the unit holds shards of what the rank wants
+  bool from_outside = true;
+  // the digit after outside of units: others of the unit want what the rank holds
+  bool to_outside = true;
+  bool own = true;            // all: the rank wants part of what it holds
+  bool source_inside = true;  // the digit after inside of units, of those that shard before
+  bool after_inside = true;   // the digit after inside of units
+  bool wanted_inside = true;  // the digit before inside of units, of those that shard after
+  // the digit after outside of units, of those that shard before: some unit both holds and wants
+  // part of the rank's shard
+  bool outside_holds = true;
+  // the digit after outside of units and before somewhere: some unit that wants part of the rank's
+  // shard holds others of what its members want
+  bool outside_matches = true;
+};
+
+class TwoPhaseDigits {
+ public:
+  TwoPhaseDigits(const DigitWorld& world, const DigitChange& change) : world_(world), p_(change) {}
+
+  // False: no closed form.
+  bool set_up(int levels);
+  ExchangeTraffic most_of_all_kinds();
+
+ private:
+  void sort_digits();
+  [[nodiscard]] Matches matches(DigitMask values) const;
+  void add_kind(const Matches& m);
+  int64_t add_first_phase(const Matches& m, const Fetching& f);
+  int64_t add_second_phase(const Matches& m, const Fetching& f);
+  [[nodiscard]] int64_t heard(const Matches& m, int64_t others) const;
+
+  const DigitWorld& world_;
+  const DigitChange& p_;
+  size_t outer_ = 0;  // the one level outside of units
+  // Digits, but for those that stay pending: ranks that differ on them do not talk.
+  DigitMask all_ = 0;
+  DigitMask inside_ = 0;        // units
+  DigitMask outside_ = 0;       // of units
+  DigitMask crossed_ = 0;       // at crossed positions
+  DigitMask from_outside_ = 0;  // before at crossed positions, outside of units
+  DigitMask before_both_ = 0;   // before at positions that both states cut
+  DigitMask after_both_ = 0;    // after at positions that both states cut
+  DigitCounts c_;
+  int64_t sharing_ = 0;         // members of a unit that want one box
+  int64_t holders_inside_ = 0;  // of a shard that a unit holds
+  int64_t wanting_units_ = 0;   // units that want part of one shard
+  int64_t askers_ = 0;          // wanted boxes of such a unit
+  Fetching matched_;            // where the unit holds shards of what is wanted
+  Fetching mismatched_;         // where it holds none
+  ExchangeTraffic out_;
+};
+
+void TwoPhaseDigits::sort_digits() {
+  all_ = world_.all() & ~p_.kept;
+  inside_ = world_.at_level(0) & all_;
+  outside_ = all_ & ~inside_;
+  before_both_ = p_.src & ~p_.src_only;
+  after_both_ = p_.dst & ~p_.dst_only;
+  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
+    crossed_ |= DigitMask{1} << p_.before[i] | DigitMask{1} << p_.after[i];
+    from_outside_ |= outside_ & DigitMask{1} << p_.before[i];
+  }
+}
+
+bool TwoPhaseDigits::set_up(int levels) {
+  sort_digits();
+  for (int l = 1; l < levels; ++l) {
+    if ((world_.at_level(l) & all_) == 0) continue;
+    if (outer_ != 0) return false;
+    outer_ = static_cast<size_t>(l);
+  }
+  constexpr int most_crossed = 10;
+  if (__builtin_popcount(crossed_) > most_crossed) return false;
+
+  c_ = count_pieces(world_, p_, levels);
+  sharing_ = world_.product(inside_ & ~p_.dst);
+  holders_inside_ = world_.product(inside_ & ~p_.src);
+  if (p_.longest % holders_inside_ != 0) return false;
+  const int64_t shards_met = world_.product(p_.src_only);  // by a wanted box
+  const int64_t shards_inside = world_.product(p_.src_only & inside_);
+  const auto matched = fetching(shards_met - shards_inside, sharing_, p_.longest, c_.piece_bytes);
+  const auto mismatched = fetching(shards_met, sharing_, p_.longest, c_.piece_bytes);
+  if (!matched || (from_outside_ != 0 && !mismatched)) return false;
+  matched_ = *matched;
+  if (mismatched) mismatched_ = *mismatched;
+  wanting_units_ = world_.product(outside_ & ~after_both_);
+  askers_ = world_.product(p_.dst_only & inside_);
+  return true;
+}
+
+ExchangeTraffic TwoPhaseDigits::most_of_all_kinds() {
+  // Values of the crossed digits, as bits: every subset of `crossed_`, the empty one first.
+  for (DigitMask values = 0;; values = (values - crossed_) & crossed_) {
+    add_kind(matches(values));
+    if (values == crossed_) break;
+  }
+  return out_;
+}
+
+Matches TwoPhaseDigits::matches(DigitMask values) const {
+  Matches m;
+  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
+    const int a = p_.before[i];
+    const int b = p_.after[i];
+    if (has_digit(values, a) == has_digit(values, b)) continue;
+    m.own = false;
+    if (has_digit(outside_, a)) m.from_outside = false;
+    if (has_digit(outside_, b)) m.to_outside = false;
+    if (has_digit(inside_, b)) m.after_inside = false;
+    if (has_digit(inside_, b) && has_digit(p_.src, b)) m.source_inside = false;
+    if (has_digit(inside_, a) && has_digit(p_.dst, a)) m.wanted_inside = false;
+    if (has_digit(outside_, b) && has_digit(p_.src, b)) m.outside_holds = false;
+    if (has_digit(from_outside_, b)) m.outside_matches = false;
+  }
+  return m;
+}
+
+void TwoPhaseDigits::add_kind(const Matches& m) {
+  const Fetching& f = m.from_outside ? matched_ : mismatched_;
+  const int64_t served = add_first_phase(m, f);
+  const int64_t sent = add_second_phase(m, f);
+  out_.sent_bytes = std::max(out_.sent_bytes, saturating_add(served, sent));
+}
+
+// Gives how many bytes the rank serves. Units that want part of the shard and do not hold it are
+// those that match and those that do not; holders take turns over the parts of each apart, where
+// they are cut differently.
+int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
+  const int64_t holding = m.outside_holds ? world_.product(outside_ & ~(p_.src | after_both_)) : 0;
+  const int64_t matching =
+      m.outside_matches ? world_.product(outside_ & ~(from_outside_ | after_both_)) : 0;
+  const int64_t holders = world_.product(all_ & ~p_.src);
+  int64_t turns = 0;
+  int64_t served = 0;
+  auto serve = [&](int64_t asking, int64_t parts) {
+    const int64_t asked = saturating_mul(saturating_mul(asking, askers_), parts);
+    const int64_t times = ceil_div(asked, holders);
+    turns += times;
+    served = saturating_add(served, saturating_mul(times, c_.piece_bytes / parts));
+  };
+  if (from_outside_ != 0 && matched_.parts != mismatched_.parts) {
+    serve(matching - holding, matched_.parts);
+    serve(wanting_units_ - matching, mismatched_.parts);
+  } else {
+    serve(wanting_units_ - holding, matched_.parts);
+  }
+  Traffic& phase = out_.phase[0];
+  phase.bytes[outer_] = std::max({phase.bytes[outer_], f.bytes, served});
+  phase.peers[outer_] = std::max({phase.peers[outer_], f.run, turns});
+  out_.received[0] = std::max(out_.received[0], f.bytes);
+  return served;
+}
+
+// Gives how many bytes the rank sends: what it fetched to the others that want its box, and what it
+// holds to those of the unit that want it.
+int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
+  const int64_t rest = c_.target_bytes - (m.own ? c_.piece_bytes : 0) - f.bytes;
+  const int64_t others = f.run > 0 ? sharing_ - 1 : 0;
+  int64_t told = others;
+  int64_t sent = saturating_mul(f.bytes, sharing_ - 1);
+  if (m.to_outside) {
+    int64_t asking = world_.product(inside_ & ~after_both_);
+    if (m.source_inside) asking -= world_.product(inside_ & ~(p_.src | after_both_));
+    sent = saturating_add(sent, saturating_mul(asking, c_.piece_bytes / holders_inside_));
+    told += asking;
+    if (others > 0 && m.after_inside) {
+      told -= world_.product(inside_ & ~p_.dst);
+      told += world_.product(inside_ & ~(p_.src | p_.dst));
+    }
+  }
+  Traffic& phase = out_.phase[1];
+  phase.bytes[0] = std::max({phase.bytes[0], rest, sent});
+  phase.peers[0] = std::max({phase.peers[0], heard(m, others), told});
+  out_.received[1] = std::max(out_.received[1], rest);
+  out_.wire_bytes = std::max(out_.wire_bytes, f.bytes + rest);
+  return sent;
+}
+
+// From how many members the rank receives: holders of other shards of the unit, and others that want
+// its box; those that are both once.
+int64_t TwoPhaseDigits::heard(const Matches& m, int64_t others) const {
+  int64_t heard = others;
+  if (!m.from_outside) return heard;
+  heard += world_.product(inside_ & ~before_both_);
+  if (m.own) heard -= world_.product(inside_ & ~p_.src);
+  if (others > 0 && m.wanted_inside) {
+    heard -= world_.product(inside_ & ~(before_both_ | p_.dst));
+    if (m.own) heard += world_.product(inside_ & ~(p_.src | p_.dst));
+  }
+  return heard;
+}
+
+}  // namespace
+
+std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const DigitChange& change,
+                                                 int levels) {
+  if (change.reduced != 0) return std::nullopt;
+  if (change.total_bytes == 0) return ExchangeTraffic{};
+  TwoPhaseDigits digits(world, change);
+  if (!digits.set_up(levels)) return std::nullopt;
+  return digits.most_of_all_kinds();
+}
+
+}  // namespace meshplan
