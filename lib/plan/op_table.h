@@ -8,8 +8,9 @@
 //     R       --to_partial-->      P(sum)  one rank keeps the value, the others the identity
 //     any     --exchange-->        any     every rank gets what it misses, in pairs
 //
-// A new op is a row here, who sends what in it (transfer/flow.cc), how it is proven (verify, which
-// reads no row on purpose) and where the planner takes it (planner/moves.cc).
+// A new op is a row here, who sends what in it (transfer/transfer_maker.h), its call of MPI and of
+// NCCL (replay_mpi, replay_nccl), how it is proven (verify/op_rules.h, which reads no row on
+// purpose) and where the planner takes it (search/moves.cc).
 #pragma once
 
 #include <array>
@@ -53,12 +54,22 @@ enum class OpPiece : uint8_t {
   listed,        // each pair of ranks has its own (transfer/exchange_traffic.h)
 };
 
+// What one rank sends, or receives, in the call of an op to a communication library.
+enum class CallChunks : uint8_t {
+  none,
+  one,   // its box before the step, or its box after it
+  each,  // one chunk for each member of the group: what goes to it, or comes from it
+  any,   // chunks for any ranks
+};
+
 struct OpRow {
   const char* name;
   const char* nccl_tests;  // in the name of the program of nccl-tests that measures it; null: none
   OpScope scope;
   OpPiece piece;
   int64_t rounds;          // times that the pieces go once round the group
+  CallChunks sends;        // these two say how its call is prepared:
+  CallChunks receives;     // replay/prepare_step.cc
   bool reduces;            // completes pending reductions: its steps have a reduce op
   bool pays_per_peer;      // each rank starts a transfer with every other one, not with neighbours
   bool torch_merges;       // PyTorch runs several mesh dims as one step where they are flattened
@@ -77,6 +88,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::rank,
         .piece = OpPiece::none,
         .rounds = 0,
+        .sends = CallChunks::none,
+        .receives = CallChunks::none,
         .reduces = false,
         .pays_per_peer = false,
         .torch_merges = false,
@@ -91,6 +104,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::group,
         .piece = OpPiece::box_before,
         .rounds = 1,
+        .sends = CallChunks::one,
+        .receives = CallChunks::each,
         .reduces = false,
         .pays_per_peer = false,
         .torch_merges = true,
@@ -105,6 +120,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::group,
         .piece = OpPiece::box_after,
         .rounds = 1,
+        .sends = CallChunks::each,
+        .receives = CallChunks::one,
         .reduces = true,
         .pays_per_peer = false,
         .torch_merges = true,
@@ -121,6 +138,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::group,
         .piece = OpPiece::overlap,
         .rounds = 1,
+        .sends = CallChunks::each,
+        .receives = CallChunks::each,
         .reduces = false,
         .pays_per_peer = true,
         .torch_merges = false,
@@ -136,6 +155,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::group,
         .piece = OpPiece::share_of_box,
         .rounds = 2,
+        .sends = CallChunks::one,
+        .receives = CallChunks::one,
         .reduces = true,
         .pays_per_peer = false,
         .torch_merges = true,
@@ -150,6 +171,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::rank,
         .piece = OpPiece::none,
         .rounds = 0,
+        .sends = CallChunks::none,
+        .receives = CallChunks::none,
         .reduces = false,
         .pays_per_peer = false,
         .torch_merges = false,
@@ -164,6 +187,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .scope = OpScope::mesh,
         .piece = OpPiece::listed,
         .rounds = 1,
+        .sends = CallChunks::any,
+        .receives = CallChunks::any,
         .reduces = false,
         .pays_per_peer = true,
         .torch_merges = false,
@@ -174,6 +199,8 @@ inline constexpr std::array<OpRow, 7> op_table = {{
         .why_by_rules = "",
     },
 }};
+
+static_assert(op_table.size() == static_cast<size_t>(Op::exchange) + 1, "one row for each op");
 
 [[nodiscard]] constexpr const OpRow& row_of(Op op) { return op_table[static_cast<size_t>(op)]; }
 [[nodiscard]] constexpr const char* to_text(Op op) { return row_of(op).name; }

@@ -6,12 +6,15 @@
 // Counts may differ between members; a backend whose library requires equal counts pads. Both ends
 // of a chunk agree because both are derived from the same transfers (transfer/step_transfers.h).
 //
-//     kind             sends                                receives
+//     op               sends                                receives
 //     all_gather       one chunk: the box of the rank       one chunk per member, in member order
 //     all_to_all       one chunk per member                 one chunk per member
 //     reduce_scatter   one chunk per member                 one chunk
 //     all_reduce       one chunk                            one chunk
-//     send_receive     any chunks, ascending by peer        any chunks, ascending by peer
+//     exchange         any chunks, ascending by peer        any chunks, ascending by peer
+//
+// These are the columns `sends` and `receives` of plan/op_table.h. The one chunk that a rank
+// receives names as its peer the rank whose box comes first in it.
 //
 // Every call has a deadline: if a rank exits, hangs or makes a different call, the run ends with an
 // error instead of hanging.
@@ -24,13 +27,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plan/op_table.h"
 #include "tensor/dtype.h"
 #include "tensor/placement.h"
 
 namespace meshplan {
-
-enum class CallKind : uint8_t { all_gather, reduce_scatter, all_reduce, all_to_all, send_receive };
-[[nodiscard]] const char* to_text(CallKind kind);
 
 struct Chunk {
   int32_t peer = 0;  // replay rank at the other end
@@ -49,9 +50,9 @@ struct RankCall {
 };
 
 struct Call {
-  CallKind kind = CallKind::all_gather;
+  Op op = Op::all_gather;  // one that communicates
   DType dtype = DType::float32;
-  ReduceOp op = ReduceOp::sum;  // avg combines like sum; the executor divides
+  ReduceOp reduce_op = ReduceOp::sum;  // avg combines like sum; the executor divides
   std::vector<RankCall> ranks;
   std::string place;  // "redistribution 'x', step 2": for messages
 };

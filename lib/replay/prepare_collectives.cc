@@ -64,7 +64,7 @@ Status StepPreparer::make_all_gather() {
       });
   if (!status) return status;
   if (out_.groups.empty()) return Done{};
-  start_call(CallKind::all_gather).ranks = std::move(calls);
+  start_call().ranks = std::move(calls);
   if (staged.empty()) return Done{};
   add_phase();
   for (const auto& [s, chunks] : staged) {
@@ -158,13 +158,13 @@ Status StepPreparer::make_all_to_all() {
   });
   if (!status) return status;
   if (out_.groups.empty()) return Done{};
-  start_call(CallKind::all_to_all).ranks = std::move(calls);
+  start_call().ranks = std::move(calls);
   unpack_all(unpacks);
   return Done{};
 }
 
-Status StepPreparer::make_reduction() {
-  const bool scatters = transfers_.form == TransferForm::reduce_scatter;
+Status StepPreparer::make_one_result() {
+  const bool scatters = row_of(transfers_.op).sends == CallChunks::each;
   std::vector<RankCall> calls;
   auto status = for_each_member([&](size_t s, const SlotTransfers& slot,
                                     const std::vector<int32_t>* group) -> Status {
@@ -172,7 +172,8 @@ Status StepPreparer::make_reduction() {
     call.rank = after_.ranks[s];
     call.group = group;
     const auto self = static_cast<size_t>(slot.self);
-    call.receives.push_back({call.rank, result_[s], volume(after_box(s))});
+    const auto first = slot.transfers.empty() ? self : static_cast<size_t>(slot.transfers[0].from);
+    call.receives.push_back({before_.ranks[first], result_[s], volume(after_box(s))});
     if (!scatters) {
       call.sends.push_back({call.rank, source_[self], volume(before_box(self))});
       calls.push_back(std::move(call));
@@ -199,8 +200,7 @@ Status StepPreparer::make_reduction() {
     return Done{};
   });
   if (!status) return status;
-  if (!out_.groups.empty())
-    start_call(scatters ? CallKind::reduce_scatter : CallKind::all_reduce).ranks = std::move(calls);
+  if (!out_.groups.empty()) start_call().ranks = std::move(calls);
   return Done{};
 }
 

@@ -61,7 +61,7 @@ Status StepPreparer::make_pairs(const std::map<Pair, std::vector<PairTransfer>>&
     if (!chunk) return chunk.error();
     calls[rank].receives.push_back(*chunk);
   }
-  Call& call = start_call(CallKind::send_receive);
+  Call& call = start_call();
   for (auto& [rank, rank_call] : calls) {
     rank_call.rank = rank;
     call.ranks.push_back(std::move(rank_call));

@@ -30,26 +30,7 @@ Result<PreparedStep> StepPreparer::make() {
   if (casts_) {
     if (auto done = cast_sources(); !done) return done.error();
   }
-  Status done = Done{};
-  switch (transfers_.form) {
-    case TransferForm::local:
-      done = make_local();
-      break;
-    case TransferForm::all_gather:
-      done = make_all_gather();
-      break;
-    case TransferForm::all_to_all:
-      done = make_all_to_all();
-      break;
-    case TransferForm::reduce_scatter:
-    case TransferForm::all_reduce:
-      done = make_reduction();
-      break;
-    case TransferForm::send_receive:
-      done = make_send_receive();
-      break;
-  }
-  if (!done) return done.error();
+  if (auto done = make_phases(); !done) return done.error();
   finish_reduction();
   for (Phase& phase : out_.phases) {
     for (auto& ops : phase.work) {
@@ -59,6 +40,15 @@ Result<PreparedStep> StepPreparer::make() {
     }
   }
   return std::move(out_);
+}
+
+// By the chunks of the op's call.
+Status StepPreparer::make_phases() {
+  const OpRow& row = row_of(transfers_.op);
+  if (row.sends == CallChunks::none) return make_local();
+  if (row.sends == CallChunks::any) return make_send_receive();
+  if (row.receives == CallChunks::one) return make_one_result();
+  return row.sends == CallChunks::one ? make_all_gather() : make_all_to_all();
 }
 
 void StepPreparer::copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
@@ -107,7 +97,7 @@ Status StepPreparer::cast_sources() {
 }
 
 void StepPreparer::finish_reduction() {
-  if (transfers_.form == TransferForm::local || (!casts_ && transfers_.divisor == 1)) return;
+  if (is_local(transfers_.op) || (!casts_ && transfers_.divisor == 1)) return;
   if (out_.phases.back().call) add_phase();
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     if (!local_after(s)) continue;
@@ -171,11 +161,11 @@ const std::vector<int32_t>* StepPreparer::group_of(const std::vector<int32_t>& s
   return group_index_.emplace(slots.front(), out_.groups.back().get()).first->second;
 }
 
-Call& StepPreparer::start_call(CallKind kind) {
+Call& StepPreparer::start_call() {
   Call call;
-  call.kind = kind;
+  call.op = transfers_.op;
   call.dtype = wire_dtype_;
-  call.op = transfers_.reduce_op.value_or(ReduceOp::sum);
+  call.reduce_op = transfers_.reduce_op.value_or(ReduceOp::sum);
   call.place = q_.place;
   out_.phases.back().call = std::move(call);
   return *out_.phases.back().call;

@@ -24,7 +24,7 @@ class StepPreparer {
         before_(*q.before),
         after_(*q.after),
         transfers_(*q.transfers),
-        casts_(transfers_.form != TransferForm::local && transfers_.reduce_op && q.reduce_dtype &&
+        casts_(!is_local(transfers_.op) && transfers_.reduce_op && q.reduce_dtype &&
                *q.reduce_dtype != q.dtype),
         wire_dtype_(casts_ ? *q.reduce_dtype : q.dtype),
         wire_size_(element_bytes(wire_dtype_)) {}
@@ -67,17 +67,18 @@ class StepPreparer {
   void copy_own_transfers(size_t s);
   // Replay ranks of a group of slots; shared by all groups with the same first slot.
   const std::vector<int32_t>* group_of(const std::vector<int32_t>& slots);
-  Call& start_call(CallKind kind);
+  Call& start_call();
   // RankCall::equal_parts of a group.
   [[nodiscard]] int64_t equal_parts(const std::vector<int32_t>& group) const;
   // The transfers from every slot, by receiving slot.
   void invert();
 
+  Status make_phases();
   Status make_local();
-  Status make_all_gather();
-  Status make_all_to_all();
-  Status make_reduction();
-  Status make_send_receive();
+  Status make_all_gather();    // sends one chunk, receives one a member
+  Status make_all_to_all();    // one a member both ways
+  Status make_one_result();    // receives one chunk: all_reduce, reduce_scatter
+  Status make_send_receive();  // chunks for any ranks
 
   // All slots (also of other processes) in groups of more than one member; the others only copy.
   template <class Visitor>

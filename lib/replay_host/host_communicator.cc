@@ -57,7 +57,7 @@ void reduce_in_order(const Call& call, const Chunk& to,
     const int64_t n = std::min(block, to.count - at);
     std::memcpy(to.data + at * size, parts[0] + at * size, static_cast<size_t>(n * size));
     for (size_t p = 1; p < parts.size(); ++p)
-      combine(call.dtype, call.op, to.data + at * size, parts[p] + at * size, n);
+      combine(call.dtype, call.reduce_op, to.data + at * size, parts[p] + at * size, n);
   }
 }
 
@@ -76,21 +76,14 @@ Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
                       std::to_string(want) + " elements from replay rank " + std::to_string(peer) +
                       ", which sends " + std::to_string(got));
   };
+  const OpRow& row = row_of(call.op);
   // The chunk from `peer` to `rank`, which is member `member` of their group.
   auto sent_by = [&](int32_t peer, size_t member, int32_t rank) -> const Chunk* {
     const int32_t n = number_[static_cast<size_t>(peer)];
     if (n < 0) return nullptr;
     const std::vector<Chunk>& sends = call.ranks[static_cast<size_t>(n)].sends;
-    switch (call.kind) {
-      case CallKind::all_gather:
-      case CallKind::all_reduce:
-        return sends.empty() ? nullptr : &sends.front();
-      case CallKind::all_to_all:
-      case CallKind::reduce_scatter:
-        return member < sends.size() ? &sends[member] : nullptr;
-      case CallKind::send_receive:
-        break;
-    }
+    if (row.sends == CallChunks::one) return sends.empty() ? nullptr : &sends.front();
+    if (row.sends == CallChunks::each) return member < sends.size() ? &sends[member] : nullptr;
     return chunk_for(sends, rank);
   };
   return device_.for_each(static_cast<int64_t>(call.ranks.size()), bytes, [&](int64_t i) -> Status {
@@ -101,7 +94,7 @@ Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
           static_cast<size_t>(std::lower_bound(rank.group->begin(), rank.group->end(), rank.rank) -
                               rank.group->begin());
     }
-    if (call.kind != CallKind::reduce_scatter && call.kind != CallKind::all_reduce) {
+    if (!row.reduces) {
       for (const Chunk& to : rank.receives) {
         const Chunk* from = sent_by(to.peer, member, rank.rank);
         if (from == nullptr || from->count != to.count)

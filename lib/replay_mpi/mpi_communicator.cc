@@ -12,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "replay/arithmetic.h"
@@ -142,18 +143,24 @@ class MpiCommunicator final : public Communicator {
     const Watch watch(*this, call.place, deadline);
     const RankCall& mine = call.ranks.front();
     if (auto fits = counts_fit(call, mine); !fits) return fits;
-    if (call.kind == CallKind::send_receive) return send_receive(call, mine);
+    if (call.op == Op::exchange) return send_receive(call, mine);
     const auto comm = by_group_.find(*mine.group);
     if (comm == by_group_.end())
       return environment(call.place + ": no communicator was created for this group");
-    switch (call.kind) {
-      case CallKind::all_gather:
+    switch (call.op) {
+      case Op::all_gather:
         return all_gather(call, mine, comm->second);
-      case CallKind::all_to_all:
+      case Op::all_to_all:
         return all_to_all(call, mine, comm->second);
-      default:
+      case Op::reduce_scatter:
+      case Op::all_reduce:
         return reduce(call, mine, comm->second);
+      case Op::slice:
+      case Op::to_partial:
+      case Op::exchange:
+        break;
     }
+    MESHPLAN_CHECK(false, "no call of groups for an op without groups");
   }
 
   Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
@@ -335,9 +342,9 @@ class MpiCommunicator final : public Communicator {
       into = wide_to_.data();
     }
     MPI_Datatype type = reduced_type(wide);
-    MPI_Op op = op_of(call.dtype, call.op);
+    MPI_Op op = op_of(call.dtype, call.reduce_op);
     Status done = Done{};
-    if (call.kind == CallKind::all_reduce) {
+    if (call.op == Op::all_reduce) {
       done =
           good(MPI_Allreduce(from, into, static_cast<int>(to.count), type, op, comm), call.place);
     } else if (std::all_of(counts.begin(), counts.end(),

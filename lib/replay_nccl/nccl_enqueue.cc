@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace meshplan {
 namespace {
 
@@ -61,16 +63,21 @@ class Enqueuer {
       : q_(q), call_(*q.call), rank_(*q.rank), after_(after) {}
 
   Status enqueue() {
-    switch (call_.kind) {
-      case CallKind::send_receive:
+    switch (call_.op) {
+      case Op::exchange:
         return send_receive();
-      case CallKind::all_gather:
+      case Op::all_gather:
         return all_gather();
-      case CallKind::all_to_all:
+      case Op::all_to_all:
         return all_to_all();
-      default:
+      case Op::reduce_scatter:
+      case Op::all_reduce:
         return reduce();
+      case Op::slice:
+      case Op::to_partial:
+        break;
     }
+    MESHPLAN_CHECK(false, "no call for an op without communication");
   }
 
  private:
@@ -180,7 +187,7 @@ class Enqueuer {
     const int64_t narrow = element_bytes(call_.dtype);
     const bool casts = wide != call_.dtype;
     const Chunk& to = rank_.receives.front();
-    const bool scatters = call_.kind == CallKind::reduce_scatter;
+    const bool scatters = call_.op == Op::reduce_scatter;
     const int64_t most = scatters ? largest(rank_.sends) : rank_.sends.front().count;
     const bool direct = !casts && (!scatters || equal_in_order(rank_.sends, narrow));
     const std::byte* from = rank_.sends.front().data;
@@ -209,10 +216,10 @@ class Enqueuer {
       }
     }
     if (scatters)
-      return good(q_.nccl->reduce_scatter(from, into, most, reduction_type(wide), call_.op, q_.comm,
-                                          q_.stream));
-    return good(
-        q_.nccl->all_reduce(from, into, most, reduction_type(wide), call_.op, q_.comm, q_.stream));
+      return good(q_.nccl->reduce_scatter(from, into, most, reduction_type(wide), call_.reduce_op,
+                                          q_.comm, q_.stream));
+    return good(q_.nccl->all_reduce(from, into, most, reduction_type(wide), call_.reduce_op,
+                                    q_.comm, q_.stream));
   }
 
   // Booleans keep their name, by which the library picks the op.

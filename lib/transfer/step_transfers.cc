@@ -20,25 +20,6 @@ bool has_element(const Box& box, const std::vector<int64_t>& index) {
   return true;
 }
 
-TransferForm form_of(Op op) {
-  switch (op) {
-    case Op::slice:
-    case Op::to_partial:
-      return TransferForm::local;
-    case Op::all_gather:
-      return TransferForm::all_gather;
-    case Op::all_to_all:
-      return TransferForm::all_to_all;
-    case Op::reduce_scatter:
-      return TransferForm::reduce_scatter;
-    case Op::all_reduce:
-      return TransferForm::all_reduce;
-    case Op::exchange:
-      return TransferForm::send_receive;
-  }
-  return TransferForm::local;
-}
-
 }  // namespace
 
 bool pending_of_size_one(const State& state) {
@@ -49,7 +30,7 @@ bool pending_of_size_one(const State& state) {
 Result<StepTransfers> TransferMaker::make() {
   if (auto done = sort_atoms(); !done) return done.error();
   find_selves();
-  out_.form = form_of(step_.op);
+  out_.op = step_.op;
   if (auto done = make_all(); !done) return done.error();
   return std::move(out_);
 }
@@ -57,7 +38,7 @@ Result<StepTransfers> TransferMaker::make() {
 Status TransferMaker::make_all() {
   if (step_.op == Op::slice) return make_slice();
   if (step_.op == Op::to_partial) return make_to_partial();
-  const bool reduces = step_.op == Op::reduce_scatter || step_.op == Op::all_reduce;
+  const bool reduces = row_of(step_.op).reduces;
   if (auto done = check_pending(reduces); !done) return done;
   if (reduces || !atoms_.reduced.empty()) {
     if (auto done = set_reduction(); !done) return done;

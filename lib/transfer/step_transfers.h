@@ -21,15 +21,6 @@
 
 namespace meshplan {
 
-enum class TransferForm : uint8_t {
-  local,           // no communication
-  all_gather,      // every member sends its box to all
-  all_to_all,      // every member sends each other one its part
-  reduce_scatter,  // every member sends each other one its chunk, chunks are reduced
-  all_reduce,      // every member's box is reduced, all get the result
-  send_receive,    // pairs
-};
-
 // A box that a slot receives, or keeps where `from` is its own.
 struct Transfer {
   int32_t from = 0;          // slot before
@@ -57,7 +48,7 @@ struct FirstTransfer {
 };
 
 struct StepTransfers {
-  TransferForm form = TransferForm::local;
+  Op op = Op::slice;
   std::vector<SlotTransfers> slots;        // one per slot after
   std::vector<FirstTransfer> first_phase;  // two phases only
   std::optional<ReduceOp> reduce_op;

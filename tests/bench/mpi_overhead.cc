@@ -30,12 +30,12 @@ std::function<void()> bare(const Call& call, MPI_Comm comm) {
   void* to = mine.receives.front().data;
   const int sent = static_cast<int>(mine.sends.front().count);
   const int received = static_cast<int>(mine.receives.front().count);
-  switch (call.kind) {
-    case CallKind::all_gather:
+  switch (call.op) {
+    case Op::all_gather:
       return [=] { MPI_Allgather(from, sent, MPI_UINT32_T, to, received, MPI_UINT32_T, comm); };
-    case CallKind::reduce_scatter:
+    case Op::reduce_scatter:
       return [=] { MPI_Reduce_scatter_block(from, to, received, MPI_FLOAT, MPI_SUM, comm); };
-    case CallKind::all_reduce:
+    case Op::all_reduce:
       return [=] { MPI_Allreduce(from, to, received, MPI_FLOAT, MPI_SUM, comm); };
     default: {
       std::vector<int> counts(mine.sends.size(), sent);

@@ -19,6 +19,10 @@ TEST_CASE("every op has a row of its own, whose name leads back to it") {
     CHECK(is_local(op) == (row.rounds == 0));
     CHECK(is_local(op) == (row.nccl_tests == nullptr));
     CHECK((row.scope == OpScope::mesh) == (row.piece == OpPiece::listed));
+    CHECK(is_local(op) == (row.sends == CallChunks::none));
+    CHECK(is_local(op) == (row.receives == CallChunks::none));
+    CHECK((row.scope == OpScope::mesh) == (row.sends == CallChunks::any));
+    CHECK((row.scope == OpScope::mesh) == (row.receives == CallChunks::any));
   }
   CHECK(names == std::set<std::string>{"slice", "all_gather", "reduce_scatter", "all_to_all", "all_reduce", "to_partial", "exchange"});
   CHECK(static_cast<size_t>(Op::exchange) + 1 == op_table.size());
