@@ -131,7 +131,7 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.copied = f.staging;
       break;
     case OpPiece::share_of_box:
-      f.bytes.copied = f.wire / 2;
+      f.bytes.copied = row_of(op).reduces ? f.wire / 2 : 0;
       break;
     case OpPiece::none:
     case OpPiece::listed:

@@ -8,9 +8,12 @@
 //     R       --to_partial-->      P(sum)  one rank keeps the value, the others the identity
 //     any     --exchange-->        any     every rank gets what it misses, in pairs
 //
-// A new op is a row here, who sends what in it (transfer/transfer_maker.h), its call of MPI and of
-// NCCL (replay_mpi, replay_nccl), how it is proven (verify/op_rules.h, which reads no row on
-// purpose) and where the planner takes it (search/moves.cc).
+// A new op is a row here and its name in `Op`, and
+//   who sends what to whom           transfer/transfer_maker.h names the files
+//   its call, if it is of a group    replay_mpi/mpi_communicator.cc, replay_nccl/nccl_enqueue.cc
+//   its proof                        verify/op_rules.h, step_rules.cc, which read no row on purpose
+//   that PyTorch lacks it            render/torch_obstacle.cc
+//   where the planner takes it       search/moves.cc
 #pragma once
 
 #include <array>

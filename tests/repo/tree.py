@@ -16,7 +16,6 @@ TOP_LEVEL = {"CMakeLists.txt", "README.md", "apps", "lib", "schemas", "testdata"
 THIRD_PARTY = re.compile(r"(nlohmann|CLI|spdlog|fmt|doctest|benchmark)/|mpi\.h|nccl\.h|cuda")
 # Files of ours that are longer than 500 lines, each with the reason why it is one file.
 LONG_FILES = {
-    "tests/cli/cli_test.cc": "cases over one fake system, which the new ones of hostile names share",
     "apps/capture/meshplan_capture.py": "one file, so that a user can copy it beside the program that it records",
 }
 # Read by C compilers too.
