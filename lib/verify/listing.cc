@@ -9,16 +9,16 @@ namespace meshplan::verification {
 namespace {
 
 // For every rank of a mesh, row-major, the sum over the mesh dims of `part(mesh dim, coordinate)`.
-template <class Part>
-std::vector<int64_t> sums(std::span<const int64_t> mesh_shape, Part part) {
-  std::vector<int64_t> all{0};
+template <class Number, class Part>
+std::vector<Number> sums(std::span<const int64_t> mesh_shape, Part part) {
+  std::vector<Number> all{0};
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
-    std::vector<int64_t> parts(static_cast<size_t>(mesh_shape[m]));
+    std::vector<Number> parts(static_cast<size_t>(mesh_shape[m]));
     for (size_t c = 0; c < parts.size(); ++c) parts[c] = part(m, static_cast<int64_t>(c));
-    std::vector<int64_t> next;
+    std::vector<Number> next;
     next.reserve(all.size() * parts.size());
-    for (const int64_t sum : all) {
-      for (const int64_t more : parts) next.push_back(sum + more);
+    for (const Number sum : all) {
+      for (const Number more : parts) next.push_back(sum + more);
     }
     all = std::move(next);
   }
@@ -26,11 +26,11 @@ std::vector<int64_t> sums(std::span<const int64_t> mesh_shape, Part part) {
 }
 
 // For every rank its number in the mixed radix of some digits, the first the most major.
-std::vector<int64_t> numbers(const Digits& digits, std::span<const uint8_t> list,
-                             std::span<const int64_t> mesh_shape) {
+std::vector<size_t> numbers(const Digits& digits, std::span<const uint8_t> list,
+                            std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> strides(list.size(), 1);
   for (size_t i = list.size(); i-- > 1;) strides[i - 1] = strides[i] * digits.list[list[i]].size;
-  return sums(mesh_shape, [&](size_t m, int64_t coordinate) {
+  return sums<size_t>(mesh_shape, [&](size_t m, int64_t coordinate) {
     int64_t number = 0;
     for (size_t i = 0; i < list.size(); ++i) {
       const Digit& digit = digits.list[list[i]];
@@ -38,7 +38,7 @@ std::vector<int64_t> numbers(const Digits& digits, std::span<const uint8_t> list
       number += coordinate / (digit.mesh_dim_size / (digit.before * digit.size)) % digit.size *
                 strides[i];
     }
-    return number;
+    return static_cast<size_t>(number);
   });
 }
 
@@ -52,7 +52,7 @@ Meetings meetings_of(const std::vector<Interval>& before, const std::vector<Inte
                                  [](int64_t at, const Interval& i) { return at < i.hi; });
     for (; held != before.end() && held->lo < wanted.hi; ++held) {
       const int64_t shared = std::min(held->hi, wanted.hi) - std::max(held->lo, wanted.lo);
-      if (shared > 0) meetings.list.push_back({held - before.begin(), shared});
+      if (shared > 0) meetings.list.push_back({static_cast<size_t>(held - before.begin()), shared});
     }
   }
   meetings.begin.push_back(meetings.list.size());
@@ -66,7 +66,7 @@ Layout whole_layout(const Mesh& mesh) {
 }
 
 std::vector<int64_t> offsets_of(const Mesh& mesh) {
-  return sums(mesh_shape(mesh), [&](size_t m, int64_t coordinate) {
+  return sums<int64_t>(mesh_shape(mesh), [&](size_t m, int64_t coordinate) {
     return offset_at(mesh.dims[m].layout, coordinate);
   });
 }
@@ -115,7 +115,8 @@ bool Listing::list_pending(std::span<const int64_t> mesh_shape) {
   }
   kept_of_ = numbers(digits, kept, mesh_shape);
   reduced_of_ = numbers(digits, reduced, mesh_shape);
-  for (const uint8_t digit : reduced) contributions_ *= digits.list[digit].size;
+  for (const uint8_t digit : reduced)
+    contributions_ *= static_cast<size_t>(digits.list[digit].size);
   return true;
 }
 
@@ -148,33 +149,31 @@ void Listing::list_classes(std::span<const int64_t> mesh_shape) {
   }
   if (common.empty()) return;
   class_of_ = numbers(digits, common, mesh_shape);
-  for (const uint8_t digit : common) classes_ *= digits.list[digit].size;
+  for (const uint8_t digit : common) classes_ *= static_cast<size_t>(digits.list[digit].size);
 }
 
 std::vector<bool> Listing::unlike_before() {
   std::vector<bool> unlike(ranks_.size(), true);
   if (classes_ == 1) return unlike;
-  std::vector<std::vector<size_t>> classes(static_cast<size_t>(classes_));
-  for (size_t i = 0; i < ranks_.size(); ++i)
-    classes[static_cast<size_t>(class_of_[static_cast<size_t>(ranks_[i].src)])].push_back(i);
+  std::vector<std::vector<size_t>> classes(classes_);
+  for (size_t i = 0; i < ranks_.size(); ++i) classes[class_of_[ranks_[i].src]].push_back(i);
   // Members of each class by their index, which has the same order on all other digits in every
   // class: a rank's place in it is its index but for those digits.
-  std::vector<int64_t> place(ranks_.size());
-  std::vector<int64_t> next(classes.size(), 0);
-  for (size_t index = 0; index < class_of_.size(); ++index)
-    place[index] = next[static_cast<size_t>(class_of_[index])]++;
+  std::vector<size_t> place(ranks_.size());
+  std::vector<size_t> next(classes.size(), 0);
+  for (size_t index = 0; index < class_of_.size(); ++index) place[index] = next[class_of_[index]]++;
   for (const std::vector<size_t>& members : classes) {
-    std::vector<int64_t> look;
+    std::vector<size_t> look;
     look.reserve(2 * members.size());
     const ListedRank* last = nullptr;
     for (const size_t i : members) {
-      int64_t begins = 0;
+      size_t begins = 0;
       for (size_t l = 0; l + 1 < units_.levels(); ++l) {
         const bool here =
             last == nullptr || last->id / units_.ranks(l) != ranks_[i].id / units_.ranks(l);
         begins = 2 * begins + (here ? 1 : 0);
       }
-      look.push_back(place[static_cast<size_t>(ranks_[i].src)]);
+      look.push_back(place[ranks_[i].src]);
       look.push_back(begins);
       last = &ranks_[i];
     }
@@ -196,7 +195,7 @@ std::optional<Listing> Listing::of(const ExchangeView& view) {
   listing.strides_.assign(view.shape.size(), 1);
   for (size_t d = view.shape.size(); d-- > 0;) {
     listing.strides_[d] = listing.boxes_;
-    listing.boxes_ *= static_cast<int64_t>(before->chunks[d].size());
+    listing.boxes_ *= before->chunks[d].size();
   }
   for (size_t d = 0; d < view.shape.size(); ++d)
     listing.meetings_.push_back(meetings_of(before->chunks[d], after->chunks[d]));
@@ -211,9 +210,9 @@ int64_t Listing::work() const {
   int64_t all = mesh_size(*view_->src_mesh);
   const auto ranks = static_cast<size_t>(mesh_size(*view_->dst_mesh));
   for (size_t r = 0; r < ranks; ++r) {
-    int64_t here = contributions_;
+    auto here = static_cast<int64_t>(contributions_);
     for (size_t d = 0; d < meetings_.size(); ++d) {
-      const auto chunk = static_cast<size_t>(after_.chunk_of[d][r]);
+      const size_t chunk = after_.chunk_of[d][r];
       here = saturating_mul(
           here, static_cast<int64_t>(meetings_[d].begin[chunk + 1] - meetings_[d].begin[chunk]));
     }
@@ -232,11 +231,10 @@ std::optional<std::vector<int64_t>> Listing::copies() const {
   return units_.distinct_bases(whole_layout(*view_->src_mesh));
 }
 
-int64_t Listing::shard_of(int64_t src) const {
-  const auto r = static_cast<size_t>(src);
-  int64_t box = 0;
-  for (size_t d = 0; d < strides_.size(); ++d) box += before_.chunk_of[d][r] * strides_[d];
-  return (kept_of_[r] * contributions_ + reduced_of_[r]) * boxes_ + box;
+size_t Listing::shard_of(size_t src) const {
+  size_t box = 0;
+  for (size_t d = 0; d < strides_.size(); ++d) box += before_.chunk_of[d][src] * strides_[d];
+  return (kept_of_[src] * contributions_ + reduced_of_[src]) * boxes_ + box;
 }
 
 void Listing::list_copy(int64_t base) {
@@ -244,15 +242,14 @@ void Listing::list_copy(int64_t base) {
   const auto by_id = [](const ListedRank& a, const ListedRank& b) { return a.id < b.id; };
   ranks_.clear();
   for (size_t i = 0; i < src_offsets_.size(); ++i) {
-    const auto index = static_cast<int64_t>(i);
-    ranks_.push_back({rank_at(*view_->src_mesh->universe, base + src_offsets_[i]), index,
-                      crosses ? -1 : index, shard_of(index), 0});
+    ranks_.push_back({rank_at(*view_->src_mesh->universe, base + src_offsets_[i]), i,
+                      crosses ? nowhere : i, shard_of(i), 0});
   }
   std::sort(ranks_.begin(), ranks_.end(), by_id);
   const size_t sources = ranks_.size();
   for (size_t i = 0; i < dst_offsets_.size(); ++i) {
-    const ListedRank rank{rank_at(*view_->dst_mesh->universe, dst_offsets_[i]), -1,
-                          static_cast<int64_t>(i), -1, 0};
+    const ListedRank rank{rank_at(*view_->dst_mesh->universe, dst_offsets_[i]), nowhere, i, nowhere,
+                          0};
     const auto end = ranks_.begin() + static_cast<std::ptrdiff_t>(sources);
     const auto same = std::lower_bound(ranks_.begin(), end, rank, by_id);
     if (same != end && same->id == rank.id) {
@@ -266,45 +263,44 @@ void Listing::list_copy(int64_t base) {
 }
 
 void Listing::list_holders() {
-  int64_t most = 0;
-  for (const ListedRank& rank : ranks_) most = std::max(most, rank.shard);
-  begin_.assign(static_cast<size_t>(most) + 2, 0);
+  size_t most = 0;
   for (const ListedRank& rank : ranks_) {
-    if (rank.src >= 0) ++begin_[static_cast<size_t>(rank.shard) + 1];
+    if (rank.src != nowhere) most = std::max(most, rank.shard);
+  }
+  begin_.assign(most + 2, 0);
+  for (const ListedRank& rank : ranks_) {
+    if (rank.src != nowhere) ++begin_[rank.shard + 1];
   }
   for (size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
   std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
   holders_.assign(begin_.back(), 0);
   for (ListedRank& rank : ranks_) {
-    if (rank.src < 0) continue;
-    rank.place = next[static_cast<size_t>(rank.shard)]++;
+    if (rank.src == nowhere) continue;
+    rank.place = next[rank.shard]++;
     holders_[rank.place] = rank.id;
   }
 }
 
-NearestHolders Listing::nearest(int64_t shard, int64_t id) const {
-  const auto s = static_cast<size_t>(shard);
-  const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[s]);
-  const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[s + 1]);
+NearestHolders Listing::nearest(size_t shard, int64_t id) const {
+  const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard]);
+  const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard + 1]);
   for (size_t l = 0; l + 1 < units_.levels(); ++l) {
     const int64_t unit = id / units_.ranks(l) * units_.ranks(l);
     const auto low = std::lower_bound(begin, end, unit);
     const auto high = std::lower_bound(low, end, saturating_add(unit, units_.ranks(l)));
     if (low != high) return {l, static_cast<size_t>(low - holders_.begin()), high - low};
   }
-  return {units_.levels() - 1, begin_[s], end - begin};
+  return {units_.levels() - 1, begin_[shard], end - begin};
 }
 
-int64_t Listing::kept_at(const ListedRank& rank) const {
-  return view_->src_mesh == view_->dst_mesh ? kept_of_[static_cast<size_t>(rank.src)] : 0;
+size_t Listing::kept_at(const ListedRank& rank) const {
+  return view_->src_mesh == view_->dst_mesh ? kept_of_[rank.src] : 0;
 }
 
-int64_t Listing::wanted_at(const ListedRank& rank) const {
-  int64_t number = 0;
-  for (size_t d = 0; d < meetings_.size(); ++d) {
-    number = number * static_cast<int64_t>(after_.chunks[d].size()) +
-             after_.chunk_of[d][static_cast<size_t>(rank.dst)];
-  }
+size_t Listing::wanted_at(const ListedRank& rank) const {
+  size_t number = 0;
+  for (size_t d = 0; d < meetings_.size(); ++d)
+    number = number * after_.chunks[d].size() + after_.chunk_of[d][rank.dst];
   return number;
 }
 

@@ -21,12 +21,14 @@
 
 namespace meshplan::verification {
 
+constexpr size_t nowhere = SIZE_MAX;
+
 struct ListedRank {
   int64_t id = 0;
-  int64_t src = -1;    // index on the source's mesh; -1: not there
-  int64_t dst = -1;    // index on the target's mesh; -1: not there
-  int64_t shard = -1;  // what it holds
-  size_t place = 0;    // its own among those of all holders
+  size_t src = nowhere;    // index on the source's mesh
+  size_t dst = nowhere;    // index on the target's mesh
+  size_t shard = nowhere;  // what it holds
+  size_t place = 0;        // its own among those of all holders
 };
 
 // The holders of a shard that are nearest to a rank.
@@ -38,7 +40,7 @@ struct NearestHolders {
 
 // The chunks before that meet each chunk after, with the elements that they share.
 struct Meeting {
-  int64_t chunk = 0;
+  size_t chunk = 0;
   int64_t width = 0;
 };
 struct Meetings {
@@ -63,35 +65,33 @@ class Listing {
   [[nodiscard]] const std::vector<ListedRank>& ranks() const { return ranks_; }
   [[nodiscard]] size_t shards() const { return begin_.size() - 1; }
   [[nodiscard]] size_t places() const { return holders_.size(); }
-  [[nodiscard]] int64_t first_holder(int64_t shard) const {
-    return holders_[begin_[static_cast<size_t>(shard)]];
-  }
-  [[nodiscard]] NearestHolders nearest(int64_t shard, int64_t id) const;
+  [[nodiscard]] int64_t first_holder(size_t shard) const { return holders_[begin_[shard]]; }
+  [[nodiscard]] NearestHolders nearest(size_t shard, int64_t id) const;
   // Whether the rank is of a class unlike all those that were asked about before, of this copy and
   // others. Ranks of different classes exchange nothing: they differ on digits that both states cut
   // first, alike and evenly. Two classes are alike where units begin at the same of their ranks.
   [[nodiscard]] std::vector<bool> unlike_before();
 
   // What stays pending at the rank, as a number: ranks talk with those that have the same.
-  [[nodiscard]] int64_t kept_at(const ListedRank& rank) const;
+  [[nodiscard]] size_t kept_at(const ListedRank& rank) const;
   // The number of the box that the rank wants; the same for equal boxes that are not empty.
-  [[nodiscard]] int64_t wanted_at(const ListedRank& rank) const;
+  [[nodiscard]] size_t wanted_at(const ListedRank& rank) const;
 
   // Calls visit(shard, elements, longest) for every shard that the wanted box of the rank meets,
   // its own included: the elements of the part, and how many slices its longest dim has.
   template <class Visit>
   void each_part(const ListedRank& rank, Visit visit) const {
-    const int64_t first = kept_at(rank) * contributions_;
-    each_box(0, rank.dst, 0, 1, 1, [&](int64_t box, int64_t elements, int64_t longest) {
-      for (int64_t c = 0; c < contributions_; ++c)
+    const size_t first = kept_at(rank) * contributions_;
+    each_box(0, rank.dst, 0, 1, 1, [&](size_t box, int64_t elements, int64_t longest) {
+      for (size_t c = 0; c < contributions_; ++c)
         visit((first + c) * boxes_ + box, elements, longest);
     });
   }
 
  private:
   struct Boxes {
-    std::vector<std::vector<Interval>> chunks;   // per tensor dim
-    std::vector<std::vector<int64_t>> chunk_of;  // and of each rank
+    std::vector<std::vector<Interval>> chunks;  // per tensor dim
+    std::vector<std::vector<size_t>> chunk_of;  // and of each rank
   };
   explicit Listing(const ExchangeView& view)
       : view_(&view), units_(*view.src_mesh->universe, *view.topology) {}
@@ -100,17 +100,17 @@ class Listing {
                                                      std::span<const int64_t> mesh_shape);
   [[nodiscard]] bool list_pending(std::span<const int64_t> mesh_shape);
   void list_classes(std::span<const int64_t> mesh_shape);
-  [[nodiscard]] int64_t shard_of(int64_t src) const;
+  [[nodiscard]] size_t shard_of(size_t src) const;
   void list_holders();
 
   template <class Visit>
-  void each_box(size_t d, int64_t dst, int64_t box, int64_t elements, int64_t longest,
+  void each_box(size_t d, size_t dst, size_t box, int64_t elements, int64_t longest,
                 Visit&& visit) const {
     if (d == meetings_.size()) {
       visit(box, elements, longest);
       return;
     }
-    const auto chunk = static_cast<size_t>(after_.chunk_of[d][static_cast<size_t>(dst)]);
+    const size_t chunk = after_.chunk_of[d][dst];
     for (size_t i = meetings_[d].begin[chunk]; i < meetings_[d].begin[chunk + 1]; ++i) {
       const Meeting& meeting = meetings_[d].list[i];
       each_box(d + 1, dst, box + meeting.chunk * strides_[d], elements * meeting.width,
@@ -122,16 +122,16 @@ class Listing {
   Units units_;
   Boxes before_;
   Boxes after_;
-  std::vector<Meetings> meetings_;   // per tensor dim
-  std::vector<int64_t> strides_;     // of the number of a box, in the numbers of its chunks
-  int64_t boxes_ = 1;                // before
-  std::vector<int64_t> kept_of_;     // per rank of the source's mesh: what stays pending
-  std::vector<int64_t> reduced_of_;  // and its contribution to what does not
-  int64_t contributions_ = 1;
-  std::vector<int64_t> class_of_;  // per rank of the mesh, where the exchange is on one
-  int64_t classes_ = 1;
+  std::vector<Meetings> meetings_;  // per tensor dim
+  std::vector<size_t> strides_;     // of the number of a box, in the numbers of its chunks
+  size_t boxes_ = 1;                // before
+  std::vector<size_t> kept_of_;     // per rank of the source's mesh: what stays pending
+  std::vector<size_t> reduced_of_;  // and its contribution to what does not
+  size_t contributions_ = 1;
+  std::vector<size_t> class_of_;  // per rank of the mesh, where the exchange is on one
+  size_t classes_ = 1;
   // classes: of each rank the rest of its index, and where units begin
-  std::set<std::vector<int64_t>> seen_;
+  std::set<std::vector<size_t>> seen_;
   std::vector<int64_t> src_offsets_;
   std::vector<int64_t> dst_offsets_;
 

@@ -35,10 +35,10 @@ class Tally {
     for (size_t i = 0; i < ranks.size();) {
       const int64_t unit = ranks[i].id / listing_.units().ranks(0);
       sharing_.clear();
-      std::map<std::pair<int64_t, int64_t>, size_t> known;
+      std::map<std::pair<size_t, size_t>, size_t> known;
       for (; i < ranks.size() && ranks[i].id / listing_.units().ranks(0) == unit; ++i) {
         --left;
-        if (ranks[i].dst < 0 || !which[i]) continue;
+        if (ranks[i].dst == nowhere || !which[i]) continue;
         const auto [at, added] = known.try_emplace(
             {listing_.kept_at(ranks[i]), listing_.wanted_at(ranks[i])}, sharing_.size());
         if (added) sharing_.emplace_back();
@@ -68,16 +68,14 @@ class Tally {
     bool alike = true;
     NearestHolders near;
   };
-  Shard& at(int64_t shard) { return shards_[static_cast<size_t>(shard)]; }
-
   void count_sharing(Sharing& sharing, Exchanged& most, int64_t& left) {
     for (const ListedRank* rank : sharing.ranks) {
-      if (rank->shard >= 0) ++at(rank->shard).owners;
+      if (rank->shard != nowhere) ++shards_[rank->shard].owners;
     }
     const ListedRank& first = *sharing.ranks.front();
-    listing_.each_part(first, [&](int64_t number, int64_t elements, int64_t longest) {
+    listing_.each_part(first, [&](size_t number, int64_t elements, int64_t longest) {
       --left;
-      Shard& shard = at(number);
+      Shard& shard = shards_[number];
       const NearestHolders near = listing_.nearest(number, first.id);
       const int64_t bytes = elements * view_.element_bytes;
       const int64_t from = view_.whole_pieces ? 1 : std::min(near.count, longest);
@@ -109,9 +107,9 @@ class Tally {
         int128 bytes = sharing.bytes[l];
         int64_t from = sharing.from[l];
         // A rank's own shard has a holder in its unit.
-        if (l == 0 && rank->shard >= 0) {
-          bytes -= at(rank->shard).own_bytes;
-          from -= at(rank->shard).own_from;
+        if (l == 0 && rank->shard != nowhere) {
+          bytes -= shards_[rank->shard].own_bytes;
+          from -= shards_[rank->shard].own_from;
         }
         const int64_t received = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
         all = saturating_add(all, received);
@@ -121,18 +119,18 @@ class Tally {
       most.received = std::max(most.received, all);
     }
     for (const ListedRank* rank : sharing.ranks) {
-      if (rank->shard >= 0) at(rank->shard).owners = 0;
+      if (rank->shard != nowhere) shards_[rank->shard].owners = 0;
     }
-    listing_.each_part(first, [&](int64_t number, int64_t, int64_t) {
-      at(number).own_bytes = at(number).own_from = 0;
+    listing_.each_part(first, [&](size_t number, int64_t, int64_t) {
+      shards_[number].own_bytes = shards_[number].own_from = 0;
     });
   }
 
   // The ranks of the unit that miss part of a shard ask its nearest holders in turn.
   void send_whole(int64_t& left) {
     bool mixed = false;
-    for (const int64_t number : asked_for_) {
-      Shard& shard = at(number);
+    for (const size_t number : asked_for_) {
+      Shard& shard = shards_[number];
       mixed = mixed || !shard.alike;
       if (!shard.alike) continue;
       const int64_t rounds = shard.asking / shard.near.count;
@@ -145,9 +143,9 @@ class Tally {
       shard.asked += shard.asking;
     }
     if (mixed) send_in_order(left);
-    for (const int64_t number : asked_for_) {
-      at(number).asking = 0;
-      at(number).alike = true;
+    for (const size_t number : asked_for_) {
+      shards_[number].asking = 0;
+      shards_[number].alike = true;
     }
     asked_for_.clear();
   }
@@ -160,9 +158,9 @@ class Tally {
     std::sort(ranks.begin(), ranks.end(),
               [](const ListedRank* a, const ListedRank* b) { return a->id < b->id; });
     for (const ListedRank* rank : ranks) {
-      listing_.each_part(*rank, [&](int64_t number, int64_t elements, int64_t) {
+      listing_.each_part(*rank, [&](size_t number, int64_t elements, int64_t) {
         --left;
-        Shard& shard = at(number);
+        Shard& shard = shards_[number];
         if (number == rank->shard || shard.asking == 0 || shard.alike) return;
         const auto holder = static_cast<size_t>(shard.asked++ % shard.near.count);
         send(shard.near, holder, holder + 1, elements * view_.element_bytes, 1);
@@ -200,8 +198,8 @@ class Tally {
   const Listing& listing_;
   size_t levels_;
   std::vector<Shard> shards_;
-  std::vector<Sharing> sharing_;    // of the unit at hand
-  std::vector<int64_t> asked_for_;  // shards that its ranks ask for
+  std::vector<Sharing> sharing_;   // of the unit at hand
+  std::vector<size_t> asked_for_;  // shards that its ranks ask for
   // Per level and place; bytes are wide, as differences cannot be held at a most.
   std::vector<std::vector<int128>> sent_;
   std::vector<std::vector<int64_t>> to_;

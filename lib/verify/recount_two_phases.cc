@@ -14,7 +14,7 @@ namespace {
 // Where a box that members want meets a shard that the unit misses.
 struct Missing {
   int64_t wanted = 0;  // which box of those that the unit wants, in the order of the first member
-  int64_t shard = 0;
+  size_t shard = 0;
   int64_t elements = 0;
   int64_t longest = 1;  // slices
 };
@@ -47,7 +47,7 @@ class Phases {
   bool count(const std::vector<bool>& which, int64_t left) {
     // Ranks that differ on what stays pending have nothing to do with one another: classes, each
     // with units of its own.
-    std::map<int64_t, std::vector<size_t>> classes;
+    std::map<size_t, std::vector<size_t>> classes;
     for (size_t i = 0; i < listing_.ranks().size(); ++i) {
       if (which[i]) classes[listing_.kept_at(listing_.ranks()[i])].push_back(i);
     }
@@ -96,12 +96,12 @@ class Phases {
     members_ = &members;
     has_sent_.assign(members.size() * members.size(), 0);
     std::vector<Missing> missing;
-    std::map<int64_t, int64_t> boxes;  // wanted boxes in the order of their first member
+    std::map<size_t, int64_t> boxes;  // wanted boxes in the order of their first member
     std::vector<int64_t> wants(members.size(), -1);
     for (size_t m = 0; m < members.size(); ++m) {
       const ListedRank& rank = listing_.ranks()[members[m]];
       bool first = false;
-      listing_.each_part(rank, [&](int64_t shard, int64_t elements, int64_t longest) {
+      listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
         ++pieces;
         if (wants[m] < 0) {
           const auto [at, added] =
@@ -176,7 +176,7 @@ class Phases {
   }
 
   // One piece: from the holder whose turn it is to the member, and on to the others that want it.
-  void fetch_part(size_t member, int64_t shard, int64_t parts, int64_t bytes,
+  void fetch_part(size_t member, size_t shard, int64_t parts, int64_t bytes,
                   const std::vector<size_t>& wanting) {
     const size_t to = (*members_)[member];
     const NearestHolders near = listing_.nearest(shard, listing_.ranks()[to].id);
