@@ -80,7 +80,7 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
       traffic.peers[l] = m - inner;
     } else {
       // whole * (1/inner - 1/m) over the common denominator g, which every m divides.
-      int64_t share = saturating_mul(bytes.whole, g / inner - g / m);
+      int64_t share = saturating_mul(bytes.whole, floor_div(g, inner) - floor_div(g, m));
       traffic.bytes[l] = saturating_mul(share, row_of(bytes.op).rounds);
       traffic.peers[l] = 1;
     }

@@ -8,6 +8,10 @@
 namespace meshplan {
 namespace {
 
+// Of so many atoms there are few arrangements, of which bounds on what parts of them grow to refuse
+// next to none.
+constexpr int few_atoms = 3;
+
 class Lister {
  public:
   Lister(const AimQuestion& q, int64_t& visits, AimList& out)
@@ -33,6 +37,7 @@ class Lister {
       once(base);
     } else {
       Room room;
+      bounds_parts_ = __builtin_popcount(movable_) > few_atoms;
       for (unsigned left = movable_; left != 0; left &= left - 1) {
         room.digits += world_.digits_of(__builtin_ctz(left));
         room.outers += world_.outer_digits_of(__builtin_ctz(left));
@@ -75,6 +80,7 @@ class Lister {
   }
   // What any plan takes from every state that `part` grows to.
   [[nodiscard]] int64_t least_left(const SearchState& part, const Packed& packed) const {
+    if (!bounds_parts_) return 0;
     return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target)
                            : bound_between(p_, part, p_.target, true).ps;
   }
@@ -84,7 +90,7 @@ class Lister {
   bool arrange(const SearchState& now, const Packed& packed, int count, uint16_t free, Room room,
                int d, int64_t left) {
     if (d + 1 < p_.dims) {
-      if (!world_.usable() ||
+      if (!world_.usable() || !bounds_parts_ ||
           useful(left,
                  world_.bound_to_growing_ps(*q_.source, packed, d + 1, packed.total + room.digits,
                                             packed.outers + room.outers))) {
@@ -222,6 +228,7 @@ class Lister {
   AimList& out_;
   uint16_t movable_;
   uint16_t frozen_ = 0;
+  bool bounds_parts_ = true;  // whether states are bounded while they grow
 };
 
 }  // namespace

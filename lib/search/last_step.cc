@@ -41,10 +41,10 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
   if (leaving_dims == 0) return least;
   // A gather leaves at most what is shared and sliced into place: larger boxes, of which a rank
   // holds what it held, sliced alike.
-  const int64_t whole = p.digit_bytes / (shared * to_slice);
+  const int64_t whole = floor_div(p.digit_bytes, shared * to_slice);
   const int64_t gather = whole > p.state_limit
                              ? INT64_MAX
-                             : std::max(least, world.least_step_ps(whole - whole / held));
+                             : std::max(least, world.least_step_ps(whole - floor_div(whole, held)));
   // An all_to_all empties one list's end into others, and has the other members of its group as
   // peers.
   if (leaving_dims != 1) return gather;

@@ -44,13 +44,8 @@ void PackedWorld::reset(const PlanProblem& p) {
     outer_[static_cast<size_t>(i)] = p.world.level(i) > 0;
     if (p.world.level(i) == 0) ++inside_;
   }
-  // Digits of an atom follow one another.
-  for (size_t a = 0; a < static_cast<size_t>(p.atoms); ++a) {
-    digits_[a] = {p.digit_of[a][0], p.digit_count[a], 0};
-    for (int k = 0; k < p.digit_count[a]; ++k)
-      digits_[a].outers += outer_[as_index(digits_[a].first + k)] ? 1 : 0;
-  }
   few_ = total_ < 16 && total_ * p.dims <= 16;
+  for (int a = 0; a < p.atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
   for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
   Words slots{};
   for (int d = 0; d < p.dims; ++d) {
@@ -85,7 +80,7 @@ void PackedWorld::reset(const PlanProblem& p) {
                         ? 0
                         : saturating_add(latency_outside_, transfer_ps(least_bytes(), power(total_),
                                                                        bandwidth_outside_));
-  pending_ = {};
+  pending_.fill({});
   const auto n = static_cast<size_t>(total_);
   known_.assign(5 * (n + 1) * (n + 2), -1);
   std::fill_n(pieces_.begin(), 4 * n + 2, -1);
@@ -96,27 +91,47 @@ PackedWorld::Pace::Pace(const TopologyLevel& level)
       divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
       reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
 
+// Digits of an atom follow one another.
+PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
+  AtomDigits digits;
+  digits.first = p_->digit_of[as_index(atom)][0];
+  digits.count = p_->digit_count[as_index(atom)];
+  for (int k = 0; k < digits.count; ++k) {
+    const int digit = digits.first + k;
+    const bool outer = outer_[as_index(digit)];
+    digits.outers += outer ? 1 : 0;
+    digits.outer_set |= static_cast<uint32_t>(outer) << digit;
+    if (!few_) continue;
+    digits.taken |= uint64_t{1} << 4 * k;
+    digits.outer |= static_cast<uint64_t>(outer) << 4 * k;
+    digits.name |= static_cast<uint64_t>(digit) << 4 * k;
+  }
+  return digits;
+}
+
 int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   if (!usable_) return 0;
   const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+  packed.outer_of_list[as_index(d)] |= digits.outer_set;
+  packed.total = static_cast<uint8_t>(packed.total + digits.count);
+  packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
+  if (few_) {
+    const int shift = (d * total_ + count) * 4;
+    packed.taken[0] |= digits.taken << shift;
+    packed.outer[0] |= digits.outer << shift;
+    packed.name[0][0] |= digits.name << shift;
+    return digits.count;
+  }
   for (int k = 0; k < digits.count; ++k) {
     const int digit = digits.first + k;
-    const bool outer = outer_[static_cast<size_t>(digit)];
-    const int bit = (d * total_ + count + k) * (few_ ? 4 : 1);
+    const int bit = d * total_ + count + k;
     const auto word = static_cast<size_t>(bit / 64);
     const int shift = bit % 64;
     packed.taken[word] |= uint64_t{1} << shift;
-    packed.outer[word] |= static_cast<uint64_t>(outer) << shift;
-    if (few_) {
-      packed.name[0][0] |= static_cast<uint64_t>(digit) << shift;
-    } else {
-      for (int j = 0; j < name_bits_; ++j)
-        packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
-    }
-    packed.outer_of_list[as_index(d)] |= static_cast<uint32_t>(outer) << digit;
+    packed.outer[word] |= static_cast<uint64_t>(outer_[as_index(digit)]) << shift;
+    for (int j = 0; j < name_bits_; ++j)
+      packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
   }
-  packed.total = static_cast<uint8_t>(packed.total + digits.count);
-  packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
   return digits.count;
 }
 
@@ -181,36 +196,32 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
   return result;
 }
 
-const PackedWorld::PendingDigits& PackedWorld::pending_digits(const Packed& from,
-                                                              const Packed& to) {
-  const unsigned before = from.pending | from.made;
-  const unsigned after = to.pending | to.made;
-  const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
-                          (from.pending & to.pending & p_->kept);
-  if (pending_.before == before && pending_.after == after && pending_.joined == joined)
-    return pending_;
-  pending_ = {};
-  pending_.before = before;
-  pending_.after = after;
-  pending_.joined = joined;
+const PackedWorld::PendingDigits& PackedWorld::count_pending(unsigned before, unsigned after,
+                                                             unsigned joined) {
+  PendingDigits& pending = pending_[oldest_pending_];
+  oldest_pending_ = 1 - oldest_pending_;
+  pending = {};
+  pending.before = before;
+  pending.after = after;
+  pending.joined = joined;
   for (unsigned left = before | after; left != 0; left &= left - 1) {
     const int atom = __builtin_ctz(left);
     const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
     const int inside = digits.count - digits.outers;
     const bool stays = ((before & after) >> atom & 1) != 0;
-    if (stays) pending_.kept_at_once_inside += inside;
+    if (stays) pending.kept_at_once_inside += inside;
     if ((joined >> atom & 1) != 0) {
-      pending_.joined_count += digits.count;
-      pending_.joined_outside += digits.outers;
+      pending.joined_count += digits.count;
+      pending.joined_outside += digits.outers;
     } else if (stays) {
-      pending_.kept += digits.count;
-      pending_.kept_inside += inside;
+      pending.kept += digits.count;
+      pending.kept_inside += inside;
     } else {
-      pending_.reduced += digits.count;
-      pending_.reduced_outside += digits.outers;
+      pending.reduced += digits.count;
+      pending.reduced_outside += digits.outers;
     }
   }
-  return pending_;
+  return pending;
 }
 
 Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
@@ -284,16 +295,16 @@ int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int 
   const int64_t inner =
       transfer_ps(need, power(w.joined_count), bandwidth_inside_ + bandwidth_outside_);
   if (!d.crossed_outside && d.held_outside == 0) return saturating_add(latency_inside_, inner);
-  const int64_t united = least_bytes() / power(outers);
-  const int64_t missing = d.crossed_outside ? united : united - united / power(d.held_outside);
+  const int64_t united = floor_div(least_bytes(), power(outers));
+  const int64_t missing = d.crossed_outside ? united : united - floor_div(united, power(d.held_outside));
   const int64_t outer = transfer_ps(saturating_mul(missing, power(w.kept_inside)),
                                     power(inside_ + w.joined_outside), bandwidth_outside_);
   return saturating_add(latency_outside_, std::max(inner, outer));
 }
 
 int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
-  const int64_t united = least_bytes() / power(total);
-  return d.crossed ? united : united - united / power(d.beyond);
+  const int64_t united = floor_div(least_bytes(), power(total));
+  return d.crossed ? united : united - floor_div(united, power(d.beyond));
 }
 
 int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
@@ -316,7 +327,7 @@ int64_t PackedWorld::carried(int contributions, int copies) const {
 // Every rank misses its whole target (cost/bounds.cc).
 int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
   const int copies = total_ - total - w.kept - w.joined_count;
-  return std::max(ceil_div(least_bytes() / power(total), power(w.joined_count)),
+  return std::max(ceil_div(floor_div(least_bytes(), power(total)), power(w.joined_count)),
                   ceil_div(carried(w.reduced, copies), power(total_ - w.kept)));
 }
 
@@ -329,13 +340,13 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
     const bool first = static_cast<int128>(a) * b_ranks >= static_cast<int128>(b) * a_ranks;
     return transfer_ps(first ? a : b, first ? a_ranks : b_ranks, bandwidth);
   };
-  const int64_t united = least_bytes() / power(outers);
+  const int64_t united = floor_div(least_bytes(), power(outers));
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside)
-    missing = united - united / power(d.held_outside);
+    missing = united - floor_div(united, power(d.held_outside));
   const bool inside_only = missing == 0 || outer_level_ == 0;
   const int64_t ranks_ps =
-      slower(least_bytes() / power(total), power(w.joined_count),
+      slower(floor_div(least_bytes(), power(total)), power(w.joined_count),
              carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing,
              bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
   if (inside_only) return saturating_add(latency_inside_, ranks_ps);

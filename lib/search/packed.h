@@ -115,7 +115,13 @@ class PackedWorld {
     int first = 0;
     int count = 0;
     int outers = 0;
+    uint32_t outer_set = 0;  // digits outside of level 0
+    // The words of few slots with the atom's digits in the first ones.
+    uint64_t taken = 0;
+    uint64_t outer = 0;
+    uint64_t name = 0;
   };
+  [[nodiscard]] AtomDigits digits_of_atom(int atom) const;
   // Where two states differ, in digits.
   struct Difference {
     bool crossed = false;
@@ -138,7 +144,18 @@ class PackedWorld {
     int joined_count = 0;
     int joined_outside = 0;
   };
-  [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to);
+  [[nodiscard]] const PendingDigits& pending_digits(const Packed& from, const Packed& to) {
+    const unsigned before = from.pending | from.made;
+    const unsigned after = to.pending | to.made;
+    if ((before | after) == 0) return none_pending_;
+    const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
+                            (from.pending & to.pending & p_->kept);
+    for (const PendingDigits& known : pending_) {
+      if (known.before == before && known.after == after && known.joined == joined) return known;
+    }
+    return count_pending(before, after, joined);
+  }
+  const PendingDigits& count_pending(unsigned before, unsigned after, unsigned joined);
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
                               bool growing);
@@ -185,8 +202,8 @@ class PackedWorld {
   [[nodiscard]] int64_t missing(int taken, int beyond, bool crossed) {
     int64_t& bytes = known_[slot_of(3, taken, beyond, crossed)];
     if (bytes < 0) {
-      bytes = p_->digit_bytes / power(taken);
-      if (!crossed) bytes -= bytes / power(beyond);
+      bytes = floor_div(p_->digit_bytes, power(taken));
+      if (!crossed) bytes -= floor_div(bytes, power(beyond));
     }
     return bytes;
   }
@@ -201,7 +218,7 @@ class PackedWorld {
   // Bytes of the tensor cut so many times, while it is reduced or not.
   [[nodiscard]] int64_t piece(int cuts, bool reduced) {
     int64_t& bytes = pieces_[as_index(2 * cuts + (reduced ? 1 : 0))];
-    if (bytes < 0) bytes = (reduced ? p_->digit_reduce_bytes : p_->digit_bytes) / power(cuts);
+    if (bytes < 0) bytes = floor_div(reduced ? p_->digit_reduce_bytes : p_->digit_bytes, power(cuts));
     return bytes;
   }
   [[nodiscard]] size_t slot_of(int table, int taken, int beyond, bool crossed) const {
@@ -258,7 +275,9 @@ class PackedWorld {
   std::array<AtomDigits, max_atoms> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit
   std::array<int64_t, 2 * max_digits + 1> power_{};  // of the size
-  PendingDigits pending_;                            // those last asked for
+  PendingDigits none_pending_;
+  std::array<PendingDigits, 2> pending_;  // those last asked for
+  size_t oldest_pending_ = 0;
   // Remembered, -1 where not asked yet.
   std::vector<int64_t> known_;
   std::array<int64_t, 4 * max_digits + 2> pieces_{};

@@ -75,7 +75,7 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
     for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
-    return p.total_elements / parts;
+    return floor_div(p.total_elements, parts);
   }
   p.work += work::state;
   int64_t elements = 1;
@@ -170,8 +170,8 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitState& from, const Dig
   };
   for (int d = 0; d < p.dims; ++d) {
     if (p.tensor_dim[static_cast<size_t>(d)] < 0) continue;
-    longest = std::max(longest, shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])] /
-                                    std::max(parts(from, d), parts(to, d)));
+    longest = std::max(longest, floor_div(shape[as_index(p.tensor_dim[as_index(d)])],
+                                          std::max(parts(from, d), parts(to, d))));
   }
   return longest;
 }

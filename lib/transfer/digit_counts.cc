@@ -54,8 +54,9 @@ DigitCounts count_pieces(const DigitWorld& world, const DigitChange& p, int leve
   const DigitMask any = p.src_only | p.reduced;             // what only the source controls
   const DigitMask forced = p.kept | (p.dst & ~p.dst_only);  // what a receiver's wish fixes
   const DigitMask source = p.src | p.reduced | p.kept;
-  c.piece_bytes = p.total_bytes / saturating_mul(world.product(p.src), world.product(p.dst_only));
-  c.target_bytes = p.total_bytes / world.product(p.dst);
+  c.piece_bytes = floor_div(p.total_bytes,
+                            saturating_mul(world.product(p.src), world.product(p.dst_only)));
+  c.target_bytes = floor_div(p.total_bytes, world.product(p.dst));
   int64_t upto = 1;  // product of `any` up to the level below
   int64_t holders = 1;
   int64_t reach = 1;  // unforced digits up to the level below
@@ -67,7 +68,7 @@ DigitCounts count_pieces(const DigitWorld& world, const DigitChange& p, int leve
     c.received[at] = crossed && mismatch_at(world, p, l, p.before, 0) ? upto : upto - below;
     holders *= world.product(here & ~source);
     reach *= world.product(here & ~forced);
-    c.served_matched[at] = reach - reach / world.product(here & ~forced & source);
+    c.served_matched[at] = reach - floor_div(reach, world.product(here & ~forced & source));
     c.served[at] =
         crossed && mismatch_at(world, p, l, p.after, source) ? reach : c.served_matched[at];
     c.holders[at] = holders;

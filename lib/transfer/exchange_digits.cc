@@ -14,7 +14,7 @@ int64_t sent_bytes(const DigitCounts& c, const DigitChange& p, ExchangeCut cut, 
                    int64_t h) {
   if (h == 1) return saturating_mul(served, c.piece_bytes);
   if (cut == ExchangeCut::whole) return saturating_mul(ceil_div(served, h), c.piece_bytes);
-  return saturating_mul(served, c.piece_bytes / p.longest * ceil_div(p.longest, h));
+  return saturating_mul(served, floor_div(c.piece_bytes, p.longest) * ceil_div(p.longest, h));
 }
 
 // Holders take turns over all levels together: what is asked on inner levels shifts the turns on
@@ -26,8 +26,8 @@ void mark_turns(const DigitCounts& c, int levels, ExchangeTraffic& out) {
     for (size_t other = 0; other < static_cast<size_t>(levels); ++other) {
       if (other == l || (c.served[other] == 0 && c.served_matched[other] == 0)) continue;
       if (c.holders[l] > 1 || c.holders[other] > 1) out.sent_is_known = false;
-      const bool rounds =
-          c.served[other] % c.holders[l] == 0 && c.served_matched[other] % c.holders[l] == 0;
+      const bool rounds = floor_mod(c.served[other], c.holders[l]) == 0 &&
+                          floor_mod(c.served_matched[other], c.holders[l]) == 0;
       if (other < l && !rounds) out.exact = false;
     }
   }

@@ -30,10 +30,11 @@ std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longe
   Fetching f;
   if (missing == 0) return f;
   f.parts = parts_to_deal(missing, sharing);
-  if (longest % f.parts != 0 || saturating_mul(missing, f.parts) % sharing != 0)
+  if (floor_mod(longest, f.parts) != 0 ||
+      floor_mod(saturating_mul(missing, f.parts), sharing) != 0)
     return std::nullopt;
-  f.run = missing * f.parts / sharing;
-  f.bytes = saturating_mul(f.run, piece_bytes / f.parts);
+  f.run = floor_div(missing * f.parts, sharing);
+  f.bytes = saturating_mul(f.run, floor_div(piece_bytes, f.parts));
   return f;
 }
 
@@ -118,7 +119,7 @@ bool TwoPhaseDigits::set_up(int levels) {
   c_ = count_pieces(world_, p_, levels);
   sharing_ = world_.product(inside_ & ~p_.dst);
   holders_inside_ = world_.product(inside_ & ~p_.src);
-  if (p_.longest % holders_inside_ != 0) return false;
+  if (floor_mod(p_.longest, holders_inside_) != 0) return false;
   const int64_t shards_met = world_.product(p_.src_only);  // by a wanted box
   const int64_t shards_inside = world_.product(p_.src_only & inside_);
   const auto matched = fetching(shards_met - shards_inside, sharing_, p_.longest, c_.piece_bytes);
@@ -179,7 +180,7 @@ int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
     const int64_t asked = saturating_mul(saturating_mul(asking, askers_), parts);
     const int64_t times = ceil_div(asked, holders);
     turns += times;
-    served = saturating_add(served, saturating_mul(times, c_.piece_bytes / parts));
+    served = saturating_add(served, saturating_mul(times, floor_div(c_.piece_bytes, parts)));
   };
   if (from_outside_ != 0 && matched_.parts != mismatched_.parts) {
     serve(matching - holding, matched_.parts);
@@ -204,7 +205,7 @@ int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
   if (m.to_outside) {
     int64_t asking = world_.product(inside_ & ~after_both_);
     if (m.source_inside) asking -= world_.product(inside_ & ~(p_.src | after_both_));
-    sent = saturating_add(sent, saturating_mul(asking, c_.piece_bytes / holders_inside_));
+    sent = saturating_add(sent, saturating_mul(asking, floor_div(c_.piece_bytes, holders_inside_)));
     told += asking;
     if (others > 0 && m.after_inside) {
       told -= world_.product(inside_ & ~p_.dst);
