@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/int_math.h"
 #include "tensor/box.h"
 #include "transfer/exchange_ranks.h"
 #include "transfer/level_units.h"
@@ -52,7 +53,8 @@ struct TwoPhasePieces {
 
 // Near-equal part `index` of `length` cut into `parts`, the first ones longer by one: its size.
 [[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {
-  return length / parts + (index < length % parts ? 1 : 0);
+  const int64_t each = floor_div(length, parts);
+  return each + (index < length - each * parts ? 1 : 0);
 }
 
 // The holders of a shard that are nearest to a rank: those on the innermost level where there is one.

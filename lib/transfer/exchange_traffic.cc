@@ -9,13 +9,6 @@
 namespace meshplan {
 namespace {
 
-// Of numbers that are seldom as wide as a division of 64 bits is slow.
-int64_t divide(int64_t a, int64_t b) {
-  if (((a | b) >> 32) == 0)
-    return static_cast<int64_t>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b));
-  return a / b;
-}
-
 // What holders send, by stretches of a shard's holders that send alike: differences, which are
 // summed up at the end. They are wide, as differences of sums that are held at a most are none.
 class Senders {
@@ -36,8 +29,10 @@ class Senders {
   // Parts of an even cut, each to `times` ranks.
   void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes,
                   int64_t times) {
-    const int64_t slice = divide(overlap.elements, overlap.longest);
-    const int64_t each = divide(overlap.longest, near.count);
+    if (near.count == 1)
+      return send(overlap.shard, near, 0, 1, bytes_of(overlap, element_bytes), times);
+    const int64_t slice = floor_div(overlap.elements, overlap.longest);
+    const int64_t each = floor_div(overlap.longest, near.count);
     const int64_t longer = overlap.longest - each * near.count;
     send(overlap.shard, near, 0, longer, saturating_mul(slice * (each + 1), element_bytes), times);
     if (each > 0)
@@ -47,9 +42,10 @@ class Senders {
   // Whole pieces for `times` ranks in a row, of which the first asks holder number `turn`.
   void send_whole(int32_t shard, const NearestHolders& near, int64_t bytes, int64_t turn,
                   int64_t times) {
-    const int64_t rounds = divide(times, near.count);
+    if (near.count == 1) return send(shard, near, 0, 1, bytes, times);
+    const int64_t rounds = floor_div(times, near.count);
     if (rounds > 0) send(shard, near, 0, near.count, bytes, rounds);
-    const int64_t begin = turn - divide(turn, near.count) * near.count;
+    const int64_t begin = turn - floor_div(turn, near.count) * near.count;
     const int64_t end = begin + times - rounds * near.count;
     send(shard, near, begin, std::min<int64_t>(end, near.count), bytes, 1);
     send(shard, near, 0, end - near.count, bytes, 1);

@@ -7,6 +7,7 @@
 #include "transfer/list_exchange.h"
 #include "transfer/rank_places.h"
 #include "transfer/sub_axes.h"
+#include "transfer/turns.h"
 
 namespace meshplan {
 namespace {
@@ -215,6 +216,11 @@ const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart,
 ListingMemory& LevelMap::listings() const {
   if (!listings_) listings_ = std::make_shared<ListingMemory>();
   return *listings_;
+}
+
+TurnMemory& LevelMap::turns() const {
+  if (!turns_) turns_ = std::make_shared<TurnMemory>();
+  return *turns_;
 }
 
 }  // namespace meshplan

@@ -27,6 +27,7 @@
 namespace meshplan {
 
 struct ListingMemory;
+struct TurnMemory;
 
 // One shape that groups have. Uniform: every member sees members[l] of the group in its unit of
 // level l. Not uniform: reach[l] is the most members that any one member has in its unit of level l
@@ -83,6 +84,8 @@ class LevelMap {
   // work is the same whatever was asked before it.
   [[nodiscard]] ListingMemory& listings() const;
   void forget_listings() const { listings_.reset(); }
+  // What was counted of holders' turns on the mesh (transfer/turns.h).
+  [[nodiscard]] TurnMemory& turns() const;
   // The unit of level l of the rank at `position` in the rank map.
   [[nodiscard]] int64_t unit(int64_t position, int level) const;
   // The innermost level whose unit holds both positions.
@@ -109,6 +112,7 @@ class LevelMap {
   mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
   mutable std::shared_ptr<ListingMemory> listings_;
+  mutable std::shared_ptr<TurnMemory> turns_;
 };
 
 }  // namespace meshplan

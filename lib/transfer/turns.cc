@@ -153,9 +153,7 @@ class TurnCounter {
   MostTurns most_;
 };
 
-}  // namespace
-
-void TurnTable::order_ranks(const LevelMap& levels) {
+void order_ranks(const LevelMap& levels, TurnMemory& memory) {
   const Mesh& mesh = levels.mesh();
   const auto ranks = static_cast<size_t>(mesh_size(mesh));
   std::vector<std::pair<int64_t, int32_t>> by_id(ranks);
@@ -164,11 +162,11 @@ void TurnTable::order_ranks(const LevelMap& levels) {
     by_id[i] = {rank_at(*mesh.universe, position), static_cast<int32_t>(i)};
   }
   if (!std::is_sorted(by_id.begin(), by_id.end())) std::sort(by_id.begin(), by_id.end());
-  order_.resize(ranks);
-  for (size_t r = 0; r < ranks; ++r) order_[r] = by_id[r].second;
-  units_.resize(ranks * static_cast<size_t>(levels.levels()));
+  memory.order.resize(ranks);
+  for (size_t r = 0; r < ranks; ++r) memory.order[r] = by_id[r].second;
+  memory.units.resize(ranks * static_cast<size_t>(levels.levels()));
   for (int l = 0; l < levels.levels(); ++l) {
-    int32_t* unit = units_.data() + static_cast<size_t>(l) * ranks;
+    int32_t* unit = memory.units.data() + static_cast<size_t>(l) * ranks;
     const bool last = l + 1 == levels.levels();
     const int64_t size = levels.topology().levels[static_cast<size_t>(l)].ranks;
     for (size_t r = 1; r < ranks; ++r) {
@@ -177,6 +175,22 @@ void TurnTable::order_ranks(const LevelMap& levels) {
     }
   }
 }
+
+MostTurns count_turns(const LevelMap& levels, const DigitWorld& world, const TurnKey& key) {
+  TurnMemory& memory = levels.turns();
+  if (memory.order.empty()) order_ranks(levels, memory);
+  const ShardNumbers shards = number_shards(world, memory.order, key);
+  const Buckets holders(shards.held, shards.bases * shards.anys);
+  const Buckets wanters(shards.base, shards.bases);
+  TurnCounter counter(memory.order.size(), static_cast<size_t>(levels.levels()), memory.units);
+  for (int64_t shard = 0; shard < shards.bases * shards.anys; ++shard) {
+    const std::span<const int32_t> holds = holders.of(shard);
+    if (!holds.empty()) counter.add(holds, wanters.of(shard / shards.anys), shard, shards.held);
+  }
+  return counter.most();
+}
+
+}  // namespace
 
 const MostTurns* TurnTable::find(const LevelMap& levels, const DigitWorld& world,
                                  const DigitChange& change, int64_t most_steps) {
@@ -194,20 +208,15 @@ const MostTurns* TurnTable::find(const LevelMap& levels, const DigitWorld& world
     key.same &= ~(DigitMask{1} << change.before[at]);
   }
   std::sort(key.crossed.begin(), key.crossed.end());
-  const auto found = known_.find(key);
-  if (found != known_.end()) return &found->second;
-  if (order_.empty()) order_ranks(levels);
-  steps_ += ranks * missed;
-
-  const ShardNumbers shards = number_shards(world, order_, key);
-  const Buckets holders(shards.held, shards.bases * shards.anys);
-  const Buckets wanters(shards.base, shards.bases);
-  TurnCounter counter(order_.size(), static_cast<size_t>(levels.levels()), units_);
-  for (int64_t shard = 0; shard < shards.bases * shards.anys; ++shard) {
-    const std::span<const int32_t> holds = holders.of(shard);
-    if (!holds.empty()) counter.add(holds, wanters.of(shard / shards.anys), shard, shards.held);
+  for (int digit = 0; digit < world.count(); ++digit) key.sizes.push_back(world.size(digit));
+  auto& known = levels.turns().known;
+  auto found = known.find(key);
+  if (found == known.end()) {
+    const MostTurns turns = count_turns(levels, world, key);
+    found = known.emplace(std::move(key), turns).first;
   }
-  return &known_.emplace(std::move(key), counter.most()).first->second;
+  if (asked_.insert(&found->second).second) steps_ += ranks * missed;
+  return &found->second;
 }
 
 }  // namespace meshplan

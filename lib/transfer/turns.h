@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "transfer/digits.h"
@@ -25,7 +26,7 @@ struct MostTurns {
   int64_t in_all = 0;
 };
 
-// What of a change decides its turns.
+// What decides the turns of a change on one mesh.
 struct TurnKey {
   // A position that both states cut, by digits `before` and `after`.
   struct Position {
@@ -36,26 +37,30 @@ struct TurnKey {
   DigitMask any = 0;              // digits of the source, where the target cuts nothing
   DigitMask same = 0;             // of both, at one place
   std::vector<Position> crossed;  // ascending
+  std::vector<int64_t> sizes;     // of all digits: how the mesh is cut
   auto operator<=>(const TurnKey&) const = default;
 };
 
-// The turns of one mesh, remembered by what decides them.
+// What was counted on one mesh (LevelMap::turns).
+struct TurnMemory {
+  std::vector<int32_t> order;  // indices of the mesh, ascending by global id
+  std::vector<int32_t> units;  // level-major: number of the unit of each rank in that order
+  std::map<TurnKey, MostTurns> known;
+};
+
+// The turns that one question asks for. The mesh remembers them for all questions; but each question
+// counts the steps of those that it asks for, so that its work is the same whatever was asked before.
 class TurnTable {
  public:
-  // `world`: the digits of the whole mesh, as align_digits has them; the same at every call, and
-  // levels.regular(). nullptr: takes more than `most_steps` (ranks times the shards that each misses
-  // part of).
+  // `world`: the digits of the whole mesh, as align_digits has them, where levels.regular().
+  // nullptr: takes more than `most_steps` (ranks times the shards that each misses part of).
   const MostTurns* find(const LevelMap& levels, const DigitWorld& world, const DigitChange& change,
                         int64_t most_steps);
-  // Steps taken so far.
+  // Steps that the counts asked for take, each once.
   [[nodiscard]] int64_t steps() const { return steps_; }
 
  private:
-  void order_ranks(const LevelMap& levels);
-
-  std::vector<int32_t> order_;  // indices of the mesh, ascending by global id
-  std::vector<int32_t> units_;  // level-major: number of the unit of each rank in that order
-  std::map<TurnKey, MostTurns> known_;
+  std::set<const MostTurns*> asked_;
   int64_t steps_ = 0;
 };
 

@@ -9,6 +9,8 @@
 // make every kind of rank that there is: no kind needs more than two positions to differ. So the
 // figures of one rank of each kind are worked out, and the most of them is kept.
 #include <algorithm>
+#include <array>
+#include <bitset>
 
 #include "base/int_math.h"
 #include "transfer/digit_counts.h"
@@ -30,8 +32,7 @@ std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longe
   Fetching f;
   if (missing == 0) return f;
   f.parts = parts_to_deal(missing, sharing);
-  if (floor_mod(longest, f.parts) != 0 ||
-      floor_mod(saturating_mul(missing, f.parts), sharing) != 0)
+  if (floor_mod(longest, f.parts) != 0 || floor_mod(saturating_mul(missing, f.parts), sharing) != 0)
     return std::nullopt;
   f.run = floor_div(missing * f.parts, sharing);
   f.bytes = saturating_mul(f.run, floor_div(piece_bytes, f.parts));
@@ -67,7 +68,7 @@ class TwoPhaseDigits {
 
  private:
   void sort_digits();
-  [[nodiscard]] Matches matches(DigitMask values) const;
+  [[nodiscard]] unsigned mismatches_at(size_t position) const;
   void add_kind(const Matches& m);
   int64_t add_first_phase(const Matches& m, const Fetching& f);
   int64_t add_second_phase(const Matches& m, const Fetching& f);
@@ -132,31 +133,38 @@ bool TwoPhaseDigits::set_up(int levels) {
   return true;
 }
 
+// A kind is told by what it mismatches, as bits in the order of Matches.
+unsigned TwoPhaseDigits::mismatches_at(size_t position) const {
+  const int a = p_.before[position];
+  const int b = p_.after[position];
+  const std::array<bool, 8> mismatches = {
+      has_digit(outside_, a),          has_digit(outside_, b),     true,
+      has_digit(inside_ & p_.src, b),  has_digit(inside_, b),      has_digit(inside_ & p_.dst, a),
+      has_digit(outside_ & p_.src, b), has_digit(from_outside_, b)};
+  unsigned bits = 0;
+  for (size_t i = 0; i < mismatches.size(); ++i) bits |= (mismatches[i] ? 1U : 0U) << i;
+  return bits;
+}
+
 ExchangeTraffic TwoPhaseDigits::most_of_all_kinds() {
+  std::array<unsigned, max_digits> at_position{};
+  const auto crossed = static_cast<size_t>(p_.crossed);
+  for (size_t i = 0; i < crossed; ++i) at_position[i] = mismatches_at(i);
+  std::bitset<256> known;
   // Values of the crossed digits, as bits: every subset of `crossed_`, the empty one first.
   for (DigitMask values = 0;; values = (values - crossed_) & crossed_) {
-    add_kind(matches(values));
+    unsigned kind = 0;
+    for (size_t i = 0; i < crossed; ++i) {
+      if (has_digit(values, p_.before[i]) != has_digit(values, p_.after[i])) kind |= at_position[i];
+    }
+    if (!known[kind]) {
+      const std::bitset<8> m = kind;
+      add_kind({!m[0], !m[1], !m[2], !m[3], !m[4], !m[5], !m[6], !m[7]});
+    }
+    known[kind] = true;
     if (values == crossed_) break;
   }
   return out_;
-}
-
-Matches TwoPhaseDigits::matches(DigitMask values) const {
-  Matches m;
-  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
-    const int a = p_.before[i];
-    const int b = p_.after[i];
-    if (has_digit(values, a) == has_digit(values, b)) continue;
-    m.own = false;
-    if (has_digit(outside_, a)) m.from_outside = false;
-    if (has_digit(outside_, b)) m.to_outside = false;
-    if (has_digit(inside_, b)) m.after_inside = false;
-    if (has_digit(inside_, b) && has_digit(p_.src, b)) m.source_inside = false;
-    if (has_digit(inside_, a) && has_digit(p_.dst, a)) m.wanted_inside = false;
-    if (has_digit(outside_, b) && has_digit(p_.src, b)) m.outside_holds = false;
-    if (has_digit(from_outside_, b)) m.outside_matches = false;
-  }
-  return m;
 }
 
 void TwoPhaseDigits::add_kind(const Matches& m) {

@@ -33,7 +33,7 @@ class PassedOn {
     int128 all = 0;
     fetchers_.clear();
     for (const FetchedPart& f : fetched) {
-      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
+      const int64_t bytes = saturating_mul(f.elements, element_bytes);
       all += bytes;
       add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others));
       int128& own = fetched_[static_cast<size_t>(f.fetcher)];
@@ -98,6 +98,14 @@ class PassedOn {
   std::vector<int32_t> fetchers_;
 };
 
+// Two ranks, and the level of the link between them.
+struct Peers {
+  int32_t fetcher = 0;
+  int32_t holder = 0;
+  int32_t level = 0;
+  auto operator<=>(const Peers&) const = default;
+};
+
 }  // namespace
 
 ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
@@ -108,7 +116,7 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
   out.work =
       static_cast<int64_t>(ranks.size()) + list_inside_units(ranks, units, element_bytes, inner);
   // Peers are counted once however many parts go from one rank to another.
-  std::vector<std::pair<int32_t, int32_t>> outside;  // (fetcher, holder)
+  std::vector<Peers> outside;
   TwoPhases phases(ranks, units);
   PassedOn passed(ranks, units, inner);
   UnitExchange unit;
@@ -116,20 +124,16 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
     out.work += static_cast<int64_t>(unit.fetched.size());
     outside.clear();
     for (const FetchedPart& f : unit.fetched) {
-      const int64_t bytes = saturating_mul(f.elements(), element_bytes);
+      const int64_t bytes = saturating_mul(f.elements, element_bytes);
       add_up(outer.at(f.fetcher, f.level).received, bytes);
       add_up(outer.at(f.holder, f.level).sent, bytes);
-      outside.emplace_back(f.fetcher, f.holder);
+      outside.push_back({f.fetcher, f.holder, f.level});
     }
     std::sort(outside.begin(), outside.end());
     outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
-    for (const auto& [fetcher, holder] : outside) {
-      int level = 0;
-      while (units.unit(ranks.id[static_cast<size_t>(fetcher)], level) !=
-             units.unit(ranks.id[static_cast<size_t>(holder)], level))
-        ++level;
-      ++outer.at(fetcher, level).peers_in;
-      ++outer.at(holder, level).peers_out;
+    for (const Peers& peers : outside) {
+      ++outer.at(peers.fetcher, peers.level).peers_in;
+      ++outer.at(peers.holder, peers.level).peers_out;
     }
     for (size_t begin = 0, end = 0; begin < unit.fetched.size(); begin = end) {
       while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.fetched[begin].wanted)

@@ -43,7 +43,7 @@ int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t 
     return turn.level == near.level && turn.begin == near.begin && turn.parts == parts;
   });
   if (known == turns.end()) known = turns.insert(turns.end(), {near.level, near.begin, parts, 0});
-  return known->asked++ % near.count;
+  return floor_mod(known->asked++, near.count);
 }
 
 void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
@@ -61,19 +61,26 @@ void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
   const int64_t parts = parts_to_deal(boxes, k);
   // Part by part, shard by shard: a member's run holds different shards.
   int64_t member = 0;
-  for (int64_t at = 0; at < boxes * parts; ++at) {
-    while ((member + 1) * boxes * parts / k <= at) ++member;
-    FetchedPart f;
-    f.wanted = wanted;
-    f.overlap = missing_[static_cast<size_t>(at % boxes)];
-    f.part = at / boxes;
-    f.parts = parts;
-    if (near_equal(f.overlap.longest, parts, f.part) == 0) continue;
-    f.fetcher = sharing_[static_cast<size_t>(member)];
-    const NearestHolders& near = nearest_.of(f.overlap.shard, f.fetcher);
-    f.level = near.level;
-    f.holder = ranks_.holders_of(f.overlap.shard)[static_cast<size_t>(near.begin + take_turn(f.overlap.shard, near, parts))];
-    unit.fetched.push_back(f);
+  int64_t at = 0;
+  for (int64_t part = 0; part < parts; ++part) {
+    for (const Overlap& overlap : missing_) {
+      // Member m fetches the m-th of k runs of all parts.
+      while ((member + 1) * boxes * parts < (at + 1) * k) ++member;
+      ++at;
+      const int64_t longest = near_equal(overlap.longest, parts, part);
+      if (longest == 0) continue;
+      FetchedPart& f = unit.fetched.emplace_back();
+      f.wanted = wanted;
+      f.overlap = overlap;
+      f.part = part;
+      f.parts = parts;
+      f.elements = floor_div(overlap.elements, overlap.longest) * longest;
+      f.fetcher = sharing_[static_cast<size_t>(member)];
+      const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
+      f.level = near.level;
+      const int64_t turn = near.begin + take_turn(overlap.shard, near, parts);
+      f.holder = ranks_.holders_of(overlap.shard)[static_cast<size_t>(turn)];
+    }
   }
 }
 

@@ -23,9 +23,7 @@ struct FetchedPart {
   int32_t fetcher = 0;  // rank index; a member of the unit
   int32_t holder = 0;   // rank index
   int level = 0;        // of the link between them
-  [[nodiscard]] int64_t elements() const {
-    return overlap.elements / overlap.longest * near_equal(overlap.longest, parts, part);
-  }
+  int64_t elements = 0;
 };
 
 struct UnitExchange {
