@@ -116,8 +116,8 @@ int64_t shared_elements(const BoxGrid& a, int32_t box_a, const BoxGrid& b, int32
   for (size_t d = 0; d < a.dims(); ++d) {
     const Interval& x = a.side_of(d, box_a);
     const Interval& y = b.side_of(d, box_b);
-    const int64_t side = std::min(x.hi, y.hi) - std::max(x.lo, y.lo);
-    if (side <= 0) return 0;
+    const int64_t side = overlap_width(x, y);
+    if (side == 0) return 0;
     elements *= side;
   }
   return elements;

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "base/int_math.h"
 #include "cost/rank_boxes.h"
 #include "plan/plan.h"
 
@@ -21,7 +22,7 @@ class RankLinks {
   // The unit of a level that a global rank lies in.
   [[nodiscard]] int64_t unit(int64_t id, int level) const {
     const auto l = static_cast<size_t>(level);
-    return l + 1 == topology_->levels.size() ? 0 : id / topology_->levels[l].ranks;
+    return l + 1 == topology_->levels.size() ? 0 : floor_div(id, topology_->levels[l].ranks);
   }
   // Links of the rank at this index, to others of the list.
   [[nodiscard]] LevelSet of_rank(int32_t rank) const { return of_rank_[static_cast<size_t>(rank)]; }

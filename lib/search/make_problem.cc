@@ -47,16 +47,9 @@ std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State&
 constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
 
 void list_every_rank(PlanProblem& p) {
-  std::vector<int32_t> coordinates;
-  for (int64_t r = 0; r < p.ranks; ++r) {
-    auto c = coordinates_of(r, p.mesh_sizes);
-    for (int i = 0; i < p.atoms; ++i) {
-      const Atom& a = p.atom[static_cast<size_t>(i)];
-      auto m = static_cast<size_t>(a.mesh_dim);
-      coordinates.push_back(static_cast<int32_t>(atom_coordinate(a, p.mesh_sizes[m], c[m])));
-    }
-  }
-  p.listed_ranks = RankSides(std::move(coordinates), p.atoms);
+  std::vector<int64_t> all(static_cast<size_t>(p.ranks));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  p.listed_ranks = sides_of_ranks(p, all);
 }
 
 // Ranks that are first or last on every atom: what two orders of shards make a rank miss, one of
@@ -191,6 +184,10 @@ class ProblemMaker {
       p_.total_elements = saturating_mul(p_.total_elements, extent);
       if (std::find(order.begin(), order.end(), d) == order.end())
         p_.idle_longest = std::max(p_.idle_longest, extent);
+    }
+    p_.idle_elements = p_.total_elements;
+    for (const int32_t d : order) {
+      if (p_.total_elements > 0) p_.idle_elements /= shape[static_cast<size_t>(d)];
     }
     scalar_ = p_.dims == 0;
     if (scalar_) p_.dims = 1;  // a list that stays empty

@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "search/search_state.h"
 #include "search/work.h"
+#include "transfer/rank_classes.h"
 
 namespace meshplan {
 namespace {
@@ -27,22 +28,13 @@ Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_
   int64_t left =
       is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   for (int i = s.begin_of(d); i < s.end_of(d);) {
-    // Atoms that continue one another cut as one, and those from the start of a mesh dim in
-    // chunks of the whole dim (tensor/box.cc).
-    const Atom& start = p.atom[s.atom[as_index(i)]];
-    int64_t reached = start.before;
-    int64_t parts = 1;
+    const AtomRun run = run_of_atoms(p, s, d, i);
     int64_t part = 0;
-    for (; i < s.end_of(d); ++i) {
+    for (; i < run.end; ++i) {
       const size_t atom = s.atom[as_index(i)];
-      if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
-      reached *= p.size[atom];
-      parts *= p.size[atom];
       part = part * p.size[atom] + coordinate[atom];
     }
-    const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
-    const int64_t chunk =
-        start.before == 1 ? ceil_div(left, whole) * (whole / parts) : ceil_div(left, parts);
+    const int64_t chunk = ceil_div(left, run.cut_into) * floor_div(run.cut_into, run.parts);
     const int64_t first = std::min(left, part * chunk);
     lo += first;
     left = std::min(left - first, chunk);
@@ -56,6 +48,19 @@ RankSides::RankSides(std::vector<int32_t> coordinates, int atoms)
     : coordinates_(std::move(coordinates)),
       atoms_(static_cast<size_t>(atoms)),
       ranks_(atoms == 0 ? 0 : coordinates_.size() / atoms_) {}
+
+RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
+  std::vector<NumberOn> on_atoms;
+  for (int a = 0; a < p.atoms; ++a)
+    on_atoms.emplace_back(std::span(&p.atom[as_index(a)], 1), p.mesh_sizes);
+  std::vector<int32_t> coordinates;
+  coordinates.reserve(indices.size() * on_atoms.size());
+  for (const int64_t index : indices) {
+    for (const NumberOn& on_atom : on_atoms)
+      coordinates.push_back(static_cast<int32_t>(on_atom(index)));
+  }
+  return {std::move(coordinates), p.atoms};
+}
 
 const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
   const auto [at, is_new] = known_.try_emplace(key_of(s, d));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -45,5 +46,7 @@ class RankSides {
   size_t ranks_ = 0;
   mutable std::unordered_map<uint64_t, Sides> known_;
 };
+// Of ranks by their row-major index in the mesh.
+[[nodiscard]] RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices);
 
 }  // namespace meshplan

@@ -51,21 +51,27 @@ State to_state(const PlanProblem& p, const SearchState& s) {
   return state;
 }
 
+AtomRun run_of_atoms(const PlanProblem& p, const SearchState& s, int d, int begin) {
+  const Atom& start = p.atom[s.atom[as_index(begin)]];
+  AtomRun run{begin, 1, 1};
+  for (; run.end < s.end_of(d); ++run.end) {
+    const size_t atom = s.atom[as_index(run.end)];
+    if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != start.before * run.parts)
+      break;
+    run.parts *= p.size[atom];
+  }
+  run.cut_into = start.before == 1 ? p.mesh_sizes[static_cast<size_t>(start.mesh_dim)] : run.parts;
+  return run;
+}
+
 bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
     int64_t width = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
     for (int i = s.begin_of(d); i < s.end_of(d);) {
-      const Atom& start = p.atom[s.atom[as_index(i)]];
-      int64_t reached = start.before;
-      for (; i < s.end_of(d); ++i) {
-        const size_t atom = s.atom[as_index(i)];
-        if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != reached) break;
-        reached *= p.size[atom];
-      }
-      const int64_t parts = reached / start.before;
-      const int64_t whole = p.mesh_sizes[static_cast<size_t>(start.mesh_dim)];
-      if (width % (start.before == 1 ? whole : parts) != 0) return false;
-      width /= parts;
+      const AtomRun run = run_of_atoms(p, s, d, i);
+      if (floor_mod(width, run.cut_into) != 0) return false;
+      width = floor_div(width, run.parts);
+      i = run.end;
     }
   }
   return true;
@@ -252,10 +258,6 @@ namespace {
 // The most elements that one of the listed ranks' targets has and its source has not.
 int64_t missing_elements(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (p.total_elements == 0) return 0;
-  int64_t idle = p.total_elements;  // elements along the tensor dims that do not take part
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-    idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])];
-  }
   const RankSides& listed = p.listed_ranks;
   listed.limit_memory();
   std::array<std::array<const Interval*, 2>, max_search_dims> sides;
@@ -263,14 +265,13 @@ int64_t missing_elements(const PlanProblem& p, const SearchState& from, const Se
     sides[as_index(d)] = {listed.of(p, from, d).side.data(), listed.of(p, to, d).side.data()};
   int64_t most = 0;
   for (size_t r = 0; r < listed.ranks(); ++r) {
-    int64_t wanted = idle;
-    int64_t overlap = idle;
+    int64_t wanted = p.idle_elements;
+    int64_t overlap = p.idle_elements;
     for (int d = 0; d < p.dims && !is_scalar(p) && wanted > 0; ++d) {
       const Interval& before = sides[as_index(d)][0][r];
       const Interval& after = sides[as_index(d)][1][r];
       wanted *= width(after);
-      overlap *=
-          std::max<int64_t>(0, std::min(before.hi, after.hi) - std::max(before.lo, after.lo));
+      overlap *= overlap_width(before, after);
     }
     most = std::max(most, wanted - overlap);
   }

@@ -122,6 +122,7 @@ struct PlanProblem {
   bool padded = false;  // uneven and too large to list: exchanges are priced on extents rounded up
   std::vector<int64_t> padded_shape;
   int64_t total_elements = 1;
+  int64_t idle_elements = 1;  // along the tensor dims that do not take part
   int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
   // Digits of each atom, for closed forms.
   DigitWorld world;
@@ -162,6 +163,15 @@ struct PlanProblem {
 [[nodiscard]] inline bool is_scalar(const PlanProblem& p) { return p.tensor_dim[0] < 0; }
 
 [[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
+
+// Atoms of list d from `begin` on that continue one another in one mesh dim: they cut as one. Those
+// from the start of the mesh dim take chunks of what the whole dim would be cut into (tensor/box.cc).
+struct AtomRun {
+  int end = 0;
+  int64_t parts = 1;     // that the run has
+  int64_t cut_into = 1;  // a multiple of them
+};
+[[nodiscard]] AtomRun run_of_atoms(const PlanProblem& p, const SearchState& s, int d, int begin);
 
 // Whether all shards of every tensor dim are as wide. Law: as cuts_evenly of tensor/box.h.
 [[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s);

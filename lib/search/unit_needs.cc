@@ -28,9 +28,11 @@ std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ran
   std::vector<Run> runs;
   for (const RankClass& ranks : classes) {
     for (const std::vector<int64_t>& ids : ranks.ids) {
+      int64_t unit = -1;
       for (size_t i = 0; i < ids.size(); ++i) {
-        if (i == 0 || ids[i] / unit_ranks != ids[i - 1] / unit_ranks)
-          runs.push_back({&ranks, i, i});
+        const int64_t here = floor_div(ids[i], unit_ranks);
+        if (here != unit) runs.push_back({&ranks, i, i});
+        unit = here;
         ++runs.back().end;
       }
     }
@@ -56,17 +58,7 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
     unit.bandwidth = saturating_add(unit.bandwidth, p.topology->levels[l].mb_per_s);
     unit.latency_ns = std::min(unit.latency_ns, p.topology->levels[l].latency_ns);
   }
-  unit.members = static_cast<int64_t>(run.size());
-  std::vector<int32_t> coordinates;
-  for (size_t i = run.begin; i < run.end; ++i) {
-    const std::vector<int64_t> at = coordinates_of(run.ranks->indices[i], p.mesh_sizes);
-    for (int a = 0; a < p.atoms; ++a) {
-      const Atom& atom = p.atom[as_index(a)];
-      const auto m = static_cast<size_t>(atom.mesh_dim);
-      coordinates.push_back(static_cast<int32_t>(atom_coordinate(atom, p.mesh_sizes[m], at[m])));
-    }
-  }
-  unit.sides = RankSides(std::move(coordinates), p.atoms);
+  unit.sides = sides_of_ranks(p, std::span(run.ranks->indices).subspan(run.begin, run.size()));
   return unit;
 }
 
@@ -148,7 +140,7 @@ int64_t shared(const MemberSides& a, size_t member_a, const MemberSides& b, size
   for (int d = 0; d < a.dims && all != 0; ++d) {
     const Interval& x = a.side(d, member_a);
     const Interval& y = b.side(d, member_b);
-    all *= std::max<int64_t>(0, std::min(x.hi, y.hi) - std::max(x.lo, y.lo));
+    all *= overlap_width(x, y);
   }
   return all;
 }
@@ -211,7 +203,7 @@ UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchSta
     ++wants.find(m, side_by_side, wanted.number(m)).count;
     missing += int128{contributions} * wanted.volume(m) - shared(held, m, wanted, m);
   }
-  p.work += work::bound + 2 * unit.members * work::rank_side +
+  p.work += work::bound + 2 * unit.members() * work::rank_side +
             static_cast<int64_t>(wants.size * holds.size) * work::key;
   int128 least = 0;
   int128 one_phase = 0;
@@ -230,11 +222,8 @@ UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchSta
     least += all - whole;
     one_phase += (int128{contributions} * all - here) * want.count;
   }
-  int64_t idle = p.total_elements;
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-    idle /= p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   const auto times_idle = [&](int128 elements) {
-    return saturating_mul(saturated(elements), idle);
+    return saturating_mul(saturated(elements), p.idle_elements);
   };
   return {times_idle(least), times_idle(one_phase), times_idle(missing)};
 }
@@ -258,7 +247,7 @@ int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const Searc
     const int64_t bytes = saturating_mul(unit_need(p, unit, from, to).least, element);
     if (bytes == 0) continue;
     most = std::max(most, saturating_add(saturating_mul(unit.latency_ns, 1000),
-                                         transfer_ps(bytes, unit.members, unit.bandwidth)));
+                                         transfer_ps(bytes, unit.members(), unit.bandwidth)));
   }
   return most;
 }
@@ -280,14 +269,14 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
       if (elements <= 0) return;
       ps = saturating_add(ps, saturating_mul(latency_ns, 1000));
       ps = saturating_add(ps,
-                          transfer_ps(saturating_mul(elements, element), unit.members, bandwidth));
+                          transfer_ps(saturating_mul(elements, element), unit.members(), bandwidth));
     };
     take(fetched, unit.latency_ns, unit.bandwidth);
     // One rank sends one shard at most. A member fetches every shard that it does not hold, or, of
     // those that nobody in the unit holds, as many as others who want its box.
     if (fetched > 0) {
       const int64_t met = shards_met(p, unit, from, to);
-      const int64_t peers = phases == 1 ? met - 1 : ceil_div(met - unit.members, unit.members);
+      const int64_t peers = phases == 1 ? met - 1 : ceil_div(met - unit.members(), unit.members());
       if (peers > 0) ps = saturating_add(ps, saturating_mul(peers, per_peer_ps));
     }
     // Members that want one box pass on what each has fetched of it, inside the unit.

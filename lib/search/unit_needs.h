@@ -31,13 +31,14 @@ struct UnitRanks {
   int level = 1;           // what enters comes over this level or those outside of it
   int64_t bandwidth = 0;   // of those levels together, MB/s
   int64_t latency_ns = 0;  // the least of theirs
-  int64_t members = 0;
-  RankSides sides;  // of the members
+  RankSides sides;         // of the members
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
   mutable SearchState from;
   mutable SearchState to;
   mutable UnitNeed need;
+
+  [[nodiscard]] int64_t members() const { return static_cast<int64_t>(sides.ranks()); }
 };
 [[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
 

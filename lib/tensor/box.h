@@ -1,6 +1,7 @@
 // Boxes: the part of a tensor that a rank holds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,6 +17,10 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 [[nodiscard]] inline int64_t width(const Interval& i) { return i.hi - i.lo; }
+// Elements that lie in both.
+[[nodiscard]] inline int64_t overlap_width(const Interval& a, const Interval& b) {
+  return std::max<int64_t>(0, std::min(a.hi, b.hi) - std::max(a.lo, b.lo));
+}
 
 // One interval per tensor dim; empty for a scalar, which has one element.
 using Box = std::vector<Interval>;

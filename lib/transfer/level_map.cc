@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/int_math.h"
 #include "transfer/level_units.h"
 #include "transfer/list_exchange.h"
 #include "transfer/rank_places.h"
@@ -142,7 +143,7 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
     int64_t of_lead = 0;
     int64_t any = 0;
     for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-      const int64_t unit = all ? 0 : ids[begin] / level_ranks[l];
+      const int64_t unit = all ? 0 : floor_div(ids[begin], level_ranks[l]);
       const int64_t last =
           all || unit == INT64_MAX / level_ranks[l] ? INT64_MAX : (unit + 1) * level_ranks[l] - 1;
       bool leads = false;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/int_math.h"
 #include "plan/plan.h"
 
 namespace meshplan {
@@ -22,7 +23,7 @@ class LevelUnits {
   explicit LevelUnits(std::span<const int64_t> level_ranks) : ranks_(level_ranks) {}
   [[nodiscard]] int levels() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int64_t unit(int64_t id, int level) const {
-    return level + 1 >= levels() ? 0 : id / ranks_[static_cast<size_t>(level)];
+    return level + 1 >= levels() ? 0 : floor_div(id, ranks_[static_cast<size_t>(level)]);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/int_math.h"
 #include "transfer/rank_places.h"
 
 namespace meshplan {
@@ -32,7 +33,8 @@ std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_
 size_t fewest_in_unit(const std::vector<int64_t>& ids, int64_t unit_ranks) {
   size_t fewest = ids.size();
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-    while (end < ids.size() && ids[end] / unit_ranks == ids[begin] / unit_ranks) ++end;
+    const int64_t unit = floor_div(ids[begin], unit_ranks);
+    while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
     fewest = std::min(fewest, end - begin);
   }
   return fewest;

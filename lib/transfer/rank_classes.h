@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/int_math.h"
 #include "mesh/mesh.h"
 #include "tensor/state.h"
 
@@ -31,7 +32,8 @@ class NumberOn {
   // Of the rank with this row-major index in the mesh.
   [[nodiscard]] int64_t operator()(int64_t index) const {
     int64_t number = 0;
-    for (const Part& part : parts_) number = number * part.size + index / part.below % part.size;
+    for (const Part& part : parts_)
+      number = number * part.size + floor_mod(floor_div(index, part.below), part.size);
     return number;
   }
 

@@ -77,7 +77,8 @@ GroupPattern Units::pattern_of(std::vector<int64_t>& ids) const {
   for (size_t l = 0; l < ranks_.size(); ++l) {
     for (size_t i = 0; i < ids.size();) {
       size_t end = i;
-      while (end < ids.size() && ids[end] / ranks_[l] == ids[i] / ranks_[l]) ++end;
+      const int64_t unit = floor_div(ids[i], ranks_[l]);
+      while (end < ids.size() && floor_div(ids[end], ranks_[l]) == unit) ++end;
       const auto here = static_cast<int64_t>(end - i);
       if (i == 0) pattern.members[l] = here;
       pattern.alike = pattern.alike && here == pattern.members[l];

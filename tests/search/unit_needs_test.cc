@@ -84,7 +84,7 @@ TEST_CASE("the unit with the fewest ranks needs the most: the bound of a gather 
   const auto p = question.problem();
   REQUIRE(p);
   const UnitRanks& unit = p->units.front();
-  CHECK(unit.members == 4);
+  CHECK(unit.members() == 4);
   const UnitNeed& need = unit_need(*p, unit, p->source, p->target);
   CHECK(need.least == 64 * 48 / 2);
   CHECK(need.one_phase == 4 * 64 * 48 / 2);
