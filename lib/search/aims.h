@@ -31,9 +31,8 @@ struct AimGroup {
 
 struct AimList {
   std::vector<Aim> aims;  // in the order of listing
-  std::vector<AimKey>
-      // of one group after the other, nearest to the target first, then in the order of listing
-      keys;
+  // Of one group after the other, nearest to the target first, then in the order of listing.
+  std::vector<AimKey> keys;
   std::vector<AimGroup> groups;  // by their nearest; one group where the world does not pack
 };
 

@@ -311,74 +311,61 @@ bool list_collectives(const PlanProblem& p, const SearchState& from, std::vector
   return Mover(p, from, out, limits).run();
 }
 
-// Bytes that an exact or padded collective moves, then its time.
-void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge) {
-  const int64_t g = group_size(p, edge.group);
-  p.work += work::price;
-  if (!p.levels_only) {
-    p.work += work::step;
-    // Copies and finer tiers need staging and shapes in full.
-    State before = to_state(p, from);
-    State after = to_state(p, edge.to);
-    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, edge.op, g,
-                                 edge.reduced != 0 ? p.reduce_element : p.element);
-    std::string tier;
-    edge.cost = {finer_ps(*p.topology, group_shapes(p, edge.group), f.bytes, tier), 1, f.wire};
-    return;
-  }
-  CollectiveBytes b;
-  b.op = edge.op;
-  switch (edge.op) {
-    case Op::all_gather:
-      b.piece = box_elements(p, from) * p.element;
-      b.whole = saturating_mul(b.piece, g);
-      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    case Op::reduce_scatter:
-      b.piece = box_elements(p, edge.to) * p.reduce_element;
-      b.whole = saturating_mul(b.piece, g);
-      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    case Op::all_reduce: {
-      b.whole = box_elements(p, from) * p.reduce_element;
-      b.piece = ceil_div(b.whole, g);
-      edge.cost.wire_bytes = saturating_add(saturating_mul(2 * (g - 1), b.whole / g),
-                                            ceil_div(2 * (g - 1) * (b.whole % g), g));
-      break;
-    }
-    case Op::all_to_all: {
-      int64_t piece = 1;
-      if (p.even) {
-        piece = box_elements(p, from) / g;
-      } else {
-        auto a = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
-        auto c = largest_box(to_state(p, edge.to), p.tensor.shape, p.mesh_sizes);
-        for (size_t d = 0; d < a.size(); ++d) piece = saturating_mul(piece, std::min(a[d], c[d]));
-      }
-      b.piece = saturating_mul(piece, p.element);
-      b.whole = saturating_mul(b.piece, g);
-      edge.cost.wire_bytes = saturating_mul(b.piece, g - 1);
-      break;
-    }
-    default:
-      break;
-  }
-  edge.cost.collectives = 1;
-  if (!p.exact_levels) {
-    edge.cost.ps = collective_ps(*p.topology, group_shapes(p, edge.group), b);
-    return;
-  }
-  // All groups look alike: members in a unit of each level are products over digits.
+namespace {
+
+// Elements of the largest piece that a rank sends to one other, for bytes_of of the op table.
+int64_t piece_elements(const PlanProblem& p, const SearchState& from, const Edge& edge) {
+  const OpPiece piece = row_of(edge.op).piece;
+  if (piece == OpPiece::box_after) return box_elements(p, edge.to);
+  if (piece != OpPiece::overlap) return box_elements(p, from);
+  if (p.even) return floor_div(box_elements(p, from), group_size(p, edge.group));
+  const std::vector<int64_t> before = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
+  const std::vector<int64_t> after =
+      largest_box(to_state(p, edge.to), p.tensor.shape, p.mesh_sizes);
+  int64_t elements = 1;
+  for (size_t d = 0; d < before.size(); ++d)
+    elements = saturating_mul(elements, std::min(before[d], after[d]));
+  return elements;
+}
+
+// Where all groups look alike, members in a unit of each level are products over digits.
+int64_t alike_groups_ps(const PlanProblem& p, uint16_t group, const CollectiveBytes& bytes) {
   DigitMask digits = 0;
-  for (unsigned left = edge.group; left != 0; left &= left - 1)
+  for (unsigned left = group; left != 0; left &= left - 1)
     digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   std::array<int64_t, max_levels> members;
   const size_t levels = p.topology->levels.size();
   int64_t inside = 1;
   for (size_t l = 0; l < levels; ++l)
     members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
-  const Traffic traffic = collective_traffic(std::span<const int64_t>(members.data(), levels), b);
-  edge.cost.ps = traffic_ps(*p.topology, traffic, edge.op == Op::all_to_all, b.copied);
+  const Traffic traffic =
+      collective_traffic(std::span<const int64_t>(members.data(), levels), bytes);
+  return traffic_ps(*p.topology, traffic, row_of(bytes.op).pays_per_peer, bytes.copied);
+}
+
+}  // namespace
+
+void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge) {
+  const int64_t g = group_size(p, edge.group);
+  const int64_t element = row_of(edge.op).reduces ? p.reduce_element : p.element;
+  p.work += work::price;
+  if (!p.levels_only) {
+    p.work += work::step;
+    // Copies and finer tiers need staging and shapes in full.
+    State before = to_state(p, from);
+    State after = to_state(p, edge.to);
+    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, edge.op, g, element);
+    std::string tier;
+    edge.cost = {finer_ps(*p.topology, group_shapes(p, edge.group), f.bytes, tier), 1, f.wire};
+    return;
+  }
+  const OpBytes moved =
+      bytes_of(edge.op, saturating_mul(piece_elements(p, from, edge), element), g);
+  const CollectiveBytes bytes{edge.op, moved.whole, moved.piece, 0};
+  const int64_t ps = p.exact_levels
+                         ? alike_groups_ps(p, edge.group, bytes)
+                         : collective_ps(*p.topology, group_shapes(p, edge.group), bytes);
+  edge.cost = {ps, 1, moved.wire};
 }
 
 bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,

@@ -12,12 +12,12 @@ namespace meshplan {
 
 // Which moves are of any use.
 struct MoveLimits {
-  bool last_only =
-      false;  // of the communicating ones only those after which local steps lead to the target
+  // Of the communicating ones only those after which local steps lead to the target.
+  bool last_only = false;
   int64_t most_ps = INT64_MAX;   // for the step and all that follows it
   int64_t least_latency_ps = 0;  // of a communicating step
-  PackedWorld* world =
-      nullptr;  // of the problem: what bounds the rest of the way; nullptr: nothing does
+  // Of the problem: what bounds the rest of the way; nullptr: nothing does.
+  PackedWorld* world = nullptr;
   const Packed* target = nullptr;  // packed
   int64_t most_work = INT64_MAX;   // for one list; beyond it the list is cut short
 };

@@ -31,59 +31,73 @@ void PackedWorld::reset(const PlanProblem& p) {
   usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
             p.topology->model.empty() && p.topology->tables.empty() &&
             total_ * p.dims <= packed_slots;
+  usable_ = usable_ && find_outer_level();
   if (!usable_) return;
+  lay_out_slots();
+  power_[0] = 1;
+  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i)
+    power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  time_levels();
+  pending_.fill({});
+  const auto n = static_cast<size_t>(total_);
+  known_.assign(5 * (n + 1) * (n + 2), -1);
+  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
+}
+
+bool PackedWorld::find_outer_level() {
   outer_level_ = 0;
-  for (size_t l = 1; l < p.topology->levels.size(); ++l) {
-    if (p.world.at_level(static_cast<int>(l)) == 0) continue;
-    if (outer_level_ != 0) usable_ = false;
+  for (size_t l = 1; l < p_->topology->levels.size(); ++l) {
+    if (p_->world.at_level(static_cast<int>(l)) == 0) continue;
+    if (outer_level_ != 0) return false;
     outer_level_ = l;
   }
-  if (!usable_) return;
   inside_ = 0;
   for (int i = 0; i < total_; ++i) {
-    outer_[static_cast<size_t>(i)] = p.world.level(i) > 0;
-    if (p.world.level(i) == 0) ++inside_;
+    outer_[static_cast<size_t>(i)] = p_->world.level(i) > 0;
+    if (p_->world.level(i) == 0) ++inside_;
   }
-  few_ = total_ < 16 && total_ * p.dims <= 16;
-  for (int a = 0; a < p.atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
+  return true;
+}
+
+void PackedWorld::lay_out_slots() {
+  few_ = total_ < 16 && total_ * p_->dims <= 16;
+  for (int a = 0; a < p_->atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
   for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
   Words slots{};
-  for (int d = 0; d < p.dims; ++d) {
+  for (int d = 0; d < p_->dims; ++d) {
     slots_before_[static_cast<size_t>(d)] = slots;
     for (int k = 0; k < total_; ++k) {
       const int bit = (d * total_ + k) * (few_ ? 4 : 1);
       slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
     }
   }
-  slots_before_[static_cast<size_t>(p.dims)] = slots;
-  power_[0] = 1;
-  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i)
-    power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
-  bandwidth_inside_ = inside_ > 0 ? p.topology->levels[0].mb_per_s : 0;
-  bandwidth_outside_ = outer_level_ > 0 ? p.topology->levels[outer_level_].mb_per_s : 0;
-  pace_inside_ = Pace(p.topology->levels[0]);
-  pace_outside_ = Pace(p.topology->levels[outer_level_]);
-  first_latency_ = saturating_mul(p.topology->levels[0].latency_ns, 1000);
-  outer_latency_ = saturating_mul(p.topology->levels[outer_level_].latency_ns, 1000);
-  first_per_peer_ = saturating_mul(p.topology->levels[0].per_peer_ns, 1000);
-  outer_per_peer_ = saturating_mul(p.topology->levels[outer_level_].per_peer_ns, 1000);
+  slots_before_[static_cast<size_t>(p_->dims)] = slots;
+}
+
+void PackedWorld::time_levels() {
+  const std::vector<TopologyLevel>& levels = p_->topology->levels;
+  const TopologyLevel& inner = levels[0];
+  const TopologyLevel& outer = levels[outer_level_];
+  bandwidth_inside_ = inside_ > 0 ? inner.mb_per_s : 0;
+  bandwidth_outside_ = outer_level_ > 0 ? outer.mb_per_s : 0;
+  pace_inside_ = Pace(inner);
+  pace_outside_ = Pace(outer);
+  first_latency_ = saturating_mul(inner.latency_ns, 1000);
+  outer_latency_ = saturating_mul(outer.latency_ns, 1000);
+  first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);
+  outer_per_peer_ = saturating_mul(outer.per_peer_ns, 1000);
   int64_t least = INT64_MAX;
   least_per_peer_ = INT64_MAX;
-  for (size_t l = p.topology->levels.size(); l-- > 0;) {
-    least_per_peer_ =
-        std::min(least_per_peer_, saturating_mul(p.topology->levels[l].per_peer_ns, 1000));
-    least = std::min(least, p.topology->levels[l].latency_ns);
+  for (size_t l = levels.size(); l-- > 0;) {
+    least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
+    least = std::min(least, levels[l].latency_ns);
     if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
   }
   latency_inside_ = saturating_mul(least, 1000);
-  finest_part_ps_ = outer_level_ == 0
-                        ? 0
-                        : saturating_add(latency_outside_, transfer_ps(least_bytes(), power(total_),
-                                                                       bandwidth_outside_));
-  pending_.fill({});
-  const auto n = static_cast<size_t>(total_);
-  known_.assign(5 * (n + 1) * (n + 2), -1);
-  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
+  finest_part_ps_ = 0;
+  if (outer_level_ == 0) return;
+  const int64_t part_ps = transfer_ps(least_bytes(), power(total_), bandwidth_outside_);
+  finest_part_ps_ = saturating_add(latency_outside_, part_ps);
 }
 
 PackedWorld::Pace::Pace(const TopologyLevel& level)
@@ -296,7 +310,8 @@ int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int 
       transfer_ps(need, power(w.joined_count), bandwidth_inside_ + bandwidth_outside_);
   if (!d.crossed_outside && d.held_outside == 0) return saturating_add(latency_inside_, inner);
   const int64_t united = floor_div(least_bytes(), power(outers));
-  const int64_t missing = d.crossed_outside ? united : united - floor_div(united, power(d.held_outside));
+  const int64_t missing =
+      d.crossed_outside ? united : united - floor_div(united, power(d.held_outside));
   const int64_t outer = transfer_ps(saturating_mul(missing, power(w.kept_inside)),
                                     power(inside_ + w.joined_outside), bandwidth_outside_);
   return saturating_add(latency_outside_, std::max(inner, outer));

@@ -29,7 +29,7 @@ struct Packed {
   using Words = std::array<uint64_t, packed_words>;
   Words taken{};
   Words outer{};
-  std::array<Words, 5> name{};  // few slots: name[0][0] alone
+  std::array<Words, 5> name{};                            // few slots: name[0][0] alone
   std::array<uint32_t, max_search_dims> outer_of_list{};  // digits outside of level 0
   uint16_t pending = 0;                                   // atoms
   uint16_t made = 0;
@@ -122,6 +122,10 @@ class PackedWorld {
     uint64_t name = 0;
   };
   [[nodiscard]] AtomDigits digits_of_atom(int atom) const;
+  // reset in parts: which levels are in use (false: too many), slots, times.
+  bool find_outer_level();
+  void lay_out_slots();
+  void time_levels();
   // Where two states differ, in digits.
   struct Difference {
     bool crossed = false;
@@ -218,7 +222,8 @@ class PackedWorld {
   // Bytes of the tensor cut so many times, while it is reduced or not.
   [[nodiscard]] int64_t piece(int cuts, bool reduced) {
     int64_t& bytes = pieces_[as_index(2 * cuts + (reduced ? 1 : 0))];
-    if (bytes < 0) bytes = floor_div(reduced ? p_->digit_reduce_bytes : p_->digit_bytes, power(cuts));
+    if (bytes < 0)
+      bytes = floor_div(reduced ? p_->digit_reduce_bytes : p_->digit_bytes, power(cuts));
     return bytes;
   }
   [[nodiscard]] size_t slot_of(int table, int taken, int beyond, bool crossed) const {

@@ -25,8 +25,7 @@ uint64_t key_of(const SearchState& s, int d) {
 // Of the rank with these coordinates.
 Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
   int64_t lo = 0;
-  int64_t left =
-      is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  int64_t left = is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   for (int i = s.begin_of(d); i < s.end_of(d);) {
     const AtomRun run = run_of_atoms(p, s, d, i);
     int64_t part = 0;
@@ -67,8 +66,7 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   Sides& sides = at->second;
   if (!is_new) return sides;
   p.work += static_cast<int64_t>(ranks_) * work::rank_side;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i)
-    sides.numbers *= p.size[s.atom[as_index(i)]];
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) sides.numbers *= p.size[s.atom[as_index(i)]];
   static constexpr std::array<int32_t, max_atoms> first{};
   sides.widest = width(side_of(p, s, d, first.data()));
   for (size_t r = 0; r < ranks_; ++r) {

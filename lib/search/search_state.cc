@@ -244,8 +244,8 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   const int64_t ranks = listings.ranks;
   const int64_t looked = listings.looked;
   const ExchangeCost cost = price_exchange(q);
-  p.work += (listings.ranks - ranks) * work::listed_rank +
-            (listings.looked - looked) * work::listed;
+  p.work +=
+      (listings.ranks - ranks) * work::listed_rank + (listings.looked - looked) * work::listed;
   if (!cost.exact) {
     p.work += work::step;
     p.estimated = true;

@@ -115,15 +115,14 @@ struct PlanProblem {
   bool even = true;  // every extent divides by every product of atoms: boxes are products
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   bool exact_levels = true;       // digits of atoms are known: exchanges have closed forms
-  bool only_even =
-      // boxes are products because states that do not cut evenly are left out: the world is too
-      // large to list
-      false;
+  // Boxes are products because states that do not cut evenly are left out: the world is too large
+  // to list.
+  bool only_even = false;
   bool padded = false;  // uneven and too large to list: exchanges are priced on extents rounded up
   std::vector<int64_t> padded_shape;
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
-  int64_t idle_longest = 1;  // longest extent among tensor dims that do not take part
+  int64_t idle_longest = 1;   // longest extent among tensor dims that do not take part
   // Digits of each atom, for closed forms.
   DigitWorld world;
   std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
@@ -131,8 +130,8 @@ struct PlanProblem {
   std::array<DigitMask, max_atoms> digit_set{};
   bool atoms_are_digits = true;  // atom i is digit i
   bool always_line_up = true;    // every digit has one size: any two states line up
-  int64_t digit_bytes =
-      0;  // of the tensor whose boxes the closed forms see (padded_shape where padded)
+  // Of the tensor whose boxes the closed forms see (padded_shape where padded).
+  int64_t digit_bytes = 0;
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
@@ -142,8 +141,8 @@ struct PlanProblem {
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
   int64_t peak_limit = INT64_MAX;   // peak of any step
   bool one_reduction = false;
-  bool levels_only =
-      true;  // no finer tier and no copy term: collectives are priced from boxes alone
+  // No finer tier and no copy term: collectives are priced from boxes alone.
+  bool levels_only = true;
   mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
   uint16_t source_pending = 0;                                 // pending before the first step
   Shortcuts shortcuts;                                         // taken in setting it up
@@ -165,7 +164,8 @@ struct PlanProblem {
 [[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
 
 // Atoms of list d from `begin` on that continue one another in one mesh dim: they cut as one. Those
-// from the start of the mesh dim take chunks of what the whole dim would be cut into (tensor/box.cc).
+// from the start of the mesh dim take chunks of what the whole dim would be cut into
+// (tensor/box.cc).
 struct AtomRun {
   int end = 0;
   int64_t parts = 1;     // that the run has

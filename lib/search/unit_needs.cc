@@ -268,12 +268,12 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
     const auto take = [&](int64_t elements, int64_t latency_ns, int64_t bandwidth) {
       if (elements <= 0) return;
       ps = saturating_add(ps, saturating_mul(latency_ns, 1000));
-      ps = saturating_add(ps,
-                          transfer_ps(saturating_mul(elements, element), unit.members(), bandwidth));
+      ps = saturating_add(
+          ps, transfer_ps(saturating_mul(elements, element), unit.members(), bandwidth));
     };
     take(fetched, unit.latency_ns, unit.bandwidth);
     // One rank sends one shard at most. A member fetches every shard that it does not hold, or, of
-    // those that nobody in the unit holds, as many as others who want its box.
+    // those that no member holds, as many as others who want its box.
     if (fetched > 0) {
       const int64_t met = shards_met(p, unit, from, to);
       const int64_t peers = phases == 1 ? met - 1 : ceil_div(met - unit.members(), unit.members());

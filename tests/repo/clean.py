@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = 100
 LINES = 60
 CLEAN = ["lib/" + module for module in
-         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "cost", "verify", "planner", "spec", "torch_rules", "diff", "copy", "replay", "replay_host",
+         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "cost", "verify", "planner", "spec", "torch_rules", "search", "diff", "copy", "replay", "replay_host",
           "replay_mpi", "replay_nccl", "measure", "render", "api", "cli")]
 # retired (a regular expression, matched without case) -> what to say instead; lib/README.md has the glossary.
 RETIRED = {

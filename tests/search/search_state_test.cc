@@ -8,7 +8,8 @@
 
 using namespace meshplan;
 
-TEST_CASE("states cut evenly where their boxes do: parts of a mesh dim cut where the whole dim would") {
+TEST_CASE(
+    "states cut evenly where their boxes do: parts of a mesh dim cut where the whole dim would") {
   int even = 0;
   int uneven = 0;
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 4}, {8, 3}, {2, 12}}) {
