@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -49,4 +50,31 @@ TEST_CASE("ceil_div is the least number of pieces of size b that hold a") {
   }
   CHECK(ceil_div(INT64_MAX, 1) == INT64_MAX);
   CHECK(ceil_div(INT64_MAX, 2) == (1LL << 62));
+}
+
+TEST_CASE("floor_div and floor_mod equal the processor's division") {
+  const uint64_t seed = 20261122;
+  std::mt19937_64 random(seed);
+  CAPTURE(seed);
+  auto check = [](int64_t a, int64_t b) {
+    CAPTURE(a);
+    CAPTURE(b);
+    REQUIRE(floor_div(a, b) == a / b);
+    REQUIRE(floor_mod(a, b) == a % b);
+  };
+  // Of every length, and around multiples, where a rounded quotient passes the next integer.
+  auto draw = [&random] { return static_cast<int64_t>((random() >> 1) >> (random() % 63)); };
+  for (int i = 0; i < 200'000; ++i) {
+    const int64_t b = std::max<int64_t>(1, draw());
+    const int64_t a = draw();
+    check(a, b);
+    const int64_t multiple = a - a % b;
+    check(multiple, b);
+    if (multiple > 0) check(multiple - 1, b);
+  }
+  constexpr int64_t edge = int64_t{1} << 53;
+  for (const int64_t a : {edge - 2, edge - 1, edge, edge + 1, INT64_MAX}) {
+    for (const int64_t b : {int64_t{1}, int64_t{2}, int64_t{3}, edge - 1, edge, edge + 1, INT64_MAX})
+      check(a, b);
+  }
 }

@@ -123,6 +123,12 @@ TEST_CASE("one phase in closed form equals the listing of every piece") {
     TurnTable table;
     const MostTurns* turns = table.find(*q.levels, problem.world, problem.change, 1 << 20);
     REQUIRE(turns != nullptr);
+    // What the mesh remembers saves no question its steps; what the question asked before does.
+    TurnTable again;
+    REQUIRE(again.find(*q.levels, problem.world, problem.change, 1 << 20) == turns);
+    REQUIRE(again.steps() == table.steps());
+    REQUIRE(again.find(*q.levels, problem.world, problem.change, 1 << 20) == turns);
+    REQUIRE(again.steps() == table.steps());
     check_same(digits_whole_pieces(problem.world, problem.change, levels, *turns), whole_listed);
     if (whole.exact) {
       check_same(whole, whole_listed);
