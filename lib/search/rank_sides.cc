@@ -7,7 +7,7 @@
 #include "base/int_math.h"
 #include "search/search_state.h"
 #include "search/work.h"
-#include "transfer/rank_classes.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -49,14 +49,14 @@ RankSides::RankSides(std::vector<int32_t> coordinates, int atoms)
       ranks_(atoms == 0 ? 0 : coordinates_.size() / atoms_) {}
 
 RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
-  std::vector<NumberOn> on_atoms;
+  std::vector<CoordinatesOn> on_atoms;
   for (int a = 0; a < p.atoms; ++a)
     on_atoms.emplace_back(std::span(&p.atom[as_index(a)], 1), p.mesh_sizes);
   std::vector<int32_t> coordinates;
   coordinates.reserve(indices.size() * on_atoms.size());
   for (const int64_t index : indices) {
-    for (const NumberOn& on_atom : on_atoms)
-      coordinates.push_back(static_cast<int32_t>(on_atom(index)));
+    for (const CoordinatesOn& on_atom : on_atoms)
+      coordinates.push_back(static_cast<int32_t>(on_atom.number(index)));
   }
   return {std::move(coordinates), p.atoms};
 }

@@ -25,10 +25,11 @@ class Joined {
   std::array<int8_t, max_digits> root_;
 };
 
-// A rank matches a crossed position where its coordinates on the digit before and on the digit after
-// are the same: of that position it holds what it wants. Whether some rank matches every position of
-// a level above `l` and mismatches one of level `l`. A position's level is that of its digit on
-// `side`; `must_be_source`: only a position whose digit after is one of these counts; 0: every one.
+// A rank matches a crossed position where its coordinates on the digit before and on the digit
+// after are the same: of that position it holds what it wants. Whether some rank matches every
+// position of a level above `l` and mismatches one of level `l`. A position's level is that of its
+// digit on `side`; `must_be_source`: only a position whose digit after is one of these counts; 0:
+// every one.
 //
 //     crossed positions 0 against 1 (level 1) and 1 against 0 (level 0), l = 0
 //     matching the first makes coordinates 0 and 1 equal, so the second matches, too: false
@@ -54,8 +55,8 @@ DigitCounts count_pieces(const DigitWorld& world, const DigitChange& p, int leve
   const DigitMask any = p.src_only | p.reduced;             // what only the source controls
   const DigitMask forced = p.kept | (p.dst & ~p.dst_only);  // what a receiver's wish fixes
   const DigitMask source = p.src | p.reduced | p.kept;
-  c.piece_bytes = floor_div(p.total_bytes,
-                            saturating_mul(world.product(p.src), world.product(p.dst_only)));
+  c.piece_bytes =
+      floor_div(p.total_bytes, saturating_mul(world.product(p.src), world.product(p.dst_only)));
   c.target_bytes = floor_div(p.total_bytes, world.product(p.dst));
   int64_t upto = 1;  // product of `any` up to the level below
   int64_t holders = 1;

@@ -1,11 +1,11 @@
-// Lines up the digits of two states: cuts mesh dims until every digit position of the tensor has one
-// radix on both sides.
+// Lines up the digits of two states: cuts mesh dims until every digit position of the tensor has
+// one radix on both sides.
 //
 //     mesh a 4 x b 2, [8], S(0)[a b] -> S(0)[b a]
 //     shares of tensor dim 0      before a 4, b 2: cut at 4, 8      after b 2, a 4: cut at 2, 8
 //     cut before at 2             a = 2 x 2
 //     cut after at 4              the same cut of a; now both are cut at 2, 4, 8
-//     digits                      a:(1)2 a:(2)2 b                   b a:(1)2 a:(2)2, each of radix 2
+//     digits                      a:(1)2 a:(2)2 b               b a:(1)2 a:(2)2, each of radix 2
 #include "transfer/digits.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace meshplan {
 namespace {
 
-// Sorted products of leading factors at which a mesh dim is cut, from 1 to its size. Each divides the
-// next.
+// Sorted products of leading factors at which a mesh dim is cut, from 1 to its size. Each divides
+// the next.
 using Cuts = std::vector<int64_t>;
 
 // Adds a cut; false where it does not divide cleanly.
@@ -108,7 +108,8 @@ bool cut_at_sub_axes(const State& state, std::vector<Cuts>& cuts) {
   return true;
 }
 
-// Cuts each state where the other cuts the same tensor dim. A cut may move others: until none is new.
+// Cuts each state where the other cuts the same tensor dim. A cut may move others: until none is
+// new.
 bool cut_at_each_other(const State& src, const State& dst, std::vector<Cuts>& cuts) {
   bool changed = true;
   while (changed) {

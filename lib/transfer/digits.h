@@ -1,5 +1,5 @@
-// Two states of one mesh, lined up digit by digit. Closed forms of exchanges and bounds are products
-// over digits.
+// Two states of one mesh, lined up digit by digit. Closed forms of exchanges and bounds are
+// products over digits.
 //
 //     mesh a 2 x b 8 on hosts of 4, [16, 16], S(0)[b a] -> S(0)[a]S(1)[b]
 //     digits            0 = a, 1 = b:(1)2 (across hosts), 2 = b:(2)4 (inside a host)
@@ -8,8 +8,8 @@
 //                       positions 1 and 2 are cut by the source only: digits 2 and 0
 //     tensor dim 1      before nothing, after 1 2: both are cut by the target only
 //
-// A digit is a sub-axis on one level of the topology: ranks that differ only on it are in one unit of
-// that level and in different units below it. Digits are cut so finely that sharding and pending
+// A digit is a sub-axis on one level of the topology: ranks that differ only on it are in one unit
+// of that level and in different units below it. Digits are cut so finely that sharding and pending
 // reductions of both states are made of whole ones, and that at every position that both states cut
 // the two digits have one size. So every piece of the exchange has the same size, and the number of
 // pieces, holders and ranks of a kind is a product of the sizes of some digits.
@@ -113,8 +113,8 @@ struct DigitChange {
   }
 };
 
-// The digits of the mesh and of the tensor under both states; nullopt where levels, sizes or extents
-// do not divide cleanly.
+// The digits of the mesh and of the tensor under both states; nullopt where levels, sizes or
+// extents do not divide cleanly.
 struct DigitProblem {
   DigitWorld world;
   DigitChange change;

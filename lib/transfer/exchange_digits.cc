@@ -18,8 +18,8 @@ int64_t sent_bytes(const DigitCounts& c, const DigitChange& p, ExchangeCut cut, 
 }
 
 // Holders take turns over all levels together: what is asked on inner levels shifts the turns on
-// outer ones, unless it is a whole number of rounds. And no product says who sends most over several
-// levels in sum.
+// outer ones, unless it is a whole number of rounds. And no product says who sends most over
+// several levels in sum.
 void mark_turns(const DigitCounts& c, int levels, ExchangeTraffic& out) {
   for (size_t l = 0; l < static_cast<size_t>(levels); ++l) {
     if (c.served[l] == 0) continue;

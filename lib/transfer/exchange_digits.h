@@ -1,12 +1,12 @@
 // Exchanges in closed form: counts of ranks and pieces as products over digits.
 //
 //     hosts of 4, mesh a 2 x b 4, 8 elements of 4 B, S(0)[b] -> R, even cut
-//     digits a (across hosts) and b (inside); a rank wants all 4 shards, of 2 elements, and holds one
+//     digits a (across hosts) and b (inside); a rank wants all 4 shards of 2 elements, holds one
 //     received inside a host     4 - 1 = 3 shards, each from its one holder in the host: 24 B
 //     received across hosts      none: every shard has a holder in the host
 //
 //     S(0)[a] -> R: 2 shards of 4 elements, each with 4 holders in one host
-//     received across hosts      2 - 1 = 1 shard, a quarter from each of its 4 holders: 16 B, 4 peers
+//     received across hosts      2 - 1 = 1 shard, a quarter from each of 4 holders: 16 B, 4 peers
 //
 // Law: equal to the listing of every piece (tests/transfer/exchange_digits_test.cc).
 #pragma once
@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "transfer/digits.h"
+#include "transfer/exchange_cut.h"
 #include "transfer/exchange_traffic.h"
 #include "transfer/turns.h"
 

@@ -18,7 +18,10 @@ std::span<const Interval> box_at(const SideBoxes& side, size_t i) {
   return std::span(side.box).subspan(i * dims, dims);
 }
 
-// The distinct intervals of each tensor dim, ascending: they are disjoint.
+// The distinct intervals of each tensor dim, ascending: they are disjoint. Boxes of one side lie on
+// this grid.
+//
+//     boxes [0:4, 0:2] [0:4, 2:4] [4:8, 0:2] [4:8, 2:4]     dim 0: [0:4] [4:8], dim 1: [0:2] [2:4]
 std::vector<std::vector<Interval>> distinct_intervals(const SideBoxes& side) {
   std::vector<std::vector<Interval>> grid(static_cast<size_t>(side.dims));
   for (size_t i = 0; i < side.size(); ++i) {
@@ -29,7 +32,8 @@ std::vector<std::vector<Interval>> distinct_intervals(const SideBoxes& side) {
     }
   }
   for (auto& intervals : grid) {
-    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+    std::sort(intervals.begin(), intervals.end(),
+              [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
     intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
   }
   return grid;
@@ -37,24 +41,29 @@ std::vector<std::vector<Interval>> distinct_intervals(const SideBoxes& side) {
 
 size_t index_of(const std::vector<Interval>& intervals, const Interval& one) {
   return static_cast<size_t>(
-      std::lower_bound(intervals.begin(), intervals.end(), one.lo, [](const Interval& i, int64_t lo) { return i.lo < lo; }) -
+      std::lower_bound(intervals.begin(), intervals.end(), one.lo,
+                       [](const Interval& i, int64_t lo) { return i.lo < lo; }) -
       intervals.begin());
 }
 
-// Numbers tuples of interval indices and a contribution in the order in which they are first seen.
+// Numbers boxes of a grid, each with a contribution, in the order in which they are first seen.
 // Dense where the grid is not much larger than the ranks, else by hash.
 class Numbers {
  public:
-  Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks) : grid_(&grid) {
+  Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks)
+      : grid_(&grid) {
     int64_t cells = contributions;
-    for (const auto& intervals : grid) cells = saturating_mul(cells, static_cast<int64_t>(std::max<size_t>(1, intervals.size())));
-    if (cells <= static_cast<int64_t>(4 * ranks + 1024)) dense_.assign(static_cast<size_t>(cells), -1);
+    for (const auto& intervals : grid)
+      cells = saturating_mul(cells, static_cast<int64_t>(std::max<size_t>(1, intervals.size())));
+    if (cells <= static_cast<int64_t>(4 * ranks + 1024))
+      dense_.assign(static_cast<size_t>(cells), -1);
   }
   // The key of a tuple: mixed radix over the grid, the contribution slowest.
   [[nodiscard]] int64_t key(std::span<const Interval> box, int64_t contribution) const {
     int64_t at = contribution;
     for (size_t d = 0; d < box.size(); ++d) {
-      at = at * static_cast<int64_t>((*grid_)[d].size()) + static_cast<int64_t>(index_of((*grid_)[d], box[d]));
+      at = at * static_cast<int64_t>((*grid_)[d].size()) +
+           static_cast<int64_t>(index_of((*grid_)[d], box[d]));
     }
     return at;
   }
@@ -75,19 +84,24 @@ std::vector<int64_t> ranked(const std::vector<int64_t>& values) {
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<int64_t> out;
-  for (int64_t v : values) out.push_back(std::lower_bound(distinct.begin(), distinct.end(), v) - distinct.begin());
+  for (int64_t v : values)
+    out.push_back(std::lower_bound(distinct.begin(), distinct.end(), v) - distinct.begin());
   return out;
 }
 
 // The intervals of an ascending list that meet `wanted`.
 std::pair<size_t, size_t> meeting(const std::vector<Interval>& intervals, const Interval& wanted) {
-  auto begin = std::partition_point(intervals.begin(), intervals.end(), [&](const Interval& i) { return i.hi <= wanted.lo; });
-  auto end = std::partition_point(begin, intervals.end(), [&](const Interval& i) { return i.lo < wanted.hi; });
-  return {static_cast<size_t>(begin - intervals.begin()), static_cast<size_t>(end - intervals.begin())};
+  auto begin = std::partition_point(intervals.begin(), intervals.end(),
+                                    [&](const Interval& i) { return i.hi <= wanted.lo; });
+  auto end = std::partition_point(begin, intervals.end(),
+                                  [&](const Interval& i) { return i.lo < wanted.hi; });
+  return {static_cast<size_t>(begin - intervals.begin()),
+          static_cast<size_t>(end - intervals.begin())};
 }
 
 // No box meets more shards than this.
-int64_t possible_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
+int64_t possible_overlaps(std::span<const Interval> wanted,
+                          const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
   int64_t most = contributions;
   for (size_t d = 0; d < wanted.size(); ++d) {
     const auto [first, last] = meeting(grid[d], wanted[d]);
@@ -96,9 +110,10 @@ int64_t possible_overlaps(std::span<const Interval> wanted, const std::vector<st
   return most;
 }
 
-// The overlaps of one wanted box: every tuple of source intervals that it meets, in every contribution.
-void list_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid, int64_t contributions,
-                   Numbers& numbers, std::vector<Overlap>& out) {
+// The overlaps of one wanted box: every tuple of source intervals that it meets, in every
+// contribution.
+void list_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid,
+                   int64_t contributions, Numbers& numbers, std::vector<Overlap>& out) {
   const size_t dims = wanted.size();
   std::vector<size_t> first(dims);
   std::vector<size_t> last(dims);
@@ -148,26 +163,26 @@ Box ExchangeRanks::overlap_box(int32_t w, int32_t s) const {
   return box;
 }
 
-std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets, int64_t most_overlaps) {
-  std::optional<ExchangeRanks> made(std::in_place);
-  ExchangeRanks& out = *made;
-  out.dims = sources.dims;
-  // Merge the two ascending lists of ids.
+namespace {
+
+// The ranks of both sides: merges the two ascending lists of ids.
+void merge_ranks(const SideBoxes& sources, const SideBoxes& targets, ExchangeRanks& out) {
   for (size_t a = 0, b = 0; a < sources.size() || b < targets.size();) {
-    const bool from_source = b == targets.size() || (a < sources.size() && sources.id[a] <= targets.id[b]);
-    const bool from_target = a == sources.size() || (b < targets.size() && targets.id[b] <= sources.id[a]);
+    const bool from_source =
+        b == targets.size() || (a < sources.size() && sources.id[a] <= targets.id[b]);
+    const bool from_target =
+        a == sources.size() || (b < targets.size() && targets.id[b] <= sources.id[a]);
     out.id.push_back(from_source ? sources.id[a] : targets.id[b]);
     out.source.push_back(from_source ? static_cast<int32_t>(a++) : -1);
     out.target.push_back(from_target ? static_cast<int32_t>(b++) : -1);
   }
-  const size_t ranks = out.id.size();
-  out.shard.assign(ranks, -1);
-  out.wanted.assign(ranks, -1);
+}
 
-  const std::vector<int64_t> contribution = ranked(sources.contribution);
-  const int64_t contributions = contribution.empty() ? 1 : *std::max_element(contribution.begin(), contribution.end()) + 1;
-  const auto source_grid = distinct_intervals(sources);
-  Numbers shard_of(source_grid, contributions, ranks);
+// The shards, and their holders.
+void number_shards(const SideBoxes& sources, const std::vector<int64_t>& contribution,
+                   Numbers& shard_of, ExchangeRanks& out) {
+  const size_t ranks = out.size();
+  out.shard.assign(ranks, -1);
   std::vector<int32_t> held;  // holders of each shard
   for (size_t r = 0; r < ranks; ++r) {
     if (out.source[r] < 0) continue;
@@ -189,13 +204,31 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   std::vector<int32_t> next(out.holders_begin.begin(), out.holders_begin.end() - 1);
   for (size_t r = 0; r < ranks; ++r) {
     if (out.shard[r] < 0) continue;
-    out.holders[static_cast<size_t>(next[static_cast<size_t>(out.shard[r])]++)] = static_cast<int32_t>(r);
+    const auto at = static_cast<size_t>(next[static_cast<size_t>(out.shard[r])]++);
+    out.holders[at] = static_cast<int32_t>(r);
   }
+}
+
+}  // namespace
+
+std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets,
+                                                 int64_t most_overlaps) {
+  std::optional<ExchangeRanks> made(std::in_place);
+  ExchangeRanks& out = *made;
+  out.dims = sources.dims;
+  merge_ranks(sources, targets, out);
+  const std::vector<int64_t> contribution = ranked(sources.contribution);
+  const int64_t contributions =
+      contribution.empty() ? 1 : *std::max_element(contribution.begin(), contribution.end()) + 1;
+  const auto source_grid = distinct_intervals(sources);
+  Numbers shard_of(source_grid, contributions, out.size());
+  number_shards(sources, contribution, shard_of, out);
 
   const auto target_grid = distinct_intervals(targets);
-  Numbers wanted_of(target_grid, 1, ranks);
+  Numbers wanted_of(target_grid, 1, out.size());
+  out.wanted.assign(out.size(), -1);
   out.overlaps_begin.assign(1, 0);
-  for (size_t r = 0; r < ranks; ++r) {
+  for (size_t r = 0; r < out.size(); ++r) {
     if (out.target[r] < 0) continue;
     const auto box = box_at(targets, static_cast<size_t>(out.target[r]));
     if (is_empty(box)) continue;
@@ -205,9 +238,11 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
       out.wanters.push_back(0);
       out.wanted_box.insert(out.wanted_box.end(), box.begin(), box.end());
       const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
-      if (most_overlaps - static_cast<int64_t>(out.overlaps.size()) < possible_overlaps(box, source_grid, contributions)) return std::nullopt;
+      if (most_overlaps - begin < possible_overlaps(box, source_grid, contributions))
+        return std::nullopt;
       list_overlaps(box, source_grid, contributions, shard_of, out.overlaps);
-      std::sort(out.overlaps.begin() + begin, out.overlaps.end(), [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; });
+      std::sort(out.overlaps.begin() + begin, out.overlaps.end(),
+                [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; });
       out.overlaps_begin.push_back(static_cast<int32_t>(out.overlaps.size()));
     }
     out.wanted[r] = number;

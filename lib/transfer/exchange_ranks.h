@@ -1,4 +1,5 @@
-// The ranks of one exchange as small numbers: what each holds, what each wants, and which shards every wanted box meets.
+// The ranks of one exchange as small numbers: what each holds, what each wants, and which shards
+// every wanted box meets.
 //
 //     2 x 2, [8], S(0)R -> RR        shards 0 = [0:4] held by ranks 0 1, 1 = [4:8] held by 2 3
 //                                    wanted boxes 0 = [0:8] by all; it meets shards 0 and 1
@@ -19,10 +20,10 @@ namespace meshplan {
 
 // One side of an exchange, rank by rank. Ids ascend.
 struct SideBoxes {
-  int dims = 0;                        // tensor dims
-  std::vector<int64_t> id;             // global ids
-  std::vector<Interval> box;           // rank-major, `dims` each
-  std::vector<int64_t> contribution;   // of a pending reduction; empty: all the same
+  int dims = 0;                       // tensor dims
+  std::vector<int64_t> id;            // global ids
+  std::vector<Interval> box;          // rank-major, `dims` each
+  std::vector<int64_t> contribution;  // of a pending reduction; empty: all the same
   [[nodiscard]] size_t size() const { return id.size(); }
 };
 
@@ -47,7 +48,8 @@ struct ExchangeRanks {
   std::vector<Interval> shard_box;
   std::vector<int32_t> holders;
   std::vector<int32_t> holders_begin;  // one more than there are shards
-  // Per wanted box, numbered in the order of the first rank that wants it: the shards it meets, ascending.
+  // Per wanted box, numbered in the order of the first rank that wants it: the shards it meets,
+  // ascending.
   std::vector<Interval> wanted_box;
   std::vector<Overlap> overlaps;
   std::vector<int32_t> overlaps_begin;  // one more than there are wanted boxes
@@ -58,13 +60,15 @@ struct ExchangeRanks {
   [[nodiscard]] size_t wants() const { return overlaps_begin.size() - 1; }
   [[nodiscard]] std::span<const int32_t> holders_of(int32_t s) const {
     const auto at = static_cast<size_t>(s);
-    return std::span(holders).subspan(static_cast<size_t>(holders_begin[at]),
-                                      static_cast<size_t>(holders_begin[at + 1] - holders_begin[at]));
+    return std::span(holders).subspan(
+        static_cast<size_t>(holders_begin[at]),
+        static_cast<size_t>(holders_begin[at + 1] - holders_begin[at]));
   }
   [[nodiscard]] std::span<const Overlap> overlaps_of(int32_t w) const {
     const auto at = static_cast<size_t>(w);
-    return std::span(overlaps).subspan(static_cast<size_t>(overlaps_begin[at]),
-                                       static_cast<size_t>(overlaps_begin[at + 1] - overlaps_begin[at]));
+    return std::span(overlaps).subspan(
+        static_cast<size_t>(overlaps_begin[at]),
+        static_cast<size_t>(overlaps_begin[at + 1] - overlaps_begin[at]));
   }
   // The box in which wanted box w meets the shard.
   [[nodiscard]] Box overlap_box(int32_t w, int32_t s) const;

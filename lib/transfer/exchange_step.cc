@@ -1,5 +1,5 @@
 // exchange: sends and receives between pairs of ranks, by the rules of this module's README.md.
-#include "transfer/exchange_pieces.h"
+#include "transfer/exchange_transfers.h"
 #include "transfer/level_units.h"
 #include "transfer/transfer_maker.h"
 
@@ -72,32 +72,32 @@ std::map<int64_t, TransferMaker::ExchangeClass> TransferMaker::exchange_classes(
 void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<int32_t>& sources,
                                   int32_t contribution) {
   const auto& targets = ranks.targets;
-  for (ExchangePiece& p :
-       exchange_pieces(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
-                       level_ranks_of(*q_.topology),
-                       step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even)) {
-    add(targets[static_cast<size_t>(p.target)],
-        {sources[static_cast<size_t>(p.source)], contribution, false, std::move(p.box)});
+  const ExchangeCut cut = step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
+  for (ExchangeTransfer& t :
+       exchange_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
+                          level_ranks_of(*q_.topology), cut)) {
+    add(targets[static_cast<size_t>(t.target)],
+        {sources[static_cast<size_t>(t.source)], contribution, false, std::move(t.box)});
   }
 }
 
-// On one mesh the slots before and after of a class are the same ranks, so a target that fetches has
-// a slot before, too.
+// On one mesh the slots before and after of a class are the same ranks, so a target that fetches
+// has a slot before, too.
 void TransferMaker::add_two_phases(const ExchangeClass& ranks,
                                    const std::vector<int32_t>& sources) {
   const auto& targets = ranks.targets;
   auto source = [&](int32_t i) { return sources[static_cast<size_t>(i)]; };
   auto target = [&](int32_t i) { return targets[static_cast<size_t>(i)]; };
   auto self = [&](int32_t i) { return out_.slots[static_cast<size_t>(target(i))].self; };
-  TwoPhasePieces pieces =
-      two_phase_pieces(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
-                       level_ranks_of(*q_.topology));
-  for (ExchangePiece& p : pieces.fetches)
-    out_.first_phase.push_back({source(p.source), self(p.target), std::move(p.box)});
-  for (ExchangePiece& p : pieces.from_sources)
-    add(target(p.target), {source(p.source), 0, false, std::move(p.box)});
-  for (ExchangePiece& p : pieces.from_fetches)
-    add(target(p.target), {self(p.source), 0, true, std::move(p.box)});
+  TwoPhaseTransfers both =
+      two_phase_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
+                          level_ranks_of(*q_.topology));
+  for (ExchangeTransfer& t : both.first_phase)
+    out_.first_phase.push_back({source(t.source), self(t.target), std::move(t.box)});
+  for (ExchangeTransfer& t : both.from_sources)
+    add(target(t.target), {source(t.source), 0, false, std::move(t.box)});
+  for (ExchangeTransfer& t : both.from_fetchers)
+    add(target(t.target), {self(t.source), 0, true, std::move(t.box)});
 }
 
 }  // namespace meshplan

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "transfer/exchange_pieces.h"
 #include "transfer/traffic.h"
 
 namespace meshplan {
@@ -29,17 +28,7 @@ struct ListedPhase {
   std::optional<ExchangeTraffic> whole;  // where some shard has several holders
 };
 
-// Of ranks that exchange nothing with others: the larger of both everywhere.
+// Of two classes of ranks that exchange nothing with each other: the larger of both everywhere.
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
-
-// Ranks, and for each unit of the innermost level the shards that the distinct boxes wanted in it
-// meet: what one listing looks at.
-[[nodiscard]] int64_t overlaps_by_unit(const ExchangeRanks& ranks, const LevelUnits& units);
-
-// By listing every piece, those of the members of a unit that want one box together. Sums saturate.
-[[nodiscard]] ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
-                                         int64_t element_bytes);
-[[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                              int64_t element_bytes);
 
 }  // namespace meshplan

@@ -3,7 +3,8 @@
 //     mesh 2 x 2 in a world of 8: 2 copies, size 4, slots 0 .. 7
 //     [8], S(0)R     boxes [0:4] [0:4] [4:8] [4:8], one per rank of a copy; slot 6 has boxes[6 % 4]
 //
-// A slot is one rank of one copy of the mesh: slot = copy * mesh size + row-major index in the mesh.
+// A slot is one rank of one copy of the mesh: slot = copy * mesh size + row-major index in the
+// mesh.
 #pragma once
 
 #include <cstdint>

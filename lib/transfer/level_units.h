@@ -1,7 +1,6 @@
-// Units of the levels of a topology, by global id: ranks of one unit are joined by the links of its
-// level.
+// Units of the levels of a topology, by global id: links of a level join the ranks of one unit.
 //
-//     8 ranks per host, 32 per rack, one network     unit(19, 0) = 2, unit(19, 1) = 0, unit(19, 2) = 0
+//     8 ranks per host, 32 per rack, one network     unit(19, l) of levels l = 0 1 2: 2 0 0
 #pragma once
 
 #include <cstdint>

@@ -5,44 +5,53 @@
 
 #include "base/int_math.h"
 #include "tensor/key_writer.h"
+#include "transfer/level_units.h"
+#include "transfer/one_phase_traffic.h"
 #include "transfer/rank_places.h"
+#include "transfer/sub_axes.h"
+#include "transfer/two_phase_traffic.h"
+#include "transfer/unit_wants.h"
 
 namespace meshplan {
 namespace {
 
 bool pending_in(const State& state, const Atom& atom) {
-  return std::any_of(state.partial.begin(), state.partial.end(), [&](const PendingAtom& p) { return p.atom == atom; });
+  return std::any_of(state.partial.begin(), state.partial.end(),
+                     [&](const PendingAtom& p) { return p.atom == atom; });
 }
 
 // Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending.
-SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape, const std::vector<Atom>& reduced,
-                  std::span<const int64_t> indices, std::vector<int64_t> ids) {
+SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
+                  const std::vector<Atom>& reduced, std::span<const int64_t> indices,
+                  std::vector<int64_t> ids) {
   SideBoxes side;
   side.dims = static_cast<int>(shape.size());
   side.id = std::move(ids);
   side.box.reserve(indices.size() * shape.size());
   const std::vector<int64_t> sizes = mesh_shape(mesh);
-  // The intervals of each tensor dim, by the number on its atoms.
+  // The intervals of each tensor dim, by the number on its sub-axes.
   std::vector<std::vector<Interval>> intervals;
-  std::vector<NumberOn> number;
+  std::vector<CoordinatesOn> on;  // by tensor dim
   for (size_t d = 0; d < shape.size(); ++d) {
     intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
-    number.emplace_back(state.shards[d], sizes);
+    on.emplace_back(state.shards[d], sizes);
   }
-  const NumberOn contribution(reduced, sizes);
+  const CoordinatesOn contribution(reduced, sizes);
   for (const int64_t index : indices) {
     for (size_t d = 0; d < shape.size(); ++d)
-      side.box.push_back(intervals[d][static_cast<size_t>(number[d](index))]);
-    if (!reduced.empty()) side.contribution.push_back(contribution(index));
+      side.box.push_back(intervals[d][static_cast<size_t>(on[d].number(index))]);
+    if (!reduced.empty()) side.contribution.push_back(contribution.number(index));
   }
   return side;
 }
 
 // All ranks of the first copy.
-SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64_t> shape, const std::vector<Atom>& reduced) {
+SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
+                     const std::vector<Atom>& reduced) {
   const std::vector<int64_t> positions = positions_of(mesh);
   std::vector<std::pair<int64_t, int64_t>> order;  // id, index
-  for (size_t i = 0; i < positions.size(); ++i) order.emplace_back(rank_at(*mesh.universe, positions[i]), static_cast<int64_t>(i));
+  for (size_t i = 0; i < positions.size(); ++i)
+    order.emplace_back(rank_at(*mesh.universe, positions[i]), static_cast<int64_t>(i));
   if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
   std::vector<int64_t> ids;
   std::vector<int64_t> indices;
@@ -53,13 +62,18 @@ SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64
   return side_of(mesh, state, shape, reduced, indices, std::move(ids));
 }
 
-// How many atoms both orders begin with that cut what follows into parts of its own: a run of atoms of one mesh dim cuts as one.
+// How many sub-axes both orders begin with that cut the tensor dim into parts on their own. A run
+// of sub-axes of one mesh dim cuts as one, so it is common as a whole or not at all.
+//
+//     a, b:(1)2 and a, c               1: both begin with a
+//     b:(1)2, c and b:(1)2, b:(2)2     0: in the second b:(1)2 and b:(2)2 are one run
 size_t common_atoms(const std::vector<Atom>& a, const std::vector<Atom>& b) {
   if (a == b) return a.size();
   size_t k = 0;
   while (k < a.size() && k < b.size() && a[k] == b[k]) ++k;
   auto goes_on = [&](const std::vector<Atom>& order, size_t i) {
-    return i > 0 && i < order.size() && order[i].mesh_dim == order[i - 1].mesh_dim && order[i].before == order[i - 1].before * order[i - 1].size;
+    return i > 0 && i < order.size() && order[i].mesh_dim == order[i - 1].mesh_dim &&
+           order[i].before == order[i - 1].before * order[i - 1].size;
   };
   while (goes_on(a, k) || goes_on(b, k)) --k;
   return k;
@@ -67,21 +81,26 @@ size_t common_atoms(const std::vector<Atom>& a, const std::vector<Atom>& b) {
 
 class Lister {
  public:
-  explicit Lister(const ListQuestion& q) : q_(q), src_mesh_(q.levels->mesh()), left_(q.most_listed) {
-    for (const TopologyLevel& level : q.levels->topology().levels) level_ranks_.push_back(level.ranks);
+  explicit Lister(const ListQuestion& q)
+      : q_(q),
+        src_mesh_(q.levels->mesh()),
+        left_(q.most_listed),
+        level_ranks_(level_ranks_of(q.levels->topology())) {
     for (const PendingAtom& p : q.src->partial) {
       (q.dst_mesh == nullptr && pending_in(*q.dst, p.atom) ? apart_ : reduced_).push_back(p.atom);
     }
   }
 
-  // Calls visit(ranks, units) for every class that differs from those before, until one says that it is enough; false: more to list than
-  // allowed.
+  // Calls visit(ranks, units) for every class that differs from those before, until one says that
+  // it is enough; false: more to list than allowed.
   template <class Visitor>
   bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
     // Setting up a rank takes as long as looking at a few shards.
     const int64_t ranks_allowed = left_ / 4;
-    if (mesh_size(src_mesh_) > ranks_allowed || (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > ranks_allowed)) return false;
+    if (mesh_size(src_mesh_) > ranks_allowed ||
+        (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > ranks_allowed))
+      return false;
     if (q_.dst_mesh != nullptr) {
       auto ranks = make_exchange_ranks(whole_side(src_mesh_, *q_.src, q_.shape, reduced_),
                                        whole_side(*q_.dst_mesh, *q_.dst, q_.shape, {}), left_);
@@ -90,8 +109,9 @@ class Lister {
     const std::vector<int64_t> kinds = keep_apart();
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
       ranks_ += static_cast<int64_t>(like.indices.size());
-      auto ranks = make_exchange_ranks(side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
-                                       side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
+      auto ranks = make_exchange_ranks(
+          side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
+          side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
       if (!ranks) return false;
       overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
       for (const std::vector<int64_t>& ids : like.ids) {
@@ -103,16 +123,19 @@ class Lister {
     return true;
   }
 
-  // At how much of what may be listed it has looked, and whether a visitor said that it is enough.
+  // How much of what may be listed was looked at.
   [[nodiscard]] int64_t looked() const { return q_.most_listed - left_; }
-  // Set up.
+  // Ranks set up, and their overlaps.
   [[nodiscard]] int64_t ranks() const { return ranks_; }
   [[nodiscard]] int64_t overlaps() const { return overlaps_; }
+  // A visitor said that it is enough.
   [[nodiscard]] bool ended_early() const { return enough_; }
 
  private:
-  // Ranks that differ on what both states cut first and alike have no element in common. Gives the kind of each class: those of one have
-  // parts of the same widths to themselves.
+  // Ranks that differ on what both states cut first and alike have no element in common, before or
+  // after. Gives the kind of each class: classes of one kind have parts of the same widths.
+  //
+  //     [10], S(0)[a]S(0)[b] -> S(0)[a], a of 4     parts [0:3] [3:6] [6:9] [9:10]: kinds 0 0 0 1
   std::vector<int64_t> keep_apart() {
     const std::vector<int64_t> sizes = mesh_shape(src_mesh_);
     std::vector<std::vector<int64_t>> widths;  // by tensor dim and number of its part
@@ -121,13 +144,21 @@ class Lister {
       const std::span<const Atom> common(order.data(), common_atoms(order, q_.dst->shards[d]));
       apart_.insert(apart_.end(), common.begin(), common.end());
       widths.emplace_back();
-      for (const Interval& part : shard_intervals(common, q_.shape[d], sizes)) widths.back().push_back(width(part));
+      for (const Interval& part : shard_intervals(common, q_.shape[d], sizes))
+        widths.back().push_back(width(part));
     }
-    if (std::all_of(widths.begin(), widths.end(), [](const std::vector<int64_t>& w) { return w.front() == w.back(); })) return {};
-    // Atoms that stay pending come first among those that keep ranks apart, then the tensor dims'.
+    if (std::all_of(widths.begin(), widths.end(),
+                    [](const std::vector<int64_t>& w) { return w.front() == w.back(); }))
+      return {};
+    return kinds_of(widths);
+  }
+
+  // Sub-axes that stay pending come first among those that keep ranks apart, then the tensor dims'.
+  [[nodiscard]] std::vector<int64_t> kinds_of(
+      const std::vector<std::vector<int64_t>>& widths) const {
     std::map<std::vector<int64_t>, int64_t> known;
     std::vector<std::vector<int64_t>> looks{{}};
-    int64_t pending = 1;
+    int64_t pending = 1;  // coordinates on what stays pending: all, over those of the tensor dims
     for (const Atom& atom : apart_) pending *= atom.size;
     for (const std::vector<int64_t>& of_dim : widths) {
       std::vector<std::vector<int64_t>> next;
@@ -142,7 +173,10 @@ class Lister {
     }
     std::vector<int64_t> kinds;
     for (int64_t i = 0; i < pending; ++i) {
-      for (const std::vector<int64_t>& look : looks) kinds.push_back(known.try_emplace(look, static_cast<int64_t>(known.size())).first->second);
+      for (const std::vector<int64_t>& look : looks) {
+        const auto fresh = static_cast<int64_t>(known.size());
+        kinds.push_back(known.try_emplace(look, fresh).first->second);
+      }
     }
     return kinds;
   }
@@ -165,7 +199,7 @@ class Lister {
   std::vector<Atom> reduced_;  // pending before, not after
 };
 
-// What is pending keeps ranks apart or is reduced, whatever the op.
+// What is pending keeps ranks apart or is reduced, whatever the reduction.
 void add_without_ops(KeyWriter& key, const State& state) {
   key.add(state.shards);
   key.add(state.partial.size());

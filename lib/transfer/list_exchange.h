@@ -4,6 +4,10 @@
 // Ranks that can never need anything of one another are listed apart: those that differ on what
 // stays pending, on what both states cut a tensor dim by first, or in the copy of the mesh. Of
 // several such classes that look alike (the same units, the same widths) one is listed.
+//
+//     hosts of 4, a 2 x b 4, [7, 8], S(0)[a]S(1)[b] -> S(0)[a]R
+//     ranks 0-3 have rows [0:4], ranks 4-7 rows [4:7]: classes of different widths, both listed
+//     [8, 8]: two classes that look alike, one of which is listed
 #pragma once
 
 #include <functional>
@@ -18,8 +22,8 @@
 
 namespace meshplan {
 
-// Ranks, and the shards that the distinct boxes wanted in a unit meet, unit by unit: what is listed
-// where nobody says less.
+// The most that is listed unless a question says less: ranks, and the shards that the distinct
+// boxes wanted in a unit meet, unit by unit.
 constexpr int64_t listed_limit = 4'000'000;
 
 struct ListQuestion {
@@ -28,7 +32,7 @@ struct ListQuestion {
   std::span<const int64_t> shape;    // elements
   int64_t element_bytes = 1;
   const State* src = nullptr;
-  const State* dst = nullptr;  // pending atoms of src that dst lacks are reduced
+  const State* dst = nullptr;  // what is pending in src and not in dst is reduced
   int64_t most_listed = listed_limit;
   // Asked after each class, with what those so far make of the even cut and of whole pieces (in two
   // phases both are one): true ends the listing there. More classes never make it less.
@@ -41,17 +45,19 @@ struct ListingMemory {
   struct Entry {
     std::optional<ListedPhase> listed;  // in two phases `even` is all
     bool complete = false;              // it did not end early
-    int64_t looked = 0;                 // at so much of what may be listed
-    int64_t too_few = -1;               // where so much may be listed, it does not suffice
+    int64_t looked = 0;                 // how much of what may be listed it looked at
+    int64_t too_few = -1;               // a limit that did not suffice; -1: none known
   };
   std::map<std::string, Entry> entries;
-  // What all listings that were made, and not remembered, took.
-  int64_t ranks = 0;   // set up
-  int64_t looked = 0;  // at pieces
+  // What all listings took that were made, not remembered.
+  int64_t ranks = 0;   // ranks set up
+  int64_t looked = 0;  // overlaps and parts looked at
 };
+
 // nullopt: more than may be listed.
 [[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);
 // On one mesh, reducing nothing.
-[[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question);
+[[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(
+    const ListQuestion& question);
 
 }  // namespace meshplan

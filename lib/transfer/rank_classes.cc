@@ -6,18 +6,17 @@
 
 #include "base/int_math.h"
 #include "transfer/rank_places.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
 
-// Indices of the mesh by their number on the atoms.
+// Indices of the mesh by their number on the sub-axes.
 std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<Atom>& atoms) {
-  int64_t count = 1;
-  for (const Atom& atom : atoms) count *= atom.size;
-  std::vector<std::vector<int64_t>> classes(static_cast<size_t>(count));
-  const NumberOn number(atoms, mesh_shape(mesh));
+  const CoordinatesOn on(atoms, mesh_shape(mesh));
+  std::vector<std::vector<int64_t>> classes(static_cast<size_t>(on.count()));
   const int64_t ranks = mesh_size(mesh);
-  for (int64_t i = 0; i < ranks; ++i) classes[static_cast<size_t>(number(i))].push_back(i);
+  for (int64_t i = 0; i < ranks; ++i) classes[static_cast<size_t>(on.number(i))].push_back(i);
   return classes;
 }
 
@@ -25,7 +24,8 @@ std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<
 std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_ranks) {
   if (level_ranks.size() == 1) return {0};
   const std::vector<Mode> modes = copy_modes(mesh);
-  if (is_consecutive(*mesh.universe)) return distinct_places(modes, level_ranks[level_ranks.size() - 2]);
+  if (is_consecutive(*mesh.universe))
+    return distinct_places(modes, level_ranks[level_ranks.size() - 2]);
   return sorted_offsets(modes);
 }
 
@@ -40,56 +40,66 @@ size_t fewest_in_unit(const std::vector<int64_t>& ids, int64_t unit_ranks) {
   return fewest;
 }
 
+// The ranks of one class in one copy, in the order of their ids.
+struct OrderedRanks {
+  std::vector<int32_t> order;         // numbers in the class
+  std::vector<int64_t> ids;           // ascending
+  std::vector<uint16_t> unit_begins;  // of each rank, the levels on which it begins a unit, as bits
+
+  // `positions`: in the rank map, by index in the mesh; `chosen`: indices of the class.
+  void set(const Universe& universe, const std::vector<int64_t>& positions,
+           const std::vector<int64_t>& chosen, int64_t copy, std::span<const int64_t> level_ranks) {
+    auto id = [&](int32_t number) {
+      const auto index = static_cast<size_t>(chosen[static_cast<size_t>(number)]);
+      return rank_at(universe, copy + positions[index]);
+    };
+    order.resize(chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i) order[i] = static_cast<int32_t>(i);
+    const auto before = [&](int32_t a, int32_t b) { return id(a) < id(b); };
+    if (!std::is_sorted(order.begin(), order.end(), before))
+      std::sort(order.begin(), order.end(), before);
+    ids.clear();
+    unit_begins.clear();
+    for (const int32_t number : order) {
+      const int64_t here = id(number);
+      uint16_t levels = 0;
+      for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
+        const int64_t unit = floor_div(here, level_ranks[l]);
+        const bool begins = ids.empty() || unit != floor_div(ids.back(), level_ranks[l]);
+        levels = static_cast<uint16_t>(2 * levels + (begins ? 1 : 0));
+      }
+      ids.push_back(here);
+      unit_begins.push_back(levels);
+    }
+  }
+};
+
 }  // namespace
 
-NumberOn::NumberOn(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape) {
-  for (const Atom& atom : atoms) {
-    const auto m = static_cast<size_t>(atom.mesh_dim);
-    int64_t below = mesh_shape[m] / (atom.before * atom.size);
-    for (size_t inner = m + 1; inner < mesh_shape.size(); ++inner) below *= mesh_shape[inner];
-    parts_.push_back({below, atom.size});
-  }
-}
-
-std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64_t> level_ranks, const std::vector<Atom>& apart,
+std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64_t> level_ranks,
+                                         const std::vector<Atom>& apart,
                                          std::span<const int64_t> kinds) {
   const std::vector<std::vector<int64_t>> classes = by_number(mesh, apart);
   const std::vector<int64_t> positions = positions_of(mesh);
   std::vector<RankClass> out;
   // By kind and the order of ids: which of `out`.
   std::map<std::pair<int64_t, std::vector<int32_t>>, size_t> known;
-  std::vector<std::set<std::vector<uint8_t>>> begins;  // of each: the levels on which a unit begins at each rank
-  std::vector<int32_t> order;
-  std::vector<int64_t> ids;
-  std::vector<uint8_t> begin;
+  std::vector<std::set<std::vector<uint16_t>>> begins;  // known of each of `out`
+  OrderedRanks ranks;
   for (const int64_t copy : copies_of(mesh, level_ranks)) {
     for (size_t c = 0; c < classes.size(); ++c) {
       const std::vector<int64_t>& chosen = classes[c];
-      auto id = [&](int32_t number) {
-        return rank_at(*mesh.universe, copy + positions[static_cast<size_t>(chosen[static_cast<size_t>(number)])]);
-      };
-      order.resize(chosen.size());
-      for (size_t i = 0; i < chosen.size(); ++i) order[i] = static_cast<int32_t>(i);
-      const auto before = [&](int32_t a, int32_t b) { return id(a) < id(b); };
-      if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-      ids.clear();
-      begin.clear();
-      for (const int32_t number : order) {
-        ids.push_back(id(number));
-        uint8_t levels = 0;
-        for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
-          const bool begins_here = ids.size() == 1 || ids.back() / level_ranks[l] != ids[ids.size() - 2] / level_ranks[l];
-          levels = static_cast<uint8_t>(2 * levels + (begins_here ? 1 : 0));
-        }
-        begin.push_back(levels);
-      }
-      const auto [at, is_new] = known.try_emplace({kinds.empty() ? 0 : kinds[c], order}, out.size());
+      ranks.set(*mesh.universe, positions, chosen, copy, level_ranks);
+      const auto [at, is_new] =
+          known.try_emplace({kinds.empty() ? 0 : kinds[c], ranks.order}, out.size());
       if (is_new) {
         RankClass& fresh = out.emplace_back();
-        for (const int32_t number : order) fresh.indices.push_back(chosen[static_cast<size_t>(number)]);
+        for (const int32_t number : ranks.order)
+          fresh.indices.push_back(chosen[static_cast<size_t>(number)]);
         begins.emplace_back();
       }
-      if (begins[at->second].insert(begin).second) out[at->second].ids.push_back(ids);
+      if (begins[at->second].insert(ranks.unit_begins).second)
+        out[at->second].ids.push_back(ranks.ids);
     }
   }
   if (level_ranks.size() == 1) return out;

@@ -1,7 +1,9 @@
-// The ranks of a mesh in classes that exchange nothing with one another, those that look alike once.
+// The ranks of a mesh in classes that exchange nothing with one another, those that look alike
+// once.
 //
 //     mesh dp 2 x tp 8 on units of 8, nothing between ranks that differ on tp
-//     8 classes of 2 ranks, all alike: each one's ranks are in units of their own
+//     8 classes of 2 ranks, 0 8 and 1 9 to 7 15: all alike, each rank is in a unit of its own
+//     on units of 12     0 8 to 3 11 share a unit, 4 12 to 7 15 do not: they look different
 //
 // Two classes look alike where their kinds are the same, global ids put their ranks into the same
 // order, and units begin at the same ranks. So whatever one exchanges the other does too, on the
@@ -12,42 +14,23 @@
 #include <span>
 #include <vector>
 
-#include "base/int_math.h"
 #include "mesh/mesh.h"
 #include "tensor/state.h"
 
 namespace meshplan {
 
+// Classes of one kind whose ranks are in the same order: they differ at most in where units begin,
+// so what their ranks hold and want is worked out once.
 struct RankClass {
-  std::vector<int64_t> indices;           // in the mesh, of one class, by ascending global id
-  // Of the classes that differ in where units begin only: those first that have a unit of the fewest
-  // ranks, which as a rule share most over the fewest links.
+  std::vector<int64_t> indices;  // in the mesh, of the first class, by ascending global id
+  // The ascending global ids of one class for each way in which units begin. First those that have
+  // a unit of the fewest ranks, which as a rule share most over the fewest links.
   std::vector<std::vector<int64_t>> ids;
 };
 
-// The coordinates of ranks on a list of atoms as one number, the first atom most major.
-class NumberOn {
- public:
-  NumberOn(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape);
-  // Of the rank with this row-major index in the mesh.
-  [[nodiscard]] int64_t operator()(int64_t index) const {
-    int64_t number = 0;
-    for (const Part& part : parts_)
-      number = number * part.size + floor_mod(floor_div(index, part.below), part.size);
-    return number;
-  }
-
- private:
-  struct Part {
-    int64_t below;  // ranks of the mesh that differ further inside
-    int64_t size;
-  };
-  std::vector<Part> parts_;
-};
-
-// `apart`: atoms on which ranks of one class do not differ. `kinds`: of every class, by its number
-// on these atoms; empty: all of one kind. `level_ranks`: consecutive global ids of one unit of each
-// level, inside out, the last of which holds every rank.
+// `apart`: sub-axes on which ranks of one class do not differ. `kinds`: of every class, by its
+// number on these sub-axes; empty: all of one kind. `level_ranks`: consecutive global ids of one
+// unit of each level, inside out, the last of which holds every rank.
 [[nodiscard]] std::vector<RankClass> list_rank_classes(const Mesh& mesh,
                                                        std::span<const int64_t> level_ranks,
                                                        const std::vector<Atom>& apart,

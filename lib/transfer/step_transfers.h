@@ -1,5 +1,5 @@
-// The transfers of one step: which box goes from which rank to which, from the boxes that ranks hold
-// before and after it, for every rank.
+// The transfers of one step: which box goes from which rank to which, from the boxes that ranks
+// hold before and after it, for every rank.
 //
 //     2 x 2, [8], all_gather on dim 1, RS(0) -> RR
 //     held before     ranks 0 2 [0:4], ranks 1 3 [4:8]

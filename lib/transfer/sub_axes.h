@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/int_math.h"
 #include "base/result.h"
 #include "tensor/state.h"
 
@@ -26,12 +27,13 @@ class CoordinatesOn {
   // Below count(); the first sub-axis counts slowest.
   [[nodiscard]] int64_t number(int64_t index) const {
     int64_t number = 0;
-    for (const Digit& d : digits_) number = number * d.size + index / d.below % d.size;
+    for (const Digit& d : digits_)
+      number = number * d.size + floor_mod(floor_div(index, d.below), d.size);
     return number;
   }
   [[nodiscard]] int64_t part(int64_t index) const {
     int64_t part = 0;
-    for (const Digit& d : digits_) part += index / d.below % d.size * d.below;
+    for (const Digit& d : digits_) part += floor_mod(floor_div(index, d.below), d.size) * d.below;
     return part;
   }
   [[nodiscard]] int64_t count() const { return count_; }

@@ -1,11 +1,12 @@
-// What listings of exchanges are added up in: bytes and peers by rank and level.
+// The sums of a listing of an exchange: bytes and peers by rank and level.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "base/int_math.h"
-#include "transfer/exchange_pieces.h"
+#include "transfer/exchange_ranks.h"
+#include "transfer/level_units.h"
 #include "transfer/traffic.h"
 
 namespace meshplan {
@@ -16,7 +17,9 @@ inline void raise(int64_t& most, int64_t other) { most = std::max(most, other); 
   return saturating_mul(overlap.elements, element_bytes);
 }
 
-// Bytes and peers of every rank over every level, in one phase.
+// Bytes and peers of every rank over every level, in one phase; the most of them is the traffic.
+//
+//     rank 0 receives 8 B from 2 peers and sends 4 B to 1, rank 1 the reverse: 8 B, 2 peers
 class Tally {
  public:
   Tally(size_t ranks, int levels) : levels_(static_cast<size_t>(levels)), cells_(ranks * levels_) {}
@@ -60,10 +63,5 @@ inline const Overlap* overlap_with(const ExchangeRanks& ranks, int32_t w, int32_
                                       [](const Overlap& o, int32_t s) { return o.shard < s; });
   return found != overlaps.end() && found->shard == shard ? &*found : nullptr;
 }
-
-// What comes from inside units of the even cut in one phase, added to `inner`; gives how many
-// overlaps were looked at.
-int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,
-                          int64_t element_bytes, Tally& inner);
 
 }  // namespace meshplan

@@ -52,8 +52,8 @@ struct Buckets {
 };
 
 // Which shard every rank holds, and which it wants part of. A shard is named by its coordinates on
-// the digits that cut it before, as base * anys + any: `base` on those that a receiver's wish fixes,
-// `any` on the others.
+// the digits that cut it before, as base * anys + any: `base` on those that a receiver's wish
+// fixes, `any` on the others.
 //
 //     mesh a 2 x b 2, S(0)[a]S(1)[b] -> S(0)[a]R     a is fixed, b is any; shard = a * 2 + b
 //     rank a = 1, b = 0 holds shard 2 and wants part of shards 2 and 3: base 1
@@ -122,8 +122,8 @@ class TurnCounter {
     int32_t unit = -1;
   };
 
-  // The rank asks on the innermost level where its unit has holders. Ranks ask in ascending order, so
-  // that the range of each level only moves on.
+  // The rank asks on the innermost level where its unit has holders. Ranks ask in ascending order,
+  // so that the range of each level only moves on.
   void ask(std::span<const int32_t> holds, size_t rank, int64_t turn) {
     const auto count = static_cast<int32_t>(holds.size());
     for (size_t l = 0;; ++l) {

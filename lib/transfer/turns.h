@@ -48,8 +48,9 @@ struct TurnMemory {
   std::map<TurnKey, MostTurns> known;
 };
 
-// The turns that one question asks for. The mesh remembers them for all questions; but each question
-// counts the steps of those that it asks for, so that its work is the same whatever was asked before.
+// The turns that one question asks for. The mesh remembers them for all questions; but each
+// question counts the steps of those that it asks for, so that its work is the same whatever was
+// asked before.
 class TurnTable {
  public:
   // `world`: the digits of the whole mesh, as align_digits has them, where levels.regular().

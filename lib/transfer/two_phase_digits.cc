@@ -1,4 +1,5 @@
-// Two phases in closed form: what the members of a unit fetch for all of them, and what they pass on.
+// Two phases in closed form: what the members of a unit fetch for all of them, and what they pass
+// on.
 //
 //     2 hosts of 4, mesh a 2 x b 4, 8 elements of 4 B, S(0)[a] -> R
 //     a unit misses 1 shard of 16 B; its 4 members want one box and share it
@@ -31,7 +32,7 @@ std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longe
                                  int64_t piece_bytes) {
   Fetching f;
   if (missing == 0) return f;
-  f.parts = parts_to_deal(missing, sharing);
+  f.parts = parts_to_share(missing, sharing);
   if (floor_mod(longest, f.parts) != 0 || floor_mod(saturating_mul(missing, f.parts), sharing) != 0)
     return std::nullopt;
   f.run = floor_div(missing * f.parts, sharing);
@@ -228,8 +229,8 @@ int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
   return sent;
 }
 
-// From how many members the rank receives: holders of other shards of the unit, and others that want
-// its box; those that are both once.
+// From how many members the rank receives: holders of other shards of the unit, and others that
+// want its box; those that are both once.
 int64_t TwoPhaseDigits::heard(const Matches& m, int64_t others) const {
   int64_t heard = others;
   if (!m.from_outside) return heard;

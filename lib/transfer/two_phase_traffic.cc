@@ -1,9 +1,10 @@
-// list_two_phases of exchange_traffic.h: what units fetch, and what their members pass on.
+#include "transfer/two_phase_traffic.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/int_math.h"
-#include "transfer/exchange_traffic.h"
+#include "transfer/one_phase_traffic.h"
 #include "transfer/tally.h"
 #include "transfer/two_phases.h"
 
@@ -11,6 +12,10 @@ namespace meshplan {
 namespace {
 
 // What the members that want one box pass on to one another of the parts that they fetched.
+//
+//     a host of 4 misses [4:8], 1 B an element; its ranks 0 and 1 want it, each fetched a half
+//     rank 0 sends its half to rank 1 and receives the other: 2 B each way
+//     rank 1 is a peer of rank 0 once, even if it also sends it part of what it held before
 class PassedOn {
  public:
   PassedOn(const ExchangeRanks& ranks, const LevelUnits& units, Tally& inner)
@@ -29,34 +34,53 @@ class PassedOn {
     for (const int32_t m : members) {
       if (ranks_.wanted[static_cast<size_t>(m)] == w) wanting_.push_back(m);
     }
-    const auto others = static_cast<int64_t>(wanting_.size()) - 1;
+    const int128 all = send(fetched, element_bytes);
+    const int64_t strangers = count_peers_out(w);
+    receive(all, strangers);
+    forget();
+  }
+
+ private:
+  [[nodiscard]] int64_t others() const { return static_cast<int64_t>(wanting_.size()) - 1; }
+
+  // Every fetcher sends its parts to the others. Gives the bytes of all parts.
+  int128 send(std::span<const FetchedPart> fetched, int64_t element_bytes) {
     int128 all = 0;
     fetchers_.clear();
     for (const FetchedPart& f : fetched) {
       const int64_t bytes = saturating_mul(f.elements, element_bytes);
       all += bytes;
-      add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others));
+      add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others()));
       int128& own = fetched_[static_cast<size_t>(f.fetcher)];
       if (own == 0) fetchers_.push_back(f.fetcher);
       own += bytes;
     }
+    return all;
+  }
+
+  // A rank that sends a member part of what it held before is its peer already: only members that
+  // hold the same shard, which get none of it, are new. Gives how many fetchers are new to all:
+  // those that send nothing of what they held.
+  int64_t count_peers_out(int32_t w) {
     for (const int32_t m : wanting_) {
       if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0)
         ++sharing_[static_cast<size_t>(shard)];
     }
-    // Whoever sends a member what it holds itself is its peer already.
-    int64_t strangers = 0;  // fetchers that give nobody anything else
+    int64_t strangers = 0;
     for (const int32_t f : fetchers_) {
       const int32_t shard = ranks_.shard[static_cast<size_t>(f)];
-      const bool gives = gives_own(f, w);
-      if (gives) {
+      if (gives_own(f, w)) {
         ++giving_[static_cast<size_t>(shard)];
         inner_.at(f, 0).peers_out += sharing_[static_cast<size_t>(shard)] - 1;
       } else {
         ++strangers;
-        inner_.at(f, 0).peers_out += others;
+        inner_.at(f, 0).peers_out += others();
       }
     }
+    return strangers;
+  }
+
+  void receive(int128 all, int64_t strangers) {
     for (const int32_t m : wanting_) {
       const int32_t shard = ranks_.shard[static_cast<size_t>(m)];
       auto& cell = inner_.at(m, 0);
@@ -65,6 +89,9 @@ class PassedOn {
       cell.peers_in +=
           strangers + (shard >= 0 ? giving_[static_cast<size_t>(shard)] : 0) - (own > 0 ? 1 : 0);
     }
+  }
+
+  void forget() {
     for (const int32_t m : wanting_) {
       if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
         sharing_[static_cast<size_t>(shard)] = 0;
@@ -74,7 +101,6 @@ class PassedOn {
     }
   }
 
- private:
   // Whether the rank sends part of what it holds to those of its unit that want box w and lack it.
   bool gives_own(int32_t rank, int32_t w) {
     const int32_t shard = ranks_.shard[static_cast<size_t>(rank)];

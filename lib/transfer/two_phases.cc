@@ -6,7 +6,7 @@
 
 namespace meshplan {
 
-int64_t parts_to_deal(int64_t boxes, int64_t members) {
+int64_t parts_to_share(int64_t boxes, int64_t members) {
   int64_t parts = 1;
   while (16 * members * ceil_div(boxes * parts, members) > 17 * boxes * parts) ++parts;
   return parts;
@@ -33,7 +33,7 @@ bool TwoPhases::next(UnitExchange& unit) {
     seen_[static_cast<size_t>(w)] = mark;
     unit.wanted.push_back(w);
   }
-  for (int32_t w : unit.wanted) deal(unit, w);
+  for (int32_t w : unit.wanted) share_out(unit, w);
   return true;
 }
 
@@ -46,7 +46,7 @@ int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t 
   return floor_mod(known->asked++, near.count);
 }
 
-void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
+void TwoPhases::share_out(UnitExchange& unit, int32_t wanted) {
   missing_.clear();
   for (const Overlap& overlap : ranks_.overlaps_of(wanted)) {
     if (nearest_.of(overlap.shard, unit.members.front()).level > 0) missing_.push_back(overlap);
@@ -58,7 +58,7 @@ void TwoPhases::deal(UnitExchange& unit, int32_t wanted) {
   }
   const auto k = static_cast<int64_t>(sharing_.size());
   const auto boxes = static_cast<int64_t>(missing_.size());
-  const int64_t parts = parts_to_deal(boxes, k);
+  const int64_t parts = parts_to_share(boxes, k);
   // Part by part, shard by shard: a member's run holds different shards.
   int64_t member = 0;
   int64_t at = 0;

@@ -1,6 +1,6 @@
-// Who fetches what in an exchange of two phases: each unit of the innermost level fetches once what
-// it misses as a whole, shared among the members that want it, and then exchanges inside. The rule
-// stands in this module's README.md.
+// Who fetches what in the first of two phases: each unit of the innermost level fetches once what
+// it misses as a whole, shared among the members that want it; in the second they exchange inside.
+// The rule is in this module's README.md.
 //
 //     2 hosts of 2, [8], S(0)R -> RR     host 0 misses [4:8]: rank 0 fetches [4:6], rank 1 [6:8];
 //                                        then each passes on what it fetched
@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "transfer/exchange_pieces.h"
+#include "transfer/exchange_cut.h"
+#include "transfer/nearest_holders.h"
 
 namespace meshplan {
 
@@ -29,12 +30,15 @@ struct FetchedPart {
 struct UnitExchange {
   std::vector<int32_t> members;      // rank indices, ascending
   std::vector<int32_t> wanted;       // distinct wanted boxes, in order of the first member
-  std::vector<FetchedPart> fetched;  // not empty ones, in the order in which they are dealt
+  std::vector<FetchedPart> fetched;  // not empty ones, in the order in which members share them
 };
 
-// Into how many parts each missing box is cut: the least that lets the members that want a box share
-// its `boxes` missing ones within one sixteenth of evenly. Law: at most `members`.
-[[nodiscard]] int64_t parts_to_deal(int64_t boxes, int64_t members);
+// Into how many parts each missing box is cut: the least that lets the members that want a box
+// share its `boxes` missing ones within one sixteenth of evenly. Law: at most `members`.
+//
+//     3 boxes, 2 members: whole boxes are 2 and 1, a third above 1.5; halves are 3 and 3: 2 parts
+//     17 boxes, 2 members: whole boxes are 9 and 8, within a sixteenth of 8.5: 1 part
+[[nodiscard]] int64_t parts_to_share(int64_t boxes, int64_t members);
 
 // The units of a two-phase exchange, in order of their first rank.
 class TwoPhases {
@@ -44,6 +48,7 @@ class TwoPhases {
   bool next(UnitExchange& unit);
 
  private:
+  // How often one set of nearest holders was asked for parts of one size.
   struct Turn {
     int level = 0;
     int32_t begin = 0;  // of the nearest holders
@@ -51,14 +56,14 @@ class TwoPhases {
     int64_t asked = 0;  // so far
   };
   int64_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
-  void deal(UnitExchange& unit, int32_t wanted);
+  void share_out(UnitExchange& unit, int32_t wanted);
 
   const ExchangeRanks& ranks_;
   LevelUnits units_;
   Nearest nearest_;
   size_t at_ = 0;
   std::vector<std::vector<Turn>> turns_;  // by shard
-  std::vector<int32_t> sharing_;     // members that want one box
+  std::vector<int32_t> sharing_;          // members that want one box
   std::vector<int32_t> seen_;  // by wanted box: 1 + the last unit's first rank that saw it
   std::vector<Overlap> missing_;
 };

@@ -13,7 +13,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = 100
 LINES = 60
 CLEAN = ["lib/" + module for module in
-         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "cost", "verify", "planner", "spec", "torch_rules", "search", "diff", "copy", "replay", "replay_host",
+         ("base", "diag", "json", "layout", "mesh", "tensor", "plan", "cost", "verify", "planner", "spec", "torch_rules", "search", "diff", "copy", "transfer", "replay", "replay_host",
           "replay_mpi", "replay_nccl", "measure", "render", "api", "cli")]
 # retired (a regular expression, matched without case) -> what to say instead; lib/README.md has the glossary.
 RETIRED = {
@@ -31,7 +31,8 @@ RETIRED = {
     r"\b(?:is|are) no (?:json|layout|placement|shard|mesh dim|part of|list|multiple|float)": "is not a",
     r"above its budget": "exceeds budget",
     r"make_stands?\b|box_of_stand": "held boxes",
-    r"\bparcels?\b|Step_?Flow|Slot_?Flow|make_flow|Flow_?Form|Flow_?Question": "transfer",
+    r"\bparcels?\b|Step_?Flow|Slot_?Flow|make_flow|Flow_?Form|Flow_?Question|Exchange_?Pieces?|two_phase_pieces": "transfer",
+    r"parts_to_deal": "parts to share",
     r"Program_?(?:Maker|Question)|make_programs": "prepared step",
     r"nobody|somebody": "name the rank or process",
     r"PLANNING\.md|REPLAY\.md|OPTIMAL\.md|BUNDLES\.md|NETWORK\.md|CONTRACT\.md": "a README of this tree",

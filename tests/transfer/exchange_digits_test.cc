@@ -23,7 +23,8 @@ Topology levels_of(const std::vector<int64_t>& ranks) {
 
 Mesh mesh_of(const std::vector<int64_t>& sizes) {
   std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
   auto mesh = make_mesh("mesh", dims);
   REQUIRE(mesh.ok());
   return *mesh;
@@ -49,7 +50,8 @@ bool reduces_to(const State& src, const State& dst) {
 struct World {
   std::vector<int64_t> sizes;
   std::vector<int64_t> units;
-  bool transposed = false;  // sizes from the dim of the smallest stride on: ids do not ascend with the mesh
+  bool transposed =
+      false;  // sizes from the dim of the smallest stride on: ids do not ascend with the mesh
 };
 const std::vector<World> worlds{{{2, 4}, {1024}},
                                 {{2, 4}, {4, 1024}},
@@ -69,9 +71,11 @@ const std::vector<World> worlds{{{2, 4}, {1024}},
                                 {{2, 2, 4}, {4, 1024}, true},
                                 {{2, 2, 3}, {2, 4, 1024}, true}};
 
-// Calls visit(problem, question) for pairs of states of every world and shape; every state takes part on either side.
+// Calls visit(problem, question) for pairs of states of every world and shape; every state takes
+// part on either side.
 template <class Visitor>
-void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many, Visitor&& visit) {
+void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many,
+                   Visitor&& visit) {
   for (const World& w : worlds) {
     const Mesh mesh = w.transposed ? transposed_mesh_of(w.sizes) : mesh_of(w.sizes);
     const Topology topology = levels_of(w.units);
@@ -89,7 +93,8 @@ void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_
           CAPTURE(to_text(states[j], w.sizes));
           CAPTURE(w.units[0]);
           CAPTURE(shape[0]);
-          visit(*problem, ListQuestion{&levels, nullptr, shape, 4, &states[i], &states[j], 1 << 20});
+          visit(*problem,
+                ListQuestion{&levels, nullptr, shape, 4, &states[i], &states[j], 1 << 20});
         }
       }
     }
@@ -116,8 +121,10 @@ TEST_CASE("one phase in closed form equals the listing of every piece") {
     const auto listed = list_exchange(q);
     REQUIRE(listed);
     const int levels = q.levels->levels();
-    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even), listed->even);
-    const ExchangeTraffic whole = digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole);
+    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even),
+               listed->even);
+    const ExchangeTraffic whole =
+        digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole);
     const ExchangeTraffic whole_listed = listed->whole.value_or(listed->even);
     ++compared;
     TurnTable table;
@@ -162,4 +169,38 @@ TEST_CASE("two phases in closed form equal the listing of every piece") {
   });
   MESSAGE(compared << " pairs compared, " << listed_only << " have no closed form");
   CHECK(compared > 1000);
+}
+
+// lib/transfer/README.md, "Closed forms", and lib/transfer/exchange_digits.h, two_phase_digits.cc.
+TEST_CASE("closed forms of hosts of 4, a 2 x b 4, 8 elements of 4 B") {
+  const std::vector<int64_t> sizes{2, 4};
+  const Mesh mesh = mesh_of(sizes);
+  const Topology topology = levels_of({4, 1024});
+  const LevelMap levels(mesh, topology);
+  const std::vector<int64_t> shape{8};
+  const auto aligned = [&](std::string_view from) {
+    const auto src = parse_state(from, sizes, 1);
+    const auto dst = parse_state("RR", sizes, 1);
+    REQUIRE(src.ok());
+    REQUIRE(dst.ok());
+    return align_digits(levels, shape, 4, *src, *dst);
+  };
+  const auto inside = aligned("RS(0)");
+  REQUIRE(inside);
+  const auto on_b = digits_one_phase(inside->world, inside->change, 2, ExchangeCut::even);
+  CHECK(on_b.phase[0].bytes[0] == 24);
+  CHECK(on_b.phase[0].peers[0] == 3);
+  CHECK(on_b.phase[0].bytes[1] == 0);
+  const auto across = aligned("S(0)R");
+  REQUIRE(across);
+  const auto on_a = digits_one_phase(across->world, across->change, 2, ExchangeCut::even);
+  CHECK(on_a.phase[0].bytes[0] == 0);
+  CHECK(on_a.phase[0].bytes[1] == 16);
+  CHECK(on_a.phase[0].peers[1] == 4);
+  const auto two = digits_two_phases(across->world, across->change, 2);
+  REQUIRE(two);
+  CHECK(two->phase[0].bytes[1] == 4);
+  CHECK(two->phase[0].peers[1] == 1);
+  CHECK(two->phase[1].bytes[0] == 12);
+  CHECK(two->phase[1].peers[0] == 3);
 }

@@ -23,8 +23,8 @@ TEST_CASE("coordinates on sub-axes as a number and as part of the index") {
     CHECK(on_middle.number(i) == i / 2 % 2);
     CHECK(on_middle.part(i) == i / 2 % 2 * 2);
   }
-  // Of several mesh dims the first in the list counts slowest; ranks with one index - part differ on
-  // nothing else.
+  // Of several mesh dims the first in the list counts slowest; ranks with one index - part differ
+  // on nothing else.
   const std::vector<int64_t> shape{2, 4, 3};
   const std::vector<Atom> several{{2, 1, 3}, {1, 2, 2}};
   const CoordinatesOn on(several, shape);

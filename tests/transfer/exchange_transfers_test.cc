@@ -1,4 +1,4 @@
-#include "transfer/exchange_pieces.h"
+#include "transfer/exchange_transfers.h"
 
 #include <doctest/doctest.h>
 
@@ -12,21 +12,23 @@ using namespace meshplan;
 
 namespace {
 
-std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>& mesh_shape, const std::vector<int64_t>& shape) {
+std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>& mesh_shape,
+                              const std::vector<int64_t>& shape) {
   auto state = parse_state(text, mesh_shape, shape.size());
   REQUIRE(state.ok());
   int64_t n = 1;
   for (int64_t s : mesh_shape) n *= s;
   std::vector<RankBox> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
+  for (int64_t i = 0; i < n; ++i)
+    out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
   return out;
 }
 
 // Elements of each target covered, counted one by one: every element exactly once.
-void check_tiles(const std::vector<RankBox>& targets, const std::vector<ExchangePiece>& pieces) {
+void check_tiles(const std::vector<RankBox>& targets, const std::vector<ExchangeTransfer>& pieces) {
   for (size_t t = 0; t < targets.size(); ++t) {
     std::map<std::vector<int64_t>, int> covered;
-    for (const ExchangePiece& p : pieces) {
+    for (const ExchangeTransfer& p : pieces) {
       if (p.target != static_cast<int32_t>(t)) continue;
       const int64_t n = volume(p.box);
       CHECK(n > 0);
@@ -61,21 +63,22 @@ TEST_CASE("near-equal parts are longer by one at the front") {
 }
 
 TEST_CASE("holders share a missing piece evenly") {
-  // S(0) on a, copies on b: ranks 0 1 hold the first half, 2 3 the second. Everybody wants everything.
+  // S(0) on a, copies on b: ranks 0 1 hold the first half, 2 3 the second. Everybody wants
+  // everything.
   const std::vector<int64_t> mesh{2, 2};
   const auto sources = ranks_of("S(0)R", mesh, {8});
   const auto targets = ranks_of("RR", mesh, {8});
   const std::vector<int64_t> flat{1 << 20};
-  const auto even = exchange_pieces(sources, targets, flat, ExchangeCut::even);
+  const auto even = exchange_transfers(sources, targets, flat, ExchangeCut::even);
   check_tiles(targets, even);
-  CHECK(std::count(even.begin(), even.end(), ExchangePiece{2, 0, {{4, 6}}}) == 1);
-  CHECK(std::count(even.begin(), even.end(), ExchangePiece{3, 0, {{6, 8}}}) == 1);
-  CHECK(std::count(even.begin(), even.end(), ExchangePiece{0, 0, {{0, 4}}}) == 1);  // kept
+  CHECK(std::count(even.begin(), even.end(), ExchangeTransfer{2, 0, {{4, 6}}}) == 1);
+  CHECK(std::count(even.begin(), even.end(), ExchangeTransfer{3, 0, {{6, 8}}}) == 1);
+  CHECK(std::count(even.begin(), even.end(), ExchangeTransfer{0, 0, {{0, 4}}}) == 1);  // kept
   // Whole pieces: the k-th rank that misses the shard asks the (k mod 2)-th holder.
-  const auto whole = exchange_pieces(sources, targets, flat, ExchangeCut::whole);
+  const auto whole = exchange_transfers(sources, targets, flat, ExchangeCut::whole);
   check_tiles(targets, whole);
-  CHECK(std::count(whole.begin(), whole.end(), ExchangePiece{2, 0, {{4, 8}}}) == 1);
-  CHECK(std::count(whole.begin(), whole.end(), ExchangePiece{3, 1, {{4, 8}}}) == 1);
+  CHECK(std::count(whole.begin(), whole.end(), ExchangeTransfer{2, 0, {{4, 8}}}) == 1);
+  CHECK(std::count(whole.begin(), whole.end(), ExchangeTransfer{3, 1, {{4, 8}}}) == 1);
 }
 
 TEST_CASE("only the nearest holders are asked") {
@@ -85,13 +88,15 @@ TEST_CASE("only the nearest holders are asked") {
   const auto targets = ranks_of("RRR", mesh, {8});
   const std::vector<int64_t> levels{4, 1 << 20};
   for (ExchangeCut cut : {ExchangeCut::even, ExchangeCut::whole}) {
-    for (const ExchangePiece& p : exchange_pieces(sources, targets, levels, cut)) {
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
+    for (const ExchangeTransfer& p : exchange_transfers(sources, targets, levels, cut)) {
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 ==
+            targets[static_cast<size_t>(p.target)].rank / 4);
     }
   }
 }
 
-TEST_CASE("pieces tile every target and come from holders, for random states, uneven shapes and permuted ranks") {
+TEST_CASE(
+    "pieces tile every target and come from holders, for random states, uneven shapes and permuted ranks") {
   constexpr unsigned seed = 77;
   std::mt19937 random(seed);
   CAPTURE(seed);
@@ -108,7 +113,8 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
                                        "S(0)[0]{S(0)[1]:2,S(1):2}R"};
   const std::vector<int64_t> mesh{2, 4, 2};
   for (int round = 0; round < 60; ++round) {
-    const std::vector<int64_t> shape{static_cast<int64_t>(random() % 20), static_cast<int64_t>(1 + random() % 9)};
+    const std::vector<int64_t> shape{static_cast<int64_t>(random() % 20),
+                                     static_cast<int64_t>(1 + random() % 9)};
     const std::string& a = texts[random() % texts.size()];
     const std::string& b = texts[random() % texts.size()];
     auto fixed = [](const std::string& text) {  // a lone shard carries no order
@@ -125,30 +131,34 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
     CAPTURE(shape);
     const std::vector<int64_t> levels{4, 1 << 20};
     for (ExchangeCut cut : {ExchangeCut::even, ExchangeCut::whole}) {
-      const auto pieces = exchange_pieces(sources, targets, levels, cut);
+      const auto pieces = exchange_transfers(sources, targets, levels, cut);
       check_tiles(targets, pieces);
-      for (const ExchangePiece& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
+      for (const ExchangeTransfer& p : pieces)
+        CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
     }
-    const TwoPhasePieces two = two_phase_pieces(sources, targets, levels);
-    std::vector<ExchangePiece> all = two.from_sources;
-    all.insert(all.end(), two.from_fetches.begin(), two.from_fetches.end());
+    const TwoPhaseTransfers two = two_phase_transfers(sources, targets, levels);
+    std::vector<ExchangeTransfer> all = two.from_sources;
+    all.insert(all.end(), two.from_fetchers.begin(), two.from_fetchers.end());
     check_tiles(targets, all);
-    for (const ExchangePiece& p : two.from_sources) {
+    for (const ExchangeTransfer& p : two.from_sources) {
       CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 ==
+            targets[static_cast<size_t>(p.target)].rank / 4);
     }
     // A host fetches nothing twice, and what a member passes on it has fetched.
     std::map<std::pair<int64_t, std::vector<int64_t>>, int> fetched;
-    for (const ExchangePiece& p : two.fetches) {
+    for (const ExchangeTransfer& p : two.first_phase) {
       CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 != targets[static_cast<size_t>(p.target)].rank / 4);
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 !=
+            targets[static_cast<size_t>(p.target)].rank / 4);
       std::vector<int64_t> corner;
       for (const Interval& i : p.box) corner.push_back(i.lo);
       CHECK(++fetched[{targets[static_cast<size_t>(p.target)].rank / 4, corner}] == 1);
     }
-    for (const ExchangePiece& p : two.from_fetches) {
-      const bool has = std::any_of(two.fetches.begin(), two.fetches.end(),
-                                   [&](const ExchangePiece& f) { return f.target == p.source && f.box == p.box; });
+    for (const ExchangeTransfer& p : two.from_fetchers) {
+      const bool has = std::any_of(
+          two.first_phase.begin(), two.first_phase.end(),
+          [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
       CHECK(has);
     }
   }
@@ -159,10 +169,13 @@ TEST_CASE("senders are balanced where every holder is equally near") {
   const auto sources = ranks_of("S(0)R", mesh, {64});
   const auto targets = ranks_of("RS(0)", mesh, {64});
   std::map<int32_t, int64_t> sent;
-  for (const ExchangePiece& p : exchange_pieces(sources, targets, std::vector<int64_t>{1 << 20}, ExchangeCut::even)) {
-    if (sources[static_cast<size_t>(p.source)].rank != targets[static_cast<size_t>(p.target)].rank) sent[p.source] += volume(p.box);
+  for (const ExchangeTransfer& p :
+       exchange_transfers(sources, targets, std::vector<int64_t>{1 << 20}, ExchangeCut::even)) {
+    if (sources[static_cast<size_t>(p.source)].rank != targets[static_cast<size_t>(p.target)].rank)
+      sent[p.source] += volume(p.box);
   }
-  // Each shard is missed by four ranks, 16 elements each... of which two ask this half: every holder sends the same.
+  // Each shard is missed by four ranks, 16 elements each... of which two ask this half: every
+  // holder sends the same.
   REQUIRE(sent.size() == 8);
   for (const auto& [rank, elements] : sent) CHECK(elements == sent.begin()->second);
 }

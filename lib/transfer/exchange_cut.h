@@ -1,0 +1,29 @@
+// How an overlap is cut over the holders that it comes from (README.md, "One phase").
+//
+//     [0:3, 2:9] in 3 parts     cut along dim 1, 7 wide: 3 2 2
+//                               [0:3, 2:5] [0:3, 5:7] [0:3, 7:9]
+#pragma once
+
+#include <cstdint>
+
+#include "base/int_math.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+
+enum class ExchangeCut : uint8_t {
+  even,   // a near-equal part from each nearest holder
+  whole,  // all of it from one holder, by turns
+};
+
+// Near-equal part `index` of `length` cut into `parts`, the first ones longer by one: its size.
+[[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {
+  const int64_t each = floor_div(length, parts);
+  return each + (index < length - each * parts ? 1 : 0);
+}
+
+// Part `index` of `box` cut along its longest dim (ties: the lowest) into near-equal `parts`; empty
+// where there are more parts than slices. A scalar is one part.
+[[nodiscard]] Box even_part(const Box& box, int64_t parts, int64_t index);
+
+}  // namespace meshplan

@@ -1,0 +1,145 @@
+#include "transfer/exchange_transfers.h"
+
+#include <algorithm>
+
+#include "transfer/nearest_holders.h"
+#include "transfer/two_phases.h"
+
+namespace meshplan {
+namespace {
+
+// One side in rank order, and where each rank was in the list.
+struct Side {
+  SideBoxes boxes;
+  std::vector<int32_t> listed;
+};
+
+Side in_rank_order(std::span<const RankBox> ranks) {
+  Side side;
+  for (size_t i = 0; i < ranks.size(); ++i) side.listed.push_back(static_cast<int32_t>(i));
+  std::sort(side.listed.begin(), side.listed.end(), [&](int32_t a, int32_t b) {
+    return ranks[static_cast<size_t>(a)].rank < ranks[static_cast<size_t>(b)].rank;
+  });
+  side.boxes.dims = ranks.empty() ? 0 : static_cast<int>(ranks.front().box.size());
+  for (int32_t i : side.listed) {
+    const RankBox& rank = ranks[static_cast<size_t>(i)];
+    side.boxes.id.push_back(rank.rank);
+    side.boxes.box.insert(side.boxes.box.end(), rank.box.begin(), rank.box.end());
+  }
+  return side;
+}
+
+// Both sides, and the ranks they make.
+struct Question {
+  Side sources;
+  Side targets;
+  ExchangeRanks ranks;
+
+  Question(std::span<const RankBox> from, std::span<const RankBox> to)
+      : sources(in_rank_order(from)), targets(in_rank_order(to)) {
+    ranks = *make_exchange_ranks(sources.boxes, targets.boxes);
+  }
+  [[nodiscard]] int32_t source_of(int32_t rank) const {
+    return sources.listed[static_cast<size_t>(ranks.source[static_cast<size_t>(rank)])];
+  }
+  [[nodiscard]] int32_t target_of(int32_t rank) const {
+    return targets.listed[static_cast<size_t>(ranks.target[static_cast<size_t>(rank)])];
+  }
+  [[nodiscard]] Box box_of(int32_t receiver, const Overlap& overlap) const {
+    return ranks.overlap_box(ranks.wanted[static_cast<size_t>(receiver)], overlap.shard);
+  }
+};
+
+// Calls visit(rank, overlap, kept) for every overlap of the box that each rank wants, in rank
+// order, then shard. Kept: the rank holds the shard itself.
+template <class Visitor>
+void for_each_overlap(const ExchangeRanks& ranks, Visitor&& visit) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks.wanted[r] < 0) continue;
+    for (const Overlap& overlap : ranks.overlaps_of(ranks.wanted[r]))
+      visit(static_cast<int32_t>(r), overlap, overlap.shard == ranks.shard[r]);
+  }
+}
+
+// The even cut: calls visit(transfer) for a part from each nearest holder.
+template <class Visitor>
+void cut_evenly(const Question& q, int32_t receiver, const Overlap& overlap,
+                const NearestHolders& near, Visitor&& visit) {
+  const Box box = q.box_of(receiver, overlap);
+  const auto holders = q.ranks.holders_of(overlap.shard);
+  const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
+  for (int64_t i = 0; i < parts; ++i) {
+    const int32_t sender = holders[static_cast<size_t>(near.begin + i)];
+    visit(ExchangeTransfer{q.source_of(sender), q.target_of(receiver),
+                           even_part(box, near.count, i)});
+  }
+}
+
+}  // namespace
+
+std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> sources,
+                                                 std::span<const RankBox> targets,
+                                                 std::span<const int64_t> level_ranks,
+                                                 ExchangeCut cut) {
+  const Question q(sources, targets);
+  Nearest nearest(q.ranks, LevelUnits(level_ranks));
+  std::vector<ExchangeTransfer> transfers;
+  std::vector<int64_t> asked(q.ranks.shards(), 0);  // ranks so far that miss part of the shard
+  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+    if (kept) {
+      transfers.push_back({q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)});
+      return;
+    }
+    const NearestHolders& near = nearest.of(overlap.shard, rank);
+    if (cut == ExchangeCut::whole) {
+      const int64_t turn = asked[static_cast<size_t>(overlap.shard)]++ % near.count;
+      const auto holder = static_cast<size_t>(near.begin + turn);
+      const int32_t sender = q.ranks.holders_of(overlap.shard)[holder];
+      transfers.push_back({q.source_of(sender), q.target_of(rank), q.box_of(rank, overlap)});
+    } else {
+      cut_evenly(q, rank, overlap, near,
+                 [&](ExchangeTransfer&& transfer) { transfers.push_back(std::move(transfer)); });
+    }
+  });
+  // Of one target they are in the order of shards already.
+  std::stable_sort(
+      transfers.begin(), transfers.end(),
+      [](const ExchangeTransfer& a, const ExchangeTransfer& b) { return a.target < b.target; });
+  return transfers;
+}
+
+TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
+                                      std::span<const RankBox> targets,
+                                      std::span<const int64_t> level_ranks) {
+  const Question q(sources, targets);
+  const LevelUnits units(level_ranks);
+  TwoPhaseTransfers out;
+  const auto add = [&](ExchangeTransfer&& transfer) {
+    out.from_sources.push_back(std::move(transfer));
+  };
+  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+    if (kept) add({q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)});
+  });
+  Nearest nearest(q.ranks, units);
+  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+    if (kept) return;
+    const NearestHolders& near = nearest.of(overlap.shard, rank);
+    if (near.level == 0) cut_evenly(q, rank, overlap, near, add);
+  });
+  TwoPhases phases(q.ranks, units);
+  UnitExchange unit;
+  while (phases.next(unit)) {
+    for (const FetchedPart& f : unit.fetched) {
+      const Box part = even_part(q.ranks.overlap_box(f.wanted, f.overlap.shard), f.parts, f.part);
+      const int32_t fetcher = q.target_of(f.fetcher);
+      out.first_phase.push_back({q.source_of(f.holder), fetcher, part});
+      for (int32_t m : unit.members) {
+        if (q.ranks.wanted[static_cast<size_t>(m)] == f.wanted)
+          out.from_fetchers.push_back({fetcher, q.target_of(m), part});
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace meshplan

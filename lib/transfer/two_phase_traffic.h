@@ -1,0 +1,14 @@
+// The traffic of an exchange in two phases, by listing what units fetch and what their members pass
+// on. Sums saturate.
+#pragma once
+
+#include "transfer/exchange_ranks.h"
+#include "transfer/exchange_traffic.h"
+#include "transfer/level_units.h"
+
+namespace meshplan {
+
+[[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                              int64_t element_bytes);
+
+}  // namespace meshplan

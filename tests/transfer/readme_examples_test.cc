@@ -1,0 +1,68 @@
+// The examples of lib/transfer/README.md.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tensor/state.h"
+#include "transfer/exchange_transfers.h"
+
+using namespace meshplan;
+
+namespace {
+
+// Every rank of the mesh with its box, by its index as global id.
+std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>& mesh_shape) {
+  auto state = parse_state(text, mesh_shape, 1);
+  REQUIRE(state.ok());
+  const std::vector<int64_t> shape{8};
+  int64_t n = 1;
+  for (int64_t size : mesh_shape) n *= size;
+  std::vector<RankBox> out;
+  for (int64_t i = 0; i < n; ++i)
+    out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
+  return out;
+}
+
+// What the target receives from others.
+std::vector<ExchangeTransfer> received(const std::vector<ExchangeTransfer>& all, int32_t target) {
+  std::vector<ExchangeTransfer> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+               [&](const ExchangeTransfer& t) { return t.target == target && t.source != target; });
+  return out;
+}
+
+using Transfers = std::vector<ExchangeTransfer>;
+
+}  // namespace
+
+TEST_CASE("one phase: the even cut and whole pieces of 2 x 2, [8], S(0)R -> RR") {
+  const auto before = ranks_of("S(0)R", {2, 2});
+  const auto after = ranks_of("RR", {2, 2});
+  const std::vector<int64_t> one_level{4};
+  const auto even = exchange_transfers(before, after, one_level, ExchangeCut::even);
+  CHECK(received(even, 0) == Transfers{{2, 0, {{4, 6}}}, {3, 0, {{6, 8}}}});
+  CHECK(received(even, 1) == Transfers{{2, 1, {{4, 6}}}, {3, 1, {{6, 8}}}});
+  const auto whole = exchange_transfers(before, after, one_level, ExchangeCut::whole);
+  CHECK(received(whole, 0) == Transfers{{2, 0, {{4, 8}}}});
+  CHECK(received(whole, 1) == Transfers{{3, 1, {{4, 8}}}});
+}
+
+TEST_CASE("one phase: only the nearest holders of hosts of 4, RRS(0) -> RRR") {
+  const auto before = ranks_of("RRS(0)", {2, 2, 2});
+  const auto after = ranks_of("RRR", {2, 2, 2});
+  const std::vector<int64_t> hosts{4, 8};
+  const auto even = exchange_transfers(before, after, hosts, ExchangeCut::even);
+  CHECK(received(even, 0) == Transfers{{1, 0, {{4, 6}}}, {3, 0, {{6, 8}}}});
+}
+
+TEST_CASE("two phases of 2 hosts of 2, S(0)R -> RR") {
+  const auto before = ranks_of("S(0)R", {2, 2});
+  const auto after = ranks_of("RR", {2, 2});
+  const std::vector<int64_t> hosts{2, 4};
+  const TwoPhaseTransfers both = two_phase_transfers(before, after, hosts);
+  CHECK(received(both.first_phase, 0) == Transfers{{2, 0, {{4, 6}}}});
+  CHECK(received(both.first_phase, 1) == Transfers{{3, 1, {{6, 8}}}});
+  CHECK(received(both.from_fetchers, 0) == Transfers{{1, 0, {{6, 8}}}});
+  CHECK(received(both.from_fetchers, 1) == Transfers{{0, 1, {{4, 6}}}});
+  for (const ExchangeTransfer& t : both.from_sources) CHECK(t.source == t.target);
+}
