@@ -23,7 +23,7 @@ WITHOUT_EXAMPLE = {"E0699"}
 # What hangs on the machine; a byte that a text of UTF-8 cannot show.
 NOT_RUN = {"E0602", "E0101"}
 # Where a code is given on purpose and compared with what is expected, besides testdata/bad-specs and testdata/cli.
-GIVEN_BY_TESTS = {"E0699": "tests/cli/cli_test.cc"}
+GIVEN_BY_TESTS = {"E0699": "tests/cli/files_test.cc"}
 
 
 def codes_in(*patterns):
