@@ -157,7 +157,7 @@ class Copy {
       bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
       LevelSet links = 0;
       for (const int32_t member : members) links |= links_.of_rank(member);
-      take(std::max(need.in, need.out), count, links_.leaving(level, links));
+      take({level, std::max(need.in, need.out), count, links});
     }
     const int64_t holding = ceil_div(all_.contributions, most_contributions);
     if (holding == 1) return crossed;
@@ -172,16 +172,25 @@ class Copy {
     }
     const auto ranks = static_cast<int64_t>(ranks_.size());
     bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
-    take(carried, ranks, links_.leaving(level, links_.all()));
+    take({level, carried, ranks, links_.all()});
     return crossed || carried > 0;
   }
 
-  // Elements that so many ranks carry over these links.
-  void take(int64_t elements, int64_t ranks, LevelSet links) {
-    const int64_t bandwidth = links_.bandwidth(links);
-    if (bandwidth > 0)
-      transfer_ = std::max(transfer_,
-                           transfer_ps(saturating_mul(elements, element_bytes_), ranks, bandwidth));
+  // Elements that so many ranks carry over those of their links that are of `level` or further out.
+  struct Load {
+    int level = 0;
+    int64_t elements = 0;
+    int64_t ranks = 0;
+    LevelSet links = 0;
+    bool operator==(const Load&) const = default;
+  };
+  void take(const Load& load) {
+    if (load == last_) return;  // most sets need what the set before them needs
+    last_ = load;
+    const int64_t bandwidth = links_.bandwidth(links_.leaving(load.level, load.links));
+    if (bandwidth == 0) return;
+    const int64_t bytes = saturating_mul(load.elements, element_bytes_);
+    transfer_ = std::max(transfer_, transfer_ps(bytes, load.ranks, bandwidth));
   }
 
   const Topology* topology_;
@@ -190,6 +199,7 @@ class Copy {
   std::vector<RankBoxes> ranks_;
   int64_t element_bytes_;
   RankLinks links_;
+  Load last_;
   int64_t bytes_ = 0;
   int64_t transfer_ = 0;
 };

@@ -146,7 +146,8 @@ int64_t shared(const MemberSides& a, size_t member_a, const MemberSides& b, size
 }
 
 // The boxes of a unit's members, each once.
-struct UnitBoxes {
+class UnitBoxes {
+ public:
   struct Of {
     size_t member = 0;   // one that has it
     int64_t apart = 0;   // coordinates on what stays pending: ranks that differ there do not talk
@@ -157,12 +158,21 @@ struct UnitBoxes {
   size_t size = 0;
 
   Of& find(size_t member, int64_t apart, int64_t number) {
-    for (size_t b = 0; b < size; ++b) {
-      if (box[b].number == number && box[b].apart == apart) return box[b];
+    const uint64_t hash =
+        (static_cast<uint64_t>(number) + 31 * static_cast<uint64_t>(apart)) * 0x9e3779b97f4a7c15U;
+    for (size_t slot = hash >> 56;; slot = (slot + 1) % slots_.size()) {
+      const size_t b = slots_[slot];
+      if (b == 0) {
+        box[size] = {member, apart, number, 0};
+        slots_[slot] = static_cast<uint8_t>(++size);
+        return box[size - 1];
+      }
+      if (box[b - 1].number == number && box[b - 1].apart == apart) return box[b - 1];
     }
-    box[size] = {member, apart, number, 0};
-    return box[size++];
   }
+
+ private:
+  std::array<uint8_t, 256> slots_{};  // 1 + which box; 0: none
 };
 
 // Whether an earlier member has the same contribution to the same box.
@@ -199,7 +209,9 @@ UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchSta
     const int32_t* coordinate = unit.sides.coordinates(m);
     const int64_t side_by_side = number_on(p, apart, coordinate);
     UnitBoxes::Of& has = holds.find(m, side_by_side, held.number(m));
-    if (contribution.is_new(has, number_on(p, reduced, coordinate))) ++has.count;
+    // Without reductions there is one contribution to each box.
+    if (reduced == 0 ? has.count == 0 : contribution.is_new(has, number_on(p, reduced, coordinate)))
+      ++has.count;
     ++wants.find(m, side_by_side, wanted.number(m)).count;
     missing += int128{contributions} * wanted.volume(m) - shared(held, m, wanted, m);
   }
