@@ -5,6 +5,8 @@
 //     a shard with 6 holders, 10 B from holders 0 to 3, then 4 B from holders 2 to 5
 //     differences     +10  0  +4  0  -10  0  -4
 //     sums             10 10  14 14    4  4
+//
+// What one holder sends alone is added to the tally at once.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +21,9 @@ namespace meshplan {
 // Differences are wide integers: of sums that saturate no difference could be taken.
 class HolderSends {
  public:
-  HolderSends(const ExchangeRanks& ranks, int levels)
+  HolderSends(const ExchangeRanks& ranks, int levels, Tally& tally)
       : ranks_(ranks),
+        tally_(tally),
         levels_(static_cast<size_t>(levels)),
         sent_(levels_ * (ranks.holders.size() + 1)) {}
 
@@ -29,6 +32,13 @@ class HolderSends {
             int64_t times) {
     if (begin >= end) return;
     const int64_t first = ranks_.holders_begin[static_cast<size_t>(shard)] + near.begin;
+    if (begin + 1 == end) {
+      const int32_t holder = ranks_.holders[static_cast<size_t>(first + begin)];
+      Tally::Cell& cell = tally_.at(holder, near.level);
+      add_up(cell.sent, saturating_mul(bytes, times));
+      cell.peers_out += times;
+      return;
+    }
     change(first + begin, near.level, int128{bytes} * times, times);
     change(first + end, near.level, -int128{bytes} * times, -times);
   }
@@ -58,8 +68,8 @@ class HolderSends {
     send(shard, near, 0, end - near.count, bytes, 1);
   }
 
-  // Adds what every holder sends to the tally.
-  void add_to(Tally& tally) const {
+  // Adds what holders send by stretches to the tally.
+  void finish() const {
     std::vector<Sent> now(levels_);
     for (size_t place = 0; place < ranks_.holders.size(); ++place) {
       for (size_t l = 0; l < levels_; ++l) {
@@ -67,7 +77,7 @@ class HolderSends {
         now[l].bytes += more.bytes;
         now[l].peers += more.peers;
         if (now[l].peers == 0) continue;
-        auto& cell = tally.at(ranks_.holders[place], static_cast<int>(l));
+        auto& cell = tally_.at(ranks_.holders[place], static_cast<int>(l));
         add_up(cell.sent, saturated(now[l].bytes));
         cell.peers_out += now[l].peers;
       }
@@ -85,6 +95,7 @@ class HolderSends {
     at.peers += peers;
   }
   const ExchangeRanks& ranks_;
+  Tally& tally_;
   size_t levels_;
   std::vector<Sent> sent_;  // differences; place-major, places as in ranks_.holders
 };

@@ -36,7 +36,7 @@ class Received {
 // One way of cutting pieces: what it makes of the listing.
 struct ListedCut {
   ListedCut(const ExchangeRanks& ranks, const LevelUnits& units, Tally& of)
-      : tally(of), sends(ranks, units.levels()), received(units.levels()) {}
+      : tally(of), sends(ranks, units.levels(), of), received(units.levels()) {}
   Tally& tally;
   HolderSends sends;
   Received received;
@@ -112,8 +112,8 @@ class OnePhase {
       touched_.clear();
       add_received(unit, *whole, false);
     });
-    even.sends.add_to(even.tally);
-    if (whole) whole->sends.add_to(whole->tally);
+    even.sends.finish();
+    if (whole) whole->sends.finish();
     return {even.looked, whole ? whole->looked : 0};
   }
 
