@@ -36,6 +36,8 @@ struct Found {
 };
 
 struct SearchOptions {
+  // plan_optimal sets it to what is left of PlanOptions::work_budget (tensor/request.h); the value
+  // here holds for tests that ask the search alone.
   int64_t work_budget =
       40'000'000;  // units (search/work.h) before the best plan so far is given with its gap
   // only a plan that takes less is wanted; none found: `exists` is false

@@ -1,4 +1,6 @@
 // Element types. Their names in specs and plans are those of to_text.
+// Replay computes with each (replay/number.h; replay_nccl/gpu_kernels.cu lists them in this order),
+// and the schemas list the names.
 #pragma once
 
 #include <cstdint>
