@@ -48,16 +48,11 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
 // All ranks of the first copy.
 SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
                      const std::vector<Atom>& reduced) {
-  const std::vector<int64_t> positions = positions_of(mesh);
-  std::vector<std::pair<int64_t, int64_t>> order;  // id, index
-  for (size_t i = 0; i < positions.size(); ++i)
-    order.emplace_back(rank_at(*mesh.universe, positions[i]), static_cast<int64_t>(i));
-  if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
   std::vector<int64_t> ids;
   std::vector<int64_t> indices;
-  for (const auto& [id, index] : order) {
-    ids.push_back(id);
-    indices.push_back(index);
+  for (const MeshRank& rank : ranks_by_id(mesh)) {
+    ids.push_back(rank.id);
+    indices.push_back(rank.index);
   }
   return side_of(mesh, state, shape, reduced, indices, std::move(ids));
 }

@@ -104,4 +104,14 @@ std::vector<int64_t> positions_of(const Mesh& mesh) {
   return all;
 }
 
+std::vector<MeshRank> ranks_by_id(const Mesh& mesh) {
+  const std::vector<int64_t> positions = positions_of(mesh);
+  std::vector<MeshRank> ranks;
+  ranks.reserve(positions.size());
+  for (const int64_t position : positions)
+    ranks.push_back({rank_at(*mesh.universe, position), static_cast<int64_t>(ranks.size())});
+  if (!std::is_sorted(ranks.begin(), ranks.end())) std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 }  // namespace meshplan

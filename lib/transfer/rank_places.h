@@ -42,4 +42,13 @@ struct AtomModes {
 // The position in the rank map of every rank of copy 0, row-major.
 [[nodiscard]] std::vector<int64_t> positions_of(const Mesh& mesh);
 
+// A rank of copy 0 of a mesh: its global id, and its row-major index in the mesh.
+struct MeshRank {
+  int64_t id = 0;
+  int64_t index = 0;
+  auto operator<=>(const MeshRank&) const = default;
+};
+// All of them, ascending by id.
+[[nodiscard]] std::vector<MeshRank> ranks_by_id(const Mesh& mesh);
+
 }  // namespace meshplan

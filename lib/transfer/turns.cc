@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "transfer/level_units.h"
+#include "transfer/rank_places.h"
 
 namespace meshplan {
 namespace {
@@ -154,24 +156,15 @@ class TurnCounter {
 };
 
 void order_ranks(const LevelMap& levels, TurnMemory& memory) {
-  const Mesh& mesh = levels.mesh();
-  const auto ranks = static_cast<size_t>(mesh_size(mesh));
-  std::vector<std::pair<int64_t, int32_t>> by_id(ranks);
-  for (size_t i = 0; i < ranks; ++i) {
-    const int64_t position = position_of(mesh, 0, static_cast<int64_t>(i));
-    by_id[i] = {rank_at(*mesh.universe, position), static_cast<int32_t>(i)};
-  }
-  if (!std::is_sorted(by_id.begin(), by_id.end())) std::sort(by_id.begin(), by_id.end());
-  memory.order.resize(ranks);
-  for (size_t r = 0; r < ranks; ++r) memory.order[r] = by_id[r].second;
-  memory.units.resize(ranks * static_cast<size_t>(levels.levels()));
-  for (int l = 0; l < levels.levels(); ++l) {
-    int32_t* unit = memory.units.data() + static_cast<size_t>(l) * ranks;
-    const bool last = l + 1 == levels.levels();
-    const int64_t size = levels.topology().levels[static_cast<size_t>(l)].ranks;
-    for (size_t r = 1; r < ranks; ++r) {
-      const bool begins = !last && by_id[r].first / size != by_id[r - 1].first / size;
-      unit[r] = unit[r - 1] + (begins ? 1 : 0);
+  const std::vector<MeshRank> ranks = ranks_by_id(levels.mesh());
+  for (const MeshRank& rank : ranks) memory.order.push_back(static_cast<int32_t>(rank.index));
+  const std::vector<int64_t> level_ranks = level_ranks_of(levels.topology());
+  const LevelUnits units(level_ranks);
+  for (int l = 0; l < units.levels(); ++l) {
+    int32_t unit = 0;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      if (r > 0 && units.unit(ranks[r].id, l) != units.unit(ranks[r - 1].id, l)) ++unit;
+      memory.units.push_back(unit);
     }
   }
 }

@@ -1,5 +1,6 @@
 // What is priced is what runs: every exchange of golden plans, recorded cases and random worlds is
-// counted as replay executes it, take by take, and the count has the price that the plan says.
+// counted as replay executes it, transfer by transfer, and the count has the price that the plan
+// says.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -111,7 +112,8 @@ void check_step(const StepQuestion& q, const StepCost& said) {
                                is.wire_bytes + is.sent_bytes);
 }
 
-// Every exchange of a plan; how many there were. `priced`: the plan's picoseconds are not rounded to nanoseconds.
+// Every exchange of a plan; how many there were. `priced`: the plan's picoseconds are not rounded
+// to nanoseconds.
 int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
   int64_t checked = 0;
   for (const PlannedRedistribution& r : plan.redistributions) {
@@ -211,7 +213,8 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     for (size_t d = 0; d < tensor_rank; ++d) tensor.shape.push_back(random.one_in(3) ? 48 : random.below(20));
     const State src = test::random_state(random, sizes, tensor_rank, 0, 2);
     State dst = test::random_state(random, sizes, tensor_rank, 0, 2);
-    // An exchange makes nothing pending: what stays so was so before, and nothing else uses its mesh dim.
+    // An exchange makes nothing pending: what stays so was so before, and nothing else uses its
+    // mesh dim.
     dst.partial.clear();
     for (const PendingAtom& p : src.partial) {
       bool used = false;
