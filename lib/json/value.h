@@ -66,6 +66,17 @@ class Value {
       read(Value(*document_, child));
     }
   }
+  // Calls `read` with the key and the value of each member.
+  template <class Read>
+  void each_member(const Read& read) const {
+    if (kind() != JsonKind::object) fail("expected an object");
+    std::string buffer;
+    const uint32_t end = node().next;
+    for (uint32_t child = node_ + 1; child < end; child = document_->nodes[child].next) {
+      const JsonNode& member = document_->nodes[child];
+      read(key_of(*document_, member, buffer), Value(*document_, child));
+    }
+  }
   [[nodiscard]] std::vector<std::string> texts() const;
   [[nodiscard]] std::vector<int64_t> integers(int64_t least) const;
 

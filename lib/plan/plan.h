@@ -201,6 +201,8 @@ struct Plan {
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution
+// A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one}
+// (plan/firsts.h).
 // Reading gives times in whole nanoseconds, so that writing gives the same bytes again.
 
 // What a redistribution costs as often as it happens, and the sum over several.

@@ -9,7 +9,7 @@
 #include "json/parse.h"
 #include "json/write.h"
 #include "plan/plan.h"
-#include "plan/read_parts.h"
+#include "plan/read_list.h"
 
 namespace meshplan {
 namespace {
@@ -63,10 +63,7 @@ class PlanFile {
   void take(const JsonDocument& document, uint32_t element) {
     if (!started_) start(document);
     if (mesh_problem_ || problem_) return;
-    problem_ = attempt([&] {
-      const Value value(document, element);
-      plan_.redistributions.push_back(read_redistribution(value, plan_.meshes, names_));
-    });
+    problem_ = attempt([&] { list_.add(Value(document, element), plan_.meshes, names_); });
     if (!check_digest_) return;
     if (elements_++ > 0) digest_ += ',';
     append_canonical(digest_, document, element);
@@ -92,6 +89,7 @@ class PlanFile {
         [&](const Value& group) { plan_.groups.push_back(read_group(group, plan_.meshes)); });
     if (root.at(list_key).kind() != JsonKind::array) root.at(list_key).fail("expected a list");
     if (problem_) throw Unreadable(*problem_);
+    plan_.redistributions = list_.take();
     plan_.totals = read_totals(root.at("totals"));
     if (root.has("digest")) plan_.digest = root.at("digest").text();
     // Last: in a plan changed by hand, an impossible value is more useful to name than the digest.
@@ -160,6 +158,7 @@ class PlanFile {
   size_t elements_ = 0;
   Plan plan_;
   std::vector<MeshNames> names_;
+  RedistributionList list_;
   std::optional<Unreadable> mesh_problem_;
   std::optional<Unreadable> problem_;  // of the first element that has one
   Sha256 hash_;

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "json/write.h"
+#include "plan/firsts.h"
 #include "plan/plan.h"
 #include "plan/read_parts.h"
 
@@ -27,18 +28,29 @@ bool is_identifier(std::string_view name) {
 
 class PlanWriter {
  public:
-  PlanWriter(const Plan& plan, Breaks root) : plan_(plan), root_(root) {}
+  // `firsts`: which redistributions repeat which (firsts_of).
+  PlanWriter(const Plan& plan, const std::vector<size_t>& firsts, Breaks root)
+      : plan_(plan), firsts_(firsts), root_(root) {}
 
   std::string write(const std::string* digest) {
-    w_.reserve(4096 + plan_.redistributions.size() * 1024);
+    w_.reserve(estimated_bytes());
     w_.open('{', root_);
     if (digest != nullptr) w_.field("digest", *digest);
     w_.list("groups", Breaks::lines, plan_.groups,
             [&](const PlanGroup& group) { write_group(group); });
     write_meshes();
     write_options();
-    w_.list("redistributions", Breaks::lines, plan_.redistributions,
-            [&](const PlannedRedistribution& r) { write_redistribution(r); });
+    w_.key("redistributions");
+    w_.open('[', Breaks::lines);
+    for (size_t i = 0; i < plan_.redistributions.size(); ++i) {
+      if (firsts_[i] == i) {
+        write_redistribution(plan_.redistributions[i]);
+      } else {
+        write_repeat(plan_.redistributions[i].request,
+                     plan_.redistributions[firsts_[i]].request.id);
+      }
+    }
+    w_.close();
     w_.fields({{"schema", "meshplan/plan/1"}, {"spec_digest", plan_.spec_digest}});
     w_.key("topology");
     write_topology(w_, plan_.topology, true);
@@ -134,6 +146,16 @@ class PlanWriter {
       }
     }
     w_.close();
+  }
+
+  [[nodiscard]] size_t estimated_bytes() const {
+    size_t bytes = 4096;
+    for (size_t i = 0; i < firsts_.size(); ++i) bytes += firsts_[i] == i ? 1024 : 96;
+    return bytes;
+  }
+
+  void write_repeat(const Request& request, const std::string& first) {
+    w_.object({{"count", request.count}, {"id", request.id}, {"same_as", first}});
   }
 
   void write_redistribution(const PlannedRedistribution& r) {
@@ -265,6 +287,7 @@ class PlanWriter {
   }
 
   const Plan& plan_;
+  const std::vector<size_t>& firsts_;
   Breaks root_;
   JsonWriter w_{2, Breaks::one_line};
   std::vector<MeshNames> meshes_ = names_of(plan_.meshes);
@@ -310,12 +333,14 @@ void write_totals(JsonWriter& writer, const Totals& totals) {
 }
 
 std::string canonical_json(const Plan& plan) {
-  return PlanWriter(plan, Breaks::compact).write(nullptr);
+  return PlanWriter(plan, firsts_of(plan.redistributions), Breaks::compact).write(nullptr);
 }
 
 std::string write_plan(const Plan& plan) {
-  const std::string digest = "sha256:" + sha256_hex(canonical_json(plan));
-  return PlanWriter(plan, Breaks::lines).write(&digest);
+  const std::vector<size_t> firsts = firsts_of(plan.redistributions);
+  const std::string digest =
+      "sha256:" + sha256_hex(PlanWriter(plan, firsts, Breaks::compact).write(nullptr));
+  return PlanWriter(plan, firsts, Breaks::lines).write(&digest);
 }
 
 }  // namespace meshplan

@@ -1,9 +1,9 @@
 #include "verify/verify.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
+#include "plan/firsts.h"
 #include "tensor/box.h"
 #include "verify/claims.h"
 #include "verify/coverage.h"
@@ -260,41 +260,24 @@ Status verify_claims(const Plan& plan, const PlannedRedistribution& redistributi
   return Done{};
 }
 
-namespace {
-
-// Whether both are the same question with the same answer, whose figures need no second count.
-bool same_answer(const PlannedRedistribution& a, const PlannedRedistribution& b) {
-  return a.request.src_mesh == b.request.src_mesh && a.request.dst_mesh == b.request.dst_mesh &&
-         a.request.tensor == b.request.tensor && a.request.src == b.request.src &&
-         a.request.reduce_dtype == b.request.reduce_dtype && a.rules == b.rules &&
-         a.planner == b.planner && a.steps == b.steps && a.totals == b.totals &&
-         a.warnings == b.warnings && a.alternatives == b.alternatives &&
-         a.proven_gap_ps == b.proven_gap_ps && a.shortcuts == b.shortcuts;
-}
-
-}  // namespace
-
 Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
   if (auto problem = verification::check_topology_numbers(plan.topology))
     return wrong_data(*problem);
   if (auto problem = verification::check_meshes(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_names(plan)) return wrong_data(*problem);
-  std::multimap<std::string_view, size_t> counted;  // by trace
+  // What repeats another, in all but id and count, is proven with it.
+  const std::vector<size_t> firsts = firsts_of(plan.redistributions);
   std::vector<std::optional<int64_t>> ps;
-  for (const PlannedRedistribution& redistribution : plan.redistributions) {
-    if (Status status = verify_redistribution(plan, redistribution); !status) return status;
-    const auto [begin, end] = counted.equal_range(redistribution.trace);
-    const auto known = std::find_if(begin, end, [&](const auto& entry) {
-      return same_answer(plan.redistributions[entry.second], redistribution);
-    });
-    if (known != end) {
-      ps.push_back(ps[known->second]);
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    const PlannedRedistribution& redistribution = plan.redistributions[i];
+    if (firsts[i] != i) {
+      ps.push_back(ps[firsts[i]]);
       continue;
     }
+    if (Status status = verify_redistribution(plan, redistribution); !status) return status;
     auto recounted = verify_figures(plan, redistribution);
     if (!recounted) return recounted.error();
     if (Status status = verify_claims(plan, redistribution); !status) return status;
-    counted.emplace(redistribution.trace, ps.size());
     ps.push_back(recounted->ps);
     if (left_out != nullptr)
       left_out->insert(left_out->end(), recounted->left_out.begin(), recounted->left_out.end());

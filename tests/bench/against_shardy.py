@@ -164,7 +164,9 @@ def main():
 
     plan, seconds = run_ours(str(given.meshplan), our_spec(mesh, pairs, given.extent, given.rank))
     _, empty = run_ours(str(given.meshplan), {**our_spec(mesh, [], given.extent, given.rank)})
-    ours = [(r["totals"]["wire_bytes"], r["totals"]["collectives"], r["totals"]["lower_bound_bytes"]) for r in plan["redistributions"]]
+    written = {r["id"]: r for r in plan["redistributions"]}
+    totals = [written[r.get("same_as", r["id"])]["totals"] for r in plan["redistributions"]]
+    ours = [(t["wire_bytes"], t["collectives"], t["lower_bound_bytes"]) for t in totals]
 
     worse = [i for i in range(len(pairs)) if ours[i][0] > theirs[i][0] and ours[i][1] >= theirs[i][1]]
     bound = [(o[0] / o[2], t[0] / o[2]) for o, t in zip(ours, theirs) if o[2] > 0]

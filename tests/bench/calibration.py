@@ -50,7 +50,8 @@ def only(report, sizes):
 
 
 def predictions(plan):
-    return {r["id"]: [(s["op"], s["predicted_ns"]) for s in r["steps"]] for r in plan["redistributions"]}
+    written = {r["id"]: r for r in plan["redistributions"]}
+    return {name: [(s["op"], s["predicted_ns"]) for s in written[r.get("same_as", name)]["steps"]] for name, r in written.items()}
 
 
 def errors_of(report, predicted, sizes):

@@ -279,4 +279,9 @@ def spec_of(seed):
         spec["topology"] = topology_of(rng)
     if options:
         spec["options"] = options
+    again = random.Random(f"again {seed}")
+    if again.random() < 0.25:
+        asked = again.choice(spec["redistributions"])
+        name = f"r{len(spec['redistributions'])}"
+        spec["redistributions"].append(dict(asked, id=name, count=again.randrange(1, 40)))
     return spec

@@ -6,8 +6,10 @@
 #include <random>
 
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "plan/firsts.h"
 #include "plan/plan.h"
 #include "sample.h"
 
@@ -49,7 +51,7 @@ TEST_CASE("reading gives back every field") {
   CHECK(again->topology == plan.topology);
   CHECK(again->groups == plan.groups);
   CHECK(again->totals.collectives == 97);
-  REQUIRE(again->redistributions.size() == 2);
+  REQUIRE(again->redistributions.size() == 3);
   const PlannedRedistribution& r = again->redistributions[0];
   const PlannedRedistribution& wanted = plan.redistributions[0];
   CHECK(r.request.id == wanted.request.id);
@@ -71,6 +73,103 @@ TEST_CASE("reading gives back every field") {
   CHECK(r.alternatives == wanted.alternatives);
   CHECK(again->redistributions[1].request.dst_mesh == 1);
   CHECK(again->redistributions[1].steps[0] == plan.redistributions[1].steps[0]);
+  CHECK(again->redistributions[2].request.id == "layers.1/wq");
+  CHECK(again->redistributions[2].request.count == 5);
+  CHECK(repeats(again->redistributions[2], r));
+}
+
+TEST_CASE("what repeats an earlier redistribution is written as its name") {
+  const json document = json::parse(write_plan(sample_plan()));
+  const json& list = document["redistributions"];
+  CHECK(list[2] == json{{"id", "layers.1/wq"}, {"count", 5}, {"same_as", list[0]["id"]}});
+  CHECK(write_plan(sample_plan()).find("\n    {\"count\": 5, \"id\": \"layers.1/wq\", \"same_as\": ") != std::string::npos);
+  // Written out it is the same plan.
+  json out = document;
+  out["redistributions"][2] = list[0];
+  out["redistributions"][2]["id"] = "layers.1/wq";
+  out["redistributions"][2]["count"] = 5;
+  const auto read = read_plan(out.dump(), false);
+  REQUIRE(read.ok());
+  CHECK(write_plan(*read) == write_plan(sample_plan()));
+  // A note of its own is no part of the plan.
+  json noted = document;
+  noted["redistributions"][2]["x-module"] = {{"name", "wq"}};
+  const auto with_note = read_plan(noted.dump(), false);
+  REQUIRE(with_note.ok());
+  CHECK(write_plan(*with_note) == write_plan(sample_plan()));
+}
+
+TEST_CASE("only what differs in nothing but id and count is a repeat") {
+  Plan plan = sample_plan();
+  PlannedRedistribution& repeat = plan.redistributions[2];
+  const auto is_written_out = [&](const auto& change) {
+    const PlannedRedistribution kept = repeat;
+    change(repeat);
+    const bool written_out = firsts_of(plan.redistributions)[2] == 2;
+    CHECK(json::parse(write_plan(plan))["redistributions"][2].contains("steps") == written_out);
+    repeat = kept;
+    return written_out;
+  };
+  using R = PlannedRedistribution;
+  CHECK(!is_written_out([](R& r) { r.request.id = "another"; }));
+  CHECK(!is_written_out([](R& r) { r.request.count = 7; }));
+  CHECK(is_written_out([](R& r) { r.request.tensor.shape = {16, 6}; }));
+  CHECK(is_written_out([](R& r) { r.request.tensor.dtype = DType::float16; }));
+  CHECK(is_written_out([](R& r) { r.request.src.shards[0].clear(); }));
+  CHECK(is_written_out([](R& r) { r.request.dst.partial[0].op = ReduceOp::sum; }));
+  CHECK(is_written_out([](R& r) { r.request.any_dst_order = false; }));
+  CHECK(is_written_out([](R& r) { r.request.direction = Direction::forward; }));
+  CHECK(is_written_out([](R& r) { r.request.reduce_dtype.reset(); }));
+  CHECK(is_written_out([](R& r) { r.planner = PlannerKind::greedy; }));
+  CHECK(is_written_out([](R& r) { r.rules = Rules::native; }));
+  CHECK(is_written_out([](R& r) { r.dst.shards[1] = {{0, 1, 2}}; }));
+  CHECK(is_written_out([](R& r) { r.trace += " "; }));
+  CHECK(is_written_out([](R& r) { r.unmerged_trace += " "; }));
+  CHECK(is_written_out([](R& r) { r.steps[1].wire_bytes = 5; }));
+  CHECK(is_written_out([](R& r) { r.totals.peak_bytes = 5; }));
+  CHECK(is_written_out([](R& r) { r.reductions.clear(); }));
+  CHECK(is_written_out([](R& r) { r.warnings[0].operations = 9; }));
+  CHECK(is_written_out([](R& r) { r.audit.clear(); }));
+  CHECK(is_written_out([](R& r) { r.alternatives.clear(); }));
+  CHECK(is_written_out([](R& r) { r.proven_gap_ps = 0; }));
+  CHECK(is_written_out([](R& r) { r.shortcuts = {}; }));
+  R elsewhere = repeat;
+  elsewhere.request.src_mesh = 1;
+  CHECK(!repeats(elsewhere, repeat));
+  elsewhere.request = repeat.request;
+  elsewhere.request.dst_mesh = 1;
+  CHECK(!repeats(elsewhere, repeat));
+  const R first = plan.redistributions[0];
+  const R second = plan.redistributions[1];
+  plan.redistributions.insert(plan.redistributions.end(), {second, first});
+  CHECK(firsts_of(plan.redistributions) == std::vector<size_t>{0, 1, 0, 1, 0});
+}
+
+TEST_CASE("a repeat names an earlier redistribution that is written out") {
+  const std::string first = one_line(sample_plan().redistributions[0].request.id);
+  const auto refused = [](const std::function<void(json&)>& change) {
+    return message_of(changed([&](json& p) { change(p["redistributions"]); }));
+  };
+  const std::string at = "/redistributions/2/same_as: ";
+  CHECK(refused([](json& r) { r[2]["same_as"] = "nowhere"; }) == at + "no redistribution 'nowhere' stands before 'layers.1/wq'");
+  CHECK(refused([](json& r) { r[2]["same_as"] = "layers.1/wq"; }) ==
+        at + "'layers.1/wq' names itself; name an earlier redistribution, or write its steps");
+  CHECK(refused([](json& r) { r[2]["same_as"] = 5; }) == at + "expected a text");
+  CHECK(refused([](json& r) { std::swap(r[0], r[2]); }) ==
+        "/redistributions/0/same_as: no redistribution '" + first + "' stands before 'layers.1/wq'");
+  CHECK(refused([](json& r) { r.push_back({{"id", "c"}, {"count", 1}, {"same_as", "layers.1/wq"}}); }) ==
+        "/redistributions/3/same_as: 'layers.1/wq' is itself the same as '" + first + "'; name that one");
+  CHECK(refused([](json& r) { r[2].erase("count"); }) == "/redistributions/2: the key \"count\" is missing");
+  CHECK(refused([](json& r) { r[2].erase("id"); }) == "/redistributions/2: the key \"id\" is missing");
+  CHECK(refused([](json& r) { r[2]["count"] = 0; }) == "/redistributions/2/count: 0 is out of range: expected 1 or more");
+  for (const char* key : {"steps", "tensor", "totals", "count2", "X-note"}) {
+    INFO(key);
+    CHECK(refused([&](json& r) { r[2][key] = json::array(); }) ==
+          std::string("/redistributions/2/") + key + ": \"" + key + "\" beside \"same_as\": what repeats '" + first +
+              "' has \"id\", \"count\", \"same_as\" and notes (\"x-...\") only");
+  }
+  // A name that is given twice names none.
+  CHECK(refused([](json& r) { r[1]["id"] = "layers.1/wq"; }) == "/redistributions/2/id: a second redistribution is called 'layers.1/wq'");
 }
 
 TEST_CASE("the canonical text has sorted keys and no spaces, and the digest is over it") {

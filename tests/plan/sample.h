@@ -89,7 +89,10 @@ inline Plan sample_plan() {
   cross.why = "it crosses";
   across.steps = {cross};
   across.trace = across.unmerged_trace = "RR->R";
-  plan.redistributions = {r, across};
+  PlannedRedistribution repeat = r;
+  repeat.request.id = "layers.1/wq";
+  repeat.request.count = 5;
+  plan.redistributions = {r, across, repeat};
   plan.totals = {97, 3072, 192, INT64_MAX, 1, 2'000};
   return plan;
 }

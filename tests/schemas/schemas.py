@@ -170,6 +170,16 @@ class SchemaTest(unittest.TestCase):
                 document = run("diff", old, new, "--format", "json", codes=(0, 1))
                 self.assertTrue(valid("diff", document), f"{old} {new}: {errors('diff', document)}")
 
+    def test_a_repeat_has_a_name_for_its_steps(self):
+        plan = read_json(DATA / "plans/llama3-8b-fsdp8-tp8.plan.json")
+        repeat = next(r for r in plan["redistributions"] if "same_as" in r)
+        first = next(r for r in plan["redistributions"] if r["id"] == repeat["same_as"])
+        with_one = lambda red: {**plan, "redistributions": [first, red]}
+        self.assertTrue(valid("plan", with_one({**repeat, "x-module": {"name": "wq"}})))
+        for wrong in ({**repeat, "steps": first["steps"]}, {**first, "same_as": repeat["id"]}, {**repeat, "note": 1},
+                      {"id": "a", "same_as": first["id"]}, {"count": 1, "same_as": first["id"]}, {"id": "a", "count": 1}, {**repeat, "same_as": ""}):
+            self.assertFalse(valid("plan", with_one(wrong)), wrong)
+
     def test_what_a_run_reports_is_valid(self):
         with tempfile.TemporaryDirectory() as folder:
             made = {}

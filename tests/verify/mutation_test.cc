@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "cost/topology.h"
 #include "planner/planner.h"
@@ -418,6 +419,75 @@ TEST_CASE("plans full of nonsense are refused, not crashed on") {
     }
   }
   CHECK(refused > tried * 9 / 10);
+}
+
+// Two questions, each asked several times, as the file holds them: repeats by name.
+nlohmann::json plan_with_repeats() {
+  const MeshTable table = test::table_of({{"a", 2}, {"b", 4}});
+  const std::vector<int64_t> sizes = mesh_shape(table.meshes.front());
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < 6; ++i) {
+    Request request;
+    request.id = "r" + std::to_string(i);
+    request.tensor.shape = {64, 32};
+    const std::vector<Placement> src{i % 2 == 0 ? shard(0) : partial(ReduceOp::sum), shard(1)};
+    const std::vector<Placement> dst{replicate(), shard(1)};
+    request.src = make_state(src, sizes, 2).value();
+    request.dst = make_state(dst, sizes, 2).value();
+    request.count = i + 1;
+    requests.push_back(request);
+  }
+  const PlanOutcome outcome = plan_requests(table, two_levels(), requests, PlanOptions{}, "sha256:");
+  REQUIRE(outcome.failures.empty());
+  return nlohmann::json::parse(write_plan(outcome.plan));
+}
+
+TEST_CASE("a plan with repeats is proven as the same plan written out, and refused where it is broken") {
+  using nlohmann::json;
+  const json right = plan_with_repeats();
+  const auto verdict = [&](const std::function<void(json&)>& change) -> std::string {
+    json plan = right;
+    change(plan["redistributions"]);
+    const auto read = read_plan(plan.dump(), false);
+    if (!read) return "unread: " + read.error().message;
+    const Status status = verify_plan(*read);
+    return status ? "right" : "wrong: " + status.error().message;
+  };
+  const auto begins = [](const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; };
+  const auto write_out = [](json& list, size_t i) {
+    json whole = list[i % 2];
+    whole["id"] = list[i]["id"];
+    whole["count"] = list[i]["count"];
+    list[i] = whole;
+  };
+  for (size_t i = 2; i < 6; ++i) CHECK(right["redistributions"][i]["same_as"] == "r" + std::to_string(i % 2));
+  CHECK(verdict([](json&) {}) == "right");
+  CHECK(verdict([&](json& r) {
+          for (size_t i = 2; i < 6; ++i) write_out(r, i);
+        }) == "right");
+  for (size_t i = 2; i < 6; ++i) {
+    INFO(i);
+    const std::string other = "r" + std::to_string((i + 1) % 2);
+    CHECK(begins(verdict([&](json& r) { r[i]["count"] = i; }), "wrong: the file's total"));
+    CHECK(begins(verdict([&](json& r) { r[i]["same_as"] = other; }), "wrong: "));
+    CHECK(begins(verdict([&](json& r) { r.erase(i); }), "wrong: "));
+    CHECK(begins(verdict([&](json& r) { r[i]["same_as"] = r[i]["id"]; }), "unread: "));
+    CHECK(begins(verdict([&](json& r) { r[i]["same_as"] = "r" + std::to_string(i + 1); }), "unread: "));
+    CHECK(begins(verdict([&](json& r) { r[i]["trace"] = r[0]["trace"]; }), "unread: "));
+    // A figure of one that is written out is its own again.
+    CHECK(begins(verdict([&](json& r) {
+                   write_out(r, i);
+                   r[i]["steps"][0]["peak_bytes"] = 1;
+                 }),
+                 "wrong: redistribution 'r" + std::to_string(i) + "'"));
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    INFO(i);
+    const std::string name = "wrong: redistribution 'r" + std::to_string(i) + "'";
+    CHECK(begins(verdict([&](json& r) { r[i]["steps"][0]["wire_bytes"] = 1; }), name));
+    CHECK(begins(verdict([&](json& r) { r[i]["totals"]["predicted_ns"] = 1; }), name));
+    CHECK(begins(verdict([&](json& r) { r[i]["steps"][0]["state"] = "RR"; }), name));
+  }
 }
 
 }  // namespace

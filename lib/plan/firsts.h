@@ -1,0 +1,26 @@
+// Which redistributions repeat an earlier one: the same question with the same answer, so that they
+// differ in id and count only. The file writes the first of them, the others name it.
+//
+//     0  wq  32 times  RS(0) -> RR   first 0   {"count": 32, "id": "wq", ..., "steps": [...]}
+//     1  wk   8 times  S(0)R -> RR   first 1   {"count": 8, "id": "wk", ..., "steps": [...]}
+//     2  wv   8 times  S(0)R -> RR   first 1   {"count": 8, "id": "wv", "same_as": "wk"}
+//
+// In memory each has steps of its own: nothing that reads a plan needs to know which repeat.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// Whether they differ in id and count only.
+[[nodiscard]] bool repeats(const PlannedRedistribution& a, const PlannedRedistribution& b);
+
+// Of each redistribution the index of the first that it repeats, its own where it repeats none.
+// Law: firsts[i] <= i and firsts[firsts[i]] == firsts[i].
+[[nodiscard]] std::vector<size_t> firsts_of(
+    const std::vector<PlannedRedistribution>& redistributions);
+
+}  // namespace meshplan
