@@ -2,6 +2,7 @@
 #include "diff/diff.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -87,12 +88,12 @@ Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::stri
                      const std::string& text) {
   Diagnostics all;
   SpecPlaces places(text, file);  // specs and plans list their redistributions alike
+  std::unordered_map<std::string_view, size_t> by_id;
+  for (size_t i = 0; i < new_plan.redistributions.size(); ++i)
+    by_id.emplace(new_plan.redistributions[i].request.id, i);
   const auto place_of_id = [&](const std::string& id) {
-    const auto& list = new_plan.redistributions;
-    const auto found =
-        std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.request.id == id; });
-    return found == list.end() ? whole_file(file)
-                               : places.redistribution(static_cast<size_t>(found - list.begin()));
+    const auto found = by_id.find(id);
+    return found == by_id.end() ? whole_file(file) : places.redistribution(found->second);
   };
   for (const RedistributionDiff& d : diff.redistributions) {
     Diagnostic finding;

@@ -1,9 +1,10 @@
 // meshplan explain PLAN [ID], meshplan explain CODE
 #include "base/text.h"
-#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "diag/codes.h"
+#include "diag/outcome_codes.h"
+#include "plan/firsts.h"
 #include "render/plan_explained.h"
 
 namespace meshplan {
@@ -40,13 +41,17 @@ int explain_command(Context& context, const Arguments& arguments) {
   int code = 0;
   const auto plan = load_plan(context, path, code);
   if (!plan) return code;
+  const bool one = arguments.inputs.size() > 1;
+  const std::vector<size_t> firsts = firsts_of(plan->redistributions);
   std::string text;
   std::vector<std::string> ids;
-  for (const PlannedRedistribution& r : plan->redistributions) {
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    const PlannedRedistribution& r = plan->redistributions[i];
     ids.push_back(r.request.id);
-    if (arguments.inputs.size() > 1 && r.request.id != arguments.inputs[1]) continue;
-    text +=
-        (text.empty() ? "" : "\n") + explain_redistribution(*plan, r, arguments.inputs.size() > 1);
+    if (one && r.request.id != arguments.inputs[1]) continue;
+    text += text.empty() ? "" : "\n";
+    text += one || firsts[i] == i ? explain_redistribution(*plan, r, one)
+                                  : explain_repeat(r, plan->redistributions[firsts[i]].request.id);
   }
   if (text.empty() && arguments.inputs.size() > 1) {
     const auto near = nearest(arguments.inputs[1], ids);

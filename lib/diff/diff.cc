@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "base/int_math.h"
 #include "base/text.h"
 #include "diff/declarations.h"
+#include "plan/firsts.h"
 
 namespace meshplan {
 namespace {
@@ -103,18 +105,20 @@ std::string nesting_text(const std::vector<std::string>& reductions) {
   return reductions.empty() ? "nothing" : join(reductions, ", then ");
 }
 
-// The redistribution without its id and figures: what decides whether a left-over one was renamed.
-std::string content_key(const Plan& plan, const PlannedRedistribution& r) {
-  std::string key = request_text(plan, r) + " x" + std::to_string(r.request.count);
-  for (const Step& step : r.steps) key += "; " + step_text(plan, r, step);
-  return key;
+// The redistribution without its id, count and figures.
+std::string content_text(const Plan& plan, const PlannedRedistribution& r) {
+  std::string text = request_text(plan, r);
+  for (const Step& step : r.steps) text += "; " + step_text(plan, r, step);
+  return text;
 }
 
-// Everything a plan says of a redistribution, as the file writes it.
+// Everything a plan says of a redistribution but for id and count, as the file writes it.
 std::string whole_text(const Plan& plan, const PlannedRedistribution& r) {
   Plan one;
   one.meshes.meshes = plan.meshes.meshes;  // for their names; nothing else of the table is compared
   one.redistributions = {r};
+  one.redistributions[0].request.id.clear();
+  one.redistributions[0].request.count = 1;
   const std::string text = canonical_json(one);
   const size_t begin = text.find("\"redistributions\":[");
   return text.substr(begin, text.rfind("],\"schema\":") - begin);
@@ -126,10 +130,40 @@ DiffSeverity cost_severity(const Totals& before, const Totals& after) {
   return DiffSeverity::cosmetic;
 }
 
+// What decides whether a left-over redistribution was renamed: its content and its count. Those
+// that repeat one another share the content.
+class ContentKeys {
+ public:
+  ContentKeys(const Plan& plan, const std::vector<size_t>& firsts) : plan_(plan), firsts_(firsts) {}
+
+  std::string of(size_t i) {
+    const auto [at, is_new] = texts_.try_emplace(firsts_[i]);
+    if (is_new) at->second = content_text(plan_, plan_.redistributions[firsts_[i]]);
+    return at->second + " x" + std::to_string(plan_.redistributions[i].request.count);
+  }
+
+ private:
+  const Plan& plan_;
+  const std::vector<size_t>& firsts_;
+  std::unordered_map<size_t, std::string> texts_;  // by first
+};
+
+// What differs between two redistributions beside id and count.
+struct Change {
+  bool any = false;
+  std::string numerics;  // of RedistributionDiff, as the others
+  std::vector<StepDiff> steps;
+  std::vector<std::string> causes;
+};
+
 class Comparison {
  public:
   Comparison(const Plan& before, const Plan& after)
-      : old_(before), new_(after), declared_(compare_declarations(before, after)) {}
+      : old_(before),
+        new_(after),
+        old_firsts_(firsts_of(before.redistributions)),
+        new_firsts_(firsts_of(after.redistributions)),
+        declared_(compare_declarations(before, after)) {}
 
   PlanDiff run() {
     diff_.compared = new_.redistributions.size();
@@ -141,7 +175,7 @@ class Comparison {
     match();
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
       if (partner_[j]) {
-        compare(old_.redistributions[*partner_[j]], new_.redistributions[j]);
+        compare(*partner_[j], j);
       } else {
         alone(new_, new_.redistributions[j], DiffKind::added);
       }
@@ -157,7 +191,7 @@ class Comparison {
   void match() {
     partner_.assign(new_.redistributions.size(), std::nullopt);
     taken_.assign(old_.redistributions.size(), false);
-    std::map<std::string, size_t> by_id;
+    std::unordered_map<std::string_view, size_t> by_id;
     for (size_t i = 0; i < old_.redistributions.size(); ++i)
       by_id.emplace(old_.redistributions[i].request.id, i);
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
@@ -167,13 +201,15 @@ class Comparison {
       taken_[found->second] = true;
     }
     std::multimap<std::string, size_t> by_content;
+    ContentKeys old_keys(old_, old_firsts_);
+    ContentKeys new_keys(new_, new_firsts_);
     for (size_t i = 0; i < old_.redistributions.size(); ++i) {
-      if (!taken_[i]) by_content.emplace(content_key(old_, old_.redistributions[i]), i);
+      if (!taken_[i]) by_content.emplace(old_keys.of(i), i);
     }
     if (by_content.empty()) return;
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
       if (partner_[j]) continue;
-      const auto found = by_content.find(content_key(new_, new_.redistributions[j]));
+      const auto found = by_content.find(new_keys.of(j));
       if (found == by_content.end()) continue;
       partner_[j] = found->second;
       taken_[found->second] = true;
@@ -181,40 +217,64 @@ class Comparison {
     }
   }
 
-  void compare(const PlannedRedistribution& before, const PlannedRedistribution& after) {
+  // What differs between old redistribution `i` and new redistribution `j`: for all that repeat the
+  // same two once.
+  const Change& change_of(size_t i, size_t j) {
+    const auto [at, is_new] = changes_.try_emplace({old_firsts_[i], new_firsts_[j]});
+    Change& change = at->second;
+    if (!is_new) return change;
+    PlannedRedistribution before = old_.redistributions[i];
+    const PlannedRedistribution& after = new_.redistributions[j];
+    before.request.id = after.request.id;
+    before.request.count = after.request.count;
+    change.any = whole_text(old_, before) != whole_text(new_, after);
+    change.numerics = numerics_of(before, after);
+    std::vector<std::string> old_steps;
+    std::vector<std::string> new_steps;
+    for (const Step& step : std::as_const(before.steps))
+      old_steps.push_back(step_text(old_, before, step));
+    for (const Step& step : after.steps) new_steps.push_back(step_text(new_, after, step));
+    if (old_steps != new_steps) change.steps = compare_steps(old_steps, new_steps);
+    change.causes = causes_of(before, after, !change.steps.empty());
+    return change;
+  }
+
+  // What changes in how it reduces; empty where nothing does.
+  [[nodiscard]] std::string numerics_of(const PlannedRedistribution& before,
+                                        const PlannedRedistribution& after) const {
+    const auto old_reductions = reductions_of(old_, before);
+    const auto new_reductions = reductions_of(new_, after);
+    if (old_reductions != new_reductions)
+      return "reduces " + nesting_text(new_reductions) + "; was " + nesting_text(old_reductions);
+    const DType was = before.request.tensor.dtype;
+    const DType is = after.request.tensor.dtype;
+    if (was == is || new_reductions.empty()) return {};
+    return std::string("reduces in ") + to_text(is) + "; was " + to_text(was);
+  }
+
+  void compare(size_t i, size_t j) {
+    const PlannedRedistribution& before = old_.redistributions[i];
+    const PlannedRedistribution& after = new_.redistributions[j];
     compare_warnings(before, after);
-    if (whole_text(old_, before) == whole_text(new_, after)) return;
+    const Change& change = change_of(i, j);
+    const bool renamed = before.request.id != after.request.id;
+    const bool recounted = before.request.count != after.request.count;
+    if (!change.any && !renamed && !recounted) return;
     RedistributionDiff d;
     d.id = after.request.id;
-    d.kind = before.request.id == after.request.id ? DiffKind::changed : DiffKind::renamed;
-    if (d.kind == DiffKind::renamed) d.old_id = before.request.id;
+    d.kind = renamed ? DiffKind::renamed : DiffKind::changed;
+    if (renamed) d.old_id = before.request.id;
     d.old_count = before.request.count;
     d.new_count = after.request.count;
     d.old_totals = weighted(before);
     d.new_totals = weighted(after);
     d.old_trace = before.trace;
     d.new_trace = after.trace;
-    d.severity = cost_severity(*d.old_totals, *d.new_totals);
-    const auto old_reductions = reductions_of(old_, before);
-    const auto new_reductions = reductions_of(new_, after);
-    if (old_reductions != new_reductions ||
-        before.request.tensor.dtype != after.request.tensor.dtype) {
-      const bool reduces = !old_reductions.empty() || !new_reductions.empty();
-      if (reduces) {
-        d.severity = DiffSeverity::numerics;
-        d.numerics = old_reductions != new_reductions
-                         ? "reduces " + nesting_text(new_reductions) + "; was " +
-                               nesting_text(old_reductions)
-                         : std::string("reduces in ") + to_text(after.request.tensor.dtype) +
-                               "; was " + to_text(before.request.tensor.dtype);
-      }
-    }
-    std::vector<std::string> old_steps;
-    std::vector<std::string> new_steps;
-    for (const Step& step : before.steps) old_steps.push_back(step_text(old_, before, step));
-    for (const Step& step : after.steps) new_steps.push_back(step_text(new_, after, step));
-    if (old_steps != new_steps) d.steps = compare_steps(old_steps, new_steps);
-    d.causes = causes_of(before, after, !d.steps.empty());
+    d.severity = change.numerics.empty() ? cost_severity(*d.old_totals, *d.new_totals)
+                                         : DiffSeverity::numerics;
+    d.numerics = change.numerics;
+    d.steps = change.steps;
+    d.causes = renamed || recounted ? causes_of(before, after, !d.steps.empty()) : change.causes;
     diff_.redistributions.push_back(std::move(d));
   }
 
@@ -232,6 +292,7 @@ class Comparison {
   }
 
   void compare_warnings(const PlannedRedistribution& before, const PlannedRedistribution& after) {
+    if (before.warnings == after.warnings) return;
     const auto key = [](const Warning& w) {
       return std::string(warning_code(w.kind)) + " " + join(w.dims, ",") + " " +
              to_text(w.collective);
@@ -280,10 +341,7 @@ class Comparison {
   void settle_severity() {
     const bool anything = !diff_.declarations.empty() || !diff_.redistributions.empty();
     if (!anything) {
-      Plan a = old_;
-      Plan b = new_;
-      a.spec_digest = b.spec_digest = {};
-      if (canonical_json(a) == canonical_json(b)) return;
+      if (canonical_content(old_) == canonical_content(new_)) return;
       diff_.declarations.emplace_back(
           "redistributions are in another order, or properties of groups differ");
     }
@@ -295,9 +353,12 @@ class Comparison {
 
   const Plan& old_;
   const Plan& new_;
+  std::vector<size_t> old_firsts_;  // firsts_of
+  std::vector<size_t> new_firsts_;
   std::vector<DeclarationChange> declared_;
-  std::vector<std::optional<size_t>> partner_;  // of each new redistribution
-  std::vector<bool> taken_;                     // of each old one
+  std::map<std::pair<size_t, size_t>, Change> changes_;  // by old first and new first
+  std::vector<std::optional<size_t>> partner_;           // of each new redistribution
+  std::vector<bool> taken_;                              // of each old one
   PlanDiff diff_;
 };
 

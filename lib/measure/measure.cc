@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <unordered_map>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -248,11 +249,14 @@ MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const Repl
   report.spec_digest = plan.spec_digest;
   report.topology = plan.topology;
   report.options = options;
+  std::unordered_map<std::string_view, const PlannedRedistribution*> by_id;
+  for (const PlannedRedistribution& planned : plan.redistributions)
+    by_id.emplace(planned.request.id, &planned);
   for (const RedistributionReport& r : replay.redistributions) {
     RedistributionTimes times;
     times.replay = r;
-    for (const PlannedRedistribution& planned : plan.redistributions) {
-      if (planned.request.id != r.id) continue;
+    if (const auto found = by_id.find(r.id); found != by_id.end()) {
+      const PlannedRedistribution& planned = *found->second;
       times.count = planned.request.count;
       times.dtype = planned.request.tensor.dtype;
       times.steps = step_frames(plan, planned, r.replay_shape);

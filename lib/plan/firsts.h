@@ -5,7 +5,8 @@
 //     1  wk   8 times  S(0)R -> RR   first 1   {"count": 8, "id": "wk", ..., "steps": [...]}
 //     2  wv   8 times  S(0)R -> RR   first 1   {"count": 8, "id": "wv", "same_as": "wk"}
 //
-// In memory each has steps of its own: nothing that reads a plan needs to know which repeat.
+// In memory each is whole, sharing its lists with the first: nothing that reads a plan needs to
+// know which repeat.
 #pragma once
 
 #include <cstddef>

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/shared_list.h"
 #include "mesh/mesh_table.h"
 #include "plan/op_table.h"
 #include "plan/shortcuts.h"
@@ -114,6 +115,7 @@ struct ReductionNote {
   bool operator==(const ReductionNote&) const = default;
 };
 
+// Copies share their lists: of those that repeat one another (plan/firsts.h) memory holds one.
 struct PlannedRedistribution {
   Request request;
   PlannerKind planner = PlannerKind::optimal;
@@ -123,12 +125,12 @@ struct PlannedRedistribution {
   State dst;
   std::string trace;
   std::string unmerged_trace;
-  std::vector<Step> steps;
+  SharedList<Step> steps;
   Totals totals;
-  std::vector<ReductionNote> reductions;
-  std::vector<Warning> warnings;
-  std::vector<AuditFinding> audit;
-  std::vector<Alternative> alternatives;
+  SharedList<ReductionNote> reductions;
+  SharedList<Warning> warnings;
+  SharedList<AuditFinding> audit;
+  SharedList<Alternative> alternatives;
   // 0: proven optimal, or of a rule planner; else how far above the optimum it may be.
   int64_t proven_gap_ps = 0;
   Shortcuts shortcuts;  // why it is not proven; none where it is
@@ -212,6 +214,8 @@ struct Plan {
 // The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
 // from it.
 [[nodiscard]] std::string canonical_json(const Plan& plan);
+// The same without the spec's digest: what the plan itself says.
+[[nodiscard]] std::string canonical_content(const Plan& plan);
 // The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same
 // plan on every machine.
 [[nodiscard]] std::string write_plan(const Plan& plan);

@@ -32,7 +32,7 @@ class PlanWriter {
   PlanWriter(const Plan& plan, const std::vector<size_t>& firsts, Breaks root)
       : plan_(plan), firsts_(firsts), root_(root) {}
 
-  std::string write(const std::string* digest) {
+  std::string write(const std::string* digest, bool spec_digest = true) {
     w_.reserve(estimated_bytes());
     w_.open('{', root_);
     if (digest != nullptr) w_.field("digest", *digest);
@@ -51,7 +51,8 @@ class PlanWriter {
       }
     }
     w_.close();
-    w_.fields({{"schema", "meshplan/plan/1"}, {"spec_digest", plan_.spec_digest}});
+    w_.field("schema", "meshplan/plan/1");
+    if (spec_digest) w_.field("spec_digest", plan_.spec_digest);
     w_.key("topology");
     write_topology(w_, plan_.topology, true);
     write_totals("totals", plan_.totals);
@@ -334,6 +335,10 @@ void write_totals(JsonWriter& writer, const Totals& totals) {
 
 std::string canonical_json(const Plan& plan) {
   return PlanWriter(plan, firsts_of(plan.redistributions), Breaks::compact).write(nullptr);
+}
+
+std::string canonical_content(const Plan& plan) {
+  return PlanWriter(plan, firsts_of(plan.redistributions), Breaks::compact).write(nullptr, false);
 }
 
 std::string write_plan(const Plan& plan) {

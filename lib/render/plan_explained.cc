@@ -30,13 +30,22 @@ std::string against_bound(int64_t value, int64_t bound) {
          std::to_string(hundredths % 10) + " times the bound";
 }
 
+// "wq.grad (32 times)"
+std::string name_of(const PlannedRedistribution& r) {
+  return r.request.id +
+         (r.request.count > 1 ? " (" + with_commas(r.request.count) + " times)" : "");
+}
+
 }  // namespace
+
+std::string explain_repeat(const PlannedRedistribution& r, const std::string& first) {
+  return one_line(name_of(r) + ": the same as " + first) + "\n";
+}
 
 std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& r, bool grids) {
   std::string out;
   const auto line = [&](const std::string& text) { out += one_line(text) + "\n"; };
-  line(r.request.id + (r.request.count > 1 ? " (" + with_commas(r.request.count) + " times)" : "") +
-       ": " + tensor_text(r.request.tensor) + ", " + change_text(plan, r));
+  line(name_of(r) + ": " + tensor_text(r.request.tensor) + ", " + change_text(plan, r));
   line("  planned by " + std::string(to_text(r.planner)) + " under the " + to_text(r.rules) +
        " rules as " + r.trace);
   if (r.unmerged_trace != r.trace) line("  without merging " + r.unmerged_trace);

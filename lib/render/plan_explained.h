@@ -12,5 +12,8 @@ namespace meshplan {
 [[nodiscard]] std::string explain_redistribution(const Plan& plan,
                                                  const PlannedRedistribution& redistribution,
                                                  bool grids);
+// The same for one that repeats an earlier one: the id of that one.
+[[nodiscard]] std::string explain_repeat(const PlannedRedistribution& redistribution,
+                                         const std::string& first);
 
 }  // namespace meshplan

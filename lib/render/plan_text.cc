@@ -51,8 +51,12 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
       style);
   if (options.detail != Detail::summary) {
     std::string notes;
-    for (const size_t index : chosen_redistributions(plan, options))
-      notes += notes_of(plan.redistributions[index], options.detail);
+    const std::vector<size_t> chosen = chosen_redistributions(plan, options);
+    const std::vector<size_t> repeated = repeated_by(plan, chosen);
+    for (size_t c = 0; c < chosen.size(); ++c) {
+      if (repeated[c] == chosen[c])
+        notes += notes_of(plan.redistributions[chosen[c]], options.detail);
+    }
     if (!notes.empty()) out += "\n" + notes;
   }
   return out + "\n" + summary_line(plan, options) + "\n";

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "plan/firsts.h"
 
 namespace meshplan {
 namespace {
@@ -116,11 +118,17 @@ std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribut
 }
 
 std::optional<Totals> unmerged_totals(const Plan& plan) {
+  const std::vector<size_t> firsts = firsts_of(plan.redistributions);
+  std::vector<Totals> known(firsts.size());  // of those that repeat none
   Totals sum;
-  for (const PlannedRedistribution& r : plan.redistributions) {
-    const auto totals = unmerged_totals(plan, r);
-    if (!totals) return std::nullopt;
-    add_weighted(sum, *totals, r.request.count);
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    const PlannedRedistribution& r = plan.redistributions[i];
+    if (firsts[i] == i) {
+      const auto totals = unmerged_totals(plan, r);
+      if (!totals) return std::nullopt;
+      known[i] = *totals;
+    }
+    add_weighted(sum, known[firsts[i]], r.request.count);
   }
   return sum;
 }
@@ -162,6 +170,16 @@ std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& 
   return chosen;
 }
 
+std::vector<size_t> repeated_by(const Plan& plan, const std::vector<size_t>& chosen) {
+  const std::vector<size_t> firsts = firsts_of(plan.redistributions);
+  std::unordered_map<size_t, size_t> shown;  // by first of the file
+  std::vector<size_t> repeated;
+  repeated.reserve(chosen.size());
+  for (const size_t index : chosen)
+    repeated.push_back(shown.try_emplace(firsts[index], index).first->second);
+  return repeated;
+}
+
 Table step_table(const Plan& plan, const ShowOptions& options) {
   Table table;
   table.columns = {{"op"},
@@ -174,15 +192,22 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
                    {"why", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 4, table.columns.begin() + 6);
   size_t shown = 0;
-  for (const size_t index : chosen_redistributions(plan, options)) {
-    const PlannedRedistribution& r = plan.redistributions[index];
+  const std::vector<size_t> chosen = chosen_redistributions(plan, options);
+  const std::vector<size_t> repeated = repeated_by(plan, chosen);
+  for (size_t c = 0; c < chosen.size(); ++c) {
+    const PlannedRedistribution& r = plan.redistributions[chosen[c]];
     const bool communicates = std::any_of(r.steps.begin(), r.steps.end(),
                                           [](const Step& step) { return !is_local(step.op); });
     if (!communicates && options.detail != Detail::full) continue;
     ++shown;
-    std::string heading = r.request.id +
-                          (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  " +
-                          tensor_text(r.request.tensor) + "  " + change_text(plan, r);
+    std::string heading =
+        r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  ";
+    if (repeated[c] != chosen[c]) {
+      const std::string& first = plan.redistributions[repeated[c]].request.id;
+      table.rows.push_back({{}, heading + "the same as " + first});
+      continue;
+    }
+    heading += tensor_text(r.request.tensor) + "  " + change_text(plan, r);
     if (communicates) {
       heading += "  (at least " + human_bytes(r.totals.lower_bound_bytes) +
                  (options.costs ? ", " + time_text(r.totals.lower_bound_ps) : std::string()) + ")";

@@ -58,7 +58,11 @@ struct ShowOptions {
 [[nodiscard]] std::vector<size_t> chosen_redistributions(const Plan& plan,
                                                          const ShowOptions& options);
 
-// One row a step, a heading a redistribution.
+// Of each of `chosen` the first of them that it repeats (plan/firsts.h), its own index where it
+// repeats none.
+[[nodiscard]] std::vector<size_t> repeated_by(const Plan& plan, const std::vector<size_t>& chosen);
+
+// One row a step, a heading a redistribution; one that repeats another names it in place of rows.
 [[nodiscard]] Table step_table(const Plan& plan, const ShowOptions& options);
 // One row a redistribution, then the others and the total.
 [[nodiscard]] Table summary_table(const Plan& plan, const ShowOptions& options);

@@ -1,7 +1,7 @@
 #include "verify/claims.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -258,7 +258,7 @@ Problem check_topology_numbers(const Topology& topology) {
 }
 
 Problem check_names(const Plan& plan) {
-  std::set<std::string_view> ids;
+  std::unordered_set<std::string_view> ids;
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     if (!ids.insert(redistribution.request.id).second)
       return "two redistributions are called '" + redistribution.request.id + "'";

@@ -93,6 +93,18 @@ TEST_CASE("every command takes a repeat and the same written out alike") {
         0);
 }
 
+TEST_CASE("steps are shown once, under the first that has them") {
+  Plans plans;
+  const std::string shown = run(plans.system, {"show", "named.json"}).out;
+  CHECK(shown.find("\nwk x3  the same as wq\n") != std::string::npos);
+  // The most expensive first: there wq comes second.
+  const std::string top = run(plans.system, {"show", "named.json", "--top", "3"}).out;
+  CHECK(top.find("\nwq  the same as wk\n") != std::string::npos);
+  CHECK(run(plans.system, {"show", "named.json", "--id", "wk"}).out.find("all_gather") != std::string::npos);
+  CHECK(run(plans.system, {"explain", "named.json"}).out.find("\nwk (3 times): the same as wq\n") != std::string::npos);
+  CHECK(run(plans.system, {"explain", "named.json", "wk"}).out.find("step 0: all_gather") != std::string::npos);
+}
+
 TEST_CASE("a report names every redistribution") {
   Plans plans;
   REQUIRE(run(plans.system, {"run", "named.json", "--backend", "host", "--report", "report.json"})

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "planner/planner.h"
 #include "spec/spec.h"
@@ -175,6 +176,53 @@ TEST_CASE("the verdict of the JSON says what the conditions say") {
                                                {"severity", "numerics-changing"},
                                                {"warnings", true}}));
   CHECK(document["redistributions"][0]["steps"].size() == 3);
+}
+
+std::string text_of(const RedistributionDiff& d) {
+  std::string text = d.id + "|" + d.old_id + "|" + to_text(d.kind) + "|" + to_text(d.severity) + "|" + std::to_string(d.old_count) +
+                     "->" + std::to_string(d.new_count) + "|" + d.old_trace + "|" + d.new_trace + "|" + d.numerics;
+  for (const std::string& cause : d.causes) text += "|" + cause;
+  for (const StepDiff& step : d.steps) text += std::string("|") + to_text(step.kind) + " " + step.text;
+  for (const auto& totals : {d.old_totals, d.new_totals}) text += totals ? "|" + std::to_string(totals->predicted_ps) : "|none";
+  return text;
+}
+
+TEST_CASE("redistributions that repeat one another differ as each would alone") {
+  // Of every question several, with counts of their own, in the old file and in the new one.
+  World before = by_pytorch(true);
+  for (const auto& [id, kind, count] : {std::tuple("loss again", 0, 7), std::tuple("weights again", 1, 3), std::tuple("loss at last", 0, 32)}) {
+    before.requests.push_back(before.requests[static_cast<size_t>(kind)]);
+    before.requests.back().id = id;
+    before.requests.back().count = count;
+  }
+  World after = before;
+  after.flattened = false;
+  after.requests[2].count = 8;                          // counted otherwise too
+  after.requests[3].tensor.shape = {128, 64};           // no repeat any more
+  after.requests[4] = after.requests[1];                // a repeat of another
+  after.requests[4].id = "loss at last";
+  std::vector<std::string> apart;
+  for (size_t i = 0; i < before.requests.size(); ++i) {
+    World old_one = before;
+    World new_one = after;
+    old_one.requests = {before.requests[i]};
+    new_one.requests = {after.requests[i]};
+    for (const RedistributionDiff& d : diff_plans(plan_of(old_one), plan_of(new_one)).redistributions) apart.push_back(text_of(d));
+  }
+  std::vector<std::string> together;
+  for (const RedistributionDiff& d : diff_plans(plan_of(before), plan_of(after)).redistributions) together.push_back(text_of(d));
+  CHECK(together == apart);
+  CHECK(apart.size() == 4);  // the weights are planned as before
+  // Renamed, each to a name of its own.
+  World renamed = before;
+  for (Request& r : renamed.requests) r.id = "new " + r.id;
+  const PlanDiff diff = diff_plans(plan_of(before), plan_of(renamed));
+  REQUIRE(diff.redistributions.size() == before.requests.size());
+  for (size_t i = 0; i < before.requests.size(); ++i) {
+    CHECK(diff.redistributions[i].kind == DiffKind::renamed);
+    CHECK(diff.redistributions[i].old_count == before.requests[i].count);
+    CHECK(diff.redistributions[i].causes[0].find("the id is ") == 0);
+  }
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_CASE("a missing flatten is valued by declaring it") {
   CHECK(a.warnings[0].saves_ps == a.totals.predicted_ps - m.totals.predicted_ps);
   CHECK(a.warnings[0].saves_collectives == 1);
   CHECK(m.trace == "P(sum)P(sum)-->RR");
-  CHECK(m.steps.at(0).group == "dp_tp");
+  CHECK(m.steps[0].group == "dp_tp");
   REQUIRE(merged.plan.groups.size() == 1);
   CHECK(merged.plan.groups[0].size == 16);
   CHECK(merged.plan.groups[0].count == 1);
@@ -93,9 +93,9 @@ TEST_CASE("a missing flatten is valued by declaring it") {
   CHECK(apart.plan.groups[0].count == 8);
   CHECK(apart.plan.groups[1].id == "tp");
   CHECK(to_text(apart.plan.groups[1].layout) == "8:1");
-  CHECK(a.reductions.at(0).collectives == 2);
-  CHECK(a.reductions.at(0).nesting == "dp, then tp");
-  CHECK(m.reductions.at(0).collectives == 1);
+  CHECK(a.reductions[0].collectives == 2);
+  CHECK(a.reductions[0].nesting == "dp, then tp");
+  CHECK(m.reductions[0].collectives == 1);
 }
 
 TEST_CASE("one_reduction and max_memory_bytes refuse what breaks them") {
@@ -181,8 +181,8 @@ TEST_CASE("the native rules merge the largest declared part of a run") {
   const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {request}, options, "");
   const PlannedRedistribution& planned = outcome.plan.redistributions.at(0);
   CHECK(planned.trace == "P(sum)P(avg)P(sum)-->RRP(sum)->RRR");
-  CHECK(planned.steps.at(0).reduce_op == ReduceOp::sum);
-  CHECK(planned.steps.at(0).scale_divisor == 2);
+  CHECK(planned.steps[0].reduce_op == ReduceOp::sum);
+  CHECK(planned.steps[0].scale_divisor == 2);
 }
 
 TEST_CASE("a step across meshes after one on the source's mesh: each state is written on the mesh that it is on") {

@@ -70,7 +70,7 @@ inline void note_reductions(PlannedRedistribution& planned) {
                            return pending.atom.size > 1 &&
                                   std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
                          });
-    if (reduces && planned.reductions.empty()) planned.reductions.emplace_back();
+    if (reduces && planned.reductions.empty()) planned.reductions.push_back({});
     if (reduces) ++planned.reductions[0].collectives;
     before = &step.state;
   }
@@ -114,7 +114,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
   r.dst = r.request.dst;
   State before = r.request.src;
   for (const HandStep& hand : steps) {
-    Step& step = r.steps.emplace_back();
+    Step& step = r.steps.own().emplace_back();
     step.op = hand.op;
     step.state = state_of(hand.state);
     step.reduce_op = hand.reduce_op;

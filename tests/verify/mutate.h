@@ -154,11 +154,11 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
   };
   for (size_t i = 0; i < count; ++i) {
     add("drop", i, [&](auto& p) {
-      p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+      p.steps.own().erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
       return true;
     });
     add("duplicate", i, [&](auto& p) {
-      p.steps.insert(p.steps.begin() + static_cast<std::ptrdiff_t>(i), right.steps[i]);
+      p.steps.own().insert(p.steps.begin() + static_cast<std::ptrdiff_t>(i), right.steps[i]);
       return true;
     });
     if (i + 1 < count) {
@@ -185,7 +185,7 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
         std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
         merged.scale_divisor *= right.steps[i + 2].scale_divisor;
         p.steps[i + 1].state = right.steps[i + 2].state;
-        p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i + 2));
+        p.steps.own().erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i + 2));
         return true;
       });
     }
@@ -194,7 +194,7 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
         Step& merged = p.steps[i + 1];
         for (const Atom& atom : right.steps[i].mesh_dims) merged.mesh_dims.push_back(atom);
         std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
-        p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
+        p.steps.own().erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
         return true;
       });
     }

@@ -164,7 +164,7 @@ TEST_CASE("across meshes an exchange carries everything over") {
     const std::vector<int64_t> to = mesh_shape(table.meshes[dst_mesh]);
     r.request.src = *parse_state(src, std::vector<int64_t>{2, 4}, 2);
     r.request.dst = r.dst = *parse_state(dst, to, 2);
-    r.steps.resize(1);
+    r.steps.own().resize(1);
     Step& step = r.steps[0];
     step.state = r.dst;
     step.mesh = table.meshes[dst_mesh].name;
@@ -319,7 +319,7 @@ TEST_CASE(
                  "its alternative 'S(0)S(1)->RR': predicted_ns is "));
   const auto warned = [&](const std::function<void(Warning&)>& change) {
     return broken([&](Plan&, R& r) {
-      Warning& warning = r.warnings.emplace_back();
+      Warning& warning = r.warnings.own().emplace_back();
       warning.dims = {"a", "b"};
       warning.mesh = "mesh";
       warning.operations = 1;
