@@ -259,6 +259,7 @@ Problem check_topology_numbers(const Topology& topology) {
 
 Problem check_names(const Plan& plan) {
   std::unordered_set<std::string_view> ids;
+  ids.reserve(plan.redistributions.size());
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     if (!ids.insert(redistribution.request.id).second)
       return "two redistributions are called '" + redistribution.request.id + "'";
