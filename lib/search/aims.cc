@@ -82,7 +82,7 @@ class Lister {
   [[nodiscard]] int64_t least_left(const SearchState& part, const Packed& packed) const {
     if (!bounds_parts_) return 0;
     return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target)
-                           : bound_between(p_, part, p_.target, true).ps;
+                           : bound_between(p_, part, p_.target, true, q_.most_ps).ps;
   }
 
   // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in
@@ -121,11 +121,11 @@ class Lister {
     return saturating_add(left, before) <= q_.most_ps;
   }
 
-  // `s` cuts evenly where only such states are looked at.
   void keep(const SearchState& s, const Packed& packed) {
-    int64_t left = s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target);
+    int64_t left =
+        s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target, q_.most_ps);
     if (!useful(left, q_.least_latency_ps)) return;
-    int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed);
+    int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed, q_.most_ps - left);
     if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
     left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);

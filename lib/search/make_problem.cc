@@ -77,9 +77,6 @@ int64_t part_of(const LevelDigit& digit, const Atom& atom) {
   return hi > lo ? hi / lo : 1;
 }
 
-// Worlds of so few ranks are listed rank by rank.
-constexpr int64_t few_ranks = 64;
-
 class ProblemMaker {
  public:
   ProblemMaker(const LevelMap& levels, const MeshTable& meshes, const Request& request,
@@ -94,8 +91,8 @@ class ProblemMaker {
     find_evenness();
     find_digits();
     p_.ranks = mesh_size(*p_.mesh);
-    simplify_uneven();
-    if (!p_.exact_levels) p_.units = units_to_look_at(p_);
+    list_ranks();
+    if (!p_.exact_levels || !p_.even) p_.units = units_to_look_at(p_);
     set_bytes();
     allow_groups();
     limit_memory();
@@ -300,23 +297,11 @@ class ProblemMaker {
     p_.always_line_up = p_.always_line_up && p_.exact_levels;
   }
 
-  void simplify_uneven() {
-    // Uneven worlds that are too large to list rank by rank in a search: where both ends cut
-    // evenly, only states that do are looked at; else exchanges are priced on extents rounded up.
-    if (!p_.even && p_.ranks > few_ranks && p_.exact_levels) {
-      p_.only_even = p_.even = cuts_evenly(p_, p_.source) && cuts_evenly(p_, p_.target);
-      p_.padded = !p_.even;
-      p_.shortcuts.add(p_.padded ? Shortcut::padded_prices : Shortcut::uneven_states);
-      p_.may_move_nothing = p_.may_move_nothing && (p_.padded || p_.total_elements == 0);
-    }
+  // What stands for closed forms where those do not answer.
+  void list_ranks() {
     // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
     // elsewhere on the way.
-    if (!p_.even && p_.padded) {
-      if (std::any_of(p_.frozen.begin(), p_.frozen.end(), [](int n) { return n > 0; }))
-        p_.shortcuts.add(Shortcut::frozen_prefixes);
-    } else if (!p_.even) {
-      p_.frozen.fill(0);
-    }
+    if (!p_.even) p_.frozen.fill(0);
     if (p_.even && p_.always_line_up) return;
     if (p_.ranks <= few_ranks) {
       list_every_rank(p_);
@@ -326,17 +311,8 @@ class ProblemMaker {
   }
 
   void set_bytes() {
-    if (p_.padded) {
-      p_.padded_shape = request_.tensor.shape;
-      const int64_t all = product_of_atoms();
-      for (int d = 0; d < p_.dims && !scalar_; ++d) {
-        int64_t& extent =
-            p_.padded_shape[static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)])];
-        extent = saturating_mul(ceil_div(extent, all), all);
-      }
-    }
     p_.digit_bytes = p_.element;
-    for (const int64_t extent : p_.padded ? p_.padded_shape : p_.tensor.shape)
+    for (const int64_t extent : p_.tensor.shape)
       p_.digit_bytes = saturating_mul(p_.digit_bytes, extent);
     p_.digit_reduce_bytes = saturating_mul(p_.digit_bytes / p_.element, p_.reduce_element);
   }

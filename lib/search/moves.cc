@@ -51,9 +51,10 @@ class Mover {
   [[nodiscard]] bool useless(const SearchState& to, int64_t step_ps) {
     if (limits_.world == nullptr || limits_.most_ps == INT64_MAX) return false;
     work_ += work::aim;
-    const int64_t left = limits_.world->usable() ? limits_.world->bound_from_growing_ps(
-                                                       limits_.world->pack(to), *limits_.target)
-                                                 : bound_between(p_, to, p_.target, true).ps;
+    const int64_t left =
+        limits_.world->usable()
+            ? limits_.world->bound_from_growing_ps(limits_.world->pack(to), *limits_.target)
+            : bound_between(p_, to, p_.target, true, limits_.most_ps - step_ps).ps;
     return saturating_add(step_ps, left) > limits_.most_ps;
   }
 

@@ -58,8 +58,10 @@ class PackedWorld {
 
   // bound_between's ps of any two states. Law: equal to it.
   [[nodiscard]] int64_t bound_ps(const SearchState& from, const Packed& packed_from,
-                                 const SearchState& to, const Packed& packed_to) {
-    return usable_ ? bound_ps(packed_from, packed_to) : bound_between(*p_, from, to).ps;
+                                 const SearchState& to, const Packed& packed_to,
+                                 int64_t enough_ps = INT64_MAX) {
+    return usable_ ? bound_ps(packed_from, packed_to)
+                   : bound_between(*p_, from, to, false, enough_ps).ps;
   }
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
   // bound_between's bytes. Law: equal to them.

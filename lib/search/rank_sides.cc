@@ -22,6 +22,8 @@ uint64_t key_of(const SearchState& s, int d) {
   return key << 8 | static_cast<uint64_t>(s.length(d)) << 4 | static_cast<uint64_t>(d);
 }
 
+size_t slot_of(uint64_t key) { return static_cast<size_t>(key * 0x9e3779b97f4a7c15U >> 32); }
+
 // Of the rank with these coordinates.
 Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
   int64_t lo = 0;
@@ -62,9 +64,19 @@ RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices)
 }
 
 const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
-  const auto [at, is_new] = known_.try_emplace(key_of(s, d));
-  Sides& sides = at->second;
-  if (!is_new) return sides;
+  const uint64_t key = key_of(s, d);
+  if (slots_.size() < 2 * (known_.size() + 1)) grow();
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = slot_of(key) & mask;; i = (i + 1) & mask) {
+    if (slots_[i].sides == 0) {
+      make(p, s, d, known_.emplace_back());
+      slots_[i] = {key, static_cast<uint32_t>(known_.size())};
+    }
+    if (slots_[i].key == key) return known_[slots_[i].sides - 1];
+  }
+}
+
+void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const {
   p.work += static_cast<int64_t>(ranks_) * work::rank_side;
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) sides.numbers *= p.size[s.atom[as_index(i)]];
   static constexpr std::array<int32_t, max_atoms> first{};
@@ -79,11 +91,23 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
     }
     sides.number.push_back(number);
   }
-  return sides;
+}
+
+void RankSides::grow() const {
+  const std::vector<Slot> before = std::move(slots_);
+  slots_.assign(std::max<size_t>(64, before.size() * 2), {});
+  for (const Slot& slot : before) {
+    if (slot.sides == 0) continue;
+    size_t i = slot_of(slot.key) & (slots_.size() - 1);
+    while (slots_[i].sides != 0) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = slot;
+  }
 }
 
 void RankSides::limit_memory() const {
-  if (known_.size() * ranks_ > most_sides) known_.clear();
+  if (known_.size() * ranks_ <= most_sides) return;
+  known_.clear();
+  slots_.clear();
 }
 
 }  // namespace meshplan

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "search/search_state_bytes.h"
@@ -44,7 +44,15 @@ class RankSides {
   std::vector<int32_t> coordinates_;
   size_t atoms_ = 0;
   size_t ranks_ = 0;
-  mutable std::unordered_map<uint64_t, Sides> known_;
+  // By hash of the list; open addressing, as this is asked more often than anything else.
+  struct Slot {
+    uint64_t key = 0;
+    uint32_t sides = 0;  // 1 + their place in known_; 0: the slot is free
+  };
+  mutable std::vector<Slot> slots_;
+  mutable std::deque<Sides> known_;
+  void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
+  void grow() const;
 };
 // Of ranks by their row-major index in the mesh.
 [[nodiscard]] RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices);

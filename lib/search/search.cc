@@ -16,6 +16,7 @@ constexpr int64_t without_plan = 4;
 // without exchanges may.
 constexpr int64_t list_percent = 25;
 constexpr int64_t collectives_percent = 25;
+constexpr int64_t even_percent = 25;
 // Of a search that most questions need no more of.
 constexpr int64_t brief_budget = 4'000'000;
 
@@ -32,6 +33,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
       work_(workspace()),
       table_(work_.table),
       open_(work_.open),
+      candidates_(work_.candidates),
       moves_(work_.moves),
       best_edges_(work_.best),
       world_(work_.world) {
@@ -41,6 +43,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
   packed_target_ = world_.pack(p.target);
   table_.clear();
   open_.clear();
+  candidates_.clear();
   best_edges_.clear();
   work_.used = 0;
 }
@@ -96,6 +99,13 @@ Found Search::run() {
     std::pop_heap(open_.begin(), open_.end(), OpensLater());
     OpenNode top = open_.back();
     open_.pop_back();
+    if (top.node < 0) {
+      if (has_best_ && !better_than_best(top.f)) break;
+      frontier_ = top.f.ps;
+      price_candidate(Candidate(candidates_[as_index(~top.node)]));
+      if (stops()) break;
+      continue;
+    }
     SearchNode& n = node(top.node);
     if (n.closed && n.g < top.g) continue;
     if (top.g != n.g) continue;
@@ -291,6 +301,16 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
     known = Search(problem, brief).run();
     if (!known.shortcuts.has(Shortcut::work_budget)) return known;
     work = known.work;
+  }
+  // Of many ranks, where exchanges of uneven shards take long to price, the even states first.
+  if (problem.ranks > few_ranks && !problem.even && problem.exact_levels &&
+      boxes_are_products(problem, problem.source, problem.target)) {
+    SearchOptions brief = options;
+    brief.work_budget = options.work_budget / 100 * even_percent;
+    const PlanProblem even = even_part(problem);
+    known = find_cheapest(even, brief);
+    work = known.work;
+    known.least_ps = 0;
   }
   // Else a plan of collectives alone, which is found for little, bounds the search first.
   SearchOptions first = options;

@@ -1,4 +1,5 @@
 // The exchanges that lead on from a state.
+#include "search/exchange_floor.h"
 #include "search/moves.h"
 #include "search/search_run.h"
 
@@ -103,6 +104,41 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
   }
 }
 
+void Search::exchange_later(int32_t from, const SearchState& at, const SearchState& to,
+                            int64_t left, int64_t soonest, int64_t most) {
+  const bool alike = at.pending == to.pending;
+  for (int phases : {1, 2}) {
+    if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
+    Candidate c{from, static_cast<uint8_t>(phases), node(from).g, left, to, node(from).g};
+    const int64_t floor = exchange_floor_ps(p_, at, to, phases, most - c.g.ps);
+    c.least.ps = std::max(soonest, saturating_add(c.g.ps, floor));
+    if (c.least.ps > most) continue;
+    c.least.collectives += phases;
+    const PlanCost f = through(c.least, left);
+    if (has_best_ && !better_than_best(f)) continue;
+    if (f.ps <= frontier_) {
+      price_candidate(c);
+      continue;
+    }
+    candidates_.push_back(c);
+    open_.push_back({f, ~static_cast<int32_t>(candidates_.size() - 1), c.g});
+    std::push_heap(open_.begin(), open_.end(), OpensLater());
+  }
+}
+
+void Search::price_candidate(const Candidate& c) {
+  if (c.g != node(c.from).g) return;
+  const int32_t to = table_.intern(c.to);
+  if (node(to).reached && node(to).g < c.least) return;
+  const int64_t most_ps =
+      has_best_ ? best_.ps - saturating_add(c.g.ps, std::max<int64_t>(c.left, 0)) : INT64_MAX;
+  const SearchState at = node(c.from).at;
+  const Edge edge = exchange_edge(p_, at, c.to, c.phases, most_ps);
+  if (has_best_ && saturating_add(saturating_add(c.g.ps, edge.cost.ps), c.left) > best_.ps) return;
+  node(to).h = c.left;
+  relax(c.from, edge, to);
+}
+
 AimList& Search::aims(uint16_t pending, uint16_t made) {
   for (size_t i = 0; i < work_.used; ++i) {
     if (work_.lists[i].pending == pending && work_.lists[i].made == made)
@@ -190,11 +226,18 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
       const Aim& aim = list.aims[key.aim];
       if (aim.at == at) continue;
       if (!world_.usable()) {
-        const int64_t here =
-            saturating_add(g.ps, from == source_ ? aim.before : bound_between(p_, at, aim.at).ps);
-        const int64_t through_aim = saturating_add(here, key.left);
-        if (key.reached < here || (has_best_ && through_aim > best_.ps) || not_now(through_aim))
-          continue;
+        if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached)
+          key.reached = node(to).g.ps;
+        if (key.reached <= soonest) continue;
+        // What the way to the aim may take at most.
+        int64_t most = key.reached;
+        if (has_best_) most = std::min(most, best_.ps - key.left);
+        const int64_t here = saturating_add(
+            g.ps,
+            from == source_ ? aim.before : bound_between(p_, at, aim.at, false, most - g.ps).ps);
+        if (here > most || not_now(saturating_add(here, key.left))) continue;
+        exchange_later(from, at, aim.at, key.left, std::max(outer, here), most);
+        continue;
       }
       exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, key.reached);
       if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached)

@@ -26,8 +26,18 @@ struct SearchNode {
 // less since.
 struct OpenNode {
   PlanCost f;
-  int32_t node;
+  int32_t node;  // negative: a candidate's number, as ~number
   PlanCost g;
+};
+// An exchange that is not priced yet, as that takes listing its ranks: it stands in the heap by
+// what a plan through it takes at least, and is priced when it comes up.
+struct Candidate {
+  int32_t from = 0;
+  uint8_t phases = 1;
+  PlanCost g;  // of `from` when it was looked at
+  int64_t left = 0;
+  SearchState to;
+  PlanCost least;  // the cost at `to` at least
 };
 struct OpensLater {
   bool operator()(const OpenNode& a, const OpenNode& b) const {

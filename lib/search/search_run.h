@@ -26,6 +26,7 @@ struct SearchWorkspace {
   NodeTable table;
   PackedWorld world;
   std::vector<OpenNode> open;
+  std::vector<Candidate> candidates;
   std::vector<Edge> moves;
   std::vector<Edge> best;
   struct KnownAims {
@@ -146,6 +147,13 @@ class Search {
                    const Packed& packed_to, int64_t left, int64_t soonest = 0,
                    int64_t reached = INT64_MAX);
 
+  // The same where states do not pack: what the exchange takes at least decides when it is priced.
+  // `most`: a way to it that takes longer is of no use.
+  void exchange_later(int32_t from, const SearchState& at, const SearchState& to, int64_t left,
+                      int64_t soonest, int64_t most);
+  // Prices a candidate that came up, if it is still of use.
+  void price_candidate(const Candidate& candidate);
+
   // What an exchange may aim at with these atoms pending and made.
   AimList& aims(uint16_t pending, uint16_t made);
 
@@ -170,6 +178,7 @@ class Search {
   SearchWorkspace& work_;
   NodeTable& table_;
   std::vector<OpenNode>& open_;
+  std::vector<Candidate>& candidates_;
   std::vector<Edge>& moves_;
   std::vector<Edge>& best_edges_;
   PackedWorld& world_;

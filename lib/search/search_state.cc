@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "search/exchange_floor.h"
 #include "search/work.h"
 #include "tensor/box.h"
 
@@ -147,8 +148,20 @@ DigitState digits_of(const PlanProblem& p, const SearchState& s) {
   return out;
 }
 
+PlanProblem even_part(const PlanProblem& p) {
+  PlanProblem even = p;
+  even.even = even.only_even = true;
+  even.may_move_nothing = p.total_elements == 0;
+  for (int d = 0; d < p.dims; ++d) even.frozen[as_index(d)] = common_prefix(p.source, p.target, d);
+  return even;
+}
+
+bool boxes_are_products(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  return p.even || (cuts_evenly(p, from) && cuts_evenly(p, to));
+}
+
 bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to, DigitChange& out) {
-  if (!p.exact_levels || (!p.even && !p.padded)) return false;
+  if (!p.exact_levels) return false;
   int a = 0;
   int b = 0;
   for (int d = 0; d < p.dims; ++d) {
@@ -167,7 +180,7 @@ bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to,
 
 int64_t longest_of_piece(const PlanProblem& p, const DigitState& from, const DigitState& to) {
   int64_t longest = p.idle_longest;
-  const std::vector<int64_t>& shape = p.padded ? p.padded_shape : p.tensor.shape;
+  const std::vector<int64_t>& shape = p.tensor.shape;
   auto parts = [&](const DigitState& s, int d) {
     int64_t n = 1;
     for (int i = d == 0 ? 0 : s.end[as_index(d - 1)]; i < s.end[static_cast<size_t>(d)]; ++i)
@@ -211,7 +224,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   DigitChange change;
   const DigitState a = digits_of(p, from);
   const DigitState b = digits_of(p, to);
-  if (line_up(p, a, b, change)) {
+  if (boxes_are_products(p, from, to) && line_up(p, a, b, change)) {
     p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
     DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
@@ -221,9 +234,9 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     p.work += (p.turns.steps() - steps) / work::steps_a_unit;
     if (cost) return *cost;
   }
-  if (most_ps != INT64_MAX && !p.units.empty()) {
+  if (most_ps != INT64_MAX) {
     ExchangeCost least;
-    least.predicted_ps = unit_exchange_floor_ps(p, from, to, phases);
+    least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
     if (least.predicted_ps > most_ps) return least;
   }
   p.work += 2 * work::state;
@@ -231,8 +244,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   State dst = to_state(p, to);
   ExchangeQuestion q;
   q.levels = p.levels;
-  q.shape = p.padded ? std::span<const int64_t>(p.padded_shape)
-                     : std::span<const int64_t>(p.tensor.shape);
+  q.shape = p.tensor.shape;
   const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
   q.element_bytes = reduces ? p.reduce_element : p.element;
   q.src = &src;
@@ -285,24 +297,34 @@ uint16_t joined_atoms(const PlanProblem& p, const SearchState& from, const Searc
   return static_cast<uint16_t>(made | (from.pending & to.pending & p.kept));
 }
 
+namespace {
+
+Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined,
+                      bool within_moves) {
+  DigitMask made = 0;
+  for (unsigned left = joined; left != 0; left &= left - 1)
+    made |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
+  change.kept &= ~made;
+  if (change.reduced != 0 || joined != 0)
+    change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
+  return bound_digits(*p.topology, p.world, change, within_moves, made);
+}
+
+}  // namespace
+
 Bounds bound_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                     bool growing) {
+                     bool growing, int64_t enough_ps) {
   p.work += work::bound;
   const uint16_t joined = joined_atoms(p, from, to);
   const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
   DigitChange change;
-  if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change)) {
-    DigitMask made = 0;
-    for (unsigned left = joined; left != 0; left &= left - 1) {
-      made |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
-    }
-    change.kept &= ~made;
-    if (change.reduced != 0 || joined != 0) {
-      change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
-    }
-    return bound_digits(*p.topology, p.world, change, !growing && joined == 0, made);
-  }
+  if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change))
+    return bound_lined_up(p, change, joined, !growing && joined == 0);
   Bounds b;
+  // On the way boxes may be no products: only what holds for any plan counts.
+  if (!p.even && !growing && boxes_are_products(p, from, to) &&
+      line_up(p, digits_of(p, from), digits_of(p, to), change))
+    b = bound_lined_up(p, change, joined, false);
   int64_t missing = 0;
   if (reduces) {
     // Rank 0 has the largest target and holds a contribution alone.
@@ -315,18 +337,23 @@ Bounds bound_between(const PlanProblem& p, const SearchState& from, const Search
     p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
-  if (joined == 0 && !p.units.empty()) b.ps = unit_bound_ps(p, from, to);
-  if (missing == 0) return b;
-  b.bytes = missing * (reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element);
-  if (has_finer_tiers(*p.topology)) return b;
-  int64_t bandwidth = 0;
-  int64_t latency = INT64_MAX;
-  for (const TopologyLevel& level : p.topology->levels) {
-    bandwidth += level.mb_per_s;
-    latency = std::min(latency, level.latency_ns);
+  if (missing > 0) {
+    const int64_t element =
+        reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element;
+    const int64_t bytes = saturating_mul(missing, element);
+    b.bytes = std::max(b.bytes, bytes);
+    if (has_finer_tiers(*p.topology)) return b;
+    int64_t bandwidth = 0;
+    int64_t latency = INT64_MAX;
+    for (const TopologyLevel& level : p.topology->levels) {
+      bandwidth += level.mb_per_s;
+      latency = std::min(latency, level.latency_ns);
+    }
+    b.ps = std::max(
+        b.ps, saturating_add(saturating_mul(latency, 1000), transfer_ps(bytes, 1, bandwidth)));
   }
-  b.ps = std::max(
-      b.ps, saturating_add(saturating_mul(latency, 1000), transfer_ps(b.bytes, 1, bandwidth)));
+  if (joined == 0 && !p.units.empty() && b.ps <= enough_ps)
+    b.ps = std::max(b.ps, unit_bound_ps(p, from, to, enough_ps));
   return b;
 }
 

@@ -27,6 +27,8 @@
 namespace meshplan {
 
 constexpr int max_digits_per_atom = 12;
+// Worlds of so few ranks are listed rank by rank.
+constexpr int64_t few_ranks = 64;
 
 [[nodiscard]] inline uint64_t hash_of(const SearchState& s) {
   std::array<uint64_t, 3> words;
@@ -112,14 +114,10 @@ struct PlanProblem {
   std::array<ReduceOp, max_atoms> target_op{};
   SearchState source;
   SearchState target;
-  bool even = true;  // every extent divides by every product of atoms: boxes are products
+  bool even = true;        // every extent divides by every product of atoms: boxes are products
+  bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   bool exact_levels = true;       // digits of atoms are known: exchanges have closed forms
-  // Boxes are products because states that do not cut evenly are left out: the world is too large
-  // to list.
-  bool only_even = false;
-  bool padded = false;  // uneven and too large to list: exchanges are priced on extents rounded up
-  std::vector<int64_t> padded_shape;
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
   int64_t idle_longest = 1;   // longest extent among tensor dims that do not take part
@@ -130,12 +128,13 @@ struct PlanProblem {
   std::array<DigitMask, max_atoms> digit_set{};
   bool atoms_are_digits = true;  // atom i is digit i
   bool always_line_up = true;    // every digit has one size: any two states line up
-  // Of the tensor whose boxes the closed forms see (padded_shape where padded).
+  // Of the tensor.
   int64_t digit_bytes = 0;
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
-  std::vector<UnitRanks> units;  // looked at where levels cut the mesh unevenly
+  mutable size_t telling_unit = 0;  // of `units`: the one to look at first
+  std::vector<UnitRanks> units;     // looked at where levels cut the mesh unevenly
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
@@ -157,6 +156,10 @@ struct PlanProblem {
                                                       const MeshTable& meshes,
                                                       const Request& request, const State& target,
                                                       const PlanOptions& options);
+
+// The same question with the states alone that cut evenly, which is answered by closed forms; both
+// ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.
+[[nodiscard]] PlanProblem even_part(const PlanProblem& p);
 
 // Nothing shards a scalar: it has one list, which stays empty.
 [[nodiscard]] inline bool is_scalar(const PlanProblem& p) { return p.tensor_dim[0] < 0; }
@@ -183,6 +186,9 @@ struct AtomRun {
 [[nodiscard]] std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask);
 
 [[nodiscard]] DigitState digits_of(const PlanProblem& p, const SearchState& s);
+// Whether the boxes of both states are products of digits, so that closed forms answer.
+[[nodiscard]] bool boxes_are_products(const PlanProblem& p, const SearchState& from,
+                                      const SearchState& to);
 // Lines up two states for bounds (`longest` is not set); false where digits do not match, or boxes
 // are not products of them: the slow engines answer then.
 [[nodiscard]] bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to,
@@ -205,9 +211,10 @@ struct AtomRun {
                                          const SearchState& to, int phases,
                                          int64_t most_ps = INT64_MAX);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more atoms
-// behind the lists of `from`.
+// behind the lists of `from`. Above `enough_ps` it may be more.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const SearchState& from,
-                                   const SearchState& to, bool growing = false);
+                                   const SearchState& to, bool growing = false,
+                                   int64_t enough_ps = INT64_MAX);
 // Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the
 // ranks that differ on these alone hold each value of the target between them.
 [[nodiscard]] uint16_t joined_atoms(const PlanProblem& p, const SearchState& from,

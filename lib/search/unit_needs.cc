@@ -40,23 +40,27 @@ std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ran
   return runs;
 }
 
-// Those of the fewest ranks.
+// Four of them: those of the fewest ranks, spread over the mesh.
 std::vector<Run> telling(std::vector<Run> runs) {
   std::erase_if(runs, [](const Run& run) { return run.size() > most_members; });
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run& a, const Run& b) { return a.size() < b.size(); });
-  constexpr size_t fewest = 2;
-  if (runs.size() > fewest) runs.resize(fewest);
-  return runs;
+  const auto others = std::find_if(
+      runs.begin(), runs.end(), [&](const Run& run) { return run.size() > runs.front().size(); });
+  constexpr size_t few = 4;
+  if (runs.size() <= few) return runs;
+  const auto fewest = std::max(static_cast<size_t>(others - runs.begin()), few);
+  return {runs[0], runs[1], runs[fewest / 2], runs[fewest - 1]};
 }
 
 UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
   UnitRanks unit;
   unit.level = level;
-  unit.latency_ns = INT64_MAX;
+  unit.latency_ns = unit.per_peer_ns = INT64_MAX;
   for (size_t l = static_cast<size_t>(level); l < p.topology->levels.size(); ++l) {
     unit.bandwidth = saturating_add(unit.bandwidth, p.topology->levels[l].mb_per_s);
     unit.latency_ns = std::min(unit.latency_ns, p.topology->levels[l].latency_ns);
+    unit.per_peer_ns = std::min(unit.per_peer_ns, p.topology->levels[l].per_peer_ns);
   }
   unit.sides = sides_of_ranks(p, std::span(run.ranks->indices).subspan(run.begin, run.size()));
   return unit;
@@ -67,14 +71,13 @@ bool makes_contributions(const PlanProblem& p, const SearchState& from, const Se
   return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
 }
 
-// Shards of `from`, each contribution to a sum by itself, that what the first member wants meets at
-// least.
+// Shards of `from`, each contribution to a sum by itself, that what a member wants meets at least.
 int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                   const SearchState& to) {
+                   const SearchState& to, size_t member) {
   int64_t shards = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
     const int64_t each = unit.sides.of(p, from, d).widest;
-    const Interval& side = unit.sides.of(p, to, d).side.front();
+    const Interval& side = unit.sides.of(p, to, d).side[member];
     shards = saturating_mul(
         shards, p.even ? ceil_div(side.hi, each) - side.lo / each : ceil_div(width(side), each));
   }
@@ -149,12 +152,13 @@ int64_t shared(const MemberSides& a, size_t member_a, const MemberSides& b, size
 class UnitBoxes {
  public:
   struct Of {
-    size_t member = 0;   // one that has it
-    int64_t apart = 0;   // coordinates on what stays pending: ranks that differ there do not talk
-    int64_t number = 0;  // of the box
-    int64_t count = 0;   // members that want it, or contributions to it that members hold
+    size_t member;    // one that has it
+    int64_t apart;    // coordinates on what stays pending: ranks that differ there do not talk
+    int64_t number;   // of the box
+    int64_t count;    // members that want it, or contributions to it that members hold
+    int64_t members;  // that have it
   };
-  std::array<Of, most_members> box;
+  std::array<Of, most_members> box;  // the first `size`; the others are not set
   size_t size = 0;
 
   Of& find(size_t member, int64_t apart, int64_t number) {
@@ -163,7 +167,7 @@ class UnitBoxes {
     for (size_t slot = hash >> 56;; slot = (slot + 1) % slots_.size()) {
       const size_t b = slots_[slot];
       if (b == 0) {
-        box[size] = {member, apart, number, 0};
+        box[size] = {member, apart, number, 0, 0};
         slots_[slot] = static_cast<uint8_t>(++size);
         return box[size - 1];
       }
@@ -180,123 +184,241 @@ class Contributions {
  public:
   [[nodiscard]] bool is_new(const UnitBoxes::Of& box, int64_t contribution) {
     for (size_t i = 0; i < size_; ++i) {
-      if (seen_[i].first == &box && seen_[i].second == contribution) return false;
+      if (seen_[i].box == &box && seen_[i].contribution == contribution) return false;
     }
     seen_[size_++] = {&box, contribution};
     return true;
   }
 
  private:
-  std::array<std::pair<const UnitBoxes::Of*, int64_t>, most_members> seen_;
+  struct Seen {
+    const UnitBoxes::Of* box;
+    int64_t contribution;
+  };
+  std::array<Seen, most_members> seen_;  // the first `size_`; the others are not set
   size_t size_ = 0;
 };
 
-UnitNeed count_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                    const SearchState& to) {
-  if (p.total_elements == 0 || p.total_elements == INT64_MAX || makes_contributions(p, from, to))
-    return {};
-  unit.sides.limit_memory();
-  const MemberSides held(p, unit, from);
-  const MemberSides wanted(p, unit, to);
-  const auto reduced = static_cast<unsigned>(from.pending & ~to.pending);
-  const auto apart = static_cast<unsigned>(from.pending & to.pending);
-  const int64_t contributions = group_size(p, static_cast<uint16_t>(reduced));
-  UnitBoxes holds;
-  UnitBoxes wants;
-  Contributions contribution;
-  int128 missing = 0;  // by every member by itself, of every contribution
-  for (size_t m = 0; m < unit.sides.ranks(); ++m) {
-    const int32_t* coordinate = unit.sides.coordinates(m);
-    const int64_t side_by_side = number_on(p, apart, coordinate);
-    UnitBoxes::Of& has = holds.find(m, side_by_side, held.number(m));
-    // Without reductions there is one contribution to each box.
-    if (reduced == 0 ? has.count == 0 : contribution.is_new(has, number_on(p, reduced, coordinate)))
-      ++has.count;
-    ++wants.find(m, side_by_side, wanted.number(m)).count;
-    missing += int128{contributions} * wanted.volume(m) - shared(held, m, wanted, m);
+// How many ranks of the mesh have each shard of `from`, every contribution to a sum by itself, and
+// how many want each element, of those that differ in nothing that stays pending.
+struct Copies {
+  int64_t contributions = 1;
+  int64_t holders = 1;
+  int64_t wanting = 1;
+
+  Copies(const PlanProblem& p, const SearchState& from, const SearchState& to)
+      : contributions(group_size(p, static_cast<uint16_t>(from.pending & ~to.pending))) {
+    const int64_t ranks = p.ranks / group_size(p, static_cast<uint16_t>(from.pending & to.pending));
+    holders = ranks / contributions / group_size(p, sharding(from, p.dims));
+    wanting = ranks / group_size(p, sharding(to, p.dims));
   }
-  p.work += work::bound + 2 * unit.members() * work::rank_side +
-            static_cast<int64_t>(wants.size * holds.size) * work::key;
-  int128 least = 0;
-  int128 one_phase = 0;
-  for (size_t w = 0; w < wants.size; ++w) {
-    const UnitBoxes::Of& want = wants.box[w];
+};
+
+// Counts the need of one unit.
+class NeedCounter {
+ public:
+  NeedCounter(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+              const SearchState& to)
+      : p_(p),
+        unit_(unit),
+        from_(from),
+        to_(to),
+        held_(p, unit, from),
+        wanted_(p, unit, to),
+        copies_(p, from, to) {}
+
+  UnitNeed count() {
+    list_boxes();
+    p_.work += work::bound + 2 * unit_.members() * work::rank_side +
+               static_cast<int64_t>(wants_.size * holds_.size) * work::key;
+    std::fill_n(served_.begin(), holds_.size, 0);
+    for (size_t w = 0; w < wants_.size; ++w) enter(wants_.box[w]);
+    return {
+        times_idle(least_),   times_idle(one_phase_), times_idle(one_member_), outside_, inside_,
+        times_idle(missing_), times_idle(leaving())};
+  }
+
+ private:
+  void list_boxes() {
+    const auto reduced = static_cast<unsigned>(from_.pending & ~to_.pending);
+    const auto apart = static_cast<unsigned>(from_.pending & to_.pending);
+    Contributions contribution;
+    for (size_t m = 0; m < unit_.sides.ranks(); ++m) {
+      const int32_t* coordinate = unit_.sides.coordinates(m);
+      const int64_t side_by_side = number_on(p_, apart, coordinate);
+      UnitBoxes::Of& has = holds_.find(m, side_by_side, held_.number(m));
+      ++has.members;
+      // Without reductions there is one contribution to each box.
+      if (reduced == 0 ? has.count == 0
+                       : contribution.is_new(has, number_on(p_, reduced, coordinate)))
+        ++has.count;
+      ++wants_.find(m, side_by_side, wanted_.number(m)).count;
+      missing_ += int128{copies_.contributions} * wanted_.volume(m) - shared(held_, m, wanted_, m);
+    }
+  }
+
+  // What enters for one box, and what members have of it.
+  void enter(const UnitBoxes::Of& want) {
     int128 here = 0;   // held by members, each contribution by itself
     int128 whole = 0;  // of which members hold every contribution
-    for (size_t h = 0; h < holds.size; ++h) {
-      const UnitBoxes::Of& hold = holds.box[h];
+    int64_t near = 0;  // shards that members hold, each contribution by itself
+    for (size_t h = 0; h < holds_.size; ++h) {
+      const UnitBoxes::Of& hold = holds_.box[h];
       if (hold.apart != want.apart) continue;
-      const int64_t both = shared(wanted, want.member, held, hold.member);
+      const int64_t both = shared(wanted_, want.member, held_, hold.member);
+      if (both == 0) continue;
       here += int128{both} * hold.count;
-      if (hold.count == contributions) whole += both;
+      served_[h] += int128{both} * want.count;
+      near += hold.count;
+      if (hold.count == copies_.contributions) whole += both;
     }
-    const int64_t all = wanted.volume(want.member);
-    least += all - whole;
-    one_phase += (int128{contributions} * all - here) * want.count;
+    const int64_t all = wanted_.volume(want.member);
+    const int128 fetched = int128{copies_.contributions} * all - here;
+    least_ += all - whole;
+    one_phase_ += fetched * want.count;
+    one_member_ = std::max(one_member_, fetched);
+    if (all > 0)
+      outside_ = std::max(outside_, shards_met(p_, unit_, from_, to_, want.member) - near);
+    inside_ = std::max(inside_, near - 1);
   }
-  const auto times_idle = [&](int128 elements) {
-    return saturating_mul(saturated(elements), p.idle_elements);
-  };
-  return {times_idle(least), times_idle(one_phase), times_idle(missing)};
-}
+
+  // Parts of which members are all holders, and that others want: each element that these want is
+  // missing up to `wanting` times inside. Contributions to one box may leave as one.
+  [[nodiscard]] int128 leaving() const {
+    int128 all = 0;
+    for (size_t h = 0; h < holds_.size; ++h) {
+      const UnitBoxes::Of& hold = holds_.box[h];
+      if (hold.members == copies_.holders * hold.count)
+        all += held_.volume(hold.member) - ceil_div(saturated(served_[h]), copies_.wanting);
+    }
+    return all;
+  }
+
+  [[nodiscard]] int64_t times_idle(int128 elements) const {
+    return saturating_mul(saturated(elements), p_.idle_elements);
+  }
+
+  const PlanProblem& p_;
+  const UnitRanks& unit_;
+  const SearchState& from_;
+  const SearchState& to_;
+  MemberSides held_;
+  MemberSides wanted_;
+  Copies copies_;
+  UnitBoxes holds_;
+  UnitBoxes wants_;
+  std::array<int128, most_members> served_;  // of each box held: what members want of it, in all
+  int128 missing_ = 0;                       // by every member by itself, of every contribution
+  int128 least_ = 0;
+  int128 one_phase_ = 0;
+  int128 one_member_ = 0;
+  int64_t outside_ = 0;
+  int64_t inside_ = 0;
+};
 
 }  // namespace
 
 const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                           const SearchState& to) {
   if (unit.asked && unit.from == from && unit.to == to) return unit.need;
-  unit.need = count_need(p, unit, from, to);
+  unit.need = {};
+  if (p.total_elements > 0 && p.total_elements < INT64_MAX && !makes_contributions(p, from, to)) {
+    unit.sides.limit_memory();
+    unit.need = NeedCounter(p, unit, from, to).count();
+  }
   unit.asked = true;
   unit.from = from;
   unit.to = to;
   return unit.need;
 }
 
-int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+namespace {
+
+// The most that `ps_of` says of a unit; once it is above `enough_ps` no other unit is asked. The
+// one that said so is asked first the next time.
+template <typename PsOf>
+int64_t most_of_units(const PlanProblem& p, int64_t enough_ps, PsOf&& ps_of) {
   int64_t most = 0;
-  const int64_t element = wire_element(p, from, to);
-  for (const UnitRanks& unit : p.units) {
-    const int64_t bytes = saturating_mul(unit_need(p, unit, from, to).least, element);
-    if (bytes == 0) continue;
-    most = std::max(most, saturating_add(saturating_mul(unit.latency_ns, 1000),
-                                         transfer_ps(bytes, unit.members(), unit.bandwidth)));
+  const size_t first = p.telling_unit;
+  for (size_t i = 0; i < p.units.size(); ++i) {
+    const size_t k = first + i < p.units.size() ? first + i : first + i - p.units.size();
+    most = std::max(most, ps_of(p.units[k]));
+    if (most <= enough_ps) continue;
+    p.telling_unit = k;
+    break;
   }
   return most;
 }
 
-int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                               int phases) {
-  int64_t most = 0;
-  const bool reduces = (from.pending & ~to.pending) != 0;
-  const int64_t element = reduces ? p.reduce_element : p.element;
-  const TopologyLevel& inner = p.topology->levels.front();
-  int64_t per_peer_ps = INT64_MAX;
-  for (const TopologyLevel& level : p.topology->levels)
-    per_peer_ps = std::min(per_peer_ps, saturating_mul(level.per_peer_ns, 1000));
-  for (const UnitRanks& unit : p.units) {
+}  // namespace
+
+int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                      int64_t enough_ps) {
+  const int64_t element = wire_element(p, from, to);
+  return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
-    const int64_t fetched = phases == 1 ? need.one_phase : need.least;
-    int64_t ps = 0;
-    const auto take = [&](int64_t elements, int64_t latency_ns, int64_t bandwidth) {
-      if (elements <= 0) return;
-      ps = saturating_add(ps, saturating_mul(latency_ns, 1000));
-      ps = saturating_add(
-          ps, transfer_ps(saturating_mul(elements, element), unit.members(), bandwidth));
-    };
-    take(fetched, unit.latency_ns, unit.bandwidth);
-    // One rank sends one shard at most. A member fetches every shard that it does not hold, or, of
-    // those that no member holds, as many as others who want its box.
-    if (fetched > 0) {
-      const int64_t met = shards_met(p, unit, from, to);
-      const int64_t peers = phases == 1 ? met - 1 : ceil_div(met - unit.members(), unit.members());
-      if (peers > 0) ps = saturating_add(ps, saturating_mul(peers, per_peer_ps));
-    }
-    // Members that want one box pass on what each has fetched of it, inside the unit.
-    if (phases == 2 && unit.level == 1)
-      take(need.missing - need.least, inner.latency_ns, inner.mb_per_s);
-    most = std::max(most, ps);
+    const int64_t bytes = saturating_mul(std::max(need.least, need.leaving), element);
+    if (bytes == 0) return int64_t{0};
+    return saturating_add(saturating_mul(unit.latency_ns, 1000),
+                          transfer_ps(bytes, unit.members(), unit.bandwidth));
+  });
+}
+
+namespace {
+
+int64_t step_ps(int64_t latency_ns, int64_t peers_ns, int64_t transfer) {
+  return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), transfer);
+}
+
+// What members fetch from outside, and from each other where one level's links join them.
+int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
+                           int64_t element) {
+  const TopologyLevel& inner = p.topology->levels.front();
+  const auto transfer = [&](int64_t elements, int64_t ranks, int64_t bandwidth) {
+    return transfer_ps(saturating_mul(elements, element), ranks, bandwidth);
+  };
+  int64_t slowest = std::max(transfer(need.one_phase, unit.members(), unit.bandwidth),
+                             transfer(need.one_member, 1, unit.bandwidth));
+  int64_t peers_ns = saturating_mul(need.outside, unit.per_peer_ns);
+  if (unit.level == 1) {
+    const int64_t passed = need.missing - need.one_phase;
+    slowest = std::max(slowest, transfer(passed, unit.members(), inner.mb_per_s));
+    peers_ns = saturating_add(peers_ns, saturating_mul(need.inside, inner.per_peer_ns));
   }
-  return most;
+  if (slowest == 0) return 0;
+  const int64_t latency_ns =
+      need.one_phase > 0 ? unit.latency_ns : std::min(inner.latency_ns, unit.latency_ns);
+  return step_ps(latency_ns, peers_ns, slowest);
+}
+
+// Members share what is fetched: shards that none of them has are asked for by one each. Then
+// members that want one box pass on what each has fetched of it, inside the unit.
+int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
+                            int64_t element) {
+  int64_t ps = 0;
+  if (need.least > 0) {
+    const int64_t peers = ceil_div(need.outside, unit.members());
+    ps = step_ps(unit.latency_ns, saturating_mul(peers, unit.per_peer_ns),
+                 transfer_ps(saturating_mul(need.least, element), unit.members(), unit.bandwidth));
+  }
+  const int64_t passed = need.missing - need.least;
+  if (passed <= 0 || unit.level != 1) return ps;
+  const TopologyLevel& inner = p.topology->levels.front();
+  return saturating_add(
+      ps, step_ps(inner.latency_ns, 0,
+                  transfer_ps(saturating_mul(passed, element), unit.members(), inner.mb_per_s)));
+}
+
+}  // namespace
+
+int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                               int phases, int64_t enough_ps) {
+  const int64_t element = (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+  return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
+    const UnitNeed& need = unit_need(p, unit, from, to);
+    return phases == 1 ? one_phase_floor_ps(p, unit, need, element)
+                       : two_phases_floor_ps(p, unit, need, element);
+  });
 }
 
 }  // namespace meshplan

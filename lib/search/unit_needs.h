@@ -1,12 +1,13 @@
-// What units need from outside of them, where levels cut a mesh unevenly: bounds and floors that
-// closed forms over digits do not give.
+// What units need from outside of them, and what must leave them, where levels cut a mesh unevenly
+// or states a tensor: bounds and floors that closed forms over digits do not give.
 //
 //     mesh dp 128 x tp 8 on units of 72, S(0)R -> RR
 //     a copy that starts 8 ranks before the end of a unit has 8 ranks there, which want all and
 //     hold 1/128 of it: 127/128 enters that unit over the links of 8 ranks
 //
-// Two units of each level are looked at: those with the fewest ranks of one copy, which share what
-// enters among the fewest links. Whatever is left out, the figures stay below the truth.
+// Four units of each level are looked at: of those with the fewest ranks of one copy, which share
+// what enters among the fewest links, some spread over the mesh. Whatever is left out, the figures
+// stay below the truth.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,21 @@ struct PlanProblem;
 struct UnitNeed {
   int64_t least = 0;  // that enter whatever the plan: what some member wants and none holds whole
   int64_t one_phase = 0;  // that enter in one exchange in one phase: each member fetches for itself
-  int64_t missing = 0;    // that members do not hold themselves
+  int64_t one_member = 0;  // of these, the most that one member fetches
+  int64_t outside = 0;     // shards that one member fetches at least, each from a rank of its own
+  int64_t inside = 0;      // shards of other members that one member wants part of
+  int64_t missing = 0;     // that members do not hold themselves
+  int64_t leaving =
+      0;  // that leave whatever the plan: only members have part of it, others want it
 };
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
 struct UnitRanks {
-  int level = 1;           // what enters comes over this level or those outside of it
-  int64_t bandwidth = 0;   // of those levels together, MB/s
-  int64_t latency_ns = 0;  // the least of theirs
-  RankSides sides;         // of the members
+  int level = 1;            // what enters comes over this level or those outside of it
+  int64_t bandwidth = 0;    // of those levels together, MB/s
+  int64_t latency_ns = 0;   // the least of theirs
+  int64_t per_peer_ns = 0;  // the least of theirs
+  RankSides sides;          // of the members
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
   mutable SearchState from;
@@ -46,12 +53,14 @@ struct UnitRanks {
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
 
-// What a plan between two states takes at least by what units need, ps. `from` may grow: what it
-// grows to holds less.
+// What a plan between two states takes at least by what units need, ps; above `enough_ps` it may be
+// more. `from` may grow: what it grows to holds less.
 [[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from,
-                                    const SearchState& to);
-// What one exchange between them takes at least. Law: never above price_between.
+                                    const SearchState& to, int64_t enough_ps = INT64_MAX);
+// What one exchange between them takes at least; above `enough_ps` it may be more. Law: never above
+// price_between.
 [[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
-                                             const SearchState& to, int phases);
+                                             const SearchState& to, int phases,
+                                             int64_t enough_ps = INT64_MAX);
 
 }  // namespace meshplan

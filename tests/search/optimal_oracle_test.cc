@@ -166,5 +166,9 @@ TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
   Tally t = compare({2, 3}, test::two_levels(3, 500), GroupPolicy::any, {10, 7}, 1);
   t.pairs += compare({2, 2}, test::two_levels(2, 500), GroupPolicy::declared, {5, 3}, 1).pairs;
   t.pairs += compare({2, 3}, uniform_topology(), GroupPolicy::any, {2, 4}, 2).pairs;
+  // Fewer elements than ranks, and latencies that tell no plan from another.
+  t.pairs += compare({7, 3}, test::one_level(0, 500), GroupPolicy::any, {2, 2}, 1).pairs;
+  t.pairs += compare({4, 5}, test::two_levels(4, 200), GroupPolicy::declared, {3, 6}, 1).pairs;
+  t.pairs += compare({2, 2, 3}, test::one_level(1'000, 500), GroupPolicy::any, {3, 2}, 5, 3).pairs;
   CHECK(t.pairs > 200);
 }

@@ -4,6 +4,7 @@
 
 #include "cost/topology.h"
 #include "doctest/doctest.h"
+#include "search/exchange_floor.h"
 #include "search/moves.h"
 #include "small_question.h"
 
@@ -72,6 +73,66 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     }
   }
   CHECK(floors > 1000);
+}
+
+TEST_CASE("uneven extents: no exchange takes less than its floor, no step less than the bound") {
+  int floors = 0;
+  int64_t tight = 0;
+  Topology three_levels = test::two_levels(4, 300);
+  three_levels.levels.back().ranks = 16;
+  three_levels.levels.push_back({"far", 1'048'576, 12'500, 20'000, 100, 100});
+  for (const auto& [w, topology] : {
+           std::pair{World{{4, 6}, {25, 7}, 0}, test::two_levels(6, 500)},
+           std::pair{World{{12, 4}, {5, 16}, 0}, test::two_levels(8, 0)},
+           std::pair{World{{16, 2}, {10}, 0}, uniform_topology()},
+           std::pair{World{{3, 8, 2}, {20, 7, 3}, 0}, test::two_levels(4, 200)},
+           std::pair{World{{6, 4, 2}, {2, 100, 9}, 0}, test::two_levels(8, 500)},
+           std::pair{World{{4, 4, 4}, {7, 130}, 0}, three_levels},
+           std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
+       }) {
+    test::SmallQuestion question(w.sizes, topology, {w.shape, DType::bfloat16});
+    question.request.reduce_dtype = DType::float32;
+    const auto p = question.problem();
+    REQUIRE(p);
+    REQUIRE(!p->even);
+    std::mt19937_64 random(11);
+    for (int k = 0; k < 1'500; ++k) {
+      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
+      const SearchState from = test::random_state(*p, pending, random);
+      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
+      const SearchState to = test::random_state(*p, left, random);
+      CAPTURE(topology.levels.size());
+      CAPTURE(to_text(to_state(*p, from), w.sizes));
+      CAPTURE(to_text(to_state(*p, to), w.sizes));
+      for (const int phases : {1, 2}) {
+        if (phases == 2 && from.pending != to.pending) continue;
+        CAPTURE(phases);
+        const ExchangeCost cost = price_between(*p, from, to, phases);
+        REQUIRE(cost.exact);
+        const int64_t floor = exchange_floor_ps(*p, from, to, phases);
+        REQUIRE(floor <= cost.predicted_ps);
+        REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
+        floors += floor > 0;
+        tight += floor > cost.predicted_ps / 4 * 3;
+      }
+      // What `from` grows to holds no more than its part.
+      SearchState part = from;
+      for (int d = 0; d < p->dims; ++d) drop_last(part, p->dims, d, part.length(d) / 2);
+      REQUIRE(bound_between(*p, part, to, true).ps <= price_between(*p, from, to, 1).predicted_ps);
+    }
+    for (int k = 0; k < 12; ++k) {
+      PlanProblem one = *p;
+      one.source = test::random_state(*p, k % 2 == 0 ? 0 : random() & 1, random);
+      one.target = test::random_state(*p, 0, random);
+      one.source_pending = one.source.pending;
+      one.state_limit = INT64_MAX;
+      const Found found = find_cheapest(one);
+      REQUIRE(found.exists);
+      REQUIRE(bound_between(one, one.source, one.target).ps <= found.cost.ps);
+    }
+  }
+  CHECK(floors > 5'000);
+  CHECK(tight > floors / 2);
 }
 
 TEST_CASE("the unit with the fewest ranks needs the most: the bound of a gather by hand") {

@@ -1,0 +1,132 @@
+#include "search/exchange_floor.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/int_math.h"
+#include "cost/finer_tiers.h"
+#include "search/search_state.h"
+#include "search/unit_needs.h"
+#include "search/work.h"
+
+namespace meshplan {
+namespace {
+
+// What one exchange takes at least: what the listed ranks receive, and what the holders of the
+// largest shard send.
+class ExchangeFloor {
+ public:
+  ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases)
+      : p_(p), phases_(phases) {
+    p.listed_ranks.limit_memory();
+    for (int d = 0; d < p.dims; ++d)
+      sides_[as_index(d)] = {&p.listed_ranks.of(p, from, d), &p.listed_ranks.of(p, to, d)};
+    const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+    contributions_ = group_size(p, reduced);
+    element_ = contributions_ > 1 ? p.reduce_element : p.element;
+    const int64_t apart = group_size(p, static_cast<uint16_t>(from.pending & to.pending));
+    holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
+    wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
+  }
+
+  [[nodiscard]] int64_t ps() {
+    receive();
+    send();
+    if (elements_ == 0) return 0;
+    int64_t most = 0;
+    // What goes beyond units of the level before takes its levels and those outside of it.
+    const auto& levels = p_.topology->levels;
+    for (size_t k = 0; k < levels.size(); ++k) {
+      const int64_t elements = k == 0 ? elements_ : sent_beyond(levels[k - 1].ranks);
+      if (elements <= 0) break;
+      int64_t bandwidth = 0;
+      int64_t latency = INT64_MAX;
+      int64_t per_peer = INT64_MAX;
+      for (size_t l = 0; l < levels.size(); ++l) {
+        per_peer = std::min(per_peer, levels[l].per_peer_ns);
+        if (l < k) continue;
+        bandwidth += levels[l].mb_per_s;
+        latency = std::min(latency, levels[l].latency_ns);
+      }
+      if (phases_ == 1) latency = saturating_add(latency, saturating_mul(peers_, per_peer));
+      most = std::max(
+          most, saturating_add(saturating_mul(latency, 1000),
+                               transfer_ps(saturating_mul(elements, element_), 1, bandwidth)));
+    }
+    return most;
+  }
+
+ private:
+  void receive() {
+    for (size_t r = 0; r < p_.listed_ranks.ranks(); ++r) {
+      int64_t wanted = p_.idle_elements;
+      int64_t overlap = p_.idle_elements;
+      int64_t shards = contributions_;  // that the wanted box meets at least
+      for (int d = 0; d < p_.dims && !is_scalar(p_) && wanted > 0; ++d) {
+        const Interval& before = sides_[as_index(d)][0]->side[r];
+        const Interval& after = sides_[as_index(d)][1]->side[r];
+        wanted *= width(after);
+        overlap *= overlap_width(before, after);
+        shards = saturating_mul(shards, ceil_div(width(after), sides_[as_index(d)][0]->widest));
+      }
+      if (wanted == 0) continue;
+      elements_ = std::max(elements_, saturating_mul(contributions_, wanted) - overlap);
+      peers_ = std::max(peers_, shards - (overlap > 0 ? 1 : 0));
+    }
+  }
+  // Every element of a shard is wanted by as many ranks, of which holders have at most their box's
+  // share; the holders send the rest.
+  void send() {
+    int64_t requests = wanting_;  // ranks that want part of the shard
+    shard_ = shared_ = p_.idle_elements;
+    for (int d = 0; d < p_.dims && !is_scalar(p_); ++d) {
+      const int64_t before = sides_[as_index(d)][0]->widest;
+      const int64_t after = sides_[as_index(d)][1]->widest;
+      shard_ *= before;
+      shared_ *= std::min(before, after);
+      if (after > 0) requests = saturating_mul(requests, ceil_div(before, after));
+    }
+    if (shard_ == 0) return;
+    elements_ = std::max(elements_, saturated(ceil_share(1)));
+    peers_ = std::max(peers_, ceil_div(std::max<int64_t>(0, requests - holders_), holders_));
+  }
+  // What a holder sends at least to ranks outside of its unit.
+  [[nodiscard]] int64_t sent_beyond(int64_t unit_ranks) const {
+    if (phases_ == 1) return saturated(ceil_share(unit_ranks));
+    const int64_t fetches = ceil_div(wanting_, unit_ranks) - holders_;  // of each element, by units
+    return fetches <= 0 ? 0 : saturated(floor_div(shard_, holders_) * int128{fetches});
+  }
+  // Ranks so near a holder, itself included, have nothing from farther away.
+  [[nodiscard]] int128 ceil_share(int64_t near) const {
+    const int128 all = int128{shard_} * wanting_ - int128{shared_} * holders_ * near;
+    return all <= 0 ? 0 : (all + holders_ - 1) / holders_;
+  }
+
+  const PlanProblem& p_;
+  int phases_;
+  std::array<std::array<const RankSides::Sides*, 2>, max_search_dims> sides_;
+  int64_t contributions_ = 1;
+  int64_t element_ = 1;
+  int64_t holders_ = 1;   // of a shard
+  int64_t wanting_ = 1;   // ranks that want an element
+  int64_t shard_ = 0;     // elements of the largest
+  int64_t shared_ = 0;    // that a rank wants of it at most
+  int64_t elements_ = 0;  // that some rank sends or receives
+  int64_t peers_ = 0;     // that some rank has
+};
+
+}  // namespace
+
+int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                          int phases, int64_t enough_ps) {
+  p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
+  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_finer_tiers(*p.topology) ||
+      joined_atoms(p, from, to) != 0 || p.kept != 0 || from.made != 0 || to.made != 0)
+    return 0;
+  int64_t floor = ExchangeFloor(p, from, to, phases).ps();
+  if (!p.units.empty() && floor <= enough_ps)
+    floor = std::max(floor, unit_exchange_floor_ps(p, from, to, phases, enough_ps));
+  return floor;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,25 @@
+// What one exchange takes at least, where closed forms do not say what it takes: it refuses most
+// exchanges before their ranks are listed.
+//
+//     64 ranks, [16, 8192], S(0) -> S(1): ranks 0 to 15 have a row each, and send all of it
+//     a rank receives 63 of 64 parts of a row's 16 at most: what holders send takes four times that
+//
+// Counted are what a few ranks receive and from how many others, what holders of the largest shard
+// send, and what enters a few units (unit_needs.h).
+#pragma once
+
+#include <cstdint>
+
+#include "search/search_state_bytes.h"
+
+namespace meshplan {
+
+struct PlanProblem;
+
+// In ps; above `enough_ps` it may be more. 0 under finer tiers and where contributions are made.
+// Law: never above price_between.
+[[nodiscard]] int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from,
+                                        const SearchState& to, int phases,
+                                        int64_t enough_ps = INT64_MAX);
+
+}  // namespace meshplan
