@@ -23,8 +23,9 @@ Versions. Tested with PyTorch 2.6, 2.9, 2.11 and 2.15; what each offers:
 Operators ask for other redistributions from version to version: record with the one that trains.
 
 On CPUs alone the runner takes "cuda" for the CPU and attention for CUDA's operators. Regions under torch.compile are seen once, when they
-are traced: the runner switches compilation off. Pipeline stages are separate programs: record each with its own --rank. Several root meshes
-in one program become views of one flat world: where the program knows no common mesh, the spec's root is called `world`.
+are traced: the runner switches compilation off. Pipeline stages are separate programs: record each with its own --rank. Root meshes of one
+program that begin at the same rank and lie inside one another become views of one flat world, called `world`; a root on other ranks (train
+on 0-7, serve on 8-15) is a universe of its own in the spec, with its real ranks.
 
 This file needs PyTorch and nothing else, and may be copied beside the program that uses it.
 """
@@ -189,10 +190,11 @@ class MeshWriter:
     nowhere else: a plan may run on what is declared.
     """
 
-    def __init__(self, ranks, dims):
+    def __init__(self, ranks, dims, names=None):
+        self.names = set() if names is None else names  # of all meshes of the file
         self.ranks, self.position = ranks, {r: i for i, r in enumerate(ranks)}
         self.operations, self.tables, self.flattens = [], {}, {}  # tables: mesh name -> [(dim name, modes)]
-        self.root = "world" if len(dims) == 1 else "mesh"
+        self.root = self.free_name("world" if len(dims) == 1 else "mesh")
         operation = {"name": self.root, "world": len(ranks)}
         if ranks != list(range(len(ranks))):
             operation["ranks"] = ranks
@@ -202,8 +204,11 @@ class MeshWriter:
             table.append((name, coalesce([(size, stride)])))
         if len(dims) > 1 or dims[0][0] != self.root:
             operation["dims"] = [{"name": n, "size": s} for n, s in dims]
-        self.operations.append(operation)
-        self.tables[self.root] = table
+        self.add(operation, table)
+
+    def begins(self, ranks):
+        """Whether a mesh on these ranks begins where the universe does: only then its view is on them, and not on a copy of it."""
+        return ranks[0] == self.ranks[0]
 
     def dims_of(self, names, shape, ranks):
         """Per dim its name and modes, from the row-major ranks of one copy."""
@@ -226,13 +231,14 @@ class MeshWriter:
 
     def free_name(self, wanted):
         name, n = wanted, 1
-        while name in self.tables:
+        while name in self.names:
             n += 1
             name = f"{wanted}.{n}"
         return name
 
     def add(self, operation, table):
         self.operations.append(operation)
+        self.names.add(operation["name"])
         self.tables[operation["name"]] = table
         return operation["name"]
 
@@ -276,7 +282,7 @@ class MeshWriter:
         """Declares one dim of several; False where no known mesh has dims that make it up."""
         if self.flattens.get(name) == modes:
             return True
-        taken = self.flattens.get(name) is not None or any(n == name for t in self.tables.values() for n, _ in t) or name in self.tables
+        taken = self.flattens.get(name) is not None or any(n == name for t in self.tables.values() for n, _ in t) or name in self.names
         for mesh in list(self.tables):
             table = self.tables[mesh]
             for count in range(2, len(table) + 1):
@@ -359,22 +365,91 @@ def describe(mesh):
     return names_of(mesh), tuple(int(s) for s in mesh_tensor(mesh).shape), flat_ranks(mesh)
 
 
-def universe_of(roots, world):
-    """Rank map and dims of the universe: the only root's own, or the largest root that holds all ranks with one dim, or the world."""
+def universes_of(roots, world):
+    """Rank map, dims and roots of every universe. Roots share one where each begins at its first rank and is on its ranks or some of them:
+    the only root's own dims, or one flat dim. Without roots it is the world."""
     described = []
     for root in roots:
         entry = describe(root)
         if entry not in described:
             described.append(entry)
     if not described:
-        return list(range(world)), [("world", world)]
-    union = set().union(*(set(r) for _, _, r in described))
-    if len(described) == 1:
-        names, shape, ranks = described[0]
-        return ranks, list(zip(names, shape))
-    full = next((r for _, _, r in described if set(r) == union), None)
-    ranks = full if full is not None else (list(range(world)) if union <= set(range(world)) else sorted(union))
-    return ranks, [("world", len(ranks))]
+        return [(list(range(world)), [("world", world)])]
+    shared = []  # the largest root of each universe, and how many it has
+    for names, shape, ranks in sorted(described, key=lambda d: -len(d[2])):
+        home = next((u for u in shared if u["ranks"][0] == ranks[0] and set(ranks) <= set(u["ranks"])), None)
+        if home is None:
+            shared.append({"ranks": ranks, "dims": list(zip(names, shape)), "roots": 1})
+        else:
+            home["roots"] += 1
+    shared.sort(key=lambda u: next(i for i, d in enumerate(described) if d[2] == u["ranks"]))
+    return [(u["ranks"], u["dims"] if u["roots"] == 1 else [("world", len(u["ranks"]))]) for u in shared]
+
+
+class Universes:
+    """The meshes of a program, each in the universe that has its ranks."""
+
+    def __init__(self, universes, world):
+        self.names, self.writers, self.world = set(), [], world
+        self.homes = {}  # ranks of a mesh -> the writer that has it on these ranks
+        for ranks, dims in universes:
+            self.writers.append(MeshWriter(ranks, dims, self.names))
+
+    def new(self, ranks, dims):
+        self.writers.append(MeshWriter(ranks, dims, self.names))
+        return self.writers[-1]
+
+    def home(self, mesh):
+        """The writer of the universe that the root of a mesh is in."""
+        ranks = flat_ranks(root_of(mesh))
+        return self.homes.get(tuple(ranks)) or next((w for w in self.writers if w.begins(ranks) and set(ranks) <= set(w.ranks)), None)
+
+    def name(self, mesh):
+        """A mesh on which every copy does the same: any view of its root's universe that has its shape."""
+        home = self.home(mesh) or self.own(mesh)
+        return home.ensure(home.dims_of(*describe(mesh)))
+
+    def name_on_its_ranks(self, mesh):
+        """A mesh of which just this copy takes part: a root, or one end of a redistribution from mesh to mesh."""
+        names, shape, ranks = describe(mesh)
+        for writer in [self.home(mesh), *self.writers]:
+            if writer is None or not writer.begins(ranks):
+                continue
+            with contextlib.suppress(NotCovered):
+                name = writer.ensure(writer.dims_of(names, shape, ranks))
+                self.homes.setdefault(tuple(ranks), writer)
+                return name
+        writer = self.own(mesh)
+        return writer.ensure(writer.dims_of(names, shape, ranks))
+
+    def own(self, mesh):
+        """A new universe of the ranks of a mesh: it covers a root that no other universe does."""
+        names, shape, ranks = describe(mesh)
+        if len(set(ranks)) != len(ranks):
+            raise NotCovered(f"ranks {ranks[:8]} of a mesh are not distinct")
+        self.homes[tuple(ranks)] = self.new(ranks, list(zip(names, shape)))
+        return self.homes[tuple(ranks)]
+
+    def group(self, label, ranks):
+        """The mesh of a communicator outside of DTensor: every copy of it does the same."""
+        for writer in self.writers:
+            if set(ranks) <= set(writer.ranks):
+                with contextlib.suppress(NotCovered):
+                    return writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))
+        everyone = list(range(self.world))
+        writer = self.writers[0]
+        if len(self.writers) > 1 and all(w.ranks != everyone for w in self.writers):  # ranks of several universes
+            writer = self.new(everyone, [("world", self.world)])
+        return writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))  # or says why it is not covered
+
+    def table(self, name):
+        return next(w.tables[name] for w in self.writers if name in w.tables)
+
+    def operations(self):
+        return [o for w in self.writers for o in w.operations]
+
+    def rank_count(self):
+        return len(set().union(*(w.ranks for w in self.writers)))
 
 
 # ---------------------------------------------------------------- placements
@@ -785,13 +860,14 @@ class Recorder:
             for mesh in self.seen_meshes:
                 if not any(root_of(mesh) is r for r in roots):
                     roots.append(root_of(mesh))
+        universes = universes_of(roots, world)
+        flat = [(ranks, [("world", len(ranks))]) for ranks, _ in universes]
         try:
-            return self.write(MeshWriter(*universe_of(roots, world)), roots, incomplete, last=len(roots) != 1)
-        except NotCovered:  # some mesh is no view of a root of several dims: start from the flat world
-            ranks, _ = universe_of(roots, world)
-            return self.write(MeshWriter(ranks, [("world", len(ranks))]), roots, incomplete, last=True)
+            return self.write(Universes(universes, world), roots, incomplete, last=universes == flat)
+        except NotCovered:  # some mesh is no view of a root of several dims: start from flat worlds
+            return self.write(Universes(flat, world), roots, incomplete, last=True)
 
-    def write(self, writer, roots, incomplete, last):
+    def write(self, meshes, roots, incomplete, last):
         not_covered, entries = {}, {}
 
         def refuse(what, reason, count, notes):
@@ -800,22 +876,21 @@ class Recorder:
             entry = not_covered.setdefault((what, reason), {"what": what, "reason": reason, "count": 0, **notes})
             entry["count"] += count
 
-        def mesh_name(mesh):
-            return writer.ensure(writer.dims_of(*describe(mesh)))
-
         for root in roots:
-            mesh_name(root)
+            meshes.name_on_its_ranks(root)
         for mesh in sorted(self.seen_meshes, key=lambda m: -m.ndim):  # views first: flattens are made of their dims
-            whole_world = math.prod(mesh.shape) == len(writer.ranks)
-            if mesh.ndim > 1 and whole_world and any(root_of(mesh) is r for r in roots) and root_of(mesh) is not mesh:
-                with contextlib.suppress(NotCovered):
-                    mesh_name(mesh)
+            if mesh.ndim > 1 and any(root_of(mesh) is r for r in roots) and root_of(mesh) is not mesh:
+                home = meshes.home(mesh)
+                if home is not None and math.prod(mesh.shape) == len(home.ranks):
+                    with contextlib.suppress(NotCovered):
+                        meshes.name(mesh)
         for root in roots:
             for name, mesh in flattened_of(root).items():
                 try:
-                    modes = writer.dims_of(*describe(mesh))[0][1]
-                    if modes and not writer.flatten(name, modes):
-                        mesh_name(mesh)
+                    home = meshes.home(root) or meshes.own(root)
+                    modes = home.dims_of(*describe(mesh))[0][1]
+                    if modes and not home.flatten(name, modes):
+                        meshes.name(mesh)
                 except NotCovered as reason:
                     refuse(f"flattened mesh {name}", str(reason), 1, {})
 
@@ -836,7 +911,7 @@ class Recorder:
                     label, *ranks = ranks
                     if len(ranks) == 1:
                         continue
-                    mesh = writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))
+                    mesh = meshes.group(label, ranks)
                     add({"mesh": mesh, "tensor": json.loads(tensor), "src": [src], "dst": [dst], "x-phase": phase, "x-asked-by": name}, notes,
                         count, kind_of([src], [dst]))
                 else:
@@ -848,8 +923,8 @@ class Recorder:
                         dst = normalise(src, dst)
                     if src == dst and src_order == dst_order:
                         continue
-                    entry = {"mesh": mesh_name(current.mesh), "tensor": tensor_of(current.shape, current.tensor_meta.dtype), "src": src, "dst": dst}
-                    names = [n for n, _ in writer.tables[entry["mesh"]]]
+                    entry = {"mesh": meshes.name(current.mesh), "tensor": tensor_of(current.shape, current.tensor_meta.dtype), "src": src, "dst": dst}
+                    names = [n for n, _ in meshes.table(entry["mesh"])]
                     for field, orders in (("src_order", src_order), ("dst_order", dst_order)):
                         if orders:
                             entry[field] = [{"tensor_dim": d, "mesh_dims": [names[m] for m in dims]} for d, dims in orders]
@@ -863,28 +938,28 @@ class Recorder:
         for label, source, target, count, notes in self.reshards:
             try:
                 (src, src_order), (dst, dst_order) = state_of(source, notes), state_of(target, notes)
-                entry = {"src_mesh": mesh_name(source.mesh), "dst_mesh": mesh_name(target.mesh),
+                entry = {"src_mesh": meshes.name_on_its_ranks(source.mesh), "dst_mesh": meshes.name_on_its_ranks(target.mesh),
                          "tensor": tensor_of(source.shape, source.tensor_meta.dtype), "src": src, "dst": dst}
                 for field, orders, mesh in (("src_order", src_order, "src_mesh"), ("dst_order", dst_order, "dst_mesh")):
-                    names = [n for n, _ in writer.tables[entry[mesh]]]
+                    names = [n for n, _ in meshes.table(entry[mesh])]
                     if orders:
                         entry[field] = [{"tensor_dim": d, "mesh_dims": [names[m] for m in dims]} for d, dims in orders]
                 add(entry, {**notes, "id": label}, count, "reshard")
             except NotCovered as reason:
                 refuse(f"reshard {label}", str(reason), count, notes)
-        return self.document(writer, list(entries.values()), list(not_covered.values()), incomplete)
+        return self.document(meshes, list(entries.values()), list(not_covered.values()), incomplete)
 
-    def document(self, writer, entries, not_covered, incomplete):
+    def document(self, meshes, entries, not_covered, incomplete):
         spec = {"schema": "meshplan/spec/1",
-                "x-recorded": {"by": "meshplan_capture", "torch": torch.__version__, "world": len(writer.ranks),
+                "x-recorded": {"by": "meshplan_capture", "torch": torch.__version__, "world": meshes.rank_count(),
                                "rank": dist.get_rank() if dist.is_initialized() else 0, **self.notes}}
         if incomplete:
             spec["x-incomplete"] = incomplete
-        simple = self.simple_mesh(writer, entries)
+        simple = self.simple_mesh(meshes, entries)
         if simple is not None:
             spec["mesh"] = simple
         else:
-            spec["meshes"] = writer.operations
+            spec["meshes"] = meshes.operations()
         taken, out = set(), []
         for entry in entries:
             label, own = entry.pop("label"), entry.pop("id", None)
@@ -906,8 +981,11 @@ class Recorder:
         return spec
 
     @staticmethod
-    def simple_mesh(writer, entries):
+    def simple_mesh(meshes, entries):
         """The `mesh` form, where everything happens on one root and the only other meshes are its flattens."""
+        if len(meshes.writers) > 1:
+            return None
+        writer = meshes.writers[0]
         root = writer.operations[0]
         if any(e.get("mesh") != writer.root for e in entries) or any(o.get("of") != writer.root or "flatten" not in o for o in writer.operations[1:]):
             return None

@@ -54,8 +54,8 @@ std::vector<CodeEntry> mesh_codes() {
        mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "dp"]}])~"),
        mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
       {"E0308", "wrong_order", "dims whose strides do not descend",
-       "Slices and flattens list dims outermost first, as PyTorch requires: the strides of their "
-       "layouts descend, ignoring dims of size 1. For another order, use transpose first.",
+       "Slices, and the flattened of the simple form, list dims outermost first, as PyTorch requires: "
+       "the strides of their layouts descend, ignoring dims of size 1. For another order, use transpose.",
        mesh_of(dims + R"~(, "flattened": [{"dims": ["tp", "dp"]}])~"),
        mesh_of(dims + R"~(, "flattened": [{"dims": ["dp", "tp"]}])~")},
       {"E0309", "name_taken", "a name that is already used",
@@ -80,11 +80,14 @@ std::vector<CodeEntry> mesh_codes() {
            R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 3], "dims": ["tp_o", "tp_i"]})~"),
        meshes_of(
            R"~({"name": "split", "of": "root", "unflatten": "tp", "sizes": [2, 2], "dims": ["tp_o", "tp_i"]})~")},
-      {"E0312", "universe", "no universe, or a second one",
-       "The first entry of meshes makes the universe: world with its ranks, or parallel_dims. All "
-       "others are views of it, since a plan schedules one job.",
-       meshes_of(R"~({"name": "other", "world": 8})~"),
-       meshes_of(R"~({"name": "other", "of": "root", "slice": ["tp"]})~")},
+      {"E0312", "universe", "no universe, or two where one is expected",
+       "A universe is made by an entry with world and its ranks, or by parallel_dims; views follow "
+       "it. A file may hold several, on the same ranks or on others. Each view is of one: what goes "
+       "from one to another is a redistribution with src_mesh and dst_mesh.",
+       meshes_of(R"~({"name": "other", "world": 8, "ranks": "16-23"},
+    {"name": "both", "concatenate": ["root", "other"]})~"),
+       meshes_of(R"~({"name": "other", "world": 8, "ranks": "16-23"},
+    {"name": "all", "of": "root", "flatten": ["dp", "cp", "tp"]})~")},
       {"E0313", "parallel_dims", "degrees of parallelism that do not fill the world",
        "pp * dp_replicate * dp_shard * cp * tp must be the world, where a dp_shard of -1 is "
        "computed from the others; etp is tp or 1, and ep * etp divides dp_shard * cp * tp.",

@@ -53,16 +53,40 @@ void compare_mesh(const Mesh& before, const Mesh& after, std::vector<Declaration
   }
 }
 
+// Universes are the same where their roots have the same name, or where both files have one only. A
+// new one is told by its root.
+void compare_universes(const MeshTable& before, const MeshTable& after,
+                       std::vector<DeclarationChange>& changes) {
+  const auto olds = split_by_universe(before);
+  const auto news = split_by_universe(after);
+  if (olds.size() == 1 && news.size() == 1) {
+    const Universe& was = *before.meshes.front().universe;
+    const Universe& is = *after.meshes.front().universe;
+    if (was.world != is.world) {
+      changes.push_back(
+          {Kind::mesh,
+           "the world has " + with_commas(is.world) + " ranks; had " + with_commas(was.world), ""});
+    } else if (!(was == is)) {
+      changes.push_back({Kind::mesh, "the ranks are in another order", ""});
+    }
+    return;
+  }
+  for (const MeshTable& part : news) {
+    const Mesh& root = part.meshes.front();
+    const auto known = find_mesh(before, root.name);
+    if (!known || &root_of(before, before.meshes[*known]) != &before.meshes[*known]) continue;
+    const Universe& was = *before.meshes[*known].universe;
+    if (was == *root.universe) continue;
+    changes.push_back({Kind::mesh,
+                       "universe " + root.name + " has ranks " + rank_runs(*root.universe) +
+                           "; had " + rank_runs(was),
+                       ""});
+  }
+}
+
 void compare_meshes(const MeshTable& before, const MeshTable& after,
                     std::vector<DeclarationChange>& changes) {
-  if (before.universe->world != after.universe->world) {
-    changes.push_back({Kind::mesh,
-                       "the world has " + with_commas(after.universe->world) + " ranks; had " +
-                           with_commas(before.universe->world),
-                       ""});
-  } else if (!(*before.universe == *after.universe)) {
-    changes.push_back({Kind::mesh, "the ranks are in another order", ""});
-  }
+  compare_universes(before, after, changes);
   for (const Mesh& mesh : after.meshes) {
     const auto old = find_mesh(before, mesh.name);
     if (old) {

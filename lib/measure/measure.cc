@@ -175,7 +175,7 @@ MeasureReport empty_report(const Plan& plan, const MeasureOptions& options,
                            const Communicator& communicator) {
   MeasureReport report;
   report.backend = communicator.name();
-  report.ranks = plan.meshes.universe->world;
+  report.ranks = rank_count(plan.meshes);
   report.is_root = communicator.is_root();
   report.plan_digest = plan.digest;
   report.spec_digest = plan.spec_digest;
@@ -213,9 +213,9 @@ Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const
 }
 
 Result<RankTable> ranks_for(const Plan& plan, Communicator& communicator) {
-  if (!plan.meshes.universe)
+  if (plan.meshes.meshes.empty())
     return bad_input("the plan has no mesh; create it again with meshplan plan");
-  return rank_table_within(*plan.meshes.universe, communicator.world());
+  return rank_table_within(plan.meshes, communicator.world());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The communicators of a universe: one entry per (layout, group options), independent of the names
-// of the dims that use it.
+// The communicators of a table: one entry per (universe, layout, group options), independent of the
+// names of the dims that use it.
 //
 //     root   dp 2 x tp 4        dp 2:4   4 communicators      tp 4:1   2 communicators
 //     view   root.tp unflattened into tp_o 2, tp_i 2 and flattened again: 4:1, the group of tp
@@ -23,6 +23,7 @@ struct GroupUser {
 };
 
 struct Group {
+  std::shared_ptr<const Universe> universe;
   Layout layout;  // canonical
   std::string options;
   int64_t size = 1;              // ranks of one communicator
@@ -30,14 +31,15 @@ struct Group {
   std::vector<GroupUser> users;  // in order of declaration, never empty
 };
 
-// In order of first use. Law: no two entries have the same layout and options; the communicators of
-// each entry partition the world.
+// In order of first use. Law: no two entries of one universe have the same layout and options; the
+// communicators of each entry partition its world.
 [[nodiscard]] std::vector<Group> group_table(const MeshTable& table);
 
 // The entry of a dim of a mesh, which must exist.
-[[nodiscard]] const Group& group_of(const std::vector<Group>& groups, const MeshDim& dim);
+[[nodiscard]] const Group& group_of(const std::vector<Group>& groups, const Mesh& mesh,
+                                    const MeshDim& dim);
 
-// Cost of creating the groups. Groups of one rank need no communicator.
+// Cost of creating the groups of a table of one universe. Groups of one rank need no communicator.
 struct GroupCounts {
   int64_t communicators = 0;  // total number over all ranks
   // calls of split on the world communicator; each creates all communicators of one entry

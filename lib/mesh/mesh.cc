@@ -29,6 +29,24 @@ std::string to_text(const Universe& universe) {
   return text;
 }
 
+std::string rank_runs(const Universe& universe) {
+  constexpr int most_runs = 8;
+  const auto run = [](int64_t first, int64_t last) {
+    return std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+  };
+  if (universe.ranks.empty()) return run(0, universe.world - 1);
+  const std::vector<int64_t>& ranks = universe.ranks;
+  std::string text;
+  int runs = 0;
+  for (size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
+    if (runs++ == most_runs) return text + " ...";
+    while (++end < ranks.size() && ranks[end] - 1 == ranks[end - 1]) {
+    }
+    text += (text.empty() ? "" : " ") + run(ranks[begin], ranks[end - 1]);
+  }
+  return text;
+}
+
 bool same_devices(const Mesh& a, const Mesh& b) {
   if (a.universe != b.universe && !(*a.universe == *b.universe)) return false;
   return std::equal(

@@ -37,6 +37,8 @@ struct Universe {
 
 // "world of 8 ranks, 0 to 7", or with the first entries of its rank map.
 [[nodiscard]] std::string to_text(const Universe& universe);
+// The global ids in row-major order, in runs: "8-15" or "0-3 12 8-11". At most 8 runs, then "...".
+[[nodiscard]] std::string rank_runs(const Universe& universe);
 
 struct MeshDim {
   std::string name;

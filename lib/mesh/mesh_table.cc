@@ -54,7 +54,8 @@ Result<std::vector<size_t>> pick_dims(const Mesh& mesh, const std::vector<std::s
   return picked;
 }
 
-// The order rule of slices and flattens: strides descend, ignoring dims of size 1.
+// The order rule of slices, and of flattens that no operation makes: strides descend, ignoring dims
+// of size 1.
 Status check_order(const Mesh& mesh, const std::vector<size_t>& dims, const char* operation) {
   Layout joined;
   for (const size_t i : dims)
@@ -118,9 +119,7 @@ Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& o
   const auto picked = pick_dims(of, dims);
   if (!picked) return picked.error();
   if (name.empty()) name = join(dims, "_");
-  const auto ordered = check_order(of, *picked, "flatten");
-  if (!ordered) return ordered.error();
-  Flatten flatten{name, dims, of.name, group_layout(of, *picked), group_options};
+  Flatten flatten{name, dims, of.name, group_layout(of, *picked), group_options, of.universe};
   if (flatten.group_options.empty()) {
     const std::string& first = of.dims[picked->front()].group_options;
     const bool alike = std::all_of(picked->begin(), picked->end(),
@@ -129,7 +128,7 @@ Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& o
   }
   if (of.dims.size() == 1 && of.dims[0].name == name) return std::optional<Flatten>();
   for (const Flatten& known : table.flattens) {
-    if (known.name != name) continue;
+    if (known.universe != of.universe || known.name != name) continue;
     if (known.layout == flatten.layout && known.group_options == flatten.group_options)
       return std::optional<Flatten>();
     const std::string clash =
@@ -140,12 +139,22 @@ Result<std::optional<Flatten>> new_flatten(const MeshTable& table, const Mesh& o
                      quoted_list(known.dims) + " of mesh " + quoted(known.of) + " with " + clash +
                      "; give this one another name");
   }
-  if (!table.meshes.empty() && find_dim(table.meshes.front(), name)) {
+  const Mesh& root = root_of(table, of);
+  if (find_dim(root, name)) {
     return bad_input("the name " + quoted(name) + " is taken by a dim of mesh " +
-                     quoted(table.meshes.front().name) + "; give the flatten of " +
-                     quoted_list(dims) + " another name");
+                     quoted(root.name) + "; give the flatten of " + quoted_list(dims) +
+                     " another name");
   }
   return std::optional<Flatten>(std::move(flatten));
+}
+
+// Puts a mesh or flatten behind the last one of its universe.
+template <class Entry>
+void add_in_universe(std::vector<Entry>& list, Entry entry) {
+  const auto last = std::find_if(list.rbegin(), list.rend(), [&](const Entry& known) {
+    return known.universe == entry.universe;
+  });
+  list.insert(last == list.rend() ? list.end() : last.base(), std::move(entry));
 }
 
 }  // namespace
@@ -160,10 +169,6 @@ std::optional<size_t> find_mesh(const MeshTable& table, std::string_view name) {
 Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<int64_t> ranks,
                 const std::vector<std::pair<std::string, int64_t>>& dims,
                 std::string group_options) {
-  if (!table.meshes.empty()) {
-    return bad_input("mesh " + quoted(name) + " would be a second universe beside " +
-                     quoted(table.meshes.front().name) + "; make it a view of that one");
-  }
   if (const auto named = free_name(table, name); !named) return named.error();
   if (world < 1)
     return bad_input("mesh " + quoted(name) + " has a world of " + std::to_string(world) +
@@ -187,8 +192,6 @@ Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<i
     if (!mapped) return mapped.error();
     mesh = std::move(mapped);
   }
-  const std::shared_ptr<const Universe> universe = mesh->universe;
-  table.universe = universe;
   std::vector<MeshDim> made = mesh->dims;
   table.meshes.push_back(
       view_of(std::move(name), *mesh, std::move(made), std::move(group_options)));
@@ -203,8 +206,8 @@ Status add_slice(MeshTable& table, std::string name, std::string_view of,
   const auto picked = pick_dims(**base, dims);
   if (!picked) return picked.error();
   if (const auto ordered = check_order(**base, *picked, "slice"); !ordered) return ordered.error();
-  table.meshes.push_back(
-      view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
+  add_in_universe(table.meshes, view_of(std::move(name), **base, dims_at(**base, *picked),
+                                        std::move(group_options)));
   return Done{};
 }
 
@@ -223,18 +226,20 @@ Status add_flatten(MeshTable& table, std::string name, std::string_view of,
   MeshDim made{dim, size(layout), layout, {}};
   if (*flatten) made.group_options = (*flatten)->group_options;
   for (const Flatten& known : table.flattens) {
-    if (!*flatten && known.name == dim && known.layout == layout)
+    if (!*flatten && known.universe == (*base)->universe && known.name == dim &&
+        known.layout == layout)
       made.group_options = known.group_options;
   }
   if (!*flatten && (*base)->dims.size() == 1 && (*base)->dims[0].name == dim)
     made.group_options = (*base)->dims[0].group_options;
   Mesh mesh = view_of(name, **base, {std::move(made)}, std::move(group_options));
   if (const auto known = find_mesh(table, name)) {
-    if (!(table.meshes[*known].dims == mesh.dims)) return free_name(table, name);
+    if (table.meshes[*known].universe != mesh.universe || !(table.meshes[*known].dims == mesh.dims))
+      return free_name(table, name);
   } else {
-    table.meshes.push_back(std::move(mesh));
+    add_in_universe(table.meshes, std::move(mesh));
   }
-  if (*flatten) table.flattens.push_back(std::move(**flatten));
+  if (*flatten) add_in_universe(table.flattens, std::move(**flatten));
   return Done{};
 }
 
@@ -274,7 +279,7 @@ Status add_unflatten(MeshTable& table, std::string name, std::string_view of, st
               (*base)->dims.end());
   Mesh mesh = view_of(std::move(name), **base, std::move(made), std::move(group_options));
   if (const auto distinct = check_distinct_names(mesh); !distinct) return distinct.error();
-  table.meshes.push_back(std::move(mesh));
+  add_in_universe(table.meshes, std::move(mesh));
   return Done{};
 }
 
@@ -284,13 +289,21 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
   if (meshes.empty())
     return bad_input("mesh " + quoted(name) + " concatenates no meshes; name one or more");
   std::vector<MeshDim> made;
+  const Mesh* first = nullptr;
   for (const std::string& part : meshes) {
     const auto base = operand(table, part);
     if (!base) return base.error();
+    if (first == nullptr) first = *base;
+    if ((*base)->universe != first->universe) {
+      return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + quoted(first->name) +
+                       " is in the universe of " + quoted(root_of(table, *first).name) + " and " +
+                       quoted((*base)->name) + " in that of " +
+                       quoted(root_of(table, **base).name) +
+                       "; make a mesh of both by another root, over all their ranks");
+    }
     made.insert(made.end(), (*base)->dims.begin(), (*base)->dims.end());
   }
-  Mesh mesh =
-      view_of(std::move(name), table.meshes.front(), std::move(made), std::move(group_options));
+  Mesh mesh = view_of(std::move(name), *first, std::move(made), std::move(group_options));
   // One overlap is named by its dims; then the whole must tile the world.
   std::vector<Layout> parts;
   for (size_t i = 0; i < mesh.dims.size(); ++i) {
@@ -312,7 +325,7 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
   const auto copies = complement(*whole, mesh.universe->world);
   if (!copies)
     return bad_input("cannot concatenate " + quoted_list(meshes) + ": " + copies.error().message);
-  table.meshes.push_back(std::move(mesh));
+  add_in_universe(table.meshes, std::move(mesh));
   return Done{};
 }
 
@@ -323,8 +336,8 @@ Status add_transpose(MeshTable& table, std::string name, std::string_view of,
   if (!base) return base.error();
   const auto picked = pick_dims(**base, dims);
   if (!picked) return picked.error();
-  table.meshes.push_back(
-      view_of(std::move(name), **base, dims_at(**base, *picked), std::move(group_options)));
+  add_in_universe(table.meshes, view_of(std::move(name), **base, dims_at(**base, *picked),
+                                        std::move(group_options)));
   return Done{};
 }
 
@@ -332,9 +345,13 @@ Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<
                        std::string name) {
   const auto base = operand(table, of);
   if (!base) return base.error();
+  const auto picked = pick_dims(**base, dims);
+  if (!picked) return picked.error();
+  const auto ordered = check_order(**base, *picked, "flatten");
+  if (!ordered) return ordered.error();
   auto flatten = new_flatten(table, **base, dims, std::move(name), {});
   if (!flatten) return flatten.error();
-  if (*flatten) table.flattens.push_back(std::move(**flatten));
+  if (*flatten) add_in_universe(table.flattens, std::move(**flatten));
   return Done{};
 }
 
@@ -344,7 +361,7 @@ const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh,
   std::sort(ordered.begin(), ordered.end());
   const Layout layout = group_layout(mesh, ordered);
   for (const Flatten& flatten : table.flattens) {
-    if (flatten.layout == layout) return &flatten;
+    if (flatten.universe == mesh.universe && flatten.layout == layout) return &flatten;
   }
   return nullptr;
 }
@@ -352,16 +369,13 @@ const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh,
 std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh,
                                            const std::vector<size_t>& dims) {
   if (const Flatten* declared = find_flatten(table, mesh, dims)) return *declared;
-  if (table.meshes.empty() || table.meshes.front().dims.size() != 1) return std::nullopt;
-  const Mesh& root = table.meshes.front();
+  const Mesh& root = root_of(table, mesh);
+  if (root.dims.size() != 1) return std::nullopt;
   std::vector<size_t> ordered = dims;
   std::sort(ordered.begin(), ordered.end());
   if (group_layout(mesh, ordered) != root.dims[0].layout) return std::nullopt;
-  return Flatten{root.dims[0].name,
-                 {root.dims[0].name},
-                 root.name,
-                 root.dims[0].layout,
-                 root.dims[0].group_options};
+  return Flatten{root.dims[0].name,   {root.dims[0].name},        root.name,
+                 root.dims[0].layout, root.dims[0].group_options, root.universe};
 }
 
 }  // namespace meshplan

@@ -136,7 +136,11 @@ struct PlannedRedistribution {
   Shortcuts shortcuts;  // why it is not proven; none where it is
 };
 
-// One communicator family: the ranks of one layout, in every copy.
+// One communicator family: the ranks of one layout, in every copy. Where an exchange goes from one
+// universe to another its group has all ranks of both: `universes` names their roots, in the order
+// of the file, there is no mesh, and positions count the ranks by ascending id.
+//
+//     train on ranks 0-7, serve on 8-15     group "train+serve", layout 16:1
 struct PlanGroup {
   std::string id;
   std::string mesh;
@@ -146,6 +150,7 @@ struct PlanGroup {
   int64_t count = 1;  // communicators of this layout in the world
   bool declared = true;
   int64_t used_by = 0;  // steps
+  std::vector<std::string> universes{};
   bool operator==(const PlanGroup&) const = default;
 };
 
@@ -194,6 +199,9 @@ struct Plan {
 //   mesh            {"world", "ranks" (only where not 0, 1, 2, ...),
 //                   "meshes": [{"name", "dims": [{"name", "size", "layout"}]}],
 //                   "flattened": [{"name", "dims", "of", "layout"}]}; "group_options" where given
+//   universes       in place of "mesh" where there are several: one such object each, with the
+//                   "name" of its root
+//   groups          "universes" in place of "mesh" where a group joins two
 //   options         those that the whole file was planned with
 //   src, dst        placements, one per mesh dim, as in the spec
 //   src_order, dst_order   shard orders that do not ascend, or "any"

@@ -39,7 +39,8 @@ constexpr std::string_view list_key = "redistributions";
 //
 // Keys ascend in the files that meshplan writes, so that what stands before the list is what its
 // elements need (the meshes) and what the digest begins with. A file whose keys stand in another
-// order is parsed twice: the second time all but the list is known beforehand.
+// order is parsed twice: the second time all but the list is known beforehand. So is one with
+// several universes, whose key stands behind the list.
 class PlanFile {
  public:
   explicit PlanFile(bool check_digest) : check_digest_(check_digest) {}
@@ -55,7 +56,7 @@ class PlanFile {
       digest_ += ":[";
     }
     mesh_problem_ = attempt([&] {
-      plan_.meshes = read_meshes(Value(document, 0).at("mesh"));
+      plan_.meshes = read_meshes(Value(document, 0));
       names_ = names_of(plan_.meshes);
     });
   }
@@ -73,7 +74,9 @@ class PlanFile {
 
   // Whether all that belongs before the list stood before it.
   [[nodiscard]] bool in_order(const JsonDocument& document) const {
-    return !started_ || members_before_ == count_before(document);
+    if (!started_) return true;
+    return members_before_ == count_before(document) &&
+           (!mesh_problem_ || !content_of(document).contains("universes"));
   }
 
   // `document`: all but the elements of the list. Problems are told in the order of the keys.

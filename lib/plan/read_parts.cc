@@ -28,11 +28,12 @@ Layout read_layout(const Value& value, int64_t world) {
   return layout;
 }
 
-Mesh read_mesh(const Value& value, const MeshTable& table) {
+Mesh read_mesh(const Value& value, const MeshTable& table,
+               const std::shared_ptr<const Universe>& universe) {
   Mesh mesh;
   mesh.name = value.at("name").text();
   if (find_mesh(table, mesh.name)) value.fail("a second mesh is called \"" + mesh.name + "\"");
-  mesh.universe = table.universe;
+  mesh.universe = universe;
   if (value.has("group_options")) mesh.group_options = value.at("group_options").text();
   const Value dims = value.at("dims");
   dims.each([&](const Value& entry) {
@@ -40,7 +41,7 @@ Mesh read_mesh(const Value& value, const MeshTable& table) {
     dim.name = entry.at("name").text();
     if (find_dim(mesh, dim.name)) entry.fail("a second dim is called \"" + dim.name + "\"");
     dim.size = entry.at("size").integer(1);
-    dim.layout = read_layout(entry.at("layout"), table.universe->world);
+    dim.layout = read_layout(entry.at("layout"), universe->world);
     if (size(dim.layout) != dim.size) {
       entry.fail("size " + std::to_string(dim.size) + " with a layout of " +
                  std::to_string(size(dim.layout)) + " ranks");
@@ -59,6 +60,34 @@ Mesh read_mesh(const Value& value, const MeshTable& table) {
   return mesh;
 }
 
+const Mesh& mesh_called(const Value& name, const MeshTable& table) {
+  const auto index = find_mesh(table, name.text());
+  if (!index) name.fail("the plan has no mesh \"" + std::string(name.text()) + "\"");
+  return table.meshes[*index];
+}
+
+// One universe: its meshes and flattens.
+void read_universe(const Value& value, MeshTable& table) {
+  Universe read;
+  read.world = value.at("world").integer(1);
+  if (value.has("ranks")) read_ranks(value.at("ranks"), read);
+  const auto universe = std::make_shared<const Universe>(std::move(read));
+  const size_t root = table.meshes.size();
+  value.at("meshes").each(
+      [&](const Value& mesh) { table.meshes.push_back(read_mesh(mesh, table, universe)); });
+  if (table.meshes.size() == root) value.at("meshes").fail("expected one mesh or more");
+  value.at("flattened").each([&](const Value& entry) {
+    Flatten flatten;
+    flatten.name = entry.at("name").text();
+    flatten.dims = entry.at("dims").texts();
+    flatten.of = entry.at("of").text();
+    flatten.layout = read_layout(entry.at("layout"), universe->world);
+    flatten.universe = universe;
+    if (entry.has("group_options")) flatten.group_options = entry.at("group_options").text();
+    table.flattens.push_back(std::move(flatten));
+  });
+}
+
 }  // namespace
 
 std::vector<MeshNames> names_of(const MeshTable& table) {
@@ -67,24 +96,22 @@ std::vector<MeshNames> names_of(const MeshTable& table) {
   return names;
 }
 
-MeshTable read_meshes(const Value& value) {
+MeshTable read_meshes(const Value& root) {
   MeshTable table;
-  Universe universe;
-  universe.world = value.at("world").integer(1);
-  if (value.has("ranks")) read_ranks(value.at("ranks"), universe);
-  table.universe = std::make_shared<const Universe>(std::move(universe));
-  value.at("meshes").each(
-      [&](const Value& mesh) { table.meshes.push_back(read_mesh(mesh, table)); });
-  if (table.meshes.empty()) value.at("meshes").fail("expected one mesh or more");
-  value.at("flattened").each([&](const Value& entry) {
-    Flatten flatten;
-    flatten.name = entry.at("name").text();
-    flatten.dims = entry.at("dims").texts();
-    flatten.of = entry.at("of").text();
-    flatten.layout = read_layout(entry.at("layout"), table.universe->world);
-    if (entry.has("group_options")) flatten.group_options = entry.at("group_options").text();
-    table.flattens.push_back(std::move(flatten));
+  if (!root.has("universes")) {
+    read_universe(root.at("mesh"), table);
+    return table;
+  }
+  const Value universes = root.at("universes");
+  if (root.has("mesh")) universes.fail("a plan has \"mesh\" or \"universes\", not both");
+  universes.each([&](const Value& universe) {
+    const size_t first = table.meshes.size();
+    read_universe(universe, table);
+    const std::string& name = table.meshes[first].name;
+    if (universe.at("name").text() != name)
+      universe.at("name").fail("a universe is called like its first mesh, \"" + name + "\"");
   });
+  if (universes.count() < 2) universes.fail("expected two universes or more");
   return table;
 }
 
@@ -145,9 +172,20 @@ Topology read_topology(const Value& value) {
 PlanGroup read_group(const Value& value, const MeshTable& meshes) {
   PlanGroup group;
   group.id = value.at("id").text();
-  group.mesh = value.at("mesh").text();
+  std::vector<std::shared_ptr<const Universe>> universes;
+  if (value.has("universes")) {
+    const Value roots = value.at("universes");
+    roots.each([&](const Value& name) {
+      group.universes.push_back(name.text());
+      universes.push_back(mesh_called(name, meshes).universe);
+    });
+    if (universes.size() < 2) roots.fail("expected two universes or more");
+  } else {
+    group.mesh = value.at("mesh").text();
+    universes.push_back(mesh_called(value.at("mesh"), meshes).universe);
+  }
   group.dims = value.at("dims").texts();
-  group.layout = read_layout(value.at("layout"), meshes.universe->world);
+  group.layout = read_layout(value.at("layout"), rank_count(universes));
   group.size = value.at("size").integer(1);
   group.count = value.at("count").integer(1);
   group.declared = value.at("declared").flag();

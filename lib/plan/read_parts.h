@@ -19,7 +19,8 @@ struct MeshNames {
 };
 [[nodiscard]] std::vector<MeshNames> names_of(const MeshTable& table);
 
-[[nodiscard]] MeshTable read_meshes(const Value& value);
+// Of a plan's document: its "mesh", or its "universes".
+[[nodiscard]] MeshTable read_meshes(const Value& root);
 [[nodiscard]] PlanOptions read_options(const Value& value);
 [[nodiscard]] Topology read_topology(const Value& value);
 [[nodiscard]] PlanGroup read_group(const Value& value, const MeshTable& meshes);

@@ -38,7 +38,11 @@ class PlanWriter {
     if (digest != nullptr) w_.field("digest", *digest);
     w_.list("groups", Breaks::lines, plan_.groups,
             [&](const PlanGroup& group) { write_group(group); });
-    write_meshes();
+    const std::vector<MeshTable> universes = split_by_universe(plan_.meshes);
+    if (universes.size() < 2) {
+      w_.key("mesh");
+      write_universe(plan_.meshes, nullptr);
+    }
     write_options();
     w_.key("redistributions");
     w_.open('[', Breaks::lines);
@@ -56,25 +60,32 @@ class PlanWriter {
     w_.key("topology");
     write_topology(w_, plan_.topology, true);
     write_totals("totals", plan_.totals);
+    if (universes.size() > 1) {
+      w_.list("universes", Breaks::lines, universes, [&](const MeshTable& universe) {
+        write_universe(universe, &universe.meshes.front().name);
+      });
+    }
     w_.close();
     return w_.take(root_ == Breaks::lines ? "\n" : "");
   }
 
  private:
   void write_group(const PlanGroup& group) {
-    w_.object({{"count", group.count},
+    w_.open('{');
+    w_.fields({{"count", group.count},
                {"declared", group.declared},
                {"dims", group.dims},
                {"id", group.id},
-               {"layout", to_text(group.layout)},
-               {"mesh", group.mesh},
-               {"size", group.size},
-               {"used_by", group.used_by}});
+               {"layout", to_text(group.layout)}});
+    if (group.universes.empty()) w_.field("mesh", group.mesh);
+    w_.field("size", group.size);
+    if (!group.universes.empty()) w_.field("universes", group.universes);
+    w_.field("used_by", group.used_by);
+    w_.close();
   }
 
-  void write_meshes() {
-    const MeshTable& table = plan_.meshes;
-    w_.key("mesh");
+  // The meshes of one universe, which has a name where there are several.
+  void write_universe(const MeshTable& table, const std::string* name) {
     w_.open('{', Breaks::lines);
     w_.list("flattened", Breaks::lines, table.flattens, [&](const Flatten& flatten) {
       w_.open('{');
@@ -95,9 +106,10 @@ class PlanWriter {
       w_.field("name", mesh.name);
       w_.close();
     });
-    if (table.universe != nullptr && !table.universe->ranks.empty())
-      w_.field("ranks", table.universe->ranks);
-    w_.field("world", table.universe == nullptr ? 1 : table.universe->world);
+    if (name != nullptr) w_.field("name", *name);
+    const Universe universe = table.meshes.empty() ? Universe{} : *table.meshes.front().universe;
+    if (!universe.ranks.empty()) w_.field("ranks", universe.ranks);
+    w_.field("world", universe.world);
     w_.close();
   }
 

@@ -35,35 +35,40 @@ PlanGroups::PlanGroups(const MeshTable& meshes) : meshes_(meshes) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     PlanGroup group{mesh.name, mesh.name, dim_names(mesh), group_layout(mesh, all)};
     group.size = size(group.layout);
-    group.count = meshes.universe->world / group.size;
-    whole_.push_back({std::move(group), mesh.group_options});
+    group.count = mesh.universe->world / group.size;
+    whole_.push_back({std::move(group), mesh.group_options, mesh.universe});
   }
   for (const Group& group : group_table(meshes)) {
     const GroupUser& first = group.users.front();
-    learn({"", first.mesh, first.dims, group.layout}, first.name, group.options);
+    learn({{"", first.mesh, first.dims, group.layout}, group.options, group.universe}, first.name);
   }
 }
 
-std::string PlanGroups::unused_id(const std::string& name, const std::string& mesh,
-                                  const Layout& layout, const std::string& options) const {
+std::string PlanGroups::unused_id(const std::string& name, const Known& known) const {
   auto taken = [&](const std::string& id) {
     auto differs = [&](const Known& k) {
-      return k.group.id == id && (k.group.layout != layout || k.options != options);
+      return k.group.id == id &&
+             (k.universe != known.universe || k.group.layout != known.group.layout ||
+              k.options != known.options);
     };
     return std::any_of(whole_.begin(), whole_.end(), differs) ||
-           std::any_of(known_.begin(), known_.end(), differs);
+           std::any_of(known_.begin(), known_.end(), differs) ||
+           std::any_of(joined_.begin(), joined_.end(),
+                       [&](const auto& joined) { return joined.second.id == id; });
   };
   if (!taken(name)) return name;
-  std::string id = mesh + "." + name;
-  for (int number = 2; taken(id); ++number) id = mesh + "." + name + "." + std::to_string(number);
+  const std::string base = known.group.mesh.empty() ? name : known.group.mesh + "." + name;
+  std::string id = base;
+  for (int number = 2; taken(id); ++number) id = base + "." + std::to_string(number);
   return id;
 }
 
-void PlanGroups::learn(PlanGroup group, const std::string& name, const std::string& options) {
-  group.id = unused_id(name, group.mesh, group.layout, options);
+void PlanGroups::learn(Known known, const std::string& name) {
+  PlanGroup& group = known.group;
+  group.id = unused_id(name, known);
   group.size = size(group.layout);
-  group.count = meshes_.universe->world / group.size;
-  known_.push_back({std::move(group), options});
+  group.count = known.universe->world / group.size;
+  known_.push_back(std::move(known));
 }
 
 const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
@@ -73,7 +78,7 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
     for (const Known& k : known_) {
       // A mesh dim's own options decide between groups of one layout; a flatten is found by layout
       // alone.
-      if (k.group.layout != layout) continue;
+      if (k.universe != mesh.universe || k.group.layout != layout) continue;
       if (single &&
           k.options != mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options)
         continue;
@@ -87,16 +92,39 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
   for (const Atom& atom : step.mesh_dims)
     group.dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
   const std::string name = join(group.dims, "_");
-  learn(std::move(group), name,
-        single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options
-               : std::string());
+  learn({std::move(group),
+         single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options
+                : std::string(),
+         mesh.universe},
+        name);
   return known_.back().group;
 }
 
-const PlanGroup& PlanGroups::exchange_group(const PlannedRedistribution& redistribution) const {
-  const Request& request = redistribution.request;
-  // Across meshes the universe's root, the first mesh, holds both.
-  return whole_[request.src_mesh == request.dst_mesh ? request.src_mesh : 0].group;
+const PlanGroup& PlanGroups::exchange_group(const Request& request, const Mesh& from,
+                                            const Mesh& to) {
+  if (from.universe != to.universe) return joined_group(from, to);
+  // Across meshes of one universe, its root holds both.
+  const bool two_meshes =
+      request.src_mesh != request.dst_mesh &&
+      meshes_.meshes[request.src_mesh].universe == meshes_.meshes[request.dst_mesh].universe;
+  return whole_[find_mesh(meshes_, (two_meshes ? root_of(meshes_, to) : to).name).value()].group;
+}
+
+const PlanGroup& PlanGroups::joined_group(const Mesh& a, const Mesh& b) {
+  Known known;
+  std::vector<std::shared_ptr<const Universe>> universes;
+  for (const auto& universe : universes_of(meshes_)) {
+    if (universe != a.universe && universe != b.universe) continue;
+    universes.push_back(universe);
+    known.group.universes.push_back(root_of(meshes_, universe == a.universe ? a : b).name);
+  }
+  if (const auto made = joined_.find(known.group.universes); made != joined_.end())
+    return made->second;
+  PlanGroup group = known.group;
+  group.id = unused_id(join(group.universes, "+"), known);
+  group.size = rank_count(universes);
+  if (group.size > 1) group.layout = Layout{{{group.size, 1}}};
+  return joined_.emplace(group.universes, std::move(group)).first->second;
 }
 
 void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
@@ -112,7 +140,8 @@ void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
     for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
     const bool on_mesh = row_of(step.op).scope == OpScope::mesh;
     if (ranks == 1 && !on_mesh) continue;
-    const PlanGroup& group = on_mesh ? exchange_group(redistribution) : group_of(on, step);
+    const PlanGroup& group =
+        on_mesh ? exchange_group(redistribution.request, on, *mesh) : group_of(on, step);
     step.group = group.id;
     used_.emplace(group.id, group);
   }

@@ -6,9 +6,10 @@
 //     exchange               group "mesh"     16:1         1       on the whole mesh, whose name
 //                                                                  it takes
 //
-// A group is its ranks' layout and its group options: views of one world that have the same dim
-// share one group, under the name declared first. Two groups that would share a name are told apart
-// by their mesh ("sparse.ep"). Groups of one rank are none: their steps name none.
+// A group is its universe, its ranks' layout and its group options: views of one world that have
+// the same dim share one group, under the name declared first. Two groups that would share a name
+// are told apart by their mesh ("sparse.ep"). Groups of one rank are none: their steps name none.
+// An exchange between two universes has the group of all their ranks, "train+serve".
 #pragma once
 
 #include <map>
@@ -36,17 +37,21 @@ class PlanGroups {
   struct Known {
     PlanGroup group;
     std::string options;
+    std::shared_ptr<const Universe> universe;  // none: the group joins two
   };
-  [[nodiscard]] std::string unused_id(const std::string& name, const std::string& mesh,
-                                      const Layout& layout, const std::string& options) const;
-  void learn(PlanGroup group, const std::string& name, const std::string& options);
+  // `known.group` has no id yet.
+  [[nodiscard]] std::string unused_id(const std::string& name, const Known& known) const;
+  void learn(Known known, const std::string& name);
   const PlanGroup& group_of(const Mesh& mesh, const Step& step);
-  const PlanGroup& exchange_group(const PlannedRedistribution& redistribution) const;
+  // Of an exchange of the request from a state on mesh `from` to one on `to`.
+  const PlanGroup& exchange_group(const Request& request, const Mesh& from, const Mesh& to);
+  const PlanGroup& joined_group(const Mesh& a, const Mesh& b);
 
   const MeshTable& meshes_;
   std::vector<Known> whole_;  // one per mesh, for exchanges
   // mesh dims, declared flattens, then undeclared sets as steps ask for them
   std::vector<Known> known_;
+  std::map<std::vector<std::string>, PlanGroup> joined_;  // by the roots of the universes
   std::map<std::string, PlanGroup> used_;
 };
 

@@ -1,4 +1,5 @@
-// Output of `meshplan mesh SPEC`: the meshes of a file, their layouts, and shared communicators.
+// Output of `meshplan mesh SPEC`: the meshes of a file, their layouts, and shared communicators;
+// where a file has several universes, one after another.
 //
 // Ranks are enumerated only on request: a world of a million ranks prints as fast and as short as
 // one of 64. Pictures of large meshes show a corner and the number of ranks omitted.
@@ -26,8 +27,8 @@ struct MeshViewOptions {
   WorldGroup world_group = WorldGroup::init;  // which of the two counts is the job's own
 };
 
-// Both end in a newline. Errors (bad_input): a rank that is not in the universe, a world too large
-// to list.
+// Both end in a newline. Errors (bad_input): a rank that is in no universe, a world too large to
+// list.
 [[nodiscard]] Result<std::string> mesh_view_text(const MeshTable& table,
                                                  const MeshViewOptions& options);
 // "meshplan/mesh/1": {"schema", "meshes", "groups"}; with `ranks` also "ranks" in each; with `rank`
@@ -39,5 +40,13 @@ struct MeshViewOptions {
 // Whether what the options ask for can be listed: what both forms check before they make anything
 // of the ranks.
 [[nodiscard]] Status check_listed(const MeshTable& table, const MeshViewOptions& options);
+
+// The position of the rank asked for in each of these universes that has it.
+struct RankPosition {
+  std::shared_ptr<const Universe> universe;
+  int64_t position = 0;
+};
+[[nodiscard]] Result<std::vector<RankPosition>> positions_of_rank(const MeshTable& table,
+                                                                  int64_t rank);
 
 }  // namespace meshplan

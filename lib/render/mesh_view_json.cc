@@ -21,7 +21,7 @@ void write_mesh(JsonWriter& w, const Mesh& mesh, const MeshViewOptions& options,
   w.close();
 }
 
-void write_group(JsonWriter& w, const Group& group, const GroupUser& user, const MeshTable& table,
+void write_group(JsonWriter& w, const Group& group, const GroupUser& user,
                  const MeshViewOptions& options) {
   std::vector<std::string> sharers;
   for (const GroupUser& other : group.users) {
@@ -35,7 +35,7 @@ void write_group(JsonWriter& w, const Group& group, const GroupUser& user, const
             {"count", group.count},
             {"shared_with", sharers}});
   if (options.ranks) {
-    w.list("ranks", group_ranks(*table.universe, group.layout),
+    w.list("ranks", group_ranks(*group.universe, group.layout),
            [&](const std::vector<int64_t>& ranks) { w.value(ranks); });
   }
   w.close();
@@ -45,25 +45,30 @@ void write_group(JsonWriter& w, const Group& group, const GroupUser& user, const
 
 Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions& options) {
   if (auto listed = check_listed(table, options); !listed) return listed.error();
-  std::optional<int64_t> position;
+  std::vector<RankPosition> positions;
   JsonWriter w(2, Breaks::one_line);
   w.open('{', Breaks::lines);
   w.field("schema", "meshplan/mesh/1");
   if (options.rank) {
-    const auto found = position_of_rank(*table.universe, *options.rank);
+    auto found = positions_of_rank(table, *options.rank);
     if (!found) return found.error();
-    position = *found;
+    positions = std::move(*found);
     w.field("rank", *options.rank);
   }
-  w.list("meshes", Breaks::lines, table.meshes,
-         [&](const Mesh& mesh) { write_mesh(w, mesh, options, position); });
+  w.list("meshes", Breaks::lines, table.meshes, [&](const Mesh& mesh) {
+    std::optional<int64_t> position;
+    for (const RankPosition& at : positions) {
+      if (at.universe == mesh.universe) position = at.position;
+    }
+    write_mesh(w, mesh, options, position);
+  });
   // By mesh and dim in order of declaration, then the flattens that have no mesh of their own.
   const std::vector<Group> groups = group_table(table);
   w.key("groups");
   w.open('[', Breaks::lines);
   for (const Mesh& mesh : table.meshes) {
     for (const MeshDim& dim : mesh.dims)
-      write_group(w, group_of(groups, dim), {mesh.name, dim.name, {dim.name}}, table, options);
+      write_group(w, group_of(groups, mesh, dim), {mesh.name, dim.name, {dim.name}}, options);
   }
   for (const Flatten& flatten : table.flattens) {
     for (const Group& group : groups) {
@@ -71,7 +76,7 @@ Result<std::string> mesh_view_json(const MeshTable& table, const MeshViewOptions
         if (user.mesh != flatten.of || user.name != flatten.name || user.dims != flatten.dims)
           continue;
         if (user.dims == std::vector<std::string>{user.name}) continue;
-        write_group(w, group, user, table, options);
+        write_group(w, group, user, options);
       }
     }
   }

@@ -87,7 +87,7 @@ std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups,
   std::vector<std::vector<std::string>> rows{
       {"dim", "size", "layout", "communicators", "shared with"}};
   for (const MeshDim& dim : mesh.dims) {
-    const Group& group = group_of(groups, dim);
+    const Group& group = group_of(groups, mesh, dim);
     rows.push_back({escaped(dim.name), with_commas(dim.size), to_text(dim.layout),
                     communicators_text(group.count, group.size),
                     sharing_text(group, mesh.name, dim.name)});
@@ -106,8 +106,7 @@ std::string mesh_text(const Mesh& mesh, const std::vector<Group>& groups,
   return text;
 }
 
-std::string flattens_text(const MeshTable& table, const std::vector<Group>& groups,
-                          const MeshViewOptions& options) {
+std::string flattens_text(const std::vector<Group>& groups, const MeshViewOptions& options) {
   std::vector<std::vector<std::string>> rows{
       {"flattened", "size", "layout", "communicators", "of", "shared with"}};
   std::string lists;
@@ -120,19 +119,29 @@ std::string flattens_text(const MeshTable& table, const std::vector<Group>& grou
                       sharing_text(group, user.mesh, user.name)});
       if (options.ranks && group.size > 1)
         lists += "  communicators of " + escaped(user.name) + "\n" +
-                 all_ranks(*table.universe, group.layout);
+                 all_ranks(*group.universe, group.layout);
     }
   }
   return rows.size() == 1 ? "" : "\n" + table_text(rows, "") + lists;
 }
 
-std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, int64_t rank,
-                      int64_t position) {
+// What a rank is in one universe; `several`: the file has others.
+std::string rank_text(const MeshTable& table, int64_t rank, const RankPosition& found,
+                      bool several) {
+  const auto& [universe, position] = found;
+  const std::vector<Group> groups = group_table(table);
   std::string text = "rank " + std::to_string(rank);
-  if (!table.universe->ranks.empty())
-    text += ", entry " + std::to_string(position) + " of the rank map";
+  if (several) {
+    for (const Mesh& mesh : table.meshes) {
+      if (mesh.universe != universe) continue;
+      text += " of universe " + escaped(mesh.name);
+      break;
+    }
+  }
+  if (!universe->ranks.empty()) text += ", entry " + std::to_string(position) + " of the rank map";
   text += "\n";
   for (const Mesh& mesh : table.meshes) {
+    if (mesh.universe != universe) continue;
     const Coordinates at = coordinates_at(mesh, position);
     const int64_t copies = mesh_copies(mesh);
     text +=
@@ -145,37 +154,25 @@ std::string rank_text(const MeshTable& table, const std::vector<Group>& groups, 
       const int64_t base = position - offset_at(dim.layout, at.along[i]);
       rows.push_back(
           {escaped(dim.name), std::to_string(at.along[i]) + " of " + std::to_string(dim.size),
-           group_of(groups, dim).size == 1 ? "none: one rank"
-                                           : ranks_text(*table.universe, dim.layout, base, 16)});
+           group_of(groups, mesh, dim).size == 1 ? "none: one rank"
+                                                 : ranks_text(*universe, dim.layout, base, 16)});
     }
     text += table_text(rows, "  ");
   }
   return text;
 }
 
-}  // namespace
-
-Status check_listed(const MeshTable& table, const MeshViewOptions& options) {
-  const int64_t world = table.universe->world;
-  if (!options.ranks || world <= max_listed_ranks) return Done{};
-  return bad_input("--ranks is limited to worlds of " + with_commas(max_listed_ranks) +
-                   " ranks, this one has " + with_commas(world) +
-                   "; omit it, or use --rank R for one rank");
-}
-
-Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options) {
-  if (auto listed = check_listed(table, options); !listed) return listed.error();
+// One universe, which is a table of its own; `several`: the file has others.
+std::string universe_text(const MeshTable& table, const MeshViewOptions& options, bool several) {
   const std::vector<Group> groups = group_table(table);
-  if (options.rank) {
-    const auto position = position_of_rank(*table.universe, *options.rank);
-    if (!position) return position.error();
-    return rank_text(table, groups, *options.rank, *position);
-  }
-  const int64_t world = table.universe->world;
+  const Universe& universe = *table.meshes.front().universe;
+  const int64_t world = universe.world;
   const bool init = options.world_group == WorldGroup::init;
-  std::string text = to_text(*table.universe) + "; " + std::to_string(table.meshes.size()) +
-                     (table.meshes.size() == 1 ? " mesh, " : " meshes, ") +
-                     count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
+  std::string text;
+  if (several) text += "universe " + escaped(table.meshes.front().name) + ": ";
+  text += to_text(universe) + "; " + std::to_string(table.meshes.size()) +
+          (table.meshes.size() == 1 ? " mesh, " : " meshes, ") +
+          count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
   text += counts_text("init", counts_with_world_group(table), world, init);
   text += counts_text("skip", counts_without_world_group(table), world, !init);
   const bool pictured =
@@ -184,7 +181,49 @@ Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions
     text +=
         "  below, each rank has one letter per dim; ranks with the same letter share a communicator\n";
   for (const Mesh& mesh : table.meshes) text += mesh_text(mesh, groups, options);
-  text += flattens_text(table, groups, options);
+  text += flattens_text(groups, options);
+  return text;
+}
+
+}  // namespace
+
+Status check_listed(const MeshTable& table, const MeshViewOptions& options) {
+  int64_t world = 0;
+  for (const auto& universe : universes_of(table)) world = std::max(world, universe->world);
+  if (!options.ranks || world <= max_listed_ranks) return Done{};
+  return bad_input("--ranks is limited to worlds of " + with_commas(max_listed_ranks) +
+                   " ranks, this one has " + with_commas(world) +
+                   "; omit it, or use --rank R for one rank");
+}
+
+Result<std::vector<RankPosition>> positions_of_rank(const MeshTable& table, int64_t rank) {
+  std::vector<RankPosition> positions;
+  std::vector<std::string> worlds;
+  for (const auto& universe : universes_of(table)) {
+    const auto position = position_of_rank(*universe, rank);
+    if (position) {
+      positions.push_back({universe, *position});
+    } else {
+      worlds.push_back(to_text(*universe));
+    }
+  }
+  if (!positions.empty()) return positions;
+  return bad_input("rank " + std::to_string(rank) + " is not in the " + join(worlds, " or the "));
+}
+
+Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options) {
+  if (auto listed = check_listed(table, options); !listed) return listed.error();
+  std::string text;
+  const bool several = universes_of(table).size() > 1;
+  if (options.rank) {
+    const auto positions = positions_of_rank(table, *options.rank);
+    if (!positions) return positions.error();
+    for (const RankPosition& at : *positions)
+      text += (text.empty() ? "" : "\n") + rank_text(table, *options.rank, at, several);
+    return text;
+  }
+  for (const MeshTable& universe : split_by_universe(table))
+    text += (text.empty() ? "" : "\n") + universe_text(universe, options, several);
   return text;
 }
 

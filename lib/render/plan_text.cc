@@ -42,7 +42,7 @@ std::string notes_of(const PlannedRedistribution& r, Detail detail) {
 std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
   std::string out;
   for (const Mesh& mesh : plan.meshes.meshes)
-    out += one_line(mesh_title(plan, mesh) + mesh_text(mesh)) + "\n";
+    out += one_line(mesh_title(plan, mesh) + mesh_text(plan, mesh)) + "\n";
   out += one_line(planning_line(plan)) + "\n\n";
   TableStyle style{options.width, options.unicode, options.color,
                    options.detail == Detail::summary ? size_t{0} : size_t{2}};
@@ -66,7 +66,8 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
   std::string out =
       "### Communication plan\n\n**" + escape_markdown(summary_line(plan, options)) + "**\n\n";
   for (const Mesh& mesh : plan.meshes.meshes)
-    out += "- " + escape_markdown(mesh_title(plan, mesh)) + escape_markdown(mesh_text(mesh)) + "\n";
+    out += "- " + escape_markdown(mesh_title(plan, mesh)) + escape_markdown(mesh_text(plan, mesh)) +
+           "\n";
   out += "- " + escape_markdown(planning_line(plan)) + "\n\n";
   out += table_markdown(summary_table(plan, options));
   std::string findings;

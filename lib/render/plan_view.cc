@@ -149,11 +149,15 @@ std::string change_text(const Plan& plan, const PlannedRedistribution& r) {
   return from + " on " + src.name + " -> " + to + " on " + dst.name;
 }
 
-std::string mesh_text(const Mesh& mesh) {
+std::string mesh_text(const Plan& plan, const Mesh& mesh) {
   const int64_t ranks = mesh_size(mesh);
   const int64_t copies = mesh_copies(mesh);
-  return to_text(mesh) + ", " + with_commas(ranks) + (ranks == 1 ? " rank" : " ranks") +
-         (copies > 1 ? " (" + with_commas(copies) + " copies)" : "");
+  std::string text = to_text(mesh) + ", " + with_commas(ranks) + (ranks == 1 ? " rank" : " ranks") +
+                     (copies > 1 ? " (" + with_commas(copies) + " copies)" : "");
+  if (universes_of(plan.meshes).size() == 1) return text;
+  const Mesh& root = root_of(plan.meshes, mesh);
+  return text +
+         (&root == &mesh ? ": " + rank_runs(*mesh.universe) : ", in the universe of " + root.name);
 }
 
 std::vector<size_t> chosen_redistributions(const Plan& plan, const ShowOptions& options) {

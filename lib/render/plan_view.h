@@ -50,8 +50,8 @@ struct ShowOptions {
 // "S(0)R -> RR", with mesh names where the redistribution crosses meshes.
 [[nodiscard]] std::string change_text(const Plan& plan,
                                       const PlannedRedistribution& redistribution);
-// "dp 2 x tp 8, 16 ranks"
-[[nodiscard]] std::string mesh_text(const Mesh& mesh);
+// "dp 2 x tp 8, 16 ranks", with their ids where the plan has several universes.
+[[nodiscard]] std::string mesh_text(const Plan& plan, const Mesh& mesh);
 
 // Indices of the redistributions to show one by one: all, or the `top` most expensive by
 // count-weighted time, then bytes, in that order.

@@ -34,7 +34,7 @@ int64_t exchange_pairs(const Plan& plan, const PlannedRedistribution& r, size_t 
   for (const Traffic& phase : traffic->phase) {
     for (const int64_t of_level : phase.peers) peers = saturating_add(peers, of_level);
   }
-  return saturating_mul(peers, plan.meshes.universe->world);
+  return saturating_mul(peers, rank_count(plan.meshes));
 }
 
 }  // namespace meshplan

@@ -65,12 +65,12 @@ Result<FaultMap> faults_by_redistribution(const ReplayOptions& options,
 
 Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
                             Communicator& communicator, Device& device) {
-  if (!plan.meshes.universe)
+  if (plan.meshes.meshes.empty())
     return bad_input("the plan has no mesh; create it again with meshplan plan");
-  const auto there = rank_table_within(*plan.meshes.universe, communicator.world());
+  const auto there = rank_table_within(plan.meshes, communicator.world());
   if (!there) return there.error();
   const RankTable& ranks = *there;
-  const int64_t world = plan.meshes.universe->world;
+  const auto world = static_cast<int64_t>(ranks.global_ids.size());
   const auto selected = selected_by(plan, options);
   if (!selected) return selected.error();
   const std::vector<const PlannedRedistribution*>& chosen = *selected;

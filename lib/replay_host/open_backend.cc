@@ -30,6 +30,7 @@ namespace {
 // Finds a step with too many pairs of ranks for one process. An exchange has only pairs that
 // share data.
 Status check_pairs(const Plan& plan, const ReplayOptions& options) {
+  const int64_t world = rank_count(plan.meshes);
   for (const PlannedRedistribution& r : plan.redistributions) {
     const std::vector<std::string>& only = options.only_ids;
     if (!only.empty() && std::find(only.begin(), only.end(), r.request.id) == only.end()) continue;
@@ -37,9 +38,7 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
       if (is_local(r.steps[i].op)) continue;
       if (r.steps[i].op == Op::exchange) {
         // So few ranks are few pairs, whatever they exchange.
-        if (saturating_mul(plan.meshes.universe->world, plan.meshes.universe->world) <=
-            max_host_pairs)
-          continue;
+        if (saturating_mul(world, world) <= max_host_pairs) continue;
         const int64_t pairs = exchange_pairs(plan, r, i);
         if (pairs <= max_host_pairs) continue;
         return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) +
@@ -52,7 +51,7 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
       }
       int64_t group = 1;
       for (const Atom& atom : r.steps[i].mesh_dims) group = saturating_mul(group, atom.size);
-      const int64_t pairs = saturating_mul(plan.meshes.universe->world, group);
+      const int64_t pairs = saturating_mul(world, group);
       if (pairs <= max_host_pairs) continue;
       return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) +
                          ": groups of " + with_commas(group) + " ranks are " + with_commas(pairs) +
@@ -68,10 +67,10 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
 
 Result<BackendQuestion> backend_question(const std::string& name, const Plan& plan,
                                          const ReplayOptions& options) {
-  if (!plan.meshes.universe)
+  if (plan.meshes.meshes.empty())
     return bad_input("the plan has no mesh; make it again with meshplan plan");
   BackendQuestion question;
-  question.world = plan.meshes.universe->world;
+  question.world = rank_count(plan.meshes);
   const int64_t most = name == "host" ? max_host_ranks : max_process_ranks;
   if (question.world > most) {
     return environment(
@@ -83,7 +82,7 @@ Result<BackendQuestion> backend_question(const std::string& name, const Plan& pl
   if (name == "host") {
     if (auto fits = check_pairs(plan, options); !fits) return fits.error();
   }
-  question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
+  question.global_ids = make_rank_table(plan.meshes).global_ids;
   question.threads = options.threads;
   question.deadline = options.step_deadline;
   return question;

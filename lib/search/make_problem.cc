@@ -335,8 +335,7 @@ class ProblemMaker {
     };
     for (const size_t m : wide) p_.allowed[mask_of(m)] = 1;
     // Sets of several mesh dims, where anything can declare one: a flatten, or a root of one dim.
-    const bool any_set = !meshes_.flattens.empty() ||
-                         (!meshes_.meshes.empty() && meshes_.meshes.front().dims.size() == 1);
+    const bool any_set = !meshes_.flattens.empty() || root_of(meshes_, *p_.mesh).dims.size() == 1;
     for (size_t pick = 1; any_set && pick < size_t{1} << wide.size(); ++pick) {
       if ((pick & (pick - 1)) == 0) continue;
       std::vector<size_t> set;

@@ -5,12 +5,58 @@
 #include <unordered_map>
 
 #include "base/int_math.h"
+#include "base/text.h"
 
 namespace meshplan {
 namespace {
 
 // More than 62 dims of size 2 or more have more ranks than an int64 counts.
 constexpr size_t most_dims = 64;
+// Ranks that a list may name, by runs too: more are not held in memory.
+constexpr size_t most_listed_ranks = size_t{1} << 24;
+
+// "8-15", first and last.
+std::optional<std::pair<int64_t, int64_t>> read_run(Reader& reader, uint32_t index) {
+  const auto text = reader.text(index, "\"ranks\"");
+  if (!text) return std::nullopt;
+  const size_t dash = text->find('-');
+  if (dash == std::string_view::npos) {
+    reader.wrong_type(index, "a rank", "a number, or a run such as \"8-15\"");
+    return std::nullopt;
+  }
+  const auto first = parse_int(text->substr(0, dash));
+  const auto last = parse_int(text->substr(dash + 1));
+  if (!first || !last || *first < 0 || *last < *first) {
+    reader.error("E0206", index, quote(*text) + " is not a run of ranks",
+                 {"write the first and the last, ascending: \"8-15\"", {}, 0, {}});
+    return std::nullopt;
+  }
+  return std::pair{*first, *last};
+}
+
+// Ranks as listed, and where each stands.
+struct ListedRanks {
+  std::vector<int64_t> ranks;
+  std::vector<uint32_t> places;
+};
+
+// Adds the rank or run at `entry`; false where the list becomes longer than is read.
+bool add_ranks(Reader& reader, uint32_t entry, ListedRanks& list) {
+  std::optional<std::pair<int64_t, int64_t>> run;
+  if (reader.node(entry).kind == JsonKind::string) {
+    run = read_run(reader, entry);
+  } else if (const auto rank = reader.integer(entry, "a rank", 0)) {
+    run = {*rank, *rank};
+  }
+  if (!run) return true;
+  const auto [first, last] = *run;
+  if (static_cast<uint64_t>(last - first) >= most_listed_ranks - list.ranks.size()) return false;
+  for (int64_t rank = first; rank <= last; ++rank) {
+    list.ranks.push_back(rank);
+    list.places.push_back(entry);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -80,24 +126,32 @@ int64_t product_of(const NamedSizes& dims) {
 }
 
 std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, int64_t world) {
-  const auto list = reader.elements(index, "\"ranks\"");
-  if (!list) return std::nullopt;
   const size_t before = reader.errors();
-  std::vector<int64_t> ranks;
-  ranks.reserve(list->size());
-  for (const uint32_t entry : *list) {
-    if (const auto rank = reader.integer(entry, "a rank", 0)) ranks.push_back(*rank);
+  const bool alone = reader.node(index).kind == JsonKind::string;
+  const auto entries = alone ? std::vector<uint32_t>{index} : reader.elements(index, "\"ranks\"");
+  if (!entries) return std::nullopt;
+  ListedRanks listed;
+  listed.ranks.reserve(entries->size());
+  for (const uint32_t entry : *entries) {
+    if (add_ranks(reader, entry, listed)) continue;
+    reader.error("E0212", entry,
+                 "\"ranks\" lists more than " + with_commas(most_listed_ranks) + " ranks",
+                 {"leave it out for 0 to world-1", {}, 0, {}});
+    return std::nullopt;
   }
   if (reader.errors() > before) return std::nullopt;
+  const std::vector<int64_t>& ranks = listed.ranks;
   if (std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) != ranks.end()) {
     std::unordered_map<int64_t, size_t> seen;
+    uint32_t last = 0;  // the entry reported last: a run is told once
     for (size_t i = 0; i < ranks.size(); ++i) {
       const auto [first, fresh] = seen.emplace(ranks[i], i);
-      if (fresh) continue;
-      reader.error("E0303", (*list)[i], "rank " + std::to_string(ranks[i]) + " is listed twice",
+      if (fresh || listed.places[i] == last) continue;
+      last = listed.places[i];
+      reader.error("E0303", last, "rank " + std::to_string(ranks[i]) + " is listed twice",
                    {"every position of the mesh has its own rank",
                     {},
-                    (*list)[first->second],
+                    listed.places[first->second],
                     "first listed here"});
     }
   }
@@ -107,7 +161,7 @@ std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, i
                      std::to_string(world));
   }
   if (reader.errors() > before) return std::nullopt;
-  return ranks;
+  return std::move(listed.ranks);
 }
 
 bool descends(const Mesh& mesh, const std::vector<size_t>& dims) {

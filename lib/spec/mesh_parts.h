@@ -25,7 +25,7 @@ void report_failure(Reader& reader, const char* code, uint32_t index, const Erro
 [[nodiscard]] int64_t product_of(const NamedSizes& dims);
 
 // Global ranks: distinct, 0 or more, as many as the world has; any number if the world is unknown
-// (-1).
+// (-1). A run of them is the text "8-15", in the list or in its place.
 [[nodiscard]] std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index,
                                                              int64_t world);
 

@@ -94,14 +94,8 @@ class MeshList {
     done_ = false;
     if (operation) {
       const bool root = *operation == 0 || *operation == 6;
-      if (root && root_ != 0) {
-        reader_.error("E0312", entry, "a second universe",
-                      {"one file has one; make this mesh a view of the first",
-                       {},
-                       root_,
-                       "the first universe"});
-      } else if (!root && root_ == 0) {
-        if (!unknown_) {  // else that entry may have been the universe
+      if (!root && !rooted_) {
+        if (!unknown_) {  // else that entry may have been a universe
           reader_.error("E0312", entry, "a view before the universe that it is of",
                         {"begin with {\"name\": ..., \"world\": ...} or {\"parallel_dims\": ...}",
                          {},
@@ -109,7 +103,7 @@ class MeshList {
                          {}});
         }
       } else {
-        if (root) root_ = entry;
+        rooted_ = true;
         (this->*readers[*operation])(entry);
       }
     }
@@ -237,9 +231,8 @@ class MeshList {
                           : std::nullopt;
     if (reader_.errors() > before || !dims || !dim) return;
     const Mesh& base = mesh(*operation.of);
-    const bool ordered = descends(base, *dims);
     const uint32_t label = name_node != 0 ? name_node : dim_node != 0 ? dim_node : dims_node;
-    finish(operation, name_node, ordered ? "E0309" : "E0308", ordered ? label : dims_node,
+    finish(operation, name_node, "E0309", label,
            add_flatten(table(), operation.name.value_or(""), std::string(base.name),
                        names_at(base, *dims), *dim, operation.group_options));
   }
@@ -320,12 +313,23 @@ class MeshList {
       reader_.error("E0211", list_node, "\"concatenate\" is empty",
                     {"name the meshes to join", {}, 0, {}});
     bool good = true;
+    std::optional<size_t> first;
     std::vector<std::string> parts;
     std::vector<std::string> dims;
     for (const uint32_t part : *list) {
       const auto index = read_mesh_name(reader_, part, "a mesh to join", made_);
       good = good && index.has_value();
       if (!index) continue;
+      if (!first) first = index;
+      if (mesh(*index).universe != mesh(*first).universe) {
+        reader_.error(
+            "E0312", part,
+            "mesh " + quote(mesh(*index).name) + " is not in the universe of " +
+                quote(mesh(*first).name),
+            {"join meshes of one universe, or make a root over the ranks of both", {}, 0, {}});
+        good = false;
+        continue;
+      }
       for (const MeshDim& dim : mesh(*index).dims) {
         if (std::find(dims.begin(), dims.end(), dim.name) != dims.end()) {
           reader_.error("E0304", part, "two of the meshes have a dim called " + quote(dim.name),
@@ -395,7 +399,7 @@ class MeshList {
 
   Reader& reader_;
   ReadMeshes made_;
-  uint32_t root_ = 0;     // the entry of the universe; 0: none yet
+  bool rooted_ = false;   // some entry made a universe, or was to make one
   bool done_ = false;     // the operation at hand has made its mesh
   bool unknown_ = false;  // some entry could not be told to be any operation
   std::unordered_map<std::string, uint32_t> name_nodes_;

@@ -11,9 +11,10 @@ HeldBoxes make_held_boxes(const Mesh& mesh, const State& state, std::vector<int6
   held.state = state;
   held.copies = copies;
   held.size = mesh_size(mesh);
+  const std::vector<int32_t>& of_position = ranks.of_positions(*mesh.universe);
   for (int64_t copy = 0; copy < copies; ++copy) {
     for (int64_t index = 0; index < held.size; ++index) {
-      held.ranks.push_back(ranks.of_position[static_cast<size_t>(position_of(mesh, copy, index))]);
+      held.ranks.push_back(of_position[static_cast<size_t>(position_of(mesh, copy, index))]);
     }
   }
   for (int64_t index = 0; index < held.size; ++index) {

@@ -1,28 +1,39 @@
 #include "transfer/rank_table.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/check.h"
 
 namespace meshplan {
 
-RankTable make_rank_table(const Universe& universe) {
+const std::vector<int32_t>& RankTable::of_positions(const Universe& universe) const {
+  const auto found = std::find_if(universes.begin(), universes.end(), [&](const Positions& known) {
+    return known.universe.get() == &universe;
+  });
+  MESHPLAN_CHECK(found != universes.end(), "a mesh is in a universe that the plan lacks");
+  return found->of_position;
+}
+
+RankTable make_rank_table(const MeshTable& meshes) {
   RankTable table;
-  const auto world = static_cast<size_t>(universe.world);
-  std::vector<int64_t> positions(world);
-  std::iota(positions.begin(), positions.end(), 0);
-  std::sort(positions.begin(), positions.end(),
-            [&](int64_t a, int64_t b) { return rank_at(universe, a) < rank_at(universe, b); });
-  table.of_position.resize(world);
-  for (size_t r = 0; r < world; ++r) {
-    table.global_ids.push_back(rank_at(universe, positions[r]));
-    table.of_position[static_cast<size_t>(positions[r])] = static_cast<int32_t>(r);
+  for (const auto& [rank, position] : positions_by_rank(joined_universe(meshes)))
+    table.global_ids.push_back(rank);
+  for (const auto& universe : universes_of(meshes)) {
+    std::vector<int32_t> of_position(static_cast<size_t>(universe->world));
+    size_t at = 0;
+    for (const auto& [rank, position] : positions_by_rank(*universe)) {
+      while (table.global_ids[at] != rank) ++at;
+      of_position[static_cast<size_t>(position)] = static_cast<int32_t>(at);
+    }
+    table.universes.push_back({universe, std::move(of_position)});
   }
   return table;
 }
 
-Result<RankTable> rank_table_within(const Universe& universe, int64_t there) {
-  if (there >= universe.world) return make_rank_table(universe);
-  return environment("the plan needs " + std::to_string(universe.world) + " ranks and there are " +
+Result<RankTable> rank_table_within(const MeshTable& meshes, int64_t there) {
+  const int64_t ranks = rank_count(meshes);
+  if (there >= ranks) return make_rank_table(meshes);
+  return environment("the plan needs " + std::to_string(ranks) + " ranks and there are " +
                      std::to_string(there) + "; start as many processes");
 }
 

@@ -98,7 +98,7 @@ std::optional<WrongFigure> check_options(const Plan& plan,
       continue;
     const auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
                                     [&](const PlanGroup& g) { return g.id == step.group; });
-    if (group != plan.groups.end() && is_declared_layout(plan.meshes, group->layout)) continue;
+    if (group != plan.groups.end() && is_declared_layout(plan.meshes, *group)) continue;
     return WrongFigure{i, "it runs on group '" + step.group +
                               "', which no mesh declares, and only declared groups are allowed"};
   }
@@ -280,9 +280,12 @@ Problem check_names(const Plan& plan) {
       dims.push_back(*at);
     }
     const Layout layout = group_layout(mesh, dims);
-    if (layout == flatten.layout) continue;
-    return name + " has layout " + to_text(flatten.layout) + " where its dims have " +
-           to_text(layout);
+    if (layout != flatten.layout) {
+      return name + " has layout " + to_text(flatten.layout) + " where its dims have " +
+             to_text(layout);
+    }
+    if (mesh.universe != flatten.universe)
+      return name + " is of mesh '" + flatten.of + "', which is in another universe";
   }
   return std::nullopt;
 }

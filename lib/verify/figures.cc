@@ -94,20 +94,68 @@ std::map<std::string, int64_t> uses_by_group(const Plan& plan) {
 // Whether some view of the world has a dim or a flatten of the group's layout, or the group is a
 // view itself.
 bool is_declared(const MeshTable& table, const PlanGroup& group) {
-  return is_declared_layout(table, group.layout) ||
+  return is_declared_layout(table, group) ||
          std::any_of(table.meshes.begin(), table.meshes.end(),
                      [&](const Mesh& mesh) { return mesh.name == group.id; });
 }
 
 }  // namespace
 
-bool is_declared_layout(const MeshTable& table, const Layout& layout) {
-  auto same = [&](const auto& named) { return named.layout == layout; };
-  if (std::any_of(table.flattens.begin(), table.flattens.end(), same)) return true;
-  return std::any_of(table.meshes.begin(), table.meshes.end(), [&](const Mesh& mesh) {
-    return std::any_of(mesh.dims.begin(), mesh.dims.end(), same);
-  });
+bool is_declared_layout(const MeshTable& table, const PlanGroup& group) {
+  const auto of = find_mesh(table, group.mesh);
+  if (!of) return false;
+  const auto& universe = table.meshes[*of].universe;
+  auto same = [&](const auto& named) { return named.layout == group.layout; };
+  return std::any_of(table.flattens.begin(), table.flattens.end(),
+                     [&](const Flatten& flatten) {
+                       return flatten.universe == universe && same(flatten);
+                     }) ||
+         std::any_of(table.meshes.begin(), table.meshes.end(), [&](const Mesh& mesh) {
+           return mesh.universe == universe &&
+                  std::any_of(mesh.dims.begin(), mesh.dims.end(), same);
+         });
 }
+
+namespace {
+
+// The names of the roots of both universes, in the order of the file; empty where they are one.
+std::vector<std::string> roots_of(const Plan& plan, const Mesh& a, const Mesh& b) {
+  std::vector<std::string> roots;
+  if (a.universe == b.universe) return roots;
+  for (const auto& universe : universes_of(plan.meshes)) {
+    if (universe == a.universe || universe == b.universe)
+      roots.push_back(root_of(plan.meshes, universe == a.universe ? a : b).name);
+  }
+  return roots;
+}
+
+// A group that joins universes.
+Problem check_joined_group(const Plan& plan, const PlanGroup& group) {
+  const std::string name = "group '" + group.id + "'";
+  std::vector<std::shared_ptr<const Universe>> universes;
+  size_t last = 0;
+  for (const std::string& root : group.universes) {
+    const auto index = find_mesh(plan.meshes, root);
+    if (!index || &root_of(plan.meshes, plan.meshes.meshes[*index]) != &plan.meshes.meshes[*index])
+      return name + " joins universe '" + root + "', which the plan lacks";
+    if (!universes.empty() && *index <= last)
+      return name + " joins universes out of order: each once, in the order of the plan";
+    universes.push_back(plan.meshes.meshes[*index].universe);
+    last = *index;
+  }
+  const int64_t ranks = rank_count(universes);
+  const Layout all = ranks > 1 ? Layout{{{ranks, 1}}} : Layout{};
+  if (universes.size() < 2 || !group.mesh.empty() || !group.dims.empty())
+    return name + " joins universes, so it has two or more of them, and no mesh or dims";
+  if (group.layout != all || group.size != ranks || group.count != 1 || !group.declared) {
+    return name + " claims " + std::to_string(group.count) + " communicators of " +
+           std::to_string(group.size) + " ranks, layout " + to_text(group.layout) +
+           ", where its universes have " + std::to_string(ranks) + " ranks";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
                          std::span<const Atom> atoms) {
@@ -164,7 +212,7 @@ int64_t ranks_of_group(const Step& step) {
   return ranks;
 }
 
-Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
+Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* from,
                     std::span<const int64_t> mesh_shape, const Step& step) {
   if (is_alone(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
     if (step.group.empty()) return std::nullopt;
@@ -175,13 +223,25 @@ Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
   auto found = std::find_if(plan.groups.begin(), plan.groups.end(),
                             [&](const PlanGroup& group) { return group.id == step.group; });
   if (found == plan.groups.end()) return "group '" + step.group + "' is not in the plan's groups";
+  const std::vector<std::string> roots =
+      from == nullptr ? std::vector<std::string>{} : roots_of(plan, *from, mesh);
+  if (step.op == Op::exchange && !roots.empty()) {
+    if (found->universes == roots) return std::nullopt;
+    return "group '" + step.group + "' is not that of all ranks of the universes '" + roots[0] +
+           "' and '" + roots[1] + "'";
+  }
+  const auto of = find_mesh(plan.meshes, found->mesh);
+  if (!of || plan.meshes.meshes[*of].universe != mesh.universe) {
+    return "group '" + step.group + "' is not in the universe of mesh '" + mesh.name + "'";
+  }
   const auto same = has_layout(found->layout, mesh, mesh_shape, step.mesh_dims);
   if (!same) return same.error().message;
   if (*same) return std::nullopt;
-  if (whole != nullptr && step.op == Op::exchange) {
-    std::vector<size_t> all(whole->dims.size());
+  if (from != nullptr && step.op == Op::exchange) {
+    const Mesh& whole = root_of(plan.meshes, mesh);
+    std::vector<size_t> all(whole.dims.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    if (found->layout == group_layout(*whole, all)) return std::nullopt;
+    if (found->layout == group_layout(whole, all)) return std::nullopt;
   }
   const auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
   if (!layout) return layout.error().message;
@@ -344,6 +404,44 @@ Problem check_meshes(const Plan& plan) {
   return std::nullopt;
 }
 
+namespace {
+
+// A group of one universe.
+Problem check_mesh_group(const Plan& plan, const PlanGroup& group) {
+  const std::string name = "group '" + group.id + "'";
+  auto index = find_mesh(plan.meshes, group.mesh);
+  if (!index) return name + " is of mesh '" + group.mesh + "', which the plan lacks";
+  const Mesh& mesh = plan.meshes.meshes[*index];
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  const std::vector<std::string> names = dim_names(mesh);
+  std::vector<Atom> atoms;
+  for (const std::string& dim : group.dims) {
+    auto atom = parse_atom(dim, names, shape);
+    if (!atom) return name + ": " + atom.error().message;
+    atoms.push_back(*atom);
+  }
+  auto layout = layout_of(mesh, shape, atoms);
+  if (!layout) return name + ": " + layout.error().message;
+  if (*layout != group.layout) {
+    return name + " has layout " + to_text(group.layout) + " where its dims have " +
+           to_text(*layout);
+  }
+  const int64_t ranks = size(group.layout);
+  const int64_t world = mesh.universe->world;
+  if (group.size != ranks || group.count != world / ranks) {
+    return name + " claims " + std::to_string(group.count) + " communicators of " +
+           std::to_string(group.size) + " ranks where there are " + std::to_string(world / ranks) +
+           " of " + std::to_string(ranks);
+  }
+  if (group.declared != is_declared(plan.meshes, group)) {
+    return name + (group.declared ? " counts as declared, but no mesh declares it"
+                                  : " counts as not declared, but a mesh declares it");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Problem check_groups(const Plan& plan) {
   std::map<std::string, int64_t> uses = uses_by_group(plan);
   for (size_t g = 0; g < plan.groups.size(); ++g) {
@@ -351,34 +449,9 @@ Problem check_groups(const Plan& plan) {
     const std::string name = "group '" + group.id + "'";
     if (g > 0 && plan.groups[g - 1].id >= group.id)
       return name + " is out of order: ids ascend and appear once";
-    auto index = find_mesh(plan.meshes, group.mesh);
-    if (!index) return name + " is of mesh '" + group.mesh + "', which the plan lacks";
-    const Mesh& mesh = plan.meshes.meshes[*index];
-    const std::vector<int64_t> shape = mesh_shape(mesh);
-    const std::vector<std::string> names = dim_names(mesh);
-    std::vector<Atom> atoms;
-    for (const std::string& dim : group.dims) {
-      auto atom = parse_atom(dim, names, shape);
-      if (!atom) return name + ": " + atom.error().message;
-      atoms.push_back(*atom);
-    }
-    auto layout = layout_of(mesh, shape, atoms);
-    if (!layout) return name + ": " + layout.error().message;
-    if (*layout != group.layout) {
-      return name + " has layout " + to_text(group.layout) + " where its dims have " +
-             to_text(*layout);
-    }
-    const int64_t ranks = size(group.layout);
-    const int64_t world = plan.meshes.universe->world;
-    if (group.size != ranks || group.count != world / ranks) {
-      return name + " claims " + std::to_string(group.count) + " communicators of " +
-             std::to_string(group.size) + " ranks where there are " +
-             std::to_string(world / ranks) + " of " + std::to_string(ranks);
-    }
-    if (group.declared != is_declared(plan.meshes, group)) {
-      return name + (group.declared ? " counts as declared, but no mesh declares it"
-                                    : " counts as not declared, but a mesh declares it");
-    }
+    auto problem =
+        group.universes.empty() ? check_mesh_group(plan, group) : check_joined_group(plan, group);
+    if (problem) return problem;
     if (uses[group.id] != group.used_by) {
       return name + " claims " + std::to_string(group.used_by) + " uses where " +
              std::to_string(uses[group.id]) + " steps name it";

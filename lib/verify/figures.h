@@ -15,16 +15,17 @@ namespace meshplan::verification {
 [[nodiscard]] Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
                                        std::span<const Atom> atoms);
 
-// Whether some view of the world has a dim or a flatten of this layout.
-[[nodiscard]] bool is_declared_layout(const MeshTable& table, const Layout& layout);
+// Whether some view of the group's universe has a dim or a flatten of its layout.
+[[nodiscard]] bool is_declared_layout(const MeshTable& table, const PlanGroup& group);
 
 // Ranks that talk with one another in the step.
 [[nodiscard]] int64_t ranks_of_group(const Step& step);
 
 // A communicating step runs on the group of its mesh_dims: one of the plan's, with their layout. A
-// local step, and a collective of one rank, name none. `whole` is the mesh whose ranks an exchange
-// may run on besides the step's own: the root, where the redistribution crosses meshes.
-[[nodiscard]] Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* whole,
+// local step, and a collective of one rank, name none. `from`: where the redistribution crosses
+// meshes, the one of the state before. An exchange of it may run on the root's ranks, too, and
+// between two universes runs on the group of both.
+[[nodiscard]] Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* from,
                                   std::span<const int64_t> mesh_shape, const Step& step);
 
 // src, dst and tensor_dim, or moves, say what the digits do: one src and dst (and the tensor dim,

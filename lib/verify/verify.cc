@@ -189,15 +189,15 @@ class StepWalk {
     if (crosses_ && on_dst_ && !lands_on_dst)
       return std::string("its state is back on the source's mesh");
     const bool crossing = lands_on_dst && !on_dst_;
+    const Mesh* from = !crosses_ ? nullptr : on_dst_ ? &dst_mesh_ : &src_mesh_;
     on_dst_ = on_dst_ || lands_on_dst;
     const Mesh& mesh = on_dst_ ? dst_mesh_ : src_mesh_;
     const std::vector<int64_t>& sizes = on_dst_ ? dst_shape_ : src_shape_;
     const std::vector<int64_t>& shape = request_.tensor.shape;
-    const Mesh* whole = crosses_ ? &plan_.meshes.meshes.front() : nullptr;
     Problem problem = crossing ? verification::check_crossing(src_shape_, dst_shape_, shape.size(),
                                                               *before_, step)
                                : verification::check_step(mesh, sizes, shape, *before_, step);
-    if (!problem) problem = verification::check_group(plan_, mesh, whole, sizes, step);
+    if (!problem) problem = verification::check_group(plan_, mesh, from, sizes, step);
     if (!problem && step.phases > 1 && plan_.topology.levels.size() < 2)
       problem = "two phases on a topology of one level";
     if (!problem) problem = verification::check_merged(step);

@@ -48,7 +48,7 @@ void plan(benchmark::State& state, PlannerKind planner) {
     if (!outcome.failures.empty()) std::abort();
     benchmark::DoNotOptimize(outcome.plan.redistributions.data());
   }
-  state.SetLabel(std::to_string(table.universe->world) + " ranks");
+  state.SetLabel(std::to_string(rank_count(table)) + " ranks");
 }
 BENCHMARK_CAPTURE(plan, greedy, PlannerKind::greedy)->Arg(0)->Arg(1);
 BENCHMARK_CAPTURE(plan, graph, PlannerKind::graph)->Arg(0)->Arg(1);

@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     const Plan plan = one_step(ranks, s.shape, s.before, s.after, s.op);
     ReplayOptions options;
     options.full_size = true;
-    const RankTable table = make_rank_table(*plan.meshes.universe);
+    const RankTable table = make_rank_table(plan.meshes);
     backend->device->reset();
     const RedistributionRun::Question question{
         &plan, plan.redistributions.data(), &options, &table, backend->communicator.get(), backend->device.get(), nullptr};

@@ -13,7 +13,6 @@ namespace meshplan {
 inline Plan one_step(int64_t ranks, const std::vector<int64_t>& shape, const char* before, const char* after, Op op) {
   Plan plan;
   Mesh mesh = make_mesh("mesh", {{"a", ranks}}).value();
-  plan.meshes.universe = mesh.universe;
   plan.meshes.meshes.push_back(mesh);
   plan.topology.levels.push_back({"all", 1 << 20, 100000, 10000, 500, 100});
   PlannedRedistribution r;

@@ -79,7 +79,6 @@ void run(const World& w, uint64_t seed) {
   const Mesh mesh = test::mesh_of(w.sizes);
   const int64_t ranks = mesh_size(mesh);
   MeshTable meshes;
-  meshes.universe = mesh.universe;
   meshes.meshes = {mesh};
   const Topology topology = test::two_levels(w.inside, 500);
   LevelMap levels(mesh, topology);

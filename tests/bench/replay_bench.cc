@@ -140,7 +140,7 @@ struct Ready {
   HostCommunicator communicator;
   std::optional<RedistributionRun> run;
   explicit Ready(Plan made)
-      : plan(std::move(made)), ranks(make_rank_table(*plan.meshes.universe)), communicator(plan.meshes.universe->world, device) {
+      : plan(std::move(made)), ranks(make_rank_table(plan.meshes)), communicator(rank_count(plan.meshes), device) {
     options.full_size = true;
     const RedistributionRun::Question question{&plan, plan.redistributions.data(), &options, &ranks, &communicator, &device, nullptr};
     auto prepared = RedistributionRun::prepare(question);

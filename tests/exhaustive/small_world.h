@@ -19,7 +19,6 @@ class SmallWorld {
   SmallWorld(std::vector<int64_t> sizes, Topology topology, std::vector<int64_t> shape)
       : sizes_(std::move(sizes)), topology_(std::move(topology)) {
     meshes_.meshes = {mesh_of(sizes_)};
-    meshes_.universe = meshes_.meshes[0].universe;
     levels_ = std::make_unique<LevelMap>(meshes_.meshes[0], topology_);
     tensor_ = {std::move(shape), DType::float32};
   }

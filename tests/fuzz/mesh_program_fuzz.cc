@@ -132,7 +132,7 @@ class Program {
 
   void check(size_t index) const {
     const Mesh& mesh = table_.meshes[index];
-    const int64_t world = table_.universe->world;
+    const int64_t world = mesh.universe->world;
     const auto copies = complement(whole_layout(mesh), world);
     MESHPLAN_CHECK(copies.ok(), "an accepted mesh tiles its world");
     MESHPLAN_CHECK(size(*copies) == mesh_copies(mesh) && mesh_copies(mesh) * mesh_size(mesh) == world, "copies times size is the world");
@@ -149,14 +149,16 @@ class Program {
     }
     const std::vector<Group> groups = group_table(table_);
     for (const MeshDim& dim : mesh.dims)
-      MESHPLAN_CHECK(group_of(groups, dim).count * dim.size == world, "communicators partition the world");
+      MESHPLAN_CHECK(group_of(groups, mesh, dim).count * dim.size == world, "communicators partition the world");
   }
 
   void print() const {
-    const bool ranks = table_.universe->world <= 256;
+    const Universe& last = *table_.meshes.back().universe;
+    bool ranks = true;
+    for (const auto& universe : universes_of(table_)) ranks = ranks && universe->world <= 256;
     MESHPLAN_CHECK(mesh_view_text(table_, {.ranks = ranks}).ok(), "every table prints");
     MESHPLAN_CHECK(mesh_view_json(table_, {.ranks = ranks}).ok(), "every table prints");
-    const int64_t rank = rank_at(*table_.universe, table_.universe->world - 1);
+    const int64_t rank = rank_at(last, last.world - 1);
     MESHPLAN_CHECK(mesh_view_text(table_, {.rank = rank}).ok(), "every rank is found");
     MESHPLAN_CHECK(mesh_view_json(table_, {.rank = rank}).ok(), "every rank is found");
   }

@@ -32,7 +32,7 @@ TEST_CASE("a second name for a layout shares its communicators") {
   CHECK(b.size == 8);
   CHECK(b.count == 2);
   CHECK(&group_named(groups, "root", "a") == &group_named(groups, "only_a", "a"));
-  CHECK(&group_of(groups, table.meshes[0].dims[1]) == &b);
+  CHECK(&group_of(groups, table.meshes[0], table.meshes[0].dims[1]) == &b);
   CHECK(groups.size() == 4);  // a, b, bo, bi
   // The world's communicator and four splits of it: a 8 x 2, b 2 x 8, bo 8 x 2, bi 4 x 4.
   CHECK(counts_with_world_group(table) == GroupCounts{1 + 8 + 2 + 8 + 4, 4, 16 * 5});
@@ -83,7 +83,7 @@ TEST_CASE("communicators partition the world, in mesh order through the rank map
   REQUIRE(add_transpose(table, "turned", "root", {"c", "a", "b"}).ok());
   REQUIRE(add_concatenate(table, "cat", {"ac"}).ok());
   for (const Group& group : group_table(table)) {
-    const auto lists = group_ranks(*table.universe, group.layout);
+    const auto lists = group_ranks(*group.universe, group.layout);
     REQUIRE(static_cast<int64_t>(lists.size()) == group.count);
     std::multiset<int64_t> seen;
     for (const auto& list : lists) {
@@ -93,7 +93,7 @@ TEST_CASE("communicators partition the world, in mesh order through the rank map
     CHECK(seen == std::multiset<int64_t>(ranks.begin(), ranks.end()));
   }
   // PyTorch sorts each list where it makes a group of permuted ranks; coordinates and ranks of the group then disagree and data goes wrong.
-  CHECK(group_ranks(*table.universe, table.meshes[1].dims[0].layout) == std::vector<std::vector<int64_t>>{{1, 0, 9, 8}, {3, 2, 11, 10}});
+  CHECK(group_ranks(*table.meshes[1].universe, table.meshes[1].dims[0].layout) == std::vector<std::vector<int64_t>>{{1, 0, 9, 8}, {3, 2, 11, 10}});
 }
 
 TEST_CASE("a root of one dim is the flatten of every view that covers the world, under the native rules only") {

@@ -76,11 +76,14 @@ TEST_CASE("what does not divide shows its arithmetic, never a rounded-up world")
   CHECK(refusal({.world = 8, .ep = INT64_MAX, .etp = 1}).find("is not divisible by ep 9223372036854775807") != std::string::npos);
 }
 
-TEST_CASE("a second universe is refused") {
+TEST_CASE("the preset beside another universe has its own; twice it has no names left") {
   MeshTable table;
   REQUIRE(add_root(table, "root", 8, {}, {}).ok());
+  REQUIRE(add_parallel_dims(table, {.world = 8}).ok());
+  CHECK(universes_of(table).size() == 2);
+  CHECK(table.meshes.size() == 8);
   CHECK_FALSE(add_parallel_dims(table, {.world = 8}).ok());
-  CHECK(table.meshes.size() == 1);
+  CHECK(table.meshes.size() == 8);
 }
 
 }  // namespace meshplan

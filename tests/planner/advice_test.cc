@@ -15,7 +15,6 @@ namespace {
 MeshTable table_of(const std::vector<int64_t>& sizes) {
   MeshTable meshes;
   meshes.meshes = {test::mesh_of(sizes)};
-  meshes.universe = meshes.meshes[0].universe;
   return meshes;
 }
 

@@ -30,7 +30,6 @@ Question question_of(const Json& c) {
   for (const Json& d : c["mesh"]["dims"]) dims.emplace_back(d["name"], d["size"]);
   auto mesh = make_mesh("mesh", dims);
   REQUIRE(mesh.ok());
-  q.meshes.universe = mesh->universe;
   q.meshes.meshes = {*mesh};
   auto shape = mesh_shape(*mesh);
   q.request.tensor.shape = c["tensor"]["shape"].get<std::vector<int64_t>>();

@@ -81,7 +81,6 @@ inline MeshTable one_mesh(const std::vector<std::pair<std::string, int64_t>>& di
   auto mesh = make_mesh("mesh", dims, std::move(ranks));
   REQUIRE(mesh.ok());
   MeshTable table;
-  table.universe = mesh->universe;
   table.meshes.push_back(*mesh);
   return table;
 }

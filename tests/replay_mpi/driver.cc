@@ -77,6 +77,25 @@ std::vector<Plan> hand_plans(int64_t n) {
     hand.src = "P(sum)";
     hand.steps = {{Op::all_reduce, {"y"}, "R", ReduceOp::sum}};
     plans.push_back(make_plan(hand));
+    // Two universes that share no rank: half of the processes each, so that what one does within itself has no part for the others.
+    std::vector<int64_t> others;
+    for (int64_t i = n; i-- > n / 2;) others.push_back(i);
+    MeshTable two;
+    (void)add_root(two, "train", n / 2, {}, {{"x", n / 2}});
+    (void)add_root(two, "serve", n / 2, others, {{"y", n / 2}});
+    HandPlan apart;
+    apart.table = two;
+    apart.src_mesh = "train";
+    apart.dst_mesh = "serve";
+    apart.tensor = {{11, 6}, DType::float32};
+    apart.src = "P(sum)";
+    apart.steps = {{Op::exchange, {"y"}, "S(1)", ReduceOp::sum, 1, 1, false, "serve"}, {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}};
+    plans.push_back(make_plan(apart));
+    apart.src_mesh = "serve";
+    apart.dst_mesh = "";
+    apart.src = "S(0)";
+    apart.steps = {{Op::all_to_all, {"y"}, "S(1)"}};
+    plans.push_back(make_plan(apart));
   }
   return plans;
 }

@@ -31,7 +31,7 @@ Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options 
                                  const char* library = FAKE_NCCL) {
   auto nccl = NcclLibrary::load(library);
   REQUIRE_MESSAGE(nccl.ok(), (nccl.ok() ? "" : nccl.error().message));
-  std::vector<int32_t> ranks(static_cast<size_t>(plan.meshes.universe->world));
+  std::vector<int32_t> ranks(static_cast<size_t>(rank_count(plan.meshes)));
   std::iota(ranks.begin(), ranks.end(), 0);
   auto device = open_cuda(ranks, 0);
   if (!device) return device.error();
@@ -39,8 +39,8 @@ Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options 
   question.nccl = *nccl;
   question.registration = registration;
   question.device = device->get();
-  question.world = plan.meshes.universe->world;
-  question.global_ids = make_rank_table(*plan.meshes.universe).global_ids;
+  question.world = rank_count(plan.meshes);
+  question.global_ids = make_rank_table(plan.meshes).global_ids;
   question.deadline = options.step_deadline;
   auto communicator = open_nccl(question);
   if (!communicator) return communicator.error();

@@ -78,7 +78,6 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
               const std::vector<int64_t>& shape, size_t stride, size_t target_stride = 1) {
   MeshTable meshes;
   Mesh mesh = test::mesh_of(sizes);
-  meshes.universe = mesh.universe;
   meshes.meshes = {mesh};
   LevelMap levels(mesh, topology);
   PlanOptions options;

@@ -14,7 +14,6 @@ namespace meshplan::test {
 struct SmallQuestion {
   SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor)
       : mesh(mesh_of(sizes)), topology(std::move(of)), levels(mesh, topology) {
-    meshes.universe = mesh.universe;
     meshes.meshes = {mesh};
     options.groups = GroupPolicy::any;
     request.tensor = std::move(tensor);

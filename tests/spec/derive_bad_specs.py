@@ -143,7 +143,7 @@ def mutations(text):
         if v.kind == "text" and re.search(r"/(mesh_dims|slice|flatten|transpose|flattened/\d+/dims)/\d+$", v.path):
             yield "unknown dim", *change(v.begin, v.end, v.text[:-1] + 'q"', "E0306")
             yield "repeated dim", *change(v.end, v.end, ", " + v.text, "E0307", 2)
-        if v.kind == "list" and re.search(r"/(slice|flatten|flattened/\d+/dims)$", v.path) and len(v.children) > 1:
+        if v.kind == "list" and re.search(r"/(slice|flattened/\d+/dims)$", v.path) and len(v.children) > 1:
             yield "dims out of order", *change(v.begin, v.end, "[" + ", ".join(c.text for c in reversed(v.children)) + "]", "E0308")
         if v.kind == "text" and re.search(r"/(mesh|src_mesh|dst_mesh|of)$", v.path):
             yield "unknown mesh", *change(v.begin, v.end, v.text[:-1] + 'q"', "E0305")

@@ -16,7 +16,7 @@ struct World {
     auto made = make_mesh("mesh", {{"a", 2}, {"b", 2}});
     REQUIRE(made.ok());
     mesh = *made;
-    ranks = make_rank_table(*mesh.universe);
+    ranks = make_rank_table({{mesh}, {}});
     topology.levels = {{"all", 1 << 20, 100000, 10000, 500, 100}};
   }
   [[nodiscard]] State state(std::string_view text) const {

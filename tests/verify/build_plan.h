@@ -149,7 +149,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
       if (known == plan.groups.end()) {
         PlanGroup group{step.group, mesh.name, dims, coalesce(join_layouts(parts))};
         group.size = size(group.layout);
-        group.count = table.universe->world / group.size;
+        group.count = mesh.universe->world / group.size;
         const bool is_dim = dims.size() == 1 && find_dim(mesh, dims[0]);
         group.declared = is_dim || hand.op == Op::exchange || find_flatten(table, mesh, whole) != nullptr;
         known = plan.groups.insert(plan.groups.end(), group);

@@ -116,6 +116,7 @@ inline void add_groups(Plan& plan, const PlannedRedistribution& planned) {
     }
     PlanGroup group;
     group.id = step.group;
+    group.mesh = mesh.name;
     group.layout = coalesce(join_layouts(parts));
     plan.groups.push_back(group);
   }

@@ -160,7 +160,7 @@ std::string text_of(const Case& c) {
   std::string text = to_text(c.table.meshes[c.src_mesh]);
   for (const MeshDim& dim : c.table.meshes[c.src_mesh].dims) text += " " + to_text(dim.layout);
   if (c.dst_mesh != c.src_mesh) text += " to " + to_text(c.table.meshes[c.dst_mesh]);
-  text += ", world " + to_text(*c.table.universe) + ", [";
+  text += ", world " + to_text(*c.table.meshes.front().universe) + ", [";
   for (const int64_t extent : c.tensor.shape) text += " " + std::to_string(extent);
   text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " +
           to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
