@@ -75,7 +75,7 @@ class ExchangeFloor {
     }
   }
   // Every element of a shard is wanted by as many ranks, of which holders have at most their box's
-  // share; the holders send the rest.
+  // share; in one phase the holders send the rest. In two, others pass on what they fetched.
   void send() {
     int64_t requests = wanting_;  // ranks that want part of the shard
     shard_ = shared_ = p_.idle_elements;
@@ -87,6 +87,7 @@ class ExchangeFloor {
       if (after > 0) requests = saturating_mul(requests, ceil_div(before, after));
     }
     if (shard_ == 0) return;
+    if (phases_ == 2) return;
     elements_ = std::max(elements_, saturated(ceil_share(1)));
     peers_ = std::max(peers_, ceil_div(std::max<int64_t>(0, requests - holders_), holders_));
   }

@@ -1,8 +1,8 @@
 // What one exchange takes at least, where closed forms do not say what it takes: it refuses most
 // exchanges before their ranks are listed.
 //
-//     64 ranks, [16, 8192], S(0) -> S(1): ranks 0 to 15 have a row each, and send all of it
-//     a rank receives 63 of 64 parts of a row's 16 at most: what holders send takes four times that
+//     64 ranks, [16, 8192], S(0) -> S(1): a rank receives 16 x 128 elements at most
+//     ranks 0 to 15 have a row each, and send 63 parts of 128 elements of it: nearly four times that
 //
 // Counted are what a few ranks receive and from how many others, what holders of the largest shard
 // send, and what enters a few units (unit_needs.h).

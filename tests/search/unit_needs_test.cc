@@ -81,15 +81,27 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
   Topology three_levels = test::two_levels(4, 300);
   three_levels.levels.back().ranks = 16;
   three_levels.levels.push_back({"far", 1'048'576, 12'500, 20'000, 100, 100});
-  for (const auto& [w, topology] : {
-           std::pair{World{{4, 6}, {25, 7}, 0}, test::two_levels(6, 500)},
-           std::pair{World{{12, 4}, {5, 16}, 0}, test::two_levels(8, 0)},
-           std::pair{World{{16, 2}, {10}, 0}, uniform_topology()},
-           std::pair{World{{3, 8, 2}, {20, 7, 3}, 0}, test::two_levels(4, 200)},
-           std::pair{World{{6, 4, 2}, {2, 100, 9}, 0}, test::two_levels(8, 500)},
-           std::pair{World{{4, 4, 4}, {7, 130}, 0}, three_levels},
-           std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
-       }) {
+  Topology fast_outside = test::two_levels(16, 0);
+  fast_outside.levels.back().mb_per_s = fast_outside.levels.front().mb_per_s;
+  const std::vector<std::pair<World, Topology>> worlds{
+      std::pair{World{{4, 6}, {25, 7}, 0}, test::two_levels(6, 500)},
+      std::pair{World{{12, 4}, {5, 16}, 0}, test::two_levels(8, 0)},
+      std::pair{World{{16, 2}, {10}, 0}, uniform_topology()},
+      std::pair{World{{3, 8, 2}, {20, 7, 3}, 0}, test::two_levels(4, 200)},
+      std::pair{World{{6, 4, 2}, {2, 100, 9}, 0}, test::two_levels(8, 500)},
+      std::pair{World{{4, 4, 4}, {7, 130}, 0}, three_levels},
+      std::pair{World{{16, 4}, {3, 10}, 0}, fast_outside},
+      std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
+  };
+  // Each twice: where latencies decide, and where bytes do.
+  for (size_t i = 0; i < 2 * worlds.size(); ++i) {
+    const World& w = worlds[i / 2].first;
+    Topology topology = worlds[i / 2].second;
+    for (TopologyLevel& level : topology.levels) {
+      if (i % 2 == 0) continue;
+      level.mb_per_s = std::max<int64_t>(1, level.mb_per_s / 10'000);
+      level.latency_ns = level.per_peer_ns = 1;
+    }
     test::SmallQuestion question(w.sizes, topology, {w.shape, DType::bfloat16});
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
