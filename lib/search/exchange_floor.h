@@ -2,7 +2,7 @@
 // exchanges before their ranks are listed.
 //
 //     64 ranks, [16, 8192], S(0) -> S(1): a rank receives 16 x 128 elements at most
-//     ranks 0 to 15 have a row each, and send 63 parts of 128 elements of it: nearly four times that
+//     ranks 0 to 15 have a row each, and send 63 parts of 128 elements: nearly four times that
 //
 // Counted are what a few ranks receive and from how many others, what holders of the largest shard
 // send, and what enters a few units (unit_needs.h).
