@@ -231,7 +231,7 @@ Status check_fail_on(const std::vector<std::string>& words) {
 std::pair<size_t, size_t> input_counts(const std::string& command) {
   if (command == "explain") return {1, 2};
   if (command == "diff") return {1, 2};
-  if (command == "check" || command == "calibrate") return {1, SIZE_MAX};
+  if (command == "check" || command == "calibrate" || command == "transfers") return {1, SIZE_MAX};
   return {1, 1};
 }
 

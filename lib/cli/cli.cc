@@ -18,7 +18,7 @@ int dispatch(Context& context, const Arguments& arguments) {
       {"calibrate", calibrate_command}, {"completion", completion_command},
       {"show", show_command},           {"diff", diff_command},
       {"verify", verify_command},       {"run", run_command},
-      {"mesh", mesh_command},
+      {"mesh", mesh_command},           {"transfers", transfers_command},
   };
   for (const auto& [name, command] : commands) {
     if (name == arguments.command) return command(context, arguments);

@@ -14,6 +14,7 @@ int diff_command(Context& context, const Arguments& arguments);
 int check_command(Context& context, const Arguments& arguments);
 int verify_command(Context& context, const Arguments& arguments);
 int run_command(Context& context, const Arguments& arguments);
+int transfers_command(Context& context, const Arguments& arguments);
 int calibrate_command(Context& context, const Arguments& arguments);
 int mesh_command(Context& context, const Arguments& arguments);
 int schema_command(Context& context, const Arguments& arguments);

@@ -46,14 +46,23 @@ Result<std::string> Context::read_input(const std::string& path) {
 
 Status Context::write_output(const std::string& path, const std::string& text) {
   if (!path.empty() && path != "-") return system.write_file(path, text);
-  errno = 0;
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.flush();
-  // A reader that stops (`meshplan show plan.json | head`) is not an error.
-  if (!out && errno != EPIPE)
+  return write_parts(path, [&](const TextSink& sink) { return sink(text); });
+}
+
+Status Context::write_parts(const std::string& path, const TextWriter& write) {
+  if (!path.empty() && path != "-") return system.write_parts(path, write);
+  // A reader that stops (`meshplan show plan.json | head`) is not an error; it ends the writing.
+  bool reader_left = false;
+  const auto written = write([&](std::string_view text) -> Status {
+    errno = 0;
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.flush();
+    if (out) return Done{};
+    reader_left = errno == EPIPE;
     return environment(std::string("cannot write to stdout: ") +
                        std::generic_category().message(errno));
-  return Done{};
+  });
+  return reader_left ? Status(Done{}) : written;
 }
 
 void Context::say(std::string_view message) {

@@ -39,6 +39,8 @@ class Context {
   [[nodiscard]] Result<std::string> read_input(const std::string& path);
   // Data: to the file, or to stdout for "" and "-".
   [[nodiscard]] Status write_output(const std::string& path, const std::string& text);
+  // The same for a text that comes in parts, of which none is kept.
+  [[nodiscard]] Status write_parts(const std::string& path, const TextWriter& write);
   // A message for the user on stderr; --quiet drops it.
   void say(std::string_view message);
   // The same, said only with --verbose.

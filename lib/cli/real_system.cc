@@ -43,7 +43,7 @@ class Descriptor {
   int fd_;
 };
 
-bool write_all(int fd, const std::string& text) {
+bool write_all(int fd, std::string_view text) {
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
@@ -65,6 +65,14 @@ bool read_some(int fd, std::string& to) {
 
 Error cannot_write(const std::string& path, int error) {
   return bad_input("cannot write " + path + ": " + reason(error));
+}
+
+// Writes every part to the descriptor, which outlives it.
+TextSink sink_to(int fd, const std::string& path) {
+  return [fd, path](std::string_view text) -> Status {
+    if (!write_all(fd, text)) return cannot_write(path, errno);
+    return Done{};
+  };
 }
 
 Error too_large(const std::string& path) {
@@ -109,13 +117,17 @@ Result<std::string> RealSystem::read_file(const std::string& path) {
 }
 
 Status RealSystem::write_file(const std::string& path, const std::string& text) {
+  return write_parts(path, [&](const TextSink& sink) { return sink(text); });
+}
+
+Status RealSystem::write_parts(const std::string& path, const TextWriter& write) {
   struct stat facts {};
   const bool exists = ::stat(path.c_str(), &facts) == 0;
   if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": is a folder");
   if (exists && !S_ISREG(facts.st_mode)) {  // a device or a pipe is written to, not replaced
     const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.get() < 0 || !write_all(file.get(), text)) return cannot_write(path, errno);
-    return Done{};
+    if (file.get() < 0) return cannot_write(path, errno);
+    return write(sink_to(file.get(), path));
   }
   // A link is followed: what it points to is replaced, or made where it is not there yet.
   const auto target = follow_links(path);
@@ -126,9 +138,9 @@ Status RealSystem::write_file(const std::string& path, const std::string& text) 
   const mode_t mask = ::umask(0);
   ::umask(mask);
   const mode_t mode = exists ? facts.st_mode & 07777 : 0666 & ~mask;
-  const bool done = ::fchmod(file.fd(), mode) == 0 && write_all(file.fd(), text) &&
-                    ::fsync(file.fd()) == 0 && file.rename_to_target();
-  if (!done) return cannot_write(shown, errno);
+  if (::fchmod(file.fd(), mode) != 0) return cannot_write(shown, errno);
+  if (auto written = write(sink_to(file.fd(), shown)); !written) return written;
+  if (::fsync(file.fd()) != 0 || !file.rename_to_target()) return cannot_write(shown, errno);
   return Done{};
 }
 

@@ -9,6 +9,7 @@ class RealSystem : public System {
  public:
   [[nodiscard]] Result<std::string> read_file(const std::string& path) override;
   [[nodiscard]] Status write_file(const std::string& path, const std::string& text) override;
+  [[nodiscard]] Status write_parts(const std::string& path, const TextWriter& write) override;
   [[nodiscard]] bool same_file(const std::string& a, const std::string& b) override;
   [[nodiscard]] bool is_folder(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list_json(const std::string& folder) override;

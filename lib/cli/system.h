@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/text_sink.h"
 
 namespace meshplan {
 
@@ -25,6 +26,9 @@ class System {
   // Writes atomically: the file is unchanged or contains all of `text`. Links are followed, also
   // dangling ones; devices are written directly.
   [[nodiscard]] virtual Status write_file(const std::string& path, const std::string& text) = 0;
+  // The same for a text that comes in parts, of which none is kept; where `write` fails, the file
+  // stays as it was and the error is that of `write`.
+  [[nodiscard]] virtual Status write_parts(const std::string& path, const TextWriter& write) = 0;
   // Whether both paths lead to one regular file.
   [[nodiscard]] virtual bool same_file(const std::string& a, const std::string& b) = 0;
   [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;

@@ -1,7 +1,7 @@
 # Compiles schemas/*.schema.json into meshplan_diag, so that `meshplan schema` needs no file beside the binary.
 set(schema_entries "")
 set(schema_count 0)
-foreach(name spec plan mesh diff report)
+foreach(name spec plan mesh diff report transfers)
   set(schema ${PROJECT_SOURCE_DIR}/schemas/${name}.schema.json)
   if(EXISTS ${schema})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${schema})

@@ -38,6 +38,14 @@ class FakeSystem : public System {
     files[path] = text;
     return Done{};
   }
+  Status write_parts(const std::string& path, const TextWriter& write) override {
+    std::string text;
+    const auto written = write([&](std::string_view part) -> Status {
+      text += part;
+      return Done{};
+    });
+    return written ? write_file(path, text) : written;
+  }
   bool same_file(const std::string& a, const std::string& b) override {
     return a == b && files.count(a) > 0;
   }

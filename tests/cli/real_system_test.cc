@@ -62,6 +62,26 @@ TEST_CASE("a file is replaced whole, with its permissions, and nothing stays bes
   CHECK(system.write_file("/dev/null", "x").ok());
 }
 
+TEST_CASE("a text in parts replaces the file whole, or not at all where its writer fails") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(system.write_file(folder / "a", "old").ok());
+  const auto failed = system.write_parts(folder / "a", [](const TextSink& sink) -> Status {
+    if (auto written = sink("new"); !written) return written;
+    return bad_input("nothing more");
+  });
+  REQUIRE(!failed.ok());
+  CHECK(failed.error().message == "nothing more");
+  CHECK(text_of(folder / "a") == "old");
+  const auto done = system.write_parts(folder / "a", [](const TextSink& sink) -> Status {
+    if (auto written = sink("one "); !written) return written;
+    return sink("two");
+  });
+  CHECK(done.ok());
+  CHECK(text_of(folder / "a") == "one two");
+  CHECK(folder.names() == std::vector<std::string>{"a"});
+}
+
 TEST_CASE("links are written through, those to nothing too, and those that go round are refused") {
   const Folder folder;
   RealSystem system;

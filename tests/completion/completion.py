@@ -115,7 +115,7 @@ def check(shell, meshplan):
         expect(f"meshplan plan {sides}", {"greedy", "graph", "optimal"})
         expect(f"meshplan plan {sides}g", {"greedy", "graph"})
     expect("meshplan completion ", {"bash", "zsh", "fish"})
-    expect("meshplan schema ", {"spec", "plan", "mesh", "diff", "report"})
+    expect("meshplan schema ", {"spec", "plan", "mesh", "diff", "report", "transfers"})
     expect("meshplan plan s", {"spec.json", "specs"})
     expect("meshplan plan spec.json -o s", {"spec.json", "specs"})
     expect("meshplan show plan.json --format p", {"perfetto"})

@@ -18,7 +18,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 DATA = TOP / "testdata"
 sys.path.insert(0, str(TOP / "tests" / "spec"))
 import derive_bad_specs  # noqa: E402
-NAMES = ["spec", "plan", "mesh", "diff", "report"]
+NAMES = ["spec", "plan", "mesh", "diff", "report", "transfers"]
 DRAFTS = [jsonschema.Draft7Validator, jsonschema.Draft202012Validator]
 MESHPLAN = ""
 
@@ -169,6 +169,20 @@ class SchemaTest(unittest.TestCase):
             for old, new in zip(plans, plans[1:]):
                 document = run("diff", old, new, "--format", "json", codes=(0, 1))
                 self.assertTrue(valid("diff", document), f"{old} {new}: {errors('diff', document)}")
+
+    def test_listed_transfers_are_valid(self):
+        fields = {"redistribution", *re.search(r"redistribution \(the id\), (.*)\.$", load("transfers")["description"]).group(1).split(", ")}
+        with tempfile.TemporaryDirectory() as folder:
+            plan = pathlib.Path(folder, "plan.json")
+            for name in ("orders", "universes", "simple"):
+                run_quietly("plan", DATA / f"good-specs/{name}.json", "-q", "-o", plan)
+                for more in ([], ["--rank", "0"]):
+                    document = run("transfers", plan, *more)
+                    self.assertTrue(valid("transfers", document), errors("transfers", document))
+                plan.unlink()
+            run_quietly("plan", DATA / "good-specs/simple.json", "-q", "-o", plan)
+            run_quietly("transfers", plan, "--format", "csv", "-o", plan.with_suffix(".csv"))
+            self.assertEqual(fields, set(plan.with_suffix(".csv").read_text(encoding="utf-8").splitlines()[0].split(",")))
 
     def test_a_repeat_has_a_name_for_its_steps(self):
         plan = read_json(DATA / "plans/llama3-8b-fsdp8-tp8.plan.json")
