@@ -231,14 +231,9 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
   return bad_input(command[0] + " failed: " + (complaint.empty() ? "no error message" : complaint));
 }
 
-Error RealSystem::become(const std::vector<std::string>& command) {
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execvp(arguments[0], arguments.data());
-  return environment("cannot run " + command[0] + ": " + reason(errno));
+Result<int> RealSystem::run_attached(const std::vector<std::string>& command,
+                                     const Variables& defaults) {
+  return meshplan::run_attached(command, defaults);
 }
 
 Result<int> RealSystem::launch(const std::vector<std::string>& command, int64_t ranks,

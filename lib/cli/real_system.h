@@ -14,7 +14,8 @@ class RealSystem : public System {
   [[nodiscard]] bool is_folder(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list_json(const std::string& folder) override;
   [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& command) override;
-  [[nodiscard]] Error become(const std::vector<std::string>& command) override;
+  [[nodiscard]] Result<int> run_attached(const std::vector<std::string>& command,
+                                         const Variables& defaults) override;
   [[nodiscard]] Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
                                    std::string& messages) override;
   [[nodiscard]] std::string own_path() override;

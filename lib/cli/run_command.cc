@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
+#include "diag/outcome_codes.h"
 #include "measure/measure.h"
 #include "replay/executor.h"
 #include "replay_host/open_backend.h"
@@ -100,6 +100,36 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against,
   return outcome;
 }
 
+// mpirun as root and with more ranks than cores, as in containers: Open MPI (4, then 5 and its
+// PRRTE) refuses both unless told; what the user has set holds, and other MPIs read none of these.
+const Variables mpi_defaults = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
+                                {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"}};
+
+// Runs the command under mpirun. A process of meshplan ends with one of its exit codes, which
+// mpirun hands on; any other code, 1 above all, is mpirun's own.
+int launch_mpi(Context& context, const std::string& path, std::vector<std::string> command,
+               int64_t ranks) {
+  const std::string number = std::to_string(ranks);
+  command.insert(command.begin(), {"mpirun", "-n", number});
+  const auto code = context.system.run_attached(command, mpi_defaults);
+  if (!code) {
+    return context.fail(path,
+                        environment(code.error().message +
+                                    "; install an MPI (Debian: openmpi-bin), or "
+                                    "start the processes with your launcher and without --launch"));
+  }
+  const std::initializer_list<int> own = {0, 2, 3, 4, 5, internal_error};
+  if (std::find(own.begin(), own.end(), *code) != own.end()) return *code;
+  return context.fail(
+      path, environment("mpirun -n " + number + " failed with exit code " + std::to_string(*code) +
+                        ", its message is above; its settings are its own environment variables, "
+                        "such as OMPI_MCA_..., or start the processes without --launch"));
+}
+
 // --launch: runs the same command in N processes, under mpirun or started directly; returns the
 // exit code.
 int launch(Context& context, const std::string& path, const Arguments& arguments) {
@@ -117,10 +147,7 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
       command.push_back(arguments.words[i]);
     }
   }
-  if (arguments.backend == "mpi") {
-    command.insert(command.begin(), {"mpirun", "-n", std::to_string(arguments.launch)});
-    return context.fail(path, context.system.become(command));
-  }
+  if (arguments.backend == "mpi") return launch_mpi(context, path, command, arguments.launch);
   std::string messages;
   const auto code = context.system.launch(command, arguments.launch, messages);
   for (size_t at = 0; at < messages.size();) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,8 @@ namespace meshplan {
 inline constexpr size_t max_input_bytes = size_t{512} << 20;
 
 enum class Stream : uint8_t { in, out, err };
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
 
 class System {
  public:
@@ -39,8 +42,10 @@ class System {
   [[nodiscard]] virtual Result<std::string> run_program(
       const std::vector<std::string>& command) = 0;
 
-  // Runs a program in place of this process; comes back only where that fails.
-  [[nodiscard]] virtual Error become(const std::vector<std::string>& command) = 0;
+  // Runs a program on the streams of this one, with these variables where the environment has none
+  // of that name; its exit code, 128 + the signal that ended it, or why it cannot be started.
+  [[nodiscard]] virtual Result<int> run_attached(const std::vector<std::string>& command,
+                                                 const Variables& defaults) = 0;
   // Starts so many processes of a program, one a rank, and waits for all (replay_host/launch.h);
   // what went wrong is added to `messages`.
   [[nodiscard]] virtual Result<int> launch(const std::vector<std::string>& command, int64_t ranks,

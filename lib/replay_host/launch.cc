@@ -1,6 +1,7 @@
 #include "replay_host/launch.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -39,6 +41,14 @@ struct Child {
   bool running = false;
 };
 
+// Comes back only where it fails; errno says why.
+void exec(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+}
+
 // Runs in the child; never returns.
 [[noreturn]] void become(const std::vector<std::string>& command, int64_t rank, int64_t ranks,
                          int port, pid_t parent) {
@@ -51,10 +61,7 @@ struct Child {
   setenv("MESHPLAN_RANKS", std::to_string(ranks).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   if (std::getenv("NCCL_COMM_ID") == nullptr)
     setenv("NCCL_COMM_ID", address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
+  exec(command);
   _exit(5);
 }
 
@@ -126,6 +133,39 @@ Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
     if (running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return result;
+}
+
+Result<int> run_attached(const std::vector<std::string>& command,
+                         const std::vector<std::pair<std::string, std::string>>& defaults) {
+  // The child writes why it cannot become the program; a program that starts closes it.
+  std::array<int, 2> report{};
+  if (pipe2(report.data(), O_CLOEXEC) != 0)
+    return environment(std::string("cannot make a pipe: ") + std::strerror(errno));
+  const pid_t self = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != self) _exit(5);  // the parent has exited
+    for (const auto& [name, value] : defaults)
+      setenv(name.c_str(), value.c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+    exec(command);
+    const int reason = errno;
+    if (write(report[1], &reason, sizeof(reason)) != sizeof(reason)) _exit(6);
+    _exit(5);
+  }
+  const int failed_fork = errno;
+  close(report[1]);
+  int reason = child < 0 ? failed_fork : 0;
+  if (child >= 0) {
+    while (read(report[0], &reason, sizeof(reason)) < 0 && errno == EINTR) {
+    }
+  }
+  close(report[0]);
+  int status = 0;
+  while (child >= 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (reason != 0) return environment("cannot run " + command[0] + ": " + std::strerror(reason));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace meshplan

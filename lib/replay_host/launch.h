@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -22,5 +23,12 @@ namespace meshplan {
 [[nodiscard]] Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
                                        std::ostream& messages,
                                        std::chrono::milliseconds grace = std::chrono::seconds(10));
+
+// Runs a program on the streams of this process and waits for it; each variable is set where the
+// environment has none of that name. Where this process ends first, the program gets SIGTERM.
+// Returns its exit code or 128 + the signal that ended it.
+[[nodiscard]] Result<int> run_attached(
+    const std::vector<std::string>& command,
+    const std::vector<std::pair<std::string, std::string>>& defaults);
 
 }  // namespace meshplan

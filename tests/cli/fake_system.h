@@ -21,6 +21,8 @@ class FakeSystem : public System {
   std::vector<std::string> writes;
   std::vector<std::vector<std::string>> programs;
   std::string program_output;
+  int attached_code = 0;  // of run_attached; -1: the program cannot be started
+  Variables given;        // to run_attached
   bool broken = false;  // every read throws
   bool full = false;    // no read finds memory
   int64_t clock = 0;
@@ -64,9 +66,12 @@ class FakeSystem : public System {
     programs.push_back(command);
     return program_output;
   }
-  Error become(const std::vector<std::string>& command) override {
+  Result<int> run_attached(const std::vector<std::string>& command,
+                           const Variables& defaults) override {
     programs.push_back(command);
-    return environment("cannot run " + command[0]);
+    given = defaults;
+    if (attached_code < 0) return environment("cannot run " + command[0]);
+    return attached_code;
   }
   Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
                      std::string& messages) override {

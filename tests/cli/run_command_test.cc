@@ -27,12 +27,40 @@ TEST_CASE(
       run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});
   CHECK(nccl.code == 4);
   CHECK(nccl.err.find("rank number 1 ended with exit code 4") != std::string::npos);
-  CHECK(run(system, {"run", "p.json", "--launch=2", "--backend", "mpi"}).code == 5);
+  CHECK(run(system, {"run", "p.json", "--launch=2", "--backend", "mpi"}).code == 0);
   CHECK(system.programs ==
         std::vector<std::vector<std::string>>{
             {"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
             {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
+}
+
+TEST_CASE("mpirun may start as root and more ranks than cores, and its own failures are exit 5") {
+  FakeSystem system;
+  const auto with_code = [&](int code) {
+    system.attached_code = code;
+    return run(system, {"run", "p.json", "--launch", "8", "--backend", "mpi"});
+  };
+  for (const int own : {0, 2, 3, 4, 5, 70}) {
+    CHECK(with_code(own).code == own);
+    CHECK(with_code(own).err.empty());
+  }
+  for (const int foreign : {1, 6, 137, 213}) {
+    const auto failed = with_code(foreign);
+    CHECK(failed.code == 5);
+    CHECK(failed.err.find("mpirun -n 8 failed with exit code " + std::to_string(foreign)) !=
+          std::string::npos);
+  }
+  const auto missing = with_code(-1);
+  CHECK(missing.code == 5);
+  CHECK(missing.err.find("cannot run mpirun; install an MPI") != std::string::npos);
+  const auto has = [&](const char* name) {
+    return std::any_of(system.given.begin(), system.given.end(),
+                       [&](const auto& variable) { return variable.first == name; });
+  };
+  CHECK(has("OMPI_ALLOW_RUN_AS_ROOT"));
+  CHECK(has("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"));
+  CHECK(has("OMPI_MCA_rmaps_base_oversubscribe"));
 }
 
 }  // namespace

@@ -58,3 +58,19 @@ TEST_CASE("a senseless number of ranks is bad usage") {
   std::ostringstream messages;
   CHECK_FALSE(launch_ranks({"/bin/true"}, 0, messages).ok());
 }
+
+TEST_CASE("an attached program has its own exit code, what the environment lacks, and a reason where it cannot start") {
+  const auto attached = [](const std::string& script) {
+    const auto code = run_attached({"/bin/sh", "-c", script}, {{"MESHPLAN_TEST_GIVEN", "7"}, {"PATH", "/nowhere"}});
+    REQUIRE(code.ok());
+    return *code;
+  };
+  CHECK(attached("exit 4") == 4);
+  CHECK(attached("kill -9 $$") == 137);
+  CHECK(attached("exit $MESHPLAN_TEST_GIVEN") == 7);
+  CHECK(attached("test \"$PATH\" != /nowhere") == 0);  // what is set holds
+  const auto missing = run_attached({"/no/such/program"}, {});
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().fault == Fault::environment);
+  CHECK(missing.error().message == "cannot run /no/such/program: No such file or directory");
+}
