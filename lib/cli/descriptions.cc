@@ -85,7 +85,7 @@ const std::vector<CommandDescription>& command_descriptions() {
         "meshplan diff plan.json --against git:main:plan.json   # what this branch changes",
         "meshplan diff old.json new.json --fail-on slower=5% --format markdown"},
        with(
-           {{"--format", "text|json|markdown|github|sarif", "default: text"},
+           {{"--format", "text|json|markdown|html|github|sarif", "default: text"},
             {"-o,--output", "FILE", "output file (default: stdout)"},
             {"--against", "git:REF:PATH",
              "take the old side from git; the new side is the only input"},

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "api/warnings.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
-#include "api/warnings.h"
+#include "diag/outcome_codes.h"
 #include "render/diff_text.h"
+#include "render/html.h"
 
 namespace meshplan {
 namespace {
@@ -133,6 +134,7 @@ std::string render_diff(Context& context, const PlanDiff& diff, const Arguments&
   const ShowOptions options = show_options(context, arguments);
   if (arguments.format == "json") return diff_json(diff, failed);
   if (arguments.format == "markdown") return render_diff_markdown(diff, options);
+  if (arguments.format == "html") return render_diff_html(diff, options);
   if (arguments.format == "github" || arguments.format == "sarif") {
     DiagnosticRendering rendering;
     rendering.format = *parse_diagnostic_format(arguments.format);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "render/graphs.h"
+#include "render/html.h"
 #include "render/plan_text.h"
 #include "render/svg.h"
 #include "render/torch.h"

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "render/html.h"
+#include "render/page_parts.h"
 
 namespace meshplan {
 namespace {
@@ -191,6 +193,20 @@ std::string folded(const RedistributionDiff& d) {
   return text + "```\n</details>\n";
 }
 
+std::string folded_html(const RedistributionDiff& d) {
+  std::string text = "<details>\n<summary>" + escape_html(one_line(d.id)) + "</summary>\n<pre>";
+  const auto line = [&](char mark, const std::string& what) {
+    const char* kind = mark == '+' ? " class=\"ins\"" : mark == '-' ? " class=\"del\"" : "";
+    text +=
+        std::string("<span") + kind + ">" + mark + " " + escape_html(one_line(what)) + "</span>\n";
+  };
+  if (!d.old_trace.empty()) line('-', d.old_trace);
+  if (!d.new_trace.empty()) line('+', d.new_trace);
+  for (const StepDiff& step : d.steps) line(mark_of(step.kind), step.text);
+  if (!d.numerics.empty()) line('!', d.numerics);
+  return text + "</pre>\n</details>\n";
+}
+
 }  // namespace
 
 std::string diff_figures(const RedistributionDiff& d, bool costs) {
@@ -206,6 +222,35 @@ int64_t diff_weight(const RedistributionDiff& d) {
   const int64_t before = d.old_totals ? d.old_totals->predicted_ps : 0;
   const int64_t after = d.new_totals ? d.new_totals->predicted_ps : 0;
   return after > before ? after - before : before - after;
+}
+
+std::string render_diff_html(const PlanDiff& diff, const ShowOptions& options) {
+  std::string out = page_head("meshplan diff") +
+                    "<h1>Communication plan: " + escape_html(to_text(diff.severity)) + "</h1>\n";
+  if (same(diff)) return out + "<p>Nothing changes.</p>\n</body>\n</html>\n";
+  const auto order = by_weight(diff);
+  out += "<p>" + escape_html(headline(diff)) + ": " +
+         escape_html(bytes_change(diff.old_totals, diff.new_totals)) + " received by a rank";
+  if (options.costs)
+    out += ", " + escape_html(time_change(diff.old_totals, diff.new_totals)) + " predicted";
+  out += ".</p>\n";
+  std::string notes;
+  const auto note = [&](const std::string& text) {
+    notes += "<li>" + escape_html(one_line(text)) + "</li>\n";
+  };
+  for (const std::string& declaration : diff.declarations) note(declaration);
+  for (const WarningDiff& w : diff.new_warnings)
+    note("new warning " + w.code + " of " + w.id + ": " + w.message);
+  for (const WarningDiff& w : diff.gone_warnings)
+    note("no longer warned: " + w.code + " of " + w.id);
+  if (!notes.empty()) out += "<ul>\n" + notes + "</ul>\n";
+  const size_t rows =
+      options.top > 0 ? std::min(order.size(), static_cast<size_t>(options.top)) : order.size();
+  out += "<div class=\"list\">" + table_html(diff_table(diff, order, rows, options.costs)) +
+         "</div>\n";
+  for (size_t i = 0; i < rows && options.detail != Detail::summary; ++i)
+    out += folded_html(*order[i]);
+  return out + "</body>\n</html>\n";
 }
 
 std::string render_diff_text(const PlanDiff& diff, const ShowOptions& options) {

@@ -24,6 +24,20 @@ int64_t label_width(const Grid& grid) {
   return longest == 0 ? 0 : static_cast<int64_t>(longest) * character + 6;
 }
 
+// Wide enough that the names of neighbouring columns do not touch.
+int64_t column_pitch(const Grid& grid) {
+  size_t longest = 0;
+  for (const std::string& label : grid.column_labels)
+    longest = std::max(longest, display_width(label));
+  return std::max(cell_width + cell_gap, static_cast<int64_t>(longest) * character + cell_gap);
+}
+
+std::string left_out_text(const Grid& grid) {
+  if (grid.shown >= grid.ranks) return {};
+  return with_commas(grid.ranks - grid.shown) + " of " + with_commas(grid.ranks) +
+         " ranks are not shown";
+}
+
 int64_t row_top(const Grid& grid, size_t row) {
   int64_t y = header;
   for (size_t r = 0; r < row; ++r) y += cell_height + cell_gap;
@@ -59,7 +73,9 @@ std::pair<int64_t, int64_t> scaled(const Box& box, const std::vector<int64_t>& s
 FrameSize frame_size(const Grid& grid) {
   const auto columns = static_cast<int64_t>(grid.column_labels.size());
   FrameSize size;
-  size.width = label_width(grid) + columns * (cell_width + cell_gap);
+  size.width = label_width(grid) +
+               std::max(columns * column_pitch(grid),
+                        static_cast<int64_t>(display_width(left_out_text(grid))) * character);
   size.height = row_top(grid, grid.rows.size() - 1) + cell_height +
                 (grid.shown < grid.ranks ? bottom : 0) + 4;
   return size;
@@ -89,11 +105,13 @@ ShownDims shown_dims(const PlannedRedistribution& r) {
   return shown;
 }
 
-std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const ShownDims& shown) {
+std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const ShownDims& shown,
+                      const StepSenders* senders) {
   const int64_t left = label_width(grid);
+  const int64_t pitch = column_pitch(grid);
   std::string out;
   for (size_t c = 0; c < grid.column_labels.size(); ++c) {
-    const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap) + cell_width / 2;
+    const int64_t x = left + static_cast<int64_t>(c) * pitch + cell_width / 2;
     out += "<text class=\"axis\" x=\"" + number(x) + "\" y=\"12\" text-anchor=\"middle\">" +
            escape_html(grid.column_labels[c]) + "</text>\n";
   }
@@ -105,10 +123,13 @@ std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const
     }
     for (size_t c = 0; c < grid.rows[r].size(); ++c) {
       const GridCell& cell = grid.rows[r][c];
-      const int64_t x = left + static_cast<int64_t>(c) * (cell_width + cell_gap);
+      const int64_t x = left + static_cast<int64_t>(c) * pitch;
       const auto [top, height] = scaled(cell.box, shape, shown.rows, cell_height);
       const auto [begin, width] = scaled(cell.box, shape, shown.columns, cell_width);
-      out += "<g><title>rank " + number(cell.rank) + ": " + escape_html(cell.text) +
+      const std::string received = senders == nullptr ? "" : received_text(*senders, cell.rank);
+      out += "<g data-rank=\"" + number(cell.rank) + "\" tabindex=\"0\"><title>rank " +
+             number(cell.rank) + ": " +
+             escape_html(cell.text + (received.empty() ? "" : "; " + received)) +
              "</title><rect class=\"cell\" x=\"" + number(x) + "\" y=\"" + number(y) +
              "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) + "\"/>";
       if (volume(cell.box) > 0) {
@@ -124,15 +145,16 @@ std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const
   }
   if (grid.shown < grid.ranks) {
     out += "<text class=\"axis\" x=\"" + number(left) + "\" y=\"" +
-           number(frame_size(grid).height - 4) + "\">" + with_commas(grid.ranks - grid.shown) +
-           " of " + with_commas(grid.ranks) + " ranks are not shown</text>\n";
+           number(frame_size(grid).height - 4) + "\">" + left_out_text(grid) + "</text>\n";
   }
   return out;
 }
 
 std::string frame_definitions() {
   return "<defs><pattern id=\"pending\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
-         "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#333\" stroke-opacity=\"0.45\" stroke-width=\"2\"/></pattern></defs>\n"
+         "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#333\" stroke-opacity=\"0.45\" stroke-width=\"2\"/></pattern>"
+         "<marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto-start-reverse\">"
+         "<path d=\"M0 0L8 4L0 8z\" fill=\"#c00\"/></marker></defs>\n"
          "<style>text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#222}.axis{font-size:11px;fill:#555}"
          ".rank{font-size:11px}.title{font-size:14px;font-weight:bold}.state{font-size:12px}.step{font-size:12px;fill:#0b57a4}"
          ".cell{fill:#fff;stroke:#999}</style>\n";

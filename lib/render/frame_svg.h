@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "render/grid.h"
+#include "render/senders.h"
 
 namespace meshplan {
 
@@ -23,9 +24,9 @@ struct ShownDims {
 [[nodiscard]] ShownDims shown_dims(const PlannedRedistribution& redistribution);
 
 // Elements from (0, 0) on. Equal shards have equal colours; pending reductions are hatched (pattern
-// "pending").
+// "pending"). A rank's title says what it holds and, with `senders`, from whom it received it.
 [[nodiscard]] std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape,
-                                    const ShownDims& shown);
+                                    const ShownDims& shown, const StepSenders* senders);
 
 // <defs> and the style that frames refer to.
 [[nodiscard]] std::string frame_definitions();

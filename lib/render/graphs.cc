@@ -67,6 +67,11 @@ void write_track(JsonWriter& w, const char* what, std::optional<size_t> track,
   w.close();
 }
 
+// " x32"; "" for once.
+std::string times_text(const PlannedRedistribution& r) {
+  return r.request.count > 1 ? " x" + with_commas(r.request.count) : "";
+}
+
 }  // namespace
 
 std::string render_mermaid(const Plan& plan, const ShowOptions& options) {
@@ -139,9 +144,12 @@ std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
       if (is_local(step.op)) continue;
       const auto [track, added] = tracks.try_emplace(step.group, names.size() + 1);
       if (added) names.push_back(step.group);
-      const int64_t took = ns_of_ps(step.predicted_ps);
-      event(step_name(step), "step", now, took, track->second);
+      const int64_t once = ns_of_ps(step.predicted_ps);
+      const int64_t took = saturating_mul(once, r.request.count);
+      event(step_name(step) + times_text(r), "step", now, took, track->second);
       w.fields({{"redistribution", r.request.id},
+                {"count", r.request.count},
+                {"each_ns", once},
                 {"wire_bytes", step.wire_bytes},
                 {"peak_bytes", step.peak_bytes},
                 {"why", step.why}});
@@ -150,7 +158,7 @@ std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
       now = saturating_add(now, took);
     }
     if (now == start) continue;
-    event(r.request.id, "redistribution", start, now - start, 0);
+    event(r.request.id + times_text(r), "redistribution", start, now - start, 0);
     w.fields({{"count", r.request.count}, {"trace", r.trace}});
     w.close();
     w.close();

@@ -11,8 +11,9 @@ namespace meshplan {
 [[nodiscard]] std::string render_mermaid(const Plan& plan, const ShowOptions& options);
 // The same for Graphviz.
 [[nodiscard]] std::string render_dot(const Plan& plan, const ShowOptions& options);
-// The predicted timeline, every redistribution once and one after the other, as trace events that
-// Perfetto and chrome://tracing read.
+// The predicted timeline, as trace events that Perfetto and chrome://tracing read: one
+// redistribution after the other, each as long as it takes as often as it happens; its steps are
+// drawn once, each as long as all its repetitions.
 [[nodiscard]] std::string render_perfetto(const Plan& plan, const ShowOptions& options);
 
 }  // namespace meshplan

@@ -149,6 +149,11 @@ std::string change_text(const Plan& plan, const PlannedRedistribution& r) {
   return from + " on " + src.name + " -> " + to + " on " + dst.name;
 }
 
+std::string redistribution_title(const Plan& plan, const PlannedRedistribution& r) {
+  return r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  " +
+         tensor_text(r.request.tensor) + "  " + change_text(plan, r);
+}
+
 std::string mesh_text(const Plan& plan, const Mesh& mesh) {
   const int64_t ranks = mesh_size(mesh);
   const int64_t copies = mesh_copies(mesh);

@@ -50,6 +50,9 @@ struct ShowOptions {
 // "S(0)R -> RR", with mesh names where the redistribution crosses meshes.
 [[nodiscard]] std::string change_text(const Plan& plan,
                                       const PlannedRedistribution& redistribution);
+// "wq x32  bfloat16[32, 8192]  S(0)R -> RR"
+[[nodiscard]] std::string redistribution_title(const Plan& plan,
+                                               const PlannedRedistribution& redistribution);
 // "dp 2 x tp 8, 16 ranks", with their ids where the plan has several universes.
 [[nodiscard]] std::string mesh_text(const Plan& plan, const Mesh& mesh);
 

@@ -7,9 +7,8 @@
 
 namespace meshplan {
 
-// One SVG: a strip of frames for each redistribution, below one another.
+// One SVG: a strip of frames for each redistribution, below one another. Pointing at a rank says
+// what it holds and from whom it received it.
 [[nodiscard]] std::string render_svg(const Plan& plan, const ShowOptions& options);
-// One page that needs nothing else: choose a redistribution, slide through its steps.
-[[nodiscard]] std::string render_html(const Plan& plan, const ShowOptions& options);
 
 }  // namespace meshplan

@@ -1,0 +1,158 @@
+#include "render/html.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "json/write.h"
+#include "render/frame_svg.h"
+#include "render/page_parts.h"
+#include "render/senders.h"
+
+namespace meshplan {
+namespace {
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+// {"3": [[1, "[4:8]", 16]]}: by receiver.
+std::string senders_json(const StepSenders& senders) {
+  JsonWriter w(0, Breaks::compact);
+  w.open('{');
+  for (const auto& [rank, list] : senders.into) {
+    w.list(number(rank), list, [&](const Received& each) {
+      w.open('[');
+      w.value(each.from);
+      w.value(each.box);
+      w.value(each.bytes);
+      w.close();
+    });
+  }
+  w.close();
+  return w.take("");
+}
+
+class PlanPage {
+ public:
+  PlanPage(const Plan& plan, const ShowOptions& options)
+      : plan_(plan), options_(options), chosen_(chosen_redistributions(plan, options)) {}
+
+  std::string run() {
+    out_ = page_head("meshplan");
+    out_ += "<svg width=\"0\" height=\"0\" style=\"position:absolute\">" + frame_definitions() +
+            "</svg>\n<h1>Communication plan</h1>\n<p>" +
+            escape_html(summary_line(plan_, options_)) + "</p>\n<p>" +
+            escape_html(planning_line(plan_)) + "</p>\n";
+    const std::vector<size_t> first = repeated_by(plan_, chosen_);
+    // Of each that is chosen the section that shows it: repeats share one.
+    std::vector<size_t> section(chosen_.size());
+    std::vector<size_t> sections;
+    for (size_t i = 0; i < chosen_.size(); ++i) {
+      if (first[i] == chosen_[i]) {
+        section[i] = sections.size();
+        sections.push_back(chosen_[i]);
+        continue;
+      }
+      const auto at = std::find(sections.begin(), sections.end(), first[i]);
+      section[i] = static_cast<size_t>(at - sections.begin());
+    }
+    choosers();
+    for (size_t i = 0; i < sections.size(); ++i) add_section(i, sections[i]);
+    table(section);
+    return out_ + plan_page_script() + "</body>\n</html>\n";
+  }
+
+ private:
+  void choosers() {
+    out_ += "<p><label>Redistribution <select id=\"which\">\n";
+    for (size_t i = 0; i < chosen_.size(); ++i) {
+      out_ += "<option value=\"" + std::to_string(i) + "\">" +
+              escape_html(redistribution_title(plan_, plan_.redistributions[chosen_[i]])) +
+              "</option>\n";
+    }
+    out_ +=
+        "</select></label></p>\n<p><label>Step <input type=\"range\" id=\"step\" min=\"0\" max=\"0\" "
+        "value=\"0\"></label> <output id=\"at\"></output></p>\n";
+  }
+
+  void add_section(size_t at, size_t index) {
+    const PlannedRedistribution& r = plan_.redistributions[index];
+    const ShownDims shown = shown_dims(r);
+    const std::vector<Frame> frames = frames_of(plan_, r);
+    std::vector<Grid> grids;
+    for (const Frame& frame : frames)
+      grids.push_back(make_grid(*frame.mesh, *frame.state, r.request.tensor.shape));
+    const std::vector<StepSenders> senders = senders_of(plan_, r, {grids.begin() + 1, grids.end()});
+    out_ += "<section class=\"plan\" id=\"plan" + std::to_string(at) + "\">\n<p><code>" +
+            escape_html(r.trace) + "</code></p>\n";
+    for (size_t i = 0; i < frames.size(); ++i)
+      add_frame(r, frames[i], grids[i], i == 0 ? StepSenders{} : senders[i - 1], shown);
+    out_ += "</section>\n";
+  }
+
+  void add_frame(const PlannedRedistribution& r, const Frame& frame, const Grid& grid,
+                 const StepSenders& senders, const ShownDims& shown) {
+    const bool source = frame.step == nullptr;
+    const FrameSize size = frame_size(grid);
+    const std::string step = source ? "source" : arrow_text(plan_, r, *frame.step, options_.costs);
+    const std::string missing = source ? "the source: nothing is received yet" : senders.left_out;
+    out_ += "<div class=\"frame\" data-senders=\"" + escape_html(senders_json(senders)) + "\"" +
+            (missing.empty() ? "" : " data-missing=\"" + escape_html(missing) + "\"") +
+            "><p class=\"step\">" + escape_html(step) + "</p><p class=\"why\">" +
+            escape_html(source ? "" : frame.step->why) + "</p><p class=\"state\">" +
+            escape_html(frame_title(plan_, frame)) + "</p>\n<div class=\"picture\"><svg width=\"" +
+            number(size.width) + "\" height=\"" + number(size.height) + "\">\n" +
+            frame_svg(grid, r.request.tensor.shape, shown, source ? nullptr : &senders) +
+            "</svg></div><p class=\"from\"></p></div>\n";
+  }
+
+  // A row for each that is chosen, in their order; what is left out, and the total, below.
+  void table(const std::vector<size_t>& section) {
+    out_ +=
+        "<h2>All redistributions</h2>\n<p><label>Search <input type=\"search\" id=\"find\"></label></p>\n"
+        "<div class=\"list\"><table id=\"all\">\n<thead><tr>";
+    for (const char* name : {"redistribution", "count", "tensor", "change", "collectives",
+                             "wire bytes", "predicted"}) {
+      if (!options_.costs && std::string_view(name) == "predicted") continue;
+      out_ += std::string("<th><button>") + name + "</button></th>";
+    }
+    out_ += "</tr></thead>\n<tbody>\n";
+    for (size_t i = 0; i < chosen_.size(); ++i) {
+      const PlannedRedistribution& r = plan_.redistributions[chosen_[i]];
+      const Totals totals = weighted(r);
+      out_ += "<tr data-section=\"" + std::to_string(section[i]) + "\">";
+      words(r.request.id);
+      figure(r.request.count, with_commas(r.request.count));
+      words(tensor_text(r.request.tensor));
+      words(change_text(plan_, r));
+      figure(totals.collectives, with_commas(totals.collectives));
+      figure(totals.wire_bytes, human_bytes(totals.wire_bytes));
+      const int64_t ns = ns_of_ps(totals.predicted_ps);
+      if (options_.costs) figure(ns, human_ns(ns));
+      out_ += "</tr>\n";
+    }
+    out_ += "</tbody></table></div>\n";
+    if (chosen_.size() < plan_.redistributions.size()) {
+      out_ += "<p>" +
+              with_commas(static_cast<int64_t>(plan_.redistributions.size() - chosen_.size())) +
+              " more redistributions are in the plan</p>\n";
+    }
+  }
+  void words(const std::string& text) {
+    out_ += "<td data-value=\"" + escape_html(text) + "\">" + escape_html(text) + "</td>";
+  }
+  void figure(int64_t value, const std::string& text) {
+    out_ += "<td class=\"n\" data-value=\"" + number(value) + "\">" + escape_html(text) + "</td>";
+  }
+
+  const Plan& plan_;
+  const ShowOptions& options_;
+  std::vector<size_t> chosen_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string render_html(const Plan& plan, const ShowOptions& options) {
+  return PlanPage(plan, options).run();
+}
+
+}  // namespace meshplan

@@ -1,0 +1,139 @@
+#include "render/page_parts.h"
+
+#include "render/table.h"
+
+namespace meshplan {
+namespace {
+
+constexpr const char* style = R"(
+body { font-family: system-ui, sans-serif; margin: 1.5em; color: #222 }
+select, input { font-size: 1em; max-width: 100% }
+.plan, .frame { display: none }
+.plan.on, .frame.on { display: block }
+.picture, .list { overflow: auto; max-height: 70vh }
+.list { max-height: 26em }
+.step { color: #0b57a4; min-height: 1.4em }
+.why, .from { color: #555; min-height: 1.4em; overflow-wrap: anywhere }
+.from { max-height: 6em; overflow: auto }
+code, .state, pre { font-family: ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; overflow-wrap: anywhere }
+pre { overflow: auto; max-height: 26em }
+table { border-collapse: collapse; font-size: .9em }
+td, th { padding: .2em .7em; text-align: left; border-bottom: 1px solid #ddd }
+.list th { position: sticky; top: 0; background: #fff }
+th button { font: inherit; border: 0; background: none; padding: 0; cursor: pointer; color: #0b57a4 }
+.n { text-align: right; white-space: nowrap }
+input[type=range] { width: 24em; max-width: 90% }
+#all tbody tr { cursor: pointer }
+tr.on td { background: #eaf2fb }
+[data-rank] { cursor: pointer }
+[data-rank].on .cell { stroke: #c00; stroke-width: 2 }
+.arrow { stroke: #c00; stroke-width: 1.5; pointer-events: none }
+.ins { color: #176f2c } .del { color: #b3261e }
+)";
+
+constexpr const char* script = R"(
+const one = id => document.getElementById(id);
+const which = one('which'), step = one('step'), at = one('at'), find = one('find'), table = one('all');
+const plans = [...document.querySelectorAll('.plan')];
+const rows = [...table.querySelectorAll('tbody tr')];
+const options = [...which.querySelectorAll('option')];
+const frames = () => [...plans[+rows[+which.value].dataset.section].querySelectorAll('.frame')];
+const shown = () => frames()[+step.value];
+
+// Who sends what to the rank in the shown step: in words, and as arrows between ranks of the
+// picture.
+function point(rank) {
+  const frame = shown(), picture = frame.querySelector('svg');
+  picture.querySelectorAll('.arrow').forEach(arrow => arrow.remove());
+  const cells = [...picture.querySelectorAll('[data-rank]')];
+  const cell = of => cells.find(c => c.dataset.rank === String(of));
+  cells.forEach(c => c.classList.toggle('on', c.dataset.rank === String(rank)));
+  const middle = of => {
+    const box = cell(of).querySelector('.cell'), get = name => +box.getAttribute(name);
+    return [get('x') + get('width') / 2, get('y') + get('height') / 2];
+  };
+  const senders = JSON.parse(frame.dataset.senders), into = senders[rank] || [], from = frame.querySelector('.from');
+  if (frame.dataset.missing) from.textContent = frame.dataset.missing;
+  else if (cell(rank)) from.textContent = 'rank ' + rank + (into.length ? ' receives ' +
+      into.map(([sender, box, bytes]) => box + ' from rank ' + sender + ' (' + bytes + ' B)').join(', ') : ' receives nothing');
+  for (const sender of new Set(into.map(row => row[0]))) {
+    if (!cell(sender) || !cell(rank)) continue;
+    const arrow = document.createElementNS(picture.namespaceURI, 'line');
+    const [x1, y1] = middle(sender), [x2, y2] = middle(rank);
+    for (const [name, value] of Object.entries({x1, y1, x2, y2, class: 'arrow', 'marker-end': 'url(#head)'})) arrow.setAttribute(name, value);
+    picture.append(arrow);
+  }
+}
+
+function draw() {
+  const chosen = +rows[+which.value].dataset.section;
+  plans.forEach((plan, i) => plan.classList.toggle('on', i === chosen));
+  const all = frames();
+  step.max = Math.max(all.length - 1, 0);
+  if (+step.value > +step.max) step.value = step.max;
+  all.forEach((frame, i) => frame.classList.toggle('on', i === +step.value));
+  rows.forEach((row, i) => row.classList.toggle('on', i === +which.value));
+  at.textContent = step.value + ' of ' + step.max;
+  const first = shown().querySelector('[data-rank]');
+  if (first) point(first.dataset.rank);
+  location.replace('#' + which.value + '.' + step.value);
+}
+
+function choose(index) {
+  which.value = index;
+  step.value = 0;
+  draw();
+}
+
+// Sorts by a column, numbers by their value; the same column again turns the order.
+let sorted = -1, down = true;
+function sort(column) {
+  down = column === sorted ? !down : true;
+  sorted = column;
+  const value = row => row.children[column].dataset.value;
+  const number = rows.every(row => value(row) !== '' && !isNaN(value(row)));
+  const order = (a, b) => number ? value(b) - value(a) : value(b) < value(a) ? -1 : value(b) > value(a) ? 1 : 0;
+  const list = [...rows].sort((a, b) => down === number ? order(a, b) : order(b, a));
+  table.querySelector('tbody').append(...list);
+}
+
+function search() {
+  const words = find.value.toLowerCase().split(' ').filter(word => word);
+  rows.forEach((row, i) => {
+    const text = row.textContent.toLowerCase();
+    row.hidden = options[i].hidden = !words.every(word => text.includes(word));
+  });
+}
+
+which.addEventListener('change', () => choose(which.value));
+step.addEventListener('input', draw);
+find.addEventListener('input', search);
+rows.forEach((row, i) => row.addEventListener('click', () => choose(i)));
+table.querySelectorAll('th button').forEach((button, i) => button.addEventListener('click', () => sort(i)));
+for (const kind of ['mouseover', 'click', 'focusin']) {
+  document.addEventListener(kind, event => {
+    const cell = event.target.closest && event.target.closest('[data-rank]');
+    if (cell) point(cell.dataset.rank);
+  });
+}
+const hash = location.hash.slice(1).split('.');
+if (rows.length) {
+  which.value = rows[+hash[0]] ? +hash[0] : 0;
+  step.max = 1000;
+  step.value = hash[1] || 0;
+  draw();
+}
+)";
+
+}  // namespace
+
+std::string page_head(const std::string& title) {
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>" +
+         escape_html(title) +
+         "</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n<style>" + style +
+         "</style>\n</head>\n<body>\n";
+}
+
+std::string plan_page_script() { return std::string("<script>") + script + "</script>\n"; }
+
+}  // namespace meshplan
