@@ -23,6 +23,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hlo_collectives  # noqa: E402  (the file beside this one)
+
 DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8E4M3FN": "float8_e4m3", "f8E5M2": "float8_e5m2",
           "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "ui8": "uint8", "i1": "bool"}
 PROPAGATE = "builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
@@ -279,68 +282,6 @@ def of_function(jitted, *arguments):
 
 # ---------------------------------------------------------------- what XLA compiles
 
-COLLECTIVE = re.compile(r"= (\([^=]*?\)|\S+) (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
-BITS = {"f64": 64, "s64": 64, "u64": 64, "f32": 32, "s32": 32, "u32": 32, "bf16": 16, "f16": 16, "s16": 16, "u16": 16, "s8": 8, "u8": 8,
-        "pred": 8, "f8e4m3fn": 8, "f8e5m2": 8}
-
-
-def group_size(line, devices):
-    explicit = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
-    if explicit:
-        return explicit.group(1).count(",") + 1
-    iota = re.search(r"replica_groups=\[(\d+),(\d+)\]<=", line)
-    if iota:
-        return int(iota.group(2))
-    by_axes = re.search(r"replica_groups=\S*?mesh\[([^\]]*)\][^{]*\{([^}]*)\}", line)
-    if by_axes:
-        sizes = dict(re.findall(r"'?(\w+)'?=(\d+)", by_axes.group(1)))
-        parts = re.findall(r"'?(\w+)'?(?::\(\d+\)(\d+))?", by_axes.group(2))
-        return math.prod(int(part or sizes[axis]) for axis, part in parts if axis in sizes)
-    return devices
-
-
-def computations_of(text):
-    """Name -> lines of every computation of a compiled module; the entry's name is "ENTRY"."""
-    found, current = {}, None
-    for line in text.splitlines():
-        opened = re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line)
-        if opened:
-            current = found.setdefault("ENTRY" if opened.group(1) else opened.group(2), [])
-        elif current is not None:
-            current.append(line)
-    return found
-
-
-def xla_collectives(text, devices):
-    """(op, bytes that one rank receives, times) of every collective of a compiled module, by the contract's formulas; the body of a counted
-    loop as often as it runs."""
-    computations, found = computations_of(text), []
-
-    def visit(name, times):
-        for line in computations.get(name, ()):
-            collective = collective_of(line, devices)
-            if collective is not None:
-                found.append((*collective, times))
-            rounds = re.search(r'known_trip_count":\{"n":"(\d+)"', line)
-            for kind, inner in re.findall(r"(body|to_apply|calls)=%?([\w.\-]+)", line):
-                if kind == "body" or " call(" in line:
-                    visit(inner, times * (int(rounds.group(1)) if kind == "body" and rounds else 1))
-
-    visit("ENTRY", 1)
-    return found
-
-
-def collective_of(line, devices):
-    match = COLLECTIVE.search(line)
-    if match is None:
-        return None
-    bits = sum(BITS.get(t, 32) * math.prod(int(n) for n in d.split(",") if n) for t, d in re.findall(r"(\w+)\[([\d,]*)\]", match.group(1)))
-    size, group, op = bits // 8, group_size(line, devices), match.group(2)
-    moved = {"all-gather": size * (group - 1) // group, "all-reduce": -(-2 * (group - 1) * size // group), "reduce-scatter": size * (group - 1),
-             "all-to-all": size * (group - 1) // group, "collective-permute": size}[op]
-    return op, moved
-
-
 REMATERIALIZED = re.compile(r"nvoluntary full rematerialization.*?from sharding (\{.*?\}) to (\{.*?\}) efficiently for HLO operation "
                             r"%?[\w.\-]+ = (\w+\[[\d,]*\])(?:.*?op_name=\"([^\"]*)\")?")
 
@@ -373,7 +314,7 @@ def planned_totals(spec, meshplan):
 
 def compare(name, jitted, arguments, spec, meshplan, devices):
     text, remat = compile_by_xla(jitted, arguments)
-    collectives = xla_collectives(text, devices)
+    collectives = hlo_collectives.collectives(text, devices)
     lines = [f"{name}: {sum(r['count'] for r in spec['redistributions'])} redistributions"]
     ops = {}
     for op, _, times in collectives:
