@@ -454,15 +454,13 @@ class Universes:
 
 # ---------------------------------------------------------------- placements
 
-def placement_text(placement, notes):
+def placement_text(placement):
     if placement.is_replicate():
         return "R"
     if placement.is_partial():
         op = str(placement.reduce_op).lower()
         if op not in REDUCE_OPS:
             raise NotCovered(f"partial of reduce op {placement.reduce_op}")
-        if type(placement).__name__ not in ("Partial", "_Partial"):
-            notes["x-partial"] = type(placement).__name__  # a masked or a norm's partial moves the data of its plain reduction
         return f"P({op})"
     if type(placement).__name__ == "_StridedShard":
         return f"SS({placement.dim},{placement.split_factor})"
@@ -471,9 +469,29 @@ def placement_text(placement, notes):
     raise NotCovered(f"placement {placement}")
 
 
-def state_of(spec, notes):
+def partial_name(placement):
+    """What the program calls a partial that is more than its reduction: a norm's, a mask's; None for plain ones."""
+    kind = type(placement).__name__
+    if not placement.is_partial() or kind in ("Partial", "_Partial"):
+        return None
+    return f"{kind}({placement.norm_type})" if hasattr(placement, "norm_type") else kind
+
+
+def partial_names(source, target, tensor):
+    """By mesh dim, of the source, else of the target; None where all partials are plain. A norm's or a mask's partial of floats moves the data of its
+    plain reduction; of integers a mask marks entries, and their sum means nothing."""
+    for spec in (source, target):
+        names = [partial_name(p) for p in spec.placements]
+        if any(names):
+            if any("Mask" in name for name in names if name) and not tensor["dtype"].startswith(("float", "bfloat")):
+                raise NotCovered(f"a mask partial of {tensor['dtype']}")
+            return names
+    return None
+
+
+def state_of(spec):
     """Placements of a DTensorSpec and its shard order where that is not the ascending one."""
-    texts = [placement_text(p, notes) for p in spec.placements]
+    texts = [placement_text(p) for p in spec.placements]
     orders = []
     for entry in getattr(spec, "shard_order", None) or ():
         dims = list(entry.mesh_dims)
@@ -918,7 +936,7 @@ class Recorder:
                     current, target, phase, origin, gradient = key
                     if current.mesh.get_coordinate() is None:
                         continue  # a mesh that the recording rank has no part in: PyTorch does nothing there
-                    (src, src_order), (dst, dst_order) = state_of(current, notes), state_of(target, notes)
+                    (src, src_order), (dst, dst_order) = state_of(current), state_of(target)
                     if gradient:
                         dst = normalise(src, dst)
                     if src == dst and src_order == dst_order:
@@ -928,6 +946,9 @@ class Recorder:
                     for field, orders in (("src_order", src_order), ("dst_order", dst_order)):
                         if orders:
                             entry[field] = [{"tensor_dim": d, "mesh_dims": [names[m] for m in dims]} for d, dims in orders]
+                    named = partial_names(current, target, entry["tensor"])
+                    if named:  # part of what tells entries apart: a norm's partial is not the plain sum beside it
+                        entry["x-partial"] = named
                     if gradient:
                         entry["direction"] = "backward"
                     entry["x-phase"] = phase
@@ -937,7 +958,7 @@ class Recorder:
                 refuse("redistribute" if not isinstance(key[0], str) else key[1], str(reason), count, notes)
         for label, source, target, count, notes in self.reshards:
             try:
-                (src, src_order), (dst, dst_order) = state_of(source, notes), state_of(target, notes)
+                (src, src_order), (dst, dst_order) = state_of(source), state_of(target)
                 entry = {"src_mesh": meshes.name_on_its_ranks(source.mesh), "dst_mesh": meshes.name_on_its_ranks(target.mesh),
                          "tensor": tensor_of(source.shape, source.tensor_meta.dtype), "src": src, "dst": dst}
                 for field, orders, mesh in (("src_order", src_order, "src_mesh"), ("dst_order", dst_order, "dst_mesh")):

@@ -184,6 +184,8 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.value("--timeline", to.timeline);
   bind.value("--nccl-tests", to.nccl_tests);
 
+  bind.value("--ran", to.ran);
+
   bind.on("--ranks", to.ranks);
   bind.atleast("--rank", to.rank, 0);
 }

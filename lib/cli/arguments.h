@@ -61,6 +61,8 @@ struct Arguments {
   std::string timeline;
   std::string nccl_tests;
   std::string buffers;
+  // compare
+  std::vector<std::string> ran;
   // mesh
   bool ranks = false;
   std::optional<int64_t> rank;

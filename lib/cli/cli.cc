@@ -19,6 +19,7 @@ int dispatch(Context& context, const Arguments& arguments) {
       {"show", show_command},           {"diff", diff_command},
       {"verify", verify_command},       {"run", run_command},
       {"mesh", mesh_command},           {"transfers", transfers_command},
+      {"compare", compare_command},
   };
   for (const auto& [name, command] : commands) {
     if (name == arguments.command) return command(context, arguments);
@@ -32,6 +33,7 @@ Status check_outputs(System& system, const Arguments& arguments) {
   const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
   std::vector<std::string> inputs = arguments.inputs;
   inputs.push_back(arguments.against);
+  inputs.insert(inputs.end(), arguments.ran.begin(), arguments.ran.end());
   if (!topology_preset(arguments.planning.topology)) inputs.push_back(arguments.planning.topology);
   std::vector<std::pair<std::string, std::string>> outputs;
   for (const auto& [flag, path] :

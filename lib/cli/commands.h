@@ -15,6 +15,7 @@ int check_command(Context& context, const Arguments& arguments);
 int verify_command(Context& context, const Arguments& arguments);
 int run_command(Context& context, const Arguments& arguments);
 int transfers_command(Context& context, const Arguments& arguments);
+int compare_command(Context& context, const Arguments& arguments);
 int calibrate_command(Context& context, const Arguments& arguments);
 int mesh_command(Context& context, const Arguments& arguments);
 int schema_command(Context& context, const Arguments& arguments);

@@ -106,6 +106,8 @@ Diagnostics findings(const PlanDiff& diff, const Plan& new_plan, const std::stri
     finding.message =
         "redistribution '" + d.id + "' " + to_text(d.kind) + ", " + to_text(d.severity);
     if (d.old_totals && d.new_totals) finding.message += ": " + diff_figures(d, true);
+    if (const std::string place = diff_place(d); !place.empty())
+      finding.message += "; asked for by " + place;
     finding.weight = diff_weight(d);
     if (!d.causes.empty()) finding.message += "; " + join(d.causes, "; ");
     if (!d.numerics.empty()) finding.message += "; " + d.numerics;

@@ -50,8 +50,9 @@ int explain_command(Context& context, const Arguments& arguments) {
     ids.push_back(r.request.id);
     if (one && r.request.id != arguments.inputs[1]) continue;
     text += text.empty() ? "" : "\n";
-    text += one || firsts[i] == i ? explain_redistribution(*plan, r, one)
-                                  : explain_repeat(r, plan->redistributions[firsts[i]].request.id);
+    text += one || firsts[i] == i
+                ? explain_redistribution(*plan, r, one)
+                : explain_repeat(*plan, r, plan->redistributions[firsts[i]].request.id);
   }
   if (text.empty() && arguments.inputs.size() > 1) {
     const auto near = nearest(arguments.inputs[1], ids);

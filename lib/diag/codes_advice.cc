@@ -123,6 +123,12 @@ std::vector<CodeEntry> advice_codes() {
        planned(two_dims + declared, greedy + hosts_of("4"), "[268435456]", R"~(["S(0)", "S(0)"])~",
                R"~(["R", "R"])~"),
        audit},
+      {"A0408", "torch_moves_more", "PyTorch's own plan costs more than this one",
+       "PyTorch plans a redistribution mesh dim by mesh dim. Where that takes longer or moves more "
+       "bytes than the plan in the file, the finding gives both, so that the saving shows without "
+       "planning twice; below the table stands their sum, counts included.",
+       planned(two_dims, "", "[16, 16]", R"~(["P(sum)", "R"])~", R"~(["R", "S(0)"])~"),
+       planned(two_dims, "", "[16, 16]", R"~(["P(sum)", "R"])~", R"~(["S(0)", "R"])~"), audit},
   };
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "diff/declarations.h"
 #include "plan/firsts.h"
+#include "plan/notes.h"
 
 namespace meshplan {
 namespace {
@@ -85,20 +86,64 @@ std::vector<StepDiff> compare_steps(const std::vector<std::string>& before,
   return lines;
 }
 
+// What is pending before and not after: of an exchange, which lists every mesh dim, those that it
+// reduces.
+std::vector<Atom> reduced_atoms(const State& before, const State& after) {
+  std::vector<Atom> atoms;
+  for (const PendingAtom& pending : before.partial) {
+    const bool stays =
+        std::any_of(after.partial.begin(), after.partial.end(),
+                    [&](const PendingAtom& other) { return other.atom == pending.atom; });
+    if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
+  }
+  std::sort(atoms.begin(), atoms.end());
+  return atoms;
+}
+
 // The reductions in the order in which they happen: which ranks, how, in which dtype. Equal texts
 // give equal bits up to the order inside one collective, which no plan decides.
 std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribution& r) {
   std::vector<std::string> reductions;
+  const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
+  const auto names = dim_names(mesh);
+  const auto shape = mesh_shape(mesh);
+  const State* before = &r.request.src;
   for (const Step& step : r.steps) {
+    // The state of a step that crosses meshes speaks of the other one, where nothing is pending.
+    const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
+    const std::vector<Atom> atoms = reduced_atoms(*before, crosses ? State{} : step.state);
+    before = &step.state;
     if (!step.reduce_op) continue;
-    std::string text = dims_text(plan, r, step) + " (" + with_commas(ranks_of(step)) + " ranks, " +
-                       to_text(*step.reduce_op);
+    std::vector<std::string> dims;
+    int64_t ranks = 1;
+    for (const Atom& atom : atoms) {
+      dims.push_back(to_text(atom, names, shape));
+      ranks = saturating_mul(ranks, atom.size);
+    }
+    std::string text =
+        join(dims, "+") + " (" + with_commas(ranks) + " ranks, " + to_text(*step.reduce_op);
     if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
     if (r.request.reduce_dtype) text += std::string(" in ") + to_text(*r.request.reduce_dtype);
     if (step.op == Op::exchange) text += ", in rank order";  // a collective chooses its own order
     reductions.push_back(text + ")");
   }
   return reductions;
+}
+
+// The least or greatest of the same values is the same bits however it is taken; a reduction in
+// another dtype may round them.
+bool order_matters(const PlannedRedistribution& r) {
+  return std::any_of(r.steps.begin(), r.steps.end(), [&](const Step& step) {
+    if (!step.reduce_op) return false;
+    const bool picks = *step.reduce_op == ReduceOp::min || *step.reduce_op == ReduceOp::max;
+    return !picks || r.request.reduce_dtype.has_value();
+  });
+}
+
+std::set<ReduceOp> ops_of(const PlannedRedistribution& r) {
+  std::set<ReduceOp> ops;
+  for (const PendingAtom& pending : r.request.src.partial) ops.insert(pending.op);
+  return ops;
 }
 
 std::string nesting_text(const std::vector<std::string>& reductions) {
@@ -119,6 +164,7 @@ std::string whole_text(const Plan& plan, const PlannedRedistribution& r) {
   one.redistributions = {r};
   one.redistributions[0].request.id.clear();
   one.redistributions[0].request.count = 1;
+  one.redistributions[0].request.notes.clear();
   const std::string text = canonical_json(one);
   const size_t begin = text.find("\"redistributions\":[");
   return text.substr(begin, text.rfind("],\"schema\":") - begin);
@@ -141,11 +187,18 @@ class ContentKeys {
     if (is_new) at->second = content_text(plan_, plan_.redistributions[firsts_[i]]);
     return at->second + " x" + std::to_string(plan_.redistributions[i].request.count);
   }
+  // What it asks for, without count and answer.
+  std::string question_of(size_t i) {
+    const auto [at, is_new] = questions_.try_emplace(firsts_[i]);
+    if (is_new) at->second = request_text(plan_, plan_.redistributions[firsts_[i]]);
+    return at->second;
+  }
 
  private:
   const Plan& plan_;
   const std::vector<size_t>& firsts_;
-  std::unordered_map<size_t, std::string> texts_;  // by first
+  std::unordered_map<size_t, std::string> texts_;  // by first, as the next
+  std::unordered_map<size_t, std::string> questions_;
 };
 
 // What differs between two redistributions beside id and count.
@@ -200,20 +253,28 @@ class Comparison {
       partner_[j] = found->second;
       taken_[found->second] = true;
     }
-    std::multimap<std::string, size_t> by_content;
     ContentKeys old_keys(old_, old_firsts_);
     ContentKeys new_keys(new_, new_firsts_);
+    match_by([&](size_t i) { return old_keys.of(i); }, [&](size_t j) { return new_keys.of(j); });
+    match_by([&](size_t i) { return old_keys.question_of(i); },
+             [&](size_t j) { return new_keys.question_of(j); });
+  }
+
+  // Pairs what is left over on both sides and has one key, in the order of the files.
+  template <class OldKey, class NewKey>
+  void match_by(const OldKey& old_key, const NewKey& new_key) {
+    std::multimap<std::string, size_t> by_key;
     for (size_t i = 0; i < old_.redistributions.size(); ++i) {
-      if (!taken_[i]) by_content.emplace(old_keys.of(i), i);
+      if (!taken_[i]) by_key.emplace(old_key(i), i);
     }
-    if (by_content.empty()) return;
+    if (by_key.empty()) return;
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
       if (partner_[j]) continue;
-      const auto found = by_content.find(new_keys.of(j));
-      if (found == by_content.end()) continue;
+      const auto found = by_key.lower_bound(new_key(j));
+      if (found == by_key.end() || found->first != new_key(j)) continue;
       partner_[j] = found->second;
       taken_[found->second] = true;
-      by_content.erase(found);
+      by_key.erase(found);
     }
   }
 
@@ -244,11 +305,12 @@ class Comparison {
                                         const PlannedRedistribution& after) const {
     const auto old_reductions = reductions_of(old_, before);
     const auto new_reductions = reductions_of(new_, after);
-    if (old_reductions != new_reductions)
+    if (old_reductions != new_reductions &&
+        (order_matters(before) || order_matters(after) || ops_of(before) != ops_of(after)))
       return "reduces " + nesting_text(new_reductions) + "; was " + nesting_text(old_reductions);
     const DType was = before.request.tensor.dtype;
     const DType is = after.request.tensor.dtype;
-    if (was == is || new_reductions.empty()) return {};
+    if (was == is || !order_matters(after)) return {};
     return std::string("reduces in ") + to_text(is) + "; was " + to_text(was);
   }
 
@@ -262,8 +324,11 @@ class Comparison {
     if (!change.any && !renamed && !recounted) return;
     RedistributionDiff d;
     d.id = after.request.id;
-    d.kind = renamed ? DiffKind::renamed : DiffKind::changed;
+    d.kind = !renamed                  ? DiffKind::changed
+             : recounted || change.any ? DiffKind::moved
+                                       : DiffKind::renamed;
     if (renamed) d.old_id = before.request.id;
+    note_place(d, after);
     d.old_count = before.request.count;
     d.new_count = after.request.count;
     d.old_totals = weighted(before);
@@ -313,10 +378,16 @@ class Comparison {
     }
   }
 
+  static void note_place(RedistributionDiff& d, const PlannedRedistribution& r) {
+    d.module = note_text(r.request, "x-module");
+    d.source = note_text(r.request, "x-source");
+  }
+
   void alone(const Plan& plan, const PlannedRedistribution& r, DiffKind kind) {
     RedistributionDiff d;
     d.id = r.request.id;
     d.kind = kind;
+    note_place(d, r);
     const bool added = kind == DiffKind::added;
     (added ? d.new_count : d.old_count) = r.request.count;
     (added ? d.new_totals : d.old_totals) = weighted(r);
@@ -371,7 +442,7 @@ const char* to_text(DiffSeverity severity) {
 }
 
 const char* to_text(DiffKind kind) {
-  static constexpr const char* names[] = {"changed", "added", "removed", "renamed"};
+  static constexpr const char* names[] = {"changed", "added", "removed", "renamed", "moved"};
   return names[static_cast<size_t>(kind)];
 }
 

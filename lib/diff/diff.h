@@ -3,8 +3,9 @@
 //     old  grads x32   all_reduce on dp_tp    new  grads x32   all_reduce on tp, all_reduce on dp
 //     ->   dearer; "flatten dp_tp is no longer declared"; - all_reduce on dp_tp; + all_reduce on tp; + all_reduce on dp
 //
-// Redistributions are matched by id, those left over by content (then one was renamed); steps by
-// content. Every change has its cause, if it is visible in the request, the declarations of the
+// Redistributions are matched by id, those left over by content and count (then one was renamed),
+// what is left then by its question alone (then it moved); steps by content. Notes are not
+// compared. Every change has its cause, if it is visible in the request, the declarations of the
 // file or the options.
 #pragma once
 
@@ -27,7 +28,9 @@ enum class DiffSeverity : uint8_t {
 };
 [[nodiscard]] const char* to_text(DiffSeverity severity);  // "none", ..., "numerics-changing"
 
-enum class DiffKind : uint8_t { changed, added, removed, renamed };
+// renamed: the same under another id; moved: the same question under another id, while its count or
+// its steps changed, too.
+enum class DiffKind : uint8_t { changed, added, removed, renamed, moved };
 [[nodiscard]] const char* to_text(DiffKind kind);
 
 // A line of the comparison of steps.
@@ -49,6 +52,10 @@ struct RedistributionDiff {
   std::optional<Totals> new_totals;
   std::string old_trace;
   std::string new_trace;
+  // The module and the line that ask for it, as the new plan notes them, or the old one where it is
+  // gone; "": not noted.
+  std::string module;
+  std::string source;
   std::vector<std::string> causes;
   std::vector<StepDiff> steps;  // empty if the steps are the same
   std::string numerics;         // "reduced in 2 collectives (tp, then dp), was 1 (dp and tp)"

@@ -16,7 +16,10 @@ void write_totals(JsonWriter& w, const char* name, const std::optional<Totals>& 
 
 void write_redistribution(JsonWriter& w, const RedistributionDiff& d) {
   w.open('{');
-  w.fields({{"causes", d.causes}, {"change", to_text(d.kind)}, {"id", d.id}});
+  w.fields({{"causes", d.causes},
+            {"change", to_text(d.kind)},
+            {"id", d.id},
+            {"module", d.module.empty() ? std::nullopt : std::optional(d.module)}});
   write_totals(w, "new", d.new_totals);
   w.fields({{"new_count", d.new_count},
             {"new_trace", d.new_trace},
@@ -25,7 +28,8 @@ void write_redistribution(JsonWriter& w, const RedistributionDiff& d) {
   w.fields({{"old_count", d.old_count},
             {"old_id", d.old_id.empty() ? d.id : d.old_id},
             {"old_trace", d.old_trace},
-            {"severity", to_text(d.severity)}});
+            {"severity", to_text(d.severity)},
+            {"source", d.source.empty() ? std::nullopt : std::optional(d.source)}});
   w.list("steps", Breaks::compact, d.steps, [&](const StepDiff& step) {
     w.object({{"change", to_text(step.kind)}, {"text", step.text}});
   });

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "json/write.h"
+
 namespace meshplan {
 
 void Value::fail(std::string message) const {
@@ -13,6 +15,8 @@ std::optional<Value> Value::find(std::string_view key) const {
   if (member == 0) return std::nullopt;
   return Value(*document_, member);
 }
+
+std::string Value::canonical() const { return canonical_text(*document_, node_); }
 
 Value Value::at(std::string_view key) const {
   if (kind() != JsonKind::object) fail("expected an object");

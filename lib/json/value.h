@@ -56,6 +56,7 @@ class Value {
   [[nodiscard]] std::optional<double> number() const;
   [[nodiscard]] bool flag() const;
   [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string canonical() const;
 
   // Calls `read` with each element.
   template <class Read>

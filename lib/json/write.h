@@ -89,6 +89,8 @@ class JsonWriter {
   void value(const JsonItem& item);
   // A number that is written already.
   void number(std::string_view digits);
+  // Any value that is written already, compact.
+  void written(std::string_view json) { number(json); }
 
   void field(std::string_view name, const JsonItem& item);
   void fields(std::initializer_list<JsonField> all);

@@ -10,9 +10,10 @@ namespace {
 // Taken apart by structured bindings: a new field does not compile until it is compared.
 bool same_question(const Request& a, const Request& b) {
   const auto& [id, src_mesh, dst_mesh, tensor, src, dst, any_dst_order, direction, reduce_dtype,
-               count] = a;
+               count, notes] = a;
   static_cast<void>(id);
   static_cast<void>(count);
+  static_cast<void>(notes);
   return src_mesh == b.src_mesh && dst_mesh == b.dst_mesh && tensor == b.tensor && src == b.src &&
          dst == b.dst && any_dst_order == b.any_dst_order && direction == b.direction &&
          reduce_dtype == b.reduce_dtype;

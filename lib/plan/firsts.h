@@ -1,5 +1,5 @@
 // Which redistributions repeat an earlier one: the same question with the same answer, so that they
-// differ in id and count only. The file writes the first of them, the others name it.
+// differ in id, count and notes only. The file writes the first of them, the others name it.
 //
 //     0  wq  32 times  RS(0) -> RR   first 0   {"count": 32, "id": "wq", ..., "steps": [...]}
 //     1  wk   8 times  S(0)R -> RR   first 1   {"count": 8, "id": "wk", ..., "steps": [...]}
@@ -16,7 +16,7 @@
 
 namespace meshplan {
 
-// Whether they differ in id and count only.
+// Whether they differ in id, count and notes only.
 [[nodiscard]] bool repeats(const PlannedRedistribution& a, const PlannedRedistribution& b);
 
 // Of each redistribution the index of the first that it repeats, its own where it repeats none.

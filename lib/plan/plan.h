@@ -96,6 +96,8 @@ struct AuditFinding {
   std::string message;
   int64_t wire_bytes = 0;         // of the PyTorch plan
   int64_t better_wire_bytes = 0;  // of the better plan
+  int64_t predicted_ps = 0;       // of the PyTorch plan; 0: not known
+  int64_t better_predicted_ps = 0;
   std::string better_trace;
   bool operator==(const AuditFinding&) const = default;
 };
@@ -211,8 +213,9 @@ struct Plan {
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution
-// A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one}
-// (plan/firsts.h).
+//   "x-..."         notes (plan/notes.h)
+// A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one} and its
+// own notes (plan/firsts.h).
 // Reading gives times in whole nanoseconds, so that writing gives the same bytes again.
 
 // What a redistribution costs as often as it happens, and the sum over several.
@@ -222,7 +225,7 @@ struct Plan {
 // The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
 // from it.
 [[nodiscard]] std::string canonical_json(const Plan& plan);
-// The same without the spec's digest: what the plan itself says.
+// The same without the spec's digest and without notes: what the plan itself says.
 [[nodiscard]] std::string canonical_content(const Plan& plan);
 // The plan file: sorted keys, LF, one step per line, digest filled in. Byte-identical for the same
 // plan on every machine.

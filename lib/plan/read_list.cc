@@ -41,6 +41,7 @@ void RedistributionList::add(const Value& value, const MeshTable& meshes,
     PlannedRedistribution r = list_[first];
     r.request.id = value.at("id").text();
     r.request.count = count;
+    r.request.notes = read_notes(value);
     list_.push_back(std::move(r));
   } else {
     list_.push_back(read_redistribution(value, meshes, names));

@@ -25,6 +25,8 @@ struct MeshNames {
 [[nodiscard]] Topology read_topology(const Value& value);
 [[nodiscard]] PlanGroup read_group(const Value& value, const MeshTable& meshes);
 [[nodiscard]] Totals read_totals(const Value& value);
+// The notes of a redistribution, by ascending key.
+[[nodiscard]] std::vector<Note> read_notes(const Value& value);
 [[nodiscard]] PlannedRedistribution read_redistribution(const Value& value, const MeshTable& meshes,
                                                         const std::vector<MeshNames>& names);
 

@@ -167,10 +167,24 @@ AuditFinding read_finding(const Value& value) {
   finding.wire_bytes = value.at("wire_bytes").integer(0);
   finding.better_wire_bytes = value.at("better_wire_bytes").integer(0);
   finding.better_trace = value.at("better_trace").text();
+  // Older plans have no times here.
+  if (value.has("predicted_ns")) finding.predicted_ps = picoseconds(value.at("predicted_ns"));
+  if (value.has("better_predicted_ns"))
+    finding.better_predicted_ps = picoseconds(value.at("better_predicted_ns"));
   return finding;
 }
 
 }  // namespace
+
+std::vector<Note> read_notes(const Value& value) {
+  std::vector<Note> notes;
+  value.each_member([&](std::string_view key, const Value& member) {
+    if (key.substr(0, 2) == "x-") notes.push_back({std::string(key), member.canonical()});
+  });
+  std::sort(notes.begin(), notes.end(),
+            [](const Note& a, const Note& b) { return a.key < b.key; });
+  return notes;
+}
 
 PlannedRedistribution read_redistribution(const Value& value, const MeshTable& meshes,
                                           const std::vector<MeshNames>& names) {
@@ -192,6 +206,7 @@ PlannedRedistribution read_redistribution(const Value& value, const MeshTable& m
       value.at("dst"),
       request.any_dst_order ? std::vector<ShardOrder>() : read_orders(dst_order, dst), dst, rank);
   request.count = value.at("count").integer(1);
+  request.notes = read_notes(value);
   if (value.has("direction")) {
     const Value direction = value.at("direction");
     if (direction.text() != "backward" && direction.text() != "forward")

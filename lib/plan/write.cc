@@ -32,7 +32,9 @@ class PlanWriter {
   PlanWriter(const Plan& plan, const std::vector<size_t>& firsts, Breaks root)
       : plan_(plan), firsts_(firsts), root_(root) {}
 
-  std::string write(const std::string* digest, bool spec_digest = true) {
+  // The whole; with `content_only` without the spec's digest and without notes.
+  std::string write(const std::string* digest, bool content_only = false) {
+    with_notes_ = !content_only;
     w_.reserve(estimated_bytes());
     w_.open('{', root_);
     if (digest != nullptr) w_.field("digest", *digest);
@@ -56,7 +58,7 @@ class PlanWriter {
     }
     w_.close();
     w_.field("schema", "meshplan/plan/1");
-    if (spec_digest) w_.field("spec_digest", plan_.spec_digest);
+    if (!content_only) w_.field("spec_digest", plan_.spec_digest);
     w_.key("topology");
     write_topology(w_, plan_.topology, true);
     write_totals("totals", plan_.totals);
@@ -168,7 +170,10 @@ class PlanWriter {
   }
 
   void write_repeat(const Request& request, const std::string& first) {
-    w_.object({{"count", request.count}, {"id", request.id}, {"same_as", first}});
+    w_.open('{');
+    w_.fields({{"count", request.count}, {"id", request.id}, {"same_as", first}});
+    write_notes(request);
+    w_.close();
   }
 
   void write_redistribution(const PlannedRedistribution& r) {
@@ -220,7 +225,17 @@ class PlanWriter {
     w_.fields({{"trace", r.trace}, {"unmerged_trace", r.unmerged_trace}});
     w_.list("warnings", Breaks::lines, r.warnings,
             [&](const Warning& warning) { write_warning(warning); });
+    write_notes(request);
     w_.close();
+  }
+
+  // No other key of a redistribution stands behind "x-".
+  void write_notes(const Request& request) {
+    if (!with_notes_) return;
+    for (const Note& note : request.notes) {
+      w_.key(note.key);
+      w_.written(note.json);
+    }
   }
 
   void write_step(const Step& step, const MeshNames& mesh) {
@@ -290,11 +305,13 @@ class PlanWriter {
   }
 
   void write_finding(const AuditFinding& finding) {
-    w_.object({{"better_trace", finding.better_trace},
+    w_.object({{"better_predicted_ns", ns_of_ps(finding.better_predicted_ps)},
+               {"better_trace", finding.better_trace},
                {"better_wire_bytes", finding.better_wire_bytes},
                {"code", finding.code},
                {"kind", finding.kind},
                {"message", finding.message},
+               {"predicted_ns", ns_of_ps(finding.predicted_ps)},
                {"step", finding.step},
                {"wire_bytes", finding.wire_bytes}});
   }
@@ -302,6 +319,7 @@ class PlanWriter {
   const Plan& plan_;
   const std::vector<size_t>& firsts_;
   Breaks root_;
+  bool with_notes_ = true;
   JsonWriter w_{2, Breaks::one_line};
   std::vector<MeshNames> meshes_ = names_of(plan_.meshes);
 };
@@ -350,7 +368,7 @@ std::string canonical_json(const Plan& plan) {
 }
 
 std::string canonical_content(const Plan& plan) {
-  return PlanWriter(plan, firsts_of(plan.redistributions), Breaks::compact).write(nullptr, false);
+  return PlanWriter(plan, firsts_of(plan.redistributions), Breaks::compact).write(nullptr, true);
 }
 
 std::string write_plan(const Plan& plan) {

@@ -208,14 +208,15 @@ class Pipeline {
     }
     const PlanQuestion torch_question{&meshes_, &topology_, &request, &torch_options};
     std::vector<AuditFinding> findings;
+    std::optional<TorchPlan> torch;  // where this plan is another
     if (is_torch) {
       findings = audit_findings(torch_question, {*rules, planned});
     } else if (const auto answer = rule_transitions(torch_question); !answer) {
       findings = {not_executable(answer.error())};
     } else {
-      TorchPlan torch{*answer, priced(request, merged_steps(torch_question, *answer))};
-      torch.planned.planner = answer->planner;
-      findings = audit_findings(torch_question, torch);
+      torch = TorchPlan{*answer, priced(request, merged_steps(torch_question, *answer))};
+      torch->planned.planner = answer->planner;
+      findings = audit_findings(torch_question, *torch);
       for (AuditFinding& found : findings)
         found.step = -1;  // of PyTorch's plan, which is not in the file
     }
@@ -224,10 +225,39 @@ class Pipeline {
           best_plan(request, found.code == "A0405", budget);
       if (!better) continue;
       found.better_wire_bytes = better->totals.wire_bytes;
+      found.better_predicted_ps = better->totals.predicted_ps;
       found.better_trace = trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh],
                                     meshes_.meshes[request.dst_mesh]);
     }
+    if (torch) add_torch_moves_more(*torch, planned, findings);
     return findings;
+  }
+
+  // A0408: what this plan saves, where PyTorch's takes longer or, as long, moves more.
+  void add_torch_moves_more(const TorchPlan& torch, const PlannedRedistribution& planned,
+                            std::vector<AuditFinding>& findings) const {
+    const Totals& theirs = torch.planned.totals;
+    const Totals& ours = planned.totals;
+    if (theirs.predicted_ps < ours.predicted_ps ||
+        (theirs.predicted_ps == ours.predicted_ps && theirs.wire_bytes <= ours.wire_bytes))
+      return;
+    const auto figures = [](const Totals& totals) {
+      return human_bytes(totals.wire_bytes) + " a rank in " + with_commas(totals.collectives) +
+             (totals.collectives == 1 ? " collective, " : " collectives, ") +
+             human_ns(ns_of_ps(totals.predicted_ps));
+    };
+    AuditFinding found;
+    found.code = "A0408";
+    found.kind = "torch_moves_more";
+    found.message = "PyTorch's own plan moves " + figures(theirs) + "; this plan " + figures(ours);
+    found.wire_bytes = theirs.wire_bytes;
+    found.predicted_ps = theirs.predicted_ps;
+    found.better_wire_bytes = ours.wire_bytes;
+    found.better_predicted_ps = ours.predicted_ps;
+    found.better_trace =
+        trace_of(planned.request.src, planned.steps, meshes_.meshes[planned.request.src_mesh],
+                 meshes_.meshes[planned.request.dst_mesh]);
+    findings.push_back(std::move(found));
   }
 
   // The native rules' best plan, priced; with one_reduction where that leaves any.
@@ -289,6 +319,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     PlannedRedistribution& planned = plan.redistributions.emplace_back(*entry.answer);
     planned.request.id = request.id;
     planned.request.count = request.count;
+    planned.request.notes = request.notes;
   }
   for (const Answered& entry : answered) {
     if (entry.answer) pipeline.count_use(*entry.answer, entry.times);

@@ -121,7 +121,9 @@ class TextDiff {
     static constexpr const char* colors[] = {"", "", "32", "31", "35"};
     std::string head =
         std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
-    if (!d.old_id.empty()) head += ", renamed from " + d.old_id;
+    if (!d.old_id.empty()) head += ", " + std::string(to_text(d.kind)) + " from " + d.old_id;
+    const std::string place = diff_place(d);
+    if (!place.empty()) head += "  [" + place + "]";
     line(head + "  " + diff_figures(d, options_.costs), colors[static_cast<size_t>(d.severity)]);
     for (const std::string& cause : d.causes) line("    because " + cause, "");
     if (!d.numerics.empty()) line("    " + d.numerics, "");
@@ -153,7 +155,7 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
     const RedistributionDiff& d = *order[i];
     const std::string kind = d.kind == DiffKind::changed ? "" : std::string(to_text(d.kind)) + ", ";
     std::vector<std::string> cells = {
-        d.id,
+        diff_place(d).empty() ? d.id : d.id + " [" + diff_place(d) + "]",
         with_commas(d.kind == DiffKind::removed ? d.old_count : d.new_count),
         kind + to_text(d.severity),
         cell(d.old_totals, d.new_totals, collectives_change),
@@ -216,6 +218,10 @@ std::string diff_figures(const RedistributionDiff& d, bool costs) {
   }
   return bytes_change(*d.old_totals, *d.new_totals) +
          (costs ? ", " + time_change(*d.old_totals, *d.new_totals) : "");
+}
+
+std::string diff_place(const RedistributionDiff& d) {
+  return one_line(d.module + (d.module.empty() || d.source.empty() ? "" : ", ") + d.source);
 }
 
 int64_t diff_weight(const RedistributionDiff& d) {

@@ -12,6 +12,8 @@ namespace meshplan {
 // "8.00 MiB -> 12.0 MiB (+4.00 MiB, +50.0 %), 10.0 us -> 12.0 us (+2.00 us, +20.0 %)"; of what was
 // added or removed, its own figures.
 [[nodiscard]] std::string diff_figures(const RedistributionDiff& redistribution, bool costs);
+// "layers.0.wq, train.py:31": who asks for it; "" where that is not noted.
+[[nodiscard]] std::string diff_place(const RedistributionDiff& redistribution);
 // By how much its count-weighted predicted time differs, in picoseconds, up or down: how changes
 // are ranked.
 [[nodiscard]] int64_t diff_weight(const RedistributionDiff& redistribution);

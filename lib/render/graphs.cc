@@ -160,6 +160,7 @@ std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
     if (now == start) continue;
     event(r.request.id + times_text(r), "redistribution", start, now - start, 0);
     w.fields({{"count", r.request.count}, {"trace", r.trace}});
+    if (const std::string notes = notes_text(plan, r); !notes.empty()) w.field("where", notes);
     w.close();
     w.close();
   }

@@ -110,7 +110,7 @@ class PlanPage {
         "<h2>All redistributions</h2>\n<p><label>Search <input type=\"search\" id=\"find\"></label></p>\n"
         "<div class=\"list\"><table id=\"all\">\n<thead><tr>";
     for (const char* name : {"redistribution", "count", "tensor", "change", "collectives",
-                             "wire bytes", "predicted"}) {
+                             "wire bytes", "predicted", "where"}) {
       if (!options_.costs && std::string_view(name) == "predicted") continue;
       out_ += std::string("<th><button>") + name + "</button></th>";
     }
@@ -127,6 +127,7 @@ class PlanPage {
       figure(totals.wire_bytes, human_bytes(totals.wire_bytes));
       const int64_t ns = ns_of_ps(totals.predicted_ps);
       if (options_.costs) figure(ns, human_ns(ns));
+      words(notes_text(plan_, r));
       out_ += "</tr>\n";
     }
     out_ += "</tbody></table></div>\n";

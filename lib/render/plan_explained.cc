@@ -38,14 +38,20 @@ std::string name_of(const PlannedRedistribution& r) {
 
 }  // namespace
 
-std::string explain_repeat(const PlannedRedistribution& r, const std::string& first) {
-  return one_line(name_of(r) + ": the same as " + first) + "\n";
+std::string explain_repeat(const Plan& plan, const PlannedRedistribution& r,
+                           const std::string& first) {
+  const std::string notes = notes_text(plan, r);
+  return one_line(name_of(r) + ": the same as " + first +
+                  (notes.empty() ? "" : ", asked for by " + notes)) +
+         "\n";
 }
 
 std::string explain_redistribution(const Plan& plan, const PlannedRedistribution& r, bool grids) {
   std::string out;
   const auto line = [&](const std::string& text) { out += one_line(text) + "\n"; };
   line(name_of(r) + ": " + tensor_text(r.request.tensor) + ", " + change_text(plan, r));
+  if (const std::string notes = notes_text(plan, r); !notes.empty())
+    line("  asked for by " + notes);
   line("  planned by " + std::string(to_text(r.planner)) + " under the " + to_text(r.rules) +
        " rules as " + r.trace);
   if (r.unmerged_trace != r.trace) line("  without merging " + r.unmerged_trace);

@@ -13,7 +13,8 @@ namespace meshplan {
                                                  const PlannedRedistribution& redistribution,
                                                  bool grids);
 // The same for one that repeats an earlier one: the id of that one.
-[[nodiscard]] std::string explain_repeat(const PlannedRedistribution& redistribution,
+[[nodiscard]] std::string explain_repeat(const Plan& plan,
+                                         const PlannedRedistribution& redistribution,
                                          const std::string& first);
 
 }  // namespace meshplan

@@ -59,7 +59,8 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
     }
     if (!notes.empty()) out += "\n" + notes;
   }
-  return out + "\n" + summary_line(plan, options) + "\n";
+  const std::string audit = audit_line(plan, options);
+  return out + "\n" + summary_line(plan, options) + "\n" + (audit.empty() ? "" : audit + "\n");
 }
 
 std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
@@ -78,6 +79,8 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
                   ": " + escape_markdown(finding.message) + "\n";
     }
   }
+  if (const std::string audit = audit_line(plan, options); !audit.empty())
+    findings += "- " + escape_markdown(audit) + "\n";
   if (!findings.empty()) out += "\n" + findings;
   if (options.detail != Detail::summary) {
     out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) +

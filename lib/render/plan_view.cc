@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "plan/firsts.h"
+#include "plan/notes.h"
 
 namespace meshplan {
 namespace {
@@ -154,6 +155,17 @@ std::string redistribution_title(const Plan& plan, const PlannedRedistribution& 
          tensor_text(r.request.tensor) + "  " + change_text(plan, r);
 }
 
+std::string notes_text(const Plan& plan, const PlannedRedistribution& r) {
+  std::string text = where_text(r.request);
+  const std::vector<std::string> names = partial_names(r.request);
+  const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
+  for (size_t i = 0; i < names.size() && i < mesh.dims.size(); ++i) {
+    if (!names[i].empty())
+      text += (text.empty() ? "" : "; ") + names[i] + " on " + mesh.dims[i].name;
+  }
+  return text;
+}
+
 std::string mesh_text(const Plan& plan, const Mesh& mesh) {
   const int64_t ranks = mesh_size(mesh);
   const int64_t copies = mesh_copies(mesh);
@@ -189,6 +201,29 @@ std::vector<size_t> repeated_by(const Plan& plan, const std::vector<size_t>& cho
   return repeated;
 }
 
+namespace {
+
+// "wq x32  bfloat16[32, 8192]  S(0)R -> RR  (at least 1.00 MiB, 20.5 us)  [layers.0.wq, train.py:9]"
+std::string heading_of(const Plan& plan, const PlannedRedistribution& r,
+                       const PlannedRedistribution* first, bool communicates,
+                       const ShowOptions& options) {
+  std::string heading =
+      r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  ";
+  if (first != nullptr) {
+    heading += "the same as " + first->request.id;
+  } else {
+    heading += tensor_text(r.request.tensor) + "  " + change_text(plan, r);
+    if (communicates) {
+      heading += "  (at least " + human_bytes(r.totals.lower_bound_bytes) +
+                 (options.costs ? ", " + time_text(r.totals.lower_bound_ps) : std::string()) + ")";
+    }
+  }
+  const std::string notes = notes_text(plan, r);
+  return notes.empty() ? heading : heading + "  [" + notes + "]";
+}
+
+}  // namespace
+
 Table step_table(const Plan& plan, const ShowOptions& options) {
   Table table;
   table.columns = {{"op"},
@@ -209,19 +244,12 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
                                           [](const Step& step) { return !is_local(step.op); });
     if (!communicates && options.detail != Detail::full) continue;
     ++shown;
-    std::string heading =
-        r.request.id + (r.request.count > 1 ? " x" + with_commas(r.request.count) : "") + "  ";
-    if (repeated[c] != chosen[c]) {
-      const std::string& first = plan.redistributions[repeated[c]].request.id;
-      table.rows.push_back({{}, heading + "the same as " + first});
-      continue;
-    }
-    heading += tensor_text(r.request.tensor) + "  " + change_text(plan, r);
-    if (communicates) {
-      heading += "  (at least " + human_bytes(r.totals.lower_bound_bytes) +
-                 (options.costs ? ", " + time_text(r.totals.lower_bound_ps) : std::string()) + ")";
-    }
-    table.rows.push_back({{}, heading});
+    const bool repeats = repeated[c] != chosen[c];
+    table.rows.push_back(
+        {{},
+         heading_of(plan, r, repeats ? &plan.redistributions[repeated[c]] : nullptr, communicates,
+                    options)});
+    if (repeats) continue;
     for (size_t i = 0; i < r.steps.size(); ++i) {
       const Step& step = r.steps[i];
       if (is_local(step.op) && options.detail != Detail::full) continue;
@@ -320,6 +348,27 @@ std::string summary_line(const Plan& plan, const ShowOptions& options) {
     text += ", " + time_text(totals.predicted_ps) + " predicted (at least " +
             time_text(totals.lower_bound_ps) + ")";
   return text + ", peak " + human_bytes(totals.peak_bytes);
+}
+
+std::string audit_line(const Plan& plan, const ShowOptions& options) {
+  int64_t redistributions = 0;
+  int64_t bytes = 0;
+  int64_t ps = 0;
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    for (const AuditFinding& finding : r.audit) {
+      if (finding.code != "A0408") continue;
+      ++redistributions;
+      add_weighted(bytes, finding.wire_bytes - finding.better_wire_bytes, r.request.count);
+      add_weighted(ps, finding.predicted_ps - finding.better_predicted_ps, r.request.count);
+    }
+  }
+  if (redistributions == 0) return {};
+  const std::string moves =
+      bytes < 0 ? human_bytes(-bytes) + " less" : human_bytes(bytes) + " more";
+  return "PyTorch's own plans move " + moves + " a rank" +
+         (options.costs ? " and take " + human_ns(ns_of_ps(ps)) + " longer" : std::string()) +
+         " (A0408, " + with_commas(redistributions) +
+         (redistributions == 1 ? " redistribution)" : " redistributions)");
 }
 
 std::string planning_line(const Plan& plan) {

@@ -6,6 +6,8 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "plan/notes.h"
+#include "render/plan_view.h"
 
 namespace meshplan {
 namespace {
@@ -76,11 +78,17 @@ std::string placement_code(const State& state, const Placement& placement, int32
   return "_StridedShard(" + tensor_dim + ", split_factor=" + std::to_string(factor) + ")";
 }
 
-std::string state_code(const State& state, std::span<const int64_t> shape) {
+// A partial of the source that the program calls by another name (a norm's, a mask's) stays the one
+// that x has: `own` says which mesh dims have one.
+std::string state_code(const State& state, std::span<const int64_t> shape,
+                       const std::vector<bool>& own) {
   const std::vector<Placement> placements = placements_of(state, shape);
   std::vector<std::string> parts;
-  for (size_t i = 0; i < placements.size(); ++i)
-    parts.push_back(placement_code(state, placements[i], static_cast<int32_t>(i)));
+  for (size_t i = 0; i < placements.size(); ++i) {
+    const bool kept = i < own.size() && own[i] && is_partial(placements[i]);
+    parts.push_back(kept ? "x.placements[" + std::to_string(i) + "]"
+                         : placement_code(state, placements[i], static_cast<int32_t>(i)));
+  }
   return "[" + join(parts, ", ") + "]";
 }
 
@@ -157,7 +165,9 @@ class Body {
         planned_(planned),
         mesh_(mesh),
         shape_(mesh_shape(mesh)),
-        at_(planned.request.src) {}
+        at_(planned.request.src) {
+    for (const std::string& name : partial_names(planned.request)) own_.push_back(!name.empty());
+  }
 
   std::vector<Line> lines() && {
     State before = planned_.request.src;
@@ -185,7 +195,7 @@ class Body {
     if (casts)
       lines_.push_back({"x = x.to(" + torch_dtype(*planned_.request.reduce_dtype) + ")", ""});
     lines_.push_back(
-        {"x = x.redistribute(mesh, " + state_code(state, shape_) + ")", std::move(comment)});
+        {"x = x.redistribute(mesh, " + state_code(state, shape_, own_) + ")", std::move(comment)});
     if (casts)
       lines_.push_back({"x = x.to(" + torch_dtype(planned_.request.tensor.dtype) + ")", ""});
     at_ = state;
@@ -209,7 +219,7 @@ class Body {
         keeps.empty() ? "x.to_local()"
                       : "x.to_local() if " + keeps + " else " + identity + "(x.to_local())";
     lines_.push_back({"x = DTensor.from_local(" + local + ", mesh, " +
-                          state_code(step.state, shape_) +
+                          state_code(step.state, shape_, own_) +
                           ", run_check=False, shape=x.shape, stride=x.stride())",
                       name_of(step)});
     at_ = step.state;
@@ -259,7 +269,8 @@ class Body {
   const PlannedRedistribution& planned_;
   const Mesh& mesh_;
   std::vector<int64_t> shape_;
-  State at_;  // where the calls so far have taken the tensor
+  std::vector<bool> own_;  // mesh dims whose partial of the source has a name of its own
+  State at_;               // where the calls so far have taken the tensor
   std::vector<Line> lines_;
 };
 
@@ -274,6 +285,8 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
   out += "    # " + counted(planned.totals.collectives, "collective") + ", " +
          human_bytes(planned.totals.wire_bytes) + " a rank, " +
          human_ns(ns_of_ps(planned.totals.predicted_ps)) + "\n";
+  if (const std::string notes = notes_text(plan, planned); !notes.empty())
+    out += "    # asked for by " + one_line(notes) + "\n";
   if (request.direction == Direction::backward) {
     out +=
         "    # a gradient's: call it where the gradient is made (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";

@@ -4,6 +4,8 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "json/write.h"
+#include "plan/notes.h"
 #include "spec/read_placements.h"
 
 namespace meshplan {
@@ -92,9 +94,31 @@ class RedistributionList {
       if (at[dst] != 0)
         keep(read_state(reader_, at[dst], dst_order_node, "\"dst\"", to), request.dst);
     }
+    read_notes(entry, request);
     if (reader_.errors() > before || !meshes) return;
     made_.requests.push_back(std::move(request));
     made_.spans.emplace_back(reader_.node(entry).begin, reader_.node(entry).end);
+  }
+
+  // What the plan carries, where it is a text or a list of texts and nulls; anything else is a note
+  // of the spec alone.
+  void read_notes(uint32_t entry, Request& request) {
+    const JsonDocument& document = reader_.document();
+    std::string buffer;
+    for (uint32_t at = entry + 1; at < reader_.node(entry).next; at = reader_.node(at).next) {
+      const JsonNode& note = reader_.node(at);
+      if (note.keyless || note.repeated) continue;
+      const std::string key(key_of(document, note, buffer));
+      bool plain =
+          is_carried_note(key) && (note.kind == JsonKind::string || note.kind == JsonKind::array);
+      for (uint32_t in = at + 1; plain && in < note.next; ++in) {
+        const JsonKind kind = reader_.node(in).kind;
+        plain = kind == JsonKind::string || kind == JsonKind::null;
+      }
+      if (plain) request.notes.push_back({key, canonical_text(document, at)});
+    }
+    std::sort(request.notes.begin(), request.notes.end(),
+              [](const Note& a, const Note& b) { return a.key < b.key; });
   }
 
   static void keep(std::optional<State> read, State& into) {

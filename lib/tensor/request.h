@@ -4,12 +4,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tensor/state.h"
 
 namespace meshplan {
 
 enum class Direction : uint8_t { forward, backward };
+
+// A note of the spec ("x-source": "train.py:31"), which decides nothing (plan/notes.h).
+struct Note {
+  std::string key;
+  std::string json;  // canonical
+  bool operator==(const Note&) const = default;
+};
 
 struct Request {
   std::string id;
@@ -23,6 +31,7 @@ struct Request {
   Direction direction = Direction::forward;
   std::optional<DType> reduce_dtype;  // reductions run in this dtype
   int64_t count = 1;
+  std::vector<Note> notes{};  // keys ascend
 };
 
 enum class PlannerKind : uint8_t { greedy, graph, optimal };

@@ -67,7 +67,10 @@ class Audit {
     sequential_reductions();
     whole_reductions();
     merged_costs_more();
-    for (AuditFinding& found : found_) found.wire_bytes = torch_.planned.totals.wire_bytes;
+    for (AuditFinding& found : found_) {
+      found.wire_bytes = torch_.planned.totals.wire_bytes;
+      found.predicted_ps = torch_.planned.totals.predicted_ps;
+    }
     return std::move(found_);
   }
 

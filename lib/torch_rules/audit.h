@@ -11,6 +11,7 @@
 //     A0405 sequential_reductions   replicas may get results that differ in the last bits
 //     A0406 whole_reduction         reduces what the target shards, before slicing it
 //     A0407 merged_costs_more       a merged step that costs more than its parts would
+//     A0408 torch_moves_more        its own plan costs more than the one beside it (planner.cc)
 //
 // A0401 is exact: with w the width that the shards outside the merged ones leave, a rank's piece of
 // [0, w) under the nested rule differs from its piece under one shard over the product of the

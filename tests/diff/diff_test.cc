@@ -81,7 +81,7 @@ TEST_CASE("a flatten that is gone is the cause, the reduction's nesting changes 
   const RedistributionDiff& loss = diff.redistributions[0];
   CHECK(loss.id == "loss");
   CHECK(loss.causes == std::vector<std::string>{"flatten dp_tp over dp, tp is no longer declared"});
-  CHECK(loss.numerics.find("; was dp and tp (8 ranks, sum)") != std::string::npos);
+  CHECK(loss.numerics.find("; was dp+tp (8 ranks, sum)") != std::string::npos);
   CHECK(loss.new_totals->collectives == 64);
   CHECK(loss.old_totals->collectives == 32);
   CHECK(diff.new_warnings.size() == 1);
@@ -126,6 +126,61 @@ TEST_CASE("redistributions are matched by id, then by content") {
   const PlanDiff more = diff_plans(plan_of(fewer), plan_of(example()));
   CHECK(more.severity == DiffSeverity::dearer);
   CHECK(more.redistributions[0].kind == DiffKind::added);
+}
+
+TEST_CASE("what asks the same under another name and another count has moved") {
+  World before = example();
+  World after = example();
+  after.requests[1].id = "blocks.weights";
+  after.requests[1].count = 3;
+  after.requests[1].notes = {{"x-module", "\"blocks.0\""}, {"x-source", "\"train.py:9\""}};
+  const PlanDiff diff = diff_plans(plan_of(before), plan_of(after));
+  REQUIRE(diff.redistributions.size() == 1);
+  CHECK(diff.redistributions[0].kind == DiffKind::moved);
+  CHECK(diff.redistributions[0].old_id == "weights");
+  CHECK(diff.redistributions[0].module == "blocks.0");
+  CHECK(diff.redistributions[0].source == "train.py:9");
+  CHECK(diff.redistributions[0].steps.empty());
+}
+
+TEST_CASE("notes alone are no difference") {
+  World before = example();
+  World after = example();
+  before.requests[0].notes = {{"x-source", "\"train.py:9\""}};
+  after.requests[0].notes = {{"x-source", "\"train.py:10\""}};
+  CHECK(same(diff_plans(plan_of(before), plan_of(after))));
+}
+
+TEST_CASE("the least or greatest over other ranks is the same bits, sums are not") {
+  for (const char* op : {"max", "min", "sum"}) {
+    World before = example();
+    World after = example();
+    before.requests[0].src = state(std::string("P(") + op + ")P(" + op + ")", before, 0);
+    after.requests[0].src = state(std::string("P(") + op + ")R", after, 0);
+    const PlanDiff diff = diff_plans(plan_of(before), plan_of(after));
+    REQUIRE(diff.redistributions.size() == 1);
+    CHECK((diff.severity == DiffSeverity::numerics) == (op == std::string("sum")));
+    CHECK(diff.redistributions[0].numerics.empty() == (op != std::string("sum")));
+  }
+  World before = example();
+  World after = example();
+  after.requests[0].src = state("P(max)P(max)", after, 0);
+  CHECK(diff_plans(plan_of(before), plan_of(after)).severity == DiffSeverity::numerics);
+}
+
+TEST_CASE("an exchange reduces what was pending, whatever mesh dims it lists") {
+  World before = example();
+  World after = example();
+  for (World* world : {&before, &after}) {
+    world->requests[0] = request("grads", {64, 64}, state("P(sum)S(0)", *world, 2), state("S(0)[0]S(0)[1]", *world, 2));
+  }
+  after.options.planner = PlannerKind::greedy;
+  after.options.rules = Rules::dtensor;
+  const PlanDiff diff = diff_plans(plan_of(before), plan_of(after));
+  for (const RedistributionDiff& d : diff.redistributions) {
+    CHECK(d.numerics.find("tp") == std::string::npos);
+    if (d.id == "grads") CHECK(d.numerics.find("dp (2 ranks, sum") != std::string::npos);
+  }
 }
 
 TEST_CASE("every change of the request is named") {

@@ -70,7 +70,7 @@ inline Plan sample_plan() {
   r.reductions = {{{"dp", "tp"}, 2, "tp, then dp"}};
   r.warnings = {{WarningKind::missing_flatten, {"dp", "tp"}, Op::all_reduce, 2, -1'001, -1, "dp_tp", "root", "declare dp_tp"},
                 {WarningKind::uneven_shape, {"dp", "tp"}, Op::reduce_scatter, 2, 0, 1, "", "root", "it is uneven"}};
-  r.audit = {{"A0401", "merged_uneven_gather", 1, "it is wrong", 96, 48, "S(0)R->RR"}};
+  r.audit = {{"A0401", "merged_uneven_gather", 1, "it is wrong", 96, 48, 20000, 10000, "S(0)R->RR"}};
   r.alternatives = {{"S(0)R->RR", {1, 2, 3, 4'000, 5, 6'000}}};
   r.proven_gap_ps = 77'000;
   r.shortcuts.add(Shortcut::work_budget);

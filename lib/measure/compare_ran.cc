@@ -1,0 +1,312 @@
+#include "measure/compare_ran.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// The communicators of a step, by ascending ranks.
+std::set<std::vector<int64_t>> communicators_of(const Mesh& mesh,
+                                                const std::vector<Atom>& mesh_dims) {
+  const std::vector<int64_t> shape = mesh_shape(mesh);
+  const std::vector<int64_t>& global = mesh.universe->ranks;
+  std::map<std::vector<int64_t>, std::vector<int64_t>> by_rest;
+  for (int64_t copy = 0; copy < mesh_copies(mesh); ++copy) {
+    for (int64_t index = 0; index < mesh_size(mesh); ++index) {
+      std::vector<int64_t> rest = coordinates_of(index, shape);
+      for (const Atom& atom : mesh_dims) {
+        const auto dim = static_cast<size_t>(atom.mesh_dim);
+        const int64_t tail = shape[dim] / (atom.before * atom.size);
+        rest[dim] -= rest[dim] / tail % atom.size * tail;
+      }
+      rest.push_back(copy);
+      const int64_t position = position_of(mesh, copy, index);
+      by_rest[rest].push_back(global.empty() ? position : global[static_cast<size_t>(position)]);
+    }
+  }
+  std::set<std::vector<int64_t>> found;
+  for (auto& [rest, ranks] : by_rest) {
+    std::sort(ranks.begin(), ranks.end());
+    found.insert(std::move(ranks));
+  }
+  return found;
+}
+
+int64_t volume_of(const std::vector<int64_t>& sizes) {
+  int64_t n = 1;
+  for (const int64_t size : sizes) n = saturating_mul(n, size);
+  return n;
+}
+
+// A communicating step of the plan.
+struct Expected {
+  size_t row = 0;
+  int64_t left = 0;
+  std::set<int64_t> in_bytes;  // what a rank may give to it
+};
+
+class Comparer {
+ public:
+  Comparer(const Plan& plan, int64_t times) : plan_(plan), times_(times) {
+    for (const PlannedRedistribution& r : plan.redistributions) {
+      const State* before = &r.request.src;
+      for (const Step& step : r.steps) {
+        if (!is_local(step.op)) expect(r, *before, step);
+        before = &step.state;
+      }
+    }
+  }
+
+  RanComparison compare(RanDump dump) {
+    std::vector<RanCollective> ran = std::move(dump.collectives);
+    dump.collectives.clear();
+    out_.dump = std::move(dump);
+    out_.rows = rows_;
+    std::map<std::string, int64_t> others;
+    std::vector<std::pair<std::string, const RanCollective*>> left;
+    for (const RanCollective& each : ran) {
+      if (!each.op) {
+        ++others[each.name];
+        continue;
+      }
+      const std::string group = group_of(each);
+      if (!take(group, each, *each.op) &&
+          !(each.by_gloo && each.op == Op::all_gather && take(group, each, Op::all_to_all)))
+        left.emplace_back(group, &each);
+    }
+    for (const auto& [group, each] : left) place_left_over(group, *each);
+    for (RanRow& row : out_.rows) {
+      row.missing = row.planned - row.ran - static_cast<int64_t>(row.other_sizes.size());
+      if (row.planned == 0) row.missing = 0;
+    }
+    mark_order();
+    out_.not_compared.assign(others.begin(), others.end());
+    return std::move(out_);
+  }
+
+ private:
+  void expect(const PlannedRedistribution& r, const State& before, const Step& step) {
+    const Request& request = r.request;
+    const bool crosses = request.src_mesh != request.dst_mesh;
+    const bool on_target =
+        crosses && !step.mesh.empty() && step.mesh == plan_.meshes.meshes[request.dst_mesh].name;
+    const Mesh& mesh = plan_.meshes.meshes[on_target ? request.dst_mesh : request.src_mesh];
+    const bool wide = step.reduce_op && request.reduce_dtype;
+    const int64_t element = element_bytes(wide ? *request.reduce_dtype : request.tensor.dtype);
+    const std::vector<int64_t> shape = mesh_shape(mesh);
+    const std::vector<int64_t>& tensor = request.tensor.shape;
+    int64_t ranks = 1;
+    for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
+    Expected expected;
+    expected.left = saturating_mul(request.count, times_);
+    // Padded to the largest shard; a reduce_scatter gives one of its largest for each rank.
+    const int64_t largest =
+        step.op == Op::reduce_scatter
+            ? saturating_mul(ranks, volume_of(largest_box(step.state, tensor, shape)))
+            : volume_of(largest_box(before, tensor, shape));
+    const int64_t bytes = saturating_mul(largest, element);
+    expected.in_bytes.insert(bytes);
+    if (!crosses && mesh_size(mesh) <= 65'536) {
+      for (int64_t index = 0; index < mesh_size(mesh); ++index) {
+        expected.in_bytes.insert(
+            volume(box_of(before, tensor, shape, coordinates_of(index, shape))) * element);
+      }
+    }
+    expected.row = row_for(step.group, step.op, bytes);
+    RanRow& row = rows_[expected.row];
+    row.planned = saturating_add(row.planned, expected.left);
+    row.predicted_ns = ns_of_ps(step.predicted_ps);
+    if (std::find(row.ids.begin(), row.ids.end(), request.id) == row.ids.end())
+      row.ids.push_back(request.id);
+    if (!crosses) {
+      for (const std::vector<int64_t>& each : known(mesh, step))
+        group_of_.emplace(each, step.group);
+    }
+    expected_[{step.group, step.op}].push_back(std::move(expected));
+  }
+
+  const std::set<std::vector<int64_t>>& known(const Mesh& mesh, const Step& step) {
+    const auto [at, is_new] = communicators_.try_emplace(mesh.name + " " + step.group);
+    if (is_new) at->second = communicators_of(mesh, step.mesh_dims);
+    return at->second;
+  }
+
+  size_t row_for(const std::string& group, Op op, int64_t bytes) {
+    const auto [at, is_new] = row_at_.try_emplace({group, op, bytes}, rows_.size());
+    if (is_new) {
+      RanRow& row = rows_.emplace_back();
+      row.group = group;
+      row.op = op;
+      row.in_bytes = bytes;
+    }
+    return at->second;
+  }
+
+  [[nodiscard]] std::string group_of(const RanCollective& ran) const {
+    const auto found = group_of_.find(ran.ranks);
+    if (found != group_of_.end()) return found->second;
+    if (ran.ranks.empty()) {  // only the size is known: the one group of that size
+      std::set<std::string> fitting;
+      for (const auto& [ranks, group] : group_of_) {
+        if (static_cast<int64_t>(ranks.size()) == ran.group_size) fitting.insert(group);
+      }
+      if (fitting.size() == 1) return *fitting.begin();
+      return "of " + with_commas(ran.group_size) + " ranks";
+    }
+    std::vector<std::string> texts;
+    for (const int64_t rank : ran.ranks) texts.push_back(std::to_string(rank));
+    constexpr size_t most = 8;
+    const bool cut = texts.size() > most;
+    if (cut) texts.resize(most);
+    return "ranks " + join(texts, " ") + (cut ? " ..." : "");
+  }
+
+  // As planned: the first step of the group with this op and size that has not run often enough.
+  bool take(const std::string& group, const RanCollective& ran, Op op) {
+    const auto found = expected_.find({group, op});
+    if (found == expected_.end()) return false;
+    for (Expected& expected : found->second) {
+      if (expected.left == 0 || expected.in_bytes.count(ran.in_bytes) == 0) continue;
+      --expected.left;
+      RanRow& row = out_.rows[expected.row];
+      ++row.ran;
+      if (op != *ran.op) ++row.gathered;
+      if (ran.took_ns) row.took_ns.push_back(*ran.took_ns);
+      first_runs_[group].push_back(expected.row);
+      return true;
+    }
+    return false;
+  }
+
+  void place_left_over(const std::string& group, const RanCollective& ran) {
+    const auto found = expected_.find({group, *ran.op});
+    if (found != expected_.end()) {
+      for (Expected& expected : found->second) {
+        // Of the planned size, but more often: extra, not another's place.
+        if (expected.left == 0 || expected.in_bytes.count(ran.in_bytes) > 0) continue;
+        --expected.left;
+        out_.rows[expected.row].other_sizes.push_back(ran.in_bytes);
+        return;
+      }
+    }
+    const auto known_row = row_at_.find({group, *ran.op, ran.in_bytes});
+    size_t at = 0;
+    if (known_row != row_at_.end()) {
+      at = known_row->second;
+    } else {
+      at = out_.rows.size();
+      row_at_[{group, *ran.op, ran.in_bytes}] = at;
+      RanRow row;
+      row.group = group;
+      row.op = *ran.op;
+      row.in_bytes = ran.in_bytes;
+      out_.rows.push_back(std::move(row));
+    }
+    ++out_.rows[at].extra;
+    if (ran.took_ns) out_.rows[at].took_ns.push_back(*ran.took_ns);
+  }
+
+  // Rows stand in the order of the plan; a row that first ran before one above it is out of order.
+  void mark_order() {
+    for (const auto& [group, runs] : first_runs_) {
+      std::set<size_t> seen;
+      size_t last = 0;
+      for (const size_t row : runs) {
+        if (!seen.insert(row).second) continue;
+        if (row < last) out_.rows[row].other_order = true;
+        last = std::max(last, row);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  int64_t times_;
+  std::vector<RanRow> rows_;
+  std::map<std::tuple<std::string, Op, int64_t>, size_t> row_at_;
+  std::map<std::pair<std::string, Op>, std::vector<Expected>> expected_;
+  std::map<std::vector<int64_t>, std::string> group_of_;
+  std::map<std::string, std::set<std::vector<int64_t>>> communicators_;
+  std::map<std::string, std::vector<size_t>> first_runs_;  // by group: rows, as they ran
+  RanComparison out_;
+};
+
+bool row_as_planned(const RanRow& row) {
+  return row.missing == 0 && row.extra == 0 && row.other_sizes.empty() && !row.other_order;
+}
+
+std::string row_text(const RanRow& row) {
+  std::vector<std::string> parts;
+  if (row.ran > 0 || row_as_planned(row)) parts.push_back(with_commas(row.ran) + " as planned");
+  if (row.gathered > 0)
+    parts.push_back(with_commas(row.gathered) + " of them gathered whole by gloo");
+  if (row.missing > 0) parts.push_back(with_commas(row.missing) + " missing");
+  if (row.extra > 0) parts.push_back(with_commas(row.extra) + " extra");
+  if (!row.other_sizes.empty()) {
+    std::vector<std::string> sizes;
+    for (const int64_t bytes : std::set<int64_t>(row.other_sizes.begin(), row.other_sizes.end()))
+      sizes.push_back(human_bytes(bytes));
+    parts.push_back(with_commas(static_cast<int64_t>(row.other_sizes.size())) +
+                    " of other size: " + join(sizes, " "));
+  }
+  if (row.other_order) parts.emplace_back("in another order");
+  std::string text = std::string(row_as_planned(row) ? "  " : "! ") + to_text(row.op) + " on " +
+                     row.group + ", " + human_bytes(row.in_bytes) + " in: " + join(parts, ", ");
+  if (!row.took_ns.empty()) {
+    std::vector<int64_t> sorted = row.took_ns;
+    std::sort(sorted.begin(), sorted.end());
+    text += "; took " + human_ns(sorted[sorted.size() / 2]);
+    if (row.predicted_ns > 0) text += ", predicted " + human_ns(row.predicted_ns);
+  }
+  if (!row.ids.empty()) {
+    text += "  [" + row.ids.front() +
+            (row.ids.size() > 1 ? " and " + std::to_string(row.ids.size() - 1) + " more" : "") +
+            "]";
+  }
+  return one_line(text) + "\n";
+}
+
+}  // namespace
+
+bool as_planned(const RanComparison& comparison) {
+  return std::all_of(comparison.rows.begin(), comparison.rows.end(), row_as_planned);
+}
+
+RanComparison compare_ran(const Plan& plan, RanDump dump, int64_t times) {
+  return Comparer(plan, times).compare(std::move(dump));
+}
+
+std::string to_text(const RanComparison& comparison) {
+  std::string text = one_line(comparison.dump.source + " (" + comparison.dump.format + ")") + "\n";
+  int64_t same = 0;
+  int64_t missing = 0;
+  int64_t extra = 0;
+  int64_t other = 0;
+  int64_t order = 0;
+  for (const RanRow& row : comparison.rows) {
+    text += row_text(row);
+    same += row.ran;
+    missing += row.missing;
+    extra += row.extra;
+    other += static_cast<int64_t>(row.other_sizes.size());
+    order += row.other_order ? 1 : 0;
+  }
+  for (const auto& [name, times] : comparison.not_compared)
+    text += one_line("  not compared: " + name + ", " + with_commas(times) + " times") + "\n";
+  if (comparison.dump.dropped > 0) {
+    text += "  the buffer was full: " + with_commas(comparison.dump.dropped) +
+            " earlier collectives are lost; raise TORCH_FR_BUFFER_SIZE\n";
+  }
+  text += with_commas(same) + " as planned, " + with_commas(missing) + " missing, " +
+          with_commas(extra) + " extra, " + with_commas(other) + " of other size, " +
+          with_commas(order) + " in another order\n";
+  return text;
+}
+
+}  // namespace meshplan
