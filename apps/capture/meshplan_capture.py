@@ -518,6 +518,34 @@ def normalise(src, dst):
     return ["R" if d[0] == "P" and s[0] != "P" else d for s, d in zip(src, dst)]
 
 
+def ids_of(entries):
+    """The ids of recorded redistributions, from where they are asked for and what they do, so that they survive an edit of the program: phase, module
+    path with `*` for the indices of layers, and role; of those that share it, each adds what tells them apart: shape, placements, names of partials, dtype, meshes."""
+    details = (lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar", lambda e: "".join(e["src"]) + "-" + "".join(e["dst"]),
+               lambda e: next((name for name in e.get("x-partial") or () if name), "plain"),
+               lambda e: e["tensor"]["dtype"], lambda e: "-".join(e[k] for k in ("mesh", "src_mesh", "dst_mesh") if k in e),
+               lambda e: e.get("direction", "forward"))
+    names = []
+    for entry in entries:
+        module = entry.get("x-module") or entry.get("x-fsdp") or ""
+        path = ".".join("*" if part.isdigit() else part for part in module.split("."))
+        names.append(entry.get("id") or ".".join(part for part in (entry.get("x-phase"), path, entry["label"]) if part))
+    for detail in details:
+        values = {}  # a detail that tells none apart is not added
+        for name, entry in zip(names, entries):
+            values.setdefault(name, set()).add(detail(entry))
+        names = [f"{name}.{detail(entry)}" if len(values[name]) > 1 and "id" not in entry else name for name, entry in zip(names, entries)]
+    taken = set()
+    for i, name in enumerate(names):
+        free, n = name, 1
+        while free in taken:
+            n += 1
+            free = f"{name}.{n}"
+        taken.add(free)
+        names[i] = free
+    return names
+
+
 def kind_of(src, dst):
     kinds = {{"PR": "all_reduce", "PS": "reduce_scatter", "SR": "all_gather", "SS": "all_to_all", "RS": "slice"}.get(s[0] + d[0], "reshard")
              for s, d in zip(src, dst) if s != d}
@@ -981,16 +1009,9 @@ class Recorder:
             spec["mesh"] = simple
         else:
             spec["meshes"] = meshes.operations()
-        taken, out = set(), []
-        for entry in entries:
-            label, own = entry.pop("label"), entry.pop("id", None)
-            parts = [entry.get("x-phase"), entry.get("x-module") or entry.get("x-fsdp"), label]
-            wanted = own or ".".join(p for p in parts if p)
-            name, n = wanted, 1
-            while name in taken:
-                n += 1
-                name = f"{wanted}.{n}"
-            taken.add(name)
+        out = []
+        for name, entry in zip(ids_of(entries), entries):
+            entry.pop("label"), entry.pop("id", None)
             if simple is not None:
                 entry.pop("mesh")
             order = ("mesh", "src_mesh", "dst_mesh", "tensor", "src", "dst", "src_order", "dst_order", "direction", "count")

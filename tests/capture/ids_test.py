@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Recorded ids survive an edit of the program: they come from module paths and roles. On fakes: needs no PyTorch.
+
+usage: ids_test.py [-v] [NAME...]
+"""
+import pathlib
+import json
+import unittest
+
+import universes_test as fakes
+
+CAPTURE = fakes.load()
+SPECS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "specs"
+
+
+def entry(label, shape=(8, 4), src="S(0)", dst="R", **more):
+    return {"label": label, "mesh": "tp", "tensor": {"shape": list(shape), "dtype": "float32"}, "src": [src], "dst": [dst], "x-phase": "forward", **more}
+
+
+class IdsTest(unittest.TestCase):
+    def ids(self, *entries):
+        return CAPTURE.ids_of([dict(e) for e in entries])
+
+    def test_layers_share_a_name_whichever_asked_first(self):
+        for layer in (0, 3, 79):
+            self.assertEqual(self.ids(entry("all_gather", **{"x-module": f"blocks.{layer}.attn"})), ["forward.blocks.*.attn.all_gather"])
+        self.assertEqual(self.ids(entry("all_gather", **{"x-fsdp": "layers.7"})), ["forward.layers.*.all_gather"])
+
+    def test_those_that_share_a_name_add_what_tells_them_apart(self):
+        self.assertEqual(self.ids(entry("all_gather"), entry("all_gather", (4, 4)), entry("slice")),
+                         ["forward.all_gather.8x4", "forward.all_gather.4x4", "forward.slice"])
+        self.assertEqual(self.ids(entry("all_reduce", (), "P(max)"), entry("all_reduce", (), "P(sum)")),
+                         ["forward.all_reduce.P(max)-R", "forward.all_reduce.P(sum)-R"])
+        self.assertEqual(self.ids(entry("all_reduce", src="P(sum)"), entry("all_reduce", src="P(sum)", **{"x-partial": ["_NormPartial(2)"]})),
+                         ["forward.all_reduce.plain", "forward.all_reduce._NormPartial(2)"])
+
+    def test_the_order_decides_nothing(self):
+        entries = [entry("all_gather"), entry("all_gather", (4, 4)), entry("all_gather", (4, 4), "S(1)")]
+        self.assertEqual(sorted(self.ids(*entries)), sorted(self.ids(*entries[::-1])))
+
+    def test_names_of_the_program_stay_and_all_are_distinct(self):
+        self.assertEqual(self.ids(entry("reshard", id="wq"), entry("reshard", id="layers.0.wk")), ["wq", "layers.0.wk"])
+        self.assertEqual(self.ids(entry("all_gather"), entry("all_gather")), ["forward.all_gather", "forward.all_gather.2"])
+
+    def test_the_recorded_specs_are_named_so(self):
+        for path in sorted(SPECS.glob("recorded-*.json")):
+            ids = [r["id"] for r in json.loads(path.read_text(encoding="utf-8"))["redistributions"]]
+            self.assertEqual(len(ids), len(set(ids)))
+            for name in ids:
+                self.assertFalse(any(part.isdigit() for part in name.split(".")[1:-1]), f"{path.name}: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main()
