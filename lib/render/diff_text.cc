@@ -179,6 +179,15 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
   return table;
 }
 
+// The states that it passes through, before and now; once where they are the same.
+std::vector<std::pair<char, std::string>> trace_lines(const RedistributionDiff& d) {
+  if (d.old_trace == d.new_trace) return {{' ', d.new_trace}};
+  std::vector<std::pair<char, std::string>> lines;
+  if (!d.old_trace.empty()) lines.emplace_back('-', d.old_trace);
+  if (!d.new_trace.empty()) lines.emplace_back('+', d.new_trace);
+  return lines;
+}
+
 std::string folded(const RedistributionDiff& d) {
   std::string text =
       "<details>\n<summary>" + escape_html(one_line(d.id)) + "</summary>\n\n```diff\n";
@@ -187,8 +196,8 @@ std::string folded(const RedistributionDiff& d) {
     std::replace(line.begin(), line.end(), '`', '\'');
     return line;
   };
-  if (!d.old_trace.empty()) text += "- " + plain(d.old_trace) + "\n";
-  if (!d.new_trace.empty()) text += "+ " + plain(d.new_trace) + "\n";
+  for (const auto& [mark, trace] : trace_lines(d))
+    text += std::string(1, mark) + " " + plain(trace) + "\n";
   for (const StepDiff& step : d.steps)
     text += std::string(1, mark_of(step.kind)) + " " + plain(step.text) + "\n";
   if (!d.numerics.empty()) text += "! " + plain(d.numerics) + "\n";
@@ -202,8 +211,7 @@ std::string folded_html(const RedistributionDiff& d) {
     text +=
         std::string("<span") + kind + ">" + mark + " " + escape_html(one_line(what)) + "</span>\n";
   };
-  if (!d.old_trace.empty()) line('-', d.old_trace);
-  if (!d.new_trace.empty()) line('+', d.new_trace);
+  for (const auto& [mark, trace] : trace_lines(d)) line(mark, trace);
   for (const StepDiff& step : d.steps) line(mark_of(step.kind), step.text);
   if (!d.numerics.empty()) line('!', d.numerics);
   return text + "</pre>\n</details>\n";

@@ -156,6 +156,20 @@ TEST_CASE("a picture says from whom each rank received what, and of many ranks w
   CHECK(render_html(outcome.plan, {}).find("meshplan transfers lists them") != std::string::npos);
 }
 
+TEST_CASE("states that stay the same stand once in a diff") {
+  Plan counted = hostile_plan(1);
+  counted.redistributions[0].request.count = 5;
+  const PlanDiff diff = diff_plans(hostile_plan(1), counted);
+  REQUIRE(diff.redistributions.size() == 1);
+  const std::string trace = diff.redistributions[0].new_trace;
+  CHECK(diff.redistributions[0].old_trace == trace);
+  for (const std::string& text : {render_diff_markdown(diff, {}), render_diff_html(diff, {})}) {
+    CHECK(text.find("\n- " + escape_html(trace)) == std::string::npos);
+    CHECK(text.find("\n- " + trace) == std::string::npos);
+    CHECK(count_of(text, trace) + count_of(text, escape_html(trace)) == 1);
+  }
+}
+
 TEST_CASE("the page of a diff escapes what it shows and says it where nothing changes") {
   const PlanDiff diff = diff_plans(hostile_plan(1), hostile_plan(2));
   const std::string html = render_diff_html(diff, {});
