@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
+#include "cost/protocols.h"
 
 namespace meshplan {
 namespace {
@@ -86,8 +87,8 @@ Bounds bound(const Topology& topology, const DigitWorld& world, const DigitChang
   int64_t latency = INT64_MAX;
   for (int k = must_reach; k < levels; ++k)
     latency = std::min(latency, topology.levels[static_cast<size_t>(k)].latency_ns);
-  if (const auto least = least_latency_ns(topology, latency))
-    bounds.ps = saturating_add(saturating_mul(*least, 1000), transfer);
+  // A measured table may say anything.
+  if (!has_tables(topology)) bounds.ps = saturating_add(saturating_mul(latency, 1000), transfer);
   return bounds;
 }
 
@@ -126,12 +127,15 @@ Bounds bound_aligned(const Topology& topology, const DigitProblem& digits, int64
 
 Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change,
                     bool within_moves, DigitMask made) {
-  Bounds b = bound(topology, world, change, within_moves, made);
-  if (has_finer_tiers(topology)) b.ps = 0;
-  return b;
+  return bound(topology, world, change, within_moves, made);
 }
 
 namespace {
+
+// What bounds of a question are taken in (bound_topology).
+Topology topology_of_bounds(const Topology& topology, const State& src, const State& dst) {
+  return bound_topology(topology, has_pending(src) || has_pending(dst));
+}
 
 // `most_ranks`: those that may be listed.
 Bounds bound_on_one_mesh(const LevelMap& levels, std::span<const int64_t> shape,
@@ -141,11 +145,11 @@ Bounds bound_on_one_mesh(const LevelMap& levels, std::span<const int64_t> shape,
   const int64_t least = has_pending(src) || has_pending(dst)
                             ? std::min(element_bytes, reduce_element_bytes)
                             : element_bytes;
+  const Topology topology = topology_of_bounds(levels.topology(), src, dst);
   if (const auto digits = align_digits(levels, shape, element_bytes, src, dst)) {
-    return bound_aligned(levels.topology(), *digits, element_bytes, least);
+    return bound_aligned(topology, *digits, element_bytes, least);
   }
-  return listed_bounds(levels.topology(), levels.mesh(), levels.mesh(), shape, least, src, dst,
-                       most_ranks);
+  return listed_bounds(topology, levels.mesh(), levels.mesh(), shape, least, src, dst, most_ranks);
 }
 
 }  // namespace
@@ -165,8 +169,8 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topol
   if (request.src_mesh != request.dst_mesh) {
     // Nothing pending crosses.
     const int64_t least = has_pending(request.src) ? std::min(element, reduce_element) : element;
-    return listed_bounds(topology, src_mesh, dst_mesh, request.tensor.shape, least, request.src,
-                         request.dst);
+    return listed_bounds(topology_of_bounds(topology, request.src, request.dst), src_mesh, dst_mesh,
+                         request.tensor.shape, least, request.src, request.dst);
   }
   LevelMap levels(src_mesh, topology);
   if (!request.any_dst_order)

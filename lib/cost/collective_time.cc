@@ -4,13 +4,10 @@
 #include <limits>
 
 #include "base/int_math.h"
+#include "cost/protocols.h"
 
 namespace meshplan {
 
-namespace {
-
-// Time of a transfer over a level and of copies after it, rounded up once. Where a divisor has more
-// than 63 bits each is rounded up.
 int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
                                int64_t copied_bytes, int64_t copy_mb_per_s) {
   const int128 by = int128{denominator} * mb_per_s;
@@ -23,8 +20,6 @@ int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_pe
   const int128 all = by * copy_mb_per_s;
   return saturated(moved / by + copied / copy_mb_per_s + (rest + all - 1) / all);
 }
-
-}  // namespace
 
 int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   if (bytes == 0) return 0;
@@ -41,8 +36,17 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   return quotient > most ? most : static_cast<int64_t>(quotient);
 }
 
-int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange,
+int64_t held_to_peer_rate(const TopologyLevel& level, const Traffic& traffic, size_t l) {
+  if (level.peer_mb_per_s == 0 || traffic.peers[l] == 0) return 0;
+  if (level.peer_bytes == 0) return traffic.bytes[l];
+  const int64_t most =
+      saturating_mul(level.peer_bytes, saturating_mul(traffic.denominator, traffic.peers[l]));
+  return std::min(traffic.bytes[l], most);
+}
+
+int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers counted,
                    int64_t copied_bytes) {
+  const bool exchange = counted != Peers::none;
   int64_t latency = 0;
   int64_t peers = 0;
   const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
@@ -63,6 +67,14 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchan
         std::max(slowest, copies ? transfer_and_copies_ps(bytes, traffic.denominator, bandwidth,
                                                           copied_bytes, topology.copy_mb_per_s)
                                  : transfer_ps(bytes, traffic.denominator, bandwidth));
+    if (counted != Peers::number_and_rate || level.peer_mb_per_s == 0) continue;
+    const int64_t held = held_to_peer_rate(level, traffic, l);
+    const int64_t shared = saturating_mul(traffic.denominator, traffic.peers[l]);
+    if (held == 0) continue;
+    slowest =
+        std::max(slowest, copies ? transfer_and_copies_ps(held, shared, level.peer_mb_per_s,
+                                                          copied_bytes, topology.copy_mb_per_s)
+                                 : transfer_ps(held, shared, level.peer_mb_per_s));
   }
   return saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
 }
@@ -92,9 +104,11 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
 int64_t collective_ps(const Topology& topology, const GroupShape& shape,
                       const CollectiveBytes& bytes) {
   if (shape.members.back() == 1 && shape.uniform) return 0;
+  if (shape.uniform && by_protocols(topology, bytes.op))
+    return protocols_ps(topology, shape.members, bytes);
   if (shape.uniform)
-    return traffic_ps(topology, collective_traffic(shape.members, bytes),
-                      row_of(bytes.op).pays_per_peer, bytes.copied);
+    return traffic_ps(topology, collective_traffic(shape.members, bytes), peers_of(bytes.op),
+                      bytes.copied);
   // Units hold different numbers of members: an exchange of the padded pieces inside the group,
   // each from the one member that owns it.
   Traffic traffic;
@@ -102,7 +116,8 @@ int64_t collective_ps(const Topology& topology, const GroupShape& shape,
     traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
     traffic.peers[l] = shape.reach[l];
   }
-  return saturating_mul(traffic_ps(topology, traffic, true, bytes.copied), row_of(bytes.op).rounds);
+  return saturating_mul(traffic_ps(topology, traffic, Peers::number_and_rate, bytes.copied),
+                        row_of(bytes.op).rounds);
 }
 
 int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,

@@ -1,8 +1,12 @@
 // The time of one collective or exchange from its bytes per level.
 //
 //     t = latency of the outermost level used + per_peer_ns * peers (exchange, all_to_all)
-//         + max over l of bytes_l / bandwidth_l
+//         + max over l of bytes_l / bandwidth_l, and of bytes_l / peers / what one peer reaches
+//           (exchange, all_to_all)
 //         + copied bytes / copy bandwidth
+//
+// of the model of levels; under that of protocols (cost/protocols.h) of exchanges, of all_to_alls
+// and of groups that do not look alike everywhere.
 //
 // in integer picoseconds, rounded up once (each phase of an exchange, and each of the two rounds of
 // an all_reduce whose units differ, by itself).
@@ -22,10 +26,27 @@ namespace meshplan {
 // denominator` bytes take at mb_per_s (1e6 B/s).
 [[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);
 
-// The formula above. `exchange`: exchange_percent applies and peers count. No traffic at all costs
+// The same with the time of copies after it, rounded up once where the divisors allow.
+[[nodiscard]] int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
+                                             int64_t copied_bytes, int64_t copy_mb_per_s);
+
+// What the formula counts of a peer. A mean over peers falls where more traffic has more peers: at
+// least what more traffic takes is what it takes without.
+enum class Peers : uint8_t { none, number, number_and_rate };
+
+// The formula above. Not `none`: exchange_percent applies and peers count. No traffic at all costs
 // nothing.
-[[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, bool exchange,
+[[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers peers,
                                  int64_t copied_bytes);
+
+// The bytes of the mean peer that are held to what one peer reaches, over peers * denominator.
+[[nodiscard]] int64_t held_to_peer_rate(const TopologyLevel& level, const Traffic& traffic,
+                                        size_t l);
+
+// What counts of a collective's peers.
+[[nodiscard]] inline Peers peers_of(Op op) {
+  return row_of(op).pays_per_peer ? Peers::number_and_rate : Peers::none;
+}
 
 // What one collective moves, padding included.
 //   all_gather      whole = g * largest box,      piece = largest box

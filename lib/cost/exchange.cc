@@ -10,7 +10,8 @@
 namespace meshplan {
 namespace {
 
-ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces) {
+ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces,
+                    Peers peers = Peers::number_and_rate) {
   ExchangeCost cost;
   cost.traffic = traffic;
   cost.wire_bytes = traffic.wire_bytes;
@@ -19,7 +20,7 @@ ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bo
   for (size_t p = 0; p < traffic.phase.size(); ++p) {
     const int64_t copied = saturating_mul(2, traffic.received[p]);
     cost.predicted_ps =
-        saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], true, copied));
+        saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], peers, copied));
   }
   return cost;
 }
@@ -40,8 +41,8 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
-      return priced(topology, even, false).predicted_ps > q.most_ps &&
-             priced(topology, whole, true).predicted_ps > q.most_ps;
+      return priced(topology, even, false, Peers::number).predicted_ps > q.most_ps &&
+             priced(topology, whole, true, Peers::number).predicted_ps > q.most_ps;
     };
   }
   if (q.phases == 2) {
@@ -61,8 +62,10 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
 ExchangeCost price_whole(const DigitQuestion& q, int64_t below_ps) {
   const Topology& topology = q.levels->topology();
   const int levels = q.levels->levels();
+  const ExchangeTraffic traffic = digits_one_phase(*q.world, *q.change, levels, ExchangeCut::whole);
+  // Where turns are still to be counted more peers may share what is sent.
   const ExchangeCost least =
-      priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::whole), true);
+      priced(topology, traffic, true, traffic.exact ? Peers::number_and_rate : Peers::number);
   const bool enough = least.traffic.exact && (least.traffic.sent_is_known || !q.sent_too);
   if (enough || least.predicted_ps >= below_ps) return least;
   const MostTurns* turns = q.turns->find(*q.levels, *q.world, *q.change, q.most_steps);
@@ -113,7 +116,8 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
   if (q.dst_mesh == nullptr) {
     if (const auto problem = align_digits(*q.levels, padded, q.element_bytes, *q.src, *q.dst)) {
       TurnTable turns;
-      DigitQuestion digits{q.levels, &problem->world, &problem->change, 1, q.whole_pieces, &turns};
+      DigitQuestion digits{q.levels,       &problem->world, &problem->change, 1,
+                           q.whole_pieces, &turns,          q.most_listed};
       cost = closed_form(digits);
       digits.whole_pieces = false;
       if (!cost) cost = closed_form(digits);
@@ -187,7 +191,7 @@ void hold_above(ExchangeCost& cost, const SameBoxes& least) {
 
 std::optional<ExchangeCost> price_digits(const DigitQuestion& q) {
   auto cost = closed_form(q);
-  if (cost && has_finer_tiers(q.levels->topology()))
+  if (cost && has_tables(q.levels->topology()))
     hold_above(*cost, same_boxes(q.levels->topology(), *q.world, *q.change));
   return cost;
 }
@@ -197,7 +201,7 @@ ExchangeCost price_exchange(const ExchangeQuestion& q) {
   if (q.dst_mesh == nullptr)
     problem = align_digits(*q.levels, q.shape, q.element_bytes, *q.src, *q.dst);
   ExchangeCost cost = price_by_levels(q, problem);
-  if (q.dst_mesh == nullptr && has_finer_tiers(q.levels->topology())) {
+  if (q.dst_mesh == nullptr && has_tables(q.levels->topology())) {
     if (problem) {
       hold_above(cost, same_boxes(q.levels->topology(), problem->world, problem->change));
     } else {

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
+#include "cost/protocols.h"
 #include "cost/step_figures.h"
 
 namespace meshplan {
@@ -48,6 +49,14 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
       out += ", " + with_commas(traffic.peers[l]) +
              (traffic.peers[l] == 1 ? " peer x " : " peers x ") + with_commas(level.per_peer_ns) +
              " ns";
+      const int64_t held = held_to_peer_rate(level, traffic, l);
+      if (held > 0) {
+        const int64_t one = saturating_mul(traffic.denominator, traffic.peers[l]);
+        const int64_t held_ps = transfer_ps(held, one, level.peer_mb_per_s);
+        slowest = std::max(slowest, held_ps);
+        out += ", " + fraction(held, one) + " a peer / " + with_commas(level.peer_mb_per_s) +
+               " MB/s = " + ps_text(held_ps);
+      }
     }
     out += "\n";
   }
@@ -59,7 +68,8 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
   if (topology.copy_mb_per_s > 0)
     out += " + copies " + with_commas(copied) + " B / " + with_commas(topology.copy_mb_per_s) +
            " MB/s = " + ps_text(copy);
-  out += " = " + ps_text(traffic_ps(topology, traffic, exchange, copied)) + "\n";
+  const Peers peers_counted = exchange ? Peers::number_and_rate : Peers::none;
+  out += " = " + ps_text(traffic_ps(topology, traffic, peers_counted, copied)) + "\n";
   return out;
 }
 
@@ -76,6 +86,44 @@ std::string members_text(const Topology& topology, const GroupShape& shape) {
     }
   }
   return out;
+}
+
+std::string way_name(const ProtocolWay& way) {
+  switch (way.pattern) {
+    case Pattern::ring:
+      return way.protocol->name + " ring";
+    case Pattern::tree:
+      return way.protocol->name + " tree";
+    case Pattern::switches:
+      break;
+  }
+  return way.protocol->name + ", reduced by switches";
+}
+
+// The fastest way of a collective: a line a level that is used, then the sum.
+std::string way_lines(const Topology& topology, const std::vector<int64_t>& members,
+                      const CollectiveBytes& bytes) {
+  const ProtocolWay way = fastest_way(topology, members, bytes);
+  std::string out = "fastest of the protocols: " + one_line(way_name(way)) + "\n";
+  int64_t slowest = 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    if (way.traffic.bytes[l] == 0 && way.traffic.peers[l] == 0) continue;
+    const int64_t ps = transfer_ps(way.traffic.bytes[l], way.traffic.denominator, way.mb_per_s[l]);
+    slowest = std::max(slowest, ps);
+    out += "over " + one_line(topology.levels[l].name) + ": " +
+           fraction(way.traffic.bytes[l], way.traffic.denominator) + " a rank / " +
+           with_commas(way.mb_per_s[l]) + " MB/s = " + ps_text(ps);
+    if (way.steps[l] > 0)
+      out += ", " + with_commas(way.steps[l]) + (way.steps[l] == 1 ? " hop x " : " hops x ") +
+             with_commas(way.step_ns[l]) + " ns";
+    out += "\n";
+  }
+  out += "start " + with_commas(way.start_ns) + " ns + hops " +
+         with_commas(latency_ns(way) - way.start_ns) + " ns + slowest level " + ps_text(slowest);
+  if (topology.copy_mb_per_s > 0)
+    out += " + copies " + with_commas(bytes.copied) + " B / " +
+           with_commas(topology.copy_mb_per_s) + " MB/s";
+  return out + " = " + ps_text(way_ps(topology, way, bytes.copied)) + "\n";
 }
 
 std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
@@ -135,7 +183,9 @@ std::string explain_collective(const LevelMap& levels, const StepQuestion& q, in
       slowest = &shape;
   }
   out += "members: " + members_text(topology, *slowest) + "\n";
-  if (tier != "levels") return out + "priced by the " + tier + " tier: " + ps_text(total) + "\n";
+  if (tier == "protocols" && slowest->uniform)
+    return out + way_lines(topology, slowest->members, f.bytes);
+  if (tier == "measured") return out + "priced by the measured tier: " + ps_text(total) + "\n";
   if (!slowest->uniform) {
     Traffic traffic;
     for (size_t l = 0; l < slowest->reach.size(); ++l) {

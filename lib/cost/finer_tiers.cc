@@ -1,15 +1,10 @@
-// Tiers finer than levels: measured tables with log-log interpolation, and NCCL's published
-// formula.
-//
-// NCCL's constants (graph/tuning.cc, 2.30): base latency in us LL 6.6, LL128 14, Simple 8.4; per
-// hop on NVLink 0.6 / 1.9 / 3.4, on the network 2.7 / 4.0 / 14; a ring takes 2 (n - 1) steps for
-// all_reduce and n - 1 for gather and scatter. LL moves half, LL128 15/16 of the bandwidth.
+// Measured tables with log-log interpolation.
 #include "cost/finer_tiers.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/int_math.h"
+#include "cost/protocols.h"
 #include "cost/step_figures.h"
 
 namespace meshplan {
@@ -86,35 +81,6 @@ const MeasuredTable* table_for(const Topology& topology, const GroupShape& shape
   return nullptr;
 }
 
-struct Protocol {
-  int64_t base_ns, inside_ns, across_ns, share_num, share_den;
-};
-constexpr std::array<Protocol, 3> protocols = {
-    {{6600, 600, 2700, 1, 2}, {14000, 1900, 4000, 15, 16}, {8400, 3400, 14000, 1, 1}}};
-
-int64_t nccl_ps(const Topology& topology, const GroupShape& shape, const CollectiveBytes& bytes) {
-  const int64_t n = shape.members.back();
-  const int64_t rounds = row_of(bytes.op).rounds;
-  const int64_t inside = shape.members[0];
-  // hops that leave a unit of level 0, in one way round the ring
-  const int64_t across_hops = n / inside - 1;
-  const int64_t inside_hops = n - 1 - across_hops;
-  Traffic traffic = collective_traffic(shape.members, bytes);
-  int64_t best = INT64_MAX;
-  for (const Protocol& p : protocols) {
-    const int128 hops = int128{inside_hops} * p.inside_ns + int128{across_hops} * p.across_ns;
-    const int64_t latency = saturated(p.base_ns + rounds * hops);
-    int64_t slowest = 0;
-    for (size_t l = 0; l < topology.levels.size(); ++l) {
-      int64_t bandwidth =
-          std::max<int64_t>(1, topology.levels[l].mb_per_s * p.share_num / p.share_den);
-      slowest = std::max(slowest, transfer_ps(traffic.bytes[l], traffic.denominator, bandwidth));
-    }
-    best = std::min(best, saturating_add(saturating_mul(latency, 1000), slowest));
-  }
-  return best;
-}
-
 }  // namespace
 
 std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape& shape,
@@ -123,25 +89,16 @@ std::optional<FinerPrice> finer_price(const Topology& topology, const GroupShape
   if (const MeasuredTable* table = table_for(topology, shape, bytes.op)) {
     return FinerPrice{saturating_mul(interpolate(table->points, bytes.whole), 1000), "measured"};
   }
-  if (topology.model == "nccl" && !row_of(bytes.op).pays_per_peer)
-    return FinerPrice{nccl_ps(topology, shape, bytes), "nccl"};
+  if (by_protocols(topology, bytes.op))
+    return FinerPrice{protocols_ps(topology, shape.members, bytes), "protocols"};
   return std::nullopt;
-}
-
-std::optional<int64_t> least_latency_ns(const Topology& topology, int64_t levels_ns) {
-  if (!topology.tables.empty()) return std::nullopt;
-  int64_t least = levels_ns;
-  if (topology.model == "nccl") {
-    for (const Protocol& p : protocols)
-      least = std::min(least, p.base_ns + std::min(p.inside_ns, p.across_ns));
-  }
-  return least;
 }
 
 int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
                  const CollectiveBytes& bytes, std::string& tier) {
   tier = "levels";
-  if (!has_finer_tiers(topology)) return collective_ps(topology, shapes, bytes);
+  if (!has_tables(topology) && !by_protocols(topology, bytes.op))
+    return collective_ps(topology, shapes, bytes);
   int64_t slowest = 0;
   for (const GroupShape& shape : shapes) {
     const auto finer = finer_price(topology, shape, bytes);

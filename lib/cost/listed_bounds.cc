@@ -105,9 +105,8 @@ class Copy {
     if (must_reach < 0) return b;
     b.bytes = bytes_;
     const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, used));
-    if (const auto least = least_latency_ns(*topology_, latency_ns))
-      b.ps = saturating_add(saturating_mul(*least, 1000), transfer_);
-    if (across && !has_finer_tiers(*topology_)) {
+    if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer_);
+    if (across && timed) {
       const auto steps = steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_,
                                          latency_ns, transfer_);
       b.ps = std::max(b.ps, steps.value_or(0));
@@ -229,9 +228,8 @@ Bounds unlisted(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_
     bandwidth = saturating_add(bandwidth, level.mb_per_s);
     latency = std::min(latency, level.latency_ns);
   }
-  if (const auto least = least_latency_ns(topology, latency)) {
-    b.ps = saturating_add(saturating_mul(*least, 1000), transfer_ps(b.bytes, 1, bandwidth));
-  }
+  if (!has_tables(topology))
+    b.ps = saturating_add(saturating_mul(latency, 1000), transfer_ps(b.bytes, 1, bandwidth));
   return b;
 }
 

@@ -49,7 +49,7 @@ struct Atoms {
 }  // namespace
 
 SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const DigitChange& change) {
-  if (change.crossed != 0 || !has_finer_tiers(topology)) return {};
+  if (change.crossed != 0 || !has_tables(topology)) return {};
   const Op op =
       collective_of(Digits{change.src_only}, Digits{change.dst_only}, Digits{change.reduced});
   if (op == Op::exchange) return {};
@@ -71,7 +71,7 @@ SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const Di
 
 SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
                      const State& src, const State& dst) {
-  if (!has_finer_tiers(levels.topology())) return {};
+  if (!has_tables(levels.topology())) return {};
   Atoms left;
   Atoms came;
   Atoms reduced;

@@ -16,7 +16,7 @@ struct StepCost {
   int64_t peak_bytes = 0;
   int64_t predicted_ps = 0;
   int64_t level = -1;  // outermost level used; -1: no communication
-  std::string tier;    // "levels", "nccl", "measured"
+  std::string tier;    // "levels", "protocols", "measured"
   bool operator==(const StepCost&) const = default;
 };
 

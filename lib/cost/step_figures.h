@@ -26,8 +26,8 @@ struct StepFigures {
                                        std::span<const int64_t> mesh_shape, Op op, int64_t group,
                                        int64_t element_bytes);
 
-// The time by the finest tier that covers the step: measured tables, then NCCL's formula, then
-// levels. `tier` says which.
+// The time by the finest tier that covers the step: measured tables, then protocols, then levels.
+// `tier` says which.
 [[nodiscard]] int64_t finer_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
                                const CollectiveBytes& bytes, std::string& tier);
 

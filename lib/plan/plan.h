@@ -23,6 +23,7 @@
 #include "base/shared_list.h"
 #include "mesh/mesh_table.h"
 #include "plan/op_table.h"
+#include "plan/protocol.h"
 #include "plan/shortcuts.h"
 #include "plan/totals.h"
 #include "tensor/request.h"
@@ -163,6 +164,11 @@ struct TopologyLevel {
   int64_t latency_ns = 0;
   int64_t per_peer_ns = 0;
   int64_t exchange_percent = 100;
+  // An exchange or all_to_all has at most this to one peer; 0: all that the level has.
+  int64_t peer_mb_per_s = 0;
+  int64_t peer_bytes = 0;  // of those bytes to a peer, so many are held to that; 0: all
+  // Of all_reduce where switches of the level reduce, its bytes counted twice; 0: they do not.
+  int64_t switch_mb_per_s = 0;
   bool operator==(const TopologyLevel&) const = default;
 };
 
@@ -181,7 +187,10 @@ struct Topology {
   std::string source;                 // where a preset's numbers come from
   std::vector<TopologyLevel> levels;  // inside out; the last holds every rank
   int64_t copy_mb_per_s = 0;          // 0: copies are not counted
-  std::string model;  // "" = levels; "nccl" = NCCL's published formula prices what it covers
+  // None: the model of levels. Else that of protocols: these price the collectives of groups that
+  // look alike everywhere but all_to_all; latency_ns, per_peer_ns and exchange_percent of a level
+  // are those of exchanges and all_to_alls.
+  std::vector<Protocol> protocols;
   std::vector<MeasuredTable> tables;  // measured tier
   bool operator==(const Topology&) const = default;
 };

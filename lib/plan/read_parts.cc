@@ -131,12 +131,60 @@ PlanOptions read_options(const Value& value) {
   return options;
 }
 
+namespace {
+
+Protocol read_protocol(const Value& value, size_t levels) {
+  Protocol protocol;
+  protocol.levels.resize(levels);
+  const auto numbers = [&](const char* name, int64_t ProtocolLevel::*number, int64_t least) {
+    const std::vector<int64_t> all = value.at(name).integers(least);
+    if (all.size() != levels)
+      value.at(name).fail("expected one number for each of the " + std::to_string(levels) +
+                          " levels");
+    for (size_t l = 0; l < levels; ++l) protocol.levels[l].*number = all[l];
+  };
+  protocol.name = value.at("name").text();
+  protocol.base_ns = value.at("base_ns").integer(0, max_latency_ns);
+  if (value.has("trees")) protocol.trees = value.at("trees").flag();
+  if (value.has("switch_ns")) protocol.switch_ns = value.at("switch_ns").integer(1, max_latency_ns);
+  numbers("hop_ns", &ProtocolLevel::hop_ns, 0);
+  numbers("share", &ProtocolLevel::share, 1);
+  if (value.has("tree_ns")) numbers("tree_ns", &ProtocolLevel::tree_ns, 0);
+  if (value.has("tree_share")) numbers("tree_share", &ProtocolLevel::tree_share, 1);
+  for (const ProtocolLevel& level : protocol.levels) {
+    if (level.hop_ns > max_latency_ns || level.tree_ns > max_latency_ns ||
+        level.share > whole_share || level.tree_share > whole_share)
+      value.fail("a hop takes at most " + std::to_string(max_latency_ns) +
+                 " ns, a share is at most " + std::to_string(whole_share));
+  }
+  return protocol;
+}
+
+// "nccl" is how plans before protocols name NCCL's own.
+void read_model(const Value& value, Topology& topology) {
+  const std::string model = value.has("model") ? value.at("model").text() : std::string();
+  if (model == "nccl") {
+    topology.protocols = nccl_protocols(topology.levels.size());
+  } else if (model == "protocols") {
+    const Value protocols = value.at("protocols");
+    protocols.each([&](const Value& entry) {
+      topology.protocols.push_back(read_protocol(entry, topology.levels.size()));
+    });
+    if (topology.protocols.empty() ||
+        static_cast<int64_t>(topology.protocols.size()) > max_protocols)
+      protocols.fail("expected 1 to " + std::to_string(max_protocols) + " protocols");
+  } else if (!model.empty()) {
+    value.at("model").fail("expected \"protocols\"");
+  }
+}
+
+}  // namespace
+
 Topology read_topology(const Value& value) {
   Topology topology;
   topology.name = value.at("name").text();
   topology.source = value.at("source").text();
   topology.copy_mb_per_s = value.at("copy_mb_per_s").integer(0, max_mb_per_s);
-  if (value.has("model")) topology.model = value.at("model").text();
   const Value levels = value.at("levels");
   levels.each([&](const Value& entry) {
     TopologyLevel level;
@@ -146,11 +194,18 @@ Topology read_topology(const Value& value) {
     level.latency_ns = entry.at("latency_ns").integer(0, max_latency_ns);
     level.per_peer_ns = entry.at("per_peer_ns").integer(0, max_per_peer_ns);
     level.exchange_percent = entry.at("exchange_percent").integer(1, 100);
+    if (entry.has("peer_mb_per_s"))
+      level.peer_mb_per_s = entry.at("peer_mb_per_s").integer(1, max_mb_per_s);
+    if (entry.has("peer_bytes"))
+      level.peer_bytes = entry.at("peer_bytes").integer(1, max_peer_bytes);
+    if (entry.has("switch_mb_per_s"))
+      level.switch_mb_per_s = entry.at("switch_mb_per_s").integer(1, max_mb_per_s);
     if (!topology.levels.empty() && level.ranks < topology.levels.back().ranks)
       entry.fail("levels stand from the inside out");
     topology.levels.push_back(std::move(level));
   });
   if (topology.levels.empty() || topology.levels.size() > 8) levels.fail("expected 1 to 8 levels");
+  read_model(value, topology);
   if (!value.has("tables")) return topology;
   value.at("tables").each([&](const Value& entry) {
     MeasuredTable table;

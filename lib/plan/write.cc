@@ -326,19 +326,54 @@ class PlanWriter {
 
 }  // namespace
 
+namespace {
+
+// One number of every level.
+void write_levels(JsonWriter& w, const char* name, const Protocol& protocol,
+                  int64_t ProtocolLevel::*number) {
+  std::vector<int64_t> numbers;
+  for (const ProtocolLevel& level : protocol.levels) numbers.push_back(level.*number);
+  w.field(name, numbers);
+}
+
+void write_protocol(JsonWriter& w, const Protocol& protocol) {
+  w.open('{');
+  w.field("base_ns", protocol.base_ns);
+  write_levels(w, "hop_ns", protocol, &ProtocolLevel::hop_ns);
+  w.field("name", protocol.name);
+  write_levels(w, "share", protocol, &ProtocolLevel::share);
+  if (protocol.switch_ns > 0) w.field("switch_ns", protocol.switch_ns);
+  if (protocol.trees || protocol.switch_ns > 0) {
+    write_levels(w, "tree_ns", protocol, &ProtocolLevel::tree_ns);
+    write_levels(w, "tree_share", protocol, &ProtocolLevel::tree_share);
+  }
+  if (protocol.trees) w.field("trees", true);
+  w.close();
+}
+
+}  // namespace
+
 void write_topology(JsonWriter& w, const Topology& t, bool with_empty) {
   w.open('{', Breaks::lines);
   if (with_empty || t.copy_mb_per_s > 0) w.field("copy_mb_per_s", t.copy_mb_per_s);
   w.list("levels", Breaks::lines, t.levels, [&](const TopologyLevel& level) {
-    w.object({{"exchange_percent", level.exchange_percent},
+    w.open('{');
+    w.fields({{"exchange_percent", level.exchange_percent},
               {"latency_ns", level.latency_ns},
               {"mb_per_s", level.mb_per_s},
-              {"name", level.name},
-              {"per_peer_ns", level.per_peer_ns},
-              {"ranks", level.ranks}});
+              {"name", level.name}});
+    if (level.peer_bytes > 0) w.field("peer_bytes", level.peer_bytes);
+    if (level.peer_mb_per_s > 0) w.field("peer_mb_per_s", level.peer_mb_per_s);
+    w.fields({{"per_peer_ns", level.per_peer_ns}, {"ranks", level.ranks}});
+    if (level.switch_mb_per_s > 0) w.field("switch_mb_per_s", level.switch_mb_per_s);
+    w.close();
   });
-  if (!t.model.empty()) w.field("model", t.model);
+  if (!t.protocols.empty()) w.field("model", "protocols");
   if (with_empty || !t.name.empty()) w.field("name", t.name);
+  if (!t.protocols.empty()) {
+    w.list("protocols", Breaks::lines, t.protocols,
+           [&](const Protocol& protocol) { write_protocol(w, protocol); });
+  }
   if (with_empty || !t.source.empty()) w.field("source", t.source);
   if (!t.tables.empty()) {
     w.list("tables", Breaks::lines, t.tables, [&](const MeasuredTable& table) {

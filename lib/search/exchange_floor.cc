@@ -41,14 +41,11 @@ class ExchangeFloor {
       if (elements <= 0) break;
       int64_t bandwidth = 0;
       int64_t latency = INT64_MAX;
-      int64_t per_peer = INT64_MAX;
-      for (size_t l = 0; l < levels.size(); ++l) {
-        per_peer = std::min(per_peer, levels[l].per_peer_ns);
-        if (l < k) continue;
+      for (size_t l = k; l < levels.size(); ++l) {
         bandwidth += levels[l].mb_per_s;
         latency = std::min(latency, levels[l].latency_ns);
       }
-      if (phases_ == 1) latency = saturating_add(latency, saturating_mul(peers_, per_peer));
+      if (phases_ == 1) latency = saturating_add(latency, peers_ns());
       most = std::max(
           most, saturating_add(saturating_mul(latency, 1000),
                                transfer_ps(saturating_mul(elements, element_), 1, bandwidth)));
@@ -57,6 +54,28 @@ class ExchangeFloor {
   }
 
  private:
+  // What the peers of the busiest rank cost at least: as many as a level has are on the level where
+  // they cost least, then on the next.
+  [[nodiscard]] int64_t peers_ns() const {
+    const auto& levels = p_.topology->levels;
+    int64_t ns = 0;
+    int64_t left = peers_;
+    unsigned taken = 0;
+    while (left > 0) {
+      size_t least = levels.size();
+      for (size_t l = 0; l < levels.size(); ++l) {
+        if ((taken >> l & 1) != 0) continue;
+        if (least == levels.size() || levels[l].per_peer_ns < levels[least].per_peer_ns) least = l;
+      }
+      if (least == levels.size()) break;
+      taken |= 1U << least;
+      const bool outermost = least + 1 == levels.size();
+      const int64_t here = outermost ? left : std::min(left, levels[least].ranks - 1);
+      ns = saturating_add(ns, saturating_mul(here, levels[least].per_peer_ns));
+      left -= here;
+    }
+    return ns;
+  }
   void receive() {
     for (size_t r = 0; r < p_.listed_ranks.ranks(); ++r) {
       int64_t wanted = p_.idle_elements;
@@ -121,7 +140,7 @@ class ExchangeFloor {
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           int phases, int64_t enough_ps) {
   p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
-  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_finer_tiers(*p.topology) ||
+  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_tables(*p.topology) ||
       joined_atoms(p, from, to) != 0 || p.kept != 0 || from.made != 0 || to.made != 0)
     return 0;
   int64_t floor = ExchangeFloor(p, from, to, phases).ps();

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "cost/protocols.h"
 #include "search/search_state.h"
 #include "tensor/box.h"
 
@@ -110,8 +111,9 @@ class ProblemMaker {
     p_.element = element_bytes(request_.tensor.dtype);
     p_.reduce_element = request_.reduce_dtype ? element_bytes(*request_.reduce_dtype) : p_.element;
     p_.one_reduction = options_.one_reduction;
-    p_.levels_only = p_.topology->model.empty() && p_.topology->tables.empty() &&
-                     p_.topology->copy_mb_per_s == 0;
+    p_.by_boxes = p_.topology->tables.empty() && p_.topology->copy_mb_per_s == 0;
+    p_.bounded =
+        bound_topology(*p_.topology, !request_.src.partial.empty() || !target_.partial.empty());
   }
 
   bool find_atoms() {
@@ -300,8 +302,10 @@ class ProblemMaker {
   // What stands for closed forms where those do not answer.
   void list_ranks() {
     // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
-    // elsewhere on the way.
-    if (!p_.even) p_.frozen.fill(0);
+    // elsewhere on the way; so it may where bytes go faster by way of more peers.
+    if (!p_.even || std::any_of(p_.topology->levels.begin(), p_.topology->levels.end(),
+                                [](const TopologyLevel& l) { return l.peer_mb_per_s > 0; }))
+      p_.frozen.fill(0);
     if (p_.even && p_.always_line_up) return;
     if (p_.ranks <= few_ranks) {
       list_every_rank(p_);

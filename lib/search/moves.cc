@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "cost/protocols.h"
 #include "cost/step_figures.h"
 #include "search/work.h"
 #include "tensor/box.h"
@@ -143,7 +144,7 @@ class Mover {
   }
   // What a reduce_scatter takes at least: with every free atom sliced in the same step.
   [[nodiscard]] int64_t least_scatter_ps(const Edge& reduce) const {
-    if (!p_.even || !p_.levels_only) return limits_.least_latency_ps;
+    if (!p_.even || !p_.by_boxes) return limits_.least_latency_ps;
     Edge any = reduce;
     any.op = Op::reduce_scatter;
     for (unsigned left = free_ | reduce.reduced; left != 0; left &= left - 1)
@@ -202,7 +203,7 @@ class Mover {
         any.op = Op::all_to_all;
         any.group = group;
         any.to = cut;
-        if (p_.even && p_.levels_only) price_collective(p_, from_, any);
+        if (p_.even && p_.by_boxes) price_collective(p_, from_, any);
         move_ps_ = std::max(any.cost.ps, limits_.least_latency_ps);
         if (move_ps_ <= limits_.most_ps) move_onto(d, any, group, cut, 0);
       }
@@ -339,9 +340,10 @@ int64_t alike_groups_ps(const PlanProblem& p, uint16_t group, const CollectiveBy
   int64_t inside = 1;
   for (size_t l = 0; l < levels; ++l)
     members[l] = inside *= p.world.product(digits & p.world.at_level(static_cast<int>(l)));
-  const Traffic traffic =
-      collective_traffic(std::span<const int64_t>(members.data(), levels), bytes);
-  return traffic_ps(*p.topology, traffic, row_of(bytes.op).pays_per_peer, bytes.copied);
+  const std::span<const int64_t> alike(members.data(), levels);
+  if (by_protocols(*p.topology, bytes.op)) return protocols_ps(*p.topology, alike, bytes);
+  return traffic_ps(*p.topology, collective_traffic(alike, bytes), peers_of(bytes.op),
+                    bytes.copied);
 }
 
 }  // namespace
@@ -350,7 +352,7 @@ void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge)
   const int64_t g = group_size(p, edge.group);
   const int64_t element = row_of(edge.op).reduces ? p.reduce_element : p.element;
   p.work += work::price;
-  if (!p.levels_only) {
+  if (!p.by_boxes) {
     p.work += work::step;
     // Copies and finer tiers need staging and shapes in full.
     State before = to_state(p, from);

@@ -27,10 +27,9 @@ int count_bits(uint64_t a, uint64_t b) {
 void PackedWorld::reset(const PlanProblem& p) {
   p_ = &p;
   total_ = p.world.count();
-  // Finer tiers are not bounded by levels.
+  // Measured tables are not bounded by levels.
   usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
-            p.topology->model.empty() && p.topology->tables.empty() &&
-            total_ * p.dims <= packed_slots;
+            p.topology->tables.empty() && total_ * p.dims <= packed_slots;
   usable_ = usable_ && find_outer_level();
   if (!usable_) return;
   lay_out_slots();
@@ -75,15 +74,18 @@ void PackedWorld::lay_out_slots() {
 }
 
 void PackedWorld::time_levels() {
-  const std::vector<TopologyLevel>& levels = p_->topology->levels;
+  const std::vector<TopologyLevel>& levels = p_->bounded.levels;
   const TopologyLevel& inner = levels[0];
   const TopologyLevel& outer = levels[outer_level_];
+  // Of exchanges alone.
+  const TopologyLevel& exchange_inside = p_->topology->levels[0];
+  const TopologyLevel& exchange_outside = p_->topology->levels[outer_level_];
   bandwidth_inside_ = inside_ > 0 ? inner.mb_per_s : 0;
   bandwidth_outside_ = outer_level_ > 0 ? outer.mb_per_s : 0;
-  pace_inside_ = Pace(inner);
-  pace_outside_ = Pace(outer);
-  first_latency_ = saturating_mul(inner.latency_ns, 1000);
-  outer_latency_ = saturating_mul(outer.latency_ns, 1000);
+  pace_inside_ = Pace(exchange_inside);
+  pace_outside_ = Pace(exchange_outside);
+  first_latency_ = saturating_mul(exchange_inside.latency_ns, 1000);
+  outer_latency_ = saturating_mul(exchange_outside.latency_ns, 1000);
   first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);
   outer_per_peer_ = saturating_mul(outer.per_peer_ns, 1000);
   int64_t least = INT64_MAX;
@@ -91,7 +93,10 @@ void PackedWorld::time_levels() {
   for (size_t l = levels.size(); l-- > 0;) {
     least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
     least = std::min(least, levels[l].latency_ns);
-    if (l == outer_level_) latency_outside_ = saturating_mul(least, 1000);
+    if (l == outer_level_) {
+      latency_outside_ = saturating_mul(least, 1000);
+      least_outer_per_peer_ = least_per_peer_;
+    }
   }
   latency_inside_ = saturating_mul(least, 1000);
   finest_part_ps_ = 0;
@@ -379,8 +384,9 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   if (w.reduced != 0) return 0;
   const Difference d = difference(from, to, every_slot());
   if (!d.crossed_outside && d.held_outside == 0) return 0;
-  return saturating_add(latency_outside_, outer_transfer(to.outers, d.held_outside,
-                                                         d.crossed_outside, w.kept_at_once_inside));
+  return saturating_add(
+      saturating_add(outer_latency_, outer_per_peer_),
+      outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside));
 }
 
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {

@@ -74,8 +74,8 @@ class PackedWorld {
   // pending.
   [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open,
                                             int total, int outers);
-  // The part of bound_ps that comes of what units fetch from outside: alike for all `to` with the
-  // same digits in the same outer slots.
+  // What one exchange takes at least that makes units fetch something from outside: alike for all
+  // `to` with the same digits in the same outer slots.
   [[nodiscard]] int64_t outer_bound_ps(const Packed& from, const Packed& to);
   // What any plan by way of states takes at least where an outer digit moves within its list: the
   // finest part of the tensor over the outer links. 0 where none does, or where digits are made
@@ -99,9 +99,11 @@ class PackedWorld {
     return saturating_add(latency_inside_,
                           transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
   }
-  // What so many peers cost a rank at least.
+  // What so many peers cost a rank at least: as many as there are inside of its unit cost the least.
   [[nodiscard]] int64_t peers_ps(int64_t peers) const {
-    return saturating_mul(peers, least_per_peer_);
+    const int64_t inside = std::min(peers, power(inside_) - 1);
+    return saturating_add(saturating_mul(inside, least_per_peer_),
+                          saturating_mul(peers - inside, least_outer_per_peer_));
   }
   // What the exchange between two states takes at least, in one phase, by what a rank receives on
   // each level, and in two, which is only told where they have the same atoms pending. Law: never
@@ -275,6 +277,7 @@ class PackedWorld {
   int64_t first_per_peer_ = 0;  // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
+  int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
   int64_t finest_part_ps_ = 0;   // of one part of the finest from outside
   int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
   int64_t latency_outside_ = 0;  // at or outside of the outer level

@@ -64,11 +64,17 @@ bool Search::begin() {
   if (source_ == goal_) return true;
   two_levels_ = (p_.world.all() & ~p_.world.at_level(0)) != 0;
   if (!p_.exact_levels) two_levels_ = p_.topology->levels.size() > 1;
-  least_latency_ps_ = INT64_MAX;
-  for (const TopologyLevel& level : p_.topology->levels)
+  least_latency_ps_ = exchange_latency_ps_ = INT64_MAX;
+  for (const TopologyLevel& level : p_.bounded.levels)
     least_latency_ps_ = std::min(least_latency_ps_, saturating_mul(level.latency_ns, 1000));
-  if (!p_.levels_only) least_latency_ps_ = 0;
-  exchange_latency_ps_ = p_.may_move_nothing ? 0 : least_latency_ps_;
+  // What moves anything has a peer.
+  for (const TopologyLevel& level : p_.topology->levels)
+    exchange_latency_ps_ =
+        std::min(exchange_latency_ps_,
+                 saturating_mul(saturating_add(level.latency_ns, level.per_peer_ns), 1000));
+  if (!p_.by_boxes) least_latency_ps_ = exchange_latency_ps_ = 0;
+  if (p_.may_move_nothing) exchange_latency_ps_ = 0;
+  step_latency_ps_ = std::min(least_latency_ps_, exchange_latency_ps_);
 
   if (options_.below_ps != INT64_MAX) {
     has_best_ = true;
@@ -295,7 +301,7 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   // Where closed forms price most exchanges, a short search answers nearly every question.
   Found known;
   int64_t work = 0;
-  if (problem.even && problem.always_line_up && !has_finer_tiers(*problem.topology)) {
+  if (problem.even && problem.always_line_up && !has_tables(*problem.topology)) {
     SearchOptions brief = options;
     brief.work_budget = std::min(options.work_budget, brief_budget);
     known = Search(problem, brief).run();

@@ -156,7 +156,7 @@ AimList& Search::aims(uint16_t pending, uint16_t made) {
   q.pending = pending;
   q.made = made;
   if (has_best_) q.most_ps = best_.ps;
-  q.least_latency_ps = exchange_latency_ps_;
+  q.least_latency_ps = step_latency_ps_;
   const int64_t visits = aim_visits_;
   if (!list_aims(q, aim_visits_, known.list)) shortcuts_.add(Shortcut::few_aims);
   p_.work += (visits - aim_visits_) * work::aim;

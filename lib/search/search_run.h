@@ -100,7 +100,7 @@ class Search {
     // step.
     if (!has_best_ || ties_matter() || p_.kept != 0 || p_.target.made != 0) return false;
     const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
-    return saturating_add(saturating_add(node(i).g.ps, left), exchange_latency_ps_) >= best_.ps;
+    return saturating_add(saturating_add(node(i).g.ps, left), step_latency_ps_) >= best_.ps;
   }
 
   void push(int32_t i);
@@ -204,6 +204,7 @@ class Search {
   int64_t next_look_ = INT64_MAX;
   int64_t least_latency_ps_ = 0;     // of a collective
   int64_t exchange_latency_ps_ = 0;  // of an exchange
+  int64_t step_latency_ps_ = 0;      // of either
   int64_t settled_ = 0;
 };
 

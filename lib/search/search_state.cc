@@ -307,7 +307,7 @@ Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined
   change.kept &= ~made;
   if (change.reduced != 0 || joined != 0)
     change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
-  return bound_digits(*p.topology, p.world, change, within_moves, made);
+  return bound_digits(p.bounded, p.world, change, within_moves, made);
 }
 
 }  // namespace
@@ -342,10 +342,10 @@ Bounds bound_between(const PlanProblem& p, const SearchState& from, const Search
         reduces || joined != 0 ? std::min(p.element, p.reduce_element) : p.element;
     const int64_t bytes = saturating_mul(missing, element);
     b.bytes = std::max(b.bytes, bytes);
-    if (has_finer_tiers(*p.topology)) return b;
+    if (has_tables(*p.topology)) return b;
     int64_t bandwidth = 0;
     int64_t latency = INT64_MAX;
-    for (const TopologyLevel& level : p.topology->levels) {
+    for (const TopologyLevel& level : p.bounded.levels) {
       bandwidth += level.mb_per_s;
       latency = std::min(latency, level.latency_ns);
     }

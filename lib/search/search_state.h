@@ -95,7 +95,8 @@ inline void drop_last(SearchState& s, int dims, int d, int count) {
 
 struct PlanProblem {
   const LevelMap* levels = nullptr;
-  const Topology* topology = nullptr;
+  const Topology* topology = nullptr;  // what steps are priced in
+  Topology bounded;                    // what bounds are taken in (bound_topology)
   const Mesh* mesh = nullptr;
   std::vector<int64_t> mesh_sizes;
   TensorMeta tensor;
@@ -140,8 +141,8 @@ struct PlanProblem {
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
   int64_t peak_limit = INT64_MAX;   // peak of any step
   bool one_reduction = false;
-  // No finer tier and no copy term: collectives are priced from boxes alone.
-  bool levels_only = true;
+  // No measured table and no copy term: collectives are priced from boxes alone.
+  bool by_boxes = true;
   mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
   uint16_t source_pending = 0;                                 // pending before the first step
   Shortcuts shortcuts;                                         // taken in setting it up

@@ -56,11 +56,12 @@ std::vector<Run> telling(std::vector<Run> runs) {
 UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
   UnitRanks unit;
   unit.level = level;
-  unit.latency_ns = unit.per_peer_ns = INT64_MAX;
-  for (size_t l = static_cast<size_t>(level); l < p.topology->levels.size(); ++l) {
-    unit.bandwidth = saturating_add(unit.bandwidth, p.topology->levels[l].mb_per_s);
-    unit.latency_ns = std::min(unit.latency_ns, p.topology->levels[l].latency_ns);
-    unit.per_peer_ns = std::min(unit.per_peer_ns, p.topology->levels[l].per_peer_ns);
+  unit.latency_ns = unit.exchange_latency_ns = unit.per_peer_ns = INT64_MAX;
+  for (size_t l = static_cast<size_t>(level); l < p.bounded.levels.size(); ++l) {
+    unit.bandwidth = saturating_add(unit.bandwidth, p.bounded.levels[l].mb_per_s);
+    unit.latency_ns = std::min(unit.latency_ns, p.bounded.levels[l].latency_ns);
+    unit.exchange_latency_ns = std::min(unit.exchange_latency_ns, p.topology->levels[l].latency_ns);
+    unit.per_peer_ns = std::min(unit.per_peer_ns, p.bounded.levels[l].per_peer_ns);
   }
   unit.sides = sides_of_ranks(p, std::span(run.ranks->indices).subspan(run.begin, run.size()));
   return unit;
@@ -92,10 +93,10 @@ int64_t wire_element(const PlanProblem& p, const SearchState& from, const Search
 
 std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
   std::vector<UnitRanks> units;
-  if (p.ranks > most_ranks || has_finer_tiers(*p.topology)) return units;
+  if (p.ranks > most_ranks || has_tables(*p.topology)) return units;
   const std::vector<RankClass>& classes = p.levels->classes({}, {});
   for (int level = 1; level < p.levels->levels(); ++level) {
-    const int64_t unit_ranks = p.topology->levels[as_index(level - 1)].ranks;
+    const int64_t unit_ranks = p.bounded.levels[as_index(level - 1)].ranks;
     for (const Run& run : telling(runs_of(classes, unit_ranks)))
       units.push_back(ranks_of(p, run, level));
   }
@@ -386,8 +387,9 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
     peers_ns = saturating_add(peers_ns, saturating_mul(need.inside, inner.per_peer_ns));
   }
   if (slowest == 0) return 0;
-  const int64_t latency_ns =
-      need.one_phase > 0 ? unit.latency_ns : std::min(inner.latency_ns, unit.latency_ns);
+  const int64_t latency_ns = need.one_phase > 0
+                                 ? unit.exchange_latency_ns
+                                 : std::min(inner.latency_ns, unit.exchange_latency_ns);
   return step_ps(latency_ns, peers_ns, slowest);
 }
 
@@ -398,7 +400,7 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
   int64_t ps = 0;
   if (need.least > 0) {
     const int64_t peers = ceil_div(need.outside, unit.members());
-    ps = step_ps(unit.latency_ns, saturating_mul(peers, unit.per_peer_ns),
+    ps = step_ps(unit.exchange_latency_ns, saturating_mul(peers, unit.per_peer_ns),
                  transfer_ps(saturating_mul(need.least, element), unit.members(), unit.bandwidth));
   }
   const int64_t passed = need.missing - need.least;

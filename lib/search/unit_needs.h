@@ -34,11 +34,12 @@ struct UnitNeed {
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
 struct UnitRanks {
-  int level = 1;            // what enters comes over this level or those outside of it
-  int64_t bandwidth = 0;    // of those levels together, MB/s
-  int64_t latency_ns = 0;   // the least of theirs
-  int64_t per_peer_ns = 0;  // the least of theirs
-  RankSides sides;          // of the members
+  int level = 1;                    // what enters comes over this level or those outside of it
+  int64_t bandwidth = 0;            // of those levels together, MB/s
+  int64_t latency_ns = 0;           // the least of theirs
+  int64_t exchange_latency_ns = 0;  // of an exchange over them
+  int64_t per_peer_ns = 0;          // the least of theirs
+  RankSides sides;                  // of the members
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
   mutable SearchState from;

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "json/scan.h"
 #include "plan/topology_limits.h"
+#include "spec/read_protocols.h"
 
 namespace meshplan {
 namespace {
@@ -24,16 +25,22 @@ std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb,
 }
 
 std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t position) {
-  constexpr std::array<KeyRule, 7> rules{{{"name"},
-                                          {"ranks", true},
-                                          {"gb_per_s"},
-                                          {"latency_ns", true},
-                                          {"per_peer_ns"},
-                                          {"exchange_percent"},
-                                          {"mb_per_s"}}};
+  constexpr std::array<KeyRule, 12> rules{{{"name"},
+                                           {"ranks", true},
+                                           {"gb_per_s"},
+                                           {"latency_ns", true},
+                                           {"per_peer_ns"},
+                                           {"exchange_percent"},
+                                           {"mb_per_s"},
+                                           {"peer_gb_per_s"},
+                                           {"peer_mb_per_s"},
+                                           {"peer_bytes"},
+                                           {"switch_gb_per_s"},
+                                           {"switch_mb_per_s"}}};
   const auto found = reader.members(index, rules, "a level of the topology");
   if (!found) return std::nullopt;
-  const auto [name, ranks, gb, latency, per_peer, percent, mb] = *found;
+  const auto [name, ranks, gb, latency, per_peer, percent, mb, peer_gb, peer_mb, peer_bytes,
+              switch_gb, switch_mb] = *found;
   TopologyLevel level;
   const size_t before = reader.errors();
   level.name = "level" + std::to_string(position);
@@ -50,6 +57,15 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
     level.per_peer_ns = reader.integer(per_peer, "\"per_peer_ns\"", 0, max_per_peer_ns).value_or(0);
   if (percent != 0)
     level.exchange_percent = reader.integer(percent, "\"exchange_percent\"", 1, 100).value_or(100);
+  if (peer_gb != 0 || peer_mb != 0)
+    level.peer_mb_per_s =
+        bandwidth(reader, peer_gb, peer_mb, "peer_gb_per_s", "peer_mb_per_s", 1).value_or(1);
+  if (peer_bytes != 0)
+    level.peer_bytes = reader.integer(peer_bytes, "\"peer_bytes\"", 1, max_peer_bytes).value_or(0);
+  if (switch_gb != 0 || switch_mb != 0)
+    level.switch_mb_per_s =
+        bandwidth(reader, switch_gb, switch_mb, "switch_gb_per_s", "switch_mb_per_s", 1)
+            .value_or(1);
   if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0)
     return std::nullopt;
   return level;
@@ -155,21 +171,21 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
 
 // A topology object with levels.
 std::optional<Topology> read_object(Reader& reader, uint32_t index) {
-  constexpr std::array<KeyRule, 7> rules{{{"levels", true},
+  constexpr std::array<KeyRule, 8> rules{{{"levels", true},
                                           {"copy_gb_per_s"},
                                           {"copy_mb_per_s"},
                                           {"name"},
                                           {"source"},
                                           {"model"},
-                                          {"tables"}}};
+                                          {"tables"},
+                                          {"protocols"}}};
   const size_t before = reader.errors();
   const auto found = reader.members(index, rules, "the topology");
   if (!found) return std::nullopt;
-  const auto [levels, copy_gb, copy_mb, name, source, model, tables] = *found;
+  const auto [levels, copy_gb, copy_mb, name, source, model, tables, protocols] = *found;
   Topology topology;
   if (name != 0) topology.name = std::string(reader.text(name, "\"name\"").value_or(""));
   if (source != 0) topology.source = std::string(reader.text(source, "\"source\"").value_or(""));
-  if (model != 0 && reader.choice(model, "cost model", {"nccl"})) topology.model = "nccl";
   if (copy_gb != 0 || copy_mb != 0) {
     // 0, as plans write it: copies are not counted.
     topology.copy_mb_per_s =
@@ -177,6 +193,8 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
   }
   if (levels != 0)
     topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
+  if (model != 0 || protocols != 0)
+    topology.protocols = read_protocols(reader, index, model, protocols, topology.levels.size());
   if (tables != 0) {
     for (const uint32_t table :
          reader.elements(tables, "\"tables\"").value_or(std::vector<uint32_t>{})) {

@@ -209,11 +209,32 @@ Problem check_notes(const Plan& plan, const PlannedRedistribution& redistributio
   return std::nullopt;
 }
 
+std::string out_of_range(const std::string& place, const char* what, int64_t is,
+                         const std::string& range) {
+  return "topology, " + place + ": " + what + " is " + std::to_string(is) + ", expected " + range;
+}
+
+Problem check_protocols(const Topology& topology) {
+  for (const Protocol& protocol : topology.protocols) {
+    const std::string place = "protocol '" + protocol.name + "'";
+    const auto levels = static_cast<int64_t>(protocol.levels.size());
+    if (protocol.levels.size() != topology.levels.size())
+      return out_of_range(place, "levels", levels, std::to_string(topology.levels.size()));
+    if (protocol.base_ns < 0) return out_of_range(place, "base_ns", protocol.base_ns, "at least 0");
+    for (const ProtocolLevel& level : protocol.levels) {
+      for (const int64_t ns : {level.hop_ns, level.tree_ns}) {
+        if (ns < 0) return out_of_range(place, "time of a hop", ns, "at least 0");
+      }
+      for (const int64_t share : {level.share, level.tree_share}) {
+        if (share < 1 || share > whole_share)
+          return out_of_range(place, "share", share, "1 to " + std::to_string(whole_share));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 Problem check_topology_numbers(const Topology& topology) {
-  const auto out_of_range = [](const std::string& place, const char* what, int64_t is,
-                               const std::string& range) {
-    return "topology, " + place + ": " + what + " is " + std::to_string(is) + ", expected " + range;
-  };
   if (topology.levels.empty() || topology.levels.size() > most_levels) {
     return "topology: " + std::to_string(topology.levels.size()) + " levels, expected 1 to " +
            std::to_string(most_levels);
@@ -232,11 +253,16 @@ Problem check_topology_numbers(const Topology& topology) {
     if (level.exchange_percent < 1 || level.exchange_percent > 100) {
       return out_of_range(place, "exchange_percent", level.exchange_percent, "1 to 100");
     }
+    if (level.peer_mb_per_s < 0)
+      return out_of_range(place, "peer_mb_per_s", level.peer_mb_per_s, "at least 0");
+    if (level.peer_bytes < 0)
+      return out_of_range(place, "peer_bytes", level.peer_bytes, "at least 0");
+    if (level.switch_mb_per_s < 0)
+      return out_of_range(place, "switch_mb_per_s", level.switch_mb_per_s, "at least 0");
   }
   if (topology.copy_mb_per_s < 0)
     return out_of_range("copies", "copy_mb_per_s", topology.copy_mb_per_s, "at least 0");
-  if (!topology.model.empty() && topology.model != "nccl")
-    return "topology: model '" + topology.model + "' is unknown, expected \"nccl\"";
+  if (auto problem = check_protocols(topology)) return problem;
   for (size_t t = 0; t < topology.tables.size(); ++t) {
     const MeasuredTable& table = topology.tables[t];
     const std::string place = "table " + std::to_string(t);

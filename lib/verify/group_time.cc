@@ -6,24 +6,12 @@
 
 #include "base/int_math.h"
 #include "verify/op_rules.h"
+#include "verify/protocol_time.h"
 
 namespace meshplan::verification {
 namespace {
 
 constexpr int64_t longest = std::numeric_limits<int64_t>::max();
-
-// One of NCCL's protocols: ns of a start, of a hop inside a unit of level 0 and of one across, and
-// the share of the bandwidth that it reaches (graph/tuning.cc of NCCL 2.30).
-struct Protocol {
-  int64_t start;
-  int64_t hop_inside;
-  int64_t hop_across;
-  int64_t share;
-  int64_t of;
-};
-constexpr Protocol ll{6'600, 600, 2'700, 1, 2};
-constexpr Protocol ll128{14'000, 1'900, 4'000, 15, 16};
-constexpr Protocol simple{8'400, 3'400, 14'000, 1, 1};
 
 // What the collective moves over each level, where units have equally many members.
 LevelTraffic traffic_of(const OpRule& rule, const GroupPattern& pattern, size_t levels,
@@ -48,25 +36,6 @@ LevelTraffic traffic_of(const OpRule& rule, const GroupPattern& pattern, size_t 
     inside = here;
   }
   return traffic;
-}
-
-// A ring visits every unit in turn and leaves each but the last once in each round.
-int64_t ring_ps(const Topology& topology, const Protocol& protocol, int64_t rounds,
-                const GroupPattern& pattern, const LevelTraffic& traffic) {
-  const int64_t ranks = pattern.members[topology.levels.size() - 1];
-  const int64_t units = ranks / pattern.members[0];
-  const int64_t across = units - 1;
-  const int64_t inside = ranks - units;
-  const int128 round = int128{inside} * protocol.hop_inside + int128{across} * protocol.hop_across;
-  const int64_t start = saturated(protocol.start + rounds * round);
-  int64_t slowest = 0;
-  for (size_t l = 0; l < topology.levels.size(); ++l) {
-    const int64_t reached = topology.levels[l].mb_per_s * protocol.share / protocol.of;
-    const int128 bandwidth = std::max<int64_t>(reached, 1);
-    slowest = std::max(slowest, rounded_up({int128{traffic.bytes[l]} * 1'000'000,
-                                            int128{traffic.denominator} * bandwidth}));
-  }
-  return saturating_add(saturating_mul(start, 1000), slowest);
 }
 
 // The level whose links a group needs that lies furthest outside; -1: none.
@@ -124,11 +93,9 @@ std::optional<TimeRange> finer_time(const Topology& topology, Op op, const Group
       return measured_time(table, moved.whole);
   }
   const OpRule rule = rule_of(op);
-  if (topology.model != "nccl" || rule.between_pairs) return std::nullopt;
-  const LevelTraffic traffic = traffic_of(rule, pattern, levels, moved);
-  int64_t ps = longest;
-  for (const Protocol& protocol : {ll, ll128, simple})
-    ps = std::min(ps, ring_ps(topology, protocol, rule.rounds, pattern, traffic));
+  if (topology.protocols.empty() || rule.between_pairs) return std::nullopt;
+  const int64_t ps =
+      protocol_time(topology, rule, pattern, traffic_of(rule, pattern, levels, moved), moved);
   return TimeRange{ps, ps};
 }
 

@@ -1,5 +1,5 @@
 // How long one collective takes in one group, recounted: by the levels (traffic.h), or by a finer
-// tier where one covers it: NCCL's formula to the picosecond; a measured table to the picosecond at
+// tier where one covers it: protocols to the picosecond; a measured table to the picosecond at
 // its points and beyond them, and in a narrow range between two of them, as what lies on a line
 // through logarithms is no fraction.
 #pragma once

@@ -41,12 +41,18 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
         shared ? saturating_mul(level.mb_per_s, level.exchange_percent) : level.mb_per_s;
     const Quotient moved{int128{bytes} * 1'000'000, int128{traffic.denominator} * bandwidth};
     slowest = std::max(slowest, rounded_up(moved, copies));
+    if (!between_pairs || level.peer_mb_per_s == 0) continue;
+    const int64_t shared_by = saturating_mul(traffic.denominator, traffic.peers[l]);
+    int64_t held = shared_by == 0 ? 0 : traffic.bytes[l];
+    if (level.peer_bytes > 0) held = std::min(held, saturating_mul(level.peer_bytes, shared_by));
+    if (held == 0) continue;
+    slowest = std::max(
+        slowest,
+        rounded_up({int128{held} * 1'000'000, int128{shared_by} * level.peer_mb_per_s}, copies));
   }
   return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), slowest);
 }
 
-bool priced_by_levels(const Topology& topology) {
-  return topology.model.empty() && topology.tables.empty();
-}
+bool priced_by_levels(const Topology& topology) { return topology.tables.empty(); }
 
 }  // namespace meshplan::verification

@@ -3,7 +3,8 @@
 //
 //   t = latency of the outermost level used
 //       + sum over levels of per_peer_ns * peers (between pairs only)
-//       + the largest over levels of bytes / bandwidth
+//       + the largest over levels of bytes / bandwidth and, between pairs, of the bytes of the mean
+//         peer, or as many of them as the level holds to that, / what one peer reaches
 //       + copied bytes / copy bandwidth
 //
 // in picoseconds, rounded up once. Between pairs (exchange, all_to_all) a level has
@@ -42,7 +43,7 @@ struct Quotient {
 [[nodiscard]] int64_t time_ps(const Topology& topology, const LevelTraffic& traffic,
                               bool between_pairs, int64_t copied_bytes);
 
-// Whether the levels alone price steps: no measured tables, no formula of a library.
+// Whether levels alone price exchanges: no measured tables.
 [[nodiscard]] bool priced_by_levels(const Topology& topology);
 
 }  // namespace meshplan::verification

@@ -14,6 +14,7 @@
 #include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "small_mesh.h"
+#include "some_protocols.h"
 
 using namespace meshplan;
 
@@ -296,8 +297,7 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
     CHECK(b.ps > plan / 3);
   }
   {
-    Topology nccl = *topology_preset("h100");
-    nccl.model = "nccl";
+    const Topology nccl = test::with_nccl(test::two_levels(8, 500));
     const Mesh two = test::mesh_of({2});
     State sum;
     sum.shards = {{}};

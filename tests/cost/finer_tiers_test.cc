@@ -1,4 +1,4 @@
-// Finer tiers: no exchange is cheaper than the collective that moves the same boxes.
+// Measured tables: no exchange is cheaper than the collective that moves the same boxes.
 #include "cost/finer_tiers.h"
 
 #include <doctest/doctest.h>
@@ -15,12 +15,6 @@ namespace {
 Topology two_levels(int64_t inside) {
   Topology t;
   t.levels = {{"in", inside, 370'000, 10'000, 500, 100}, {"out", 1'048'576, 45'000, 25'000, 500, 100}};
-  return t;
-}
-
-Topology with_nccl(int64_t inside) {
-  Topology t = two_levels(inside);
-  t.model = "nccl";
   return t;
 }
 
@@ -111,7 +105,6 @@ Tally check(const std::vector<int64_t>& sizes, const Topology& topology, const s
   const Mesh mesh = test::mesh_of(sizes);
   const TensorMeta tensor{shape, DType::float32};
   Topology plain = topology;
-  plain.model.clear();
   plain.tables.clear();
   Tally tally;
   const auto states = all_states(sizes, shape.size(), {ReduceOp::sum});
@@ -156,8 +149,6 @@ Tally check(const std::vector<int64_t>& sizes, const Topology& topology, const s
 TEST_CASE("under a finer tier no exchange is cheaper than the collective that moves the same boxes") {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{48, 48}, std::vector<int64_t>{960, 4'800}}) {
     for (int64_t inside : {2, 4}) {
-      const Tally formula = check({2, 4}, with_nccl(inside), shape);
-      CHECK(formula.pairs > 50);
       const Tally measured = check({2, 4}, with_tables(inside, {2, 4, 8}), shape);
       CHECK(measured.raised > 50);
       CHECK(check({2, 2, 2}, with_tables(inside, {2, 4, 8}), shape).raised > 500);
@@ -166,7 +157,6 @@ TEST_CASE("under a finer tier no exchange is cheaper than the collective that mo
   }
   // Uneven shards: by states instead of digits.
   CHECK(check({2, 3}, with_tables(3, {2, 3, 6}), {10, 7}).raised > 20);
-  CHECK(check({2, 2}, with_nccl(2), {5, 3}).pairs > 20);
 }
 
 TEST_CASE("without finer tiers nothing is raised") {

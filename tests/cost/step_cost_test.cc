@@ -74,10 +74,10 @@ TEST_CASE("boxes of two elements on so many ranks that they would be past the en
 
 TEST_CASE("NCCL's latency of a ring round all ranks that there can be") {
   Topology topology = uniform_topology();
-  topology.model = "nccl";
+  topology.protocols = nccl_protocols(1);
   const StepCost cost =
       price(topology, int64_t{1} << 61, {{64}, DType::float32}, "P(sum)", Op::all_reduce, "R");
-  CHECK(cost.tier == "nccl");
+  CHECK(cost.tier == "protocols");
   CHECK(cost.predicted_ps == INT64_MAX);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("a time is rounded up once: the slowest level and the copies together"
   traffic.bytes[0] = 512;
   traffic.denominator = 3;
   traffic.peers[0] = 1;
-  CHECK(traffic_ps(topology, traffic, false, 85) == 10'000 + 17'095'000);
+  CHECK(traffic_ps(topology, traffic, Peers::none, 85) == 10'000 + 17'095'000);
 
   std::mt19937_64 random(3);
   const auto below = [&](int64_t end) {
@@ -170,7 +170,7 @@ TEST_CASE("a time is rounded up once: the slowest level and the copies together"
                                 (both / topology.levels[l].mb_per_s) * topology.copy_mb_per_s);
     const int128 exact = slowest + copied * 1'000'000 * both * traffic.denominator;
     const int128 of = all * both;
-    REQUIRE(traffic_ps(topology, traffic, false, static_cast<int64_t>(copied)) ==
+    REQUIRE(traffic_ps(topology, traffic, Peers::none, static_cast<int64_t>(copied)) ==
             7'000 + static_cast<int64_t>((exact + of - 1) / of));
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "../cost/some_protocols.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "replay_host/host.h"
@@ -34,6 +35,7 @@ Topology random_topology(Random& random) {
   if (random.one_in(3)) topology.levels.push_back({"rack", host * (1 + random.below(4)), 90'000, 15'000, 500});
   topology.levels.push_back({"across", 1'048'576, 45'000, 25'000, random.one_in(2) ? 500 : 0});
   if (random.one_in(4)) topology.copy_mb_per_s = 1'000'000;
+  if (random.one_in(3)) return test::with_random_protocols(random, topology);
   return topology;
 }
 

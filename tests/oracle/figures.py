@@ -56,7 +56,7 @@ def copied_bytes(seen, members):
     return buffers
 
 
-def step_ps(seen, copy_mb_per_s):
+def step_ps(seen, copy_mb_per_s, protocols):
     """The step's time in whole picoseconds by the oracle's own listing."""
     size, levels, times = element_bytes(seen), seen.levels, [0]
     if seen.step["op"] == "exchange":
@@ -71,7 +71,7 @@ def step_ps(seen, copy_mb_per_s):
         for positions in seen.copies:
             ids = [int(seen.ids[positions[m]]) for m in members]
             times.append(price.group_time(levels, seen.step["op"], ids, unit,
-                                          copied, copy_mb_per_s))
+                                          copied, copy_mb_per_s, protocols))
     return price.whole_ps(max(times))
 
 
@@ -136,7 +136,8 @@ def peak_bytes(seen):
 def check_steps(plan, red, steps):
     """Complaints about the figures of a redistribution's steps; then its totals are counted."""
     copy_mb_per_s = plan["topology"]["copy_mb_per_s"]
-    priced = not plan["topology"].get("model") and not plan["topology"].get("tables")
+    priced = not plan["topology"].get("tables")
+    protocols = plan["topology"].get("protocols", ())
     for number, seen in enumerate(steps):
         where = f"{red['id']} step {number} ({seen.step['op']})"
         counted = wire_bytes(seen)
@@ -146,7 +147,7 @@ def check_steps(plan, red, steps):
         if seen.step["peak_bytes"] != counted:
             raise Complaint("peak", f"{where}: peak_bytes {seen.step['peak_bytes']}, counted {counted}")
         if priced:
-            seen.picoseconds = step_ps(seen, copy_mb_per_s)
+            seen.picoseconds = step_ps(seen, copy_mb_per_s, protocols)
             counted = price.rounded_ns(seen.picoseconds)
             if seen.step["predicted_ns"] != counted:
                 raise Complaint("price", f"{where}: predicted_ns {seen.step['predicted_ns']}, counted {counted}")

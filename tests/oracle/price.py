@@ -1,4 +1,4 @@
-"""The time of a step in the cost model of levels, in exact fractions of a picosecond."""
+"""The time of a step in the cost models of levels and of protocols, in exact fractions of a picosecond."""
 from fractions import Fraction
 from math import ceil
 
@@ -6,9 +6,18 @@ from meaning import count_of
 from transfers import level_between, unit
 
 
-def seconds_of(levels, loads, exchange):
-    """max over levels of bytes / bandwidth, in ps."""
-    most = Fraction(0)
+def peer_time(level, load, peers):
+    """What the mean peer's bytes take, of which some are held to what one peer reaches."""
+    if not level.peer_mb_per_s or not peers:
+        return Fraction(0)
+    mean = Fraction(load) / peers
+    held = min(mean, level.peer_bytes) if level.peer_bytes else mean
+    return held * 10**6 / level.peer_mb_per_s
+
+
+def seconds_of(levels, loads, exchange, peers=()):
+    """max over levels of bytes / bandwidth, in ps; `peers`: of an exchange, by level."""
+    most = max([peer_time(*one) for one in zip(levels, loads, peers)], default=Fraction(0))
     for level, load in zip(levels, loads):
         percent = level.exchange_percent if exchange else 100
         most = max(most, Fraction(load) * 10**8 / (level.mb_per_s * percent))
@@ -34,13 +43,14 @@ def traffic_time(levels, pieces, size, copy_mb_per_s):
         peers_out.setdefault((sender, level), set()).add(receiver)
     if not used:
         return Fraction(0)
-    loads, time = [], Fraction(levels[max(used)].latency_ns * 1000)
+    loads, number_of_peers, time = [], [], Fraction(levels[max(used)].latency_ns * 1000)
     for number, level in enumerate(levels):
         loads.append(max([v for (_, n), v in [*got.items(), *sent.items()] if n == number], default=0))
         peers = max([len(v) for (_, n), v in [*peers_in.items(), *peers_out.items()] if n == number],
                     default=0)
+        number_of_peers.append(peers)
         time += level.per_peer_ns * 1000 * peers
-    return time + seconds_of(levels, loads, True) + copy_time(2 * max(arrived.values()), copy_mb_per_s)
+    return time + seconds_of(levels, loads, True, number_of_peers) + copy_time(2 * max(arrived.values()), copy_mb_per_s)
 
 
 def members_by_level(levels, members):
@@ -56,7 +66,43 @@ def members_by_level(levels, members):
     return found
 
 
-def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s):
+def shared(mb_per_s, share):
+    return max(1, mb_per_s * share // 10_000)
+
+
+def protocol_ways(levels, protocol, op, m, whole):
+    """Each way of a protocol: its ns, and bytes and MB/s by level. `m`: members by level."""
+    inner, g = [1] + m[:-1], m[-1]
+    rounds = 2 if op == "all_reduce" else 1
+    hops = [g // a - g // b for a, b in zip(inner, m)]
+    yield (protocol["base_ns"] + rounds * sum(n * ns for n, ns in zip(hops, protocol["hop_ns"])),
+           [rounds * whole * (Fraction(1, a) - Fraction(1, b)) for a, b in zip(inner, m)],
+           [shared(l.mb_per_s, s) for l, s in zip(levels, protocol["share"])])
+    if op != "all_reduce":
+        return
+    twice = [2 * whole / a if a != b else Fraction(0) for a, b in zip(inner, m)]
+    depth = [(b // a - 1).bit_length() for a, b in zip(inner, m)]
+    if protocol.get("trees"):
+        steps = [2 * (m[0] - 1) * protocol["hop_ns"][0]]
+        steps += [2 * n * ns for n, ns in zip(depth[1:], protocol["tree_ns"][1:])]
+        yield (protocol["base_ns"] + sum(steps), twice,
+               [shared(l.mb_per_s, s) for l, s in zip(levels, protocol["tree_share"])])
+    switched = [i for i, level in enumerate(levels) if level.switch_mb_per_s and m[i] > 1]
+    if protocol.get("switch_ns") and switched:
+        end = switched[-1] + 1
+        speeds = [l.switch_mb_per_s or l.mb_per_s for l in levels[:end]]
+        speeds += [shared(l.mb_per_s, s) for l, s in zip(levels[end:], protocol["tree_share"][end:])]
+        steps = [2 * n * ns for n, ns in zip(depth[end:], protocol["tree_ns"][end:])]
+        yield protocol["switch_ns"] + sum(steps), twice, speeds
+
+
+def protocols_time(levels, protocols, op, m, whole):
+    return min(Fraction(ns * 1000) + max(Fraction(b) * 10**6 / s for b, s in zip(loads, speeds))
+               for protocol in protocols
+               for ns, loads, speeds in protocol_ways(levels, protocol, op, m, Fraction(whole)))
+
+
+def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s, protocols=()):
     """A collective of one group: `piece_bytes` is the padded box, chunk or pair's piece."""
     g = len(members)
     if g == 1:
@@ -69,6 +115,9 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s):
         pairs = [(a, b, 1) for a in members for b in members if a != b]
         once = traffic_time(levels, pairs, piece_bytes, 0) + copy_time(copied, copy_mb_per_s)
         return Fraction(times * ceil(once))
+    if protocols and op != "all_to_all":
+        whole = piece_bytes if op == "all_reduce" else piece_bytes * g
+        return protocols_time(levels, protocols, op, m, whole) + copy_time(copied, copy_mb_per_s)
     inner = [1] + m[:-1]
     time, loads = Fraction(0), []
     for level, a, b in zip(levels, inner, m):
@@ -82,7 +131,8 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s):
         else:
             total = Fraction(piece_bytes) if op == "all_reduce" else piece_bytes * g
             loads.append(total * (Fraction(1, a) - Fraction(1, b)) * (2 if op == "all_reduce" else 1))
-    return time + latency + seconds_of(levels, loads, op == "all_to_all") + copy_time(copied, copy_mb_per_s)
+    peers = [b - a for a, b in zip(inner, m)] if op == "all_to_all" else ()
+    return time + latency + seconds_of(levels, loads, op == "all_to_all", peers) + copy_time(copied, copy_mb_per_s)
 
 
 def whole_ps(time):

@@ -233,6 +233,32 @@ def redistribution_of(rng, number, meshes, planner):
     return red
 
 
+def add_protocols(rng, topology):
+    levels = topology["levels"]
+    for level in levels:
+        if rng.random() < 0.3:
+            level["peer_mb_per_s"] = rng.choice([1, 20, 3000, 40000])
+        if rng.random() < 0.3:
+            level["peer_bytes"] = rng.choice([1, 64, 5000])
+        if rng.random() < 0.4:
+            level["switch_mb_per_s"] = rng.choice([3, 1000, 70000, 900000])
+    topology["model"] = "protocols"
+    topology["protocols"] = []
+    for number in range(rng.choice([1, 2, 3])):
+        protocol = {"name": f"p{number}", "base_ns": rng.choice([0, 500, 6600, 14000]),
+                    "hop_ns": [rng.choice([0, 10, 1000, 3400, 14000]) for _ in levels],
+                    "share": [rng.choice([1, 500, 7600, 10000]) for _ in levels]}
+        if rng.random() < 0.5:
+            protocol["trees"] = True
+        if rng.random() < 0.5:
+            protocol["switch_ns"] = rng.choice([1, 900, 25000])
+        if rng.random() < 0.5:
+            protocol["tree_ns"] = [rng.choice([0, 10, 5000]) for _ in levels]
+        if rng.random() < 0.5:
+            protocol["tree_share"] = [rng.choice([1, 500, 8300, 10000]) for _ in levels]
+        topology["protocols"].append(protocol)
+
+
 def topology_of(rng):
     if rng.random() < 0.4:
         return rng.choice(PRESETS)
@@ -251,6 +277,8 @@ def topology_of(rng):
         levels.append(level)
         speed = round(max(0.001, speed / rng.choice([1, 2, 8, 30])), 3)
     found = {"levels": levels}
+    if rng.random() < 0.4:
+        add_protocols(rng, found)
     if rng.random() < 0.25:
         found["copy_gb_per_s"] = rng.choice([0.1, 3, 1000, 2000.5])
     return found

@@ -17,6 +17,9 @@ class Level:
     latency_ns: int
     per_peer_ns: int = 0
     exchange_percent: int = 100
+    peer_mb_per_s: int = 0  # what one peer of an exchange reaches; 0: no limit
+    peer_bytes: int = 0  # so many bytes to a peer are held to that; 0: all
+    switch_mb_per_s: int = 0
 
 
 def unit(levels, level, rank):

@@ -15,7 +15,7 @@ inline Plan sample_plan() {
                    "measured \"here\"",
                    {{"nvlink", 4, 370'000, 10'000, 0, 100}, {"ib", 1'048'576, 45'000, 25'000, 500, 80}},
                    900'000,
-                   "nccl",
+                   nccl_protocols(2),
                    {{Op::all_reduce, 1, 8, {{1024, 5}, {4096, 7}}}}};
   plan.options.planner = PlannerKind::graph;
   plan.options.rules = Rules::dtensor;

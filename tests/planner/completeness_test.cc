@@ -137,9 +137,9 @@ TEST_CASE("mesh dims of size 1 cost nothing") {
   CHECK(planned_ns(with) == planned_ns(without));
 }
 
-TEST_CASE("bounds of levels say nothing under a finer tier, with copies or without") {
+TEST_CASE("bounds of levels say nothing under measured tables, with copies or without") {
   Topology topology = copying(test::two_levels(2, 500), 100);
-  topology.model = "nccl";
+  topology.tables = {{Op::all_gather, 0, 2, {{1, 1}}}};
   const World w{{2, 3}, {7, 5}, DType::float32, "S(0)S(1)", "RR", topology};
   const MeshTable meshes = table_of(w.sizes);
   const LevelMap levels(meshes.meshes[0], topology);

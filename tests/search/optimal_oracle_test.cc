@@ -7,6 +7,7 @@
 
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
+#include "../cost/some_protocols.h"
 #include "cost/topology.h"
 #include "search/moves.h"
 #include "search/optimal.h"
@@ -144,6 +145,12 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
       add(compare({2, 4}, uniform_topology(), groups, {side, side}, 1));
       add(compare({2, 4}, test::two_levels(4, 500), groups, {side, side}, 1));
       add(compare({2, 4}, test::two_levels(2, 0), groups, {side, side}, 1));
+      add(compare({2, 4}, test::with_protocols(test::two_levels(4, 500)), groups, {side, side}, 1));
+      add(compare({2, 4}, test::with_nccl(test::two_levels(2, 0)), groups, {side, side}, 3));
+      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(4, 3'000)), groups,
+                  {side, side}, 5));
+      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(2, 0)), groups, {side, side},
+                  7));
       add(compare({2, 4}, latency_free, groups, {side, side}, 1));
       add(compare({2, 2, 2}, test::two_levels(4, 0), groups, {side, side}, 6));
       add(compare({2, 2, 2}, test::two_levels(2, 500), groups, {side, side}, 5));

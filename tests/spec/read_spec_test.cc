@@ -125,6 +125,29 @@ TEST_CASE("options, budgets and silenced warnings") {
   CHECK(materialise(spec.meshes.meshes[0]) == std::vector<int64_t>{7, 3});
 }
 
+TEST_CASE("topologies: protocols, and the old spelling of NCCL's") {
+  const auto read = [](const std::string& model) {
+    Diagnostics diagnostics;
+    const auto topology = read_topology_file(
+        R"~({"levels": [{"ranks": 8, "gb_per_s": 362, "latency_ns": 1, "peer_gb_per_s": 82, "peer_bytes": 9,
+                         "switch_gb_per_s": 551}, {"ranks": 64, "gb_per_s": 48, "latency_ns": 2}], )~" + model + "}",
+        "t.json", diagnostics);
+    REQUIRE(topology.has_value());
+    return *topology;
+  };
+  CHECK(read(R"~("model": "nccl")~").protocols == nccl_protocols(2));
+  CHECK(read(R"~("model": "levels")~").protocols.empty());
+  const Topology topology = read(R"~("model": "protocols", "protocols": [
+      {"name": "a", "base_ns": 5, "hop_ns": [1, 2], "share": [3, 4], "trees": true, "tree_ns": [6, 7]},
+      {"name": "b", "base_ns": 8, "hop_ns": [9, 10], "switch_ns": 11}])~");
+  CHECK(topology.levels[0].peer_mb_per_s == 82'000);
+  CHECK(topology.levels[0].peer_bytes == 9);
+  CHECK(topology.levels[0].switch_mb_per_s == 551'000);
+  REQUIRE(topology.protocols.size() == 2);
+  CHECK(topology.protocols[0] == Protocol{"a", 5, true, 0, {{1, 3, 6, 3}, {2, 4, 7, 4}}});
+  CHECK(topology.protocols[1] == Protocol{"b", 8, false, 11, {{9, 10'000, 9, 10'000}, {10, 10'000, 10, 10'000}}});
+}
+
 TEST_CASE("topologies: a preset, levels, a file") {
   const auto with = [](const std::string& topology) {
     return R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": )~" + topology + "}";
@@ -154,7 +177,12 @@ TEST_CASE("the topology that a plan holds is a topology file and a spec's topolo
   for (const std::string& name : topology_preset_names()) topologies.push_back(*topology_preset(name));
   topologies.push_back(uniform_topology());
   topologies.back().copy_mb_per_s = 1'500'125;
-  topologies.back().model = "nccl";
+  topologies.back().protocols = nccl_protocols(1);
+  topologies.back().levels[0].peer_mb_per_s = 25'000;
+  topologies.back().levels[0].peer_bytes = 64;
+  topologies.back().levels[0].switch_mb_per_s = 400'000;
+  topologies.push_back(topologies.back());
+  topologies.back().protocols.back() = {"Simple", 1, true, 2, {{3, 4, 5, 6}}};
   topologies.back().tables = {{Op::all_gather, 0, 4, {{1024, 900}, {4096, 900}}}};
   for (const Topology& topology : topologies) {
     CAPTURE(topology.name);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "../cost/some_protocols.h"
 #include "base/check.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
@@ -316,12 +317,11 @@ TEST_CASE(
   CHECK(plans > rounds(1'500) / 2);
 }
 
-// Levels with NCCL's formula or with tables of ascending points on top of them.
+// Levels with protocols or with tables of ascending points on top of them.
 Topology finer_topology(Random& random) {
   Topology topology = random_topology(random);
   if (random.one_in(2)) {
-    topology.model = "nccl";
-    return topology;
+    return test::with_random_protocols(random, topology);
   }
   for (const Op op : {Op::all_gather, Op::reduce_scatter, Op::all_reduce, Op::all_to_all}) {
     for (size_t level = 0; level < topology.levels.size(); ++level) {

@@ -299,8 +299,8 @@ TEST_CASE(
                  "copy_mb_per_s is -1, expected at least 0"));
   CHECK(contains(broken([](Plan& p, R&) { p.topology.levels.clear(); }),
                  "topology: 0 levels, expected 1 to 8"));
-  CHECK(contains(broken([](Plan& p, R&) { p.topology.model = "guess"; }),
-                 "topology: model 'guess' is unknown"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.protocols = nccl_protocols(9); }),
+                 "topology, protocol 'LL': levels is 9"));
   CHECK(contains(broken([](Plan& p, R& r) {
                    r.totals.lower_bound_bytes = p.totals.lower_bound_bytes = 1'000'000;
                  }),

@@ -1,0 +1,174 @@
+#include "cost/protocols.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+// Steps of a tree over so many.
+int64_t tree_depth(int64_t units) {
+  int64_t depth = 0;
+  for (int64_t reached = 1; reached < units; reached = saturating_mul(reached, 2)) ++depth;
+  return depth;
+}
+
+int64_t shared(int64_t mb_per_s, int64_t share) {
+  return std::max<int64_t>(1, mb_per_s * share / whole_share);
+}
+
+// The outermost level whose switches join members of the group; -1: none.
+int switch_level(const Topology& topology, std::span<const int64_t> members) {
+  int found = -1;
+  for (size_t l = 0; l < members.size(); ++l) {
+    if (topology.levels[l].switch_mb_per_s > 0 && members[l] > 1) found = static_cast<int>(l);
+  }
+  return found;
+}
+
+class Ways {
+ public:
+  Ways(const Topology& topology, std::span<const int64_t> members, const CollectiveBytes& bytes)
+      : topology_(topology), members_(members), bytes_(bytes) {}
+
+  [[nodiscard]] ProtocolWay ring(const Protocol& protocol) const {
+    ProtocolWay way = start(protocol, Pattern::ring, protocol.base_ns);
+    way.traffic = collective_traffic(members_, bytes_);
+    const int64_t g = members_.back();
+    int64_t inner = 1;
+    for (size_t l = 0; l < members_.size(); ++l) {
+      const int64_t hops = floor_div(g, inner) - floor_div(g, members_[l]);
+      way.steps[l] = saturating_mul(hops, row_of(bytes_.op).rounds);
+      way.step_ns[l] = protocol.levels[l].hop_ns;
+      way.mb_per_s[l] = shared(topology_.levels[l].mb_per_s, protocol.levels[l].share);
+      inner = members_[l];
+    }
+    return way;
+  }
+  [[nodiscard]] ProtocolWay tree(const Protocol& protocol) const {
+    ProtocolWay way = start(protocol, Pattern::tree, protocol.base_ns);
+    branch(way, 0);
+    if (members_[0] > 1) {
+      way.steps[0] = 2 * (members_[0] - 1);
+      way.step_ns[0] = protocol.levels[0].hop_ns;
+    }
+    return way;
+  }
+  [[nodiscard]] ProtocolWay switches(const Protocol& protocol, int outermost) const {
+    ProtocolWay way = start(protocol, Pattern::switches, protocol.switch_ns);
+    branch(way, static_cast<size_t>(outermost) + 1);
+    for (size_t l = 0; l <= static_cast<size_t>(outermost); ++l) {
+      const TopologyLevel& level = topology_.levels[l];
+      way.mb_per_s[l] = level.switch_mb_per_s > 0 ? level.switch_mb_per_s : level.mb_per_s;
+    }
+    return way;
+  }
+
+ private:
+  static ProtocolWay start(const Protocol& protocol, Pattern pattern, int64_t ns) {
+    ProtocolWay way;
+    way.protocol = &protocol;
+    way.pattern = pattern;
+    way.start_ns = ns;
+    return way;
+  }
+  // Tree steps over the levels from `first` on, and what a tree moves over all of them.
+  void branch(ProtocolWay& way, size_t first) const {
+    const int64_t g = members_.back();
+    way.traffic.denominator = g;
+    int64_t inner = 1;
+    for (size_t l = 0; l < members_.size(); ++l) {
+      const ProtocolLevel& level = way.protocol->levels[l];
+      way.mb_per_s[l] = shared(topology_.levels[l].mb_per_s, level.tree_share);
+      if (members_[l] != inner) {
+        way.traffic.bytes[l] = saturating_mul(saturating_mul(bytes_.whole, 2), floor_div(g, inner));
+        way.traffic.peers[l] = 1;
+        if (l >= first) {
+          way.steps[l] = 2 * tree_depth(floor_div(members_[l], inner));
+          way.step_ns[l] = level.tree_ns;
+        }
+      }
+      inner = members_[l];
+    }
+  }
+
+  const Topology& topology_;
+  std::span<const int64_t> members_;
+  const CollectiveBytes& bytes_;
+};
+
+}  // namespace
+
+int64_t latency_ns(const ProtocolWay& way) {
+  int128 ns = way.start_ns;
+  for (size_t l = 0; l < way.steps.size(); ++l) ns += int128{way.steps[l]} * way.step_ns[l];
+  return saturated(ns);
+}
+
+int64_t way_ps(const Topology& topology, const ProtocolWay& way, int64_t copied_bytes) {
+  const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
+  int64_t slowest = copies ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    if (way.traffic.bytes[l] == 0) continue;
+    slowest =
+        std::max(slowest, transfer_and_copies_ps(way.traffic.bytes[l], way.traffic.denominator,
+                                                 way.mb_per_s[l], copies ? copied_bytes : 0,
+                                                 std::max<int64_t>(1, topology.copy_mb_per_s)));
+  }
+  return saturating_add(saturating_mul(latency_ns(way), 1000), slowest);
+}
+
+ProtocolWay fastest_way(const Topology& topology, std::span<const int64_t> members,
+                        const CollectiveBytes& bytes) {
+  const Ways ways(topology, members, bytes);
+  const int switched = bytes.op == Op::all_reduce ? switch_level(topology, members) : -1;
+  ProtocolWay fastest;
+  int64_t least = INT64_MAX;
+  const auto consider = [&](const ProtocolWay& way) {
+    const int64_t ps = way_ps(topology, way, bytes.copied);
+    if (fastest.protocol != nullptr && ps >= least) return;
+    least = ps;
+    fastest = way;
+  };
+  for (const Protocol& protocol : topology.protocols) {
+    consider(ways.ring(protocol));
+    if (bytes.op != Op::all_reduce) continue;
+    if (protocol.trees) consider(ways.tree(protocol));
+    if (protocol.switch_ns > 0 && switched >= 0) consider(ways.switches(protocol, switched));
+  }
+  return fastest;
+}
+
+int64_t protocols_ps(const Topology& topology, std::span<const int64_t> members,
+                     const CollectiveBytes& bytes) {
+  return way_ps(topology, fastest_way(topology, members, bytes), bytes.copied);
+}
+
+Topology bound_topology(const Topology& topology, bool reduces) {
+  Topology bound = topology;
+  bound.protocols.clear();
+  for (size_t l = 0; l < bound.levels.size(); ++l) {
+    TopologyLevel& level = bound.levels[l];
+    level.peer_mb_per_s = level.peer_bytes = 0;
+    // A group of m inside a unit moves 2 (m-1)/m of its bytes, counted as 2 where switches reduce.
+    if (reduces && level.switch_mb_per_s > 0) {
+      const int64_t most = l + 1 == bound.levels.size() ? INT64_MAX : level.ranks;
+      const int64_t reached = level.switch_mb_per_s - level.switch_mb_per_s / most;
+      level.mb_per_s = std::max(level.mb_per_s, reached);
+    }
+    level.switch_mb_per_s = 0;
+    // A step that reaches the level takes one hop over it at least.
+    for (const Protocol& protocol : topology.protocols) {
+      const ProtocolLevel& at = protocol.levels[l];
+      int64_t least = saturating_add(protocol.base_ns, at.hop_ns);
+      if (reduces && protocol.trees)
+        least = std::min(least, saturating_add(protocol.base_ns, l == 0 ? at.hop_ns : at.tree_ns));
+      if (reduces && protocol.switch_ns > 0) least = std::min(least, protocol.switch_ns);
+      level.latency_ns = std::min(level.latency_ns, least);
+    }
+  }
+  return bound;
+}
+
+}  // namespace meshplan

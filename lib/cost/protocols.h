@@ -1,0 +1,55 @@
+// The model of protocols: how long a collective takes by the fastest way that a library has.
+//
+// A group has m_l members in one unit of level l, g in all. A way is a protocol and a pattern:
+//
+//   ring       rounds * sum of (g/m_(l-1) - g/m_l) hops of level l; bytes as in the levels model
+//   tree       all_reduce: 2 * (m_0 - 1) hops along a chain inside level 0, then up and down
+//              ceil(log2(m_l/m_(l-1))) tree steps of each level l outside; over level l twice the
+//              bytes / m_(l-1)
+//   switches   all_reduce: the levels up to the outermost that has switches take no hops, those
+//              outside tree steps; bytes as of a tree
+//
+//     t = base + hops * hop_ns + max over l of bytes_l / (bandwidth_l * share_l) + copies
+//
+// in integer picoseconds, rounded up once, and the least over all ways. Laws: more bytes never take
+// less; without a member, or without a level, a group never takes longer.
+#pragma once
+
+#include <span>
+
+#include "cost/collective_time.h"
+
+namespace meshplan {
+
+enum class Pattern : uint8_t { ring, tree, switches };
+
+// One way of a collective, before its time is taken.
+struct ProtocolWay {
+  const Protocol* protocol = nullptr;
+  Pattern pattern = Pattern::ring;
+  int64_t start_ns = 0;
+  std::array<int64_t, max_levels> steps{};     // over each level
+  std::array<int64_t, max_levels> step_ns{};   // of one of them
+  std::array<int64_t, max_levels> mb_per_s{};  // that the bytes have
+  Traffic traffic;
+};
+[[nodiscard]] int64_t latency_ns(const ProtocolWay& way);
+[[nodiscard]] int64_t way_ps(const Topology& topology, const ProtocolWay& way,
+                             int64_t copied_bytes);
+
+// Whether protocols price such a collective, in a group that looks alike everywhere.
+[[nodiscard]] inline bool by_protocols(const Topology& topology, Op op) {
+  return !topology.protocols.empty() && !row_of(op).pays_per_peer;
+}
+
+// The fastest way; `members` as in GroupShape. by_protocols holds.
+[[nodiscard]] ProtocolWay fastest_way(const Topology& topology, std::span<const int64_t> members,
+                                      const CollectiveBytes& bytes);
+[[nodiscard]] int64_t protocols_ps(const Topology& topology, std::span<const int64_t> members,
+                                   const CollectiveBytes& bytes);
+
+// A topology of levels alone in which every step takes as long as in `topology`, or less: what
+// bounds are taken in. `reduces`: something is pending at either end, so that switches may help.
+[[nodiscard]] Topology bound_topology(const Topology& topology, bool reduces);
+
+}  // namespace meshplan

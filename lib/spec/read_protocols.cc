@@ -1,0 +1,104 @@
+#include "spec/read_protocols.h"
+
+#include "base/utf8.h"
+#include "plan/topology_limits.h"
+
+namespace meshplan {
+namespace {
+
+// A list with one number of each level.
+void read_numbers(Reader& reader, uint32_t index, const char* name, int64_t ProtocolLevel::*number,
+                  int64_t least, int64_t most, Protocol& protocol) {
+  if (index == 0 || protocol.levels.empty()) return;  // without levels all is refused already
+  const auto list = reader.elements(index, quote(name));
+  if (!list) return;
+  if (list->size() != protocol.levels.size()) {
+    reader.error("E0314", index,
+                 std::to_string(list->size()) + " numbers in " + quote(name) +
+                     ", the topology has " + std::to_string(protocol.levels.size()) + " levels",
+                 {"one number for each level, inside out", {}, 0, {}});
+    return;
+  }
+  for (size_t l = 0; l < list->size(); ++l) {
+    if (const auto read = reader.integer((*list)[l], "a number of " + quote(name), least, most))
+      protocol.levels[l].*number = *read;
+  }
+}
+
+std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t levels) {
+  constexpr std::array<KeyRule, 8> rules{{{"name", true},
+                                          {"base_ns", true},
+                                          {"hop_ns", true},
+                                          {"share"},
+                                          {"trees"},
+                                          {"tree_ns"},
+                                          {"tree_share"},
+                                          {"switch_ns"}}};
+  const auto found = reader.members(index, rules, "a protocol");
+  if (!found) return std::nullopt;
+  const auto [name, base, hop, share, trees, tree_ns, tree_share, switch_ns] = *found;
+  const size_t before = reader.errors();
+  Protocol protocol;
+  protocol.levels.resize(levels);
+  if (name != 0) protocol.name = reader.name(name, "\"name\"").value_or("");
+  if (base != 0)
+    protocol.base_ns = reader.integer(base, "\"base_ns\"", 0, max_latency_ns).value_or(0);
+  read_numbers(reader, hop, "hop_ns", &ProtocolLevel::hop_ns, 0, max_latency_ns, protocol);
+  read_numbers(reader, share, "share", &ProtocolLevel::share, 1, whole_share, protocol);
+  // A tree's steps take what a ring's do, where nothing else is said.
+  for (ProtocolLevel& level : protocol.levels) {
+    level.tree_ns = level.hop_ns;
+    level.tree_share = level.share;
+  }
+  if (trees != 0) protocol.trees = reader.boolean(trees, "\"trees\"").value_or(false);
+  read_numbers(reader, tree_ns, "tree_ns", &ProtocolLevel::tree_ns, 0, max_latency_ns, protocol);
+  read_numbers(reader, tree_share, "tree_share", &ProtocolLevel::tree_share, 1, whole_share,
+               protocol);
+  if (switch_ns != 0)
+    protocol.switch_ns = reader.integer(switch_ns, "\"switch_ns\"", 1, max_latency_ns).value_or(0);
+  if (!protocol.trees && protocol.switch_ns == 0) {
+    for (ProtocolLevel& level : protocol.levels)
+      level = {level.hop_ns, level.share, 0, whole_share};
+  }
+  if (reader.errors() > before || name == 0 || base == 0 || hop == 0) return std::nullopt;
+  return protocol;
+}
+
+}  // namespace
+
+std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t model,
+                                     uint32_t protocols, size_t levels) {
+  const std::vector<std::string> models{"levels", "protocols", "nccl"};
+  std::vector<Protocol> all;
+  std::string chosen;
+  if (model != 0) {
+    const auto choice = reader.choice(model, "cost model", models);
+    if (!choice) return all;
+    chosen = models[*choice];
+  }
+  if (chosen == "nccl" && protocols == 0) return nccl_protocols(levels);
+  if (chosen != "protocols" && protocols != 0) {
+    reader.error("E0208", protocols, "\"protocols\" without \"model\": \"protocols\"",
+                 {"say \"model\": \"protocols\", or leave them out", {}, model, "the model"});
+    return all;
+  }
+  if (chosen != "protocols") return all;
+  if (protocols == 0) {
+    reader.error("E0202", index, "the model \"protocols\" lacks the key \"protocols\"");
+    return all;
+  }
+  const auto list = reader.elements(protocols, "\"protocols\"");
+  if (!list) return all;
+  if (list->empty() || static_cast<int64_t>(list->size()) > max_protocols) {
+    reader.error("E0212", protocols,
+                 std::to_string(list->size()) + " protocols; 1 to " +
+                     std::to_string(max_protocols) + " are priced");
+    return all;
+  }
+  for (const uint32_t one : *list) {
+    if (auto read = read_protocol(reader, one, levels)) all.push_back(std::move(*read));
+  }
+  return all;
+}
+
+}  // namespace meshplan

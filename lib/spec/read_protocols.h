@@ -1,0 +1,17 @@
+// Reads what a topology says of protocols: "model" and "protocols".
+#pragma once
+
+#include <vector>
+
+#include "json/reader.h"
+#include "plan/protocol.h"
+
+namespace meshplan {
+
+// `model` and `protocols`: the values of these keys of the topology at `index`, 0 where it lacks
+// one; `levels`: how many it has, 0 where they could not be read. Of the model "nccl", the old
+// spelling, NCCL's own.
+[[nodiscard]] std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t model,
+                                                   uint32_t protocols, size_t levels);
+
+}  // namespace meshplan

@@ -1,0 +1,20 @@
+// The model of protocols, recounted: a collective takes the least over protocols and over the ways
+// that each has.
+//
+//   ring       every unit of level l-1 is left once a round, but the last of each unit of level l
+//   tree       all_reduce: in and out of a chain through the ranks of a unit of level 0, up and
+//              down a binary tree over units; every rank sends its unit's share twice
+//   switches   all_reduce: the same, but what lies inside of the outermost level with switches
+//              takes no steps
+#pragma once
+
+#include "verify/group_time.h"
+#include "verify/op_rules.h"
+
+namespace meshplan::verification {
+
+[[nodiscard]] int64_t protocol_time(const Topology& topology, const OpRule& rule,
+                                    const GroupPattern& pattern, const LevelTraffic& ring,
+                                    const Moved& moved);
+
+}  // namespace meshplan::verification

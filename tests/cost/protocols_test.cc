@@ -1,0 +1,131 @@
+// The model of protocols: NCCL's own table, its laws, and that bounds are taken in no more.
+#include "cost/protocols.h"
+
+#include <doctest/doctest.h>
+
+#include "cost/step_cost.h"
+#include "small_mesh.h"
+#include "some_protocols.h"
+#include "verify/random_world.h"
+
+using namespace meshplan;
+
+namespace {
+
+// Steps of NCCL 2.27 on H100 (meta-pytorch/autoparallel).
+Topology hosts_of_8() {
+  Topology t = test::two_levels(8, 500);
+  t.protocols = {{"LL", 6'600, false, 0, {{1'000, 10'000}, {2'700, 10'000}}},
+                 {"LL128", 14'000, false, 0, {{1'900, 10'000}, {4'000, 10'000}}},
+                 {"Simple", 8'400, true, 25'000, {{3'400, 10'000, 3'400}, {14'000, 10'000, 14'000}}}};
+  t.levels[0].switch_mb_per_s = 551'000;
+  return t;
+}
+
+// ns of one protocol alone, moving nothing.
+int64_t latency_of(size_t protocol, int64_t hosts, int64_t gpus, Op op = Op::all_gather) {
+  Topology t = hosts_of_8();
+  t.protocols = {t.protocols[protocol]};
+  const std::vector<int64_t> members{gpus, gpus * hosts};
+  return latency_ns(fastest_way(t, members, {op, 0, 0, 0}));
+}
+
+}  // namespace
+
+TEST_CASE("latencies of rings and of switches are those of NCCL's table") {
+  struct Row {
+    int64_t hosts, gpus;
+    double ll, ll128, simple;
+  };
+  for (const Row& row : {Row{2, 8, 23.3, 44.6, 70.0}, Row{4, 8, 42.7, 79.2, 145.6},
+                         Row{8, 4, 49.5, 87.6, 188.0}, Row{8, 8, 81.5, 148.4, 296.8},
+                         Row{16, 8, 159.1, 286.8, 599.2}, Row{32, 8, 314.3, 563.6, 1204.0}}) {
+    CAPTURE(row.hosts);
+    CAPTURE(row.gpus);
+    CHECK(std::abs(latency_of(0, row.hosts, row.gpus) / 1e3 - row.ll) < 0.06);
+    CHECK(std::abs(latency_of(1, row.hosts, row.gpus) / 1e3 - row.ll128) < 0.06);
+    CHECK(std::abs(latency_of(2, row.hosts, row.gpus) / 1e3 - row.simple) < 0.06);
+  }
+  int64_t ns = 53'000;
+  for (int64_t hosts = 2; hosts <= 32; hosts *= 2, ns += 28'000)
+    CHECK(latency_of(2, hosts, 8, Op::all_reduce) == ns);
+  CHECK(latency_of(2, 1, 8, Op::all_reduce) == 25'000);
+}
+
+TEST_CASE("bytes of trees and switches are counted twice, of rings by what a rank receives") {
+  const Topology t = hosts_of_8();
+  const std::vector<int64_t> inside{8, 8};
+  const ProtocolWay way = fastest_way(t, inside, {Op::all_reduce, 1 << 30, 1 << 27, 0});
+  CHECK(way.pattern == Pattern::switches);
+  CHECK(protocols_ps(t, inside, {Op::all_reduce, 1 << 30, 1 << 27, 0}) ==
+        25'000'000 + transfer_ps(int64_t{2} << 30, 1, 551'000));
+  // Two ranks alone: a ring moves half as much as switches do.
+  const std::vector<int64_t> two{2, 2};
+  CHECK(fastest_way(t, two, {Op::all_reduce, 1 << 30, 1 << 29, 0}).pattern == Pattern::ring);
+  const std::vector<int64_t> both{8, 16};
+  CHECK(protocols_ps(t, both, {Op::all_gather, 1 << 30, 1 << 26, 0}) ==
+        70'000'000 + std::max(transfer_ps((int64_t{1} << 30) * 14, 16, t.levels[0].mb_per_s),
+                              transfer_ps(int64_t{1} << 30, 16, t.levels[1].mb_per_s)));
+}
+
+TEST_CASE("more bytes and more members never take less, and no step takes less than its bound") {
+  test::Random random(5);
+  for (int round = 0; round < 3'000; ++round) {
+    const Topology t = test::with_random_protocols(random, test::two_levels(8, 500));
+    const int64_t gpus = 1 + random.below(8);
+    const std::vector<int64_t> members{gpus, gpus * (1 + random.below(40))};
+    if (members.back() == 1) continue;
+    CollectiveBytes bytes;
+    bytes.op = random.one_in(2) ? Op::all_reduce : Op::all_gather;
+    bytes.whole = random.below(1 << 24);
+    const int64_t ps = protocols_ps(t, members, bytes);
+    const Topology bound = bound_topology(t, bytes.op == Op::all_reduce);
+    CHECK(traffic_ps(bound, collective_traffic(members, bytes), Peers::none, 0) <= ps);
+    CollectiveBytes more = bytes;
+    more.whole += random.below(1 << 24);
+    CHECK(protocols_ps(t, members, more) >= ps);
+    const std::vector<int64_t> fewer{1, members.back() / gpus};  // one rank a host
+    if (bytes.op == Op::all_gather && fewer.back() > 1) {
+      bytes.whole /= gpus;
+      CHECK(protocols_ps(t, fewer, bytes) <= ps);
+    }
+  }
+}
+
+TEST_CASE("what one peer reaches holds an exchange to it") {
+  Topology t = test::two_levels(8, 0);
+  t.levels[1].peer_mb_per_s = 1'000;
+  Traffic traffic;
+  traffic.bytes[1] = 1'000'000;
+  traffic.peers[1] = 1;
+  const int64_t latency = t.levels[1].latency_ns * 1'000;
+  CHECK(traffic_ps(t, traffic, Peers::number_and_rate, 0) == latency + 1'000'000'000);
+  CHECK(traffic_ps(t, traffic, Peers::number, 0) < latency + 100'000'000);
+  traffic.peers[1] = 4;
+  CHECK(traffic_ps(t, traffic, Peers::number_and_rate, 0) == latency + 250'000'000);
+  t.levels[1].peer_bytes = 100'000;
+  CHECK(traffic_ps(t, traffic, Peers::number_and_rate, 0) == latency + 100'000'000);
+}
+
+TEST_CASE("the arithmetic of a step names its protocol, hops and bandwidths") {
+  const Topology t = hosts_of_8();
+  const Mesh mesh = test::mesh_of({2, 8});
+  const TensorMeta tensor{{1 << 20, 64}, DType::float32};
+  const std::vector<int64_t> sizes{2, 8};
+  const State before = parse_state("S(0)S(0)", sizes, 2).value();
+  Step step;
+  step.op = Op::all_gather;
+  step.mesh_dims = {{0, 1, 2}, {1, 1, 8}};
+  step.state = parse_state("RR", sizes, 2).value();
+  StepQuestion q;
+  q.topology = &t;
+  q.src_mesh = q.dst_mesh = &mesh;
+  q.tensor = &tensor;
+  q.before = &before;
+  q.step = &step;
+  const std::string text = explain_cost(q);
+  CAPTURE(text);
+  CHECK(text.find("fastest of the protocols: ") != std::string::npos);
+  CHECK(text.find(" hops x ") != std::string::npos);
+  CHECK(text.find(" MB/s = ") != std::string::npos);
+}
