@@ -99,7 +99,7 @@ class PackedWorld {
     return saturating_add(latency_inside_,
                           transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
   }
-  // What so many peers cost a rank at least: as many as there are inside of its unit cost the least.
+  // What so many peers cost a rank at least: as many as its unit has may cost the least of any.
   [[nodiscard]] int64_t peers_ps(int64_t peers) const {
     const int64_t inside = std::min(peers, power(inside_) - 1);
     return saturating_add(saturating_mul(inside, least_per_peer_),
@@ -278,9 +278,9 @@ class PackedWorld {
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
   int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
-  int64_t finest_part_ps_ = 0;   // of one part of the finest from outside
-  int64_t latency_inside_ = 0;   // ps; the least at or outside of level 0
-  int64_t latency_outside_ = 0;  // at or outside of the outer level
+  int64_t finest_part_ps_ = 0;        // of one part of the finest from outside
+  int64_t latency_inside_ = 0;        // ps; the least at or outside of level 0
+  int64_t latency_outside_ = 0;       // at or outside of the outer level
   std::array<Packed::Words, max_search_dims + 1> slots_before_{};  // of dims before the d-th
   std::array<AtomDigits, max_atoms> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit
