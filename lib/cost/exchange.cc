@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "cost/pipeline.h"
 #include "tensor/box.h"
 #include "transfer/exchange_digits.h"
 
@@ -25,6 +26,49 @@ ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bo
   return cost;
 }
 
+// Latency and transfer of a phase; its copies are counted apart.
+PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers peers) {
+  Traffic messages = traffic;
+  messages.bytes = {};
+  const int64_t latency = traffic_ps(topology, messages, peers, 0);
+  return {latency, saturating_add(traffic_ps(topology, traffic, peers, 0), -latency)};
+}
+
+// What one chunk takes in a phase.
+int64_t chunk_ps(const Topology& topology, Traffic traffic, int64_t chunks) {
+  traffic.denominator = saturating_mul(traffic.denominator, chunks);
+  return traffic_ps(topology, traffic, Peers::number_and_rate, 0);
+}
+
+// In any number of chunks; rates to one peer and copies are left out.
+int64_t least_in_two_phases_ps(const Topology& topology, const ExchangeTraffic& traffic) {
+  const PhaseTime first = phase_time(topology, traffic.phase[0], Peers::number);
+  const PhaseTime second = phase_time(topology, traffic.phase[1], Peers::number);
+  return pipelined_ps(first, second, best_chunks(first, second));
+}
+
+// In so many chunks, or as many as take the least time. Copies of one chunk do not overlap those of
+// another: all of them come on top.
+ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffic& traffic,
+                                  std::optional<int64_t> chunks) {
+  ExchangeCost cost = priced(topology, traffic, false);
+  if (chunks == 1) return cost;
+  const auto& [first, second] = traffic.phase;
+  const int64_t k =
+      chunks.value_or(best_chunks(phase_time(topology, first, Peers::number_and_rate),
+                                  phase_time(topology, second, Peers::number_and_rate)));
+  if (k == 1) return cost;
+  int64_t ps = rounds_ps(chunk_ps(topology, first, k), chunk_ps(topology, second, k), k);
+  if (topology.copy_mb_per_s > 0) {
+    for (const int64_t received : traffic.received)
+      ps = saturating_add(ps, transfer_ps(saturating_mul(2, received), 1, topology.copy_mb_per_s));
+  }
+  if (!chunks && ps >= cost.predicted_ps) return cost;
+  cost.chunks = k;
+  cost.predicted_ps = ps;
+  return cost;
+}
+
 // The cheaper cut, the even one on a tie.
 ExchangeCost cheaper(const ExchangeCost& even, const ExchangeCost& whole) {
   return whole.predicted_ps < even.predicted_ps ? whole : even;
@@ -41,6 +85,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
+      if (q.phases == 2) return least_in_two_phases_ps(topology, even) > q.most_ps;
       return priced(topology, even, false, Peers::number).predicted_ps > q.most_ps &&
              priced(topology, whole, true, Peers::number).predicted_ps > q.most_ps;
     };
@@ -48,7 +93,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   if (q.phases == 2) {
     const auto listed = list_exchange_in_two_phases(q);
     if (!listed) return std::nullopt;
-    return priced(topology, *listed, false);
+    return priced_in_two_phases(topology, *listed, q.chunks);
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
@@ -80,7 +125,7 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
   if (q.phases == 2) {
     const auto traffic = digits_two_phases(*q.world, *q.change, levels);
     if (!traffic) return std::nullopt;
-    return priced(topology, *traffic, false);
+    return priced_in_two_phases(topology, *traffic, q.chunks);
   }
   if (q.whole_pieces == true) {
     const ExchangeCost whole = price_whole(q, INT64_MAX);
@@ -159,6 +204,7 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
   if (problem) {
     digits = {q.levels,       &problem->world, &problem->change, q.phases,
               q.whole_pieces, &turns,          q.most_listed};
+    digits.chunks = q.chunks;
     digits.sent_too = true;
     if (auto cost = closed_form(digits)) {
       if (cost->traffic.sent_is_known) return *cost;

@@ -17,6 +17,7 @@ struct ExchangeCost {
   int64_t predicted_ps = 0;
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
+  int64_t chunks = 1;         // of two phases
   // a finer tier's collective that moves the same boxes: the time is never below its own
   SameBoxes least;
   // False: too much to list. One phase: an upper estimate of received bytes stands in. Two phases:
@@ -27,6 +28,7 @@ struct ExchangeCost {
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
+  std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
   // a price above it is of no use: a listing may end once it is, with a price in between
   int64_t most_ps = INT64_MAX;
 };
@@ -44,6 +46,7 @@ struct DigitQuestion {
   TurnTable* turns = nullptr;         // of the world
   int64_t most_steps = listed_limit;  // that counting the turns of one change may take
   bool sent_too = false;              // sent_bytes is to be exact
+  std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
   // A price above it is of no use, and may be told too low, but not as low as that.
   int64_t most_ps = INT64_MAX;
 };

@@ -154,6 +154,7 @@ ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& q
   e.dst = &q.step->state;
   e.phases = static_cast<int>(q.step->phases);
   e.whole_pieces = q.step->whole_pieces;
+  e.chunks = q.step->chunks;
   return e;
 }
 

@@ -41,6 +41,9 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
+// The most chunks of a two-phase exchange.
+constexpr int64_t most_chunks = 1024;
+
 struct Step {
   Op op = Op::slice;
   // Ranks that differ only on these may communicate; in mesh order; an exchange lists every mesh
@@ -65,6 +68,7 @@ struct Step {
   int64_t predicted_ps = 0;   // the file holds predicted_ns, rounded up
   int64_t merged = 1;         // steps of the unmerged plan that this one stands for
   int64_t phases = 1;         // 2: a two-phase exchange
+  int64_t chunks = 1;         // of two phases: into so many parts, each shared while the next comes
   bool whole_pieces = false;  // an exchange that sends each piece whole from one holder
   std::string why;            // one sentence
 
@@ -218,7 +222,7 @@ struct Plan {
 //   src_order, dst_order   shard orders that do not ascend, or "any"
 //   reached         the text of the state reached, if it is not dst
 //   direction, reduce_dtype   if not the default
-//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "whole_pieces" true,
+//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "chunks", "whole_pieces" true,
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution

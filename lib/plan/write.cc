@@ -240,6 +240,7 @@ class PlanWriter {
 
   void write_step(const Step& step, const MeshNames& mesh) {
     w_.open('{');
+    if (step.chunks != 1) w_.field("chunks", step.chunks);
     w_.fields({{"dst", text_of(step.dst)},
                {"group", step.group},
                {"logical_shape", step.logical_shape},

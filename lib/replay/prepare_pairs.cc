@@ -69,37 +69,29 @@ Status StepPreparer::make_pairs(const std::map<Pair, std::vector<PairTransfer>>&
   return Done{};
 }
 
-// The first of two phases: parts fetched for the host, each into its own buffer.
-Result<StepPreparer::Fetched> StepPreparer::make_first_phase() {
+// The first of two phases: parts fetched for the unit, each into its own buffer. Chunk k is in call k.
+Result<StepPreparer::Fetched> StepPreparer::add_first_phase(std::vector<PairCall>& calls) {
   Fetched fetched;
-  if (transfers_.first_phase.empty()) return fetched;
-  std::map<Pair, std::vector<PairTransfer>> sends;
-  std::map<Pair, std::vector<PairTransfer>> receives;
-  std::vector<Unpack> unpacks;
   for (const FirstTransfer& f : transfers_.first_phase) {
     const auto from = static_cast<size_t>(f.from);
     const auto member = static_cast<size_t>(f.to);
-    if (local_before(member)) {
-      auto data = stage(before_.ranks[member], volume(f.box));
+    const int32_t holder = before_.ranks[from];
+    const int32_t fetcher = after_.ranks[member];
+    PairCall& call = calls[static_cast<size_t>(f.chunk)];
+    if (local_after(member)) {
+      auto data = stage(fetcher, volume(f.box));
       if (!data) return data.error();
       fetched[{f.to, corner_of(f.box)}] = *data;
-      receives[{before_.ranks[member], before_.ranks[from]}].push_back(
-          {f.box, nullptr, {}, *data, f.box});
+      call.receives[{fetcher, holder}].push_back({f.box, nullptr, {}, *data, f.box});
     }
-    if (local_before(from)) {
-      sends[{before_.ranks[from], before_.ranks[member]}].push_back(
-          {f.box, source_[from], before_box(from), nullptr, {}});
-    }
+    if (local_before(from))
+      call.sends[{holder, fetcher}].push_back({f.box, source_[from], before_box(from), nullptr, {}});
   }
-  if (auto done = make_pairs(sends, receives, unpacks); !done) return done.error();
-  unpack_all(unpacks);
-  if (out_.phases.back().call) add_phase();
   return fetched;
 }
 
 // Reduces the contributions of every result into the first.
-void StepPreparer::combine_contributions(
-    const std::vector<std::vector<std::byte*>>& contributions) {
+void StepPreparer::combine_contributions(const Contributions& contributions) {
   if (out_.phases.back().call) add_phase();
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
     if (!local_after(t)) continue;
@@ -116,16 +108,36 @@ void StepPreparer::combine_contributions(
   }
 }
 
+// One phase is one call. Of two phases, call k fetches chunk k and shares chunk k - 1 inside units,
+// so that both phases are under way at once: chunks + 1 calls.
 Status StepPreparer::make_send_receive() {
-  std::map<Pair, std::vector<PairTransfer>> sends;
-  std::map<Pair, std::vector<PairTransfer>> receives;
-  std::vector<Unpack> unpacks;
-  auto fetches = make_first_phase();
-  if (!fetches) return fetches.error();
-  const Fetched& fetched = *fetches;
-  // The buffer of each contribution: the first goes into the result, later ones into their own
-  // buffers and are then combined.
-  std::vector<std::vector<std::byte*>> assembled(after_.ranks.size());
+  const bool fetches = !transfers_.first_phase.empty();
+  std::vector<PairCall> calls(static_cast<size_t>(transfers_.chunks + (fetches ? 1 : 0)));
+  auto fetched = add_first_phase(calls);
+  if (!fetched) return fetched.error();
+  auto assembled = stage_contributions();
+  if (!assembled) return assembled.error();
+  std::vector<std::vector<SlotTransfer>> by_call(calls.size());
+  for (size_t t = 0; t < after_.ranks.size(); ++t) {
+    for (const Transfer& transfer : transfers_.slots[t].transfers)
+      by_call[static_cast<size_t>(transfer.chunk + (fetches ? 1 : 0))].push_back({t, &transfer});
+  }
+  for (size_t c = 0; c < calls.size(); ++c) {
+    if (out_.phases.back().call) add_phase();
+    for (const auto& [slot, transfer] : by_call[c])
+      add_to_call(slot, *transfer, *fetched, *assembled, calls[c]);
+    std::vector<Unpack> unpacks;
+    if (auto done = make_pairs(calls[c].sends, calls[c].receives, unpacks); !done) return done;
+    unpack_all(unpacks);
+  }
+  if (transfers_.contributions > 1) combine_contributions(*assembled);
+  return Done{};
+}
+
+// The buffers of the contributions of each slot: the first goes into the result, later ones into
+// their own buffers and are then combined.
+Result<StepPreparer::Contributions> StepPreparer::stage_contributions() {
+  Contributions assembled(after_.ranks.size());
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
     if (!local_after(t)) continue;
     assembled[t].push_back(result_[t]);
@@ -135,34 +147,31 @@ Status StepPreparer::make_send_receive() {
       assembled[t].push_back(*data);
     }
   }
-  for (size_t t = 0; t < after_.ranks.size(); ++t) {
-    for (const Transfer& transfer : transfers_.slots[t].transfers) {
-      const auto from = static_cast<size_t>(transfer.from);
-      const int32_t sender = before_.ranks[from];
-      const int32_t receiver = after_.ranks[t];
-      const std::byte* held = nullptr;
-      Box held_box;
-      if (local_before(from)) {
-        held =
-            transfer.fetched ? fetched.at({transfer.from, corner_of(transfer.box)}) : source_[from];
-        held_box = transfer.fetched ? transfer.box : before_box(from);
-      }
-      std::byte* to =
-          local_after(t) ? assembled[t][static_cast<size_t>(transfer.contribution)] : nullptr;
-      if (sender == receiver) {
-        if (local_after(t)) copy(receiver, transfer.box, held, held_box, to, after_box(t));
-        continue;
-      }
-      if (local_before(from))
-        sends[{sender, receiver}].push_back({transfer.box, held, held_box, nullptr, {}});
-      if (local_after(t))
-        receives[{receiver, sender}].push_back({transfer.box, nullptr, {}, to, after_box(t)});
-    }
+  return assembled;
+}
+
+// What a rank sends another; what it has itself is copied before the call.
+void StepPreparer::add_to_call(size_t slot, const Transfer& transfer, const Fetched& fetched,
+                               const Contributions& assembled, PairCall& call) {
+  const auto from = static_cast<size_t>(transfer.from);
+  const int32_t sender = transfer.fetched ? after_.ranks[from] : before_.ranks[from];
+  const int32_t receiver = after_.ranks[slot];
+  const std::byte* held = nullptr;
+  Box held_box;
+  if (number(sender) >= 0) {
+    held = transfer.fetched ? fetched.at({transfer.from, corner_of(transfer.box)}) : source_[from];
+    held_box = transfer.fetched ? transfer.box : before_box(from);
   }
-  if (auto done = make_pairs(sends, receives, unpacks); !done) return done;
-  unpack_all(unpacks);
-  if (transfers_.contributions > 1) combine_contributions(assembled);
-  return Done{};
+  std::byte* to =
+      local_after(slot) ? assembled[slot][static_cast<size_t>(transfer.contribution)] : nullptr;
+  if (sender == receiver) {
+    if (local_after(slot)) copy(receiver, transfer.box, held, held_box, to, after_box(slot));
+    return;
+  }
+  if (number(sender) >= 0)
+    call.sends[{sender, receiver}].push_back({transfer.box, held, held_box, nullptr, {}});
+  if (local_after(slot))
+    call.receives[{receiver, sender}].push_back({transfer.box, nullptr, {}, to, after_box(slot)});
 }
 
 }  // namespace meshplan

@@ -1,4 +1,4 @@
-// A prepared step: buffers, packing, one or two calls, unpacking. Running it allocates nothing and
+// A prepared step: buffers, packing, calls (two or more in two phases), unpacking. Running it allocates nothing and
 // makes no decisions.
 //
 // A part that is contiguous in its box is sent from and received into the box directly; all others

@@ -113,7 +113,7 @@ class StepPreparer {
     Box to_box;
   };
   using Pair = std::pair<int32_t, int32_t>;  // local replay rank, peer
-  // The buffers of fetched parts, by member and lower corner.
+  // The buffers of fetched parts, by the member's slot after and lower corner.
   using Fetched = std::map<std::pair<int32_t, std::vector<int64_t>>, std::byte*>;
 
   // The transfers between one member of a collective and another.
@@ -123,8 +123,22 @@ class StepPreparer {
   };
 
   void unpack_all(const std::vector<Unpack>& list);
-  Result<Fetched> make_first_phase();
-  void combine_contributions(const std::vector<std::vector<std::byte*>>& contributions);
+  // What pairs of ranks send each other in one call, and what then goes to its place.
+  struct PairCall {
+    std::map<Pair, std::vector<PairTransfer>> sends;
+    std::map<Pair, std::vector<PairTransfer>> receives;
+  };
+  Result<Fetched> add_first_phase(std::vector<PairCall>& calls);
+  // By slot after: a buffer for each contribution.
+  using Contributions = std::vector<std::vector<std::byte*>>;
+  Result<Contributions> stage_contributions();
+  void combine_contributions(const Contributions& contributions);
+  struct SlotTransfer {
+    size_t slot = 0;  // after
+    const Transfer* transfer = nullptr;
+  };
+  void add_to_call(size_t slot, const Transfer& transfer, const Fetched& fetched,
+                   const Contributions& assembled, PairCall& call);
   // One chunk per part of the box at `data`: in place if all parts are contiguous there, else
   // consecutively in staging; `staged` receives the staging addresses.
   Result<std::vector<Chunk>> chunks_of(int32_t rank, const std::vector<PeerBox>& parts,

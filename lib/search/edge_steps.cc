@@ -38,6 +38,9 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
   if (edge.op == Op::exchange && edge.reduced != 0)
     return "sends every contribution straight to the ranks that own the result, which sum it: no "
            "collective reduces for less";
+  if (edge.chunks > 1)
+    return "fetches what each host misses once over its slow links, chunk by chunk, and shares each "
+           "chunk inside the host while the next comes";
   if (edge.phases == 2)
     return "fetches what each host misses once over its slow links, then shares it inside the host";
   if (edge.whole_pieces)
@@ -100,6 +103,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
     step.state = to_state(p, edge.to);
     step.mesh = mesh_name;
     step.phases = edge.phases;
+    step.chunks = edge.chunks;
     step.whole_pieces = edge.whole_pieces;
     if (is_collective(edge.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
     if (edge.reduced != 0) {

@@ -403,6 +403,7 @@ Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchSt
   edge.to = to;
   ExchangeCost cost = price_between(p, from, to, phases, most_ps);
   edge.whole_pieces = cost.whole_pieces;
+  edge.chunks = static_cast<int16_t>(cost.chunks);
   edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
   return edge;
 }
@@ -417,6 +418,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
   step.mesh_dims = mesh_atoms(p, edge.group);
   step.state = to_state(p, edge.to);
   step.phases = edge.phases;
+  step.chunks = edge.chunks;
   step.whole_pieces = edge.whole_pieces;
   if (edge.reduced != 0) step.reduce_op = ReduceOp::sum;
   State before = to_state(p, from);

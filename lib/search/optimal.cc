@@ -108,7 +108,7 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
   if (crosses) step.mesh = dst_mesh.name;
   step.logical_shape = request.tensor.shape;
   set_reduction(step, request.src, landing);
-  // The cut of the pieces that prices lower.
+  // The cut of the pieces that prices lower, or two phases where they do.
   LevelMap levels(src_mesh, topology);
   ExchangeQuestion q;
   q.levels = &levels;
@@ -118,9 +118,23 @@ StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& 
                                                                          : request.tensor.dtype);
   q.src = &request.src;
   q.dst = &landing;
-  step.whole_pieces = price_exchange(q).whole_pieces;
+  ExchangeCost cost = price_exchange(q);
+  if (crosses && !step.reduce_op && topology.levels.size() > 1) {
+    q.phases = 2;
+    q.most_ps = cost.predicted_ps;
+    const ExchangeCost twice = price_exchange(q);
+    if (twice.exact && twice.predicted_ps < cost.predicted_ps) {
+      cost = twice;
+      step.phases = 2;
+      step.chunks = twice.chunks;
+    }
+  }
+  step.whole_pieces = cost.whole_pieces;
   step.why =
-      crosses
+      step.phases == 2
+          ? "fetches what each host of the target mesh misses once over its slow links, then shares "
+            "it inside the host"
+      : crosses
           ? "sends every rank of the target mesh just the boxes that it misses, from the nearest "
             "ranks that hold them"
           : "sends every rank just the boxes that it misses: more mesh dims than the search takes "

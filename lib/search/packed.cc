@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "cost/pipeline.h"
 
 namespace meshplan {
 namespace {
@@ -454,14 +455,14 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
         d.crossed_from_outside
             ? ceil_div(wanted, sharing)
             : share(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside);
+    PhaseTime fetch;
+    PhaseTime share_out;
     if (fetched > 0 && outer_level_ > 0)
-      floors.two_phases_ps = saturating_add(saturating_add(outer_latency_, outer_per_peer_),
-                                            pace_outside_.ps(fetched));
-    if (wanted > fetched) {
-      floors.two_phases_ps = saturating_add(
-          floors.two_phases_ps, saturating_add(saturating_add(first_latency_, first_per_peer_),
-                                               pace_inside_.ps(wanted - fetched)));
-    }
+      fetch = {saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched)};
+    if (wanted > fetched)
+      share_out = {saturating_add(first_latency_, first_per_peer_),
+                   pace_inside_.ps(wanted - fetched)};
+    floors.two_phases_ps = pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
   }
   return floors;
 }

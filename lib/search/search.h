@@ -20,6 +20,7 @@ struct Edge {
   uint16_t group = 0;    // atoms that differ between ranks that talk; every atom for an exchange
   uint16_t reduced = 0;  // atoms whose pending reduction it runs
   uint8_t phases = 1;
+  int16_t chunks = 1;  // of two phases
   bool whole_pieces = false;
   SearchState to;
   PlanCost cost;  // of this edge alone

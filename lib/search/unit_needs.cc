@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
+#include "cost/pipeline.h"
 #include "search/search_state.h"
 #include "search/work.h"
 #include "tensor/box.h"
@@ -397,18 +398,20 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
 // members that want one box pass on what each has fetched of it, inside the unit.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
                             int64_t element) {
-  int64_t ps = 0;
+  PhaseTime fetch;
+  PhaseTime share_out;
   if (need.least > 0) {
     const int64_t peers = ceil_div(need.outside, unit.members());
-    ps = step_ps(unit.exchange_latency_ns, saturating_mul(peers, unit.per_peer_ns),
-                 transfer_ps(saturating_mul(need.least, element), unit.members(), unit.bandwidth));
+    fetch = {step_ps(unit.exchange_latency_ns, saturating_mul(peers, unit.per_peer_ns), 0),
+             transfer_ps(saturating_mul(need.least, element), unit.members(), unit.bandwidth)};
   }
   const int64_t passed = need.missing - need.least;
-  if (passed <= 0 || unit.level != 1) return ps;
-  const TopologyLevel& inner = p.topology->levels.front();
-  return saturating_add(
-      ps, step_ps(inner.latency_ns, 0,
-                  transfer_ps(saturating_mul(passed, element), unit.members(), inner.mb_per_s)));
+  if (passed > 0 && unit.level == 1) {
+    const TopologyLevel& inner = p.topology->levels.front();
+    share_out = {step_ps(inner.latency_ns, 0, 0),
+                 transfer_ps(saturating_mul(passed, element), unit.members(), inner.mb_per_s)};
+  }
+  return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
 }
 
 }  // namespace

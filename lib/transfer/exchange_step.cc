@@ -1,4 +1,6 @@
 // exchange: sends and receives between pairs of ranks, by the rules of this module's README.md.
+#include <algorithm>
+
 #include "transfer/exchange_transfers.h"
 #include "transfer/level_units.h"
 #include "transfer/transfer_maker.h"
@@ -22,8 +24,11 @@ std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
 // Ranks that may talk, and every contribution to a reduction among them, are an exchange of their
 // own.
 Status TransferMaker::make_exchange() {
-  if (step_.phases == 2 && (crosses_ || !atoms_.reduced.empty()))
-    return fail("two phases are for exchanges on one mesh that reduce nothing");
+  // What is pending on mesh dims of size 1 is the whole value.
+  const bool reduces = std::any_of(atoms_.reduced.begin(), atoms_.reduced.end(),
+                                   [](const Atom& atom) { return atom.size > 1; });
+  if (step_.phases == 2 && reduces)
+    return fail("two phases are for exchanges that reduce nothing");
   for (const auto& [key, ranks] : exchange_classes()) {
     for (int32_t t : ranks.targets) out_.slots[static_cast<size_t>(t)].group = ranks.group;
     int32_t contribution = 0;
@@ -81,23 +86,43 @@ void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<
   }
 }
 
-// On one mesh the slots before and after of a class are the same ranks, so a target that fetches
-// has a slot before, too.
+// Every box is cut into near-equal chunks, which are sent in turn.
 void TransferMaker::add_two_phases(const ExchangeClass& ranks,
                                    const std::vector<int32_t>& sources) {
   const auto& targets = ranks.targets;
   auto source = [&](int32_t i) { return sources[static_cast<size_t>(i)]; };
   auto target = [&](int32_t i) { return targets[static_cast<size_t>(i)]; };
-  auto self = [&](int32_t i) { return out_.slots[static_cast<size_t>(target(i))].self; };
   TwoPhaseTransfers both =
       two_phase_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
                           level_ranks_of(*q_.topology));
-  for (ExchangeTransfer& t : both.first_phase)
-    out_.first_phase.push_back({source(t.source), self(t.target), std::move(t.box)});
-  for (ExchangeTransfer& t : both.from_sources)
-    add(target(t.target), {source(t.source), 0, false, std::move(t.box)});
-  for (ExchangeTransfer& t : both.from_fetchers)
-    add(target(t.target), {self(t.source), 0, true, std::move(t.box)});
+  const auto each_chunk = [&](const Box& box, auto&& add_one) {
+    for (int64_t chunk = 0; chunk < step_.chunks; ++chunk) {
+      Box part = even_part(box, step_.chunks, chunk);
+      if (volume(part) > 0 || step_.chunks == 1)
+        add_one(std::move(part), static_cast<int32_t>(chunk));
+    }
+  };
+  out_.chunks = step_.chunks;
+  for (const ExchangeTransfer& t : both.first_phase) {
+    each_chunk(t.box, [&](Box&& part, int32_t chunk) {
+      out_.first_phase.push_back({source(t.source), target(t.target), std::move(part), chunk});
+    });
+  }
+  for (ExchangeTransfer& t : both.from_sources) {
+    const bool kept = out_.slots[static_cast<size_t>(target(t.target))].self == source(t.source);
+    if (kept) {
+      add(target(t.target), {source(t.source), 0, false, std::move(t.box), 0});
+      continue;
+    }
+    each_chunk(t.box, [&](Box&& part, int32_t chunk) {
+      add(target(t.target), {source(t.source), 0, false, std::move(part), chunk});
+    });
+  }
+  for (const ExchangeTransfer& t : both.from_fetchers) {
+    each_chunk(t.box, [&](Box&& part, int32_t chunk) {
+      add(target(t.target), {target(t.source), 0, true, std::move(part), chunk});
+    });
+  }
 }
 
 }  // namespace meshplan

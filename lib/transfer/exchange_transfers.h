@@ -52,8 +52,7 @@ struct TwoPhaseTransfers {
   std::vector<ExchangeTransfer> from_sources;
   std::vector<ExchangeTransfer> from_fetchers;
 };
-// Requires that the fetching members are targets: an exchange on one mesh, where every rank is both
-// source and target.
+// Members that fetch want what they fetch, so they are targets.
 [[nodiscard]] TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
                                                     std::span<const RankBox> targets,
                                                     std::span<const int64_t> level_ranks);

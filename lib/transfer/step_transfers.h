@@ -23,11 +23,12 @@ namespace meshplan {
 
 // A box that a slot receives, or keeps where `from` is its own.
 struct Transfer {
-  int32_t from = 0;          // slot before
+  int32_t from = 0;          // slot before; of what was fetched, slot after
   int32_t contribution = 0;  // which part of the reduction (0 where nothing is reduced)
-  // In the second of two phases: what slot `from` received in the first, not what it held before.
+  // In the second of two phases: what the rank `from` received in the first, not what it held.
   bool fetched = false;
   Box box;
+  int32_t chunk = 0;  // of two phases: in which it is sent
   bool operator==(const Transfer&) const = default;
 };
 
@@ -43,14 +44,16 @@ struct SlotTransfers {
 // In the first of two phases: a box that a member of a unit fetches for all of them.
 struct FirstTransfer {
   int32_t from = 0;  // slot before that holds it
-  int32_t to = 0;    // slot before that fetches it
+  int32_t to = 0;    // slot after that fetches it
   Box box;
+  int32_t chunk = 0;
 };
 
 struct StepTransfers {
   Op op = Op::slice;
   std::vector<SlotTransfers> slots;        // one per slot after
   std::vector<FirstTransfer> first_phase;  // two phases only
+  int64_t chunks = 1;                      // of two phases
   std::optional<ReduceOp> reduce_op;
   int64_t contributions = 1;
   int64_t divisor = 1;  // after the reduction

@@ -34,8 +34,12 @@ Counted figures_of(const StepView& view, const ExchangeView& exchange, int64_t r
 }
 
 // Packed and unpacked: every byte received is copied twice.
+PhaseTraffic phase_of(const Exchanged& exchanged) {
+  return {exchanged.traffic, saturating_mul(2, exchanged.received)};
+}
 int64_t time_of(const Topology& topology, const Exchanged& exchanged) {
-  return time_ps(topology, exchanged.traffic, true, saturating_mul(2, exchanged.received));
+  const PhaseTraffic phase = phase_of(exchanged);
+  return time_ps(topology, phase.traffic, true, phase.copied_bytes);
 }
 
 }  // namespace
@@ -68,8 +72,8 @@ Counted recount_exchange(const StepView& view) {
     auto twice = exchanged_evenly_in_two_phases(exchange);
     if (!twice) twice = exchanged_in_two_phases(exchange);
     if (!twice) return too_many();
-    const int64_t ps =
-        saturating_add(time_of(topology, twice->phase[0]), time_of(topology, twice->phase[1]));
+    const int64_t ps = two_phases_ps(topology, phase_of(twice->phase[0]),
+                                     phase_of(twice->phase[1]), step.chunks);
     return figures_of(view, exchange, twice->received, twice->sent, ps);
   }
   auto exchanged = exchanged_evenly(exchange);

@@ -36,7 +36,9 @@ class Phases {
       : view_(view), listing_(listing), place_of_rank_(listing.ranks().size()) {
     for (size_t i = 0; i < place_of_rank_.size(); ++i) place_of_rank_[i] = listing.ranks()[i].place;
     rank_of_place_.resize(listing.places());
-    for (size_t i = 0; i < place_of_rank_.size(); ++i) rank_of_place_[place_of_rank_[i]] = i;
+    for (size_t i = 0; i < place_of_rank_.size(); ++i) {
+      if (listing.ranks()[i].src != nowhere) rank_of_place_[place_of_rank_[i]] = i;
+    }
     for (auto* traffic : {&received_, &sent_}) {
       for (auto& phase : *traffic) phase.resize(listing.ranks().size());
     }
@@ -100,6 +102,7 @@ class Phases {
     std::vector<int64_t> wants(members.size(), -1);
     for (size_t m = 0; m < members.size(); ++m) {
       const ListedRank& rank = listing_.ranks()[members[m]];
+      if (rank.dst == nowhere) continue;
       bool first = false;
       listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
         ++pieces;

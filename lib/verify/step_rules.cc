@@ -50,6 +50,14 @@ Problem check_attributes(const Step& step) {
     return std::string(to_text(step.op)) + " with " + std::to_string(step.phases) +
            " phases: an exchange has 1 or 2, all others 1";
   }
+  if (step.chunks != 1 && step.phases != 2) {
+    return std::string(to_text(step.op)) + " of " + std::to_string(step.phases) + " phase in " +
+           std::to_string(step.chunks) + " chunks: only two phases are pipelined";
+  }
+  if (step.chunks < 1 || step.chunks > most_chunks) {
+    return "an exchange in " + std::to_string(step.chunks) + " chunks: they are 1 to " +
+           std::to_string(most_chunks);
+  }
   if (step.phases == 2 && step.reduce_op)
     return std::string("an exchange of two phases reduces nothing, yet it has a reduce op");
   if (step.phases == 2 && step.whole_pieces)
@@ -265,9 +273,6 @@ Problem check_crossing(std::span<const int64_t> src_mesh_shape,
   if (auto problem = check_attributes(step)) return problem;
   if (!lists_every_dim(step.mesh_dims, dst_mesh_shape))
     return std::string("an exchange across meshes lists every mesh dim of the target's mesh");
-  if (step.phases != 1)
-    return std::string("an exchange across meshes has one phase, not ") +
-           std::to_string(step.phases);
   if (step.src || step.dst || step.tensor_dim || !step.moves.empty())
     return std::string(
         "an exchange across meshes names no src, dst, tensor_dim or moves: the mesh dims before it "

@@ -53,6 +53,28 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
   return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), slowest);
 }
 
+int64_t two_phases_ps(const Topology& topology, const PhaseTraffic& first,
+                      const PhaseTraffic& second, int64_t chunks) {
+  if (chunks == 1) {
+    return saturating_add(time_ps(topology, first.traffic, true, first.copied_bytes),
+                          time_ps(topology, second.traffic, true, second.copied_bytes));
+  }
+  int64_t copies_ps = 0;
+  const auto chunk_ps = [&](const PhaseTraffic& phase) {
+    LevelTraffic chunk = phase.traffic;
+    chunk.denominator = saturating_mul(chunk.denominator, chunks);
+    if (topology.copy_mb_per_s > 0) {
+      const Quotient copies{int128{phase.copied_bytes} * 1'000'000, topology.copy_mb_per_s};
+      copies_ps = saturating_add(copies_ps, rounded_up(copies));
+    }
+    return time_ps(topology, chunk, true, 0);
+  };
+  const int64_t fetched = chunk_ps(first);
+  const int64_t shared = chunk_ps(second);
+  const int128 rounds = int128{fetched} + int128{chunks - 1} * std::max(fetched, shared) + shared;
+  return saturating_add(saturated(rounds), copies_ps);
+}
+
 bool priced_by_levels(const Topology& topology) { return topology.tables.empty(); }
 
 }  // namespace meshplan::verification

@@ -43,6 +43,20 @@ struct Quotient {
 [[nodiscard]] int64_t time_ps(const Topology& topology, const LevelTraffic& traffic,
                               bool between_pairs, int64_t copied_bytes);
 
+// Two phases, everything cut into `chunks`: round i fetches chunk i and shares chunk i - 1, so that
+// chunks + 1 rounds last
+//
+//     a chunk fetched + (chunks - 1) x the longer of a chunk fetched and one shared + a chunk shared
+//
+// where a chunk takes its phase's latency, peers and 1/chunks of its bytes, rounded up. Copies come
+// on top, unpipelined. One chunk: one phase after the other, each with its copies.
+struct PhaseTraffic {
+  LevelTraffic traffic;
+  int64_t copied_bytes = 0;
+};
+[[nodiscard]] int64_t two_phases_ps(const Topology& topology, const PhaseTraffic& first,
+                                    const PhaseTraffic& second, int64_t chunks);
+
 // Whether levels alone price exchanges: no measured tables.
 [[nodiscard]] bool priced_by_levels(const Topology& topology);
 

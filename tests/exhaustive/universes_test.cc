@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
+#include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "replay_host/host.h"
@@ -84,15 +86,29 @@ struct Follower {
       const auto wants = boxes(next, step.state, shape);
       REQUIRE(made->slots.size() == wants.size());
       std::set<int64_t> met;
+      // What ranks of the target have fetched, by rank, box and chunk.
+      std::set<std::tuple<int64_t, std::string, int32_t>> fetched;
+      for (const FirstTransfer& f : made->first_phase) {
+        const int64_t from = ranks.global_ids[static_cast<size_t>(before.ranks[static_cast<size_t>(f.from)])];
+        const int64_t to = ranks.global_ids[static_cast<size_t>(after.ranks[static_cast<size_t>(f.to)])];
+        REQUIRE_MESSAGE(has.count(from) == 1, place << ": rank " << from << " is not on the source mesh");
+        CHECK_MESSAGE(intersect(f.box, has.at(from)) == f.box, place << ": rank " << from << " lacks what is fetched");
+        CHECK_MESSAGE(fetched.emplace(to, to_text(f.box), f.chunk).second, place << ": rank " << to << " fetches twice");
+      }
       for (size_t s = 0; s < made->slots.size(); ++s) {
         const int64_t id = ranks.global_ids[static_cast<size_t>(after.ranks[s])];
         REQUIRE_MESSAGE(wants.count(id) == 1, place << ": rank " << id << " is not on the target mesh");
         met.insert(id);
         int64_t elements = 0;
         for (const Transfer& transfer : made->slots[s].transfers) {
-          const int64_t from = ranks.global_ids[static_cast<size_t>(before.ranks[static_cast<size_t>(transfer.from)])];
-          REQUIRE_MESSAGE(has.count(from) == 1, place << ": rank " << from << " is not on the source mesh");
-          if (!transfer.fetched) CHECK_MESSAGE(intersect(transfer.box, has.at(from)) == transfer.box, place << ": rank " << from << " lacks what it sends");
+          const HeldBoxes& sender = transfer.fetched ? after : before;
+          const int64_t from = ranks.global_ids[static_cast<size_t>(sender.ranks[static_cast<size_t>(transfer.from)])];
+          if (transfer.fetched) {
+            CHECK_MESSAGE(fetched.count({from, to_text(transfer.box), transfer.chunk}) == 1, place << ": rank " << from << " passes on what it has not fetched");
+          } else {
+            REQUIRE_MESSAGE(has.count(from) == 1, place << ": rank " << from << " is not on the source mesh");
+            CHECK_MESSAGE(intersect(transfer.box, has.at(from)) == transfer.box, place << ": rank " << from << " lacks what it sends");
+          }
           CHECK_MESSAGE(intersect(transfer.box, wants.at(id)) == transfer.box, place << ": rank " << id << " gets what it does not want");
           elements += volume(transfer.box);
         }
@@ -105,6 +121,44 @@ struct Follower {
     CHECK_MESSAGE(on == r.request.dst_mesh, place << ": it does not arrive");
   }
 };
+
+int64_t in_two_phases = 0;  // plans that were tried so
+
+// Replayed on host, and every transfer followed.
+void check_replay(const std::vector<Root>& roots, const MeshTable& table, const Plan& plan, const std::string& place) {
+  ReplayOptions options;
+  options.threads = 1;
+  const auto report = replay_on_host(plan, options);
+  REQUIRE_MESSAGE(report.ok(), place << (report.ok() ? "" : report.error().message));
+  std::set<int64_t> all;
+  for (const Root& root : roots) all.insert(root.ranks.begin(), root.ranks.end());
+  CHECK_MESSAGE(report->ranks == static_cast<int64_t>(all.size()), place);
+  CHECK_MESSAGE(all_right(*report), place << ": " << wrong_elements(*report) << " elements wrong: " << plan.redistributions[0].trace);
+  const RankTable ranks = make_rank_table(plan.meshes);
+  CHECK(ranks.global_ids == std::vector<int64_t>(all.begin(), all.end()));
+  Follower{table, roots, place}.follow(plan, plan.redistributions[0], ranks);
+}
+
+// The same plan with its exchange across in two phases, in so many chunks, where that is allowed;
+// what a step takes may be more.
+bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t chunks, const std::string& place) {
+  PlannedRedistribution& r = plan.redistributions[0];
+  if (plan.topology.levels.size() < 2) return false;
+  size_t at = 0;
+  while (at < r.steps.size() && r.steps[at].mesh != table.meshes[r.request.dst_mesh].name) ++at;
+  if (at == r.steps.size() || r.steps[at].op != Op::exchange || r.steps[at].reduce_op) return false;
+  r.steps[at].phases = 2;
+  r.steps[at].chunks = chunks;
+  r.steps[at].whole_pieces = false;
+  price_redistribution(r, plan.meshes, plan.topology);
+  plan.totals = r.totals;
+  r.alternatives.clear();
+  r.proven_gap_ps = (ns_of_ps(r.totals.predicted_ps) - ns_of_ps(r.totals.lower_bound_ps)) * 1000;
+  if (r.proven_gap_ps > 0) r.shortcuts.add(Shortcut::few_landings);
+  if (const Status status = verify_plan(plan); !status) FAIL_CHECK(place << " in two phases: " << status.error().message);
+  check_replay(roots, table, plan, place + " in two phases and " + std::to_string(chunks) + " chunks");
+  return true;
+}
 
 // The plan of one request, all of it checked.
 void check(const std::vector<Root>& roots, const Topology& topology, const Request& request, const std::string& place) {
@@ -119,17 +173,8 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   REQUIRE_MESSAGE(read.ok(), place << (read.ok() ? "" : read.error().message));
   CHECK_MESSAGE(write_plan(*read) == written, place << ": written otherwise after reading");
   if (const Status status = verify_plan(*read); !status) FAIL_CHECK(place << ": after reading: " << status.error().message);
-  ReplayOptions replay_options;
-  replay_options.threads = 1;
-  const auto report = replay_on_host(*read, replay_options);
-  REQUIRE_MESSAGE(report.ok(), place << (report.ok() ? "" : report.error().message));
-  std::set<int64_t> all;
-  for (const Root& root : roots) all.insert(root.ranks.begin(), root.ranks.end());
-  CHECK_MESSAGE(report->ranks == static_cast<int64_t>(all.size()), place);
-  CHECK_MESSAGE(all_right(*report), place << ": " << wrong_elements(*report) << " elements wrong: " << read->redistributions[0].trace);
-  const RankTable ranks = make_rank_table(read->meshes);
-  CHECK(ranks.global_ids == std::vector<int64_t>(all.begin(), all.end()));
-  Follower{table, roots, place}.follow(*read, read->redistributions[0], ranks);
+  check_replay(roots, table, *read, place);
+  for (const int64_t chunks : {1, 3}) in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, place);
 }
 
 Request request_of(const std::vector<Root>& roots, const std::string& src, const std::string& dst, const std::vector<int64_t>& shape) {
@@ -233,6 +278,7 @@ TEST_CASE("random pairs of universes") {
     }
     check(roots, random.one_in(3) ? uniform_topology() : hosts_of(1 + random.below(9)), request, place);
   }
+  CHECK(in_two_phases > rounds / 4);
 }
 
 }  // namespace

@@ -60,11 +60,15 @@ def step_ps(seen, copy_mb_per_s, protocols):
     """The step's time in whole picoseconds by the oracle's own listing."""
     size, levels, times = element_bytes(seen), seen.levels, [0]
     if seen.step["op"] == "exchange":
-        for same_phase in zip(*seen.all_pieces):
-            moved = [(a, b, count_of(box)) for pieces in same_phase for a, b, _, box in pieces]
+        phases = [[(a, b, count_of(box)) for pieces in same_phase for a, b, _, box in pieces]
+                  for same_phase in zip(*seen.all_pieces)]
+        chunks = seen.step.get("chunks", 1)
+        if chunks == 1:
             # Phases follow one another as steps do: each rounds up.
-            times.append(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s)))
-        times = [sum(times)]
+            times = [sum(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s))
+                         for moved in phases)]
+        else:
+            times = [price.pipelined_ps(levels, phases, size, copy_mb_per_s, chunks)]
     unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
     copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)
     for members in seen.groups:

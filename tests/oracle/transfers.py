@@ -124,7 +124,8 @@ def fetched_by_units(levels, have, want, members, shards):
     that want one box w share what of it the unit misses, so that each part comes in once."""
     fetched, asked = [], {}
     for unit_members in units_of(levels, members):
-        foreign = [s for s in shards if not set(unit_members) & set(shards[s])]
+        here = unit(levels, 0, unit_members[0])
+        foreign = [s for s in shards if all(unit(levels, 0, h) != here for h in shards[s])]
         wanted = {}
         for rank in unit_members:
             if count_of(want[rank][1]):
@@ -160,10 +161,12 @@ def two_phases(levels, have, want):
         fetched = fetched_by_units(levels, have, want, members, shards)
         first += [piece[:4] for piece in fetched]
         for unit_members in units_of(levels, members):
-            here = {r: have[r] for r in unit_members}
+            number = unit(levels, 0, unit_members[0])
+            here = {r: held for r, held in have.items()
+                    if unit(levels, 0, r) == number and held[0] == contribution}
             second += one_phase(levels, here, {r: want[r] for r in unit_members}, False)
             for sender, taker, key, box, w in fetched:
-                if taker in here:
+                if taker in unit_members:
                     second += [(taker, r, key, box) for r in unit_members
                                if r != taker and want[r][1] == w]
     return first, second

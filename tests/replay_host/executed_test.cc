@@ -41,7 +41,11 @@ class Phase {
     ++peers_in_[to][level];
     ++peers_out_[from][level];
   }
-  void count(std::map<int64_t, int64_t>& received, std::map<int64_t, int64_t>& sent, int64_t& ps) const {
+  struct Moved {
+    Traffic traffic;
+    int64_t copied = 0;
+  };
+  Moved count(std::map<int64_t, int64_t>& received, std::map<int64_t, int64_t>& sent) const {
     Traffic traffic;
     int64_t most = 0;
     for (const auto& [rank, levels] : received_) {
@@ -55,7 +59,7 @@ class Phase {
     }
     for (const auto* bytes : {&received_, &sent_}) raise(*bytes, traffic.bytes);
     for (const auto* peers : {&peers_in_, &peers_out_}) raise(*peers, traffic.peers);
-    ps += traffic_ps(topology_, traffic, true, 2 * most);
+    return {traffic, 2 * most};
   }
 
  private:
@@ -70,6 +74,29 @@ class Phase {
   std::set<std::pair<int64_t, int64_t>> pairs_;
 };
 
+int64_t one_by_one(const Topology& topology, const std::array<Phase::Moved, 2>& moved) {
+  int64_t ps = 0;
+  for (const Phase::Moved& phase : moved) ps += traffic_ps(topology, phase.traffic, true, phase.copied);
+  return ps;
+}
+
+// Round by round: chunk c is fetched while chunk c - 1 is shared.
+int64_t pipelined(const Topology& topology, const std::array<Phase::Moved, 2>& moved, int64_t chunks) {
+  std::array<int64_t, 2> chunk_ps{};  // of `chunks` chunks, one after the other
+  int64_t copies = 0;
+  for (size_t p = 0; p < 2; ++p) {
+    Traffic messages = moved[p].traffic;
+    messages.bytes = {};
+    const int64_t latency = traffic_ps(topology, messages, true, 0);
+    chunk_ps[p] = chunks * latency + traffic_ps(topology, moved[p].traffic, true, 0) - latency;
+    if (topology.copy_mb_per_s > 0) copies += transfer_ps(moved[p].copied, 1, topology.copy_mb_per_s);
+  }
+  int64_t all = 0;
+  for (int64_t round = 0; round <= chunks; ++round)
+    all += std::max(round < chunks ? chunk_ps[0] : 0, round > 0 ? chunk_ps[1] : 0);
+  return copies + (all + chunks - 1) / chunks;
+}
+
 Executed executed(const StepQuestion& q) {
   const RankTable ranks = make_rank_table({{*q.src_mesh, *q.dst_mesh}, {}});
   const bool crosses = q.dst_mesh != q.src_mesh;
@@ -83,15 +110,17 @@ Executed executed(const StepQuestion& q) {
   Phase second(*q.topology);
   auto id = [&](const HeldBoxes& held, int32_t slot) { return ranks.global_ids[static_cast<size_t>(held.ranks[static_cast<size_t>(slot)])]; };
   Phase& inside = q.step->phases == 2 ? second : first;
-  for (const FirstTransfer& f : made->first_phase) first.move(id(before, f.from), id(before, f.to), volume(f.box) * element);
+  CHECK(made->chunks == q.step->chunks);
+  for (const FirstTransfer& f : made->first_phase) first.move(id(before, f.from), id(after, f.to), volume(f.box) * element);
   for (size_t s = 0; s < made->slots.size(); ++s) {
-    for (const Transfer& t : made->slots[s].transfers) inside.move(id(before, t.from), id(after, static_cast<int32_t>(s)), volume(t.box) * element);
+    for (const Transfer& t : made->slots[s].transfers)
+      inside.move(id(t.fetched ? after : before, t.from), id(after, static_cast<int32_t>(s)), volume(t.box) * element);
   }
   Executed out;
   std::map<int64_t, int64_t> received;
   std::map<int64_t, int64_t> sent;
-  first.count(received, sent, out.predicted_ps);
-  second.count(received, sent, out.predicted_ps);
+  const std::array<Phase::Moved, 2> moved{first.count(received, sent), second.count(received, sent)};
+  out.predicted_ps = q.step->chunks == 1 ? one_by_one(*q.topology, moved) : pipelined(*q.topology, moved, q.step->chunks);
   for (const auto& [rank, bytes] : received) out.wire_bytes = std::max(out.wire_bytes, bytes);
   for (const auto& [rank, bytes] : sent) out.sent_bytes = std::max(out.sent_bytes, bytes);
   return out;
@@ -130,7 +159,7 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
       if (step.op != Op::exchange) continue;
       std::ostringstream key;
       key << q.src_mesh->name << to_text(*q.before, mesh_shape(*q.src_mesh)) << q.dst_mesh->name
-          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.whole_pieces << to_text(r.request.tensor.dtype);
+          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces << to_text(r.request.tensor.dtype);
       for (int64_t extent : r.request.tensor.shape) key << ' ' << extent;
       if (!seen.insert(key.str()).second) continue;
       CAPTURE(r.request.id);
@@ -229,6 +258,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     if (src.partial == dst.partial && random.one_in(2)) {
       step.phases = 2;
       step.whole_pieces = false;
+      if (random.one_in(2)) step.chunks = 1 + random.below(6);
       ++two_phases;
     }
     if (src.partial != dst.partial) step.reduce_op = ReduceOp::sum;

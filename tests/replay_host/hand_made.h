@@ -19,6 +19,7 @@ struct HandStep {
   int64_t phases = 1;
   bool whole_pieces = false;
   std::string mesh{};
+  int64_t chunks = 1;
 };
 
 // A plan of one redistribution on `mesh` (the first mesh of `table`, or the one called so).
@@ -67,6 +68,7 @@ inline Plan make_plan(const HandPlan& hand) {
     step.reduce_op = h.reduce_op;
     step.scale_divisor = h.divisor;
     step.phases = h.phases;
+    step.chunks = h.chunks;
     step.whole_pieces = h.whole_pieces;
     r.steps.push_back(step);
   }

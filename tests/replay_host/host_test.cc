@@ -397,6 +397,7 @@ TEST_CASE("random chains of exchanges and gathers on random meshes") {
     for (size_t i = 0; i < steps; ++i) {
       HandStep step{Op::exchange, {"a", "b", "c"}, state()};
       step.phases = static_cast<int64_t>(1 + random() % 2);
+      if (step.phases == 2) step.chunks = static_cast<int64_t>(1 + random() % 4);
       step.whole_pieces = random() % 2 == 0;
       hand.steps.push_back(step);
     }

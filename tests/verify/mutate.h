@@ -244,6 +244,10 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       }
       return true;
     });
+    add("other chunks", i, [&](auto& p) {
+      p.steps[i].chunks += 1 + random.below(3);
+      return true;
+    });
     add("other phases", i, [&](auto& p) {
       p.steps[i].phases = random.below(4);
       return true;

@@ -257,6 +257,16 @@ TEST_CASE("an exchange in two phases is counted phase by phase") {
   CHECK(verdict(plan) == "right");
   step.wire_bytes = totals.wire_bytes = plan.totals.wire_bytes = 8;
   CHECK(contains(verdict(plan), "wire_bytes is 8, counted from the states it is 16"));
+  // In two chunks: rounds of 25.504 us, of the longer of that and 10.504 us, and of 10.504 us.
+  step.wire_bytes = totals.wire_bytes = plan.totals.wire_bytes = 16;
+  step.chunks = 2;
+  CHECK(contains(verdict(plan), "predicted_ns is 36016"));
+  step.predicted_ps = totals.predicted_ps = plan.totals.predicted_ps = 2 * 25'504'000 + 10'504'000;
+  CHECK(verdict(plan) == "right");
+  step.chunks = 1025;
+  CHECK(contains(verdict(plan), "in 1025 chunks: they are 1 to 1024"));
+  step.phases = 1;
+  CHECK(contains(verdict(plan), "only two phases are pipelined"));
 }
 
 TEST_CASE(
