@@ -27,7 +27,7 @@ struct ExchangeCost {
 
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
-  std::optional<bool> whole_pieces;  // nullopt: whichever prices lower
+  std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
   // a price above it is of no use: a listing may end once it is, with a price in between
   int64_t most_ps = INT64_MAX;
@@ -42,10 +42,10 @@ struct DigitQuestion {
   const DigitWorld* world = nullptr;
   const DigitChange* change = nullptr;
   int phases = 1;
-  std::optional<bool> whole_pieces;   // nullopt: whichever prices lower
-  TurnTable* turns = nullptr;         // of the world
-  int64_t most_steps = listed_limit;  // that counting the turns of one change may take
-  bool sent_too = false;              // sent_bytes is to be exact
+  std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
+  TurnTable* turns = nullptr;          // of the world
+  int64_t most_steps = listed_limit;   // that counting the turns of one change may take
+  bool sent_too = false;               // sent_bytes is to be exact
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
   // A price above it is of no use, and may be told too low, but not as low as that.
   int64_t most_ps = INT64_MAX;

@@ -64,12 +64,12 @@ class CsvForm : public TransfersForm {
  public:
   void begin(const Plan&, const TransfersQuestion&) override {
     text() +=
-        "redistribution,count,same_as,step,op,reduce_op,divisor,phase,action,contribution,box,bytes,"
+        "redistribution,count,same_as,step,op,reduce_op,divisor,phase,chunk,action,contribution,box,bytes,"
         "from,from_buffer,from_box,from_offset,to,to_buffer,to_box,to_offset\n";
   }
   void repeat(const PlannedRedistribution& r, const std::string& first) override {
     text() += csv_cell(r.request.id) + "," + std::to_string(r.request.count) + "," +
-              csv_cell(first) + std::string(17, ',') + "\n";
+              csv_cell(first) + std::string(18, ',') + "\n";
   }
   void redistribution(const PlannedRedistribution&) override {}
   void step(const StepFacts& facts) override {
@@ -82,6 +82,7 @@ class CsvForm : public TransfersForm {
   void row(const StepFacts& facts, const ListedTransfer& row) override {
     text() += step_;
     number(row.phase);
+    number(row.chunk);
     text() += std::string(to_text(row.action)) + ",";
     number(row.contribution);
     text() += csv_cell(to_text(row.box)) + ",";
@@ -162,7 +163,9 @@ class JsonForm : public TransfersForm {
     w.open('{');
     w.field("action", to_text(row.action));
     box(w, "box", row.box);
-    w.fields({{"bytes", volume(row.box) * facts.wire}, {"contribution", row.contribution}});
+    w.field("bytes", volume(row.box) * facts.wire);
+    if (facts.transfers->chunks > 1) w.field("chunk", row.chunk);
+    w.field("contribution", row.contribution);
     if (row.from.rank >= 0) {
       end_of(w, row.from, facts.element, {"from", "from_box", "from_buffer", "from_offset"});
     }

@@ -69,7 +69,8 @@ Status StepPreparer::make_pairs(const std::map<Pair, std::vector<PairTransfer>>&
   return Done{};
 }
 
-// The first of two phases: parts fetched for the unit, each into its own buffer. Chunk k is in call k.
+// The first of two phases: parts fetched for the unit, each into its own buffer. Chunk k is in call
+// k.
 Result<StepPreparer::Fetched> StepPreparer::add_first_phase(std::vector<PairCall>& calls) {
   Fetched fetched;
   for (const FirstTransfer& f : transfers_.first_phase) {
@@ -85,7 +86,8 @@ Result<StepPreparer::Fetched> StepPreparer::add_first_phase(std::vector<PairCall
       call.receives[{fetcher, holder}].push_back({f.box, nullptr, {}, *data, f.box});
     }
     if (local_before(from))
-      call.sends[{holder, fetcher}].push_back({f.box, source_[from], before_box(from), nullptr, {}});
+      call.sends[{holder, fetcher}].push_back(
+          {f.box, source_[from], before_box(from), nullptr, {}});
   }
   return fetched;
 }

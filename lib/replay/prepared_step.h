@@ -1,5 +1,5 @@
-// A prepared step: buffers, packing, calls (two or more in two phases), unpacking. Running it allocates nothing and
-// makes no decisions.
+// A prepared step: buffers, packing, calls (two or more in two phases), unpacking. Running it
+// allocates nothing and makes no decisions.
 //
 // A part that is contiguous in its box is sent from and received into the box directly; all others
 // go through staging buffers.

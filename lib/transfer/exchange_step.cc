@@ -27,8 +27,7 @@ Status TransferMaker::make_exchange() {
   // What is pending on mesh dims of size 1 is the whole value.
   const bool reduces = std::any_of(atoms_.reduced.begin(), atoms_.reduced.end(),
                                    [](const Atom& atom) { return atom.size > 1; });
-  if (step_.phases == 2 && reduces)
-    return fail("two phases are for exchanges that reduce nothing");
+  if (step_.phases == 2 && reduces) return fail("two phases are for exchanges that reduce nothing");
   for (const auto& [key, ranks] : exchange_classes()) {
     for (int32_t t : ranks.targets) out_.slots[static_cast<size_t>(t)].group = ranks.group;
     int32_t contribution = 0;

@@ -62,19 +62,25 @@ class Lister {
   [[nodiscard]] int32_t before_rank(int32_t slot) const {
     return before_.ranks[static_cast<size_t>(slot)];
   }
+  [[nodiscard]] int32_t after_rank(int32_t slot) const {
+    return after_.ranks[static_cast<size_t>(slot)];
+  }
+  [[nodiscard]] int32_t sender_rank(const Transfer& t) const {
+    return t.fetched ? after_rank(t.from) : before_rank(t.from);
+  }
   [[nodiscard]] TransferEnd held_end(const HeldBoxes& held, size_t slot, const Box& box) const {
     const Box& whole = box_of_slot(held, static_cast<int64_t>(slot));
     return {id_of(held, slot), false, whole, start_in(whole, box)};
   }
   [[nodiscard]] TransferEnd fetched_end(size_t slot, const Fetched& fetched) const {
-    return {id_of(before_, slot), true, fetched.box, fetched.offset};
+    return {id_of(after_, slot), true, fetched.box, fetched.offset};
   }
 
   Status list_first_phase() {
     std::vector<const FirstTransfer*> sorted;
     for (const FirstTransfer& t : transfers_.first_phase) sorted.push_back(&t);
     std::sort(sorted.begin(), sorted.end(), [&](const FirstTransfer* a, const FirstTransfer* b) {
-      if (a->to != b->to) return before_rank(a->to) < before_rank(b->to);
+      if (a->to != b->to) return after_rank(a->to) < after_rank(b->to);
       if (a->from != b->from) return before_rank(a->from) < before_rank(b->from);
       return starts_before(a->box, b->box);
     });
@@ -85,6 +91,7 @@ class Lister {
       fetched_.emplace(std::pair(t->to, corner_of(t->box)), fetched);
       ListedTransfer row;
       row.box = t->box;
+      row.chunk = t->chunk;
       row.from = held_end(before_, static_cast<size_t>(t->from), t->box);
       row.to = fetched_end(static_cast<size_t>(t->to), fetched);
       row.action = row.from.rank == row.to.rank ? TransferAction::copy : TransferAction::send;
@@ -111,12 +118,13 @@ class Lister {
     }
     std::sort(sorted.begin(), sorted.end(), [&](const Transfer* a, const Transfer* b) {
       if (a->contribution != b->contribution) return a->contribution < b->contribution;
-      if (a->from != b->from) return before_rank(a->from) < before_rank(b->from);
+      if (sender_rank(*a) != sender_rank(*b)) return sender_rank(*a) < sender_rank(*b);
       return starts_before(a->box, b->box);
     });
     for (const Transfer* t : sorted) {
       ListedTransfer row;
       row.phase = phase_;
+      row.chunk = t->chunk;
       row.contribution = t->contribution;
       row.box = t->box;
       row.to = held_end(after_, slot, t->box);
@@ -141,7 +149,7 @@ class Lister {
   const RankTable& ranks_;
   const TransferVisitor& visit_;
   int64_t phase_ = 1;
-  // By slot before and lower corner: what a slot fetched is disjoint.
+  // By slot after and lower corner: what a slot fetched is disjoint.
   std::map<std::pair<int32_t, std::vector<int64_t>>, Fetched> fetched_;
 };
 

@@ -11,7 +11,8 @@
 // - A new element is what its rows bring, combined over contributions by `reduce_op`, then divided
 //   by `divisor`. Without a reduction every element has one row.
 // - In an exchange of two phases, the first fetches parts into a packed buffer of their own, and
-//   the rows of the second phase take them from there.
+//   the rows of the second phase take them from there. Either phase after phase, or chunk by chunk:
+//   a row of the second phase needs those of the first up to its own chunk.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct TransferEnd {
 
 struct ListedTransfer {
   int64_t phase = 1;
+  int64_t chunk = 0;  // of two phases
   TransferAction action = TransferAction::send;
   int64_t contribution = 0;
   Box box;

@@ -72,8 +72,8 @@ Counted recount_exchange(const StepView& view) {
     auto twice = exchanged_evenly_in_two_phases(exchange);
     if (!twice) twice = exchanged_in_two_phases(exchange);
     if (!twice) return too_many();
-    const int64_t ps = two_phases_ps(topology, phase_of(twice->phase[0]),
-                                     phase_of(twice->phase[1]), step.chunks);
+    const int64_t ps =
+        two_phases_ps(topology, phase_of(twice->phase[0]), phase_of(twice->phase[1]), step.chunks);
     return figures_of(view, exchange, twice->received, twice->sent, ps);
   }
   auto exchanged = exchanged_evenly(exchange);

@@ -43,6 +43,7 @@ std::vector<Plan> hand_plans(int64_t n) {
       {"P(min)R", {{Op::slice, {}, "P(min)S(0)"}, {Op::all_reduce, {"a"}, "RS(0)", ReduceOp::min}}},
       {"P(sum)S(0)", {{Op::exchange, {"a", "b"}, "S(1)R", ReduceOp::sum}}},
       {"S(0)S(1)", {{Op::exchange, {"a", "b"}, "RR", std::nullopt, 1, 2}}},
+      {"S(0)S(1)", {{Op::exchange, {"a", "b"}, "RR", std::nullopt, 1, 2, false, "", 3}}},
       {"RR", {{Op::to_partial, {"a"}, "P(sum)R"}, {Op::all_reduce, {"a"}, "RR", ReduceOp::sum}, {Op::to_partial, {"b"}, "RP(avg)"}}},
   };
   for (const Story& story : stories) {
@@ -90,6 +91,11 @@ std::vector<Plan> hand_plans(int64_t n) {
     apart.tensor = {{11, 6}, DType::float32};
     apart.src = "P(sum)";
     apart.steps = {{Op::exchange, {"y"}, "S(1)", ReduceOp::sum, 1, 1, false, "serve"}, {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}};
+    plans.push_back(make_plan(apart));
+    // Fetched once a host, shared inside it, chunk by chunk.
+    apart.host_ranks = 2;
+    apart.src = "S(0)";
+    apart.steps = {{Op::exchange, {"y"}, "R", std::nullopt, 1, 2, false, "serve", 4}};
     plans.push_back(make_plan(apart));
     apart.src_mesh = "serve";
     apart.dst_mesh = "";
