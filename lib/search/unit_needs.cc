@@ -41,17 +41,17 @@ std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ran
   return runs;
 }
 
-// Four of them: those of the fewest ranks, spread over the mesh.
+// Three of them: those of the fewest ranks, spread over the mesh.
 std::vector<Run> telling(std::vector<Run> runs) {
   std::erase_if(runs, [](const Run& run) { return run.size() > most_members; });
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run& a, const Run& b) { return a.size() < b.size(); });
   const auto others = std::find_if(
       runs.begin(), runs.end(), [&](const Run& run) { return run.size() > runs.front().size(); });
-  constexpr size_t few = 4;
+  constexpr size_t few = 3;
   if (runs.size() <= few) return runs;
   const auto fewest = std::max(static_cast<size_t>(others - runs.begin()), few);
-  return {runs[0], runs[1], runs[fewest / 2], runs[fewest - 1]};
+  return {runs[0], runs[fewest / 2], runs[fewest - 1]};
 }
 
 UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
@@ -71,19 +71,6 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level) {
 // Whether contributions may come to lie anywhere on the way.
 bool makes_contributions(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
-}
-
-// Shards of `from`, each contribution to a sum by itself, that what a member wants meets at least.
-int64_t shards_met(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                   const SearchState& to, size_t member) {
-  int64_t shards = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-    const int64_t each = unit.sides.of(p, from, d).widest;
-    const Interval& side = unit.sides.of(p, to, d).side[member];
-    shards = saturating_mul(
-        shards, p.even ? ceil_div(side.hi, each) - side.lo / each : ceil_div(width(side), each));
-  }
-  return shards;
 }
 
 int64_t wire_element(const PlanProblem& p, const SearchState& from, const SearchState& to) {
@@ -149,6 +136,37 @@ int64_t shared(const MemberSides& a, size_t member_a, const MemberSides& b, size
   }
   return all;
 }
+
+// The sides of some boxes next to each other, dim by dim: they are compared with many others.
+class BoxSides {
+ public:
+  void add(const MemberSides& sides, size_t member) {
+    for (int d = 0; d < sides.dims; ++d) {
+      const Interval& side = sides.side(d, member);
+      low_[as_index(d)][size_] = side.lo;
+      high_[as_index(d)][size_] = side.hi;
+    }
+    ++size_;
+  }
+  // Of each box, the elements that it shares with the member's.
+  void share(const MemberSides& sides, size_t member, int64_t* elements) const {
+    std::fill_n(elements, size_, 1);
+    for (int d = 0; d < sides.dims; ++d) {
+      const Interval& side = sides.side(d, member);
+      const auto& low = low_[as_index(d)];
+      const auto& high = high_[as_index(d)];
+      for (size_t b = 0; b < size_; ++b) {
+        const int64_t both = std::min(side.hi, high[b]) - std::max(side.lo, low[b]);
+        elements[b] *= std::max<int64_t>(0, both);
+      }
+    }
+  }
+
+ private:
+  std::array<std::array<int64_t, most_members>, max_search_dims> low_;
+  std::array<std::array<int64_t, most_members>, max_search_dims> high_;
+  size_t size_ = 0;
+};
 
 // The boxes of a unit's members, each once.
 class UnitBoxes {
@@ -231,6 +249,7 @@ class NeedCounter {
 
   UnitNeed count() {
     list_boxes();
+    for (size_t h = 0; h < holds_.size; ++h) hold_sides_.add(held_, holds_.box[h].member);
     p_.work += work::bound + 2 * unit_.members() * work::rank_side +
                static_cast<int64_t>(wants_.size * holds_.size) * work::key;
     std::fill_n(served_.begin(), holds_.size, 0);
@@ -264,11 +283,12 @@ class NeedCounter {
     int128 here = 0;   // held by members, each contribution by itself
     int128 whole = 0;  // of which members hold every contribution
     int64_t near = 0;  // shards that members hold, each contribution by itself
+    std::array<int64_t, most_members> elements;  // the first `holds_.size`
+    hold_sides_.share(wanted_, want.member, elements.data());
     for (size_t h = 0; h < holds_.size; ++h) {
       const UnitBoxes::Of& hold = holds_.box[h];
-      if (hold.apart != want.apart) continue;
-      const int64_t both = shared(wanted_, want.member, held_, hold.member);
-      if (both == 0) continue;
+      const int64_t both = elements[h];
+      if (both == 0 || hold.apart != want.apart) continue;
       here += int128{both} * hold.count;
       served_[h] += int128{both} * want.count;
       near += hold.count;
@@ -279,9 +299,21 @@ class NeedCounter {
     least_ += all - whole;
     one_phase_ += fetched * want.count;
     one_member_ = std::max(one_member_, fetched);
-    if (all > 0)
-      outside_ = std::max(outside_, shards_met(p_, unit_, from_, to_, want.member) - near);
+    if (all > 0) outside_ = std::max(outside_, shards_met(want.member) - near);
     inside_ = std::max(inside_, near - 1);
+  }
+
+  // Shards of the source, each contribution to a sum by itself, that what a member wants meets at
+  // least.
+  [[nodiscard]] int64_t shards_met(size_t member) const {
+    int64_t shards = copies_.contributions;
+    for (int d = 0; d < p_.dims && !is_scalar(p_); ++d) {
+      const int64_t each = held_.of[as_index(d)]->widest;
+      const Interval& side = wanted_.side(d, member);
+      shards = saturating_mul(
+          shards, p_.even ? ceil_div(side.hi, each) - side.lo / each : ceil_div(width(side), each));
+    }
+    return shards;
   }
 
   // Parts of which members are all holders, and that others want: each element that these want is
@@ -308,6 +340,7 @@ class NeedCounter {
   MemberSides wanted_;
   Copies copies_;
   UnitBoxes holds_;
+  BoxSides hold_sides_;
   UnitBoxes wants_;
   std::array<int128, most_members> served_;  // of each box held: what members want of it, in all
   int128 missing_ = 0;                       // by every member by itself, of every contribution

@@ -5,7 +5,7 @@
 //     a copy that starts 8 ranks before the end of a unit has 8 ranks there, which want all and
 //     hold 1/128 of it: 127/128 enters that unit over the links of 8 ranks
 //
-// Four units of each level are looked at: of those with the fewest ranks of one copy, which share
+// Three units of each level are looked at: of those with the fewest ranks of one copy, which share
 // what enters among the fewest links, some spread over the mesh. Whatever is left out, the figures
 // stay below the truth.
 #pragma once
