@@ -54,7 +54,16 @@ def named_specs():
         ("partial", [6], "float32", ["S(0)", "R"], ["P(sum)", "P(sum)"])])
     yield "two phases", spec_with([("a", 2), ("b", 4)], [
         ("both", [1 << 12, 64], "float32", ["S(0)", "R"], ["R", "R"]),
-        ("uneven", [4099, 64], "float32", ["S(0)", "S(0)"], ["R", "S(1)"])], topology=HOSTS)
+        ("uneven", [4099, 64], "float32", ["S(0)", "S(0)"], ["R", "S(1)"]),
+        ("chunks", [4099, 640], "float32", ["S(0)", "R"], ["R", "R"])], topology=HOSTS)
+    yield "two phases across", {
+        "schema": "meshplan/spec/1", "topology": HOSTS,
+        "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
+                                                          {"name": "b", "size": 3}]},
+                   {"name": "serve", "world": 8, "ranks": "4-11"}],
+        "redistributions": [
+            {"id": "sync", "tensor": {"shape": [4099, 64], "dtype": "float32"}, "src_mesh": "train",
+             "dst_mesh": "serve", "src": ["S(1)", "S(0)"], "dst": ["R"]}]}
     yield "universes", {
         "schema": "meshplan/spec/1",
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
@@ -98,7 +107,7 @@ def sliced(flat, whole, box, offset):
 
 def execute(step, buffers, boxes, element, wire, where):
     """The buffers after a step: rank -> flat array of its box in `boxes`."""
-    new, fetched, parts, written = {}, {}, {}, {}
+    new, fetched, parts, written, chunks = {}, {}, {}, {}, {}
     for rank, box in boxes.items():
         new[rank] = np.zeros((step["contributions"], count_of(box)), dtype=np.int64)
         written[rank] = np.zeros(new[rank].shape, dtype=np.int64)
@@ -111,6 +120,10 @@ def execute(step, buffers, boxes, element, wire, where):
             raise Complaint("row", f"{where}: {row['action']} from {row['from']} to {row['to']}")
         if row["bytes"] != count_of(row["box"]) * wire:
             raise Complaint("row", f"{where}: {row['bytes']} bytes of {row['box']}")
+        if row["from_buffer"] == "fetched":
+            arrives = chunks[row["from"], row["from_offset"]]
+            if row.get("chunk", 0) < arrives:
+                raise Complaint("row", f"{where}: chunk {row.get('chunk', 0)} needs what arrives in chunk {arrives}")
         source = (buffers if row["from_buffer"] == "held" else fetched)[row["from"]]
         data = sliced(source, row["from_box"], row["box"], row["from_offset"] // element)
         if row["to_buffer"] == "fetched":
@@ -118,6 +131,7 @@ def execute(step, buffers, boxes, element, wire, where):
             if row["phase"] != 1 or row["to_offset"] != end * element:
                 raise Complaint("row", f"{where}: a fetched part at {row['to_offset']}, expected {end * element}")
             parts[row["to"]] = end + data.size
+            chunks[row["to"], row["to_offset"]] = row.get("chunk", 0)
             fetched[row["to"]] = np.concatenate([fetched.get(row["to"], np.zeros(0, np.int64)), data.reshape(-1)])
             continue
         k = row["contribution"]
@@ -190,7 +204,7 @@ def csv_matches(document, text):
         expected = {"redistribution": red["id"], "count": red["count"], "same_as": red.get("same_as")}
         if row:
             expected.update({k: step[k] for k in ("step", "op", "reduce_op", "divisor")})
-            expected.update(row)
+            expected.update({"chunk": 0, **row})
         for key, cell in cells.items():
             value = expected.get(key)
             if key.endswith("box") and value is not None:
