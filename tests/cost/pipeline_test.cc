@@ -60,6 +60,20 @@ TEST_CASE("a time is that of its rounds, and the best number of chunks is the be
   CHECK(several > 50);
 }
 
+TEST_CASE("what chunks take, each rounded up, is at least the whole rounded up once") {
+  Random random(99);
+  CHECK(rounds_ps(30, 23, 100) == 30 + 99 * 30 + 23);
+  for (int round = 0; round < 2'000; ++round) {
+    const PhaseTime first = random_phase(random);
+    const PhaseTime second = random_phase(random);
+    const int64_t k = 1 + random.below(40);
+    const int64_t a = first.latency_ps + ceil_div(first.transfer_ps, k);
+    const int64_t b = second.latency_ps + ceil_div(second.transfer_ps, k);
+    REQUIRE(rounds_ps(a, b, k) >= pipelined_ps(first, second, k));
+    REQUIRE(rounds_ps(a, b, k) <= pipelined_ps(first, second, k) + k + 1);
+  }
+}
+
 TEST_CASE("more traffic or latency never takes less time") {
   Random random(815);
   const auto best = [](const PhaseTime& a, const PhaseTime& b) {

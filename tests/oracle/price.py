@@ -57,16 +57,14 @@ def pipelined_ps(levels, phases, size, copy_mb_per_s, chunks):
     """Two phases in chunks: while one chunk is shared, the next is fetched; copies come on top."""
     steps, copies = [], 0
     for moved in phases:
-        messages = traffic_time(levels, moved, 0, 0)
-        bytes_ps = whole_ps(traffic_time(levels, moved, size, 0) - messages)
-        steps.append(messages + Fraction(bytes_ps, chunks))
+        steps.append(whole_ps(traffic_time(levels, moved, Fraction(size, chunks), 0)))
         arrived = {}
         for sender, receiver, elements in moved:
             arrived[receiver] = arrived.get(receiver, 0) + elements * size
         copies += whole_ps(copy_time(2 * max(arrived.values(), default=0), copy_mb_per_s))
     fetch, share = steps
     rounds = [max(fetch if i < chunks else 0, share if i > 0 else 0) for i in range(chunks + 1)]
-    return whole_ps(sum(rounds)) + copies
+    return sum(rounds) + copies
 
 
 def members_by_level(levels, members):

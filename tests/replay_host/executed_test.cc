@@ -76,25 +76,23 @@ class Phase {
 
 int64_t one_by_one(const Topology& topology, const std::array<Phase::Moved, 2>& moved) {
   int64_t ps = 0;
-  for (const Phase::Moved& phase : moved) ps += traffic_ps(topology, phase.traffic, true, phase.copied);
+  for (const Phase::Moved& phase : moved) ps += traffic_ps(topology, phase.traffic, Peers::number_and_rate, phase.copied);
   return ps;
 }
 
-// Round by round: chunk c is fetched while chunk c - 1 is shared.
+// Round by round: chunk c is fetched while chunk c - 1 is shared; each takes its share of the bytes.
 int64_t pipelined(const Topology& topology, const std::array<Phase::Moved, 2>& moved, int64_t chunks) {
-  std::array<int64_t, 2> chunk_ps{};  // of `chunks` chunks, one after the other
-  int64_t copies = 0;
-  for (size_t p = 0; p < 2; ++p) {
-    Traffic messages = moved[p].traffic;
-    messages.bytes = {};
-    const int64_t latency = traffic_ps(topology, messages, true, 0);
-    chunk_ps[p] = chunks * latency + traffic_ps(topology, moved[p].traffic, true, 0) - latency;
-    if (topology.copy_mb_per_s > 0) copies += transfer_ps(moved[p].copied, 1, topology.copy_mb_per_s);
-  }
+  std::array<int64_t, 2> chunk_ps{};
   int64_t all = 0;
+  for (size_t p = 0; p < 2; ++p) {
+    Traffic chunk = moved[p].traffic;
+    chunk.denominator *= chunks;
+    chunk_ps[p] = traffic_ps(topology, chunk, Peers::number_and_rate, 0);
+    if (topology.copy_mb_per_s > 0) all += transfer_ps(moved[p].copied, 1, topology.copy_mb_per_s);
+  }
   for (int64_t round = 0; round <= chunks; ++round)
     all += std::max(round < chunks ? chunk_ps[0] : 0, round > 0 ? chunk_ps[1] : 0);
-  return copies + (all + chunks - 1) / chunks;
+  return all;
 }
 
 Executed executed(const StepQuestion& q) {
