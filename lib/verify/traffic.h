@@ -46,7 +46,7 @@ struct Quotient {
 // Two phases, everything cut into `chunks`: round i fetches chunk i and shares chunk i - 1, so that
 // chunks + 1 rounds last
 //
-//     a chunk fetched + (chunks - 1) x the longer of a chunk fetched and one shared + a chunk shared
+//     a chunk fetched + (chunks - 1) x the longer of that and a chunk shared + a chunk shared
 //
 // where a chunk takes its phase's latency, peers and 1/chunks of its bytes, rounded up. Copies come
 // on top, unpipelined. One chunk: one phase after the other, each with its copies.
