@@ -60,7 +60,7 @@ def named_specs():
         "schema": "meshplan/spec/1", "topology": HOSTS,
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
                                                           {"name": "b", "size": 3}]},
-                   {"name": "serve", "world": 8, "ranks": "4-11"}],
+                   {"name": "serve", "world": 8, "ranks": ["4-11"]}],
         "redistributions": [
             {"id": "sync", "tensor": {"shape": [4099, 64], "dtype": "float32"}, "src_mesh": "train",
              "dst_mesh": "serve", "src": ["S(1)", "S(0)"], "dst": ["R"]}]}
