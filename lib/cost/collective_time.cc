@@ -10,6 +10,7 @@ namespace meshplan {
 
 int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
                                int64_t copied_bytes, int64_t copy_mb_per_s) {
+  if (copied_bytes == 0 || copy_mb_per_s == 0) return transfer_ps(bytes, denominator, mb_per_s);
   const int128 by = int128{denominator} * mb_per_s;
   if (by > INT64_MAX)
     return saturating_add(transfer_ps(bytes, denominator, mb_per_s),
@@ -49,8 +50,11 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
   const bool exchange = counted != Peers::none;
   int64_t latency = 0;
   int64_t peers = 0;
-  const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
-  int64_t slowest = copies ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
+  const auto transfer = [&](int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+    return transfer_and_copies_ps(bytes, denominator, mb_per_s, copied_bytes,
+                                  topology.copy_mb_per_s);
+  };
+  int64_t slowest = transfer(0, 1, 1);
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     const TopologyLevel& level = topology.levels[l];
     if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
@@ -63,18 +67,12 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
       bytes = saturating_mul(bytes, 100);
       bandwidth *= level.exchange_percent;
     }
-    slowest =
-        std::max(slowest, copies ? transfer_and_copies_ps(bytes, traffic.denominator, bandwidth,
-                                                          copied_bytes, topology.copy_mb_per_s)
-                                 : transfer_ps(bytes, traffic.denominator, bandwidth));
+    slowest = std::max(slowest, transfer(bytes, traffic.denominator, bandwidth));
     if (counted != Peers::number_and_rate || level.peer_mb_per_s == 0) continue;
     const int64_t held = held_to_peer_rate(level, traffic, l);
     const int64_t shared = saturating_mul(traffic.denominator, traffic.peers[l]);
     if (held == 0) continue;
-    slowest =
-        std::max(slowest, copies ? transfer_and_copies_ps(held, shared, level.peer_mb_per_s,
-                                                          copied_bytes, topology.copy_mb_per_s)
-                                 : transfer_ps(held, shared, level.peer_mb_per_s));
+    slowest = std::max(slowest, transfer(held, shared, level.peer_mb_per_s));
   }
   return saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
 }

@@ -26,7 +26,8 @@ namespace meshplan {
 // denominator` bytes take at mb_per_s (1e6 B/s).
 [[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);
 
-// The same with the time of copies after it, rounded up once where the divisors allow.
+// The same with the time of copies after it, rounded up once where the divisors allow. No copies,
+// or no copy bandwidth (0): the transfer alone.
 [[nodiscard]] int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
                                              int64_t copied_bytes, int64_t copy_mb_per_s);
 

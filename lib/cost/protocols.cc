@@ -107,14 +107,15 @@ int64_t latency_ns(const ProtocolWay& way) {
 }
 
 int64_t way_ps(const Topology& topology, const ProtocolWay& way, int64_t copied_bytes) {
-  const bool copies = topology.copy_mb_per_s > 0 && copied_bytes > 0;
-  int64_t slowest = copies ? transfer_ps(copied_bytes, 1, topology.copy_mb_per_s) : 0;
+  const auto transfer = [&](int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+    return transfer_and_copies_ps(bytes, denominator, mb_per_s, copied_bytes,
+                                  topology.copy_mb_per_s);
+  };
+  int64_t slowest = transfer(0, 1, 1);
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     if (way.traffic.bytes[l] == 0) continue;
     slowest =
-        std::max(slowest, transfer_and_copies_ps(way.traffic.bytes[l], way.traffic.denominator,
-                                                 way.mb_per_s[l], copies ? copied_bytes : 0,
-                                                 std::max<int64_t>(1, topology.copy_mb_per_s)));
+        std::max(slowest, transfer(way.traffic.bytes[l], way.traffic.denominator, way.mb_per_s[l]));
   }
   return saturating_add(saturating_mul(latency_ns(way), 1000), slowest);
 }
