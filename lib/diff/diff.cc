@@ -8,6 +8,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "diff/declarations.h"
+#include "plan/describe_moves.h"
 #include "plan/firsts.h"
 #include "plan/notes.h"
 
@@ -85,20 +86,6 @@ std::vector<StepDiff> compare_steps(const std::vector<std::string>& before,
                              [](const StepDiff& line) { return line.text.empty(); }),
               lines.end());
   return lines;
-}
-
-// What is pending before and not after: of an exchange, which lists every mesh dim, those that it
-// reduces.
-std::vector<Atom> reduced_atoms(const State& before, const State& after) {
-  std::vector<Atom> atoms;
-  for (const PendingAtom& pending : before.partial) {
-    const bool stays =
-        std::any_of(after.partial.begin(), after.partial.end(),
-                    [&](const PendingAtom& other) { return other.atom == pending.atom; });
-    if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
-  }
-  std::sort(atoms.begin(), atoms.end());
-  return atoms;
 }
 
 // The reductions in the order in which they happen: which ranks, how, in which dtype. Equal texts

@@ -4,6 +4,17 @@
 
 namespace meshplan {
 
+std::vector<Atom> reduced_atoms(const State& before, const State& after) {
+  std::vector<Atom> atoms;
+  for (const PendingAtom& pending : before.partial) {
+    const bool stays =
+        std::any_of(after.partial.begin(), after.partial.end(),
+                    [&](const PendingAtom& other) { return other.atom == pending.atom; });
+    if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
+  }
+  return atoms;
+}
+
 void describe_uniform(Step& step, const Placement& src, const Placement& dst) {
   step.src = src;
   step.dst = dst;

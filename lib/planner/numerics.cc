@@ -3,24 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "plan/describe_moves.h"
 
 namespace meshplan {
-namespace {
-
-// What is pending before and not after, in mesh order.
-std::vector<Atom> reduced_atoms(const State& before, const State& after) {
-  std::vector<Atom> atoms;
-  for (const PendingAtom& pending : before.partial) {
-    const bool stays =
-        std::any_of(after.partial.begin(), after.partial.end(),
-                    [&](const PendingAtom& other) { return other.atom == pending.atom; });
-    if (!stays && pending.atom.size > 1) atoms.push_back(pending.atom);
-  }
-  return atoms;
-}
-
-}  // namespace
-
 std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<Step>& steps,
                                            const Mesh& mesh) {
   const std::vector<std::string> names = dim_names(mesh);

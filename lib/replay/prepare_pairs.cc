@@ -3,17 +3,6 @@
 #include "replay/step_preparer.h"
 
 namespace meshplan {
-namespace {
-
-// The lower corner of a box: boxes of one member that start there are the same.
-std::vector<int64_t> corner_of(const Box& box) {
-  std::vector<int64_t> at;
-  at.reserve(box.size());
-  for (const Interval& i : box) at.push_back(i.lo);
-  return at;
-}
-
-}  // namespace
 
 Result<Chunk> StepPreparer::chunk_of(
     const Pair& pair, const std::vector<PairTransfer>& transfers, std::byte* alone,

@@ -9,12 +9,6 @@
 namespace meshplan {
 namespace {
 
-std::vector<int64_t> corner_of(const Box& box) {
-  std::vector<int64_t> corner;
-  for (const Interval& i : box) corner.push_back(i.lo);
-  return corner;
-}
-
 bool starts_before(const Box& a, const Box& b) {
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d].lo != b[d].lo) return a[d].lo < b[d].lo;

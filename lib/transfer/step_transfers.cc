@@ -22,6 +22,13 @@ bool has_element(const Box& box, const std::vector<int64_t>& index) {
 
 }  // namespace
 
+std::vector<int64_t> corner_of(const Box& box) {
+  std::vector<int64_t> corner;
+  corner.reserve(box.size());
+  for (const Interval& i : box) corner.push_back(i.lo);
+  return corner;
+}
+
 bool pending_of_size_one(const State& state) {
   return std::any_of(state.partial.begin(), state.partial.end(),
                      [](const PendingAtom& p) { return p.atom.size == 1; });

@@ -49,6 +49,9 @@ struct FirstTransfer {
   int32_t chunk = 0;
 };
 
+// The lower corner of a box: what one rank fetches is disjoint, so the corner tells which it is.
+[[nodiscard]] std::vector<int64_t> corner_of(const Box& box);
+
 struct StepTransfers {
   Op op = Op::slice;
   std::vector<SlotTransfers> slots;        // one per slot after
