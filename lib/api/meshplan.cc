@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/texts.h"
+#include "api/transfers.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "cost/topology.h"
@@ -128,8 +129,7 @@ meshplan_answer* meshplan_price(const char* spec, size_t bytes, const char* topo
 
 meshplan_answer* meshplan_verify(const char* plan, size_t bytes) {
   return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
-    const auto read =
-        load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
+    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
     if (!read) return;
     std::vector<std::string> left_out;
     if (const auto proven = verify_plan(*read, &left_out); !proven) {
@@ -140,5 +140,25 @@ meshplan_answer* meshplan_verify(const char* plan, size_t bytes) {
     JsonWriter out(2, Breaks::one_line);
     out.object({{"left_out", left_out}});
     answer.text = out.take();
+  });
+}
+
+meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* id, int64_t rank) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
+    if (!read) return;
+    TransfersQuestion question;
+    if (id != nullptr) question.ids.emplace_back(id);
+    if (rank >= 0) question.rank = rank;
+    Status written = check_transfers(*read, question);
+    if (written) {
+      written = write_transfers_json(*read, question, [&](std::string_view part) -> Status {
+        answer.text += part;
+        return Done{};
+      });
+    }
+    if (written) return;
+    diagnostics.add(diagnostic_of(whole_file(text_name), written.error()));
+    answer.code = exit_code(written.error().fault);
   });
 }

@@ -13,6 +13,7 @@
 #define MESHPLAN_API_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,12 @@ meshplan_answer* meshplan_price(const char* spec, size_t bytes, const char* topo
 /* Proves a plan file's text: that every step moves every element to its place, and all figures.
  * The text is {"left_out": [...]}: what was not counted anew, empty for most plans. */
 meshplan_answer* meshplan_verify(const char* plan, size_t bytes);
+
+/* Who sends which box to whom: the transfers of a plan file's text, verified first, as
+ * `meshplan transfers PLAN [ID] [--rank R] --format json` prints them (`meshplan schema transfers`
+ * describes the form). `id`: of one redistribution; NULL: all. `rank`: only what the rank of this
+ * global id sends, receives or keeps; below 0: every rank. */
+meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* id, int64_t rank);
 
 #ifdef __cplusplus
 }

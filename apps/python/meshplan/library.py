@@ -1,0 +1,72 @@
+"""What the planner answers: plans, proofs, prices and transfers, texts or dicts in and out.
+
+A spec is a dict, or the text of a spec file (`meshplan schema spec` describes it; comments are
+allowed in a text). A plan is the text of a plan file, or a dict that was read from one. Problems
+are a `MeshplanError`, whose message has each with its place.
+"""
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping, Optional, Union
+
+from meshplan._library import MeshplanError, ask, load
+
+__all__ = ["MeshplanError", "plan", "price", "transfers", "verify", "version"]
+
+Document = Union[str, Mapping[str, Any]]
+
+
+def version() -> str:
+    """The library's version: "0.1.0"."""
+    return load().meshplan_version().decode()
+
+
+def _text(document: Document) -> str:
+    return document if isinstance(document, str) else json.dumps(document)
+
+
+def _preset(topology: Optional[str]) -> Optional[bytes]:
+    return None if topology is None else topology.encode()
+
+
+def plan(spec: Document, topology: Optional[str] = None) -> str:
+    """The text of the plan file that `meshplan plan` writes for a spec, byte for byte.
+
+    `topology` is the name of a preset ("h100") and beats the spec's own; other topologies go into
+    the spec as `{"topology": {"levels": [...]}}`. Files that a spec names are not read.
+    """
+    return ask("meshplan_plan", _text(spec), _preset(topology))[0]
+
+
+def price(spec: Document, topology: Optional[str] = None) -> list[dict[str, Any]]:
+    """What every redistribution of a spec takes, each planned and verified as `plan` does: dicts of
+    "id", "predicted_ns" and "lower_bound_ns" (nanoseconds), "wire_bytes" (what a rank receives),
+    "peak_bytes" (of a rank) and "collectives", in the spec's order, each once whatever its count.
+    """
+    return json.loads(ask("meshplan_price", _text(spec), _preset(topology))[0])["redistributions"]
+
+
+def verify(plan: Document) -> list[str]:
+    """Proves a plan without planning: that every step moves every element to its place, and that
+    all figures are right. Returns what was not counted anew, nothing for most plans; a wrong plan
+    is a MeshplanError."""
+    return json.loads(ask("meshplan_verify", _text(plan))[0])["left_out"]
+
+
+def transfers(plan: Document, id: Optional[str] = None,
+              rank: Optional[int] = None) -> dict[str, Any]:
+    """Who sends which box to whom, in every step of a plan, which is verified first.
+
+    `id`: of one redistribution, else all of them. `rank`: a global id; only what that rank sends,
+    receives or keeps. The dict is the document that `meshplan transfers PLAN ID --rank R --format
+    json` prints: {"redistributions": [{"id", "count", "dtype", "shape", "steps": [{"step", "op",
+    "reduce_op", "divisor", "contributions", "transfers": [row]}]}]}, and {"id", "count", "same_as"}
+    for one that repeats an earlier one. A row has "action" (send, copy, fill), "box" ([[lo, hi]] a
+    tensor dim, in elements), "bytes" (on the wire), and of both ends rank, "_box" (what the buffer
+    holds), "_buffer" and "_offset" (bytes); `meshplan schema transfers` describes all.
+    """
+    if rank is not None and rank < 0:
+        raise ValueError(f"rank {rank} is negative; None lists every rank")
+    named = None if id is None else id.encode()
+    text, _ = ask("meshplan_transfers", _text(plan), named, -1 if rank is None else rank)
+    return json.loads(text)

@@ -1,0 +1,87 @@
+// meshplan_transfers against the listing that the command line prints.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "api/meshplan.h"
+#include "plan/plan.h"
+#include "render/transfers_text.h"
+
+namespace {
+
+using nlohmann::json;
+using Answer = std::unique_ptr<meshplan_answer, decltype(&meshplan_free)>;
+
+std::string shipped_plan(const std::string& name) {
+  std::ifstream in(std::string(MESHPLAN_TESTDATA) + "/plans/" + name, std::ios::binary);
+  REQUIRE(in.good());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Answer transfers(const std::string& plan, const char* id, int64_t rank) {
+  return {meshplan_transfers(plan.data(), plan.size(), id, rank), meshplan_free};
+}
+
+std::string text_of(const Answer& answer) {
+  return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())};
+}
+
+std::string listed(const std::string& text, const meshplan::TransfersQuestion& question) {
+  const auto read = meshplan::try_read_plan(text);
+  std::string out;
+  const auto written = meshplan::write_transfers_json(
+      std::get<meshplan::Plan>(read), question, [&](std::string_view part) -> meshplan::Status {
+        out += part;
+        return meshplan::Done{};
+      });
+  REQUIRE(written.ok());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("all transfers, those of one redistribution, those of one rank") {
+  const std::string plan = shipped_plan("train-8-serve-8.plan.json");
+  const Answer all = transfers(plan, nullptr, -1);
+  REQUIRE(meshplan_code(all.get()) == 0);
+  CHECK(text_of(all) == listed(plan, {}));
+
+  const Answer one = transfers(plan, "experts", 3);
+  REQUIRE(meshplan_code(one.get()) == 0);
+  CHECK(text_of(one) == listed(plan, {{"experts"}, 3}));
+  const json document = json::parse(text_of(one));
+  REQUIRE(document["redistributions"].size() == 1);
+  CHECK(document["redistributions"][0]["id"] == "experts");
+  int rows = 0;
+  for (const json& step : document["redistributions"][0]["steps"]) {
+    for (const json& row : step["transfers"]) {
+      CHECK((row["from"] == 3 || row["to"] == 3));
+      ++rows;
+    }
+  }
+  CHECK(rows > 0);
+}
+
+TEST_CASE("an id, a rank or a plan that is not there is bad input") {
+  const std::string plan = shipped_plan("train-8-serve-8.plan.json");
+  const auto message = [](const Answer& answer) {
+    CHECK(meshplan_code(answer.get()) == 2);
+    CHECK(text_of(answer).empty());
+    return json::parse(meshplan_diagnostics(answer.get()))["diagnostics"][0]["message"]
+        .get<std::string>();
+  };
+  CHECK(message(transfers(plan, "expert", -1)) ==
+        "the plan has no redistribution 'expert'; did you mean 'experts'?");
+  CHECK(message(transfers(plan, nullptr, 16)) ==
+        "rank 16: the plan has 16 ranks between 0 and 15, and this is none of them");
+  CHECK(message(transfers("{}", nullptr, -1)) != "");
+  std::string wrong = plan;
+  wrong[wrong.find("\"wire_bytes\": ") + 14] ^= 1;
+  CHECK(message(transfers(wrong, nullptr, -1)).find("digest") != std::string::npos);
+}
