@@ -77,9 +77,7 @@ class Comparer {
         continue;
       }
       const std::string group = group_of(each);
-      if (!take(group, each, *each.op) &&
-          !(each.by_gloo && each.op == Op::all_gather && take(group, each, Op::all_to_all)))
-        left.emplace_back(group, &each);
+      if (!take(group, each, *each.op) && !take_whole(group, each)) left.emplace_back(group, &each);
     }
     for (const auto& [group, each] : left) place_left_over(group, *each);
     for (RanRow& row : out_.rows) {
@@ -152,6 +150,7 @@ class Comparer {
   [[nodiscard]] std::string group_of(const RanCollective& ran) const {
     const auto found = group_of_.find(ran.ranks);
     if (found != group_of_.end()) return found->second;
+    if (ran.ranks.empty() && !ran.group_name.empty()) return group_named(ran.group_name);
     if (ran.ranks.empty()) {  // only the size is known: the one group of that size
       std::set<std::string> fitting;
       for (const auto& [ranks, group] : group_of_) {
@@ -168,6 +167,16 @@ class Comparer {
     return "ranks " + join(texts, " ") + (cut ? " ..." : "");
   }
 
+  // "mesh_tp" is what PyTorch calls the groups of dim tp, "default_pg" the one of everybody.
+  [[nodiscard]] std::string group_named(const std::string& name) const {
+    const std::string dim = name.rfind("mesh_", 0) == 0 ? name.substr(5) : name;
+    const size_t all = static_cast<size_t>(rank_count(plan_.meshes));
+    for (const auto& [ranks, group] : group_of_) {
+      if (group == dim || (name == "default_pg" && ranks.size() == all)) return group;
+    }
+    return name;
+  }
+
   // As planned: the first step of the group with this op and size that has not run often enough.
   bool take(const std::string& group, const RanCollective& ran, Op op) {
     const auto found = expected_.find({group, op});
@@ -177,12 +186,19 @@ class Comparer {
       --expected.left;
       RanRow& row = out_.rows[expected.row];
       ++row.ran;
-      if (op != *ran.op) ++row.gathered;
+      if (op != *ran.op) ++row.whole;
       if (ran.took_ns) row.took_ns.push_back(*ran.took_ns);
       first_runs_[group].push_back(expected.row);
       return true;
     }
     return false;
+  }
+
+  // gloo's all_to_all of shards gathers them, and its reduce_scatter reduces all of them.
+  bool take_whole(const std::string& group, const RanCollective& ran) {
+    if (!ran.by_gloo) return false;
+    if (ran.op == Op::all_gather) return take(group, ran, Op::all_to_all);
+    return ran.op == Op::all_reduce && take(group, ran, Op::reduce_scatter);
   }
 
   void place_left_over(const std::string& group, const RanCollective& ran) {
@@ -244,8 +260,10 @@ bool row_as_planned(const RanRow& row) {
 std::string row_text(const RanRow& row) {
   std::vector<std::string> parts;
   if (row.ran > 0 || row_as_planned(row)) parts.push_back(with_commas(row.ran) + " as planned");
-  if (row.gathered > 0)
-    parts.push_back(with_commas(row.gathered) + " of them gathered whole by gloo");
+  if (row.whole > 0) {
+    parts.push_back(with_commas(row.whole) + " of them " +
+                    (row.op == Op::all_to_all ? "gathered" : "reduced") + " whole by gloo");
+  }
   if (row.missing > 0) parts.push_back(with_commas(row.missing) + " missing");
   if (row.extra > 0) parts.push_back(with_commas(row.extra) + " extra");
   if (!row.other_sizes.empty()) {

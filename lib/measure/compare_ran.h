@@ -32,9 +32,10 @@ struct RanRow {
   int64_t extra = 0;                 // run, not planned
   std::vector<int64_t> other_sizes;  // in_bytes of those that ran in place of missing ones
   bool other_order = false;          // first run before what the plan has before it
-  int64_t gathered = 0;              // of `ran`: all_to_alls that gloo runs as an all_gather
-  int64_t predicted_ns = 0;          // of one
-  std::vector<int64_t> took_ns;      // measured, of those that ran
+  int64_t whole = 0;  // of `ran`: all_to_alls and reduce_scatters that gloo runs as an all_gather
+                      // and an all_reduce
+  int64_t predicted_ns = 0;      // of one
+  std::vector<int64_t> took_ns;  // measured, of those that ran
 };
 
 struct RanComparison {

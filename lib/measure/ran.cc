@@ -103,6 +103,14 @@ int64_t bytes_of_tensors(const Value& entry, const char* sizes, const char* dtyp
   return bytes;
 }
 
+// Of a group: its name, then what describes it, where it has that.
+std::vector<std::string> names_of(const Value& group) {
+  if (group.is_text()) return {group.text()};
+  std::vector<std::string> names;
+  group.each([&](const Value& each) { names.push_back(each.text()); });
+  return names.empty() ? std::vector<std::string>{""} : names;
+}
+
 void read_flight_recorder(const Value& root, RanDump& dump) {
   dump.format = "flight recorder " + text_or_empty(root.find("version"));
   std::map<std::string, std::vector<int64_t>> ranks;
@@ -123,10 +131,11 @@ void read_flight_recorder(const Value& root, RanDump& dump) {
     ran.op = op_of(ran.name);
     ran.by_gloo = ran.name.rfind("gloo:", 0) == 0;
     if (const auto group = entry.find("process_group")) {
-      const std::string name = group->is_text()     ? group->text()
-                               : group->count() > 0 ? group->first().text()
-                                                    : std::string();
-      if (const auto known = ranks.find(name); known != ranks.end()) ran.ranks = known->second;
+      const std::vector<std::string> names = names_of(*group);
+      if (const auto known = ranks.find(names.front()); known != ranks.end())
+        ran.ranks = known->second;
+      else
+        ran.group_name = names.back();
     }
     ran.group_size = static_cast<int64_t>(ran.ranks.size());
     ran.in_bytes = bytes_of_tensors(entry, "input_sizes", "input_dtypes");
@@ -238,6 +247,11 @@ Result<RanDump> read_ran_dump(std::string_view text, const std::string& source) 
     }
   } catch (const Unreadable& problem) {
     return bad_input((problem.pointer.empty() ? "" : problem.pointer + ": ") + problem.message);
+  }
+  if (dump.collectives.empty() && !root.has("entries")) {
+    return bad_input(
+        "the trace has no collective with its group and size; of gloo's PyTorch writes them in the "
+        "flight recorder only (TORCH_FR_BUFFER_SIZE)");
   }
   return dump;
 }

@@ -4,6 +4,9 @@
 //     Kineto (torch.profiler)   {"traceEvents": [...]}
 //     Chakra execution trace    {"schema": "1.1.1-chakra.0.0.4", "nodes": [...]}
 //
+// Of gloo's collectives only the flight recorder knows groups and sizes, and of their groups, in
+// PyTorch 2.15, only the names.
+//
 // What it is not: for pickles of the flight recorder, which only Python reads.
 #pragma once
 
@@ -21,8 +24,10 @@ namespace meshplan {
 struct RanCollective {
   std::string name;            // as written: "nccl:_all_gather_base"
   std::optional<Op> op;        // none: nothing that a plan has, such as a barrier
-  bool by_gloo = false;        // whose all_to_all of shards is an all_gather
+  bool by_gloo = false;        // whose all_to_all of shards is an all_gather, and whose
+                               // reduce_scatter is an all_reduce
   std::vector<int64_t> ranks;  // of its group, ascending; empty: not known
+  std::string group_name;      // where they are not known: "mesh_tp", "default_pg"
   int64_t group_size = 0;      // 0: not known
   int64_t in_bytes = 0;
   int64_t out_bytes = 0;

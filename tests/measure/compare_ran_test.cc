@@ -141,6 +141,29 @@ TEST_CASE("gloo's all_to_all of shards is an all_gather of what the rank has") {
   CHECK(!as_planned(compared(dump)));
 }
 
+// As PyTorch 2.15 writes a run on gloo: groups by name only, a reduce_scatter as an all_reduce of all, no times.
+TEST_CASE("gloo's groups are known by name, and its reduce_scatter is an all_reduce") {
+  json dump = dump_of("2.10");
+  dump["pg_config"] = {{"", {{"name", ""}, {"desc", ""}, {"ranks", "[0, 1]"}}}};
+  const std::vector<std::tuple<const char*, const char*, std::vector<int64_t>>> ran = {
+      {"gloo:all_gather", "mesh_tp", {4, 4}}, {"gloo:all_reduce", "mesh_dp", {8, 4}}, {"gloo:all_reduce", "mesh_dp", {}},
+      {"gloo:all_gather", "mesh_tp", {4, 4}}, {"gloo:all_gather", "mesh_tp", {4, 4}}, {"gloo:barrier", "default_pg", {1}}};
+  dump["entries"] = json::array();
+  for (const auto& [name, group, in] : ran) {
+    dump["entries"].push_back(entry(static_cast<int64_t>(dump["entries"].size()), name, "3", in, in));
+    dump["entries"].back()["process_group"] = {"3", group};
+    dump["entries"].back().erase("duration_ms");
+  }
+  const RanComparison comparison = compared(dump);
+  CHECK(as_planned(comparison));
+  CHECK(says(comparison, "  reduce_scatter on dp, 128 B in: 1 as planned, 1 of them reduced whole by gloo  [grad]\n"));
+  CHECK(says(comparison, "5 as planned, 0 missing, 0 extra"));
+  dump["entries"][0]["process_group"] = {"9", "mesh_pp"};
+  CHECK(says(compared(dump), "! all_gather on mesh_pp, 64 B in: 1 extra"));
+  dump["entries"][1]["profiling_name"] = "nccl:all_reduce";
+  CHECK(says(compared(dump), "! reduce_scatter on dp, 128 B in: 1 missing"));
+}
+
 json kineto_event(const std::string& category, double at, const std::string& name, const std::string& ranks, int64_t in) {
   return {{"ph", "X"}, {"cat", category}, {"name", "record_param_comms"}, {"ts", at}, {"dur", 3.5},
           {"args", {{"Collective name", name}, {"In msg nelems", in}, {"Out msg nelems", in}, {"dtype", "Float"}, {"Group size", 2},
@@ -197,6 +220,8 @@ TEST_CASE("a dump that is none says what is read") {
   CHECK(refused("\x80\x04\x95").find("this is a pickle; write JSON") == 0);
   CHECK(refused("{\"a\": }").find("invalid JSON at line 1, column 7") == 0);
   CHECK(refused("{\"a\": 1}").find("expected a dump of PyTorch's flight recorder") == 0);
+  CHECK(refused(R"({"traceEvents": [{"ph": "X", "name": "gloo:all_reduce", "args": {}}]})").find("the trace has no collective with its group") == 0);
+  CHECK(refused(R"({"schema": "1.1.1-chakra.0.0.4", "nodes": []})").find("the trace has no collective with its group") == 0);
   CHECK(refused("[]").find("expected a dump") == 0);
   CHECK(refused(R"({"entries": [{"record_id": "x"}]})").find("/entries/0/record_id") == 0);
 }
