@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Records the specs of programs/ with apps/capture/meshplan_capture.py. Needs PyTorch (recorded with 2.15); no GPU, a few minutes. Exits with 77 where
+"""Records the specs of programs/ with meshplan.capture. Needs PyTorch (recorded with 2.15); no GPU, a few minutes. Exits with 77 where
 PyTorch is missing.
 
 usage: record.py [--check] [NAME...]     --check writes nothing and exits 1 where a recording says other redistributions than its spec
 """
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RECORDER = HERE.parents[1] / "apps" / "capture" / "meshplan_capture.py"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "apps" / "python")}
 
 # spec -> (ranks, program and arguments)
 RECORDINGS = {
@@ -29,8 +30,8 @@ def record(world, command):
     program, *arguments = command.split()
     with tempfile.TemporaryDirectory() as folder:
         spec = pathlib.Path(folder) / "spec.json"
-        done = subprocess.run([sys.executable, str(RECORDER), "--world", str(world), "-o", str(spec), str(HERE / "programs" / program),
-                               *arguments], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-m", "meshplan.capture", "--world", str(world), "-o", str(spec), str(HERE / "programs" / program),
+                               *arguments], capture_output=True, text=True, env=ENVIRONMENT)
         if done.returncode != 0:
             sys.exit(f"{command}: exit {done.returncode}\n{done.stderr[-3000:]}")
         return spec.read_text()

@@ -13,7 +13,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-RECORDER = ROOT / "apps" / "capture" / "meshplan_capture.py"
+PACKAGE = ROOT / "apps" / "python"
 CAPTURED = ROOT / "testdata" / "workloads" / "captured.json"
 
 
@@ -41,7 +41,7 @@ def run_recorded(world, program, *arguments, status=0):
                 with open(log, "wb") as out:
                     os.dup2(out.fileno(), 1)
                     os.dup2(out.fileno(), 2)
-                sys.argv = [str(RECORDER), "--world", str(world), "-o", spec, str(program), *arguments]
+                sys.argv = ["meshplan.capture", "--world", str(world), "-o", spec, str(program), *arguments]
                 code = recorder().main()
             finally:
                 sys.stdout.flush()
@@ -55,9 +55,10 @@ def run_recorded(world, program, *arguments, status=0):
 
 
 def recorder():
-    sys.path.insert(0, str(RECORDER.parent))
-    import meshplan_capture
-    return meshplan_capture
+    """The recorder's command line."""
+    sys.path.insert(0, str(PACKAGE))
+    from meshplan.capture import __main__
+    return __main__
 
 
 def run_program(world, source, status=0):
@@ -102,7 +103,8 @@ def test_same_text_twice():
     first = run_recorded(8 if lacks_logsumexp() else 64, *arguments)[1]
     with tempfile.TemporaryDirectory() as folder:
         spec = os.path.join(folder, "spec.json")
-        done = subprocess.run([sys.executable, str(RECORDER), "--world", "8" if lacks_logsumexp() else "64", "-o", spec, *arguments], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-m", "meshplan.capture", "--world", "8" if lacks_logsumexp() else "64", "-o", spec, *arguments],
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
         assert done.returncode == 0, done.stderr[-2000:]
         assert "distinct redistributions" in done.stderr, done.stderr[-500:]
         assert pathlib.Path(spec).read_text() == first
@@ -179,11 +181,11 @@ x.redistribute(mesh, [Replicate(), Replicate()])
 
 def test_cross_mesh():
     spec = run_program(64, PRELUDE + """
-import meshplan_capture
+from meshplan import capture
 train = init_device_mesh("cpu", (8, 8), mesh_dim_names=("fsdp", "tp"))
 serve = DeviceMesh("cpu", torch.arange(32).view(4, 8), mesh_dim_names=("dp", "tp"))
 a, b = tensor(train, (64, 64), [Shard(0), Shard(1)]), tensor(serve, (64, 64), [Replicate(), Shard(0)])
-meshplan_capture.running.reshard({"w": a}, {"w": b})
+capture.reshard({"w": a}, {"w": b})
 """)
     (entry,) = spec["redistributions"]
     assert (entry["id"], entry["src"], entry["dst"]) == ("w", ["S(0)", "S(1)"], ["R", "S(0)"]), entry

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hlo_collectives.py on HLO texts, one a construct: shapes, groups, asynchronous pairs, combined collectives, loops, branches. Needs no JAX.
+"""meshplan.hlo_collectives on HLO texts, one a construct: shapes, groups, asynchronous pairs, combined collectives, loops, branches. Needs no JAX.
 
 usage: hlo_test.py [-v] [NAME...]
 """
@@ -7,8 +7,8 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "apps" / "capture"))
-import hlo_collectives as hlo  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "apps" / "python"))
+from meshplan import hlo_collectives as hlo  # noqa: E402
 
 ADD = """
 %add (x: f32[], y: f32[]) -> f32[] {

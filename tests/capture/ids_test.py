@@ -9,7 +9,8 @@ import unittest
 
 import universes_test as fakes
 
-CAPTURE = fakes.load()
+fakes.load()
+from meshplan.capture.ids import ids_of  # noqa: E402
 SPECS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "specs"
 
 
@@ -19,7 +20,7 @@ def entry(label, shape=(8, 4), src="S(0)", dst="R", **more):
 
 class IdsTest(unittest.TestCase):
     def ids(self, *entries):
-        return CAPTURE.ids_of([dict(e) for e in entries])
+        return ids_of([dict(e) for e in entries])
 
     def test_layers_share_a_name_whichever_asked_first(self):
         for layer in (0, 3, 79):

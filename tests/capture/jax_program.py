@@ -1,4 +1,4 @@
-"""Functions for jax_shardings.py on 8 devices: a feed-forward block with tensor parallel weights, its gradient, a loop over layers, and
+"""Functions for meshplan.jax_shardings on 8 devices: a feed-forward block with tensor parallel weights, its gradient, a loop over layers, and
 single reshardings."""
 import jax
 import jax.numpy as jnp

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""jax_shardings.py against functions whose reshardings are known. Needs JAX; exits with 77 and says so where it is missing.
+"""meshplan.jax_shardings against functions whose reshardings are known. Needs JAX; exits with 77 and says so where it is missing.
 
-usage: jax_test.py [--meshplan BINARY]
+usage: MESHPLAN_LIBRARY=build/release/libmeshplan.so jax_test.py
 """
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RECORDER = HERE.parent.parent / "apps" / "capture" / "jax_shardings.py"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "apps" / "python")}
 
 
-def record(meshplan):
+def record():
     with tempfile.TemporaryDirectory() as folder:
         spec = pathlib.Path(folder) / "spec.json"
-        command = [sys.executable, str(RECORDER), "--devices", "8", "-o", str(spec), "--compare-xla"]
-        command += ["--meshplan", meshplan] if meshplan else []
-        done = subprocess.run([*command, str(HERE / "jax_program.py")], capture_output=True, text=True)
+        command = [sys.executable, "-m", "meshplan.jax_shardings", "--devices", "8", "-o", str(spec), "--compare-xla", str(HERE / "jax_program.py")]
+        done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(spec.read_text()), done.stdout
 
@@ -28,7 +28,7 @@ def moves(spec, name):
     return [(r["src"], r["dst"], r["count"]) for r in spec["redistributions"] if r["id"].startswith(name + ".")]
 
 
-def check(spec, compared, meshplan):
+def check(spec, compared):
     assert spec["mesh"]["dims"] == [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}], spec["mesh"]
     # The contraction's pending sum over tp is joined with the constraint on its result, then the output's sharding is another reshard.
     assert moves(spec, "feed_forward") == [(["S(0)", "P(sum)"], ["S(0)", "S(0)"], 1), (["S(0)", "S(0)"], ["R", "S(1)"], 1)], moves(spec, "feed_forward")
@@ -44,17 +44,16 @@ def check(spec, compared, meshplan):
     assert "2,048 bytes" in lines[at + 1] and "1 collectives" in lines[at + 1], lines[at + 1]
     assert any("involuntary rematerialization" in line for line in lines), compared
     assert any("replicated whole: f32[" in line and " from {" in line for line in lines), compared
-    assert sum("meshplan " in line for line in lines) == (5 if meshplan else 0), compared
+    assert sum("meshplan " in line for line in lines) == 5, compared
 
 
 def main():
     if importlib.util.find_spec("jax") is None:
         print("jax_test: NOT RUN, JAX is not importable here (tests/run --with-torch makes a place where it is)")
         return 77
-    meshplan = sys.argv[sys.argv.index("--meshplan") + 1] if "--meshplan" in sys.argv else None
-    first, compared = record(meshplan)
-    check(first, compared, meshplan)
-    assert record(None)[0] == first, "two recordings differ"
+    first, compared = record()
+    check(first, compared)
+    assert record()[0] == first, "two recordings differ"
     print("jax_test: ok")
     return 0
 

@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 try:
-    from meshplan_capture import phase
+    from meshplan.capture import phase
 except ImportError:
     def phase(name):
         pass

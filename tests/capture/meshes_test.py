@@ -7,6 +7,7 @@ usage: meshes_test.py [--meshplan MESHPLAN]
 import argparse
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,14 +15,14 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECORDER = ROOT / "apps" / "capture" / "meshplan_capture.py"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "apps" / "python")}
 MESHPLAN = None
 
 BEGIN = """
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate as R, Shard as S, empty
-import meshplan_capture
+from meshplan import capture
 def mesh_on(ranks, shape, names):
     return DeviceMesh("cpu", torch.tensor(ranks).view(shape), mesh_dim_names=names)
 def tensor(mesh, placements, shape=(4096, 1024)):
@@ -34,8 +35,8 @@ train = mesh_on(list(range(8)), (2, 4), ("dp", "tp"))
 serve = mesh_on(list(range(8, 16)), (4, 2), ("ep", "tp"))
 weight = tensor(train, [S(0), S(1)])
 weight.redistribute(train, [R(), S(1)])
-meshplan_capture.running.reshard({"wq": weight, "experts": tensor(train, [S(0), S(0)])},
-                                 {"wq": tensor(serve, [R(), S(1)]), "experts": tensor(serve, [S(0), S(1)])}, "sync")
+capture.reshard({"wq": weight, "experts": tensor(train, [S(0), S(0)])},
+                {"wq": tensor(serve, [R(), S(1)]), "experts": tensor(serve, [S(0), S(1)])}, "sync")
 tensor(serve, [S(0), S(1)]).redistribute(serve, [S(0), R()])
 """
 
@@ -45,8 +46,8 @@ four = mesh_on([8, 9, 10, 11], (2, 2), ("a", "b"))
 world = mesh_on(list(range(12)), (3, 4), ("x", "y"))
 def weight(mesh, *placements):
     return tensor(mesh, placements, (5003, 96))
-meshplan_capture.running.reshard(weight(eight, S(0)), weight(four, S(0), S(1)), "to.four")
-meshplan_capture.running.reshard(weight(four, R(), S(0)), weight(world, S(1), R()), "to.all")
+capture.reshard(weight(eight, S(0)), weight(four, S(0), S(1)), "to.four")
+capture.reshard(weight(four, R(), S(0)), weight(world, S(1), R()), "to.all")
 weight(world, S(0), S(0)).redistribute(world, [R(), R()])
 """
 
@@ -56,8 +57,8 @@ serve = mesh_on(list(range(64, 96)), (4, 8), ("replica", "tp"))
 turned = mesh_on(list(range(95, 63, -1)), (32,), ("all",))
 weight = tensor(train, [S(0), S(0)], (8192, 512))
 weight.redistribute(train, [R(), S(0)])
-meshplan_capture.running.reshard(weight, tensor(serve, [R(), S(0)], (8192, 512)), "sync")
-meshplan_capture.running.reshard(tensor(serve, [S(0), S(1)], (8192, 512)), tensor(turned, [S(0)], (8192, 512)), "turn")
+capture.reshard(weight, tensor(serve, [R(), S(0)], (8192, 512)), "sync")
+capture.reshard(tensor(serve, [S(0), S(1)], (8192, 512)), tensor(turned, [S(0)], (8192, 512)), "turn")
 """
 
 
@@ -66,8 +67,8 @@ class Recorded(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path, spec = pathlib.Path(folder, "program.py"), pathlib.Path(folder, "spec.json")
             path.write_text(program)
-            done = subprocess.run([sys.executable, str(RECORDER), "--world", str(world), "--rank", str(rank), "-o", str(spec), str(path)],
-                                  capture_output=True, text=True, timeout=600)
+            done = subprocess.run([sys.executable, "-m", "meshplan.capture", "--world", str(world), "--rank", str(rank), "-o", str(spec), str(path)],
+                                  capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
             self.assertEqual(done.returncode, 0, done.stderr[-3000:])
             self.text = spec.read_text()
         self.spec = json.loads(self.text)

@@ -17,8 +17,8 @@ from torch.distributed.tensor import Shard
 from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module)
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "apps" / "capture"))
-import meshplan_capture  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "apps" / "python"))
+from meshplan import capture  # noqa: E402
 
 HIDDEN, INNER, LAYERS, TOKENS = 1024, 4096, 4, 512
 
@@ -54,7 +54,7 @@ def main():
     plain, recorded = [], []
     for _ in range(rounds):
         plain.append(step())
-        with meshplan_capture.record() as recorder:
+        with capture.record() as recorder:
             recorded.append(step())
     count = sum(r["count"] for r in recorder.spec["redistributions"])
     # Medians of pairs in turns: what else the machine does falls on both.

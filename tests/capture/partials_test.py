@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import types
-from unittest import mock
 
 import universes_test as fakes
 
@@ -32,10 +31,7 @@ def spec_of(capture, requests, dtype="torch.float32"):
         key = (fakes.Key(dtensor_spec(src)), fakes.Key(dtensor_spec(dst)), "forward", "redistribute", False)
         recorder.counts[key], recorder.first[key] = 1, {"x-source": "train.py:7", "x-module": "layers.0.norm"}
     recorder.seen_meshes = [mesh]
-    dist = types.SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 8, get_rank=lambda: 0)
-    tensor = lambda of: types.SimpleNamespace(shape=of.shape, flatten=lambda: types.SimpleNamespace(tolist=lambda: of.ranks))
-    with mock.patch.object(capture, "dist", dist), mock.patch.object(capture, "mesh_tensor", tensor):
-        return recorder.to_spec()
+    return fakes.spec_of(recorder, 8)
 
 
 def main():
@@ -60,7 +56,7 @@ def main():
     if given.meshplan:
         with tempfile.TemporaryDirectory() as folder:
             path, plan = pathlib.Path(folder, "spec.json"), pathlib.Path(folder, "plan.json")
-            path.write_text(capture.to_text(spec), encoding="utf-8")
+            path.write_text(json.dumps(spec), encoding="utf-8")
 
             def run(*words):
                 done = subprocess.run([given.meshplan, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)

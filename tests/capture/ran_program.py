@@ -1,7 +1,7 @@
 """Two blocks under tensor and sequence parallelism, with `fsdp` also sharded over dp, on 2 x 2 ranks of gloo: one step is recorded, then one
 more runs, and every rank writes what PyTorch's flight recorder saw of both. With `changed` the last step reduces its loss once more.
 
-usage: torchrun --nproc-per-node 4 ran_program.py RECORDER FOLDER [fsdp] [changed]
+usage: torchrun --nproc-per-node 4 ran_program.py FOLDER [fsdp] [changed]
 """
 import pathlib
 import sys
@@ -13,9 +13,9 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
-recorder, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-sys.path.insert(0, str(recorder.parent))
-import meshplan_capture  # noqa: E402
+from meshplan import capture
+
+folder = pathlib.Path(sys.argv[1])
 
 
 class Block(torch.nn.Module):
@@ -53,7 +53,7 @@ def main():
     torch.manual_seed(dist.get_rank())
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
     model = model_on(mesh)
-    with meshplan_capture.record(folder / "spec.json" if dist.get_rank() == 0 else None):
+    with capture.record(folder / "spec.json" if dist.get_rank() == 0 else None):
         step(model, mesh)
     loss = step(model, mesh)
     if "changed" in sys.argv:

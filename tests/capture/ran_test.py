@@ -13,14 +13,14 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RECORDER = HERE.parents[1] / "apps" / "capture" / "meshplan_capture.py"
+PACKAGE = HERE.parents[1] / "apps" / "python"
 
 
 def ran(meshplan, folder, words):
     """Runs the program; (exit code, text) of the comparison of all ranks with PyTorch's plan."""
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", str(HERE / "ran_program.py"),
-                           str(RECORDER), folder, *words], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "TORCH_FR_BUFFER_SIZE": "20000", "OMP_NUM_THREADS": "1"})
+                           folder, *words], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE), "TORCH_FR_BUFFER_SIZE": "20000", "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
     plan = os.path.join(folder, "plan.json")
     subprocess.run([meshplan, "plan", os.path.join(folder, "spec.json"), "--planner", "greedy", "-q", "-W", "no-missing-flatten", "-o", plan], check=True)

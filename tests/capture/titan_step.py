@@ -15,7 +15,7 @@ from torchtitan.models.common.attention import ScaledDotProductAttention
 from torchtitan.trainer import Trainer
 
 try:
-    from meshplan_capture import phase
+    from meshplan.capture import phase
 except ImportError:
     def phase(name):
         pass

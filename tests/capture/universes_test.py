@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Meshes on any ranks, recorded: the writing half of meshplan_capture.py on fakes of PyTorch's meshes, so that it runs without PyTorch.
+"""Meshes on any ranks, recorded: the writing half of meshplan.capture on fakes of PyTorch's meshes, so that it runs without PyTorch.
 Every recorded spec is planned and replayed, and its meshes' ranks are compared one by one with those that the program gave.
 
 usage: universes_test.py [--meshplan MESHPLAN]
 """
 import argparse
-import importlib.util
+import importlib
 import json
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def load():
-    """meshplan_capture, with PyTorch's modules faked where there is no PyTorch."""
+    """meshplan.capture, with PyTorch's modules faked where there is no PyTorch."""
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -26,10 +26,17 @@ def load():
                      "torch.distributed.device_mesh"):
             sys.modules[name] = mock.MagicMock(name=name)
             sys.modules[name].__file__, sys.modules[name].__version__ = "/nowhere/torch/__init__.py", "fake"
-    spec = importlib.util.spec_from_file_location("meshplan_capture", ROOT / "apps" / "capture" / "meshplan_capture.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "apps" / "python"))
+    return importlib.import_module("meshplan.capture")
+
+
+def spec_of(recorder, world):
+    """What the recorder writes in a world of as many ranks, on fakes of meshes."""
+    from meshplan.capture import spec_writer
+    dist = types.SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: world, get_rank=lambda: 0)
+    tensor = lambda mesh: types.SimpleNamespace(shape=mesh.shape, flatten=lambda: types.SimpleNamespace(tolist=lambda: mesh.ranks))
+    with mock.patch.object(spec_writer, "dist", dist), mock.patch("meshplan.capture.mesh_layout.mesh_tensor", tensor):
+        return spec_writer.spec_of(recorder)
 
 
 class Mesh:
@@ -81,11 +88,7 @@ def record(capture, world, reshards=(), inside=(), groups=(), meshes=()):
         key = ("collective", "all_reduce", (label, *ranks), json.dumps({"shape": [8], "dtype": "float32"}), "P(sum)", "R", "forward")
         recorder.counts[key], recorder.first[key] = 1, {}
     recorder.seen_meshes = list(meshes)
-    dist = types.SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: world, get_rank=lambda: 0)
-    tensor = lambda mesh: types.SimpleNamespace(shape=mesh.shape, flatten=lambda: types.SimpleNamespace(tolist=lambda: mesh.ranks))
-    with mock.patch.object(capture, "dist", dist), mock.patch.object(capture, "mesh_tensor", tensor):
-        spec = recorder.to_spec()
-    return spec
+    return spec_of(recorder, world)
 
 
 class Key:
@@ -120,7 +123,7 @@ class Case:
             return
         with tempfile.TemporaryDirectory() as folder:
             path, plan = pathlib.Path(folder, "spec.json"), pathlib.Path(folder, "plan.json")
-            path.write_text(self.capture.to_text(spec))
+            path.write_text(json.dumps(spec))
             self.run("plan", str(path), "-q", "-W", "no-missing-flatten", "-o", str(plan))
             said = self.run("run", str(plan), "--backend", "host")
             self.check(f" on {ranks} ranks, " in said and said.rstrip().endswith(" 0 wrong"), f"{said}\n{json.dumps(spec)}")

@@ -15,9 +15,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 TOP_LEVEL = {"CMakeLists.txt", "README.md", "apps", "lib", "schemas", "testdata", "tests"}
 THIRD_PARTY = re.compile(r"(nlohmann|CLI|spdlog|fmt|doctest|benchmark)/|mpi\.h|nccl\.h|cuda")
 # Files of ours that are longer than 500 lines, each with the reason why it is one file.
-LONG_FILES = {
-    "apps/capture/meshplan_capture.py": "one file, so that a user can copy it beside the program that it records",
-}
+LONG_FILES = {}
 # Read by C compilers too.
 C_HEADERS = {pathlib.Path("lib/api/meshplan.h")}
 

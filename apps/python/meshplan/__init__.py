@@ -9,6 +9,7 @@
 This needs neither PyTorch nor anything else beyond Python; `meshplan.capture`, which records what a
 program asks for, needs PyTorch, `meshplan.jax_shardings` JAX.
 """
+
 from meshplan.library import MeshplanError, plan, price, transfers, verify, version
 
 __all__ = ["MeshplanError", "plan", "price", "transfers", "verify", "version"]

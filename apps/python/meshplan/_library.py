@@ -1,8 +1,10 @@
-"""libmeshplan.so through ctypes: the functions of lib/api/meshplan.h, and answers as Python has them.
+"""libmeshplan.so through ctypes: the functions of lib/api/meshplan.h, and answers as Python has
+them.
 
 The library lies in the package; MESHPLAN_LIBRARY in the environment names another one, such as that
 of a build. Calls run without Python's lock, so that threads plan side by side.
 """
+
 from __future__ import annotations
 
 import ctypes

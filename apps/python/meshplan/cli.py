@@ -1,4 +1,5 @@
 """The command line of the package: the program `meshplan` that lies in it, with the same words."""
+
 from __future__ import annotations
 
 import os
@@ -8,7 +9,8 @@ from typing import NoReturn
 
 
 def program() -> str:
-    """The path of the program: the one in the package, or what MESHPLAN in the environment names."""
+    """The path of the program: the one in the package, or what MESHPLAN in the environment
+    names."""
     named = os.environ.get("MESHPLAN")
     path = named or str(pathlib.Path(__file__).parent / "bin" / "meshplan")
     if not os.access(path, os.X_OK):

@@ -4,6 +4,7 @@ A spec is a dict, or the text of a spec file (`meshplan schema spec` describes i
 allowed in a text). A plan is the text of a plan file, or a dict that was read from one. Problems
 are a `MeshplanError`, whose message has each with its place.
 """
+
 from __future__ import annotations
 
 import json
@@ -53,8 +54,9 @@ def verify(plan: Document) -> list[str]:
     return json.loads(ask("meshplan_verify", _text(plan))[0])["left_out"]
 
 
-def transfers(plan: Document, id: Optional[str] = None,
-              rank: Optional[int] = None) -> dict[str, Any]:
+def transfers(
+    plan: Document, id: Optional[str] = None, rank: Optional[int] = None
+) -> dict[str, Any]:
     """Who sends which box to whom, in every step of a plan, which is verified first.
 
     `id`: of one redistribution, else all of them. `rank`: a global id; only what that rank sends,

@@ -6,7 +6,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, empty
 
-import meshplan_capture
+from meshplan import capture
 
 # rows, columns, the dim that tp splits
 MATRICES = {"wq": (4096, 4096, 0), "wk": (1024, 4096, 0), "wv": (1024, 4096, 0), "wo": (4096, 4096, 1), "w1": (14336, 4096, 0),
@@ -20,4 +20,4 @@ after = {"norm": empty(4096, device_mesh=serve, placements=[Replicate(), Replica
 for name, (rows, columns, dim) in MATRICES.items():
     before[name] = empty(rows, columns, device_mesh=train, placements=[Shard(0), Shard(dim)], dtype=torch.bfloat16)
     after[name] = empty(rows, columns, device_mesh=serve, placements=[Replicate(), Shard(dim)], dtype=torch.bfloat16)
-meshplan_capture.running.reshard(before, after)
+capture.reshard(before, after)

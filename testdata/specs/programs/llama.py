@@ -14,7 +14,7 @@ from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, loss_parallel,
                                                parallelize_module)
 
-from meshplan_capture import phase
+from meshplan.capture import phase
 
 # hidden, heads, key-value heads, feed-forward, layers
 MODELS = {"8b": (4096, 32, 8, 14336, 32), "70b": (8192, 64, 8, 28672, 80)}

@@ -14,7 +14,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-from meshplan_capture import phase
+from meshplan.capture import phase
 
 HIDDEN, HEADS, SIZE, LATENT, INNER, EXPERTS, TOP, VOCABULARY, SEQUENCE = 2048, 16, 128, 512, 1408, 64, 8, 102400, 4096
 

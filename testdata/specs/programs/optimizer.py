@@ -9,7 +9,7 @@ import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Partial, Replicate, Shard, empty
 
-from meshplan_capture import phase
+from meshplan.capture import phase
 
 SHAPES = {"wq": (4096, 4096, 0), "wk": (1024, 4096, 0), "wo": (4096, 4096, 1), "w1": (14336, 4096, 0), "w2": (4096, 14336, 1)}
 LAYERS = 4

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, empty
 
-from meshplan_capture import phase
+from meshplan.capture import phase
 
 BATCH, TOKENS, HIDDEN, HEADS, INNER, LAYERS, CLASSES = 64, 197, 384, 6, 1536, 12, 1000
 

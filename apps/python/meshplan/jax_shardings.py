@@ -1,41 +1,60 @@
-#!/usr/bin/env python3
-"""Records the reshardings of jitted JAX functions as a meshplan spec, and lists what XLA compiles for them beside the plan.
+"""Records the reshardings of jitted JAX functions as a meshplan spec, and lists what XLA compiles
+for them beside the plan.
 
-    spec = jax_shardings.of_pair((4096, 4096), "float32", NamedSharding(mesh, P("dp")), NamedSharding(mesh, P(None, "tp")))
-    spec = jax_shardings.of_function(jax.jit(step), *arguments)         arrays, or ShapeDtypeStructs with shardings
+    before, after = NamedSharding(mesh, P("dp")), NamedSharding(mesh, P(None, "tp"))
+    spec = jax_shardings.of_pair((4096, 4096), "float32", before, after)
+    spec = jax_shardings.of_function(jax.jit(step), *arguments)
 
-    python jax_shardings.py --devices 8 -o spec.json program.py         program.py defines functions() -> [(name, jitted, arguments)]
-    python jax_shardings.py --devices 8 -o spec.json --compare-xla --meshplan build/meshplan program.py
+    python -m meshplan.jax_shardings --devices 8 -o spec.json program.py
+    python -m meshplan.jax_shardings --devices 8 -o spec.json --compare-xla program.py
 
-What is recorded: shardings of inputs, outputs and constraints are propagated by Shardy, as XLA does, and every explicit reshard that then
-stands between two operations is one redistribution; a reduction over mesh axes is a pending sum, joined with the reshard that follows it.
-What has no form in a spec (a part of a mesh axis, a shard_map body, an axis type without a dtype) is listed in `x-not-covered`.
+Arguments are arrays, or ShapeDtypeStructs with shardings; program.py defines functions() ->
+[(name, jitted function, arguments), ...].
+
+What is recorded: shardings of inputs, outputs and constraints are propagated by Shardy, as XLA
+does, and every explicit reshard that then stands between two operations is one redistribution; a
+reduction over mesh axes is a pending sum, joined with the reshard that follows it. What has no form
+in a spec (a part of a mesh axis, a shard_map body, an axis type without a dtype) is listed in
+`x-not-covered`.
 
 Written for jax 0.10; needs a Shardy that can insert explicit reshards (jaxlib 0.7 or newer).
 """
+
+from __future__ import annotations
+
 import argparse
 import json
 import math
 import os
 import re
 import runpy
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import hlo_collectives  # noqa: E402  (the file beside this one)
+from meshplan.recorded_spec import NotCovered, kind_of, to_text, write_file
+from meshplan.xla import compare
 
-DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8E4M3FN": "float8_e4m3", "f8E5M2": "float8_e5m2",
-          "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "ui8": "uint8", "i1": "bool"}
-PROPAGATE = "builtin.module(sdy-propagation-pipeline,func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
-
-
-class NotCovered(Exception):
-    """What has no form in a spec; the message says why."""
+DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f8E4M3FN": "float8_e4m3",
+    "f8E5M2": "float8_e5m2",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "ui8": "uint8",
+    "i1": "bool",
+}
+PROPAGATE = (
+    "builtin.module(sdy-propagation-pipeline,"
+    "func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
+)
 
 
 # ---------------------------------------------------------------- shardings
+
 
 class Sharding:
     """Axes per tensor dim, major first, and the axes whose sum is pending."""
@@ -50,7 +69,11 @@ class Sharding:
         """One placement a mesh axis, and the orders that are not the mesh's."""
         of = {axis: f"S({d})" for d, dim in enumerate(self.dims) for axis in dim}
         of.update({axis: "P(sum)" for axis in self.pending})
-        orders = [{"tensor_dim": d, "mesh_dims": dim} for d, dim in enumerate(self.dims) if [a for a in axes if a in dim] != dim]
+        orders = [
+            {"tensor_dim": d, "mesh_dims": dim}
+            for d, dim in enumerate(self.dims)
+            if [a for a in axes if a in dim] != dim
+        ]
         return [of.get(a, "R") for a in axes], orders
 
 
@@ -63,7 +86,9 @@ def parse_sharding(text, rank):
         raise NotCovered("a part of a mesh axis: " + match.group(2))
     dims = [re.findall(r'"([^"]+)"', dim) for dim in re.findall(r"\{([^}]*)\}", match.group(2))]
     pending = re.search(r"unreduced=\{(.*?)\}", match.group(3))
-    return Sharding(match.group(1), dims, re.findall(r'"([^"]+)"', pending.group(1)) if pending else ())
+    return Sharding(
+        match.group(1), dims, re.findall(r'"([^"]+)"', pending.group(1)) if pending else ()
+    )
 
 
 def parse_mesh(text):
@@ -75,12 +100,15 @@ def parse_mesh(text):
 
 # ---------------------------------------------------------------- programs
 
+
 class Program:
-    """A lowered function after Shardy's propagation: its meshes, and its redistributions with how often each runs."""
+    """A lowered function after Shardy's propagation: its meshes, and its redistributions with how
+    often each runs."""
 
     def __init__(self, text):
         from jax._src.interpreters import mlir
         from jaxlib.mlir import ir, passmanager
+
         self.meshes, self.found, self.not_covered = {}, [], []
         with mlir.make_ir_context(), ir.Location.unknown():
             module = ir.Module.parse(text)
@@ -88,7 +116,9 @@ class Program:
             self.functions = {}
             for op in module.body.operations:
                 if op.operation.name == "sdy.mesh":
-                    self.meshes[ir.StringAttr(op.attributes["sym_name"]).value] = parse_mesh(str(op.attributes["mesh"]))
+                    self.meshes[ir.StringAttr(op.attributes["sym_name"]).value] = parse_mesh(
+                        str(op.attributes["mesh"])
+                    )
                 elif op.operation.name == "func.func":
                     self.functions[ir.StringAttr(op.attributes["sym_name"]).value] = op
             self.ir = ir
@@ -104,13 +134,17 @@ class Program:
         for op in block.operations:
             operation = op.operation
             if operation.name in ("func.call", "call"):
-                self.walk_function(self.ir.FlatSymbolRefAttr(operation.attributes["callee"]).value, times, stack)
+                self.walk_function(
+                    self.ir.FlatSymbolRefAttr(operation.attributes["callee"]).value, times, stack
+                )
             elif operation.name in ("sdy.reshard", "sdy.sharding_constraint"):
                 self.reshard(operation, times)
             elif operation.name == "sdy.all_reduce" and self.joined(operation) is None:
                 self.reduction(operation, times, None)
             elif operation.name == "sdy.manual_computation":
-                self.refuse("shard_map", "its body moves data by its own collectives", times, operation)
+                self.refuse(
+                    "shard_map", "its body moves data by its own collectives", times, operation
+                )
                 continue
             rounds = self.rounds_of(operation) if operation.name == "stablehlo.while" else 1
             for region in operation.regions:
@@ -120,7 +154,11 @@ class Program:
     def rounds_of(self, loop):
         """The constant that a counted loop compares its counter with; 1 where there is none."""
         for op in loop.regions[0].blocks[0].operations:
-            constant = re.search(r"dense<(\d+)> : tensor<i\d+>", str(op)) if "constant" in op.operation.name else None
+            constant = (
+                re.search(r"dense<(\d+)> : tensor<i\d+>", str(op))
+                if "constant" in op.operation.name
+                else None
+            )
             if constant:
                 return int(constant.group(1))
         compared = re.findall(r"dense<(\d+)> : tensor<i\d+>", str(loop.regions[0]))
@@ -144,9 +182,15 @@ class Program:
                 return parse_sharding(str(operation.attributes[name]), rank)
         if "sdy.sharding" not in operation.attributes:
             return Sharding(None, [[]] * rank)
-        all_results = re.findall(r"<@\w+, \[.*?\](?:, \w+=\{.*?\})*>", str(operation.attributes["sdy.sharding"]))
+        all_results = re.findall(
+            r"<@\w+, \[.*?\](?:, \w+=\{.*?\})*>", str(operation.attributes["sdy.sharding"])
+        )
         at = self.ir.OpResult(value).result_number
-        return parse_sharding(all_results[at], rank) if at < len(all_results) else Sharding(None, [[]] * rank)
+        return (
+            parse_sharding(all_results[at], rank)
+            if at < len(all_results)
+            else Sharding(None, [[]] * rank)
+        )
 
     def loop_sharding(self, loop, value, rank):
         """A loop's arguments are sharded as its results."""
@@ -166,15 +210,31 @@ class Program:
         if getattr(source, "name", "") == "sdy.all_reduce":
             if self.joined(source) is not None:
                 return self.reduction(source, times, operation)
-        self.add(operation, operation.operands[0], lambda: (self.sharding_of(operation.operands[0]), self.sharding_of(operation.results[0])), times)
+        self.add(
+            operation,
+            operation.operands[0],
+            lambda: (
+                self.sharding_of(operation.operands[0]),
+                self.sharding_of(operation.results[0]),
+            ),
+            times,
+        )
 
     def reduction(self, operation, times, then):
         def ends():
-            before, after = self.sharding_of(operation.operands[0]), self.sharding_of((then or operation).results[0])
+            before, after = self.sharding_of(operation.operands[0]), self.sharding_of(
+                (then or operation).results[0]
+            )
             axes = str(operation.attributes["reduction_axes"])
             if ":(" in axes:
                 raise NotCovered("a reduction over a part of a mesh axis: " + axes)
-            return Sharding(after.mesh, before.dims, before.pending | set(re.findall(r'"([^"]+)"', axes))), after
+            return (
+                Sharding(
+                    after.mesh, before.dims, before.pending | set(re.findall(r'"([^"]+)"', axes))
+                ),
+                after,
+            )
+
         self.add(then or operation, operation.operands[0], ends, times)
 
     def add(self, operation, value, ends, times):
@@ -187,12 +247,23 @@ class Program:
             dtype = str(tensor.element_type)
             if dtype not in DTYPES:
                 raise NotCovered("element type " + dtype)
-            self.found.append((mesh, {"shape": list(tensor.shape), "dtype": DTYPES[dtype]}, source, target, times, self.notes_of(operation)))
+            self.found.append(
+                (
+                    mesh,
+                    {"shape": list(tensor.shape), "dtype": DTYPES[dtype]},
+                    source,
+                    target,
+                    times,
+                    self.notes_of(operation),
+                )
+            )
         except NotCovered as reason:
             self.refuse("reshard", str(reason), times, operation)
 
     def refuse(self, what, reason, times, operation):
-        self.not_covered.append({"what": what, "reason": reason, "count": times, **self.notes_of(operation)})
+        self.not_covered.append(
+            {"what": what, "reason": reason, "count": times, **self.notes_of(operation)}
+        )
 
     @staticmethod
     def notes_of(operation):
@@ -201,7 +272,9 @@ class Program:
         named = re.search(r'"(jit\([^"]*)"', location)
         if named:
             notes["x-op"] = named.group(1)
-        lines = [(f, n) for f, n in re.findall(r'"([^"]+\.py)":(\d+)', location) if "/jax/" not in f]
+        lines = [
+            (f, n) for f, n in re.findall(r'"([^"]+\.py)":(\d+)', location) if "/jax/" not in f
+        ]
         if lines:
             notes["x-source"] = f"{os.path.basename(lines[0][0])}:{lines[0][1]}"
         return notes
@@ -209,36 +282,57 @@ class Program:
 
 # ---------------------------------------------------------------- specs
 
+
 def mesh_part(meshes):
     """The spec's mesh or meshes: the simple form for one, views of a flat world for several."""
     if len(meshes) == 1:
         axes, ranks = next(iter(meshes.values()))
-        return {"mesh": {"dims": [{"name": n, "size": s} for n, s in axes], **({"ranks": ranks} if ranks else {})}}
+        return {
+            "mesh": {
+                "dims": [{"name": n, "size": s} for n, s in axes],
+                **({"ranks": ranks} if ranks else {}),
+            }
+        }
     sizes = {math.prod(s for _, s in axes) for axes, _ in meshes.values()}
     orders = {json.dumps(ranks) for _, ranks in meshes.values()}
     if len(sizes) > 1 or len(orders) > 1:
         raise NotCovered("meshes over different devices in one program; record them one by one")
     (world,), ranks = sizes, json.loads(orders.pop())
     root = {"name": "world", "world": world, **({"ranks": ranks} if ranks else {})}
-    return {"meshes": [root] + [{"name": name, "of": "world", "unflatten": "world", "sizes": [s for _, s in axes], "dims": [n for n, _ in axes]}
-                                for name, (axes, _) in meshes.items()]}
-
-
-def kind_of(source, target):
-    kinds = {{"PR": "all_reduce", "PS": "reduce_scatter", "SR": "all_gather", "SS": "all_to_all", "RS": "slice"}.get(a[0] + b[0], "reshard")
-             for a, b in zip(source, target) if a != b}
-    return kinds.pop() if len(kinds) == 1 else "reshard"
+    return {
+        "meshes": [root]
+        + [
+            {
+                "name": name,
+                "of": "world",
+                "unflatten": "world",
+                "sizes": [s for _, s in axes],
+                "dims": [n for n, _ in axes],
+            }
+            for name, (axes, _) in meshes.items()
+        ]
+    }
 
 
 def make_spec(meshes, found, not_covered):
     """`found`: (mesh name, tensor, source, target, count, notes)."""
     import jax
-    spec = {"schema": "meshplan/spec/1", "x-recorded": {"by": "jax_shardings", "jax": jax.__version__}, **mesh_part(meshes)}
+
+    spec = {
+        "schema": "meshplan/spec/1",
+        "x-recorded": {"by": "meshplan.jax_shardings", "jax": jax.__version__},
+        **mesh_part(meshes),
+    }
     entries = {}
     for mesh, tensor, source, target, count, notes in found:
         axes = [name for name, _ in meshes[mesh][0]]
         (src, src_order), (dst, dst_order) = source.placements(axes), target.placements(axes)
-        entry = {**({"mesh": mesh} if "meshes" in spec else {}), "tensor": tensor, "src": src, "dst": dst}
+        entry = {
+            **({"mesh": mesh} if "meshes" in spec else {}),
+            "tensor": tensor,
+            "src": src,
+            "dst": dst,
+        }
         if src_order:
             entry["src_order"] = src_order
         if dst_order:
@@ -258,8 +352,13 @@ def make_spec(meshes, found, not_covered):
 
 def of_named_sharding(sharding, rank):
     """A NamedSharding as axes per tensor dim."""
-    dims = [[] if part is None else [part] if isinstance(part, str) else list(part) for part in sharding.spec]
-    return Sharding("mesh", dims + [[]] * (rank - len(dims)), getattr(sharding.spec, "unreduced", None) or ())
+    dims = [
+        [] if part is None else [part] if isinstance(part, str) else list(part)
+        for part in sharding.spec
+    ]
+    return Sharding(
+        "mesh", dims + [[]] * (rank - len(dims)), getattr(sharding.spec, "unreduced", None) or ()
+    )
 
 
 def of_pair(shape, dtype, source, target):
@@ -269,8 +368,20 @@ def of_pair(shape, dtype, source, target):
     axes = list(source.mesh.shape.items())
     ranks = [d.id for d in source.mesh.devices.flat]
     meshes = {"mesh": (axes, None if ranks == list(range(len(ranks))) else ranks)}
-    tensor = {"shape": [int(n) for n in shape], "dtype": {"float8_e4m3fn": "float8_e4m3"}.get(str(dtype), str(dtype))}
-    found = [("mesh", tensor, of_named_sharding(source, len(shape)), of_named_sharding(target, len(shape)), 1, {})]
+    tensor = {
+        "shape": [int(n) for n in shape],
+        "dtype": {"float8_e4m3fn": "float8_e4m3"}.get(str(dtype), str(dtype)),
+    }
+    found = [
+        (
+            "mesh",
+            tensor,
+            of_named_sharding(source, len(shape)),
+            of_named_sharding(target, len(shape)),
+            1,
+            {},
+        )
+    ]
     return make_spec(meshes, found, [])
 
 
@@ -280,94 +391,50 @@ def of_function(jitted, *arguments):
     return make_spec(program.meshes, program.found, program.not_covered)
 
 
-# ---------------------------------------------------------------- what XLA compiles
-
-REMATERIALIZED = re.compile(r"nvoluntary full rematerialization.*?from sharding (\{.*?\}) to (\{.*?\}) efficiently for HLO operation "
-                            r"%?[\w.\-]+ = (\w+\[[\d,]*\])(?:.*?op_name=\"([^\"]*)\")?")
-
-
-def compile_by_xla(jitted, arguments):
-    """The optimised module, and a line for each tensor that XLA gave up on and replicated ("involuntary full rematerialization")."""
-    with tempfile.TemporaryFile() as log:
-        saved = os.dup(2)
-        os.dup2(log.fileno(), 2)
-        try:
-            text = jitted.lower(*arguments).compile().as_text()
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-        log.seek(0)
-        cases = []
-        for line in log.read().decode(errors="replace").splitlines():
-            if "nvoluntary full rematerialization" in line:
-                found = REMATERIALIZED.search(line)
-                cases.append("a tensor" if found is None else f"{found[3]} from {found[1]} to {found[2]}" + (f", at {found[4]}" if found[4] else ""))
-        return text, cases
-
-
-def planned_totals(spec, meshplan):
-    done = subprocess.run([meshplan, "plan", "-"], input=json.dumps(spec), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"meshplan plan: exit {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout)["totals"]
-
-
-def compare(name, jitted, arguments, spec, meshplan, devices):
-    text, remat = compile_by_xla(jitted, arguments)
-    collectives = hlo_collectives.collectives(text, devices)
-    lines = [f"{name}: {sum(r['count'] for r in spec['redistributions'])} redistributions"]
-    ops = {}
-    for op, _, times in collectives:
-        ops[op] = ops.get(op, 0) + times
-    lines.append(f"  XLA       {sum(b * n for _, b, n in collectives):>14,} bytes received a rank  {sum(ops.values()):>4} collectives   "
-                 + ", ".join(f"{op} {n}" for op, n in sorted(ops.items())) + (f"   involuntary rematerialization x{len(remat)}" if remat else ""))
-    lines += [f"            replicated whole: {case}" for case in remat]
-    halves = any(r["tensor"]["dtype"] in ("bfloat16", "float16") for r in spec["redistributions"])
-    if halves and not re.search(r"(bf16|f16)\[[^=]*? (all-|reduce-scatter|collective-)", text):
-        lines.append("            (compiled for the CPU, which moves 16-bit floats as float32: a GPU receives about half of those bytes)")
-    if meshplan:
-        totals = planned_totals(spec, meshplan)
-        lines.append(f"  meshplan  {totals['wire_bytes']:>14,} bytes received a rank  {totals['collectives']:>4} collectives   "
-                     f"lower bound {totals['lower_bound_bytes']:,} bytes")
-    return "\n".join(lines)
-
-
 def merge(specs):
     """Several functions in one file; each must run on the same meshes."""
     first = next(iter(specs.values()))
     out = {k: v for k, v in first.items() if k not in ("redistributions", "x-not-covered")}
     out["redistributions"], refused = [], []
     for name, spec in specs.items():
-        if {k: spec.get(k) for k in ("mesh", "meshes")} != {k: first.get(k) for k in ("mesh", "meshes")}:
-            sys.exit(f"{name} runs on other meshes than the functions before it: record it alone (--only {name})")
-        out["redistributions"] += [{**r, "id": f"{name}.{r['id']}" if len(specs) > 1 else r["id"]} for r in spec["redistributions"]]
+        if {k: spec.get(k) for k in ("mesh", "meshes")} != {
+            k: first.get(k) for k in ("mesh", "meshes")
+        }:
+            sys.exit(
+                f"{name} runs on other meshes than the functions before it: "
+                f"record it alone (--only {name})"
+            )
+        out["redistributions"] += [
+            {**r, "id": f"{name}.{r['id']}" if len(specs) > 1 else r["id"]}
+            for r in spec["redistributions"]
+        ]
         refused += spec.get("x-not-covered", [])
     if refused:
         out["x-not-covered"] = refused
     return out
 
 
-def to_text(spec):
-    lines = []
-    for key, value in spec.items():
-        if isinstance(value, list) and value:
-            lines.append(f"  {json.dumps(key)}: [\n    " + ",\n    ".join(json.dumps(v) for v in value) + "\n  ]")
-        else:
-            lines.append(f"  {json.dumps(key)}: {json.dumps(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
 def main():
-    parser = argparse.ArgumentParser(description="Records the reshardings of jitted JAX functions as a meshplan spec.")
-    parser.add_argument("--devices", type=int, default=8, help="devices that the CPU pretends to have (default 8)")
+    parser = argparse.ArgumentParser(
+        prog="python -m meshplan.jax_shardings",
+        description="Records the reshardings of jitted JAX functions as a meshplan spec.",
+    )
+    parser.add_argument(
+        "--devices", type=int, default=8, help="devices that the CPU pretends to have (default 8)"
+    )
     parser.add_argument("--only", metavar="NAME", help="only the function of this name")
-    parser.add_argument("--compare-xla", action="store_true", help="list what XLA compiles, beside the plan where --meshplan is given")
-    parser.add_argument("--meshplan", metavar="BINARY", help="the meshplan binary")
+    parser.add_argument(
+        "--compare-xla", action="store_true", help="list what XLA compiles, beside the plan"
+    )
     parser.add_argument("-o", "--output", required=True)
-    parser.add_argument("program", help="a Python file that defines functions() -> [(name, jitted function, arguments), ...]")
+    parser.add_argument(
+        "program",
+        help="a Python file that defines functions() -> [(name, jitted function, arguments), ...]",
+    )
     given = parser.parse_args()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={given.devices}".strip()
+    devices = f"--xla_force_host_platform_device_count={given.devices}"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {devices}".strip()
     sys.path.insert(0, os.path.dirname(os.path.abspath(given.program)))
     functions = runpy.run_path(given.program)["functions"]()
     specs = {}
@@ -375,17 +442,16 @@ def main():
         if given.only in (None, name):
             specs[name] = of_function(jitted, *arguments)
             if given.compare_xla:
-                print(compare(name, jitted, arguments, specs[name], given.meshplan, given.devices))
+                print(compare(name, jitted, arguments, specs[name], given.devices))
     if not specs:
         sys.exit(f"no function {given.only} in {given.program}")
     spec = merge(specs)
-    handle, path = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(given.output)), prefix=".meshplan-")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(to_text(spec))
-    os.chmod(path, 0o644)
-    os.replace(path, given.output)
+    write_file(given.output, to_text(spec))
     for refused in spec.get("x-not-covered", []):
-        print(f"not covered: {refused['what']} x{refused['count']}: {refused['reason']}", file=sys.stderr)
+        print(
+            f"not covered: {refused['what']} x{refused['count']}: {refused['reason']}",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -1,17 +1,50 @@
 """The collectives of a compiled XLA module, read from its HLO text.
 
-    collectives(jitted.lower(*arguments).compile().as_text(), devices=8)  ->  [(op, bytes that one rank receives, times), ...]
+    text = jitted.lower(*arguments).compile().as_text()
+    collectives(text, devices=8)  ->  [(op, bytes that one rank receives, times), ...]
 
-The text is read as HLO, not searched: shapes are nested tuples with layouts and index comments, instructions may span lines, and what runs is followed from
-the entry through calls, counted loops, branches and asynchronous computations. Bytes follow meshplan's formulas; a combined collective is one of all its
-tensors. Needs nothing but Python.
+The text is read as HLO, not searched: shapes are nested tuples with layouts and index comments,
+instructions may span lines, and what runs is followed from the entry through calls, counted loops,
+branches and asynchronous computations. Bytes follow meshplan's formulas; a combined collective is
+one of all its tensors. Needs nothing but Python.
 """
+
 import math
 import re
 
-BITS = {"pred": 8, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "s16": 16, "u16": 16, "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f16": 16,
-        "bf16": 16, "f32": 32, "f64": 64, "c64": 64, "c128": 128, "f4e2m1fn": 4, "token": 0, "opaque": 0}
-OPS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast")
+BITS = {
+    "pred": 8,
+    "s2": 2,
+    "u2": 2,
+    "s4": 4,
+    "u4": 4,
+    "s8": 8,
+    "u8": 8,
+    "s16": 16,
+    "u16": 16,
+    "s32": 32,
+    "u32": 32,
+    "s64": 64,
+    "u64": 64,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "c64": 64,
+    "c128": 128,
+    "f4e2m1fn": 4,
+    "token": 0,
+    "opaque": 0,
+}
+OPS = (
+    "all-gather",
+    "all-reduce",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+)
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -21,9 +54,15 @@ class BadHlo(Exception):
 
 # ---------------------------------------------------------------- text
 
+
 def without_comments(text):
     """Comments outside of strings away: /*index=5*/ in shapes, // to the end of a line."""
-    return re.sub(r'("(?:[^"\\\n]|\\.)*")|/\*.*?\*/|//[^\n]*', lambda m: m.group(1) or "", text, flags=re.DOTALL)
+    return re.sub(
+        r'("(?:[^"\\\n]|\\.)*")|/\*.*?\*/|//[^\n]*',
+        lambda m: m.group(1) or "",
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def end_of_group(text, at):
@@ -35,7 +74,9 @@ def end_of_group(text, at):
             open_ones.append(CLOSERS[word])
         elif word[0] != '"':
             if not open_ones or open_ones.pop() != word:
-                raise BadHlo(f"brackets do not match at {text[max(0, match.start() - 40):match.end()]!r}")
+                raise BadHlo(
+                    f"brackets do not match at {text[max(0, match.start() - 40):match.end()]!r}"
+                )
             if not open_ones:
                 return match.end()
     raise BadHlo(f"a bracket is not closed: {text[at:at + 60]!r}")
@@ -59,17 +100,21 @@ def split_list(text):
 
 # ---------------------------------------------------------------- shapes and instructions
 
+
 def shape_at(text, at):
-    """The shape that begins at `at` and where it ends: ("f32", (8, 4)), or a list of shapes for a tuple."""
+    """The shape that begins at `at` and where it ends: ("f32", (8, 4)), or a list of shapes for a
+    tuple."""
     if text[at] == "(":
         end = end_of_group(text, at)
-        return [shape_at(part, 0)[0] for part in split_list(text[at + 1:end - 1])], end
+        return [shape_at(part, 0)[0] for part in split_list(text[at + 1 : end - 1])], end
     match = re.compile(r"(\w+)\[([^\]]*)\]").match(text, at)
     if match is None:
         raise BadHlo(f"a shape is expected at {text[at:at + 60]!r}")
-    sizes = tuple(int(size.strip().lstrip("<=")) for size in match.group(2).split(",") if size.strip())
+    sizes = tuple(
+        int(size.strip().lstrip("<=")) for size in match.group(2).split(",") if size.strip()
+    )
     end = match.end()
-    if text[end:end + 1] == "{":  # the layout
+    if text[end : end + 1] == "{":  # the layout
         end = end_of_group(text, end)
     return (match.group(1), sizes), end
 
@@ -93,21 +138,31 @@ class Instruction:
             raise BadHlo(f"an operation is expected at {text[at:at + 60]!r}")
         self.op = opcode.group(1)
         behind = end_of_group(text, opcode.end() - 1)
-        self.operands = text[opcode.end():behind - 1]
+        self.operands = text[opcode.end() : behind - 1]
         parts = [part.partition("=") for part in split_list(text[behind:].lstrip(" ,"))]
         self.attributes = {key.strip(): value.strip() for key, _, value in parts}
 
     def called(self):
         """(attribute, computation) of all that it runs."""
         found = []
-        for key in ("calls", "to_apply", "body", "condition", "true_computation", "false_computation", "branch_computations", "called_computations"):
+        for key in (
+            "calls",
+            "to_apply",
+            "body",
+            "condition",
+            "true_computation",
+            "false_computation",
+            "branch_computations",
+            "called_computations",
+        ):
             for name in re.findall(r"%?([\w.\-]+)", self.attributes.get(key, "")):
                 found.append((key, name))
         return found
 
 
 def instructions_of(body):
-    """An instruction a line; one that spans lines goes on where brackets are open or a line is indented deeper."""
+    """An instruction a line; one that spans lines goes on where brackets are open or a line is
+    indented deeper."""
     found, at = [], 0
     begin = re.compile(r"^\s*(?:ROOT )?%?[\w.\-]+ = ", re.MULTILINE)
     starts = []
@@ -146,14 +201,18 @@ def computations_of(text):
         if opened is None:
             continue
         end = end_of_group(text, opened.end() - 1)
-        found["ENTRY" if match.group(1) else match.group(2)] = instructions_of(text[opened.end():end - 1])
+        found["ENTRY" if match.group(1) else match.group(2)] = instructions_of(
+            text[opened.end() : end - 1]
+        )
         at = end
 
 
 # ---------------------------------------------------------------- collectives
 
+
 def group_size(groups, devices):
-    """Ranks of one group, of any of the forms: {{0,1},{2,3}}, [2,4]<=[8], mesh axes; all of them where none are given."""
+    """Ranks of one group, of any of the forms: {{0,1},{2,3}}, [2,4]<=[8], mesh axes; all of them
+    where none are given."""
     explicit = re.match(r"\{\{([\d, ]+)\}", groups)
     if explicit:
         return explicit.group(1).count(",") + 1
@@ -172,7 +231,7 @@ def collective_of(instruction, devices):
     """(op, bytes that one rank receives), or None; the half that only waits (-done) is none."""
     op, shape = instruction.op, instruction.shape
     started = op.endswith("-start")
-    op = op[:-len("-start")] if started else op
+    op = op[: -len("-start")] if started else op
     if op not in OPS:
         return None
     if started and isinstance(shape, list) and op in ("all-gather", "collective-permute"):
@@ -181,19 +240,30 @@ def collective_of(instruction, devices):
         shape = shape[0] if len(split_list(instruction.operands)) == 1 else shape
     group = group_size(instruction.attributes.get("replica_groups", ""), devices)
     size = bytes_of(shape)
-    moved = {"all-gather": size * (group - 1) // group, "all-reduce": -(-2 * (group - 1) * size // group), "reduce-scatter": size * (group - 1),
-             "all-to-all": size * (group - 1) // group, "ragged-all-to-all": size, "collective-permute": size, "collective-broadcast": size}[op]
+    moved = {
+        "all-gather": size * (group - 1) // group,
+        "all-reduce": -(-2 * (group - 1) * size // group),
+        "reduce-scatter": size * (group - 1),
+        "all-to-all": size * (group - 1) // group,
+        "ragged-all-to-all": size,
+        "collective-permute": size,
+        "collective-broadcast": size,
+    }[op]
     return op, moved
 
 
 def rounds_of(instruction):
     """How often a loop runs, where XLA knows it."""
-    known = re.search(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)', instruction.attributes.get("backend_config", ""))
+    known = re.search(
+        r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)',
+        instruction.attributes.get("backend_config", ""),
+    )
     return int(known.group(1)) if known else 1
 
 
 def collectives(text, devices):
-    """(op, bytes that one rank receives, times) of every collective that runs, in order; of branches the one that receives most."""
+    """(op, bytes that one rank receives, times) of every collective that runs, in order; of
+    branches the one that receives most."""
     computations = computations_of(text)
     if "ENTRY" not in computations:
         raise BadHlo("the text has no ENTRY computation")
@@ -205,14 +275,20 @@ def collectives(text, devices):
             if collective is not None:
                 found.append((*collective, times))
                 continue  # what it applies is the reduction of two elements
-            branches = [visit(inner, times) for key, inner in instruction.called() if key in ("true_computation", "false_computation", "branch_computations")]
+            branches = [
+                visit(inner, times)
+                for key, inner in instruction.called()
+                if key in ("true_computation", "false_computation", "branch_computations")
+            ]
             if branches:
                 found += max(branches, key=lambda branch: sum(moved * n for _, moved, n in branch))
             for key, inner in instruction.called():
                 if key == "body":
                     found += visit(inner, times * rounds_of(instruction))
                 elif key in ("calls", "to_apply", "called_computations", "condition"):
-                    found += visit(inner, times * (rounds_of(instruction) if key == "condition" else 1))
+                    found += visit(
+                        inner, times * (rounds_of(instruction) if key == "condition" else 1)
+                    )
         return found
 
     return visit("ENTRY", 1)

@@ -1,0 +1,43 @@
+"""The ids of what was recorded."""
+
+from __future__ import annotations
+
+
+def ids_of(entries):
+    """The ids of recorded redistributions, from where they are asked for and what they do, so that
+    they survive an edit of the program: phase, module path with `*` for the indices of layers, and
+    role; of those that share it, each adds what tells them apart: shape, placements, names of
+    partials, dtype, meshes."""
+    details = (
+        lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar",
+        lambda e: "".join(e["src"]) + "-" + "".join(e["dst"]),
+        lambda e: next((name for name in e.get("x-partial") or () if name), "plain"),
+        lambda e: e["tensor"]["dtype"],
+        lambda e: "-".join(e[k] for k in ("mesh", "src_mesh", "dst_mesh") if k in e),
+        lambda e: e.get("direction", "forward"),
+    )
+    names = []
+    for entry in entries:
+        module = entry.get("x-module") or entry.get("x-fsdp") or ""
+        path = ".".join("*" if part.isdigit() else part for part in module.split("."))
+        names.append(
+            entry.get("id")
+            or ".".join(part for part in (entry.get("x-phase"), path, entry["label"]) if part)
+        )
+    for detail in details:
+        values = {}  # a detail that tells none apart is not added
+        for name, entry in zip(names, entries):
+            values.setdefault(name, set()).add(detail(entry))
+        names = [
+            f"{name}.{detail(entry)}" if len(values[name]) > 1 and "id" not in entry else name
+            for name, entry in zip(names, entries)
+        ]
+    taken = set()
+    for i, name in enumerate(names):
+        free, n = name, 1
+        while free in taken:
+            n += 1
+            free = f"{name}.{n}"
+        taken.add(free)
+        names[i] = free
+    return names

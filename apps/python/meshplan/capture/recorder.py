@@ -1,0 +1,315 @@
+"""The recorder: taps where a program asks its meshes to move data, and what each tap counts."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import sys
+
+from typing import Any, Iterator, Optional, Union
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+import torch.distributed.tensor
+import torch.distributed.tensor._redistribute as torch_redistribute
+from torch.distributed.device_mesh import DeviceMesh
+
+from meshplan.capture.collectives import (
+    EAGER,
+    FUNCTIONAL,
+    Proxy,
+    argument,
+    read_nothing,
+    tensor_text,
+)
+from meshplan.capture.mesh_layout import describe
+from meshplan.capture.placements import REDUCE_OPS, tensor_of
+from meshplan.capture.source import ModulePath, find_source
+from meshplan.capture.spec_writer import spec_of
+from meshplan.recorded_spec import NotCovered, to_text, write_file
+
+running: Optional[Recorder] = None  # the recorder at work
+
+
+def phase(name: Optional[str]) -> None:
+    """Names what follows ("optimizer", "grad_norm") in the recording at work; None: back to forward
+    and backward. Does nothing outside one."""
+    if running is not None:
+        running.name = name
+
+
+def reshard(source: Any, target: Any, name: str = "", count: int = 1) -> None:
+    """Notes in the recording at work that `target`'s DTensors get `source`'s data, mesh to mesh:
+    two DTensors, or two state dicts with the same keys; `name` begins their ids. Moves nothing, and
+    does nothing outside a recording."""
+    if running is not None:
+        running.reshard(source, target, name, count)
+
+
+class Recorder:
+    """Counts what the program asks for between `start` and `stop`; afterwards `spec` is the
+    spec."""
+
+    def __init__(self) -> None:
+        self.spec: Optional[dict[str, Any]] = None
+        self.counts, self.first = {}, {}  # key -> count; key -> notes of the first request
+        self.name, self.depth = (
+            None,
+            0,
+        )  # the phase as the program calls it; inside a redistribution
+        self.modules, self.restore, self.seen_meshes = ModulePath(), [], []
+        self.reshards, self.notes = [], {}
+        # In the backward of a redistribution; the line and module of its forward.
+        self.in_gradient, self.backward_of = False, None
+
+    def reshard(self, source, target, name="", count=1):
+        """Notes a reshard: see the function of this name."""
+        if hasattr(source, "placements"):
+            source, target = {"": source}, {"": target}
+        for key, before in source.items():
+            after = target.get(key)
+            if hasattr(before, "placements") and hasattr(after, "placements"):
+                label = ".".join(filter(None, (name, key)))
+                self.reshards.append((label, before._spec, after._spec, count, find_source()))
+
+    def current_phase(self):
+        return self.name or ("backward" if torch._C._current_graph_task_id() != -1 else "forward")
+
+    # Taps.
+
+    def tap_redistribute(self, original, origin):
+        counts, backward_running = self.counts, torch._C._current_graph_task_id
+
+        def tap(local_tensor, current_spec, target_spec, *args, **kwargs):
+            phase = self.name or ("backward" if backward_running() != -1 else "forward")
+            explicit = kwargs.get(
+                "is_explicit", origin == "redistribute" and backward_running() == -1
+            )
+            gradient = bool(kwargs.get("is_backward", False)) or (
+                origin == "redistribute" and (self.in_gradient or not explicit)
+            )
+            key = (current_spec, target_spec, phase, origin, gradient)
+            try:
+                if key in counts:
+                    counts[key] += 1
+                else:
+                    counts[key] = 1
+                    self.first[key] = self.notes_now(gradient)
+            except TypeError as error:  # sizes that depend on data cannot be compared
+                self.refuse("redistribute", f"a size that depends on data ({error})")
+            self.depth += 1
+            try:
+                return original(local_tensor, current_spec, target_spec, *args, **kwargs)
+            finally:
+                self.depth -= 1
+
+        return tap
+
+    def notes_now(self, gradient=False):
+        notes = find_source()
+        module = self.modules.current()
+        # The line and module of the forward request that this is the gradient of.
+        if gradient and self.backward_of is not None:
+            source, module = self.backward_of
+            if source:
+                notes["x-source"] = source
+        if module:
+            notes["x-module"] = module
+        return notes
+
+    def refuse(self, what, reason, tensor=""):
+        key = ("refused", what, reason)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self.first.setdefault(key, find_source())
+        if tensor:
+            tensors = self.first[key].setdefault("x-tensors", {})
+            tensors[tensor] = tensors.get(tensor, 0) + 1
+
+    def tap_eager(self, original, name, reader, group_at):
+        def tap(*args, **kwargs):
+            if self.depth == 0:
+                self.collective(
+                    name, reader, args, kwargs, argument(args, kwargs, group_at, "group")
+                )
+            self.depth += 1
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.depth -= 1
+
+        tap.__name__ = getattr(original, "__name__", name)
+        return tap
+
+    def tap_functional(self, name, reader):
+        def before(packet, args, kwargs):
+            if self.depth == 0:
+                self.collective(
+                    name,
+                    (lambda a, k, size: reader(a, size)) if reader else read_nothing,
+                    args,
+                    kwargs,
+                    args[-1],
+                )
+            self.depth += 1
+            try:
+                return packet(*args, **kwargs)
+            finally:
+                self.depth -= 1
+
+        return before
+
+    def collective(self, name, reader, args, kwargs, group):
+        try:
+            if isinstance(group, str):
+                group = dist.distributed_c10d._resolve_process_group(group)
+            group = (
+                group
+                if isinstance(group, dist.ProcessGroup)
+                else dist.distributed_c10d._get_default_group()
+            )
+            if name == "batch_isend_irecv":
+                raise NotCovered("point to point")
+            tensor, shape, src, dst = reader(args, kwargs, group.size())
+            if src[0] == "P" and src[2:-1] not in REDUCE_OPS:
+                raise NotCovered(f"reduce op {src[2:-1]}")
+            ranks = (
+                getattr(group, "group_desc", "").removeprefix("mesh_") or "group",
+                *dist.get_process_group_ranks(group),
+            )
+            key = (
+                "collective",
+                name,
+                ranks,
+                json.dumps(tensor_of(shape, tensor.dtype)),
+                src,
+                dst,
+                self.current_phase(),
+            )
+            if key not in self.counts:
+                self.first[key] = self.notes_now()
+            self.counts[key] = self.counts.get(key, 0) + 1
+        except NotCovered as reason:
+            self.refuse(name, str(reason), tensor_text(args, kwargs))
+
+    # Start and stop.
+
+    def replace(self, owner, name, new):
+        self.restore.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, new)
+
+    def replace_everywhere(self, original, make):
+        """Every module that holds `original` under some name gets a tap; `make` gets the module's
+        name."""
+        for module in list(sys.modules.values()):
+            space = getattr(module, "__dict__", None)
+            if not isinstance(space, dict):
+                continue
+            for name in [n for n, v in space.items() if v is original]:
+                self.replace(module, name, make(module.__name__))
+
+    def start(self):
+        self.modules.start()
+        origins = {
+            "torch.distributed.tensor._redistribute": "redistribute",
+            "torch.distributed.tensor._dispatch": "operator",
+            "torch.distributed.tensor._api": "from_local",
+        }
+        original = torch_redistribute.redistribute_local_tensor
+        self.replace_everywhere(
+            original,
+            lambda module: self.tap_redistribute(original, origins.get(module, "operator")),
+        )
+        for name, (reader, group_at) in EAGER.items():
+            function = getattr(dist, name, None) or getattr(dist.distributed_c10d, name, None)
+            if function is not None:
+                tap = self.tap_eager(function, name, reader, group_at)
+                self.replace_everywhere(function, lambda module, tap=tap: tap)
+        for name, reader in FUNCTIONAL.items():
+            packet = getattr(torch.ops._c10d_functional, name, None)
+            if packet is not None:
+                self.replace(
+                    torch.ops._c10d_functional,
+                    name,
+                    Proxy(packet, self.tap_functional(name, reader)),
+                )
+        self.tap_autograd()
+        self.tap_meshes()
+
+    def tap_autograd(self):
+        """A gradient's redistribution takes the source line of the forward request that it
+        undoes."""
+        node, recorder = torch_redistribute.Redistribute, self
+        forward, backward = node.forward, node.backward
+
+        def tapped_forward(ctx, *args, **kwargs):
+            ctx.meshplan_source = (
+                find_source().get("x-source") if recorder.depth == 0 else None,
+                recorder.modules.current(),
+            )
+            return forward(ctx, *args, **kwargs)
+
+        def tapped_backward(ctx, *args, **kwargs):
+            recorder.in_gradient, recorder.backward_of = True, getattr(ctx, "meshplan_source", None)
+            try:
+                return backward(ctx, *args, **kwargs)
+            finally:
+                recorder.in_gradient, recorder.backward_of = False, None
+
+        for name, tap in (("forward", tapped_forward), ("backward", tapped_backward)):
+            self.restore.append((node, name, staticmethod(getattr(node, name))))
+            setattr(node, name, staticmethod(tap))
+
+    def tap_meshes(self):
+        recorder, original = self, DeviceMesh.__init__
+
+        def tapped(mesh, /, *args, **kwargs):  # older versions pass the ranks as `mesh`
+            original(mesh, *args, **kwargs)
+            recorder.seen_meshes.append(mesh)
+
+        self.replace(DeviceMesh, "__init__", tapped)
+        alive = [o for o in gc.get_objects() if type(o) is DeviceMesh]
+        self.seen_meshes = sorted(alive, key=lambda m: (-m.ndim, str(describe(m))))
+
+    def stop(self):
+        self.modules.stop()
+        taps = {}
+        for owner, name, original in reversed(self.restore):
+            taps[id(owner.__dict__.get(name)) if hasattr(owner, "__dict__") else 0] = original
+            setattr(owner, name, original)
+        # Modules imported meanwhile hold a tap under their own names.
+        for module in list(sys.modules.values()):
+            space = getattr(module, "__dict__", None)
+            if isinstance(space, dict):
+                for name in [
+                    n
+                    for n, v in space.items()
+                    if id(v) in taps and not isinstance(v, (int, str, type(None)))
+                ]:
+                    setattr(module, name, taps[id(space[name])])
+        self.restore = []
+
+
+@contextlib.contextmanager
+def record(path: Optional[Union[str, os.PathLike[str]]] = None) -> Iterator[Recorder]:
+    """Records the block and writes the spec to `path`; the recorder's `spec` holds it afterwards.
+    On an error in the block what was recorded until then is written, marked x-incomplete, and the
+    error goes on."""
+    global running
+    recorder, incomplete = Recorder(), None
+    recorder.start()
+    running = recorder
+    try:
+        yield recorder
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or error.code:
+            incomplete = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        raise
+    finally:
+        running = None
+        recorder.stop()
+        recorder.spec = spec_of(recorder, incomplete)
+        if path is not None:
+            write_file(path, to_text(recorder.spec))

@@ -1,0 +1,107 @@
+"""Which ranks the meshes of a program are on, and the universe of a spec that has each."""
+
+from __future__ import annotations
+
+import contextlib
+
+from meshplan.capture.mesh_layout import describe, flat_ranks, root_of
+from meshplan.capture.mesh_writer import MeshWriter
+from meshplan.recorded_spec import NotCovered
+
+
+def universes_of(roots, world):
+    """Rank map and dims of every universe. Roots share one where each begins at its first rank and
+    is on its ranks or some of them: the only root's own dims, or one flat dim. Without roots it is
+    the world."""
+    described = []
+    for root in roots:
+        entry = describe(root)
+        if entry not in described:
+            described.append(entry)
+    if not described:
+        return [(list(range(world)), [("world", world)])]
+    shared = []  # the largest root of each universe, and how many it has
+    for names, shape, ranks in sorted(described, key=lambda d: -len(d[2])):
+        home = next(
+            (u for u in shared if u["ranks"][0] == ranks[0] and set(ranks) <= set(u["ranks"])), None
+        )
+        if home is None:
+            shared.append({"ranks": ranks, "dims": list(zip(names, shape)), "roots": 1})
+        else:
+            home["roots"] += 1
+    shared.sort(key=lambda u: next(i for i, d in enumerate(described) if d[2] == u["ranks"]))
+    return [
+        (u["ranks"], u["dims"] if u["roots"] == 1 else [("world", len(u["ranks"]))]) for u in shared
+    ]
+
+
+class Universes:
+    """The meshes of a program, each in the universe that has its ranks."""
+
+    def __init__(self, universes, world):
+        self.names, self.writers, self.world = set(), [], world
+        self.homes = {}  # ranks of a mesh -> the writer that has it on these ranks
+        for ranks, dims in universes:
+            self.writers.append(MeshWriter(ranks, dims, self.names))
+
+    def new(self, ranks, dims):
+        self.writers.append(MeshWriter(ranks, dims, self.names))
+        return self.writers[-1]
+
+    def home(self, mesh):
+        """The writer of the universe that the root of a mesh is in."""
+        ranks = flat_ranks(root_of(mesh))
+        return self.homes.get(tuple(ranks)) or next(
+            (w for w in self.writers if w.begins(ranks) and set(ranks) <= set(w.ranks)), None
+        )
+
+    def name(self, mesh):
+        """A mesh on which every copy does the same: any view of its root's universe that has its
+        shape."""
+        home = self.home(mesh) or self.own(mesh)
+        return home.ensure(home.dims_of(*describe(mesh)))
+
+    def name_on_its_ranks(self, mesh):
+        """A mesh of which just this copy takes part: a root, or one end of a redistribution from
+        mesh to mesh."""
+        names, shape, ranks = describe(mesh)
+        for writer in [self.home(mesh), *self.writers]:
+            if writer is None or not writer.begins(ranks):
+                continue
+            with contextlib.suppress(NotCovered):
+                name = writer.ensure(writer.dims_of(names, shape, ranks))
+                self.homes.setdefault(tuple(ranks), writer)
+                return name
+        writer = self.own(mesh)
+        return writer.ensure(writer.dims_of(names, shape, ranks))
+
+    def own(self, mesh):
+        """A new universe of the ranks of a mesh: it covers a root that no other universe does."""
+        names, shape, ranks = describe(mesh)
+        if len(set(ranks)) != len(ranks):
+            raise NotCovered(f"ranks {ranks[:8]} of a mesh are not distinct")
+        self.homes[tuple(ranks)] = self.new(ranks, list(zip(names, shape)))
+        return self.homes[tuple(ranks)]
+
+    def group(self, label, ranks):
+        """The mesh of a communicator outside of DTensor: every copy of it does the same."""
+        for writer in self.writers:
+            if set(ranks) <= set(writer.ranks):
+                with contextlib.suppress(NotCovered):
+                    return writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))
+        everyone = list(range(self.world))
+        writer = self.writers[0]
+        # Ranks of several universes.
+        if len(self.writers) > 1 and all(w.ranks != everyone for w in self.writers):
+            writer = self.new(everyone, [("world", self.world)])
+        # Or says why it is not covered.
+        return writer.ensure(writer.dims_of((label,), (len(ranks),), ranks))
+
+    def table(self, name):
+        return next(w.tables[name] for w in self.writers if name in w.tables)
+
+    def operations(self):
+        return [o for w in self.writers for o in w.operations]
+
+    def rank_count(self):
+        return len(set().union(*(w.ranks for w in self.writers)))
