@@ -1,9 +1,11 @@
 #include "api/meshplan.h"
 
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 
+#include "api/pricer.h"
 #include "api/texts.h"
 #include "api/transfers.h"
 #include "base/check.h"
@@ -15,6 +17,10 @@
 #include "verify/verify.h"
 
 using namespace meshplan;
+
+struct meshplan_pricer {
+  std::unique_ptr<Pricer> pricer;
+};
 
 struct meshplan_answer {
   int code = 0;
@@ -64,24 +70,30 @@ meshplan_answer* answer_of(const Call& call) noexcept {
   }
 }
 
-std::optional<PlannedSpec> planned(const char* spec, size_t bytes, const char* topology,
-                                   meshplan_answer& answer, Diagnostics& diagnostics) {
+Result<std::string> refuse_file(const std::string& name) {
+  return bad_input("'" + name + "' is not read here; put its content into the spec");
+}
+
+// Of a caller that names a preset, or none. Empty: reported.
+std::optional<SpecQuestion> question_with(const char* topology, meshplan_answer& answer,
+                                          Diagnostics& diagnostics) {
   SpecQuestion question;
   question.name = text_name;
-  if (topology != nullptr) {
-    question.topology = topology_preset(topology);
-    if (!question.topology) {
-      const Error error = bad_input("there is no preset \"" + std::string(topology) +
-                                    "\"; the presets are " + join(topology_preset_names(), " "));
-      diagnostics.add(diagnostic_of(whole_file(text_name), error));
-      answer.code = exit_code(error.fault);
-      return std::nullopt;
-    }
-  }
-  const FileReader no_files = [](const std::string& name) -> Result<std::string> {
-    return bad_input("'" + name + "' is not read here; put its content into the spec");
-  };
-  return plan_spec_text(std::string(spec, bytes), no_files, question, diagnostics, answer.code);
+  if (topology == nullptr) return question;
+  question.topology = topology_preset(topology);
+  if (question.topology) return question;
+  const Error error = bad_input("there is no preset \"" + std::string(topology) +
+                                "\"; the presets are " + join(topology_preset_names(), " "));
+  diagnostics.add(diagnostic_of(whole_file(text_name), error));
+  answer.code = exit_code(error.fault);
+  return std::nullopt;
+}
+
+std::optional<PlannedSpec> planned(const char* spec, size_t bytes, const char* topology,
+                                   meshplan_answer& answer, Diagnostics& diagnostics) {
+  const auto question = question_with(topology, answer, diagnostics);
+  if (!question) return std::nullopt;
+  return plan_spec_text(std::string(spec, bytes), refuse_file, *question, diagnostics, answer.code);
 }
 
 std::string prices_text(const Plan& plan) {
@@ -160,5 +172,35 @@ meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* 
     if (written) return;
     diagnostics.add(diagnostic_of(whole_file(text_name), written.error()));
     answer.code = exit_code(written.error().fault);
+  });
+}
+
+meshplan_answer* meshplan_pricer_make(const char* spec, size_t bytes, const char* mesh,
+                                      const char* topology, meshplan_pricer** made) {
+  *made = nullptr;
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto question = question_with(topology, answer, diagnostics);
+    if (!question) return;
+    auto pricer = make_pricer(std::string(spec, bytes), refuse_file, *question,
+                              mesh == nullptr ? "" : mesh, diagnostics, answer.code);
+    if (!pricer) return;
+    JsonWriter out(2, Breaks::one_line);
+    out.object({{"dims", pricer->dims()}});
+    answer.text = out.take();
+    *made = new meshplan_pricer{std::move(pricer)};
+  });
+}
+
+void meshplan_pricer_free(meshplan_pricer* pricer) { delete pricer; }
+
+meshplan_answer* meshplan_pricer_ask(meshplan_pricer* pricer, const meshplan_questions* questions,
+                                     int64_t* ns) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const PriceBatch batch{questions->count,  questions->tensor_dims, questions->shapes,
+                           questions->dtypes, questions->src,         questions->dst};
+    const auto priced = pricer->pricer->price(batch, ns);
+    if (priced) return;
+    diagnostics.add(diagnostic_of(whole_file(text_name), priced.error()));
+    answer.code = exit_code(priced.error().fault);
   });
 }

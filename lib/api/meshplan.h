@@ -59,6 +59,38 @@ meshplan_answer* meshplan_verify(const char* plan, size_t bytes);
  * global id sends, receives or keeps; below 0: every rank. */
 meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* id, int64_t rank);
 
+/* Prices of many questions on one mesh, without texts on the way: arrays in, nanoseconds out. It
+ * keeps the answers, so that a question asked again is looked up. The caller's; one call at a time
+ * on each, any number of them in threads. */
+typedef struct meshplan_pricer meshplan_pricer;
+
+/* The pricer of the mesh called `mesh` of a spec's text (NULL: its only mesh), with the spec's
+ * topology and options; `topology` beats the former. Writes NULL to `made` where the code is not 0,
+ * else what meshplan_pricer_free frees. The text is {"dims": [...]}: the names of the mesh's dims. */
+meshplan_answer* meshplan_pricer_make(const char* spec, size_t bytes, const char* mesh,
+                                      const char* topology, meshplan_pricer** made);
+void meshplan_pricer_free(meshplan_pricer* pricer);
+
+/* Questions about tensors of `tensor_dims` dims each, one row of every array a question. A
+ * placement is -1 for R, -2 -3 -4 -5 -6 for P(sum) P(avg) P(min) P(max) P(product), else the tensor
+ * dim that it shards, plus 256 x its place in the shard order, plus 65536 x the split factor of a
+ * strided shard; places count from 0, the major one, and all 0 is the default order. A dtype is its
+ * index in: float64 float32 bfloat16 float16 float8_e4m3 float8_e5m2 int64 int32 int16 int8 uint8
+ * bool. */
+typedef struct meshplan_questions {
+  size_t count;
+  size_t tensor_dims;
+  const int64_t* shapes; /* count x tensor_dims, in elements */
+  const int32_t* dtypes; /* count */
+  const int64_t* src;    /* count x dims of the mesh */
+  const int64_t* dst;
+} meshplan_questions;
+
+/* Writes what each question takes to `ns`: the predicted_ns of the plan that meshplan_plan would
+ * make, verified as there; -1 where no plan exists. Bad input names the first bad question. */
+meshplan_answer* meshplan_pricer_ask(meshplan_pricer* pricer, const meshplan_questions* questions,
+                                     int64_t* ns);
+
 #ifdef __cplusplus
 }
 #endif

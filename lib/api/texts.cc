@@ -30,6 +30,11 @@ int report_failures(const std::vector<PlanFailure>& failures, const Spec& spec, 
 
 }  // namespace
 
+Topology settled_topology(const Spec& spec, const SpecQuestion& question) {
+  if (question.topology) return *question.topology;
+  return spec.topology ? *spec.topology : uniform_topology();
+}
+
 std::optional<PlannedSpec> plan_spec_text(const std::string& text, const FileReader& read_file,
                                           const SpecQuestion& question, Diagnostics& diagnostics,
                                           int& code) {
@@ -50,11 +55,8 @@ std::optional<PlannedSpec> plan_read_spec(Spec spec, const std::string& text,
     code = exit_code(options.error().fault);
     return std::nullopt;
   }
-  Topology topology = uniform_topology();
-  if (spec.topology) topology = *spec.topology;
-  if (question.topology) topology = *question.topology;
-  PlanOutcome outcome =
-      plan_requests(spec.meshes, topology, spec.requests, *options, spec.digest);
+  const Topology topology = settled_topology(spec, question);
+  PlanOutcome outcome = plan_requests(spec.meshes, topology, spec.requests, *options, spec.digest);
   SpecPlaces places(text, question.name);
   if (!outcome.failures.empty()) {
     code = report_failures(outcome.failures, spec, places, diagnostics);

@@ -29,6 +29,8 @@ struct SpecQuestion {
   std::optional<Topology> topology;  // this one too; neither: uniform
   WarningPolicy warnings;
 };
+[[nodiscard]] Topology settled_topology(const Spec& spec, const SpecQuestion& question);
+
 // `read_file`: for files that the spec names.
 [[nodiscard]] std::optional<PlannedSpec> plan_spec_text(const std::string& text,
                                                         const FileReader& read_file,

@@ -330,4 +330,25 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   return outcome;
 }
 
+struct QuestionPlanner::Parts {
+  Parts(const MeshTable& meshes, const Topology& topology, const PlanOptions& options)
+      : pipeline(meshes, topology, options, plan) {
+    plan.meshes = meshes;
+    plan.topology = topology;
+    plan.options = options;
+  }
+  Plan plan;  // what proofs refer to
+  Pipeline pipeline;
+};
+
+QuestionPlanner::QuestionPlanner(const MeshTable& meshes, const Topology& topology,
+                                 const PlanOptions& options)
+    : parts_(std::make_unique<Parts>(meshes, topology, options)) {}
+
+QuestionPlanner::~QuestionPlanner() = default;
+
+Result<PlannedRedistribution> QuestionPlanner::answer(const Request& request) {
+  return parts_->pipeline.answer(request);
+}
+
 }  // namespace meshplan

@@ -3,6 +3,7 @@
 // is.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,22 @@ struct PlanOutcome {
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                                         const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest);
+
+// The same of one question after the other, for callers that keep no plan. What it refers to must
+// outlive it; `options` also say whether missing flattens are looked for (advice).
+class QuestionPlanner {
+ public:
+  QuestionPlanner(const MeshTable& meshes, const Topology& topology, const PlanOptions& options);
+  ~QuestionPlanner();
+  QuestionPlanner(const QuestionPlanner&) = delete;
+  QuestionPlanner& operator=(const QuestionPlanner&) = delete;
+
+  // Planned, priced and verified.
+  [[nodiscard]] Result<PlannedRedistribution> answer(const Request& request);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace meshplan

@@ -29,7 +29,26 @@ _FUNCTIONS = {
     "meshplan_price": (ctypes.c_void_p, (*_TEXT, ctypes.c_char_p)),
     "meshplan_verify": (ctypes.c_void_p, _TEXT),
     "meshplan_transfers": (ctypes.c_void_p, (*_TEXT, ctypes.c_char_p, ctypes.c_int64)),
+    "meshplan_pricer_make": (
+        ctypes.c_void_p,
+        (*_TEXT, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p),
+    ),
+    "meshplan_pricer_free": (None, (ctypes.c_void_p,)),
+    "meshplan_pricer_ask": (ctypes.c_void_p, (ctypes.c_void_p,) * 3),
 }
+
+
+class Questions(ctypes.Structure):
+    """meshplan_questions: row-major arrays, a row a question."""
+
+    _fields_ = [
+        ("count", ctypes.c_size_t),
+        ("tensor_dims", ctypes.c_size_t),
+        ("shapes", ctypes.c_void_p),  # int64, count x tensor_dims
+        ("dtypes", ctypes.c_void_p),  # int32, count
+        ("src", ctypes.c_void_p),  # int64, count x dims of the mesh
+        ("dst", ctypes.c_void_p),
+    ]
 
 
 class MeshplanError(Exception):
@@ -81,9 +100,14 @@ def load() -> ctypes.CDLL:
 def ask(name: str, text: str, *arguments: Any) -> tuple[str, list[dict[str, Any]]]:
     """Calls a function that takes a text and more, and gives an answer: its text and the warnings.
     MeshplanError where there is none."""
-    library = load()
     data = text.encode()
-    answer = getattr(library, name)(data, len(data), *arguments)
+    return call(name, data, len(data), *arguments)
+
+
+def call(name: str, *arguments: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Calls a function that gives an answer, which is read and freed."""
+    library = load()
+    answer = getattr(library, name)(*arguments)
     if not answer:
         raise MemoryError(f"{name}: out of memory")
     try:

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from meshplan.capture.ids import ids_of
-from meshplan.capture.mesh_layout import describe, flattened_of, root_of
+from meshplan.capture.mesh_layout import flattened_of, root_of
 from meshplan.capture.placements import normalise, partial_names, state_of, tensor_of
 from meshplan.capture.universes import Universes, universes_of
 from meshplan.recorded_spec import NotCovered, kind_of
@@ -103,10 +103,7 @@ class SpecWriter:
         for root in roots:
             for name, mesh in flattened_of(root).items():
                 try:
-                    home = meshes.home(root) or meshes.own(root)
-                    modes = home.dims_of(*describe(mesh))[0][1]
-                    if modes and not home.flatten(name, modes):
-                        meshes.name(mesh)
+                    meshes.declare_flatten(root, name, mesh)
                 except NotCovered as reason:
                     self.refuse(f"flattened mesh {name}", str(reason), 1, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from meshplan.capture.mesh_layout import describe, flat_ranks, root_of
+from meshplan.capture.mesh_layout import describe, flat_ranks, flattened_of, root_of
 from meshplan.capture.mesh_writer import MeshWriter
 from meshplan.recorded_spec import NotCovered
 
@@ -75,6 +75,13 @@ class Universes:
         writer = self.own(mesh)
         return writer.ensure(writer.dims_of(names, shape, ranks))
 
+    def declare_flatten(self, root, name, mesh):
+        """A flatten that a root knows under a name, as a dim or, where no dims make it up, a view."""
+        home = self.home(root) or self.own(root)
+        modes = home.dims_of(*describe(mesh))[0][1]
+        if modes and not home.flatten(name, modes):
+            self.name(mesh)
+
     def own(self, mesh):
         """A new universe of the ranks of a mesh: it covers a root that no other universe does."""
         names, shape, ranks = describe(mesh)
@@ -105,3 +112,16 @@ class Universes:
 
     def rank_count(self):
         return len(set().union(*(w.ranks for w in self.writers)))
+
+
+def mesh_as_spec(mesh):
+    """A spec with the root of a DeviceMesh, its flattens and the mesh, and the mesh's name there.
+    NotCovered where no spec has it."""
+    root = root_of(mesh)
+    size = len(flat_ranks(root))
+    meshes = Universes(universes_of([root], size), size)
+    meshes.name_on_its_ranks(root)
+    for name, flattened in flattened_of(root).items():
+        meshes.declare_flatten(root, name, flattened)
+    name = meshes.name(mesh)
+    return {"schema": "meshplan/spec/1", "meshes": meshes.operations()}, name

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""meshplan.cost and its batch forms: the numbers of `meshplan plan`, over random questions. Needs PYTHONPATH, MESHPLAN and
+MESHPLAN_LIBRARY in the environment, as ctest sets them.
+
+usage: prices_test.py [-v] [NAME...]     MESHPLAN_SEED=N in the environment: other questions
+"""
+import array
+import itertools
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import threading
+import unittest
+
+import meshplan
+from meshplan.prices import DTYPES, placement_code
+
+MESHPLAN = os.environ["MESHPLAN"]
+SEED = int(os.environ.get("MESHPLAN_SEED", "20"))
+MESHES = [{"dp": 2, "cp": 4, "tp": 8}, {"dp": 3, "tp": 4}, {"all": 12}, {"a": 2, "b": 3, "c": 16}]
+EXTENTS = [1, 3, 16, 96, 1000, 4096, 5003, 14336, 50257, 128256]
+
+
+def random_question(rng, mesh):
+    """A spec's redistribution without its id: any placements, orders and dtypes that a spec may have."""
+    shape = [rng.choice(EXTENTS) for _ in range(rng.choice([0, 1, 2, 2, 3]))]
+    dtype = rng.choice(DTYPES)
+    floating = "float" in dtype
+    ops = rng.choice([["sum"], ["max"], ["sum", "avg"] if floating else ["min"]])
+
+    def placements(partial):
+        kinds = ["R"] + [f"S({d})" for d in range(len(shape))] * 2 + ([f"P({rng.choice(ops)})"] if partial else [])
+        return [rng.choice(kinds) for _ in mesh]
+    entry = {"tensor": {"shape": shape, "dtype": dtype}, "src": placements(True), "dst": placements(False)}
+    for end in ("src", "dst"):
+        for d in range(len(shape)):
+            dims = [name for name, p in zip(mesh, entry[end]) if p == f"S({d})"]
+            if len(dims) > 1 and rng.random() < 0.3:
+                rng.shuffle(dims)
+                entry.setdefault(end + "_order", []).append({"tensor_dim": d, "mesh_dims": dims})
+    return entry
+
+
+def spec_of(mesh, entries, **more):
+    dims = [{"name": name, "size": size} for name, size in mesh.items()]
+    return {"schema": "meshplan/spec/1", "mesh": {"dims": dims}, "redistributions": [{"id": f"r{i}", **e} for i, e in enumerate(entries)], **more}
+
+
+def planned(spec, topology=None):
+    words = [MESHPLAN, "plan", "-", "-q", "-W", "no-missing-flatten", *(["--topology", topology] if topology else [])]
+    done = subprocess.run(words, input=json.dumps(spec), capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    plan, firsts = json.loads(done.stdout), {}
+    for entry in plan["redistributions"]:
+        firsts[entry["id"]] = entry if "same_as" not in entry else firsts[entry["same_as"]]
+    return [entry["totals"]["predicted_ns"] for entry in firsts.values()]
+
+
+def cost_of(pricer, entry):
+    return pricer.cost(entry["src"], entry["dst"], entry["tensor"]["shape"], entry["tensor"]["dtype"], entry.get("src_order"), entry.get("dst_order"))
+
+
+class PricesTest(unittest.TestCase):
+    def test_costs_are_those_of_the_command_line(self):
+        for mesh, topology in itertools.product(MESHES, (None, "h100")):
+            rng = random.Random(f"{SEED} {mesh} {topology}")
+            entries = [random_question(rng, mesh) for _ in range(60)]
+            pricer = meshplan.Pricer(mesh, topology)
+            found = [cost_of(pricer, entry) for entry in entries]
+            wanted = planned(spec_of(mesh, entries), topology)
+            for entry, ours, theirs in zip(entries, found, wanted):
+                self.assertEqual(ours, theirs / 1000, f"MESHPLAN_SEED={SEED} {mesh} {topology} {entry}")
+            self.assertGreater(len(set(found)), 20)
+
+    def test_flattens_options_and_topologies_of_a_spec_hold(self):
+        entry = {"tensor": {"shape": [16, 4096], "dtype": "bfloat16"}, "src": ["P(sum)", "P(sum)"], "dst": ["R", "R"]}
+        levels = {"levels": [{"name": "slow", "ranks": 64, "gb_per_s": 3, "latency_ns": 77000}]}
+        spec = spec_of({"dp": 4, "tp": 3}, [entry])
+        flattened = json.loads(json.dumps(spec))
+        flattened["mesh"]["flattened"] = [{"dims": ["dp", "tp"]}]
+        for other in (spec, flattened, {**spec, "options": {"max_memory_bytes": -1}}, {**spec, "topology": levels}):
+            self.assertEqual([cost_of(meshplan.Pricer(other), entry)], [planned(other)[0] / 1000])
+        self.assertEqual(meshplan.Pricer({"dp": 4, "tp": 3}, levels).cost(*self.ends(entry)), planned({**spec, "topology": levels})[0] / 1000)
+        self.assertLess(meshplan.Pricer(flattened).cost(*self.ends(entry)), meshplan.Pricer(spec).cost(*self.ends(entry)))
+        meshes = {"schema": "meshplan/spec/1", "meshes": [{"name": "train", "world": 12, "dims": spec["mesh"]["dims"]}, {"name": "other", "world": 4}]}
+        self.assertEqual(meshplan.Pricer(meshes, name="train").cost(*self.ends(entry)), planned(spec)[0] / 1000)
+        with self.assertRaisesRegex(meshplan.MeshplanError, "name the one to price on"):
+            meshplan.Pricer(meshes)
+        with self.assertRaisesRegex(meshplan.MeshplanError, "no mesh 'serve'"):
+            meshplan.Pricer(meshes, name="serve")
+
+    @staticmethod
+    def ends(entry):
+        return entry["src"], entry["dst"], entry["tensor"]["shape"], entry["tensor"]["dtype"]
+
+    def test_strided_shards_are_the_orders_that_they_mean(self):
+        pricer = meshplan.Pricer({"dp": 2, "tp": 4})
+        strided = pricer.cost(["SS(0,4)", "S(0)"], ["R", "R"], (4096, 96), "float32")
+        self.assertEqual(strided, pricer.cost(["S(0)", "S(0)"], ["R", "R"], (4096, 96), "float32", src_order={0: ["tp", "dp"]}))
+        entry = {"tensor": {"shape": [4096, 96], "dtype": "float32"}, "src": ["SS(0,4)", "S(0)"], "dst": ["R", "S(0)"]}
+        self.assertEqual(cost_of(pricer, entry), planned(spec_of({"dp": 2, "tp": 4}, [entry]))[0] / 1000)
+
+    def test_batches_are_the_costs_one_by_one(self):
+        mesh, rng = MESHES[0], random.Random(SEED)
+        entries = [e for e in (random_question(rng, mesh) for _ in range(120)) if "src_order" not in e and "dst_order" not in e]
+        questions = [(tuple(e["src"]), tuple(e["dst"]), tuple(e["tensor"]["shape"]), e["tensor"]["dtype"]) for e in entries]
+        alone = [meshplan.cost(mesh, *question) for question in questions]
+        self.assertEqual(meshplan.costs(mesh, questions + questions[::-1]), alone + alone[::-1])
+        self.assertEqual(meshplan.costs(mesh, questions), alone)
+        pricer = meshplan.Pricer(mesh)
+        flat = [(at, q) for at, q in enumerate(questions) if len(q[2]) == 2]
+        found = pricer.nanoseconds(array.array("q", [n for _, q in flat for n in q[2]]), array.array("i", [DTYPES.index(q[3]) for _, q in flat]),
+                                   array.array("q", [placement_code(p) for _, q in flat for p in q[0]]),
+                                   array.array("q", [placement_code(p) for _, q in flat for p in q[1]]), 2)
+        self.assertGreater(len(flat), 20)
+        self.assertEqual([ns / 1000 for ns in found], [alone[at] for at, _ in flat])
+        self.assertEqual(list(pricer.nanoseconds(array.array("q"), array.array("i"), array.array("q"), array.array("q"), 2)), [])
+
+    def test_what_no_plan_does_is_infinite(self):
+        self.assertEqual(meshplan.cost({"tp": 4}, ["P(sum)"], ["P(max)"], (8,), "float32"), math.inf)
+        self.assertEqual(meshplan.cost({"tp": 4}, ["S(0)"], ["S(0)"], (8,), "float32"), 0)
+
+    def test_bad_questions_are_named(self):
+        pricer = meshplan.Pricer({"dp": 2, "tp": 4})
+        good = (("R", "S(0)"), ("R", "R"), (8, 8), "float32")
+        for question, message in [((("R",), ("R", "R"), (8,), "float32"), "1 placements"), ((("R", "S(2)"), ("R", "R"), (8, 8), "float32"), "question 1: S\\(2\\) shards"),
+                                  ((("R", "X"), ("R", "R"), (8, 8), "float32"), "'X' is not a placement"), ((("R", "R"), ("R", "R"), (8, 8), "float31"), "not a dtype"),
+                                  ((("R", "P(avg)"), ("R", "R"), (8, 8), "int32"), "question 1: P\\(avg\\)"), ((("R", "R"), ("R", "R"), (8, -8), "int32"), "size of -8"),
+                                  ((("P(max)", "P(sum)"), ("R", "R"), (8, 8), "int32"), "question 1: "), ((("SS(0,3)", "S(0)"), ("R", "R"), (8, 8), "int32"), "question 1: "),
+                                  ((("R", "R"), ("R", "R"), (1 << 62, 8), "int32"), "more bytes than 64 bits")]:
+            with self.assertRaisesRegex((ValueError, meshplan.MeshplanError), message):
+                pricer.costs([good, question])
+        with self.assertRaisesRegex(ValueError, "order of tensor dim 0"):
+            pricer.cost(["S(0)", "S(0)"], ["R", "R"], (8,), "float32", src_order={0: ["tp"]})
+        with self.assertRaisesRegex(ValueError, "bytes where 16 are expected"):
+            pricer.nanoseconds(array.array("q", [1]), array.array("i", [1]), array.array("q", [0, 0]), array.array("q", [0, 0]), 2)
+        for codes, message in [([256, 0], "places"), ([512, 0], "places"), ([-7, 0], "-7 is not a placement"), ([65536 + 256, 0], "by itself")]:
+            with self.assertRaisesRegex(meshplan.MeshplanError, message):
+                pricer.nanoseconds(array.array("q", [8]), array.array("i", [1]), array.array("q", codes[:1] + [-1]), array.array("q", [-1, -1]), 1)
+        with self.assertRaisesRegex(meshplan.MeshplanError, "takes a list"):
+            meshplan.Pricer({"dims": 3})
+        self.assertGreater(pricer.costs([good])[0], 0)  # what was bad left nothing behind
+
+    def test_threads_share_a_pricer(self):
+        mesh, rng = MESHES[1], random.Random(SEED)
+        questions = [(("S(0)", "R"), ("R", "S(1)"), (rng.randrange(1, 9000), 64), "bfloat16") for _ in range(200)]
+        alone, pricer, found = meshplan.Pricer(mesh).costs(questions), meshplan.Pricer(mesh), [None] * 4
+        def ask(i):
+            found[i] = pricer.costs(questions[i * 50:]) if i % 2 else [pricer.cost(*q) for q in questions[i * 50:]]
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [alone[i * 50:] for i in range(4)])
+
+
+if __name__ == "__main__":
+    unittest.main()
