@@ -7,9 +7,16 @@
     rows = meshplan.transfers(plan, "wq", rank=3)   # what rank 3 sends, receives and keeps
     us = meshplan.cost({"dp": 2, "tp": 8}, ["S(0)", "R"], ["R", "R"], (4096, 96), "bfloat16")
 
+    with meshplan.follow(plan) as followed:         # DTensor moves data as the plan says
+        train_step()
+    meshplan.reshard(trained, serving)              # dicts of DTensors, to any meshes, at once
+
 This needs neither PyTorch nor anything else beyond Python; `meshplan.capture`, which records what a
-program asks for, needs PyTorch, `meshplan.jax_shardings` JAX.
+program asks for, `meshplan.follow` and `meshplan.reshard` need PyTorch, `meshplan.jax_shardings`
+needs JAX.
 """
+
+from typing import Any
 
 from meshplan.library import MeshplanError, plan, price, transfers, verify, version
 from meshplan.prices import Pricer, cost, costs
@@ -19,9 +26,23 @@ __all__ = [
     "Pricer",
     "cost",
     "costs",
+    "follow",
     "plan",
     "price",
+    "reshard",
     "transfers",
     "verify",
     "version",
 ]
+
+# Loaded when first asked for.
+_WITH_TORCH = {"follow": "meshplan.following", "reshard": "meshplan.resharding"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module 'meshplan' has no attribute '{name}'")
+    import importlib
+
+    globals()[name] = getattr(importlib.import_module(_WITH_TORCH[name]), name)
+    return globals()[name]

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Programs that follow plans on gloo: training programs recorded, planned and followed on 4 and 8 processes, eager and compiled, with losses and
+norms to the last digit; what is refused, what is left to PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where
+it is missing.
+
+usage: following_test.py
+"""
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
+import follow_test as oracle  # noqa: E402  tests/capture: a topology on which plans keep to collectives
+import gloo_world  # noqa: E402
+
+DIMS = [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]
+
+
+def raises(kind, words, body):
+    try:
+        body()
+    except kind as error:
+        assert words in str(error), f"'{words}' is not in: {error}"
+        return
+    raise AssertionError(f"no {kind.__name__} that says '{words}'")
+
+
+def plan_of(requests, mesh=None, **more):
+    """A plan of (id, shape, source, target) in float32 on dp 2 x tp 2."""
+    import meshplan
+    rows = [{"id": name, "tensor": {"shape": shape, "dtype": "float32"}, "src": src, "dst": dst} for name, shape, src, dst in requests]
+    return meshplan.plan({"schema": "meshplan/spec/1", "mesh": mesh or {"dims": DIMS}, "redistributions": rows, **more})
+
+
+# ---------------------------------------------------------------- whole programs
+
+def same_spec(spec):
+    import torch.distributed as dist
+    box = [spec]
+    dist.broadcast_object_list(box, 0)
+    return box[0]
+
+
+def train(rank, world):
+    """Two steps of every program, its own way and following plans with and without exchanges."""
+    import meshplan
+    import meshplan.capture
+    import training_programs
+    mesh, said = training_programs.mesh_of(world), {}
+    for name, program in training_programs.PROGRAMS.items():
+        with meshplan.capture.record() as recorder:
+            program(mesh).step()
+        spec = same_spec(recorder.spec)
+        unfollowed = program(mesh)
+        own = [unfollowed.step(), unfollowed.step()]
+        for topology in (oracle.COLLECTIVES_ONLY, None):
+            plan = meshplan.plan({**spec, **({"topology": topology} if topology else {})})
+            again = program(mesh)
+            with meshplan.follow(plan) as followed:
+                got = [again.step(), again.step()]
+            assert got == own, f"{name}: {got}, PyTorch's own {own}\n{followed}"
+            summary = followed.summary
+            left = sum(summary.not_followed.values())
+            assert summary.followed and all("Partial is more" in reason for reason in summary.not_followed), str(followed)
+            first = str(followed).splitlines()[0]
+            assert first.startswith(f"followed {summary.followed} of {summary.followed + left} redistributions"), first
+            said[name] = (summary.followed, left, any("exchange" in step.route.name for step in summary.steps()))
+    return said
+
+
+def compiled(rank):
+    """The same loss and gradients compiled, whole graphs, by every backend."""
+    import meshplan
+    import meshplan.capture
+    import torch
+    import training_programs
+    mesh = training_programs.mesh_of(4)
+    program = training_programs.Gathered(mesh)
+    with meshplan.capture.record() as recorder:
+        program.step()
+    plan = meshplan.plan(same_spec(recorder.spec))
+    own, counts = program.step(), []
+    with meshplan.follow(plan) as followed:
+        assert program.step() == own
+    eager = followed.summary.followed
+    for backend in ("eager", "aot_eager", "inductor"):
+        loss = torch.compile(program.loss, backend=backend, fullgraph=True)
+        with meshplan.follow(plan) as followed:
+            got = [program.step(loss), program.step(loss)]
+        assert got[0] == got[1] and all(abs(a - b) <= 1e-6 * abs(b) for a, b in zip(got[0], own)), f"{backend}: {got}, eager {own}"
+        assert backend == "inductor" or got[0] == own, f"{backend}: {got}, eager {own}"
+        counts.append(followed.summary.followed)
+        inside = followed.summary.followed
+        after = program.step(loss)  # outside it is compiled anew: nothing is followed
+        assert followed.summary.followed == inside and abs(after[0] - own[0]) <= 1e-6 * abs(own[0])
+    assert counts == [2 * eager] * 3, f"{counts} followed compiled, {eager} a step eager"
+    return counts
+
+
+# ---------------------------------------------------------------- what is refused and left
+
+def behaviour(rank):
+    import meshplan
+    import torch
+    import torch.distributed.tensor._redistribute as redistribute
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, _dispatch, distribute_tensor
+    from meshplan.following import NotInPlan, check_signature
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    plan = plan_of([("gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])
+    x = distribute_tensor(torch.arange(240.0).view(30, 8), mesh, [Shard(0), Shard(0)])
+    gather = lambda: x.redistribute(mesh, [Replicate(), Shard(0)])  # noqa: E731
+    original, own = redistribute.redistribute_local_tensor, gather().to_local()
+
+    def strict():
+        with meshplan.follow(plan):
+            assert _dispatch.redistribute_local_tensor is redistribute.redistribute_local_tensor is not original
+            x.redistribute(mesh, [Replicate(), Replicate()])
+    raises(NotInPlan, "not in the plan: float32[30, 8] S(0)S(0) -> RR, on mesh dp 2 x tp 2 of ranks 0 1 2 3", strict)
+    assert _dispatch.redistribute_local_tensor is redistribute.redistribute_local_tensor is original, "restored after an exception"
+
+    with meshplan.follow(plan, strict=False) as followed:
+        for _ in range(3):
+            assert torch.equal(gather().to_local(), own)
+        assert torch.equal(x.full_tensor(), torch.arange(240.0).view(30, 8))
+        later = __import__("torch.distributed.tensor.experimental._tp_transform", fromlist=["x"])  # imported meanwhile
+        late_name = later.redistribute_local_tensor
+    text = str(followed)
+    assert text.startswith("followed 3 of 4 redistributions") and "not followed, 1 times: not in the plan" in text, text
+    assert late_name is not original and later.redistribute_local_tensor is original, "modules imported inside are restored too"
+    before = followed.summary.followed
+    gather()
+    assert followed.summary.followed == before
+
+    # Exactly the same layout, or none: another dtype, shape, order of shards, mesh.
+    for other in (x.double(), distribute_tensor(torch.ones(31, 8), mesh, [Shard(0), Shard(0)])):
+        with meshplan.follow(plan, strict=False) as followed:
+            other.redistribute(mesh, [Replicate(), Shard(0)])
+        assert followed.summary.followed == 0 and "asks it for float32[30, 8]" in str(followed), str(followed)
+    turned = init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
+    swapped = type(mesh)("cpu", torch.tensor([[0, 2], [1, 3]]), mesh_dim_names=("dp", "tp"))
+    with meshplan.follow(plan, strict=False) as followed:
+        distribute_tensor(torch.ones(30, 8), swapped, [Shard(0), Shard(0)]).redistribute(swapped, [Replicate(), Shard(0)])
+        distribute_tensor(torch.ones(30, 8), turned, [Shard(0)]).redistribute(turned, [Replicate()])
+    assert followed.summary.followed == 0 and "'gather' asks this on other ranks" in str(followed), str(followed)
+
+    # A sum over replicas has equal bits everywhere; async_op is counted.
+    sums = plan_of([("sum", [5], ["P(sum)", "P(sum)"], ["R", "R"])])
+    part = DTensor.from_local(torch.full((5,), 0.1 * (rank + 1) ** 3), mesh, [Partial(), Partial()], run_check=False)
+    with meshplan.follow(sums) as followed:
+        total = part.redistribute(mesh, [Replicate(), Replicate()], async_op=True).to_local()
+    assert "1 asked for async_op" in str(followed), str(followed)
+    everyone = [torch.empty(5) for _ in range(4)]
+    torch.distributed.all_gather(everyone, total)
+    assert all(torch.equal(e, everyone[0]) for e in everyone) and torch.allclose(total, torch.full((5,), 10.0))
+
+    # Plans for another world, plans inside plans, functions of another PyTorch.
+    many = plan_of([("g", [64], ["S(0)", "R"], ["R", "R"])], mesh={"dims": [{"name": "dp", "size": 4}, {"name": "tp", "size": 4}]})
+    raises(NotInPlan, "the plan is for ranks up to 15, and this world has 4", lambda: meshplan.follow(many).__enter__())
+    with meshplan.follow(many, strict=False) as followed:
+        gather()
+    assert "the plan has 12 ranks that this world lacks" in str(followed), str(followed)
+
+    def nested():
+        with meshplan.follow(plan), meshplan.follow(plan):
+            pass
+    raises(RuntimeError, "a plan is followed already", nested)
+    raises(RuntimeError, "is not what meshplan.follow knows: stream;", lambda: check_signature(
+        lambda local_tensor, current_spec, target_spec, *, async_op=False, stream=None: None))
+    assert redistribute.redistribute_local_tensor is original
+    return True
+
+
+def failing(rank):
+    """A rank whose shard is not what the plan says: the message has the plan's step."""
+    import meshplan
+    import torch
+    import torch.distributed.tensor._redistribute as redistribute
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    x = distribute_tensor(torch.ones(30, 8), mesh, [Shard(0), Shard(0)])
+    target = x.redistribute(mesh, [Replicate(), Shard(0)])._spec
+    with meshplan.follow(plan_of([("w.gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])):
+        raises(RuntimeError, "following the plan: w.gather, step 0 (exchange on mesh): this rank holds 8 elements",
+               lambda: redistribute.redistribute_local_tensor(torch.ones(1, 8), x._spec, target))
+    return True
+
+
+def main():
+    if gloo_world.skipped("following_test"):
+        return 77
+    for world in (4, 8):
+        print(f"{world} processes, (followed, left to PyTorch, with exchanges): {json.dumps(gloo_world.on_ranks(world, train, world)[0])}", flush=True)
+    print(f"compiled: {gloo_world.on_ranks(4, compiled)[0]} followed", flush=True)
+    gloo_world.on_ranks(4, behaviour)
+    gloo_world.on_ranks(4, failing)
+    print("what is followed is what PyTorch computes, and nothing stays replaced")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Follows the plans of the shared vectors on 16 processes of gloo, with collectives only, with exchanges, and with two phases in chunks over
+hosts of 4: data by the meaning of placements, equal to DTensor's own where PyTorch is right, and messages and bytes as planned, counted where
+they leave. Needs PyTorch; exits with 77 and says so where it is missing.
+
+usage: following_vectors_test.py [--seed N] [--count N]     N: how many of the vectors; 48 without it, all 240 take long
+"""
+import json
+import math
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
+import follow_test as oracle  # noqa: E402  tests/capture: data by the meaning of placements
+import gloo_world  # noqa: E402
+
+HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns": 100},
+                    {"name": "outside", "ranks": 1048576, "gb_per_s": 0.001, "latency_ns": 100}]}
+TOPOLOGIES = {"collectives only": oracle.COLLECTIVES_ONLY, "uniform": None, "hosts of 4": HOSTS}
+
+
+class Counted:
+    """What leaves and comes through torch.distributed on this rank."""
+
+    def __init__(self):
+        import torch.distributed as dist
+        self.dist, self.batch = dist, dist.batch_isend_irecv
+        self.received = self.bytes = 0
+
+    def __enter__(self):
+        def batch(operations):
+            for operation in operations:
+                if operation.op is self.dist.irecv:
+                    self.received += 1
+                    self.bytes += operation.tensor.numel() * operation.tensor.element_size()
+            return self.batch(operations)
+        self.dist.batch_isend_irecv = batch
+        return self
+
+    def __exit__(self, *error):
+        self.dist.batch_isend_irecv = self.batch
+
+
+def mesh_of(case, known):
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = case["mesh"]
+    key = json.dumps([mesh["shape"], mesh["dim_names"]])
+    if key not in known:
+        known[key] = init_device_mesh("cpu", tuple(mesh["shape"]), mesh_dim_names=tuple(mesh["dim_names"]))
+    return known[key]
+
+
+def target_spec(case, mesh):
+    """The DTensorSpec of a case's target, by the oracle's for sources."""
+    turned = {**case, "src": case["dst"]}
+    return oracle.source_spec(turned, mesh)
+
+
+def planned_messages(document, rank):
+    """(messages, bytes) that a rank receives in the exchanges of a plan's only redistribution."""
+    import meshplan
+    messages = size = 0
+    for step in meshplan.transfers(document, None, rank)["redistributions"][0]["steps"]:
+        if step["op"] in ("exchange", "all_to_all"):
+            rows = [r for r in step["transfers"] if r["action"] == "send" and r["to"] == rank]
+            messages += len({(r["phase"], r.get("chunk", 0), r["from"]) for r in rows})
+            size += sum(r["bytes"] for r in rows)
+    return messages, size
+
+
+def planned_once(rank, spec):
+    """Rank 0's plan, on every rank; None where there is none."""
+    import meshplan
+    import torch.distributed as dist
+    box = [None]
+    if rank == 0:
+        try:
+            box[0] = json.loads(meshplan.plan(spec))
+        except meshplan.MeshplanError as error:
+            assert error.code == 3, f"{spec}: {error}"
+    dist.broadcast_object_list(box, 0)
+    return box[0]
+
+
+def follow_case(rank, name, case, topology, seed, known, tally):
+    """Every rank's data checked on rank 0; adds to the tally what came up."""
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    import torch.distributed.tensor._redistribute as redistribute
+    from meshplan.following import follow
+    case = {**case, "tensor": {**case["tensor"], "dtype": "float64"}}
+    plan = planned_once(rank, oracle.spec_of(case, name, topology))
+    if plan is None:
+        tally["no plan"] = tally.get("no plan", 0) + 1
+        return
+    data, mesh = oracle.Data(case, seed), mesh_of(case, known)
+    source, target, local = oracle.source_spec(case, mesh), target_spec(case, mesh), data.before[rank]
+    with Counted() as counted, follow(plan) as followed:
+        after = redistribute.redistribute_local_tensor(local.clone(), source, target)
+    moves = source.placements != target.placements or source.shard_order != target.shard_order
+    assert followed.summary.followed == followed.summary.asked == moves, f"{name}: {followed}"
+    assert (counted.received, counted.bytes) == planned_messages(plan, rank), f"{name}: {counted.received} messages, {counted.bytes} bytes"
+    everyone = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, (after, counted.bytes))
+    assert data.is_right({r: a for r, (a, _) in enumerate(everyone)}), f"{name}: wrong data"
+    steps = plan["redistributions"][0]["steps"]
+    exchanged = sum(s["wire_bytes"] for s in steps if s["op"] == "exchange")
+    if len(steps) == 1 and exchanged:
+        assert max(size for _, size in everyone) == exchanged, f"{name}: {exchanged} planned"
+    for step in steps:
+        word = step["op"] + (" in two phases" if step.get("phases") else "") + (" in chunks" if step.get("chunks", 1) > 1 else "") + (
+            " reducing" if step["op"] == "exchange" and step["reduce_op"] else "")
+        tally[word] = tally.get(word, 0) + 1
+    own = torchs_own(case, local, source, target)
+    if own is not None:
+        reduces = any(s["reduce_op"] for s in steps)
+        same = torch.allclose(own, after, atol=1e-9) if reduces else torch.equal(own, after)
+        assert own.shape == after.shape and same, f"{name}: not what DTensor gives"
+        tally["equal to DTensor's"] = tally.get("equal to DTensor's", 0) + 1
+
+
+def torchs_own(case, local, source, target):
+    """What PyTorch makes of it; None where the vectors say that it is wrong or cannot, and of pending targets, whose parts are free."""
+    import torch.distributed.tensor._redistribute as redistribute
+    theirs = case["torch"]["greedy"] if "greedy" in case["torch"] else case["torch"]["graph"]
+    ops = {p[2:-1] for end in ("src", "dst") for p in case[end]["placements"] if p[0] == "P"}
+    if not theirs.get("numerically_correct") or any(p[0] == "P" for p in case["dst"]["placements"]) or "avg" in ops:  # gloo has no avg
+        return None
+    if any(n % math.prod(case["mesh"]["shape"]) for n in case["tensor"]["shape"]):
+        return None
+    return redistribute.redistribute_local_tensor(local.clone(), source, target)
+
+
+def body(rank, cases, topologies, seed):
+    known, tallies = {}, {}
+    for title in topologies:
+        tally = tallies[title] = {}
+        for name, case in cases:
+            follow_case(rank, f"{title}: {name}", case, TOPOLOGIES[title], seed, known, tally)
+    return tallies
+
+
+def main():
+    if gloo_world.skipped("following_vectors_test"):
+        return 77
+    cases = json.loads(oracle.VECTORS.read_text())["cases"]
+    seed, count = int(oracle.option("--seed", 1)), int(oracle.option("--count", 48))
+    chosen = random.Random(seed).sample(range(len(cases)), min(count, len(cases)))
+    tallies = gloo_world.on_ranks(16, body, [(f"vector {i}", cases[i]) for i in chosen], list(TOPOLOGIES), seed)
+    everything = {}
+    for title, tally in tallies[0].items():
+        print(f"{title}, {len(chosen)} vectors: " + ", ".join(f"{k} {v}" for k, v in sorted(tally.items())))
+        everything.update(tally)
+    wanted = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial", "exchange in two phases",
+              "exchange reducing", "equal to DTensor's"}
+    if count >= 240 and wanted - set(everything):
+        print(f"never came up: {sorted(wanted - set(everything))}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

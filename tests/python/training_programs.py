@@ -1,0 +1,106 @@
+"""Training programs for tests of what follows a plan: each gives its losses and gradient norms, and knows nothing of plans.
+
+gathered   parameters gathered before use (FSDP by DTensor), tensor-parallel projections, sequence-parallel activations
+fsdp_tp    FSDP2 over dp, tensor and sequence parallelism, loss parallel over tp, gradients clipped, two steps of SGD
+"""
+import torch
+import torch.nn.functional as F
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, loss_parallel,
+                                               parallelize_module)
+
+HIDDEN, TOKENS, VOCABULARY, BATCH = 48, 24, 80, 4
+
+
+def mesh_of(ranks):
+    return init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("dp", "tp"))
+
+
+class Gathered:
+    """Two layers on DTensors; `step` gives the loss and the norm of all gradients."""
+
+    def __init__(self, mesh):
+        torch.manual_seed(7)
+        self.mesh = mesh
+        shapes = [(4 * HIDDEN, HIDDEN), (HIDDEN, 4 * HIDDEN)] * 2
+        self.weights = [distribute_tensor(torch.randn(s) / 8, mesh, [Shard(0), Shard(i % 2)]).requires_grad_() for i, s in enumerate(shapes)]
+        self.x = distribute_tensor(torch.randn(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
+
+    def gathered(self, weight):
+        return weight.redistribute(self.mesh, [Replicate(), weight.placements[1]])
+
+    def loss(self, *weights):
+        x = self.x
+        for up, down in zip(weights[::2], weights[1::2]):
+            full = x.redistribute(self.mesh, [Shard(0), Replicate()])
+            inner = F.gelu(F.linear(full, self.gathered(up)))
+            x = x + F.linear(inner, self.gathered(down)).redistribute(self.mesh, [Shard(0), Shard(1)])
+        return (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()]).to_local()
+
+    def step(self, loss_of=None):
+        for weight in self.weights:
+            weight.grad = None
+        loss = (loss_of or self.loss)(*self.weights)
+        loss.backward()
+        norm = sum((w.grad.redistribute(self.mesh, w.placements).to_local() ** 2).sum() for w in self.weights)
+        return [loss.item(), norm.item()]
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(HIDDEN)
+        self.up, self.down = torch.nn.Linear(HIDDEN, 4 * HIDDEN), torch.nn.Linear(4 * HIDDEN, HIDDEN)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(VOCABULARY, HIDDEN)
+        self.layers = torch.nn.ModuleList([Block(), Block()])
+        self.head = torch.nn.Linear(HIDDEN, VOCABULARY)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+class FsdpTp:
+    """Vocabulary-parallel embedding and loss, sequence parallelism between, FSDP2 over dp; `step` trains."""
+
+    def __init__(self, mesh):
+        torch.manual_seed(11)
+        self.model, tp = Model(), mesh["tp"]
+        parallelize_module(self.model, tp, {"embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1), use_local_output=False),
+                                            "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False)})
+        for layer in self.model.layers:
+            parallelize_module(layer, tp, {
+                "norm": SequenceParallel(use_local_output=False),
+                "up": PrepareModuleInput(input_layouts=Shard(1), desired_input_layouts=Replicate())})
+            parallelize_module(layer, tp, {"up": ColwiseParallel(use_local_output=False),
+                                           "down": RowwiseParallel(output_layouts=Shard(1), use_local_output=False)})
+            fully_shard(layer, mesh=mesh["dp"])
+        fully_shard(self.model, mesh=mesh["dp"])
+        torch.manual_seed(100 + mesh.get_local_rank("dp"))
+        self.tokens = torch.randint(VOCABULARY, (BATCH, TOKENS))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def step(self):
+        with loss_parallel():
+            loss = F.cross_entropy(self.model(self.tokens).flatten(0, 1), self.tokens.flatten())
+            loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        value = loss.full_tensor() if isinstance(loss, DTensor) else loss
+        return [value.item(), (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()]
+
+
+PROGRAMS = {"gathered": Gathered, "fsdp_tp": FsdpTp}
