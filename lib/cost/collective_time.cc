@@ -37,6 +37,11 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   return quotient > most ? most : static_cast<int64_t>(quotient);
 }
 
+int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes) {
+  if (near_bytes == 0) return 0;
+  return std::max<int64_t>(0, bytes - saturating_mul(near_bytes, denominator));
+}
+
 int64_t held_to_peer_rate(const TopologyLevel& level, const Traffic& traffic, size_t l) {
   if (level.peer_mb_per_s == 0 || traffic.peers[l] == 0) return 0;
   if (level.peer_bytes == 0) return traffic.bytes[l];
@@ -68,13 +73,20 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
       bandwidth *= level.exchange_percent;
     }
     slowest = std::max(slowest, transfer(bytes, traffic.denominator, bandwidth));
-    if (counted != Peers::number_and_rate || level.peer_mb_per_s == 0) continue;
+    if (counted != Peers::number_and_rate) continue;
+    if (const int64_t far = far_bytes(traffic.bytes[l], traffic.denominator, level.near_bytes))
+      slowest = std::max(slowest, transfer(far, traffic.denominator, level.far_mb_per_s));
     const int64_t held = held_to_peer_rate(level, traffic, l);
     const int64_t shared = saturating_mul(traffic.denominator, traffic.peers[l]);
     if (held == 0) continue;
     slowest = std::max(slowest, transfer(held, shared, level.peer_mb_per_s));
   }
-  return saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
+  const int64_t ps = saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
+  const bool moves = std::any_of(traffic.peers.begin(), traffic.peers.end(),
+                                 [](int64_t peers_here) { return peers_here > 0; });
+  if (counted != Peers::number_and_rate || !moves || !by_protocols(topology, Op::exchange))
+    return ps;
+  return std::max(ps, exchange_protocols_ps(topology, traffic, copied_bytes));
 }
 
 Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes) {

@@ -40,6 +40,9 @@ enum class Peers : uint8_t { none, number, number_and_rate };
 [[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers peers,
                                  int64_t copied_bytes);
 
+// Of so many bytes a rank over a common denominator those that are beyond the near ones.
+[[nodiscard]] int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes);
+
 // The bytes of the mean peer that are held to what one peer reaches, over peers * denominator.
 [[nodiscard]] int64_t held_to_peer_rate(const TopologyLevel& level, const Traffic& traffic,
                                         size_t l);

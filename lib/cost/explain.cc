@@ -20,6 +20,34 @@ std::string fraction(int64_t bytes, int64_t denominator) {
 
 std::string ps_text(int64_t ps) { return with_commas(ps) + " ps"; }
 
+// What of an exchange is far and what is held to a peer's rate; `slowest` is raised by them.
+std::string held_text(const TopologyLevel& level, const Traffic& traffic, size_t l,
+                      int64_t& slowest) {
+  std::string out;
+  if (const int64_t far = far_bytes(traffic.bytes[l], traffic.denominator, level.near_bytes)) {
+    const int64_t far_ps = transfer_ps(far, traffic.denominator, level.far_mb_per_s);
+    slowest = std::max(slowest, far_ps);
+    out += ", " + fraction(far, traffic.denominator) + " beyond the near ones / " +
+           with_commas(level.far_mb_per_s) + " MB/s = " + ps_text(far_ps);
+  }
+  const int64_t held = held_to_peer_rate(level, traffic, l);
+  if (held == 0) return out;
+  const int64_t one = saturating_mul(traffic.denominator, traffic.peers[l]);
+  const int64_t held_ps = transfer_ps(held, one, level.peer_mb_per_s);
+  slowest = std::max(slowest, held_ps);
+  return out + ", " + fraction(held, one) + " a peer / " + with_commas(level.peer_mb_per_s) +
+         " MB/s = " + ps_text(held_ps);
+}
+
+// What protocols hold an exchange to.
+std::string exchange_way_line(const Topology& topology, const Traffic& traffic, int64_t copied) {
+  const ProtocolWay way = fastest_exchange(topology, traffic, copied);
+  return "at least by the protocol " + one_line(way.protocol->name) + ": start " +
+         with_commas(way.start_ns) + " ns + peers " + with_commas(latency_ns(way) - way.start_ns) +
+         " ns + its bytes" + (copied > 0 ? " and copies" : "") + " = " +
+         ps_text(way_ps(topology, way, copied)) + "\n";
+}
+
 // One line a level that is used, then the sum.
 std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool exchange,
                           int64_t copied, const std::string& before) {
@@ -49,19 +77,14 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
       out += ", " + with_commas(traffic.peers[l]) +
              (traffic.peers[l] == 1 ? " peer x " : " peers x ") + with_commas(level.per_peer_ns) +
              " ns";
-      const int64_t held = held_to_peer_rate(level, traffic, l);
-      if (held > 0) {
-        const int64_t one = saturating_mul(traffic.denominator, traffic.peers[l]);
-        const int64_t held_ps = transfer_ps(held, one, level.peer_mb_per_s);
-        slowest = std::max(slowest, held_ps);
-        out += ", " + fraction(held, one) + " a peer / " + with_commas(level.peer_mb_per_s) +
-               " MB/s = " + ps_text(held_ps);
-      }
+      out += held_text(level, traffic, l, slowest);
     }
     out += "\n";
   }
   const int64_t copy =
       topology.copy_mb_per_s > 0 ? transfer_ps(copied, 1, topology.copy_mb_per_s) : 0;
+  if (exchange && by_protocols(topology, Op::exchange))
+    out += before + exchange_way_line(topology, traffic, copied);
   out += before + "latency " + with_commas(latency) + " ns";
   if (exchange) out += " + peers " + with_commas(peers) + " ns";
   out += " + slowest level " + ps_text(slowest);
@@ -113,6 +136,14 @@ std::string way_lines(const Topology& topology, const std::vector<int64_t>& memb
     out += "over " + one_line(topology.levels[l].name) + ": " +
            fraction(way.traffic.bytes[l], way.traffic.denominator) + " a rank / " +
            with_commas(way.mb_per_s[l]) + " MB/s = " + ps_text(ps);
+    if (way.far_mb_per_s[l] > 0) {
+      const int64_t far =
+          far_bytes(way.traffic.bytes[l], way.traffic.denominator, way.protocol->near_bytes);
+      const int64_t far_ps = transfer_ps(far, way.traffic.denominator, way.far_mb_per_s[l]);
+      slowest = std::max(slowest, far_ps);
+      out += ", " + fraction(far, way.traffic.denominator) + " beyond the near ones / " +
+             with_commas(way.far_mb_per_s[l]) + " MB/s = " + ps_text(far_ps);
+    }
     if (way.steps[l] > 0)
       out += ", " + with_commas(way.steps[l]) + (way.steps[l] == 1 ? " hop x " : " hops x ") +
              with_commas(way.step_ns[l]) + " ns";
@@ -187,7 +218,9 @@ std::string explain_collective(const LevelMap& levels, const StepQuestion& q, in
       slowest = &shape;
   }
   out += "members: " + members_text(topology, *slowest) + "\n";
-  if (tier == "protocols" && slowest->uniform)
+  // An all_to_all that levels hold back is explained by them.
+  if (tier == "protocols" && slowest->uniform &&
+      way_ps(topology, fastest_way(topology, slowest->members, f.bytes), f.bytes.copied) == total)
     return out + way_lines(topology, slowest->members, f.bytes);
   if (tier == "measured") return out + "priced by the measured tier: " + ps_text(total) + "\n";
   if (!slowest->uniform) {

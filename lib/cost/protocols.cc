@@ -42,6 +42,8 @@ class Ways {
       way.steps[l] = saturating_mul(hops, row_of(bytes_.op).rounds);
       way.step_ns[l] = protocol.levels[l].hop_ns;
       way.mb_per_s[l] = shared(topology_.levels[l].mb_per_s, protocol.levels[l].share);
+      if (protocol.near_bytes > 0)
+        way.far_mb_per_s[l] = shared(topology_.levels[l].mb_per_s, protocol.levels[l].far_share);
       inner = members_[l];
     }
     return way;
@@ -116,6 +118,10 @@ int64_t way_ps(const Topology& topology, const ProtocolWay& way, int64_t copied_
     if (way.traffic.bytes[l] == 0) continue;
     slowest =
         std::max(slowest, transfer(way.traffic.bytes[l], way.traffic.denominator, way.mb_per_s[l]));
+    if (way.far_mb_per_s[l] == 0) continue;
+    const int64_t far =
+        far_bytes(way.traffic.bytes[l], way.traffic.denominator, way.protocol->near_bytes);
+    slowest = std::max(slowest, transfer(far, way.traffic.denominator, way.far_mb_per_s[l]));
   }
   return saturating_add(saturating_mul(latency_ns(way), 1000), slowest);
 }
@@ -133,6 +139,8 @@ ProtocolWay fastest_way(const Topology& topology, std::span<const int64_t> membe
     fastest = way;
   };
   for (const Protocol& protocol : topology.protocols) {
+    if (!serves(protocol, bytes.op)) continue;
+    if (protocol.most_bytes > 0 && bytes.whole > protocol.most_bytes) continue;
     consider(ways.ring(protocol));
     if (bytes.op != Op::all_reduce) continue;
     if (protocol.trees) consider(ways.tree(protocol));
@@ -143,7 +151,45 @@ ProtocolWay fastest_way(const Topology& topology, std::span<const int64_t> membe
 
 int64_t protocols_ps(const Topology& topology, std::span<const int64_t> members,
                      const CollectiveBytes& bytes) {
-  return way_ps(topology, fastest_way(topology, members, bytes), bytes.copied);
+  const int64_t ps = way_ps(topology, fastest_way(topology, members, bytes), bytes.copied);
+  if (!row_of(bytes.op).pays_per_peer) return ps;
+  const Traffic traffic = collective_traffic(members, bytes);
+  return std::max(ps, traffic_ps(topology, traffic, peers_of(bytes.op), bytes.copied));
+}
+
+ProtocolWay fastest_exchange(const Topology& topology, const Traffic& traffic,
+                             int64_t copied_bytes) {
+  int64_t moved = 0;
+  for (const int64_t bytes : traffic.bytes) moved = saturating_add(moved, bytes);
+  ProtocolWay fastest;
+  int64_t least = INT64_MAX;
+  for (const Protocol& protocol : topology.protocols) {
+    if (!serves(protocol, Op::exchange)) continue;
+    if (protocol.most_bytes > 0 && moved > saturating_mul(protocol.most_bytes, traffic.denominator))
+      continue;
+    ProtocolWay way;
+    way.protocol = &protocol;
+    way.start_ns = protocol.base_ns;
+    way.traffic = traffic;
+    for (size_t l = 0; l < topology.levels.size(); ++l) {
+      const ProtocolLevel& at = protocol.levels[l];
+      way.steps[l] = traffic.peers[l];
+      way.step_ns[l] = at.hop_ns;
+      way.mb_per_s[l] = shared(topology.levels[l].mb_per_s, at.share);
+      if (protocol.near_bytes > 0)
+        way.far_mb_per_s[l] = shared(topology.levels[l].mb_per_s, at.far_share);
+    }
+    const int64_t ps = way_ps(topology, way, copied_bytes);
+    if (fastest.protocol != nullptr && ps >= least) continue;
+    least = ps;
+    fastest = way;
+  }
+  return fastest;
+}
+
+int64_t exchange_protocols_ps(const Topology& topology, const Traffic& traffic,
+                              int64_t copied_bytes) {
+  return way_ps(topology, fastest_exchange(topology, traffic, copied_bytes), copied_bytes);
 }
 
 Topology bound_topology(const Topology& topology, bool reduces) {
@@ -151,7 +197,7 @@ Topology bound_topology(const Topology& topology, bool reduces) {
   bound.protocols.clear();
   for (size_t l = 0; l < bound.levels.size(); ++l) {
     TopologyLevel& level = bound.levels[l];
-    level.peer_mb_per_s = level.peer_bytes = 0;
+    level.peer_mb_per_s = level.peer_bytes = level.near_bytes = level.far_mb_per_s = 0;
     // A group of m inside a unit moves 2 (m-1)/m of its bytes, counted as 2 where switches reduce.
     if (reduces && level.switch_mb_per_s > 0) {
       const int64_t most = l + 1 == bound.levels.size() ? INT64_MAX : level.ranks;
@@ -161,6 +207,8 @@ Topology bound_topology(const Topology& topology, bool reduces) {
     level.switch_mb_per_s = 0;
     // A step that reaches the level takes one hop over it at least.
     for (const Protocol& protocol : topology.protocols) {
+      if ((protocol.ops & default_ops) == 0 && protocol.ops != 0)
+        continue;  // of neither of the three
       const ProtocolLevel& at = protocol.levels[l];
       int64_t least = saturating_add(protocol.base_ns, at.hop_ns);
       if (reduces && protocol.trees)

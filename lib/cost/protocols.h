@@ -2,7 +2,8 @@
 //
 // A group has m_l members in one unit of level l, g in all. A way is a protocol and a pattern:
 //
-//   ring       rounds * sum of (g/m_(l-1) - g/m_l) hops of level l; bytes as in the levels model
+//   ring       rounds * sum of (g/m_(l-1) - g/m_l) hops of level l; bytes as in the levels model,
+//              and those beyond near_bytes at the far share
 //   tree       all_reduce: 2 * (m_0 - 1) hops along a chain inside level 0, then up and down
 //              ceil(log2(m_l/m_(l-1))) tree steps of each level l outside; over level l twice the
 //              bytes / m_(l-1)
@@ -11,10 +12,13 @@
 //
 //     t = base + hops * hop_ns + max over l of bytes_l / (bandwidth_l * share_l) + copies
 //
-// in integer picoseconds, rounded up once, and the least over all ways. Laws: more bytes never take
+// in integer picoseconds, rounded up once, and the least over all ways of the protocols that serve
+// the op and the size. An exchange takes a hop a peer and no less than by levels, an all_to_all no
+// less than an exchange of the same. Laws: more bytes never take
 // less; without a member, or without a level, a group never takes longer.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "cost/collective_time.h"
@@ -28,9 +32,10 @@ struct ProtocolWay {
   const Protocol* protocol = nullptr;
   Pattern pattern = Pattern::ring;
   int64_t start_ns = 0;
-  std::array<int64_t, max_levels> steps{};     // over each level
-  std::array<int64_t, max_levels> step_ns{};   // of one of them
-  std::array<int64_t, max_levels> mb_per_s{};  // that the bytes have
+  std::array<int64_t, max_levels> steps{};         // over each level
+  std::array<int64_t, max_levels> step_ns{};       // of one of them
+  std::array<int64_t, max_levels> mb_per_s{};      // that the bytes have
+  std::array<int64_t, max_levels> far_mb_per_s{};  // and those beyond near_bytes
   Traffic traffic;
 };
 [[nodiscard]] int64_t latency_ns(const ProtocolWay& way);
@@ -39,7 +44,8 @@ struct ProtocolWay {
 
 // Whether protocols price such a collective, in a group that looks alike everywhere.
 [[nodiscard]] inline bool by_protocols(const Topology& topology, Op op) {
-  return !topology.protocols.empty() && !row_of(op).pays_per_peer;
+  return std::any_of(topology.protocols.begin(), topology.protocols.end(),
+                     [op](const Protocol& protocol) { return serves(protocol, op); });
 }
 
 // The fastest way; `members` as in GroupShape. by_protocols holds.
@@ -47,6 +53,13 @@ struct ProtocolWay {
                                       const CollectiveBytes& bytes);
 [[nodiscard]] int64_t protocols_ps(const Topology& topology, std::span<const int64_t> members,
                                    const CollectiveBytes& bytes);
+
+// The fastest way of what such traffic is exchanged in; its size is all that a rank moves.
+// by_protocols holds.
+[[nodiscard]] ProtocolWay fastest_exchange(const Topology& topology, const Traffic& traffic,
+                                           int64_t copied_bytes);
+[[nodiscard]] int64_t exchange_protocols_ps(const Topology& topology, const Traffic& traffic,
+                                            int64_t copied_bytes);
 
 // A topology of levels alone in which every step takes as long as in `topology`, or less: what
 // bounds are taken in. `reduces`: something is pending at either end, so that switches may help.

@@ -173,6 +173,10 @@ struct TopologyLevel {
   int64_t peer_bytes = 0;  // of those bytes to a peer, so many are held to that; 0: all
   // Of all_reduce where switches of the level reduce, its bytes counted twice; 0: they do not.
   int64_t switch_mb_per_s = 0;
+  // Of an exchange or all_to_all so many bytes a rank are near, in caches; what is beyond has
+  // far_mb_per_s, beside all of them at mb_per_s: the slower of the two counts. 0: all are near.
+  int64_t near_bytes = 0;
+  int64_t far_mb_per_s = 0;
   bool operator==(const TopologyLevel&) const = default;
 };
 

@@ -1,6 +1,19 @@
 #include "plan/protocol.h"
 
+#include <algorithm>
+
 namespace meshplan {
+
+std::optional<Op> unserved_op(const std::vector<Protocol>& protocols) {
+  for (const Op op :
+       {Op::all_gather, Op::reduce_scatter, Op::all_reduce, Op::all_to_all, Op::exchange}) {
+    const auto any = [op](const Protocol& p) { return serves(p, op); };
+    const auto large = [op](const Protocol& p) { return serves(p, op) && p.most_bytes == 0; };
+    if (row_of(op).pays_per_peer && std::none_of(protocols.begin(), protocols.end(), any)) continue;
+    if (std::none_of(protocols.begin(), protocols.end(), large)) return op;
+  }
+  return std::nullopt;
+}
 
 std::vector<Protocol> nccl_protocols(size_t levels) {
   struct Row {

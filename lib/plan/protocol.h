@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "plan/op_table.h"
 
 namespace meshplan {
 
@@ -17,6 +20,7 @@ struct ProtocolLevel {
   int64_t share = whole_share;
   int64_t tree_ns = 0;  // one step of a tree, up or down
   int64_t tree_share = whole_share;
+  int64_t far_share = whole_share;  // of what is beyond Protocol::near_bytes
   bool operator==(const ProtocolLevel&) const = default;
 };
 
@@ -27,8 +31,26 @@ struct Protocol {
   int64_t switch_ns =
       0;  // the start where switches reduce (TopologyLevel::switch_mb_per_s); 0: never
   std::vector<ProtocolLevel> levels;  // as many as the topology has
+  // Of a ring over each level so many bytes a rank are near, in caches; what is beyond has the far
+  // share of the bandwidth, beside all of them at the level's: the slower one counts. 0: all.
+  int64_t near_bytes = 0;
+  int64_t most_bytes = 0;  // no collective of more (nccl-tests' size) takes it; 0: any may
+  // The ops that may take it, a bit each (bit_of); none: all_gather, reduce_scatter and all_reduce.
+  // all_to_all and exchange (a hop a peer) take no less than by levels.
+  uint8_t ops = 0;
   bool operator==(const Protocol&) const = default;
 };
+
+constexpr uint8_t bit_of(Op op) { return static_cast<uint8_t>(1U << static_cast<unsigned>(op)); }
+constexpr uint8_t default_ops =
+    bit_of(Op::all_gather) | bit_of(Op::reduce_scatter) | bit_of(Op::all_reduce);
+// Whether a collective of this op may take the protocol, whatever its size.
+[[nodiscard]] inline bool serves(const Protocol& protocol, Op op) {
+  return ((protocol.ops == 0 ? default_ops : protocol.ops) & bit_of(op)) != 0;
+}
+// An op that the protocols leave without one for large sizes: one of the three, or all_to_all or
+// exchange where any protocol serves it. None where all is well.
+[[nodiscard]] std::optional<Op> unserved_op(const std::vector<Protocol>& protocols);
 
 // NCCL's protocols as its graph/tuning.cc (2.30) has them, on so many levels: what the old spelling
 // "model": "nccl" of a topology stands for.

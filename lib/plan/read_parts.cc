@@ -151,9 +151,23 @@ Protocol read_protocol(const Value& value, size_t levels) {
   numbers("share", &ProtocolLevel::share, 1);
   if (value.has("tree_ns")) numbers("tree_ns", &ProtocolLevel::tree_ns, 0);
   if (value.has("tree_share")) numbers("tree_share", &ProtocolLevel::tree_share, 1);
+  if (value.has("ops")) {
+    for (const std::string& name : value.at("ops").texts()) {
+      const auto op = parse_op(name);
+      if (!op || is_local(*op)) value.at("ops").fail("\"" + name + "\" does not communicate");
+      protocol.ops |= bit_of(*op);
+    }
+  }
+  if (value.has("most_bytes"))
+    protocol.most_bytes = value.at("most_bytes").integer(1, max_peer_bytes);
+  if (value.has("near_bytes")) {
+    protocol.near_bytes = value.at("near_bytes").integer(1, max_peer_bytes);
+    numbers("far_share", &ProtocolLevel::far_share, 1);
+  }
   for (const ProtocolLevel& level : protocol.levels) {
     if (level.hop_ns > max_latency_ns || level.tree_ns > max_latency_ns ||
-        level.share > whole_share || level.tree_share > whole_share)
+        level.share > whole_share || level.tree_share > whole_share ||
+        level.far_share > whole_share)
       value.fail("a hop takes at most " + std::to_string(max_latency_ns) +
                  " ns, a share is at most " + std::to_string(whole_share));
   }
@@ -173,6 +187,8 @@ void read_model(const Value& value, Topology& topology) {
     if (topology.protocols.empty() ||
         static_cast<int64_t>(topology.protocols.size()) > max_protocols)
       protocols.fail("expected 1 to " + std::to_string(max_protocols) + " protocols");
+    if (const auto op = unserved_op(topology.protocols))
+      protocols.fail(std::string("no protocol serves ") + to_text(*op) + " of every size");
   } else if (!model.empty()) {
     value.at("model").fail("expected \"protocols\"");
   }
@@ -198,6 +214,10 @@ Topology read_topology(const Value& value) {
       level.peer_mb_per_s = entry.at("peer_mb_per_s").integer(1, max_mb_per_s);
     if (entry.has("peer_bytes"))
       level.peer_bytes = entry.at("peer_bytes").integer(1, max_peer_bytes);
+    if (entry.has("near_bytes")) {
+      level.near_bytes = entry.at("near_bytes").integer(1, max_peer_bytes);
+      level.far_mb_per_s = entry.at("far_mb_per_s").integer(1, max_mb_per_s);
+    }
     if (entry.has("switch_mb_per_s"))
       level.switch_mb_per_s = entry.at("switch_mb_per_s").integer(1, max_mb_per_s);
     if (!topology.levels.empty() && level.ranks < topology.levels.back().ranks)

@@ -340,8 +340,18 @@ void write_levels(JsonWriter& w, const char* name, const Protocol& protocol,
 void write_protocol(JsonWriter& w, const Protocol& protocol) {
   w.open('{');
   w.field("base_ns", protocol.base_ns);
+  if (protocol.near_bytes > 0) write_levels(w, "far_share", protocol, &ProtocolLevel::far_share);
   write_levels(w, "hop_ns", protocol, &ProtocolLevel::hop_ns);
+  if (protocol.most_bytes > 0) w.field("most_bytes", protocol.most_bytes);
   w.field("name", protocol.name);
+  if (protocol.near_bytes > 0) w.field("near_bytes", protocol.near_bytes);
+  if (protocol.ops != 0) {
+    std::vector<std::string> ops;
+    for (size_t i = 0; i < op_table.size(); ++i) {
+      if ((protocol.ops & bit_of(static_cast<Op>(i))) != 0) ops.emplace_back(op_table[i].name);
+    }
+    w.field("ops", ops);
+  }
   write_levels(w, "share", protocol, &ProtocolLevel::share);
   if (protocol.switch_ns > 0) w.field("switch_ns", protocol.switch_ns);
   if (protocol.trees || protocol.switch_ns > 0) {
@@ -359,10 +369,11 @@ void write_topology(JsonWriter& w, const Topology& t, bool with_empty) {
   if (with_empty || t.copy_mb_per_s > 0) w.field("copy_mb_per_s", t.copy_mb_per_s);
   w.list("levels", Breaks::lines, t.levels, [&](const TopologyLevel& level) {
     w.open('{');
-    w.fields({{"exchange_percent", level.exchange_percent},
-              {"latency_ns", level.latency_ns},
-              {"mb_per_s", level.mb_per_s},
-              {"name", level.name}});
+    w.field("exchange_percent", level.exchange_percent);
+    if (level.near_bytes > 0) w.field("far_mb_per_s", level.far_mb_per_s);
+    w.fields(
+        {{"latency_ns", level.latency_ns}, {"mb_per_s", level.mb_per_s}, {"name", level.name}});
+    if (level.near_bytes > 0) w.field("near_bytes", level.near_bytes);
     if (level.peer_bytes > 0) w.field("peer_bytes", level.peer_bytes);
     if (level.peer_mb_per_s > 0) w.field("peer_mb_per_s", level.peer_mb_per_s);
     w.fields({{"per_peer_ns", level.per_peer_ns}, {"ranks", level.ranks}});

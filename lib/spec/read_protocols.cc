@@ -25,18 +25,40 @@ void read_numbers(Reader& reader, uint32_t index, const char* name, int64_t Prot
   }
 }
 
+uint8_t read_ops(Reader& reader, uint32_t index) {
+  std::vector<std::string> names;
+  for (const OpRow& row : op_table) {
+    if (row.scope != OpScope::rank) names.emplace_back(row.name);
+  }
+  const auto list = reader.elements(index, "\"ops\"");
+  if (list && list->empty())
+    reader.error("E0211", index, "\"ops\" is empty",
+                 {"a protocol without \"ops\" serves all but all_to_all and exchange", {}, 0, {}});
+  uint8_t ops = 0;
+  for (const uint32_t one : list.value_or(std::vector<uint32_t>{})) {
+    if (const auto chosen = reader.choice(one, "collective", names))
+      ops |= bit_of(parse_op(names[*chosen]).value_or(Op::all_reduce));
+  }
+  return ops;
+}
+
 std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t levels) {
-  constexpr std::array<KeyRule, 8> rules{{{"name", true},
-                                          {"base_ns", true},
-                                          {"hop_ns", true},
-                                          {"share"},
-                                          {"trees"},
-                                          {"tree_ns"},
-                                          {"tree_share"},
-                                          {"switch_ns"}}};
+  constexpr std::array<KeyRule, 12> rules{{{"name", true},
+                                           {"base_ns", true},
+                                           {"hop_ns", true},
+                                           {"share"},
+                                           {"trees"},
+                                           {"tree_ns"},
+                                           {"tree_share"},
+                                           {"switch_ns"},
+                                           {"ops"},
+                                           {"most_bytes"},
+                                           {"near_bytes"},
+                                           {"far_share"}}};
   const auto found = reader.members(index, rules, "a protocol");
   if (!found) return std::nullopt;
-  const auto [name, base, hop, share, trees, tree_ns, tree_share, switch_ns] = *found;
+  const auto [name, base, hop, share, trees, tree_ns, tree_share, switch_ns, ops, most_bytes,
+              near_bytes, far_share] = *found;
   const size_t before = reader.errors();
   Protocol protocol;
   protocol.levels.resize(levels);
@@ -60,6 +82,18 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
     for (ProtocolLevel& level : protocol.levels)
       level = {level.hop_ns, level.share, 0, whole_share};
   }
+  if (ops != 0) protocol.ops = read_ops(reader, ops);
+  if (most_bytes != 0)
+    protocol.most_bytes =
+        reader.integer(most_bytes, "\"most_bytes\"", 1, max_peer_bytes).value_or(0);
+  if (near_bytes != 0)
+    protocol.near_bytes =
+        reader.integer(near_bytes, "\"near_bytes\"", 1, max_peer_bytes).value_or(0);
+  if ((near_bytes == 0) != (far_share == 0)) {
+    reader.error("E0208", near_bytes + far_share, "\"near_bytes\" and \"far_share\" stand together",
+                 {"what is beyond near_bytes has far_share of the bandwidth", {}, 0, {}});
+  }
+  read_numbers(reader, far_share, "far_share", &ProtocolLevel::far_share, 1, whole_share, protocol);
   if (reader.errors() > before || name == 0 || base == 0 || hop == 0) return std::nullopt;
   return protocol;
 }
@@ -97,6 +131,11 @@ std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t mo
   }
   for (const uint32_t one : *list) {
     if (auto read = read_protocol(reader, one, levels)) all.push_back(std::move(*read));
+  }
+  if (const auto op = unserved_op(all); op && all.size() == list->size()) {
+    reader.error("E0314", protocols,
+                 std::string("no protocol serves ") + to_text(*op) + " of every size",
+                 {"one of those that serve it has no \"most_bytes\"", {}, 0, {}});
   }
   return all;
 }

@@ -1,5 +1,7 @@
 #include "spec/read_topology.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "json/scan.h"
 #include "plan/topology_limits.h"
@@ -25,7 +27,7 @@ std::optional<int64_t> bandwidth(Reader& reader, uint32_t gb, uint32_t mb,
 }
 
 std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t position) {
-  constexpr std::array<KeyRule, 12> rules{{{"name"},
+  constexpr std::array<KeyRule, 15> rules{{{"name"},
                                            {"ranks", true},
                                            {"gb_per_s"},
                                            {"latency_ns", true},
@@ -36,11 +38,14 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
                                            {"peer_mb_per_s"},
                                            {"peer_bytes"},
                                            {"switch_gb_per_s"},
-                                           {"switch_mb_per_s"}}};
+                                           {"switch_mb_per_s"},
+                                           {"near_bytes"},
+                                           {"far_gb_per_s"},
+                                           {"far_mb_per_s"}}};
   const auto found = reader.members(index, rules, "a level of the topology");
   if (!found) return std::nullopt;
   const auto [name, ranks, gb, latency, per_peer, percent, mb, peer_gb, peer_mb, peer_bytes,
-              switch_gb, switch_mb] = *found;
+              switch_gb, switch_mb, near_bytes, far_gb, far_mb] = *found;
   TopologyLevel level;
   const size_t before = reader.errors();
   level.name = "level" + std::to_string(position);
@@ -66,6 +71,16 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
     level.switch_mb_per_s =
         bandwidth(reader, switch_gb, switch_mb, "switch_gb_per_s", "switch_mb_per_s", 1)
             .value_or(1);
+  if (near_bytes != 0)
+    level.near_bytes = reader.integer(near_bytes, "\"near_bytes\"", 1, max_peer_bytes).value_or(0);
+  if (far_gb != 0 || far_mb != 0)
+    level.far_mb_per_s =
+        bandwidth(reader, far_gb, far_mb, "far_gb_per_s", "far_mb_per_s", 1).value_or(1);
+  if ((near_bytes == 0) != (far_gb == 0 && far_mb == 0)) {
+    reader.error("E0208", std::max({near_bytes, far_gb, far_mb}),
+                 "\"near_bytes\" and \"far_gb_per_s\" stand together",
+                 {"what is beyond near_bytes has far_gb_per_s", {}, 0, {}});
+  }
   if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0)
     return std::nullopt;
   return level;

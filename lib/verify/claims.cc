@@ -220,12 +220,15 @@ Problem check_protocols(const Topology& topology) {
     const auto levels = static_cast<int64_t>(protocol.levels.size());
     if (protocol.levels.size() != topology.levels.size())
       return out_of_range(place, "levels", levels, std::to_string(topology.levels.size()));
+    for (const int64_t bytes : {protocol.near_bytes, protocol.most_bytes}) {
+      if (bytes < 0) return out_of_range(place, "limit of bytes", bytes, "at least 0");
+    }
     if (protocol.base_ns < 0) return out_of_range(place, "base_ns", protocol.base_ns, "at least 0");
     for (const ProtocolLevel& level : protocol.levels) {
       for (const int64_t ns : {level.hop_ns, level.tree_ns}) {
         if (ns < 0) return out_of_range(place, "time of a hop", ns, "at least 0");
       }
-      for (const int64_t share : {level.share, level.tree_share}) {
+      for (const int64_t share : {level.share, level.tree_share, level.far_share}) {
         if (share < 1 || share > whole_share)
           return out_of_range(place, "share", share, "1 to " + std::to_string(whole_share));
       }
@@ -257,6 +260,10 @@ Problem check_topology_numbers(const Topology& topology) {
       return out_of_range(place, "peer_mb_per_s", level.peer_mb_per_s, "at least 0");
     if (level.peer_bytes < 0)
       return out_of_range(place, "peer_bytes", level.peer_bytes, "at least 0");
+    if (level.near_bytes < 0)
+      return out_of_range(place, "near_bytes", level.near_bytes, "at least 0");
+    if (level.near_bytes > 0 && level.far_mb_per_s < 1)
+      return out_of_range(place, "far_mb_per_s", level.far_mb_per_s, "at least 1");
     if (level.switch_mb_per_s < 0)
       return out_of_range(place, "switch_mb_per_s", level.switch_mb_per_s, "at least 0");
   }

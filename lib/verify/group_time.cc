@@ -93,9 +93,11 @@ std::optional<TimeRange> finer_time(const Topology& topology, Op op, const Group
       return measured_time(table, moved.whole);
   }
   const OpRule rule = rule_of(op);
-  if (topology.protocols.empty() || rule.between_pairs) return std::nullopt;
-  const int64_t ps =
-      protocol_time(topology, rule, pattern, traffic_of(rule, pattern, levels, moved), moved);
+  if (!has_protocol(topology, op)) return std::nullopt;
+  const LevelTraffic traffic = traffic_of(rule, pattern, levels, moved);
+  int64_t ps = protocol_time(topology, op, rule, pattern, traffic, moved);
+  // What goes between pairs takes no less than by levels.
+  if (rule.between_pairs) ps = std::max(ps, time_ps(topology, traffic, true, moved.copied));
   return TimeRange{ps, ps};
 }
 

@@ -13,6 +13,8 @@ struct Part {
   int64_t step_ns = 0;
   int128 bytes = 0;  // over the ranks of the group
   int64_t mb_per_s = 1;
+  int64_t far_mb_per_s = 0;  // of what is beyond `near`; 0: all the same
+  int64_t near = 0;          // bytes a rank
 };
 
 int64_t share_of(int64_t mb_per_s, int64_t share) {
@@ -29,8 +31,14 @@ class Ways {
   [[nodiscard]] int64_t ring_ps(const Protocol& protocol) const {
     return time(protocol.base_ns, [&](size_t l) {
       const int128 left = ranks() / units(l) - ranks() / here(l);
-      return Part{left * rounds_, protocol.levels[l].hop_ns, int128{ring_.bytes[l]},
-                  share_of(topology_.levels[l].mb_per_s, protocol.levels[l].share)};
+      return Part{left * rounds_,
+                  protocol.levels[l].hop_ns,
+                  int128{ring_.bytes[l]},
+                  share_of(topology_.levels[l].mb_per_s, protocol.levels[l].share),
+                  protocol.near_bytes == 0
+                      ? 0
+                      : share_of(topology_.levels[l].mb_per_s, protocol.levels[l].far_share),
+                  protocol.near_bytes};
     });
   }
   // `from`: the innermost level that takes tree steps. `chained`: level 0 is a chain.
@@ -85,6 +93,10 @@ class Ways {
       const Quotient bytes{int128{saturated(part.bytes)} * 1'000'000,
                            int128{ranks()} * part.mb_per_s};
       slowest = std::max(slowest, rounded_up(bytes, copies));
+      if (part.far_mb_per_s == 0) continue;
+      const Quotient far{(int128{saturated(part.bytes)} - int128{part.near} * ranks()) * 1'000'000,
+                         int128{ranks()} * part.far_mb_per_s};
+      if (far.dividend > 0) slowest = std::max(slowest, rounded_up(far, copies));
     }
     return saturating_add(saturating_mul(saturated(ns), 1000), slowest);
   }
@@ -96,13 +108,28 @@ class Ways {
   int64_t rounds_;
 };
 
+// By its list of ops (none: the three that go round rings) and the size of the collective.
+bool may_take(const Protocol& protocol, Op op, int64_t size) {
+  if (protocol.most_bytes > 0 && size > protocol.most_bytes) return false;
+  if (protocol.ops == 0) return op != Op::all_to_all;
+  return (protocol.ops >> static_cast<unsigned>(op) & 1U) != 0;
+}
+
 }  // namespace
 
-int64_t protocol_time(const Topology& topology, const OpRule& rule, const GroupPattern& pattern,
-                      const LevelTraffic& ring, const Moved& moved) {
+bool has_protocol(const Topology& topology, Op op) {
+  for (const Protocol& protocol : topology.protocols) {
+    if (may_take(protocol, op, 0)) return true;
+  }
+  return false;
+}
+
+int64_t protocol_time(const Topology& topology, Op op, const OpRule& rule,
+                      const GroupPattern& pattern, const LevelTraffic& ring, const Moved& moved) {
   const Ways ways(topology, pattern, ring, moved, rule.rounds);
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const Protocol& protocol : topology.protocols) {
+    if (!may_take(protocol, op, moved.whole)) continue;
     least = std::min(least, ways.ring_ps(protocol));
     if (rule.rounds != 2) continue;  // all_reduce alone goes round twice
     if (protocol.trees) least = std::min(least, ways.tree_ps(protocol, protocol.base_ns, 0, true));

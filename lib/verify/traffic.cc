@@ -21,6 +21,48 @@ int64_t rounded_up(const Quotient& a, const Quotient& b) {
   return saturating_add(saturated(whole), rounded_up(rest));
 }
 
+namespace {
+
+// The least that protocols say of an exchange; 0: none does, or nothing moves.
+int64_t pairs_protocol_ps(const Topology& topology, const LevelTraffic& traffic,
+                          const Quotient& copies) {
+  const size_t levels = topology.levels.size();
+  int128 bytes = 0;
+  int64_t peers = 0;
+  for (size_t l = 0; l < levels; ++l) {
+    bytes += traffic.bytes[l];
+    peers = saturating_add(peers, traffic.peers[l]);
+  }
+  int64_t least = 0;
+  for (const Protocol& p : topology.protocols) {
+    if ((p.ops >> static_cast<unsigned>(Op::exchange) & 1U) == 0 || peers == 0) continue;
+    if (p.most_bytes > 0 && bytes > int128{p.most_bytes} * traffic.denominator) continue;
+    int128 ns = p.base_ns;
+    int64_t slowest = rounded_up(copies);
+    for (size_t l = 0; l < levels; ++l) {
+      const auto rate = [&](int64_t share) {
+        return std::max<int64_t>(1, topology.levels[l].mb_per_s * share / whole_share);
+      };
+      ns += int128{traffic.peers[l]} * p.levels[l].hop_ns;
+      const auto held_to = [&](int128 moved, int64_t mb_per_s) {
+        if (moved <= 0) return;
+        slowest = std::max(
+            slowest,
+            rounded_up({moved * 1'000'000, int128{traffic.denominator} * mb_per_s}, copies));
+      };
+      held_to(traffic.bytes[l], rate(p.levels[l].share));
+      if (p.near_bytes > 0)
+        held_to(traffic.bytes[l] - int128{p.near_bytes} * traffic.denominator,
+                rate(p.levels[l].far_share));
+    }
+    const int64_t ps = saturating_add(saturating_mul(saturated(ns), 1000), slowest);
+    least = least == 0 ? ps : std::min(least, ps);
+  }
+  return least;
+}
+
+}  // namespace
+
 int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool between_pairs,
                 int64_t copied_bytes) {
   int64_t latency_ns = 0;
@@ -41,6 +83,12 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
         shared ? saturating_mul(level.mb_per_s, level.exchange_percent) : level.mb_per_s;
     const Quotient moved{int128{bytes} * 1'000'000, int128{traffic.denominator} * bandwidth};
     slowest = std::max(slowest, rounded_up(moved, copies));
+    if (between_pairs && level.near_bytes > 0) {
+      const int128 near = int128{level.near_bytes} * traffic.denominator;
+      const Quotient far{(traffic.bytes[l] - near) * 1'000'000,
+                         int128{traffic.denominator} * level.far_mb_per_s};
+      if (far.dividend > 0) slowest = std::max(slowest, rounded_up(far, copies));
+    }
     if (!between_pairs || level.peer_mb_per_s == 0) continue;
     const int64_t shared_by = saturating_mul(traffic.denominator, traffic.peers[l]);
     int64_t held = shared_by == 0 ? 0 : traffic.bytes[l];
@@ -50,7 +98,9 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
         slowest,
         rounded_up({int128{held} * 1'000'000, int128{shared_by} * level.peer_mb_per_s}, copies));
   }
-  return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), slowest);
+  const int64_t ps =
+      saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), slowest);
+  return between_pairs ? std::max(ps, pairs_protocol_ps(topology, traffic, copies)) : ps;
 }
 
 int64_t two_phases_ps(const Topology& topology, const PhaseTraffic& first,

@@ -65,10 +65,10 @@ def step_ps(seen, copy_mb_per_s, protocols):
         chunks = seen.step.get("chunks", 1)
         if chunks == 1:
             # Phases follow one another as steps do: each rounds up.
-            times = [sum(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s))
+            times = [sum(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s, protocols))
                          for moved in phases)]
         else:
-            times = [price.pipelined_ps(levels, phases, size, copy_mb_per_s, chunks)]
+            times = [price.pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols)]
     unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
     copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)
     for members in seen.groups:

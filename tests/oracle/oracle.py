@@ -16,7 +16,8 @@ from transfers import Level, one_phase, two_phases
 
 def levels_of(topology):
     return [Level(v["ranks"], v["mb_per_s"], v["latency_ns"], v["per_peer_ns"], v["exchange_percent"],
-                  v.get("peer_mb_per_s", 0), v.get("peer_bytes", 0), v.get("switch_mb_per_s", 0))
+                  v.get("peer_mb_per_s", 0), v.get("peer_bytes", 0), v.get("switch_mb_per_s", 0),
+                  v.get("near_bytes", 0), v.get("far_mb_per_s", 0))
             for v in topology["levels"]]
 
 

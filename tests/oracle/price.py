@@ -21,6 +21,8 @@ def seconds_of(levels, loads, exchange, peers=()):
     for level, load in zip(levels, loads):
         percent = level.exchange_percent if exchange else 100
         most = max(most, Fraction(load) * 10**8 / (level.mb_per_s * percent))
+        if exchange and level.near_bytes:
+            most = max(most, (Fraction(load) - level.near_bytes) * 10**6 / level.far_mb_per_s)
     return most
 
 
@@ -28,7 +30,21 @@ def copy_time(copied, copy_mb_per_s):
     return Fraction(copied) * 10**6 / copy_mb_per_s if copy_mb_per_s else Fraction(0)
 
 
-def traffic_time(levels, pieces, size, copy_mb_per_s):
+def pairs_time(levels, protocols, loads, peers):
+    """The least that protocols say of an exchange; 0 where none does."""
+    times = []
+    for protocol in protocols:
+        if "exchange" not in protocol.get("ops", ()) or sum(loads) > protocol.get("most_bytes", sum(loads)):
+            continue
+        held = [Fraction(b) * 10**6 / shared(l.mb_per_s, s) for l, b, s in zip(levels, loads, protocol["share"])]
+        if near := protocol.get("near_bytes"):
+            held += [(Fraction(b) - near) * 10**6 / shared(l.mb_per_s, s)
+                     for l, b, s in zip(levels, loads, protocol["far_share"])]
+        times.append(1000 * (protocol["base_ns"] + sum(n * ns for n, ns in zip(peers, protocol["hop_ns"]))) + max(held))
+    return min(times, default=Fraction(0))
+
+
+def traffic_time(levels, pieces, size, copy_mb_per_s, protocols=()):
     """Pieces that travel at once, (sender, receiver, bytes or box): latency, peers, bytes, copies."""
     got, sent, peers_in, peers_out, arrived = {}, {}, {}, {}, {}
     used = set()
@@ -50,14 +66,16 @@ def traffic_time(levels, pieces, size, copy_mb_per_s):
                     default=0)
         number_of_peers.append(peers)
         time += level.per_peer_ns * 1000 * peers
-    return time + seconds_of(levels, loads, True, number_of_peers) + copy_time(2 * max(arrived.values()), copy_mb_per_s)
+    copies = copy_time(2 * max(arrived.values()), copy_mb_per_s)
+    return max(time + seconds_of(levels, loads, True, number_of_peers),
+               pairs_time(levels, protocols, loads, number_of_peers)) + copies
 
 
-def pipelined_ps(levels, phases, size, copy_mb_per_s, chunks):
+def pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols=()):
     """Two phases in chunks: while one chunk is shared, the next is fetched; copies come on top."""
     steps, copies = [], 0
     for moved in phases:
-        steps.append(whole_ps(traffic_time(levels, moved, Fraction(size, chunks), 0)))
+        steps.append(whole_ps(traffic_time(levels, moved, Fraction(size, chunks), 0, protocols)))
         arrived = {}
         for sender, receiver, elements in moved:
             arrived[receiver] = arrived.get(receiver, 0) + elements * size
@@ -84,14 +102,26 @@ def shared(mb_per_s, share):
     return max(1, mb_per_s * share // 10_000)
 
 
+RINGS = ("all_gather", "reduce_scatter", "all_reduce")
+
+
 def protocol_ways(levels, protocol, op, m, whole):
     """Each way of a protocol: its ns, and bytes and MB/s by level. `m`: members by level."""
+    if whole > protocol.get("most_bytes", whole) or op not in protocol.get("ops", RINGS):
+        return
     inner, g = [1] + m[:-1], m[-1]
     rounds = 2 if op == "all_reduce" else 1
     hops = [g // a - g // b for a, b in zip(inner, m)]
+    loads = [rounds * whole * (Fraction(1, a) - Fraction(1, b)) for a, b in zip(inner, m)]
+    if op == "all_to_all":
+        loads = [whole / g * (b - a) for a, b in zip(inner, m)]
+    speeds = [shared(l.mb_per_s, s) for l, s in zip(levels, protocol["share"])]
+    if near := protocol.get("near_bytes"):
+        # What is far goes beside all of it.
+        loads = loads + [max(Fraction(0), load - near) for load in loads]
+        speeds += [shared(l.mb_per_s, s) for l, s in zip(levels, protocol["far_share"])]
     yield (protocol["base_ns"] + rounds * sum(n * ns for n, ns in zip(hops, protocol["hop_ns"])),
-           [rounds * whole * (Fraction(1, a) - Fraction(1, b)) for a, b in zip(inner, m)],
-           [shared(l.mb_per_s, s) for l, s in zip(levels, protocol["share"])])
+           loads, speeds)
     if op != "all_reduce":
         return
     twice = [2 * whole / a if a != b else Fraction(0) for a, b in zip(inner, m)]
@@ -127,11 +157,14 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s, protocol
         if op == "all_reduce":
             piece_bytes = -(-piece_bytes // g)
         pairs = [(a, b, 1) for a in members for b in members if a != b]
-        once = traffic_time(levels, pairs, piece_bytes, 0) + copy_time(copied, copy_mb_per_s)
+        once = traffic_time(levels, pairs, piece_bytes, 0, protocols) + copy_time(copied, copy_mb_per_s)
         return Fraction(times * ceil(once))
-    if protocols and op != "all_to_all":
+    held = Fraction(0)  # an all_to_all takes no less than by levels
+    if any(op in protocol.get("ops", RINGS) for protocol in protocols):
         whole = piece_bytes if op == "all_reduce" else piece_bytes * g
-        return protocols_time(levels, protocols, op, m, whole) + copy_time(copied, copy_mb_per_s)
+        held = protocols_time(levels, protocols, op, m, whole) + copy_time(copied, copy_mb_per_s)
+        if op != "all_to_all":
+            return held
     inner = [1] + m[:-1]
     time, loads = Fraction(0), []
     for level, a, b in zip(levels, inner, m):
@@ -146,7 +179,10 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s, protocol
             total = Fraction(piece_bytes) if op == "all_reduce" else piece_bytes * g
             loads.append(total * (Fraction(1, a) - Fraction(1, b)) * (2 if op == "all_reduce" else 1))
     peers = [b - a for a, b in zip(inner, m)] if op == "all_to_all" else ()
-    return time + latency + seconds_of(levels, loads, op == "all_to_all", peers) + copy_time(copied, copy_mb_per_s)
+    whole = time + latency + seconds_of(levels, loads, op == "all_to_all", peers)
+    if op == "all_to_all":  # no less than an exchange of the same
+        whole = max(whole, pairs_time(levels, protocols, loads, peers))
+    return max(held, whole + copy_time(copied, copy_mb_per_s))
 
 
 def whole_ps(time):

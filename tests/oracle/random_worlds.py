@@ -242,6 +242,9 @@ def add_protocols(rng, topology):
             level["peer_bytes"] = rng.choice([1, 64, 5000])
         if rng.random() < 0.4:
             level["switch_mb_per_s"] = rng.choice([3, 1000, 70000, 900000])
+        if rng.random() < 0.3:
+            level["near_bytes"] = rng.choice([1, 64, 5000])
+            level["far_mb_per_s"] = rng.choice([1, 20, 3000, 40000])
     topology["model"] = "protocols"
     topology["protocols"] = []
     for number in range(rng.choice([1, 2, 3])):
@@ -256,7 +259,19 @@ def add_protocols(rng, topology):
             protocol["tree_ns"] = [rng.choice([0, 10, 5000]) for _ in levels]
         if rng.random() < 0.5:
             protocol["tree_share"] = [rng.choice([1, 500, 8300, 10000]) for _ in levels]
+        if rng.random() < 0.3:
+            protocol["near_bytes"] = rng.choice([1, 64, 5000])
+            protocol["far_share"] = [rng.choice([1, 500, 8300, 10000]) for _ in levels]
         topology["protocols"].append(protocol)
+    # One of them serves any size of all ops; others may be of a few.
+    for protocol in topology["protocols"][1:]:
+        if rng.random() < 0.4:
+            protocol["most_bytes"] = rng.choice([1, 64, 5000, 2**20])
+        if rng.random() < 0.4:
+            protocol["ops"] = rng.sample(["all_gather", "reduce_scatter", "all_reduce"], rng.choice([1, 2]))
+    if rng.random() < 0.4:
+        topology["protocols"].append({"name": "pairs", "base_ns": rng.choice([0, 500, 14000]), "ops": rng.choice([["all_to_all"], ["exchange"], ["all_to_all", "exchange"]]),
+                                      "hop_ns": [rng.choice([0, 10, 3400]) for _ in levels]})
 
 
 def topology_of(rng):

@@ -20,6 +20,8 @@ class Level:
     peer_mb_per_s: int = 0  # what one peer of an exchange reaches; 0: no limit
     peer_bytes: int = 0  # so many bytes to a peer are held to that; 0: all
     switch_mb_per_s: int = 0
+    near_bytes: int = 0  # of an exchange; what is beyond is held to far_mb_per_s too; 0: all are near
+    far_mb_per_s: int = 0
 
 
 def unit(levels, level, rank):

@@ -143,9 +143,37 @@ TEST_CASE("topologies: protocols, and the old spelling of NCCL's") {
   CHECK(topology.levels[0].peer_mb_per_s == 82'000);
   CHECK(topology.levels[0].peer_bytes == 9);
   CHECK(topology.levels[0].switch_mb_per_s == 551'000);
+  const Topology few = read(R"~("model": "protocols", "protocols": [
+      {"name": "a", "base_ns": 5, "hop_ns": [1, 2], "most_bytes": 4096, "ops": ["all_reduce"], "near_bytes": 7, "far_share": [8, 9]},
+      {"name": "b", "base_ns": 5, "hop_ns": [1, 2]}, {"name": "c", "base_ns": 5, "hop_ns": [1, 2], "ops": ["exchange", "all_to_all"]}])~");
+  CHECK(few.protocols[0].most_bytes == 4096);
+  CHECK(few.protocols[0].ops == bit_of(Op::all_reduce));
+  CHECK(few.protocols[0].near_bytes == 7);
+  CHECK(few.protocols[0].levels[1].far_share == 9);
+  CHECK(few.protocols[2].ops == (bit_of(Op::exchange) | bit_of(Op::all_to_all)));
   REQUIRE(topology.protocols.size() == 2);
   CHECK(topology.protocols[0] == Protocol{"a", 5, true, 0, {{1, 3, 6, 3}, {2, 4, 7, 4}}});
   CHECK(topology.protocols[1] == Protocol{"b", 8, false, 11, {{9, 10'000, 9, 10'000}, {10, 10'000, 10, 10'000}}});
+}
+
+TEST_CASE("protocols that leave an op without one, and near bytes without what is far, are refused") {
+  const auto message = [](const std::string& protocols, const std::string& level = "") {
+    Diagnostics diagnostics;
+    const auto topology = read_topology_file(R"~({"levels": [{"ranks": 8, "gb_per_s": 362, "latency_ns": 1)~" + level +
+                                                 R"~(}], "model": "protocols", "protocols": )~" + protocols + "}",
+                                             "t.json", diagnostics);
+    REQUIRE_FALSE(topology.has_value());
+    return diagnostics.sorted().front().message;
+  };
+  const std::string all = R"~({"name": "a", "base_ns": 5, "hop_ns": [1]})~";
+  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "most_bytes": 9}])~") == "no protocol serves all_gather of every size");
+  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "ops": ["all_gather", "reduce_scatter"]}])~") ==
+        "no protocol serves all_reduce of every size");
+  CHECK(message("[" + all + R"~(, {"name": "b", "base_ns": 5, "hop_ns": [1], "ops": ["exchange"], "most_bytes": 9}])~") ==
+        "no protocol serves exchange of every size");
+  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "near_bytes": 9}])~").find("stand together") != std::string::npos);
+  CHECK(message("[" + all + "]", R"~(, "near_bytes": 9)~").find("stand together") != std::string::npos);
+  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "ops": ["slice"]}])~").find("slice") != std::string::npos);
 }
 
 TEST_CASE("topologies: a preset, levels, a file") {
@@ -182,7 +210,10 @@ TEST_CASE("the topology that a plan holds is a topology file and a spec's topolo
   topologies.back().levels[0].peer_bytes = 64;
   topologies.back().levels[0].switch_mb_per_s = 400'000;
   topologies.push_back(topologies.back());
-  topologies.back().protocols.back() = {"Simple", 1, true, 2, {{3, 4, 5, 6}}};
+  topologies.back().protocols.back() = {"Simple", 1, true, 2, {{3, 4, 5, 6, 7}}, 8};
+  topologies.back().protocols.push_back({"few", 1, false, 0, {{3, 4}}, 0, 9, bit_of(Op::all_reduce)});
+  topologies.back().levels[0].near_bytes = 7;
+  topologies.back().levels[0].far_mb_per_s = 8;
   topologies.back().tables = {{Op::all_gather, 0, 4, {{1024, 900}, {4096, 900}}}};
   for (const Topology& topology : topologies) {
     CAPTURE(topology.name);
