@@ -240,6 +240,7 @@ std::pair<size_t, size_t> input_counts(const std::string& command) {
 Status check_inputs(const Arguments& arguments, const CommandDescription& command) {
   auto [least, most] = input_counts(arguments.command);
   const std::string usage = "; usage: meshplan " + command.name + " " + command.inputs;
+  if (arguments.command == "calibrate" && !arguments.against.empty()) least = 0;
   if (arguments.command == "diff") least = most = arguments.against.empty() ? 2 : 1;
   // a path alone where it is unmerged; else 7, and 9 where it was renamed
   if (arguments.git_driver) least = 1, most = 9;

@@ -96,6 +96,7 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     const StepCost cost = price_step(question);
     t.peers = peers_priced(question);
     t.level = cost.level;
+    t.load = step_load(question);
     t.predicted_ns = ns_of_ps(cost.predicted_ps);
     const int64_t held = elements_of(largest_box(*before, shape, mesh_shape(*mesh_before)));
     const int64_t gets = elements_of(largest_box(step.state, shape, mesh_shape(mesh)));
@@ -157,6 +158,26 @@ Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, D
   if (auto done = run_whole(run, device, options.graph); !done) return done.error();
   if (auto done = communicator.barrier(deadline); !done) return done.error();
   return ns_since(start);
+}
+
+// Each step from a barrier to its end.
+Status time_steps(RedistributionRun& run, RedistributionTimes& times, bool keep,
+                  Communicator& communicator, Device& device, const ReplayOptions& options) {
+  const Deadline deadline = Clock::now() + options.step_deadline;
+  for (size_t s = 0; s < run.steps(); ++s) {
+    if (auto done = communicator.barrier(deadline); !done) return done;
+    const auto start = Clock::now();
+    if (auto done = run_to_end(run, s, device); !done) return done;
+    if (keep) times.steps[s].samples_ns.push_back(ns_since(start));
+  }
+  return Done{};
+}
+
+// All samples of a redistribution: of the whole and of its steps.
+std::vector<std::vector<int64_t>*> lists_of(RedistributionTimes& times) {
+  std::vector<std::vector<int64_t>*> lists{&times.samples_ns};
+  for (StepTimes& s : times.steps) lists.push_back(&s.samples_ns);
+  return lists;
 }
 
 std::vector<const PlannedRedistribution*> chosen_of(const Plan& plan,
@@ -283,19 +304,16 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
     auto ready = make_ready(plan, *chosen[i], *ranks, options, communicator, device);
     if (!ready) return ready.error();
     for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
-      for (size_t s = 0; s < ready->run.steps(); ++s) {
-        if (auto done = communicator.barrier(deadline()); !done) return done.error();
-        const auto start = Clock::now();
-        if (auto done = run_to_end(ready->run, s, device); !done) return done.error();
-        if (turn >= 0) ready->times.steps[s].samples_ns.push_back(ns_since(start));
-      }
+      if (auto done =
+              time_steps(ready->run, ready->times, turn >= 0, communicator, device, options.replay);
+          !done)
+        return done.error();
       auto whole = time_whole(ready->run, communicator, device, options.replay);
       if (!whole) return whole.error();
       if (turn >= 0) ready->times.samples_ns.push_back(*whole);
     }
-    std::vector<std::vector<int64_t>*> lists{&ready->times.samples_ns};
-    for (StepTimes& s : ready->times.steps) lists.push_back(&s.samples_ns);
-    if (auto done = slowest_of_all(lists, communicator, deadline()); !done) return done.error();
+    if (auto done = slowest_of_all(lists_of(ready->times), communicator, deadline()); !done)
+      return done.error();
     report.redistributions.push_back(std::move(ready->times));
   }
   return report;
@@ -313,6 +331,10 @@ Status time_in_turns(Ready& a, Ready& b, const MeasureOptions& options, Communic
       auto ns = time_whole(now.run, communicator, device, options.replay);
       if (!ns) return ns.error();
       if (turn >= 0) now.times.samples_ns.push_back(*ns);
+      if (auto done =
+              time_steps(now.run, now.times, turn >= 0, communicator, device, options.replay);
+          !done)
+        return done;
     }
   }
   return Done{};
@@ -374,10 +396,9 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
     if (!b) return b.error();
     if (auto timed = time_in_turns(*a, *b, options, communicator, device); !timed)
       return timed.error();
-    if (auto done =
-            slowest_of_all({&a->times.samples_ns, &b->times.samples_ns}, communicator, deadline());
-        !done)
-      return done.error();
+    std::vector<std::vector<int64_t>*> lists = lists_of(a->times);
+    for (std::vector<int64_t>* list : lists_of(b->times)) lists.push_back(list);
+    if (auto done = slowest_of_all(lists, communicator, deadline()); !done) return done.error();
     report.entries.push_back(entry_of(id, a->times, b->times));
     report.first.redistributions.push_back(std::move(a->times));
     report.second.redistributions.push_back(std::move(b->times));

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cost/step_load.h"
 #include "measure/statistics.h"
 #include "plan/plan.h"
 #include "replay/communicator.h"
@@ -49,6 +50,8 @@ struct StepTimes {
   int64_t size_bytes = 0;  // as above; local steps: what is copied
   // that the prediction counts for the rank that has most (exchange, all_to_all)
   int64_t peers = 0;
+  // none: groups that do not look alike everywhere, two phases, local steps
+  std::optional<StepLoad> load;
   // elements, as nccl-tests counts: a rank's part for gather, scatter and all_to_all
   int64_t count = 0;
   DType type = DType::float32;  // on the wire: the reduction's dtype where one is given
@@ -106,7 +109,7 @@ struct AgainstEntry {
   int64_t predicted_second_ns = 0;
 };
 struct AgainstReport {
-  MeasureReport first;  // whole times only
+  MeasureReport first;
   MeasureReport second;
   // redistributions that both have, by id, in the first plan's order
   std::vector<AgainstEntry> entries;

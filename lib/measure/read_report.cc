@@ -1,9 +1,13 @@
-#include "measure/read_report.h"
+// Our own reports and the JSON of nccl-tests.
+#include <cmath>
+#include <map>
 
 #include "cost/topology.h"
 #include "json/parse.h"
 #include "json/value.h"
-#include "measure/statistics.h"
+#include "measure/measured_file.h"
+#include "measure/read_inspector.h"
+#include "measure/read_nccl_log.h"
 #include "spec/spec.h"
 
 namespace meshplan {
@@ -31,57 +35,102 @@ Topology read_topology_of(const Value& root, const std::string& file) {
   return std::move(*topology);
 }
 
-// None: the step was checked, not timed.
-std::optional<CalibrationPoint> own_point(const Value& step) {
+// One number of each level.
+std::vector<int64_t> numbers_of_levels(const Value& step, const char* key, size_t levels,
+                                       int64_t least) {
+  std::vector<int64_t> numbers = step.at(key).integers(least);
+  if (numbers.size() != levels)
+    step.at(key).fail("expected a number for each of the " + std::to_string(levels) +
+                      " levels of the topology");
+  return numbers;
+}
+
+// What an exchange moves over each level; of reports before there was "level_bytes" all of it over
+// the outermost level used.
+Traffic traffic_of(const Value& step, int64_t level, int64_t bytes, int64_t ranks, size_t levels) {
+  Traffic traffic;
+  if (!step.has("level_bytes")) {
+    const auto at = static_cast<size_t>(level);
+    traffic.bytes[at] = bytes;
+    traffic.peers[at] = whole(step, "peers").value_or(ranks - 1);
+    return traffic;
+  }
+  const auto moved = numbers_of_levels(step, "level_bytes", levels, 0);
+  const auto peers = numbers_of_levels(step, "level_peers", levels, 0);
+  for (size_t l = 0; l < levels; ++l) {
+    traffic.bytes[l] = moved[l];
+    traffic.peers[l] = peers[l];
+  }
+  return traffic;
+}
+
+// Who takes part on each level; empty: not known.
+std::vector<int64_t> members_of(const Value& step, int64_t level, int64_t ranks, size_t levels) {
+  if (!step.has("members")) {
+    if (level != 0) return {};
+    return std::vector<int64_t>(levels, ranks);
+  }
+  std::vector<int64_t> members = numbers_of_levels(step, "members", levels, 1);
+  for (size_t l = 0; l < levels; ++l) {
+    if (members[l] % (l == 0 ? 1 : members[l - 1]) != 0)
+      step.at("members").fail("each level holds a multiple of those in the level inside it");
+  }
+  return members;
+}
+
+void add_step(const Value& step, MeasuredFile& found, const std::string& file) {
   const auto name = find(step, "op", JsonKind::string);
   if (!name) throw Unreadable{"expected an op's name", step.pointer() + "/op"};
   const auto op = parse_op(name->text());
   if (!op) name->fail("'" + name->text().substr(0, 40) + "' is no op");
   const auto time = step.find("time");
-  if (!time) return std::nullopt;
+  if (!time || is_local(*op)) return;  // checked, not timed, or nothing to calibrate
   const auto level = whole(step, "level");
   const auto ranks = whole(step, "ranks");
   const auto bytes = whole(step, "size_bytes");
-  if (!level || !ranks || !bytes || time->kind() != JsonKind::object) {
+  if (!level || !ranks || !bytes || time->kind() != JsonKind::object)
     step.fail("expected level, ranks, size_bytes and time");
-  }
   const auto median = whole(*time, "median_ns");
   const auto samples = find(*time, "samples_ns", JsonKind::array);
   if (!median || !samples) time->fail("expected median_ns and samples_ns");
-  return CalibrationPoint{
-      *op, *level, *ranks, *bytes, *median, samples->count(), whole(step, "peers").value_or(-1)};
+  const std::string place = file + ": " + step.pointer();
+  const size_t levels = found.base->levels.size();
+  if (*ranks < 2 || *bytes < 1 || *median < 1 || *level < 0)
+    return add_unused(found, place, "nothing was moved");
+  if (static_cast<size_t>(*level) >= levels)
+    step.at("level").fail("the topology has " + std::to_string(levels) + " levels");
+  FoundRow row;
+  row.row = {
+      place, *op, members_of(step, *level, *ranks, levels), *bytes, *median, samples->count(), {}};
+  if (row.row.members.empty())
+    return add_unused(found, place, "groups that do not look alike everywhere, or two phases");
+  if (*op == Op::exchange) row.row.traffic = traffic_of(step, *level, *bytes, *ranks, levels);
+  found.rows.push_back(std::move(row));
 }
 
-ReportPoints own_points(const Value& root, const std::string& file) {
-  ReportPoints out;
-  out.base = read_topology_of(root, file);
-  const auto elements = [](const Value& object, const std::string& key, const auto& read) {
+void add_redistributions(const Value& holder, MeasuredFile& found, const std::string& file) {
+  const auto elements = [](const Value& object, const std::string& key) {
     const auto list = find(object, key, JsonKind::array);
     if (!list) throw Unreadable{"expected a list", object.pointer() + "/" + key};
-    list->each(read);
+    return *list;
   };
-  elements(root, "redistributions", [&](const Value& entry) {
-    if (!find(entry, "steps", JsonKind::array))
-      throw Unreadable{"expected a list", entry.pointer() + "/steps"};
+  elements(holder, "redistributions").each([&](const Value& entry) {
+    const Value steps = elements(entry, "steps");
     if (whole(entry, "wrong").value_or(0) > 0)
       entry.fail("wrong data was measured; times of wrong steps mean nothing");
-    elements(entry, "steps", [&](const Value& step) {
-      if (const auto point = own_point(step)) out.points.push_back(*point);
-    });
+    steps.each([&](const Value& step) { add_step(step, found, file); });
   });
-  return out;
 }
 
-// The collective that an nccl-tests program measures, by the program's name.
-std::optional<Op> program_op(const std::string& text) {
-  for (size_t i = 0; i < op_table.size(); ++i) {
-    const OpRow& row = op_table[i];
-    if (row.nccl_tests == nullptr) continue;
-    for (const char* word : {row.name, row.nccl_tests}) {
-      if (text.find(word) != std::string::npos) return static_cast<Op>(i);
-    }
-  }
-  return std::nullopt;
+MeasuredFile read_own(const Value& root, const std::string& file) {
+  MeasuredFile found;
+  found.base = read_topology_of(root, file);
+  add_redistributions(root, found, file);
+  // --against: the other plan's, in turns with the first.
+  if (const auto against = find(root, "against", JsonKind::object);
+      against && against->has("redistributions"))
+    add_redistributions(*against, found, file);
+  return found;
 }
 
 // The body with the time: out_of_place, or in_place where that has none.
@@ -93,17 +142,29 @@ std::optional<double> micros_of(const Value& result) {
   return std::nullopt;
 }
 
-ReportPoints nccl_tests_points(const Value& root) {
-  ReportPoints out;
-  out.base = uniform_topology();
+// Ranks by host of the group of rank 0; our own write_nccl_tests_json names neither.
+HostRanks hosts_of(const Value& root, MeasuredFile& found) {
+  std::map<int64_t, HostRanks> groups;
+  HostRanks by_host;
+  const auto config = find(root, "config", JsonKind::object);
+  const auto devices = config ? find(*config, "devices", JsonKind::array) : std::nullopt;
+  if (!devices) return {};
+  devices->each([&](const Value& device) {
+    const auto name = find(device, "hostname", JsonKind::string);
+    const std::string host = name ? name->text() : std::string();
+    ++groups[whole(device, "group").value_or(0)][host];
+    found.host_ranks = std::max(found.host_ranks, ++by_host[host]);
+  });
+  return groups.empty() ? HostRanks{} : groups.begin()->second;
+}
+
+MeasuredFile read_nccl_json(const Value& root, const std::string& file) {
+  MeasuredFile found;
   std::string program;
   if (const auto args = find(root, "args", JsonKind::array); args && args->count() > 0) {
     if (const Value first = args->first(); first.is_text()) program = first.text();
   }
-  std::optional<int64_t> ranks;
-  if (const auto config = root.find("config")) {
-    if (const auto devices = find(*config, "devices", JsonKind::array)) ranks = devices->count();
-  }
+  const HostRanks hosts = hosts_of(root, found);
   root.at("results").each([&](const Value& result) {
     if (result.kind() != JsonKind::object) result.fail("expected an object");
     auto op = program_op(program);
@@ -115,53 +176,84 @@ ReportPoints nccl_tests_points(const Value& root) {
           "cannot tell which collective was measured; expected the program's name in args or "
           "experiment_name");
     const auto size = whole(result, "size");
-    const auto own_ranks = whole(result, "ranks");
-    const auto group = own_ranks ? own_ranks : ranks;
-    if (!size || !group) result.fail("expected size, and devices in config");
-    const auto micros = micros_of(result);
-    if (!micros) result.fail("expected out_of_place or in_place with a time");
-    if (!(*micros >= 0) || *micros > 1e12) result.fail("the time is no number of microseconds");
-    out.points.push_back({*op, 0, *group, *size, static_cast<int64_t>(*micros * 1000),
-                          whole(result, "actual_iterations").value_or(1)});
+    const auto own = whole(result, "ranks");
+    const int64_t ranks = own ? *own : all_ranks(hosts);
+    if (!size || ranks == 0) result.fail("expected size, and devices in config");
+    const auto us = micros_of(result);
+    if (!us) result.fail("expected out_of_place or in_place with a time");
+    if (!(*us >= 0) || *us > 1e12) result.fail("the time is no number of microseconds");
+    const std::string place = file + ": " + result.pointer();
+    const int64_t a_host = own ? ranks : ranks_a_host(hosts);
+    const int64_t ns = std::llround(*us * 1000);
+    if (ranks < 2 || *size < 1 || ns < 1) return add_unused(found, place, "nothing was moved");
+    if (a_host == 0)
+      return add_unused(found, place, "hosts have different numbers of the group's ranks");
+    FoundRow row;
+    row.row = {place, *op, {}, *size, ns, whole(result, "actual_iterations").value_or(1), {}};
+    row.ranks = ranks;
+    row.per_host = a_host;
+    found.host_ranks = std::max(found.host_ranks, a_host);
+    found.rows.push_back(std::move(row));
   });
-  return out;
+  return found;
 }
 
-ReportPoints points_of(const Value& root, const std::string& file) {
+MeasuredFile read_json_file(const Value& root, const std::string& file) {
   if (const auto schema = root.find("schema")) {
     if (!schema->is_text() || schema->text() != "meshplan/report/1")
       schema->fail("expected \"meshplan/report/1\"");
-    return own_points(root, file);
+    return read_own(root, file);
   }
-  if (find(root, "results", JsonKind::array)) return nccl_tests_points(root);
-  root.fail("expected a meshplan report or the JSON of an nccl-tests program");
+  if (find(root, "results", JsonKind::array)) return read_nccl_json(root, file);
+  root.fail(
+      "expected a meshplan report, or the text or the JSON of an nccl-tests program, or "
+      "NCCL Inspector's records");
 }
 
 }  // namespace
 
-Result<ReportPoints> read_report_points(std::string_view text, const std::string& file) {
+void add_unused(MeasuredFile& file, std::string place, std::string why) {
+  for (UnusedRows& rows : file.unused) {
+    if (rows.why != why) continue;
+    ++rows.count;
+    return;
+  }
+  file.unused.push_back({std::move(place), std::move(why), 1});
+}
+
+std::optional<Op> program_op(std::string_view text) {
+  for (size_t i = 0; i < op_table.size(); ++i) {
+    const OpRow& row = op_table[i];
+    if (row.nccl_tests == nullptr) continue;
+    for (const char* word : {row.name, row.nccl_tests}) {
+      if (text.find(word) != std::string_view::npos) return static_cast<Op>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+Result<MeasuredFile> read_measured(std::string_view text, const std::string& file) {
+  if (is_inspector(text)) return read_inspector(text, file);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') {
+    if (is_nccl_log(text)) return read_nccl_log(text, file);
+    return bad_input(file +
+                     ": expected a meshplan report, or the text or the JSON of an "
+                     "nccl-tests program, or NCCL Inspector's records");
+  }
   const auto parsed = parse_json(text, {});
   const auto* document = std::get_if<JsonDocument>(&parsed);
-  if (document == nullptr || document->nodes[0].kind != JsonKind::object) {
-    return bad_input(file + ": expected a JSON object");
+  if (document == nullptr) {
+    const auto& refusal = std::get<JsonRefusal>(parsed);
+    return bad_input(file + ": not JSON: " + refusal.message +
+                     (refusal.byte ? ", " + line_and_column(text, *refusal.byte) : ""));
   }
   try {
-    return points_of(Value(*document, 0), file);
+    return read_json_file(Value(*document, 0), file);
   } catch (const Unreadable& problem) {
     return bad_input(file + ": " + (problem.pointer.empty() ? "" : problem.pointer + ": ") +
                      problem.message);
   }
-}
-
-Result<Topology> calibrate_reports(const std::vector<ReportPoints>& reports,
-                                   const std::optional<Topology>& base) {
-  std::vector<CalibrationPoint> points;
-  for (const ReportPoints& r : reports)
-    points.insert(points.end(), r.points.begin(), r.points.end());
-  Topology start = uniform_topology();
-  if (!reports.empty()) start = reports.front().base;
-  if (base) start = *base;
-  return calibrate(start, points);
 }
 
 }  // namespace meshplan

@@ -29,11 +29,12 @@ void write_step(JsonWriter& w, const StepTimes& s) {
   if (!s.samples_ns.empty()) {
     w.fields({{"algbw_gb_per_s", algorithm_bandwidth(s)}, {"busbw_gb_per_s", bus_bandwidth(s)}});
   }
-  w.fields({{"count", s.count},
-            {"group", s.group},
-            {"level", s.level},
-            {"mesh_dims", s.mesh_dims},
-            {"op", to_text(s.op)}});
+  w.fields({{"count", s.count}, {"group", s.group}, {"level", s.level}});
+  if (s.load && s.op == Op::exchange) {
+    w.fields({{"level_bytes", s.load->level_bytes}, {"level_peers", s.load->level_peers}});
+  }
+  if (s.load) w.field("members", s.load->members);
+  w.fields({{"mesh_dims", s.mesh_dims}, {"op", to_text(s.op)}});
   if (s.peers > 0) w.field("peers", s.peers);
   w.fields({{"predicted_ns", s.predicted_ns}, {"ranks", s.group_size}});
   w.fields({{"redop", s.redop ? JsonItem(to_text(*s.redop)) : std::nullopt},

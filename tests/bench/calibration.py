@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Fits a topology to measured steps and says how well plans made with it predict them: the sizes that it was fitted from, and sizes between.
+"""Calibrates a topology on this machine's MPI and says how well it predicts sizes that it was not fitted from, and what the noise is.
 
 usage: calibration.py MESHPLAN [--ranks N,N] [--backend mpi|host] [--repeat N] [--smallest BYTES] [--largest BYTES] [--prefix WORDS] [--keep FOLDER]
 
-Measures (`run --measure`) all_gather, reduce_scatter, all_reduce and all_to_all over all ranks, and exchange, which turns a tensor on a mesh of
-two dims (4 ranks and more), at every power of two between the smallest and the largest tensor. Every other size is given to `calibrate`, the
-rest is held back; one measurement serves both, so that the machine is the same. Then plans again with the topology, and prints for each op the
-median and the largest error of its predictions, |predicted / measured - 1|.
+Measures (`run --measure`) all_gather, reduce_scatter, all_reduce and all_to_all over all ranks, and exchange, which turns a tensor on a mesh of 2 x
+RANKS / 2 (with 2 ranks: moves its shard), at sizes of 1 and 1.5 times powers of two. `calibrate` fits a topology to both reports; every other
+size of each curve is held out of a second fit, which predicts it. Then everything is measured again: the same rows twice are the noise, and the
+topology is compared with rows that it has never seen (--against).
 
 --prefix: what to start processes with, such as "chrt -r 10" where others work beside. MESHPLAN_BACKENDS says where the backends are.
 """
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -22,56 +23,52 @@ COLLECTIVES = {"all_gather": (["S(0)"], ["R"]), "reduce_scatter": (["P(sum)"], [
                "all_to_all": (["S(0)"], ["S(1)"])}
 
 
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def run(command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
-def entry(name, size, src, dst):
-    rows = 64
-    return {"id": f"{name}.{size}", "tensor": {"shape": [rows, size // 4 // rows], "dtype": "float32"}, "src": src, "dst": dst}
-
-
 def specs(ranks, sizes):
-    """Two plans for each: collectives as they are, and exchanges, which only the optimal planner makes."""
-    out = [("greedy", {"dims": [{"name": "x", "size": ranks}]}, [entry(op, s, *ends) for op, ends in COLLECTIVES.items() for s in sizes])]
-    if ranks >= 4:
-        dims = {"dims": [{"name": "y", "size": 2}, {"name": "x", "size": ranks // 2}]}
-        out.append(("optimal", dims, [entry("exchange", s, ["S(0)", "S(1)"], ["S(1)", "S(0)"]) for s in sizes]))
-    return [(planner, {"schema": "meshplan/spec/1", "mesh": mesh, "redistributions": list_}) for planner, mesh, list_ in out]
+    """By planner: collectives as PyTorch plans them, and exchanges, which only the optimal planner makes."""
+    line, grid = [{"name": "x", "size": ranks}], [{"name": "y", "size": 2}, {"name": "x", "size": ranks // 2}]
+    moved = {"exchange": (["S(0)", "S(1)"], ["S(1)", "S(0)"]) if ranks >= 4 else (["S(0)"], ["S(1)"])}
+    for planner, dims, ends in (("greedy", line, COLLECTIVES), ("optimal", grid if ranks >= 4 else line, moved)):
+        redistributions = [{"id": f"{op}.{size}", "tensor": {"shape": [64, size // 256], "dtype": "float32"}, "src": src, "dst": dst}
+                           for op, (src, dst) in ends.items() for size in sizes]
+        yield planner, {"schema": "meshplan/spec/1", "mesh": {"dims": dims}, "redistributions": redistributions}
 
 
-def only(report, sizes):
-    """The report with the redistributions of these sizes."""
-    wanted = [r for r in report["redistributions"] if int(r["id"].split(".")[1]) in sizes]
-    return {**report, "redistributions": wanted}
+def measured(path):
+    """(redistribution, step) -> op and median."""
+    return {(r["id"], i): (s["op"], s["time"]["median_ns"])
+            for r in json.load(open(path))["redistributions"] for i, s in enumerate(r["steps"]) if "time" in s and s["level"] >= 0}
 
 
-def predictions(plan):
-    written = {r["id"]: r for r in plan["redistributions"]}
-    return {name: [(s["op"], s["predicted_ns"]) for s in written[r.get("same_as", name)]["steps"]] for name, r in written.items()}
+def noise(first, second):
+    """Factors between two measurements of the same rows."""
+    return [max(a / b, b / a) for key, (_, a) in first.items() for b in [second[key][1]]]
 
 
-def errors_of(report, predicted, sizes):
-    """By op: the errors at these sizes. Redistributions that are now planned in other steps have none."""
-    errors = {}
-    for r in only(report, sizes)["redistributions"]:
-        steps = predicted[r["id"]]
-        if [s["op"] for s in r["steps"]] != [op for op, _ in steps]:
-            errors.setdefault("planned otherwise", []).append(r["id"])
-            continue
-        for step, (op, ns) in zip(r["steps"], steps):
-            measured = step["time"]["median_ns"]
-            errors.setdefault(op, []).append((abs(ns / measured - 1), int(r["id"].split(".")[1]), ns, measured))
-    return errors
+def quality(factors):
+    return (f"factor {statistics.median(factors):.3f} in the median, {math.exp(statistics.mean(map(math.log, factors))):.3f} in the geometric mean, "
+            f"{max(factors):.2f} at most")
+
+
+def by_op(table):
+    """The held-out factors of each op, from the lines of calibrate's table."""
+    found = {}
+    for words in (line.split() for line in table.splitlines() if not line.startswith("#")):
+        if len(words) == 8:
+            found.setdefault(words[0], []).append(float(words[7]))
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("meshplan")
-    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--ranks", default="2,4,8")
     parser.add_argument("--backend", default="mpi")
     parser.add_argument("--repeat", default="40")
     parser.add_argument("--smallest", type=int, default=1 << 12)
@@ -82,50 +79,36 @@ def main():
     folder = arguments.keep or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     sizes = []
-    while (size := arguments.smallest << len(sizes)) <= arguments.largest:
-        sizes.append(size)
-    fitted, held = set(sizes[0::2]), set(sizes[1::2])
+    while (size := arguments.smallest << len(sizes) // 2) <= arguments.largest:
+        sizes.append(size * 3 // 2 if len(sizes) % 2 else size)
     bad = False
     for ranks in (int(n) for n in arguments.ranks.split(",")):
         def file(what):
             return os.path.join(folder, f"{ranks}.{what}.json")
-        halves, asked = [], []
         for planner, spec in specs(ranks, sizes):
-            with open(file(planner), "w") as out:
+            with open(file(planner + ".spec"), "w") as out:
                 json.dump(spec, out)
-            run([arguments.meshplan, "plan", file(planner), "--planner", planner, "-o", file(planner + ".plan"), "-q"])
-            start = ["mpirun", "-n", str(ranks)] if arguments.backend == "mpi" else []
-            run(arguments.prefix.split() + start + [arguments.meshplan, "run", file(planner + ".plan"), "--backend", arguments.backend, "--full-size",
-                                                    "--measure", "--repeat", arguments.repeat, "--report", file(planner + ".report"), "-q"])
-            report = json.load(open(file(planner + ".report")))
-            with open(file(planner + ".fitted"), "w") as out:
-                json.dump(only(report, fitted), out)
-            halves.append(file(planner + ".fitted"))
-            asked.append((planner, report))
-        run([arguments.meshplan, "calibrate", *halves, "-o", file("topology")])
-        by_op = {}
-        for planner, report in asked:
-            run([arguments.meshplan, "plan", file(planner), "--planner", planner, "--topology", file("topology"), "-o", file(planner + ".again"), "-q"])
-            predicted = predictions(json.load(open(file(planner + ".again"))))
-            for which, chosen in (("fitted", fitted), ("held back", held)):
-                for op, found in errors_of(report, predicted, chosen).items():
-                    by_op.setdefault(op, {}).setdefault(which, []).extend(found)
+            run([arguments.meshplan, "plan", file(planner + ".spec"), "--planner", planner, "-o", file(planner), "-q"])
+        reports = {"first": [], "second": []}
+        for turn, paths in reports.items():
+            for planner in ("greedy", "optimal"):
+                paths.append(file(planner + "." + turn))
+                start = ["--launch", str(ranks)] if arguments.backend == "mpi" else []
+                run(arguments.prefix.split() + [arguments.meshplan, "run", file(planner), "--backend", arguments.backend, *start, "--full-size",
+                                                "--measure", "--repeat", arguments.repeat, "--report", paths[-1], "-q"])
+        table = run([arguments.meshplan, "calibrate", *reports["first"], "-o", file("topology"), "-q"])
+        lines = [line[2:] for line in table.splitlines() if line.startswith("# ")]
         print(f"{ranks} ranks, {arguments.backend}, {arguments.repeat} repetitions, sizes {sizes[0]} to {sizes[-1]} bytes")
-        print(f"  {'op':16} {'fitted: median':>15} {'largest':>8} {'held back: median':>18} {'largest':>8}   at bytes")
-        other = by_op.pop("planned otherwise", {})
-        every = {"fitted": [], "held back": []}
-        for op, found in by_op.items():
-            cells = []
-            for which in every:
-                errors = [e for e, *_ in found[which]]
-                every[which] += errors
-                cells += [statistics.median(errors), max(errors)]
-            print(f"  {op:16} {cells[0]:15.1%} {cells[1]:8.1%} {cells[2]:18.1%} {cells[3]:8.1%}   {max(found['held back'])[1]}")
-        medians = {which: statistics.median(errors) for which, errors in every.items()}
-        print(f"  {'all':16} {medians['fitted']:15.1%} {max(every['fitted']):8.1%} {medians['held back']:18.1%} {max(every['held back']):8.1%}")
-        if other:
-            print(f"  planned in other steps now: {', '.join(sum(other.values(), []))}")
-        bad = bad or medians["fitted"] > 0.10 or medians["held back"] > 0.25
+        print(f"  {lines[-2]}")
+        print(f"  {lines[-1]}")
+        for op, factors in by_op(table).items():
+            print(f"    {op:15} {quality(factors)}")
+            bad = bad or statistics.median(factors) > 1.10 or max(factors) > 1.5
+        twice = [f for a, b in zip(reports["first"], reports["second"]) for f in noise(measured(a), measured(b))]
+        print(f"  measured twice  {len(twice):5} rows: {quality(twice)}")
+        for again in reports["second"]:
+            lines = run([arguments.meshplan, "calibrate", "--topology", file("topology"), "--against", again, "-q"]).splitlines()
+            print(f"  the second time {lines[-1][12:].strip()}")
     return 1 if bad else 0
 
 

@@ -10,7 +10,7 @@
 #include "../replay_host/hand_made.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
-#include "measure/read_report.h"
+#include "measure/measured_file.h"
 #include "replay/data.h"
 #include "replay_host/open_backend.h"
 
@@ -141,6 +141,14 @@ TEST_CASE("bandwidths are what nccl-tests prints for the same size and time") {
   CHECK(step.count == 4);
 }
 
+Result<Topology> fitted_to(const std::vector<MeasuredFile>& files) {
+  const auto rows = settle_rows(files, std::nullopt);
+  REQUIRE(rows.ok());
+  auto fitted = calibrate(rows->base, rows->rows);
+  REQUIRE(fitted.ok());
+  return fitted->topology;
+}
+
 // Reports of times that follow a law with noise, through JSON: fitted sizes come back within 10 % in the median, sizes that were held back
 // within 25 %, for every op.
 TEST_CASE("calibration from noisy reports reproduces fitted sizes, and held-back ones nearly") {
@@ -168,7 +176,7 @@ TEST_CASE("calibration from noisy reports reproduces fitted sizes, and held-back
     replayed.redistributions[0].replay_shape = {rows, 64};
     return untimed(plan, {}, replayed);
   };
-  std::vector<ReportPoints> reports;
+  std::vector<MeasuredFile> reports;
   for (const auto& story : stories) {
     for (int64_t rows = 16; rows <= 1 << 16; rows *= 4) {
       Plan plan;
@@ -176,13 +184,12 @@ TEST_CASE("calibration from noisy reports reproduces fitted sizes, and held-back
       report.repetitions = 25;
       StepTimes& step = report.redistributions[0].steps[0];
       for (int i = 0; i < 25; ++i) step.samples_ns.push_back(static_cast<int64_t>(law(step) * noise()));
-      auto points = read_report_points(write_report(report), "report.json");
-      REQUIRE_MESSAGE(points.ok(), (points.ok() ? "" : points.error().message));
-      reports.push_back(*points);
+      auto file = read_measured(write_report(report), "report.json");
+      REQUIRE_MESSAGE(file.ok(), (file.ok() ? "" : file.error().message));
+      reports.push_back(*file);
     }
   }
-  auto topology = calibrate_reports(reports, std::nullopt);
-  REQUIRE(topology.ok());
+  const auto topology = fitted_to(reports);
   for (const auto& story : stories) {
     CAPTURE(to_text(story.second.op));
     std::vector<double> off;
@@ -210,7 +217,7 @@ TEST_CASE("calibration from noisy reports reproduces fitted sizes, and held-back
 TEST_CASE("a report is JSON that calibration reads back, and planning with it predicts what was measured") {
   MeasureOptions options;
   options.repetitions = 15;
-  std::vector<ReportPoints> reports;
+  std::vector<MeasuredFile> reports;
   std::vector<StepTimes> measured;
   for (int64_t rows : {64, 512, 4096}) {
     const MeasureReport report = measure_on_host(
@@ -220,15 +227,15 @@ TEST_CASE("a report is JSON that calibration reads back, and planning with it pr
     CHECK(keys_ascend(text));
     CHECK(json.at("schema") == "meshplan/report/1");
     CHECK(json.at("redistributions").at(0).at("steps").at(0).at("time").at("samples_ns").size() == 15);
-    auto points = read_report_points(text, "report.json");
-    REQUIRE_MESSAGE(points.ok(), (points.ok() ? "" : points.error().message));
-    CHECK(points->points.size() == 2);
-    reports.push_back(*points);
+    auto file = read_measured(text, "report.json");
+    REQUIRE_MESSAGE(file.ok(), (file.ok() ? "" : file.error().message));
+    CHECK(file->rows.size() == 2);
+    reports.push_back(*file);
     measured.push_back(report.redistributions[0].steps[0]);
-    auto nccl = read_report_points(write_nccl_tests_json(report), "nccl.json");
+    auto nccl = read_measured(write_nccl_tests_json(report), "nccl.json");
     REQUIRE(nccl.ok());
-    CHECK(nccl->points.size() == 2);
-    CHECK(nccl->points[0].size_bytes == points->points[0].size_bytes);
+    CHECK(nccl->rows.size() == 2);
+    CHECK(nccl->rows[0].row.size_bytes == file->rows[0].row.size_bytes);
     const auto timeline = nlohmann::json::parse(write_timeline(report));
     CHECK(keys_ascend(write_timeline(report)));
     CHECK(keys_ascend(write_nccl_tests_json(report)));
@@ -238,8 +245,7 @@ TEST_CASE("a report is JSON that calibration reads back, and planning with it pr
       CHECK(table.find(word) != std::string::npos);
     }
   }
-  auto topology = calibrate_reports(reports, std::nullopt);
-  REQUIRE(topology.ok());
+  const auto topology = fitted_to(reports);
   std::vector<double> off;
   size_t i = 0;
   for (int64_t rows : {64, 512, 4096}) {
@@ -247,7 +253,7 @@ TEST_CASE("a report is JSON that calibration reads back, and planning with it pr
     const Mesh& mesh = plan.meshes.meshes[0];
     const PlannedRedistribution& r = plan.redistributions[0];
     const StepCost cost = price_step({&*topology, &mesh, &mesh, &r.request.tensor, std::nullopt, &r.request.src, &r.steps[0]});
-    CHECK(cost.tier == "measured");
+    CHECK(cost.tier == "protocols");
     off.push_back(
         std::abs(static_cast<double>(ns_of_ps(cost.predicted_ps)) / static_cast<double>(summarise(measured[i++].samples_ns).median) - 1));
   }
@@ -272,6 +278,17 @@ TEST_CASE("two plans are measured in turns") {
   const auto json = nlohmann::json::parse(write_report(*report));
   CHECK(keys_ascend(write_report(*report)));
   CHECK(json.at("against").at("comparison").size() == 1);
+  // Its steps are timed too, so that calibration reads both plans' of it.
+  const auto file = read_measured(write_report(*report), "against.json");
+  REQUIRE_MESSAGE(file.ok(), (file.ok() ? "" : file.error().message));
+  REQUIRE(file->rows.size() == 3);
+  for (const FoundRow& row : file->rows) {
+    CHECK(row.row.op == Op::all_gather);
+    CHECK(row.row.samples == 9);
+  }
+  CHECK(file->rows[0].row.members == std::vector<int64_t>{2});
+  CHECK(file->rows[2].row.members == std::vector<int64_t>{4});
+  CHECK(settle_rows({*file}, std::nullopt).ok());
 }
 
 TEST_CASE("a replay without times is a report too, and calibration says what is missing") {
@@ -280,11 +297,11 @@ TEST_CASE("a replay without times is a report too, and calibration says what is 
   REQUIRE(replayed.ok());
   const std::string text = write_report(untimed(plan, {}, *replayed));
   CHECK(nlohmann::json::parse(text).at("redistributions").at(0).at("checked") == 4 * 2048);
-  auto points = read_report_points(text, "report.json");
-  REQUIRE(points.ok());
-  auto topology = calibrate_reports({*points}, std::nullopt);
-  REQUIRE_FALSE(topology.ok());
-  CHECK(topology.error().message.find("no timed step") != std::string::npos);
+  auto file = read_measured(text, "report.json");
+  REQUIRE(file.ok());
+  auto rows = settle_rows({*file}, std::nullopt);
+  REQUIRE_FALSE(rows.ok());
+  CHECK(rows.error().message.find("nothing that communicates was timed") != std::string::npos);
 }
 
 TEST_CASE("broken reports are refused by place") {
@@ -293,8 +310,8 @@ TEST_CASE("broken reports are refused by place") {
     std::string part;
   };
   for (const Story& s : std::vector<Story>{
-           {"", "expected a JSON object"},
-           {"[]", "expected a JSON object"},
+           {"", "expected a meshplan report"},
+           {"[]", "expected a meshplan report"},
            {"{}", "expected a meshplan report"},
            {R"({"schema": "meshplan/report/2"})", "/schema"},
            {R"({"schema": "meshplan/report/1"})", "/redistributions: expected a list"},
@@ -304,17 +321,17 @@ TEST_CASE("broken reports are refused by place") {
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "time": {}}]}]})", "expected level"},
            {R"({"results": [{"size": 4}]})", "cannot tell which collective"},
            {R"({"args": ["all_reduce_perf"], "results": [{"size": 4}]})", "expected size, and devices"}}) {
-    auto points = read_report_points(s.text, "x.json");
-    REQUIRE_MESSAGE(!points.ok(), s.text);
-    CHECK_MESSAGE(points.error().message.find(s.part) != std::string::npos, points.error().message);
-    CHECK(points.error().message.rfind("x.json: ", 0) == 0);
+    auto file = read_measured(s.text, "x.json");
+    REQUIRE_MESSAGE(!file.ok(), s.text);
+    CHECK_MESSAGE(file.error().message.find(s.part) != std::string::npos, file.error().message);
+    CHECK(file.error().message.rfind("x.json: ", 0) == 0);
   }
   const std::string nccl = R"({"args": ["./build/all_reduce_perf", "-b", "8"], "config": {"devices": [{}, {}, {}, {}]},
     "results": [{"size": 1024, "count": 256, "type": "float", "redop": "sum", "root": "-1", "out_of_place": {"time": 12.5}, "actual_iterations": 20}]})";
-  auto points = read_report_points(nccl, "x.json");
-  REQUIRE(points.ok());
-  REQUIRE(points->points.size() == 1);
-  CHECK(points->points[0].ns == 12500);
-  CHECK(points->points[0].ranks == 4);
-  CHECK(points->points[0].op == Op::all_reduce);
+  auto file = read_measured(nccl, "x.json");
+  REQUIRE(file.ok());
+  REQUIRE(file->rows.size() == 1);
+  CHECK(file->rows[0].row.ns == 12500);
+  CHECK(file->rows[0].ranks == 4);
+  CHECK(file->rows[0].row.op == Op::all_reduce);
 }
