@@ -392,7 +392,8 @@ std::string render_torch(const Plan& plan) {
   std::string out =
       "# PyTorch code of the plan" + (plan.digest.empty() ? "" : " " + plan.digest) + "\n";
   out +=
-      "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n";
+      "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n"
+      "# A leg that PyTorch plans is not the plan's: meshplan.follow(PLAN) executes every step as it is planned.\n";
   if (functions.find("= x.to(torch.") != std::string::npos ||
       functions.find(" torch.") != std::string::npos)
     out += "import torch\n";

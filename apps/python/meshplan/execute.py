@@ -238,7 +238,8 @@ def reduce_scatter(step: StepRoute, flat: torch.Tensor,
     packed = flat
     if not all(_lies_at(((HELD, parts[rank]),) if rank in parts else (), index * largest, largest)
                for index, rank in enumerate(members)):
-        packed = flat.new_zeros(len(members) * largest)
+        full = len(parts) == len(members) and all(p.count == largest for p in parts.values())
+        packed = (flat.new_empty if full else flat.new_zeros)(len(members) * largest)
         for index, rank in enumerate(members):
             if rank in parts:
                 part = parts[rank]
