@@ -57,7 +57,8 @@ serve = mesh_on(list(range(64, 96)), (4, 8), ("replica", "tp"))
 turned = mesh_on(list(range(95, 63, -1)), (32,), ("all",))
 weight = tensor(train, [S(0), S(0)], (8192, 512))
 weight.redistribute(train, [R(), S(0)])
-capture.reshard(weight, tensor(serve, [R(), S(0)], (8192, 512)), "sync")
+import meshplan
+meshplan.reshard({"sync": weight}, {"sync": tensor(serve, [R(), S(0)], (8192, 512))})  # recorded; on fake tensors it moves nothing
 capture.reshard(tensor(serve, [S(0), S(1)], (8192, 512)), tensor(turned, [S(0)], (8192, 512)), "turn")
 """
 

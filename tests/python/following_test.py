@@ -97,6 +97,35 @@ def compiled(rank):
     return counts
 
 
+HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns": 1000},
+                    {"name": "outside", "ranks": 1048576, "gb_per_s": 10, "latency_ns": 2000}]}
+
+
+def pipelined(rank):
+    """Exchanges in two phases, whole and, of uneven shards, in chunks that overlap, over two hosts of 4."""
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
+    requests = [("both", [1 << 12, 64], ["S(0)", "R"], ["R", "R"]), ("uneven", [4099, 64], ["S(0)", "S(0)"], ["R", "S(1)"]),
+                ("chunks", [4099, 640], ["S(0)", "R"], ["R", "R"])]
+    plan = plan_of(requests, mesh={"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]}, topology=HOSTS)
+    steps = {r["id"]: r["steps"] for r in json.loads(plan)["redistributions"]}
+    assert all(any(step.get("phases") == 2 for step in steps[name]) for name in ("both", "chunks")), f"plans in two phases: {steps}"
+    chunks = max(step.get("chunks", 1) for step in steps["chunks"])
+    assert chunks > 1, "a plan in chunks"
+    to = {"R": Replicate(), "S(0)": Shard(0), "S(1)": Shard(1)}
+    with meshplan.follow(plan) as followed:
+        for name, shape, src, dst in requests:
+            whole = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+            x = distribute_tensor(whole, mesh, [to[p] for p in src], src_data_rank=None)
+            got = x.redistribute(mesh, [to[p] for p in dst]).to_local()
+            assert torch.equal(got, distribute_tensor(whole, mesh, [to[p] for p in dst], src_data_rank=None).to_local()), name
+    assert followed.summary.followed == 3
+    return chunks
+
+
 # ---------------------------------------------------------------- what is refused and left
 
 def behaviour(rank):
@@ -193,6 +222,7 @@ def main():
     for world in (4, 8):
         print(f"{world} processes, (followed, left to PyTorch, with exchanges): {json.dumps(gloo_world.on_ranks(world, train, world)[0])}", flush=True)
     print(f"compiled: {gloo_world.on_ranks(4, compiled)[0]} followed", flush=True)
+    print(f"two phases, in up to {max(gloo_world.on_ranks(8, pipelined))} chunks", flush=True)
     gloo_world.on_ranks(4, behaviour)
     gloo_world.on_ranks(4, failing)
     print("what is followed is what PyTorch computes, and nothing stays replaced")

@@ -110,6 +110,11 @@ def body(rank):
     check({"w": laid_out(data, on["train"], [S(0), S(1)])}, several, {"w": data}, {"w": (on["serve"], [R()])}, plan=plan)
 
     refusals(on, plan)
+    import meshplan.capture
+    with meshplan.capture.record() as recorder:
+        meshplan.reshard(before, {name: empty_like(t, *target) for name, (t, _, target) in made.items()})
+    recorded = recorder.spec
+    assert len(recorded["redistributions"]) == 45 and "x-not-covered" not in recorded, str(recorded.get("x-not-covered"))
     return str(done)
 
 

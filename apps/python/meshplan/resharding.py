@@ -8,6 +8,7 @@ that is larger goes in slices. Tensors that ask the same question are planned on
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -18,6 +19,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import torch
 import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
 from meshplan.execute import COMBINE, TORCH_DTYPES, Groups, held_after, identity, part_in
@@ -67,7 +69,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     device = pairs[0][1]._local_tensor.device if pairs else torch.device("cpu")
     prepared = _prepare([Question.of(source, target) for _, source, target in pairs], plan, device)
     done, started = Resharded(len(pairs)), time.perf_counter()
-    with torch.no_grad():
+    with torch.no_grad(), _inside_recording():
         for bucket in prepared.buckets(max_staging_bytes):
             _run_bucket([(pairs[index], route, slices) for index, route, slices in bucket], done)
     done.seconds = time.perf_counter() - started
@@ -100,6 +102,8 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
     if source.shape != target.shape or source.dtype != target.dtype:
         raise ValueError(f"{name}: {source.dtype}{list(source.shape)} before, "
                          f"{target.dtype}{list(target.shape)} after")
+    if isinstance(source._local_tensor, FakeTensor):
+        return
     memory = [t._local_tensor.untyped_storage().data_ptr() for t in (source, target)]
     if memory[0] == memory[1] and source._local_tensor.numel():
         raise ValueError(f"{name}: before and after share their memory")
@@ -108,13 +112,26 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
 def _only_recorded(before: Tensors, after: Tensors,
                    pairs: list[tuple[str, DTensor, DTensor]]) -> bool:
     """Tells a recording at work; True where tensors have no data, so that this is all."""
-    from torch._subclasses.fake_tensor import FakeTensor
     recorder = sys.modules.get("meshplan.capture.recorder")
     if recorder is not None:
         names = [name for name, _, _ in pairs]
         recorder.reshard(dict(zip(names, (s for _, s, _ in pairs))),
                          dict(zip(names, (t for _, _, t in pairs))))
     return any(isinstance(source._local_tensor, FakeTensor) for _, source, _ in pairs)
+
+
+@contextlib.contextmanager
+def _inside_recording() -> Iterator[None]:
+    """What is sent meanwhile is the reshard's own: a recording at work has it already."""
+    running = getattr(sys.modules.get("meshplan.capture.recorder"), "running", None)
+    if running is None:
+        yield
+        return
+    running.depth += 1
+    try:
+        yield
+    finally:
+        running.depth -= 1
 
 
 # ---- questions, and plans that answer them
