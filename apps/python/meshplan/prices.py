@@ -47,8 +47,9 @@ Order = Union[Mapping[int, Sequence[Union[int, str]]], Sequence[Mapping[str, Any
 
 def placement_code(placement: Any) -> int:
     """A placement as the number that arrays hold, from its text ("R", "S(1)", "P(sum)", "SS(0,2)")
-    or from a placement of PyTorch: R is -1, P(sum) P(avg) P(min) P(max) P(product) are -2 to -6, S(d)
-    is d, SS(d,f) is d + 65536 f. Add 256 k for place k of a shard order that is not the default."""
+    or from a placement of PyTorch: R is -1, P(sum) P(avg) P(min) P(max) P(product) are -2 to -6,
+    S(d) is d, SS(d,f) is d + 65536 f. Add 256 k for place k of a shard order that is not the
+    default."""
     try:
         return _placement_code(placement)
     except TypeError:  # it has no hash
@@ -130,9 +131,9 @@ class Pricer:
         plan exists.
 
         `src`, `dst`: one placement a mesh dim, as texts or as PyTorch's. `shape`: of the whole
-        tensor, in elements. `dtype`: a name ("bfloat16") or PyTorch's dtype. Orders: which mesh dims
-        shard a tensor dim, major first, {0: ["tp", "dp"]} or as in a spec; without one, ascending.
-        """
+        tensor, in elements. `dtype`: a name ("bfloat16") or PyTorch's dtype. Orders: which mesh
+        dims shard a tensor dim, major first, {0: ["tp", "dp"]} or as in a spec; without one,
+        ascending. """
         if src_order is None and dst_order is None:
             return self.costs(((tuple(src), tuple(dst), tuple(shape), dtype),))[0]
         ends = (self._codes(src, src_order), self._codes(dst, dst_order))
@@ -159,10 +160,9 @@ class Pricer:
         """The batch form over arrays: int64 nanoseconds of each question, -1 where no plan exists.
 
         All are contiguous buffers (numpy arrays, array.array, memoryviews), a row a question:
-        `shapes` int64 [n, tensor_dims] in elements, `dtypes` int32 [n] as indices into DTYPES, `src`
-        and `dst` int64 [n, mesh dims] of placement codes (placement_code). MeshplanError names the
-        first question that is bad input.
-        """
+        `shapes` int64 [n, tensor_dims] in elements, `dtypes` int32 [n] as indices into DTYPES,
+        `src` and `dst` int64 [n, mesh dims] of placement codes (placement_code). MeshplanError
+        names the first question that is bad input. """
         n = memoryview(dtypes).nbytes // 4
         held = [
             _buffer(values, size)
@@ -235,8 +235,8 @@ def cost(
     dtype: Any,
     topology: Topology = None,
 ) -> float:
-    """Microseconds of one redistribution on a mesh: see Pricer, which this makes once for a mesh and
-    a topology, and Pricer.cost. Infinity where no plan exists."""
+    """Microseconds of one redistribution on a mesh: see Pricer, which this makes once for a mesh
+    and a topology, and Pricer.cost. Infinity where no plan exists."""
     return _pricer(mesh, topology).cost(src, dst, shape, dtype)
 
 

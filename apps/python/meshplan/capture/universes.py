@@ -76,7 +76,8 @@ class Universes:
         return writer.ensure(writer.dims_of(names, shape, ranks))
 
     def declare_flatten(self, root, name, mesh):
-        """A flatten that a root knows under a name, as a dim or, where no dims make it up, a view."""
+        """A flatten that a root knows under a name, as a dim or, where no dims make it up, a
+        view."""
         home = self.home(root) or self.own(root)
         modes = home.dims_of(*describe(mesh))[0][1]
         if modes and not home.flatten(name, modes):
