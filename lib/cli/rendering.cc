@@ -24,6 +24,7 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   }
   Plan part = plan;
   part.redistributions.clear();
+  part.bundles.clear();  // their members may be gone
   for (const PlannedRedistribution& r : plan.redistributions) {
     if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end())
       part.redistributions.push_back(r);

@@ -77,6 +77,13 @@ std::vector<CodeEntry> redistribution_codes() {
            ",\n  \"allow\": [{\"code\": \"E0203\", \"reason\": \"we know\"}]\n}",
        gather.substr(0, gather.size() - 2) +
            ",\n  \"allow\": [{\"code\": \"W0301\", \"reason\": \"measured: no gain\"}]\n}"},
+      {"E0413", "in_two_bundles", "a redistribution in two bundles",
+       "The members of a bundle are moved by one schedule, so a redistribution is in at most one.",
+       gather.substr(0, gather.size() - 2) +
+           ",\n  \"bundles\": [{\"id\": \"step\", \"redistributions\": [\"wq.grad\"]}, {\"id\": "
+           "\"all\", \"redistributions\": [\"w*\"]}]\n}",
+       gather.substr(0, gather.size() - 2) +
+           ",\n  \"bundles\": [{\"id\": \"step\", \"redistributions\": [\"w*\"]}]\n}"},
   };
 }
 

@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/shared_list.h"
 #include "mesh/mesh_table.h"
+#include "plan/bundle.h"
 #include "plan/op_table.h"
 #include "plan/protocol.h"
 #include "plan/shortcuts.h"
@@ -211,7 +212,8 @@ struct Plan {
   PlanOptions options;
   std::vector<PlanGroup> groups;
   std::vector<PlannedRedistribution> redistributions;
-  Totals totals;  // of all redistributions (total_of)
+  std::vector<PlannedBundle> bundles;
+  Totals totals;  // of all redistributions and bundles (total_of)
 };
 
 // The file, beside the fields that are named as here (schemas/plan.schema.json):
@@ -230,6 +232,8 @@ struct Plan {
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution
+//   bundles         only where there are some; members and parts by id, numbers that are usual left
+//                   out (from 0 to count, piece 0 of 1, stream 0, after nothing)
 //   "x-..."         notes (plan/notes.h)
 // A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one} and its
 // own notes (plan/firsts.h).
@@ -238,6 +242,9 @@ struct Plan {
 // What a redistribution costs as often as it happens, and the sum over several.
 [[nodiscard]] Totals weighted(const PlannedRedistribution& redistribution);
 [[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
+// The same over a file: of the members of a bundle only the bound in bytes counts, and the bundle's
+// rounds as collectives, its bytes, peak, time and bound in their place.
+[[nodiscard]] Totals total_of(const Plan& plan);
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
 // from it.

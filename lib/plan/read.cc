@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "plan/bundle_json.h"
 #include "plan/plan.h"
 #include "plan/read_list.h"
 
@@ -93,6 +94,8 @@ class PlanFile {
     if (root.at(list_key).kind() != JsonKind::array) root.at(list_key).fail("expected a list");
     if (problem_) throw Unreadable(*problem_);
     plan_.redistributions = list_.take();
+    if (root.has("bundles"))
+      plan_.bundles = read_bundles(root.at("bundles"), plan_.redistributions);
     plan_.totals = read_totals(root.at("totals"));
     if (root.has("digest")) plan_.digest = root.at("digest").text();
     // Last: in a plan changed by hand, an impossible value is more useful to name than the digest.

@@ -33,4 +33,29 @@ Totals total_of(const std::vector<PlannedRedistribution>& redistributions) {
   return totals;
 }
 
+Totals total_of(const Plan& plan) {
+  if (plan.bundles.empty()) return total_of(plan.redistributions);
+  std::vector<bool> bundled(plan.redistributions.size(), false);
+  Totals totals;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    Totals one;
+    for (const size_t member : bundle.request.members) {
+      bundled[member] = true;
+      const PlannedRedistribution& r = plan.redistributions[member];
+      add_weighted(one.lower_bound_bytes, r.totals.lower_bound_bytes, r.request.count);
+    }
+    one.collectives = bundle.totals.rounds;
+    one.wire_bytes = bundle.totals.wire_bytes;
+    one.peak_bytes = bundle.totals.peak_bytes;
+    one.predicted_ps = bundle.totals.predicted_ps;
+    one.lower_bound_ps = bundle.totals.lower_bound_ps;
+    add_weighted(totals, one, bundle.request.count);
+  }
+  for (size_t i = 0; i < bundled.size(); ++i) {
+    const PlannedRedistribution& r = plan.redistributions[i];
+    if (!bundled[i]) add_weighted(totals, r.totals, r.request.count);
+  }
+  return totals;
+}
+
 }  // namespace meshplan

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "json/write.h"
+#include "plan/bundle_json.h"
 #include "plan/firsts.h"
 #include "plan/plan.h"
 #include "plan/read_parts.h"
@@ -37,6 +38,7 @@ class PlanWriter {
     with_notes_ = !content_only;
     w_.reserve(estimated_bytes());
     w_.open('{', root_);
+    if (!plan_.bundles.empty()) write_bundles(w_, plan_);
     if (digest != nullptr) w_.field("digest", *digest);
     w_.list("groups", Breaks::lines, plan_.groups,
             [&](const PlanGroup& group) { write_group(group); });

@@ -325,7 +325,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
   }
   plan.groups = pipeline.groups();
-  plan.totals = total_of(plan.redistributions);
+  plan.totals = total_of(plan);
   outcome.work = pipeline.work();
   return outcome;
 }

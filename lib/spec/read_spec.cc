@@ -7,6 +7,7 @@
 #include "json/reader.h"
 #include "json/scan.h"
 #include "json/write.h"
+#include "spec/read_bundles.h"
 #include "spec/read_meshes.h"
 #include "spec/read_redistributions.h"
 #include "spec/read_topology.h"
@@ -178,21 +179,23 @@ std::optional<Spec> read_alone(std::string_view text, const std::string& file,
   const auto document = read_json(text, file, diagnostics);
   if (!document) return std::nullopt;
   Reader reader(*document, diagnostics);
-  constexpr std::array<KeyRule, 8> rules{{{"schema", true},
+  constexpr std::array<KeyRule, 9> rules{{{"schema", true},
                                           {"mesh"},
                                           {"meshes"},
                                           {"topology"},
                                           {"redistributions"},
                                           {"options"},
                                           {"budgets"},
-                                          {"allow"}}};
+                                          {"allow"},
+                                          {"bundles"}}};
   // Something else than a spec is told by its schema before any of its keys is called unknown.
   if (const uint32_t schema = find_key(*document, 0, "schema");
       schema != 0 && !check_schema(reader, schema))
     return std::nullopt;
   const auto found = reader.members(0, rules, "the spec");
   if (!found) return std::nullopt;
-  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow] = *found;
+  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow,
+              bundles] = *found;
 
   Spec spec;
   ReadMeshes made;
@@ -214,6 +217,7 @@ std::optional<Spec> read_alone(std::string_view text, const std::string& file,
   if (options != 0) read_options(reader, options, spec.options);
   if (budgets != 0) read_budgets(reader, budgets, read, spec);
   if (allow != 0) read_allow(reader, allow, read, spec);
+  if (bundles != 0) spec.bundles = read_bundles(reader, bundles, read);
   if (diagnostics.has_errors()) return std::nullopt;
 
   spec.meshes = std::move(made.table);

@@ -12,6 +12,7 @@
 #include "cost/topology.h"
 #include "diag/diagnostic.h"
 #include "mesh/mesh_table.h"
+#include "plan/bundle.h"
 #include "tensor/request.h"
 
 namespace meshplan {
@@ -38,6 +39,7 @@ struct Spec {
   GivenOptions options;
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
+  std::vector<BundleRequest> bundles;
   std::string digest;  // "sha256:..." over the compact canonical JSON of the comment-free spec
   // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
   // failure of the planner is shown.

@@ -1,0 +1,111 @@
+// Bundles: many redistributions asked for at once, moved by one schedule.
+//
+//     sync     members w1 (4 tensors), w2 (1 tensor), each one exchange between two meshes
+//     round 0  stream 0            w1 step 0 tensors [0:3]
+//     round 1  stream 0            w1 step 0 tensors [3:4], w2 step 0 tensors [0:1]
+//
+// A round is one launch on one communicator, of steps of many tensors: exchanges, with one packed
+// message to each peer, or collectives of one op and group, launched together. Its parts say which
+// step of which member it runs, for which of the member's like tensors (its count) and, where a
+// tensor is larger than the staging allows, for which piece of each.
+//
+// Pieces. A part with `pieces` k and `piece` i runs the i-th piece of its step. Of step 0 that is of
+// every box that a rank sends or keeps the i-th of k near-equal parts along its longest dim
+// (transfer/exchange_cut.h); of step 1 what its sender got in piece i of step 0, so that one bucket
+// can be shared while the next is fetched. Only exchanges in one phase that reduce nothing, of tensors
+// with dims, go in pieces, and only as step 0, or as step 1 behind such a step 0; any other step
+// needs all pieces of the step before it. A tensor has the same `pieces` in both steps, or 1 in the
+// second.
+//
+// Order. A wave is a set of rounds that run at the same time. Round r is in wave
+//     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before
+//               it in its stream; 0 where there is none
+// so a stream has at most one round in a wave. A part may run once all of the step before it that it
+// needs ran in earlier waves; local steps (slices, zero fills) are not in rounds: they run with the
+// next step, or at the end. Waves follow one another and share nothing.
+//
+// Figures, of ranks by global id. What stays with its rank is no traffic, needs no staging.
+//   wire_bytes     that one rank receives in the round, the most over ranks
+//   staging_bytes  that one rank has packed in the round, sent and received, the most over ranks;
+//                  of a collective the sum of what its calls send and receive
+//   messages       sends and receives of one rank, the most over ranks: one a peer and direction;
+//                  of a collective 2 for each step
+//   predicted      a round of exchanges: what an exchange with the traffic of all its parts takes,
+//                  rank by rank: latency of the outermost level in use once, per peer once, the most
+//                  bytes of any rank over each level. A collective: its ops' bytes as one op.
+//   a wave         the same of all rounds in it together: their bytes and peers add up on every
+//                  rank, so that what they share of a level is counted. Collectives have a wave of
+//                  their own.
+// Totals: predicted is the sum over waves; wire_bytes and messages the sum over rounds of the most;
+// staging_bytes the most that a rank has in a wave, packed in all its rounds and as boxes between
+// two steps of a tensor (whole, from the wave of its first piece to that of its last use);
+// peak_bytes the same with all sources and targets beside it. `max_staging_bytes` holds for
+// totals.staging_bytes, `max_messages` for every round.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/op_table.h"
+
+namespace meshplan {
+
+// What a spec asks for: members as indices into its redistributions, in their order.
+struct BundleRequest {
+  std::string id;
+  std::vector<size_t> members;
+  int64_t count = 1;                             // how often the whole happens
+  int64_t max_staging_bytes = int64_t{2} << 30;  // of one rank; 0: no limit
+  int64_t max_messages = 1024;                   // of one rank in one round
+  bool operator==(const BundleRequest&) const = default;
+};
+
+struct RoundPart {
+  size_t member = 0;  // index into Plan::redistributions
+  int64_t step = 0;   // index into its steps
+  int64_t from = 0;   // of its like tensors, numbered from 0: those from this one
+  int64_t to = 1;     // up to, but not with, this one
+  int64_t piece = 0;
+  int64_t pieces = 1;
+  bool operator==(const RoundPart&) const = default;
+};
+
+struct BundleRound {
+  Op op = Op::exchange;
+  std::string group;  // id of the group that it runs on; exchanges: empty where parts have several
+  int64_t stream = 0;
+  std::vector<size_t> after;  // earlier rounds, ascending
+  std::vector<RoundPart> parts;
+  int64_t wire_bytes = 0;
+  int64_t staging_bytes = 0;
+  int64_t messages = 0;
+  int64_t predicted_ps = 0;
+  bool operator==(const BundleRound&) const = default;
+};
+
+struct BundleTotals {
+  int64_t rounds = 0;
+  int64_t wire_bytes = 0;
+  int64_t staging_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t messages = 0;
+  int64_t predicted_ps = 0;
+  int64_t lower_bound_ps = 0;  // no schedule takes less (cost/bundle_bound.h)
+  bool operator==(const BundleTotals&) const = default;
+};
+
+struct PlannedBundle {
+  BundleRequest request;
+  int64_t tensors = 0;  // the counts of its members together
+  std::vector<BundleRound> rounds;
+  BundleTotals totals;
+  int64_t proven_gap_ps = 0;  // predicted less the lower bound
+  int64_t alone_ps = 0;       // what the members take one by one, each planned for itself
+  bool operator==(const PlannedBundle&) const = default;
+};
+
+// The wave of every round. `after` names earlier rounds only.
+[[nodiscard]] std::vector<int64_t> waves_of(const std::vector<BundleRound>& rounds);
+
+}  // namespace meshplan

@@ -1,0 +1,161 @@
+#include "plan/bundle_json.h"
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "plan/read_parts.h"
+
+namespace meshplan {
+namespace {
+
+// Pieces of one tensor: more would make plans that nobody reads.
+constexpr int64_t most_pieces = 1'000'000;
+
+void write_part(JsonWriter& w, const RoundPart& part, const Request& member) {
+  w.open('{', Breaks::one_line);
+  if (part.from != 0) w.field("from", part.from);
+  w.field("id", member.id);
+  if (part.piece != 0) w.field("piece", part.piece);
+  if (part.pieces != 1) w.field("pieces", part.pieces);
+  w.field("step", part.step);
+  if (part.to != member.count) w.field("to", part.to);
+  w.close();
+}
+
+void write_round(JsonWriter& w, const BundleRound& round, const Plan& plan) {
+  w.open('{', Breaks::one_line);
+  if (!round.after.empty()) {
+    const std::vector<int64_t> after(round.after.begin(), round.after.end());
+    w.field("after", after);
+  }
+  w.fields({{"group", round.group}, {"messages", round.messages}, {"op", to_text(round.op)}});
+  w.list("parts", Breaks::one_line, round.parts, [&](const RoundPart& part) {
+    write_part(w, part, plan.redistributions[part.member].request);
+  });
+  w.fields(
+      {{"predicted_ns", ns_of_ps(round.predicted_ps)}, {"staging_bytes", round.staging_bytes}});
+  if (round.stream != 0) w.field("stream", round.stream);
+  w.field("wire_bytes", round.wire_bytes);
+  w.close();
+}
+
+void write_bundle(JsonWriter& w, const PlannedBundle& bundle, const Plan& plan) {
+  const BundleTotals& totals = bundle.totals;
+  w.open('{', Breaks::lines);
+  w.fields({{"alone_ns", ns_of_ps(bundle.alone_ps)},
+            {"count", bundle.request.count},
+            {"id", bundle.request.id},
+            {"max_messages", bundle.request.max_messages},
+            {"max_staging_bytes", bundle.request.max_staging_bytes}});
+  w.list("members", Breaks::one_line, bundle.request.members,
+         [&](size_t member) { w.value(plan.redistributions[member].request.id); });
+  w.field("proven_gap_ns", ns_of_ps(bundle.proven_gap_ps));
+  w.list("rounds", Breaks::lines, bundle.rounds,
+         [&](const BundleRound& round) { write_round(w, round, plan); });
+  w.field("tensors", bundle.tensors);
+  w.key("totals");
+  w.object({{"lower_bound_ns", ns_of_ps(totals.lower_bound_ps)},
+            {"messages", totals.messages},
+            {"peak_bytes", totals.peak_bytes},
+            {"predicted_ns", ns_of_ps(totals.predicted_ps)},
+            {"rounds", totals.rounds},
+            {"staging_bytes", totals.staging_bytes},
+            {"wire_bytes", totals.wire_bytes}});
+  w.close();
+}
+
+// Of one bundle.
+class BundleReader {
+ public:
+  using Index = std::unordered_map<std::string, size_t>;
+  BundleReader(const std::vector<PlannedRedistribution>& redistributions, const Index& by_id)
+      : redistributions_(redistributions), by_id_(by_id) {}
+
+  PlannedBundle read(const Value& value) {
+    PlannedBundle bundle;
+    bundle.request.id = value.at("id").text();
+    bundle.request.count = value.at("count").integer(1);
+    bundle.request.max_staging_bytes = value.at("max_staging_bytes").integer(0);
+    bundle.request.max_messages = value.at("max_messages").integer(1);
+    value.at("members").each(
+        [&](const Value& id) { bundle.request.members.push_back(member_named(id)); });
+    bundle.tensors = value.at("tensors").integer(0);
+    value.at("rounds").each([&](const Value& round) {
+      bundle.rounds.push_back(read_round(round, bundle.rounds.size()));
+    });
+    const Value totals = value.at("totals");
+    bundle.totals = {
+        totals.at("rounds").integer(0),          totals.at("wire_bytes").integer(0),
+        totals.at("staging_bytes").integer(0),   totals.at("peak_bytes").integer(0),
+        totals.at("messages").integer(0),        picoseconds(totals.at("predicted_ns")),
+        picoseconds(totals.at("lower_bound_ns"))};
+    bundle.proven_gap_ps = picoseconds(value.at("proven_gap_ns"));
+    bundle.alone_ps = picoseconds(value.at("alone_ns"));
+    return bundle;
+  }
+
+ private:
+  [[nodiscard]] size_t member_named(const Value& id) const {
+    const auto found = by_id_.find(id.text());
+    if (found == by_id_.end()) id.fail("there is no redistribution \"" + id.text() + "\"");
+    return found->second;
+  }
+
+  [[nodiscard]] BundleRound read_round(const Value& value, size_t index) const {
+    BundleRound round;
+    round.op = named(value.at("op"), parse_op, "operation");
+    round.group = value.at("group").text();
+    if (value.has("stream")) round.stream = value.at("stream").integer(0, most_pieces);
+    if (value.has("after")) {
+      value.at("after").each([&](const Value& before) {
+        const auto at = static_cast<size_t>(before.integer(0));
+        if (at >= index) before.fail("expected an earlier round than " + std::to_string(index));
+        round.after.push_back(at);
+      });
+    }
+    value.at("parts").each([&](const Value& part) { round.parts.push_back(read_part(part)); });
+    round.wire_bytes = value.at("wire_bytes").integer(0);
+    round.staging_bytes = value.at("staging_bytes").integer(0);
+    round.messages = value.at("messages").integer(0);
+    round.predicted_ps = picoseconds(value.at("predicted_ns"));
+    return round;
+  }
+
+  [[nodiscard]] RoundPart read_part(const Value& value) const {
+    RoundPart part;
+    part.member = member_named(value.at("id"));
+    const PlannedRedistribution& member = redistributions_[part.member];
+    part.step = value.at("step").integer(0, static_cast<int64_t>(member.steps.size()) - 1);
+    if (value.has("from")) part.from = value.at("from").integer(0, member.request.count - 1);
+    part.to = value.has("to") ? value.at("to").integer(part.from + 1, member.request.count)
+                              : member.request.count;
+    if (value.has("pieces")) part.pieces = value.at("pieces").integer(1, most_pieces);
+    if (value.has("piece")) part.piece = value.at("piece").integer(0, part.pieces - 1);
+    return part;
+  }
+
+  const std::vector<PlannedRedistribution>& redistributions_;
+  const Index& by_id_;
+};
+
+}  // namespace
+
+void write_bundles(JsonWriter& writer, const Plan& plan) {
+  writer.list("bundles", Breaks::lines, plan.bundles,
+              [&](const PlannedBundle& bundle) { write_bundle(writer, bundle, plan); });
+}
+
+std::vector<PlannedBundle> read_bundles(const Value& value,
+                                        const std::vector<PlannedRedistribution>& redistributions) {
+  BundleReader::Index by_id;
+  for (size_t i = 0; i < redistributions.size(); ++i)
+    by_id.emplace(redistributions[i].request.id, i);
+  std::vector<PlannedBundle> bundles;
+  value.each([&](const Value& bundle) {
+    bundles.push_back(BundleReader(redistributions, by_id).read(bundle));
+  });
+  return bundles;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,21 @@
+// The transfers of one piece of a step (plan/bundle.h, "Pieces").
+//
+//     step 0   to rank 2 [0:4] from 0 and [4:8] from 1      piece 0 of 2   [0:2] from 0, [4:6] from 1
+//     step 1   to rank 3 [0:8] from 2                       piece 0 of 2   [0:2] and [4:6] from 2
+#pragma once
+
+#include "transfer/step_transfers.h"
+
+namespace meshplan {
+
+// Whether a step of a redistribution may run in several pieces.
+[[nodiscard]] bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step);
+
+// Law of both: the pieces of a step together bring every element that the step brings, once.
+[[nodiscard]] StepTransfers piece_of_first(const StepTransfers& first, int64_t piece,
+                                           int64_t pieces);
+// Of step 1, whose slots before are the slots after `first`.
+[[nodiscard]] StepTransfers piece_of_second(const StepTransfers& first, const StepTransfers& second,
+                                            int64_t piece, int64_t pieces);
+
+}  // namespace meshplan
