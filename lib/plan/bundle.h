@@ -24,23 +24,29 @@
 // needs ran in earlier waves; local steps (slices, zero fills) are not in rounds: they run with the
 // next step, or at the end. Waves follow one another and share nothing.
 //
-// Figures, of ranks by global id. What stays with its rank is no traffic, needs no staging.
-//   wire_bytes     that one rank receives in the round, the most over ranks
-//   staging_bytes  that one rank has packed in the round, sent and received, the most over ranks;
-//                  of a collective the sum of what its calls send and receive
-//   messages       sends and receives of one rank, the most over ranks: one a peer and direction;
-//                  of a collective 2 for each step
-//   predicted      a round of exchanges: what an exchange with the traffic of all its parts takes,
-//                  rank by rank: latency of the outermost level in use once, per peer once, the most
-//                  bytes of any rank over each level. A collective: its ops' bytes as one op.
-//   a wave         the same of all rounds in it together: their bytes and peers add up on every
-//                  rank, so that what they share of a level is counted. Collectives have a wave of
-//                  their own.
-// Totals: predicted is the sum over waves; wire_bytes and messages the sum over rounds of the most;
-// staging_bytes the most that a rank has in a wave, packed in all its rounds and as boxes between
-// two steps of a tensor (whole, from the wave of its first piece to that of its last use);
-// peak_bytes the same with all sources and targets beside it. `max_staging_bytes` holds for
-// totals.staging_bytes, `max_messages` for every round.
+// Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first of
+// each). What stays with its rank is no traffic and needs no staging.
+//   wire_bytes     that one rank receives in the round, the most over ranks; of a collective its
+//                  steps', summed over tensors
+//   staging_bytes  that one rank has packed in the round, sent and received, the most over ranks; of
+//                  a collective what its steps pack (the part of their peak_bytes beside input and
+//                  output), summed over tensors
+//   messages       sends and receives of one rank, the most over ranks: one a peer and direction; of
+//                  a collective 2 for each tensor
+//   predicted      of exchanges: what one exchange takes that moves all of its parts, counted rank
+//                  by rank (cost/collective_time.h): bytes[l] and peers[l] are the most that a rank
+//                  sends or receives over level l, and has to send to or to receive from; copied are
+//                  twice the most received bytes. Of collectives: one with the bytes of all.
+//   a wave         of exchanges: the same of all its rounds together, whose bytes and peers add up on
+//                  every rank (a peer in two rounds counts twice), so that what they share of a level
+//                  is counted. A collective has a wave for itself.
+// Totals: predicted is the sum over waves; wire_bytes and messages are sums over rounds;
+// staging_bytes is the most that a rank has in a wave: packed in all its rounds, and every box
+// between two steps of a tensor, whole, from the wave in which its first piece is written to the
+// wave of its last use (local steps belong to the wave of the next step that is in a round, or of
+// the last one before); peak_bytes the most that a rank has of that, at its most, and of the sources
+// and targets of all members. `max_staging_bytes` holds for totals.staging_bytes, `max_messages`
+// for every round.
 #pragma once
 
 #include <cstdint>
