@@ -56,7 +56,8 @@ std::optional<PlannedSpec> plan_read_spec(Spec spec, const std::string& text,
     return std::nullopt;
   }
   const Topology topology = settled_topology(spec, question);
-  PlanOutcome outcome = plan_requests(spec.meshes, topology, spec.requests, *options, spec.digest);
+  PlanOutcome outcome =
+      plan_requests(spec.meshes, topology, spec.requests, *options, spec.digest, spec.bundles);
   SpecPlaces places(text, question.name);
   if (!outcome.failures.empty()) {
     code = report_failures(outcome.failures, spec, places, diagnostics);

@@ -4,7 +4,7 @@
 //     round 0  stream 0            w1 step 0 tensors [0:3]
 //     round 1  stream 0            w1 step 0 tensors [3:4], w2 step 0 tensors [0:1]
 //
-// A round is one launch on one communicator, of steps of many tensors: exchanges, with one packed
+// A round is one launch on one communicator, of steps of many tensors: exchanges in one phase, with one packed
 // message to each peer, or collectives of one op and group, launched together. Its parts say which
 // step of which member it runs, for which of the member's like tensors (its count) and, where a
 // tensor is larger than the staging allows, for which piece of each.

@@ -10,8 +10,9 @@ namespace meshplan {
 namespace {
 
 constexpr std::array<const char*, shortcut_kinds> names = {
-    "work_budget",     "too_many_axes", "parking_dims",    "uneven_states", "padded_prices",
-    "frozen_prefixes", "few_aims",      "estimated_price", "few_landings",  "few_orders"};
+    "work_budget",   "too_many_axes",   "parking_dims", "uneven_states",
+    "padded_prices", "frozen_prefixes", "few_aims",     "estimated_price",
+    "few_landings",  "few_orders",      "for_bundle"};
 
 Shortcuts work_alone() {
   Shortcuts alone;

@@ -27,8 +27,9 @@ enum class Shortcut : uint8_t {
   estimated_price,  // an exchange priced by an estimate
   few_landings,     // across meshes: only some states tried on either side of the crossing
   few_orders,       // only some of the orders that "dst_order": "any" allows
+  for_bundle,       // planned for its bundle, not for itself
 };
-constexpr int shortcut_kinds = 10;
+constexpr int shortcut_kinds = 11;
 [[nodiscard]] const char* to_text(Shortcut shortcut);
 [[nodiscard]] std::optional<Shortcut> parse_shortcut(std::string_view name);
 

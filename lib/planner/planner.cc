@@ -9,6 +9,7 @@
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
 #include "planner/advice.h"
+#include "planner/bundles.h"
 #include "planner/numerics.h"
 #include "planner/plan_groups.h"
 #include "planner/question_key.h"
@@ -85,6 +86,26 @@ class Pipeline {
 
     prove(planned);
     return planned;
+  }
+
+  // The plan's redistributions are all there; those of members become what their bundle runs.
+  void add_bundles(const std::vector<BundleRequest>& bundles, std::vector<PlanFailure>& failures) {
+    for (const BundleRequest& bundle : bundles) {
+      auto planned = plan_bundle(plan_, bundle, groups_);
+      if (!planned) {
+        failures.push_back({bundle.members.front(), planned.error()});
+        continue;
+      }
+      const void* proven = nullptr;
+      for (const size_t member : bundle.members) {
+        const PlannedRedistribution& redistribution = plan_.redistributions[member];
+        const SharedList<Step>& steps = redistribution.steps;
+        if (steps.empty() || &steps.front() == proven) continue;
+        proven = &steps.front();
+        prove(redistribution);
+      }
+      plan_.bundles.push_back(std::move(planned).value());
+    }
   }
 
   void count_use(const PlannedRedistribution& planned, int64_t times) {
@@ -290,7 +311,7 @@ class Pipeline {
 
 PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                           const std::vector<Request>& requests, const PlanOptions& options,
-                          std::string spec_digest) {
+                          std::string spec_digest, const std::vector<BundleRequest>& bundles) {
   PlanOutcome outcome;
   Plan& plan = outcome.plan;
   plan.spec_digest = std::move(spec_digest);
@@ -321,10 +342,19 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     planned.request.count = request.count;
     planned.request.notes = request.notes;
   }
-  for (const Answered& entry : answered) {
-    if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
+  if (bundles.empty() || !outcome.failures.empty()) {
+    for (const Answered& entry : answered) {
+      if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
+    }
+  } else {
+    pipeline.add_bundles(bundles, outcome.failures);
+    for (const PlannedRedistribution& planned : plan.redistributions)
+      pipeline.count_use(planned, 1);
   }
   plan.groups = pipeline.groups();
+  // Ways that a bundle did not take named some, too.
+  if (!bundles.empty())
+    std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
   plan.totals = total_of(plan);
   outcome.work = pipeline.work();
   return outcome;

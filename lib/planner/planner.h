@@ -26,11 +26,13 @@ struct PlanOutcome {
   int64_t work = 0;                   // units (search/work.h) that all questions took
 };
 
-// Plans all requests. Equal questions are planned once. Each plan is verified; a plan that fails
+// Plans all requests, and the bundles of some of them (planner/bundles.h; what fails there is told
+// of the bundle's first member). Equal questions are planned once. Each plan is verified; a plan that fails
 // verification is an internal error (exit 70).
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                                         const std::vector<Request>& requests,
-                                        const PlanOptions& options, std::string spec_digest);
+                                        const PlanOptions& options, std::string spec_digest,
+                                        const std::vector<BundleRequest>& bundles = {});
 
 // The same of one question after the other, for callers that keep no plan. What it refers to must
 // outlive it; `options` also say whether missing flattens are looked for (advice).

@@ -32,6 +32,9 @@ class Tally {
   Cell& at(int32_t rank, int level) {
     return cells_[static_cast<size_t>(rank) * levels_ + static_cast<size_t>(level)];
   }
+  [[nodiscard]] const Cell& at(int32_t rank, int level) const {
+    return cells_[static_cast<size_t>(rank) * levels_ + static_cast<size_t>(level)];
+  }
   [[nodiscard]] int64_t received(size_t rank) const { return sum(rank, &Cell::received); }
   [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
   [[nodiscard]] Traffic most() const {

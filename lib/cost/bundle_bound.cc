@@ -1,0 +1,185 @@
+#include "cost/bundle_bound.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/int_math.h"
+#include "cost/collective_time.h"
+#include "cost/finer_tiers.h"
+#include "cost/listed_bounds.h"
+#include "cost/protocols.h"
+#include "cost/set_needs.h"
+#include "transfer/level_units.h"
+
+namespace meshplan {
+namespace {
+
+// Bytes that cross the border of a set.
+struct Crossing {
+  int64_t in = 0;
+  int64_t out = 0;
+};
+
+int64_t participants_of(const Plan& plan, const Request& request) {
+  const Mesh& src = plan.meshes.meshes[request.src_mesh];
+  if (request.src_mesh == request.dst_mesh) return src.universe->world;
+  return saturating_add(mesh_size(src), mesh_size(plan.meshes.meshes[request.dst_mesh]));
+}
+
+class BundleBound {
+ public:
+  BundleBound(const Plan& plan, const BundleRequest& bundle)
+      : plan_(plan),
+        bundle_(bundle),
+        topology_(bound_topology(plan.topology, reduces())),
+        level_ranks_(level_ranks_of(topology_)),
+        units_(level_ranks_) {}
+
+  int64_t ps() {
+    std::map<std::tuple<const void*, size_t>, int64_t> times;  // of members with equal questions
+    for (const size_t member : bundle_.members) {
+      const PlannedRedistribution& r = plan_.redistributions[member];
+      // Equal questions share their steps; those without any are local.
+      if (r.steps.empty()) continue;
+      const auto [known, fresh] = times.try_emplace({&r.steps.front(), r.steps.size()}, 0);
+      if (fresh) firsts_.push_back(member);
+      add_up_to(known->second, r.request.count);
+    }
+    for (const size_t member : firsts_) {
+      const PlannedRedistribution& r = plan_.redistributions[member];
+      add(r, times.at({&r.steps.front(), r.steps.size()}));
+    }
+    return slowest();
+  }
+
+ private:
+  static void add_up_to(int64_t& sum, int64_t more) { sum = saturating_add(sum, more); }
+
+  [[nodiscard]] bool reduces() const {
+    return std::any_of(bundle_.members.begin(), bundle_.members.end(), [&](size_t member) {
+      const Request& request = plan_.redistributions[member].request;
+      return !request.src.partial.empty() || !request.dst.partial.empty();
+    });
+  }
+
+  void add(const PlannedRedistribution& r, int64_t times) {
+    const Request& request = r.request;
+    const Mesh& src = plan_.meshes.meshes[request.src_mesh];
+    const Mesh& dst = plan_.meshes.meshes[request.dst_mesh];
+    const bool same = request.src_mesh == request.dst_mesh;
+    int64_t width = element_bytes(request.tensor.dtype);
+    if (request.reduce_dtype && !request.src.partial.empty())
+      width = std::min(width, element_bytes(*request.reduce_dtype));
+    const int64_t weight = saturating_mul(width, times);
+    const int64_t copies = same ? mesh_copies(src) : 1;
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      const Participants all =
+          list_participants(src, dst, copy, request.tensor.shape, request.src, r.dst);
+      for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
+      add_sets(all, request, weight);
+    }
+  }
+
+  void add_sets(const Participants& all, const Request& request, int64_t weight) {
+    SetNeeds needs(all);
+    const auto add_set = [&](Crossing& crossing, const std::vector<int32_t>& members) {
+      const SetNeed need = needs.of(members);
+      add_up_to(crossing.in, saturating_mul(need.in, weight));
+      add_up_to(crossing.out, saturating_mul(need.out, weight));
+    };
+    for (int level = 0; level < units_.levels(); ++level) {
+      std::map<int64_t, std::vector<int32_t>> sets;
+      for (size_t i = 0; i < all.ranks.size(); ++i) {
+        const int64_t id = all.ranks[i].id;
+        sets[level == 0 ? id : units_.unit(id, level - 1)].push_back(static_cast<int32_t>(i));
+      }
+      for (const auto& [unit, members] : sets) add_set(crossings_[{level, unit}], members);
+    }
+    std::vector<int32_t> sources;
+    std::vector<int32_t> targets;
+    for (size_t i = 0; i < all.ranks.size(); ++i) {
+      if (all.ranks[i].held >= 0) sources.push_back(static_cast<int32_t>(i));
+      if (all.ranks[i].wanted >= 0) targets.push_back(static_cast<int32_t>(i));
+    }
+    if (request.src_mesh == request.dst_mesh) return;
+    add_set(meshes_[request.src_mesh], sources);
+    add_set(meshes_[request.dst_mesh], targets);
+  }
+
+  // MB/s of the links of a rank that leave its unit inside of `level`.
+  [[nodiscard]] int64_t bandwidth(int64_t id, int level) const {
+    int64_t sum = 0;
+    for (int l = level; l < units_.levels(); ++l) {
+      const auto in_unit = [&](int at) {
+        return at < 0 ? int64_t{1} : members_.at({at, units_.unit(id, at)});
+      };
+      if (in_unit(l) > in_unit(l - 1))
+        sum = saturating_add(sum, topology_.levels[static_cast<size_t>(l)].mb_per_s);
+    }
+    return sum;
+  }
+
+  // What a set takes whose ranks have so much bandwidth together.
+  void take(const Crossing& crossing, int64_t mb_per_s) {
+    const int64_t bytes = std::max(crossing.in, crossing.out);
+    if (bytes > 0 && mb_per_s > 0)
+      transfer_ps_ = std::max(transfer_ps_, transfer_ps(bytes, 1, mb_per_s));
+  }
+
+  int64_t slowest() {
+    for (const int64_t id : ids_) {
+      for (int l = 0; l < units_.levels(); ++l) ++members_[{l, units_.unit(id, l)}];
+    }
+    std::map<std::pair<int, int64_t>, int64_t> bandwidths;  // of the sets of crossings_
+    for (const int64_t id : ids_) {
+      for (int level = 0; level < units_.levels(); ++level) {
+        add_up_to(bandwidths[{level, level == 0 ? id : units_.unit(id, level - 1)}],
+                  bandwidth(id, level));
+      }
+    }
+    int must_reach = -1;
+    for (const auto& [set, crossing] : crossings_) {
+      take(crossing, bandwidths.at(set));
+      if (crossing.in > 0 || crossing.out > 0) must_reach = std::max(must_reach, set.first);
+    }
+    for (const auto& [index, crossing] : meshes_) {
+      int64_t sum = 0;
+      for (const int64_t id : materialise(plan_.meshes.meshes[index])) {
+        if (ids_.count(id) > 0) add_up_to(sum, bandwidth(id, 0));
+      }
+      take(crossing, sum);
+    }
+    if (must_reach < 0) return 0;
+    int64_t latency_ns = INT64_MAX;
+    for (auto l = static_cast<size_t>(must_reach); l < topology_.levels.size(); ++l)
+      latency_ns = std::min(latency_ns, topology_.levels[l].latency_ns);
+    return saturating_add(saturating_mul(latency_ns, 1000), transfer_ps_);
+  }
+
+  const Plan& plan_;
+  const BundleRequest& bundle_;
+  Topology topology_;
+  std::vector<int64_t> level_ranks_;
+  LevelUnits units_;
+  std::vector<size_t> firsts_;
+  std::set<int64_t> ids_;  // of all ranks of the bundle
+  std::map<std::pair<int, int64_t>, Crossing>
+      crossings_;                                       // by level, and rank or unit inside of it
+  std::map<size_t, Crossing> meshes_;                   // of all ranks of a mesh
+  std::map<std::pair<int, int64_t>, int64_t> members_;  // ranks of the bundle in a unit
+  int64_t transfer_ps_ = 0;
+};
+
+}  // namespace
+
+int64_t bundle_bound_ps(const Plan& plan, const BundleRequest& bundle) {
+  if (has_tables(plan.topology)) return 0;
+  for (const size_t member : bundle.members) {
+    if (participants_of(plan, plan.redistributions[member].request) > bounded_ranks) return 0;
+  }
+  return BundleBound(plan, bundle).ps();
+}
+
+}  // namespace meshplan

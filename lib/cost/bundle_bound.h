@@ -1,0 +1,27 @@
+// What no schedule of a bundle can beat: what sets of ranks must take in and give away for all
+// members together (cost/set_needs.h), over the links that they have.
+//
+//     2 tensors of 8 B, each from ranks 0 1 to all of ranks 2 .. 5     rank 2 takes in 16 B,
+//                                                                      ranks 0 and 1 give away 16 B
+//
+//     set                                   links
+//     a rank                                of every level on which it meets another of the bundle
+//     a unit of a level                     of the levels outside of it, of all its ranks
+//     all sources of one mesh, all targets  of every level
+//
+// Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
+// Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// Picoseconds; 0 where measured tables may say anything, and beyond `bounded_ranks` ranks
+// (cost/listed_bounds.h). Members with equal questions are listed once.
+[[nodiscard]] int64_t bundle_bound_ps(const Plan& plan, const BundleRequest& bundle);
+
+}  // namespace meshplan

@@ -1,0 +1,66 @@
+// What the rounds of a bundle take and stage, rank by rank (plan/bundle.h, "Figures").
+//
+//     round 0 on stream 0     rank 0 sends 8 B over level 1        wave: rank 0 has 8 B over level 1
+//     round 1 on stream 1     rank 0 sends 4 B over level 0              and 4 B over level 0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "transfer/rank_table.h"
+#include "transfer/step_cuts.h"
+#include "transfer/tally.h"
+
+namespace meshplan {
+
+// Of one rank.
+struct RankLoad {
+  int64_t received = 0;  // bytes
+  int64_t sent = 0;
+  int64_t messages = 0;  // sends and receives
+};
+
+// Bytes and peers of every rank over every level.
+class RoundLoad {
+ public:
+  RoundLoad(size_t ranks, int levels) : tally_(ranks, levels), ranks_(ranks), levels_(levels) {}
+  void add(const RoundLoad& other);
+
+  [[nodiscard]] RankLoad of_rank(size_t rank) const;
+  // The most over ranks.
+  [[nodiscard]] int64_t wire_bytes() const;
+  [[nodiscard]] int64_t staging_bytes() const;
+  [[nodiscard]] int64_t messages() const;
+  [[nodiscard]] int64_t predicted_ps(const Topology& topology) const;
+
+ private:
+  friend class RoundCounter;
+  Tally tally_;
+  size_t ranks_;
+  int levels_;
+};
+
+// Sums what pairs of ranks exchange in one round after the other; storage is kept.
+class RoundCounter {
+ public:
+  RoundCounter(const RankTable& ranks, const Topology& topology);
+  [[nodiscard]] size_t ranks() const { return ids_.size(); }
+  [[nodiscard]] int levels() const { return static_cast<int>(level_ranks_.size()); }
+
+  void add(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
+  // What was added since the last call: one message for each pair.
+  [[nodiscard]] RoundLoad take();
+
+ private:
+  // Beyond it sums are not kept in a matrix.
+  static constexpr size_t most_dense = 4096;
+  [[nodiscard]] int level_between(int32_t a, int32_t b) const;
+
+  std::vector<int64_t> ids_;
+  std::vector<int64_t> level_ranks_;
+  std::vector<int64_t> dense_;       // by pair; 0: not in use
+  std::vector<PairElements> pairs_;  // of those in use, or all that was added, in bytes
+};
+
+}  // namespace meshplan

@@ -1,0 +1,254 @@
+#include "planner/bundle_figures.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/int_math.h"
+#include "transfer/listed_transfers.h"
+
+namespace meshplan {
+namespace {
+
+// Boxes between two steps, wave by wave: those of a tensor from the wave that writes the first
+// piece to that of the last use.
+class BetweenSteps {
+ public:
+  explicit BetweenSteps(size_t waves) : changes_(waves + 1) {}
+
+  // A part of the way's step `s` of those that communicate, in this wave. Only tensors that are cut
+  // appear in several parts of a step.
+  void add(const KindPart& part, const Way& way, int64_t wave) {
+    if (way.between.empty()) return;
+    const WayStep& step = way.steps[part.step];
+    const size_t begin = part.step == 0 ? 0 : way.steps[part.step - 1].index + 1;
+    const bool last = part.step + 1 == way.steps.size();
+    const size_t end = last ? way.between.size() : step.index + 1;
+    // It reads the box before it, makes those of the local steps since the last one, and its own.
+    for (size_t i = begin > 0 ? begin - 1 : 0; i < end; ++i)
+      use({part.kind, i, part.from, part.to}, wave);
+  }
+
+  // Adds what each rank has in every wave; calls `visit` wave by wave.
+  template <class Visit>
+  void each_wave(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen, size_t ranks,
+                 const Visit& visit) {
+    split_ranges();
+    for (const auto& [key, span] : spans_) {
+      changes_[static_cast<size_t>(span.lo)].push_back({key, 1});
+      changes_[static_cast<size_t>(span.hi)].push_back({key, -1});
+    }
+    std::vector<int64_t> live(ranks, 0);
+    for (size_t wave = 0; wave + 1 < changes_.size(); ++wave) {
+      for (const auto& [key, sign] : changes_[wave]) {
+        const auto& [kind, step, from, to] = key;
+        const std::vector<int64_t>& bytes = kinds[kind].ways[chosen[kind]].between[step];
+        for (size_t r = 0; r < ranks; ++r) {
+          const int64_t all = saturating_mul(bytes[r], to - from);
+          live[r] = saturating_add(live[r], sign * all);
+        }
+      }
+      visit(wave, live);
+    }
+  }
+
+ private:
+  using Key = std::tuple<size_t, size_t, int64_t, int64_t>;  // kind, step, tensors
+
+  void use(const Key& key, int64_t wave) {
+    const auto [span, fresh] = spans_.try_emplace(key, Interval{wave, wave + 1});
+    if (fresh) return;
+    span->second.lo = std::min(span->second.lo, wave);
+    span->second.hi = std::max(span->second.hi, wave + 1);
+  }
+
+  // Ranges of tensors that were put together in one step and apart in another, cut where either is.
+  void split_ranges() {
+    std::map<std::pair<size_t, size_t>, std::vector<int64_t>> ends;
+    for (const auto& [key, span] : spans_) {
+      auto& list = ends[{std::get<0>(key), std::get<1>(key)}];
+      list.push_back(std::get<2>(key));
+      list.push_back(std::get<3>(key));
+    }
+    for (auto& [of, list] : ends) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    std::map<Key, Interval> whole;
+    whole.swap(spans_);
+    for (const auto& [key, span] : whole) {
+      const auto& [kind, step, from, to] = key;
+      const auto& list = ends.at({kind, step});
+      auto at = std::lower_bound(list.begin(), list.end(), from);
+      for (; *at < to; ++at) {
+        use({kind, step, *at, *(at + 1)}, span.lo);
+        use({kind, step, *at, *(at + 1)}, span.hi - 1);
+      }
+    }
+  }
+
+  std::map<Key, Interval> spans_;  // waves
+  std::vector<std::vector<std::pair<Key, int64_t>>> changes_;
+};
+
+}  // namespace
+
+FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
+                             const std::vector<std::unique_ptr<LevelMap>>& levels)
+    : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
+
+RoundLoad FigureCounter::load_of(const Kind& kind, const Way& way) {
+  for (const WayStep& step : way.steps)
+    counter_.add(elements_of(step.cuts, 0, 1), step.element_bytes, kind.tensors);
+  return counter_.take();
+}
+
+void FigureCounter::count_collective(const std::vector<Kind>& kinds,
+                                     const std::vector<size_t>& chosen, const KindRound& round,
+                                     BundleRound& out, Counted& counted) {
+  CollectiveBytes bytes;
+  bytes.op = out.op;
+  const std::vector<Atom>* dims = nullptr;
+  size_t mesh = 0;
+  for (const KindPart& part : round.parts) {
+    const Way& way = kinds[part.kind].ways[chosen[part.kind]];
+    const WayStep& step = way.steps[part.step];
+    const Request& request = way.planned.request;
+    const bool landed =
+        request.src_mesh != request.dst_mesh &&
+        way.planned.steps[step.index].mesh == plan_.meshes.meshes[request.dst_mesh].name;
+    mesh = landed ? request.dst_mesh : request.src_mesh;
+    dims = &step.mesh_dims;
+    counted.packing = &step.ranks;
+    const int64_t times = part.to - part.from;
+    const auto add = [&](int64_t& sum, int64_t each) {
+      sum = saturating_add(sum, saturating_mul(each, times));
+    };
+    add(bytes.whole, step.figures.bytes.whole);
+    add(bytes.piece, step.figures.bytes.piece);
+    add(bytes.copied, step.figures.bytes.copied);
+    add(out.wire_bytes, step.figures.wire);
+    add(out.staging_bytes, step.figures.staging);
+    add(out.messages, 2);
+  }
+  std::string tier;
+  out.predicted_ps = finer_ps(plan_.topology, levels_[mesh]->shapes(*dims), bytes, tier);
+  counted.packed = out.staging_bytes;
+}
+
+FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds,
+                                                  const std::vector<size_t>& chosen,
+                                                  const KindRound& round, BundleRound& out) {
+  Counted counted;
+  out.stream = round.stream;
+  out.after = round.after;
+  bool first = true;
+  for (const KindPart& part : round.parts) {
+    const Way& way = kinds[part.kind].ways[chosen[part.kind]];
+    const WayStep& moved = way.steps[part.step];
+    const std::string& group = way.planned.steps[moved.index].group;
+    out.op = moved.op;
+    out.group = first || out.group == group ? group : "";
+    first = false;
+    const auto parts = parts_of(part, kinds[part.kind], way, plan_);
+    out.parts.insert(out.parts.end(), parts.begin(), parts.end());
+    if (moved.op == Op::exchange) {
+      counter_.add(elements_of(moved.cuts, part.piece, part.pieces), moved.element_bytes,
+                   part.to - part.from);
+    }
+  }
+  if (out.op != Op::exchange) {
+    count_collective(kinds, chosen, round, out, counted);
+    return counted;
+  }
+  counted.load = counter_.take();
+  out.wire_bytes = counted.load->wire_bytes();
+  out.staging_bytes = counted.load->staging_bytes();
+  out.messages = counted.load->messages();
+  out.predicted_ps = counted.load->predicted_ps(plan_.topology);
+  return counted;
+}
+
+std::vector<int64_t> FigureCounter::held_by_ranks(const std::vector<Kind>& kinds,
+                                                  const std::vector<size_t>& chosen) const {
+  std::vector<int64_t> bytes(counter_.ranks(), 0);
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const PlannedRedistribution& planned = kinds[k].ways[chosen[k]].planned;
+    const int64_t weight =
+        saturating_mul(kinds[k].tensors, element_bytes(planned.request.tensor.dtype));
+    const std::vector<HeldBoxes> held = held_boxes_of(plan_, planned, ranks_);
+    for (const HeldBoxes* side : {&held.front(), &held.back()}) {
+      for (size_t slot = 0; slot < side->ranks.size(); ++slot) {
+        int64_t& sum = bytes[static_cast<size_t>(side->ranks[slot])];
+        sum = saturating_add(
+            sum, saturating_mul(weight, volume(box_of_slot(*side, static_cast<int64_t>(slot)))));
+      }
+    }
+  }
+  return bytes;
+}
+
+void FigureCounter::count_waves(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                const std::vector<KindRound>& rounds,
+                                const std::vector<Counted>& counted, BundleFigures& figures) {
+  const std::vector<int64_t> wave_of = waves_of(figures.rounds);
+  size_t waves = 0;
+  for (const int64_t wave : wave_of) waves = std::max(waves, static_cast<size_t>(wave) + 1);
+  std::vector<std::vector<size_t>> in_wave(waves);
+  BetweenSteps between(waves);
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    in_wave[static_cast<size_t>(wave_of[r])].push_back(r);
+    for (const KindPart& part : rounds[r].parts)
+      between.add(part, kinds[part.kind].ways[chosen[part.kind]], wave_of[r]);
+  }
+  std::vector<int64_t> most(counter_.ranks(), 0);  // staging of every rank
+  between.each_wave(
+      kinds, chosen, counter_.ranks(), [&](size_t wave, const std::vector<int64_t>& boxes) {
+        RoundLoad load(counter_.ranks(), counter_.levels());
+        std::vector<int64_t> staged = boxes;
+        int64_t collective_ps = 0;
+        for (const size_t r : in_wave[wave]) {
+          if (counted[r].load) {
+            load.add(*counted[r].load);
+            continue;
+          }
+          collective_ps = figures.rounds[r].predicted_ps;
+          for (const int32_t rank : *counted[r].packing) {
+            int64_t& sum = staged[static_cast<size_t>(rank)];
+            sum = saturating_add(sum, counted[r].packed);
+          }
+        }
+        figures.totals.predicted_ps =
+            saturating_add(figures.totals.predicted_ps,
+                           std::max(collective_ps, load.predicted_ps(plan_.topology)));
+        for (size_t rank = 0; rank < staged.size(); ++rank) {
+          const RankLoad own = load.of_rank(rank);
+          most[rank] = std::max(
+              most[rank], saturating_add(staged[rank], saturating_add(own.received, own.sent)));
+        }
+      });
+  const std::vector<int64_t> held = held_by_ranks(kinds, chosen);
+  for (size_t rank = 0; rank < most.size(); ++rank) {
+    figures.totals.staging_bytes = std::max(figures.totals.staging_bytes, most[rank]);
+    figures.totals.peak_bytes =
+        std::max(figures.totals.peak_bytes, saturating_add(most[rank], held[rank]));
+  }
+}
+
+BundleFigures FigureCounter::count(const std::vector<Kind>& kinds,
+                                   const std::vector<size_t>& chosen,
+                                   const std::vector<KindRound>& rounds) {
+  BundleFigures figures;
+  std::vector<Counted> counted;
+  for (const KindRound& round : rounds) {
+    BundleRound& out = figures.rounds.emplace_back();
+    counted.push_back(count_round(kinds, chosen, round, out));
+    figures.totals.wire_bytes = saturating_add(figures.totals.wire_bytes, out.wire_bytes);
+    figures.totals.messages = saturating_add(figures.totals.messages, out.messages);
+  }
+  figures.totals.rounds = static_cast<int64_t>(rounds.size());
+  count_waves(kinds, chosen, rounds, counted, figures);
+  return figures;
+}
+
+}  // namespace meshplan

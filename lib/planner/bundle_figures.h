@@ -1,0 +1,54 @@
+// The figures of a bundle's rounds and waves (plan/bundle.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/bundle_rounds.h"
+
+namespace meshplan {
+
+struct BundleFigures {
+  std::vector<BundleRound> rounds;  // with their parts by member
+  BundleTotals totals;              // not the lower bound
+};
+
+// What all ways of a bundle are counted with; storage is kept.
+class FigureCounter {
+ public:
+  // `levels`: of every mesh that a collective of the bundle runs on, by index.
+  FigureCounter(const Plan& plan, const RankTable& ranks,
+                const std::vector<std::unique_ptr<LevelMap>>& levels);
+
+  [[nodiscard]] BundleFigures count(const std::vector<Kind>& kinds,
+                                    const std::vector<size_t>& chosen,
+                                    const std::vector<KindRound>& rounds);
+  [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
+  // What all tensors of the kind move in all steps of the way, in one wave.
+  [[nodiscard]] RoundLoad load_of(const Kind& kind, const Way& way);
+
+ private:
+  // Of one round while figures are counted.
+  struct Counted {
+    std::optional<RoundLoad> load;  // of exchanges
+    int64_t packed = 0;             // by a collective, on each of its ranks:
+    const std::vector<int32_t>* packing = nullptr;
+  };
+  Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                      const KindRound& round, BundleRound& out);
+  void count_collective(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                        const KindRound& round, BundleRound& out, Counted& counted);
+  void count_waves(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                   const std::vector<KindRound>& rounds, const std::vector<Counted>& counted,
+                   BundleFigures& figures);
+  [[nodiscard]] std::vector<int64_t> held_by_ranks(const std::vector<Kind>& kinds,
+                                                   const std::vector<size_t>& chosen) const;
+
+  const Plan& plan_;
+  const RankTable& ranks_;
+  const std::vector<std::unique_ptr<LevelMap>>& levels_;
+  RoundCounter counter_;
+};
+
+}  // namespace meshplan

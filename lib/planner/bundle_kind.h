@@ -1,0 +1,53 @@
+// The like tensors of a bundle, and what each way to move one of them moves.
+//
+//     members w1 (3 tensors) and w2 (1) with one question     one kind of 4 tensors, ways:
+//       at once       step 0: 8 B from rank 0 to each of ranks 2 .. 5
+//       by a stop     step 0: 2 B from rank 0 to each; step 1: 2 B from each to each other
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cost/round_time.h"
+#include "cost/step_figures.h"
+#include "plan/plan.h"
+#include "transfer/level_map.h"
+
+namespace meshplan {
+
+// A step of one tensor.
+struct WayStep {
+  size_t index = 0;  // into the steps of the plan
+  Op op = Op::exchange;
+  int64_t element_bytes = 1;    // on the way
+  std::vector<StepCut> cuts;    // of an exchange
+  StepFigures figures;          // of a collective
+  std::vector<Atom> mesh_dims;  // of a collective, as its ranks:
+  std::vector<int32_t> ranks;   // replay ranks
+};
+
+// One plan of the kind's question.
+struct Way {
+  PlannedRedistribution planned;
+  std::vector<WayStep> steps;  // those that communicate
+  // Of every replay rank: bytes of the box after each step but the last, by step.
+  std::vector<std::vector<int64_t>> between;
+  [[nodiscard]] bool only_exchanges() const;
+};
+
+struct Kind {
+  std::vector<size_t> members;  // indices into the plan's redistributions
+  int64_t tensors = 0;
+  std::vector<Way> ways;
+};
+
+struct WayQuestion {
+  const Plan* plan = nullptr;
+  const RankTable* ranks = nullptr;
+  const LevelMap* src_levels = nullptr;
+};
+// nullopt: a step in two phases, which no round runs.
+[[nodiscard]] std::optional<Way> make_way(const WayQuestion& question,
+                                          PlannedRedistribution planned);
+
+}  // namespace meshplan

@@ -1,0 +1,216 @@
+#include "planner/bundle_rounds.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/int_math.h"
+#include "transfer/piece_transfers.h"
+
+namespace meshplan {
+namespace {
+
+// So many tensors of a kind a bucket that whole ones share evenly enough.
+constexpr int64_t many_tensors = 16;
+// Into so many pieces a tensor is cut that lies between two buckets.
+constexpr int64_t cuts_between = 4;
+
+// The pieces of a tensor where a kind's tensors are spread over buckets.
+int64_t pieces_of(const Kind& kind, const Way& way, int64_t buckets) {
+  const bool cut = goes_in_pieces(way.planned, way.steps.front().index);
+  if (!cut || buckets == 1 || floor_div(kind.tensors, buckets) >= many_tensors) return 1;
+  const int64_t shared = std::gcd(kind.tensors, buckets);
+  return kind.tensors <= buckets ? floor_div(buckets, shared) : cuts_between;
+}
+
+// Rounds of kinds that only exchange.
+class Buckets {
+ public:
+  Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen, int64_t buckets)
+      : kinds_(kinds), chosen_(chosen), buckets_(buckets) {}
+
+  void add(size_t kind) {
+    const Way& way = kinds_[kind].ways[chosen_[kind]];
+    steps_ = std::max(steps_, way.steps.size());
+    const int64_t pieces = pieces_of(kinds_[kind], way, buckets_);
+    const int64_t items = saturating_mul(kinds_[kind].tensors, pieces);
+    // Kinds of fewer tensors than buckets begin where the kind before them ended.
+    const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
+    if (shift != 0 || items < buckets_) next_ = (next_ + items) % buckets_;
+    for (int64_t b = 0; b < buckets_; ++b) {
+      const int64_t from = share(items, b);
+      const int64_t to = share(items, b + 1);
+      if (from < to) add_items(kind, way, (b + shift) % buckets_, pieces, {from, to});
+    }
+  }
+
+  [[nodiscard]] std::vector<KindRound> take() {
+    std::vector<KindRound> rounds;
+    std::map<std::pair<int64_t, size_t>, size_t> number;  // of the round, by bucket and step
+    for (int64_t b = 0; b < buckets_; ++b) {
+      for (size_t s = 0; s < steps_; ++s) {
+        const auto found = parts_.find({b, s});
+        if (found == parts_.end()) continue;
+        KindRound round;
+        round.stream = static_cast<int64_t>(s);
+        if (s > 0) {
+          if (const auto before = number.find({b, s - 1}); before != number.end())
+            round.after.push_back(before->second);
+        }
+        round.parts = std::move(found->second);
+        number[{b, s}] = rounds.size();
+        rounds.push_back(std::move(round));
+      }
+    }
+    return rounds;
+  }
+
+ private:
+  [[nodiscard]] int64_t share(int64_t items, int64_t bucket) const {
+    const int64_t each = floor_div(items, buckets_);
+    return each * bucket + floor_div((items - each * buckets_) * bucket, buckets_);
+  }
+
+  // Items [from, to): pieces of tensors, those of one tensor behind one another.
+  void add_items(size_t kind, const Way& way, int64_t bucket, int64_t pieces, Interval items) {
+    const int64_t whole_from = ceil_div(items.lo, pieces);
+    const int64_t whole_to = floor_div(items.hi, pieces);
+    if (whole_from > whole_to) {  // inside of one tensor
+      add_pieces(kind, way, bucket, pieces, items);
+      return;
+    }
+    add_pieces(kind, way, bucket, pieces, {items.lo, whole_from * pieces});
+    for (size_t s = 0; whole_from < whole_to && s < way.steps.size(); ++s)
+      parts_[{bucket, s}].push_back({kind, s, whole_from, whole_to, 0, 1});
+    add_pieces(kind, way, bucket, pieces, {whole_to * pieces, items.hi});
+  }
+
+  // Items of one tensor, not all of them. A step that does not go in pieces follows the last.
+  void add_pieces(size_t kind, const Way& way, int64_t bucket, int64_t pieces, Interval items) {
+    for (int64_t item = items.lo; item < items.hi; ++item) {
+      const int64_t tensor = floor_div(item, pieces);
+      const int64_t piece = item - tensor * pieces;
+      for (size_t s = 0; s < way.steps.size(); ++s) {
+        if (goes_in_pieces(way.planned, way.steps[s].index)) {
+          parts_[{bucket, s}].push_back({kind, s, tensor, tensor + 1, piece, pieces});
+        } else if (piece + 1 == pieces) {
+          parts_[{bucket, s}].push_back({kind, s, tensor, tensor + 1, 0, 1});
+        }
+      }
+    }
+  }
+
+  const std::vector<Kind>& kinds_;
+  const std::vector<size_t>& chosen_;
+  int64_t buckets_;
+  size_t steps_ = 0;
+  int64_t next_ = 0;
+  std::map<std::pair<int64_t, size_t>, std::vector<KindPart>> parts_;
+};
+
+// Steps of kinds that also run collectives: those of one op and group together, in launches of so
+// many tensors, one behind the other.
+class StepByStep {
+ public:
+  StepByStep(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+             int64_t tensors_a_round)
+      : kinds_(kinds), chosen_(chosen), most_(tensors_a_round) {}
+
+  void add(size_t kind) {
+    const Way& way = kinds_[kind].ways[chosen_[kind]];
+    for (size_t s = 0; s < way.steps.size(); ++s) {
+      const Step& step = way.planned.steps[way.steps[s].index];
+      launches_[{s, step.op, step.group, to_key(step)}].push_back(kind);
+    }
+  }
+
+  void take(std::vector<KindRound>& rounds) {
+    for (const auto& [key, kinds] : launches_) {
+      KindRound round;
+      int64_t room = most_;
+      const auto flush = [&] {
+        if (!round.parts.empty()) rounds.push_back(std::move(round));
+        round = {};
+        room = most_;
+      };
+      for (const size_t kind : kinds) {
+        for (int64_t from = 0; from < kinds_[kind].tensors;) {
+          if (room == 0) flush();
+          const int64_t to = from + std::min(room, kinds_[kind].tensors - from);
+          round.parts.push_back({kind, std::get<0>(key), from, to, 0, 1});
+          room -= to - from;
+          from = to;
+        }
+      }
+      flush();
+    }
+  }
+
+ private:
+  using Key = std::tuple<size_t, Op, std::string, std::string>;
+  static std::string to_key(const Step& step) {
+    std::string key = step.mesh;
+    if (step.op == Op::exchange) return key;
+    for (const Atom& a : step.mesh_dims) {
+      key += ' ' + std::to_string(a.mesh_dim) + ':' + std::to_string(a.before) + 'x' +
+             std::to_string(a.size);
+    }
+    if (step.reduce_op) key += to_text(*step.reduce_op);
+    return key;
+  }
+
+  const std::vector<Kind>& kinds_;
+  const std::vector<size_t>& chosen_;
+  int64_t most_;
+  std::map<Key, std::vector<size_t>> launches_;
+};
+
+}  // namespace
+
+std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
+                                   const std::vector<size_t>& chosen, const RoundLimits& limits) {
+  Buckets buckets(kinds, chosen, limits.buckets);
+  StepByStep behind(kinds, chosen, limits.tensors_a_round);
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Way& way = kinds[k].ways[chosen[k]];
+    if (way.steps.empty()) continue;
+    if (way.only_exchanges()) {
+      buckets.add(k);
+    } else {
+      behind.add(k);
+    }
+  }
+  std::vector<KindRound> rounds = buckets.take();
+  const size_t overlapping = rounds.size();
+  behind.take(rounds);
+  // A launch behind the buckets waits for all of them: the last round of every stream.
+  if (overlapping > 0 && rounds.size() > overlapping) {
+    std::map<int64_t, size_t> last;
+    for (size_t i = 0; i < overlapping; ++i) last[rounds[i].stream] = i;
+    for (const auto& [stream, round] : last) {
+      if (stream != 0) rounds[overlapping].after.push_back(round);
+    }
+    std::sort(rounds[overlapping].after.begin(), rounds[overlapping].after.end());
+  }
+  return rounds;
+}
+
+std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind, const Way& way,
+                                const Plan& plan) {
+  std::vector<RoundPart> parts;
+  int64_t first = 0;  // tensor of the member
+  for (const size_t member : kind.members) {
+    const int64_t count = plan.redistributions[member].request.count;
+    const int64_t from = std::max(part.from, first);
+    const int64_t to = std::min(part.to, first + count);
+    if (from < to) {
+      parts.push_back({member, static_cast<int64_t>(way.steps[part.step].index), from - first,
+                       to - first, part.piece, part.pieces});
+    }
+    first += count;
+  }
+  return parts;
+}
+
+}  // namespace meshplan

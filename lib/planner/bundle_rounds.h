@@ -1,0 +1,47 @@
+// How the tensors of a bundle are put into rounds.
+//
+//     kind w, 3 tensors, 2 buckets      bucket 0: tensor 0, and piece 0 of 2 of tensor 1
+//                                       bucket 1: piece 1 of 2 of tensor 1, and tensor 2
+//
+// A bucket takes an even share of every kind, so that all senders and all receivers have work in
+// every round. Step s of bucket b is a round on stream s, behind step s - 1 of the bucket: so it
+// runs beside step 0 of bucket b + s. Kinds with collectives come behind, step by step.
+#pragma once
+
+#include <vector>
+
+#include "planner/bundle_kind.h"
+
+namespace meshplan {
+
+// The tensors of a kind are numbered through its members.
+struct KindPart {
+  size_t kind = 0;
+  size_t step = 0;  // of those that communicate
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t piece = 0;
+  int64_t pieces = 1;
+};
+
+struct KindRound {
+  int64_t stream = 0;
+  std::vector<size_t> after;
+  std::vector<KindPart> parts;
+};
+
+struct RoundLimits {
+  int64_t buckets = 1;
+  int64_t tensors_a_round = 1;  // of collectives
+};
+
+// `chosen`: the way of each kind.
+[[nodiscard]] std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
+                                                 const std::vector<size_t>& chosen,
+                                                 const RoundLimits& limits);
+
+// The parts by member.
+[[nodiscard]] std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind,
+                                              const Way& way, const Plan& plan);
+
+}  // namespace meshplan

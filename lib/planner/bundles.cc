@@ -1,0 +1,316 @@
+#include "planner/bundles.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/bounds.h"
+#include "cost/bundle_bound.h"
+#include "cost/listed_bounds.h"
+#include "cost/step_cost.h"
+#include "planner/bundle_figures.h"
+#include "planner/numerics.h"
+#include "planner/question_key.h"
+#include "search/exchange_plans.h"
+
+namespace meshplan {
+namespace {
+
+// A bundle this close to its bound is not worth looking at other ways: in percent above it.
+constexpr int64_t close_enough_percent = 1;
+// More buckets than this pipeline nothing better.
+constexpr int64_t most_buckets = 4096;
+
+class BundlePlanner {
+ public:
+  BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups)
+      : plan_(plan),
+        bundle_(bundle),
+        groups_(groups),
+        ranks_(make_rank_table(plan.meshes)),
+        levels_(plan.meshes.meshes.size()),
+        counter_(plan, ranks_, levels_) {}
+
+  Result<PlannedBundle> answer() {
+    PlannedBundle planned;
+    planned.request = bundle_;
+    collect_kinds();
+    for (const Kind& kind : kinds_) {
+      planned.tensors = saturating_add(planned.tensors, kind.tensors);
+      planned.alone_ps = saturating_add(
+          planned.alone_ps, saturating_mul(alone(kind).totals.predicted_ps, kind.tensors));
+    }
+    bound_ps_ = bundle_bound_ps(plan_, bundle_);
+    for (Kind& kind : kinds_) make_ways(kind);
+    if (auto best = choose(); !best) return best.error();
+    settle_members();
+    planned.rounds = std::move(best_.rounds);
+    planned.totals = best_.totals;
+    planned.totals.lower_bound_ps = std::min(bound_ps_, planned.totals.predicted_ps);
+    planned.proven_gap_ps = planned.totals.predicted_ps - planned.totals.lower_bound_ps;
+    return planned;
+  }
+
+ private:
+  [[nodiscard]] const PlannedRedistribution& alone(const Kind& kind) const {
+    return plan_.redistributions[kind.members.front()];
+  }
+
+  LevelMap& levels_of(size_t mesh) {
+    if (!levels_[mesh])
+      levels_[mesh] = std::make_unique<LevelMap>(plan_.meshes.meshes[mesh], plan_.topology);
+    return *levels_[mesh];
+  }
+
+  void collect_kinds() {
+    std::unordered_map<std::string, size_t> known;
+    for (const size_t member : bundle_.members) {
+      const Request& request = plan_.redistributions[member].request;
+      const auto [at, fresh] = known.try_emplace(question_key(request), kinds_.size());
+      if (fresh) kinds_.emplace_back();
+      Kind& kind = kinds_[at->second];
+      kind.members.push_back(member);
+      kind.tensors = saturating_add(kind.tensors, request.count);
+      (void)levels_of(request.src_mesh);
+      (void)levels_of(request.dst_mesh);
+    }
+  }
+
+  // Exchanges first, at once in both cuts; the plan for itself last, where rounds can run it.
+  void make_ways(Kind& kind) {
+    const PlannedRedistribution& own = alone(kind);
+    const WayQuestion question{&plan_, &ranks_, levels_[own.request.src_mesh].get()};
+    if (own.planner == PlannerKind::optimal) {
+      Request request = own.request;
+      request.dst = own.dst;
+      const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
+      for (const Stops& stops : stops_of(asked, levels_of(request.dst_mesh))) {
+        for (const bool whole : {false, true})
+          add_way(kind, question, exchanges_through(asked, stops, whole));
+      }
+    }
+    if (auto way = make_way(question, own)) kind.ways.push_back(*std::move(way));
+  }
+
+  void add_way(Kind& kind, const WayQuestion& question, StepList list) {
+    PlannedRedistribution planned = alone(kind);
+    planned.steps = std::move(list.steps);
+    planned.dst = std::move(list.dst);
+    price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
+    const int64_t limit = plan_.options.max_memory_bytes;
+    if (limit > 0 && planned.totals.peak_bytes > limit) return;
+    groups_.name_groups(planned);
+    if (auto way = make_way(question, std::move(planned))) kind.ways.push_back(*std::move(way));
+  }
+
+  // What all of a kind's tensors move on a way.
+  const RoundLoad& load_of(size_t kind, size_t way) {
+    const auto [at, fresh] = loads_.try_emplace({kind, way}, std::nullopt);
+    if (fresh || !at->second) at->second = counter_.load_of(kinds_[kind], kinds_[kind].ways[way]);
+    return *at->second;
+  }
+
+  // As if everything overlapped, and collectives came one by one behind it.
+  int64_t overlapped_ps(const std::vector<size_t>& chosen) {
+    RoundLoad all = counter_.no_load();
+    int64_t collectives = 0;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const Way& way = kinds_[k].ways[chosen[k]];
+      all.add(load_of(k, chosen[k]));
+      if (!way.only_exchanges()) {
+        collectives = saturating_add(
+            collectives, saturating_mul(way.planned.totals.predicted_ps, kinds_[k].tensors));
+      }
+    }
+    return saturating_add(all.predicted_ps(plan_.topology), collectives);
+  }
+
+  [[nodiscard]] bool is_close(int64_t ps) const {
+    return ps - bound_ps_ <= floor_div(saturating_mul(bound_ps_, close_enough_percent), 100);
+  }
+
+  // Ways whose bytes together take least: all kinds by one family of stops, then kind by kind.
+  std::vector<size_t> least_load() {
+    std::vector<size_t> best(kinds_.size(), 0);
+    int64_t best_ps = overlapped_ps(best);
+    const auto consider = [&](const std::vector<size_t>& other) {
+      const int64_t ps = overlapped_ps(other);
+      if (ps >= best_ps) return;
+      best_ps = ps;
+      best = other;
+    };
+    size_t most_ways = 0;
+    for (const Kind& kind : kinds_) most_ways = std::max(most_ways, kind.ways.size());
+    for (size_t way = 1; way < most_ways && !is_close(best_ps); ++way) {
+      std::vector<size_t> other = best;
+      for (size_t k = 0; k < kinds_.size(); ++k) {
+        if (way < kinds_[k].ways.size()) other[k] = way;
+      }
+      consider(other);
+    }
+    for (size_t k = 0; k < kinds_.size() && !is_close(best_ps); ++k) {
+      for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
+        std::vector<size_t> other = best;
+        other[k] = way;
+        consider(other);
+      }
+    }
+    return best;
+  }
+
+  // In the fewest buckets that the limits allow, and in more while that gains.
+  Status schedule(const std::vector<size_t>& chosen) {
+    RoundLimits limits;
+    limits.tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
+    BundleFigures figures;
+    for (;;) {
+      figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
+      if (fits(figures)) break;
+      if (limits.buckets >= most_buckets && limits.tensors_a_round == 1)
+        return does_not_fit(figures);
+      limits.buckets = std::min(most_buckets, wanted_buckets(figures, limits.buckets));
+      limits.tensors_a_round = std::max<int64_t>(1, limits.tensors_a_round / 2);
+    }
+    take(chosen, figures);
+    const bool overlaps = std::any_of(figures.rounds.begin(), figures.rounds.end(),
+                                      [](const BundleRound& round) { return round.stream > 0; });
+    int64_t last_ps = figures.totals.predicted_ps;
+    while (overlaps && limits.buckets < most_buckets && !is_close(last_ps)) {
+      limits.buckets *= 2;
+      figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
+      if (figures.totals.predicted_ps >= last_ps || !fits(figures)) break;
+      last_ps = figures.totals.predicted_ps;
+      take(chosen, figures);
+    }
+    return Done{};
+  }
+
+  [[nodiscard]] bool fits(const BundleFigures& figures) const {
+    const int64_t staging = bundle_.max_staging_bytes;
+    if (staging > 0 && figures.totals.staging_bytes > staging) return false;
+    return std::all_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
+      return round.messages <= bundle_.max_messages;
+    });
+  }
+
+  [[nodiscard]] int64_t wanted_buckets(const BundleFigures& figures, int64_t now) const {
+    int64_t wanted = now + 1;
+    if (bundle_.max_staging_bytes > 0) {
+      wanted = std::max(wanted, ceil_div(saturating_mul(figures.totals.staging_bytes, now),
+                                         bundle_.max_staging_bytes));
+    }
+    return wanted + wanted / 16;
+  }
+
+  [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const {
+    const std::string name = "bundle '" + bundle_.id + "' ";
+    for (size_t r = 0; r < figures.rounds.size(); ++r) {
+      if (figures.rounds[r].messages > bundle_.max_messages) {
+        return no_plan(name + "has " + with_commas(figures.rounds[r].messages) +
+                       " messages of one rank in a round, max_messages allows " +
+                       with_commas(bundle_.max_messages) + "; raise it");
+      }
+    }
+    return no_plan(name + "needs " + std::to_string(figures.totals.staging_bytes) +
+                   " bytes of staging per rank, max_staging_bytes allows " +
+                   std::to_string(bundle_.max_staging_bytes) + "; raise it");
+  }
+
+  void take(const std::vector<size_t>& chosen, const BundleFigures& figures) {
+    if (found_ && figures.totals.predicted_ps >= best_.totals.predicted_ps) return;
+    found_ = true;
+    best_ = figures;
+    best_chosen_ = chosen;
+  }
+
+  // The best schedule of the few choices.
+  Status choose() {
+    for (const Kind& kind : kinds_) {
+      if (kind.ways.empty()) {
+        return no_plan("bundle '" + bundle_.id + "': no plan of redistribution '" +
+                       alone(kind).request.id +
+                       "' can run in rounds: its exchange in two phases cannot; use --planner "
+                       "optimal, or leave it out of the bundle");
+      }
+    }
+    std::vector<std::vector<size_t>> choices{least_load()};
+    std::vector<size_t> at_once(kinds_.size(), 0);
+    std::vector<size_t> own;
+    for (const Kind& kind : kinds_) own.push_back(kind.ways.size() - 1);
+    for (auto* other : {&at_once, &own}) {
+      if (std::find(choices.begin(), choices.end(), *other) == choices.end())
+        choices.push_back(*other);
+    }
+    Status last = Done{};
+    for (const auto& chosen : choices) {
+      if (found_ && is_close(best_.totals.predicted_ps)) break;
+      last = schedule(chosen);
+    }
+    return found_ ? Status(Done{}) : last;
+  }
+
+  // The members' entries become the chosen ways.
+  void settle_members() {
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      Way& way = kinds_[k].ways[best_chosen_[k]];
+      PlannedRedistribution& chosen = way.planned;
+      const PlannedRedistribution& own = alone(kinds_[k]);
+      if (std::as_const(chosen.steps).list() == std::as_const(own.steps).list()) continue;
+      finish(chosen);
+      for (const size_t member : kinds_[k].members) {
+        PlannedRedistribution& entry = plan_.redistributions[member];
+        Request request = std::move(entry.request);
+        entry = chosen;
+        entry.request = std::move(request);
+      }
+    }
+  }
+
+  // What the pipeline says of a plan, of steps that the bundle chose.
+  void finish(PlannedRedistribution& planned) {
+    const Request& request = planned.request;
+    const Mesh& src = plan_.meshes.meshes[request.src_mesh];
+    planned.trace = trace_of(request.src, std::as_const(planned).steps, src,
+                             plan_.meshes.meshes[request.dst_mesh]);
+    planned.unmerged_trace = planned.trace;
+    planned.reductions = reduction_notes(request.src, std::as_const(planned).steps, src);
+    planned.warnings.clear();
+    planned.alternatives.clear();
+    planned.shortcuts = {};
+    planned.shortcuts.add(Shortcut::for_bundle);
+    planned.proven_gap_ps =
+        gap_ps(planned.totals.predicted_ps, 0, planned.totals.lower_bound_ps, planned.shortcuts);
+    if (planned.proven_gap_ps == 0) planned.shortcuts = {};
+  }
+
+  Plan& plan_;
+  const BundleRequest& bundle_;
+  PlanGroups& groups_;
+  RankTable ranks_;
+  std::vector<std::unique_ptr<LevelMap>> levels_;  // by mesh; those of the members
+  FigureCounter counter_;
+  std::vector<Kind> kinds_;
+  std::map<std::pair<size_t, size_t>, std::optional<RoundLoad>> loads_;  // by kind and way
+  int64_t bound_ps_ = 0;
+  bool found_ = false;
+  BundleFigures best_;
+  std::vector<size_t> best_chosen_;
+};
+
+}  // namespace
+
+Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups) {
+  const int64_t ranks = rank_count(plan.meshes);
+  if (ranks > bounded_ranks) {
+    return no_plan("bundle '" + bundle.id + "' is in a file of " + with_commas(ranks) +
+                   " ranks; bundles are planned on at most " + with_commas(bounded_ranks) +
+                   ": put it into a file of its own meshes");
+  }
+  return BundlePlanner(plan, bundle, groups).answer();
+}
+
+}  // namespace meshplan

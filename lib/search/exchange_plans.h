@@ -1,0 +1,32 @@
+// Plans that only exchange, each in one phase: what a bundle is made of, whose rounds pay a latency
+// once for many tensors, and overlap.
+//
+//     hosts of 8, serve 16 ranks, target R     at once         every rank fetches it all
+//                                              by a stop       S(0) over all 16, then R: the source
+//                                                              sends it once, replicas share it
+//                                              by two stops    S(0) over all 16, S(0) inside hosts,
+//                                                              R: every host fetches it once
+#pragma once
+
+#include <vector>
+
+#include "plan/question.h"
+#include "transfer/level_map.h"
+
+namespace meshplan {
+
+// Shardings on the way to `dst`, the last of them `dst` without what it has pending that the source
+// has not: `dst` cut further over sub-axes that hold copies of it.
+using Stops = std::vector<State>;
+
+// At once first. Then with stops, the same families for every request with such a target mesh:
+// over all sub-axes that hold copies, over those inside units of each level, and over both one
+// behind the other. Each family once.
+[[nodiscard]] std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& dst_levels);
+
+// Steps through the stops, and the local ones behind them that make partials. The request's target
+// stands as it is.
+[[nodiscard]] StepList exchanges_through(const PlanQuestion& question, const Stops& stops,
+                                         bool whole_pieces);
+
+}  // namespace meshplan

@@ -1,0 +1,23 @@
+// One exchange as a step of a plan: where it may land, what it reduces, and the local steps behind
+// it.
+#pragma once
+
+#include <vector>
+
+#include "mesh/mesh.h"
+#include "plan/plan.h"
+
+namespace meshplan {
+
+// Where one exchange of the request can land: the target, with only what was pending before still
+// pending.
+[[nodiscard]] State landing_of(const Request& request);
+
+// The reduction of an exchange that completes all that is not pending at `landing`: the one op, or
+// a sum that is divided where several ops or averages meet.
+void set_reduction(Step& step, const State& src, const State& landing);
+
+// Steps that make pending at the target what is not yet so at `at`.
+void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::vector<Step>& steps);
+
+}  // namespace meshplan

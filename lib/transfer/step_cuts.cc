@@ -1,0 +1,105 @@
+#include "transfer/step_cuts.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/int_math.h"
+
+namespace meshplan {
+namespace {
+
+// The dim along which a box is cut (exchange_cut.h); -1 of a scalar.
+int longest_dim(const Box& box) {
+  int longest = -1;
+  for (size_t d = 0; d < box.size(); ++d) {
+    if (longest < 0 || width(box[d]) > width(box[static_cast<size_t>(longest)]))
+      longest = static_cast<int>(d);
+  }
+  return longest;
+}
+
+// `part` lies in `whole`, which is cut.
+StepCut cut_of(const Box& whole, const Box& part, int32_t from, int32_t to) {
+  StepCut cut{from, to, 1, 0, 1, volume(part)};
+  const int d = longest_dim(whole);
+  if (d < 0) return cut;
+  const auto dim = static_cast<size_t>(d);
+  cut.length = width(whole[dim]);
+  cut.lo = part[dim].lo - whole[dim].lo;
+  cut.hi = part[dim].hi - whole[dim].lo;
+  cut.slice = floor_div(cut.slice, width(part[dim]));
+  return cut;
+}
+
+auto order_of(const StepCut& c) { return std::tie(c.from, c.to, c.length, c.lo, c.hi); }
+
+std::vector<StepCut> joined(std::vector<StepCut> cuts) {
+  std::sort(cuts.begin(), cuts.end(),
+            [](const StepCut& a, const StepCut& b) { return order_of(a) < order_of(b); });
+  std::vector<StepCut> all;
+  for (const StepCut& cut : cuts) {
+    if (!all.empty() && order_of(all.back()) == order_of(cut)) {
+      all.back().slice = saturating_add(all.back().slice, cut.slice);
+    } else {
+      all.push_back(cut);
+    }
+  }
+  return all;
+}
+
+// Begin of near-equal part `index`.
+int64_t part_begin(int64_t length, int64_t parts, int64_t index) {
+  const int64_t each = floor_div(length, parts);
+  return index * each + std::min(index, length - each * parts);
+}
+
+}  // namespace
+
+std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& before,
+                             const HeldBoxes& after) {
+  std::vector<StepCut> cuts;
+  for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
+    const int32_t to = after.ranks[slot];
+    for (const Transfer& t : transfers.slots[slot].transfers) {
+      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      if (from != to && volume(t.box) > 0) cuts.push_back(cut_of(t.box, t.box, from, to));
+    }
+  }
+  return joined(std::move(cuts));
+}
+
+std::vector<StepCut> cuts_of_second(const StepTransfers& first, const StepTransfers& second,
+                                    const HeldBoxes& before, const HeldBoxes& after) {
+  std::vector<StepCut> cuts;
+  for (size_t slot = 0; slot < second.slots.size(); ++slot) {
+    const int32_t to = after.ranks[slot];
+    for (const Transfer& t : second.slots[slot].transfers) {
+      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      if (from == to) continue;
+      for (const Transfer& got : first.slots[static_cast<size_t>(t.from)].transfers) {
+        const Box part = intersect(t.box, got.box);
+        if (volume(part) > 0) cuts.push_back(cut_of(got.box, part, from, to));
+      }
+    }
+  }
+  return joined(std::move(cuts));
+}
+
+std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
+                                      int64_t pieces) {
+  std::vector<PairElements> pairs;
+  for (const StepCut& cut : cuts) {
+    const int64_t lo = std::max(cut.lo, part_begin(cut.length, pieces, piece));
+    const int64_t hi = std::min(cut.hi, part_begin(cut.length, pieces, piece + 1));
+    if (lo >= hi) continue;
+    const int64_t elements = saturating_mul(hi - lo, cut.slice);
+    if (!pairs.empty() && pairs.back().from == cut.from && pairs.back().to == cut.to) {
+      pairs.back().elements = saturating_add(pairs.back().elements, elements);
+    } else {
+      pairs.push_back({cut.from, cut.to, elements});
+    }
+  }
+  return pairs;
+}
+
+}  // namespace meshplan

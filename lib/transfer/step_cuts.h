@@ -1,0 +1,46 @@
+// What a step of one tensor moves between pairs of ranks, in elements: whole, or any piece of it
+// (transfer/piece_transfers.h), without its boxes.
+//
+//     to rank 2 [0:4, 0:6] from rank 0       dim 1 is the longest, 6 slices of 4 elements
+//     piece 0 of 4                           2 slices: 8 elements from 0 to 2
+//
+// Law: equal to the volumes of piece_of_first and piece_of_second
+// (tests/transfer/step_cuts_test.cc).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transfer/held_boxes.h"
+#include "transfer/step_transfers.h"
+
+namespace meshplan {
+
+// `slice` elements for each of the slices [lo, hi) of `length`; piece i of k has the i-th near-equal
+// part of [0, length).
+struct StepCut {
+  int32_t from = 0;  // replay ranks, which differ
+  int32_t to = 0;
+  int64_t length = 1;
+  int64_t lo = 0;
+  int64_t hi = 1;
+  int64_t slice = 0;
+};
+// By sender, then receiver; those that are cut alike joined.
+[[nodiscard]] std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& before,
+                                           const HeldBoxes& after);
+// Of step 1 behind `first`, in the pieces in which its senders got what they send.
+[[nodiscard]] std::vector<StepCut> cuts_of_second(const StepTransfers& first,
+                                                  const StepTransfers& second,
+                                                  const HeldBoxes& before, const HeldBoxes& after);
+
+struct PairElements {
+  int32_t from = 0;
+  int32_t to = 0;
+  int64_t elements = 0;
+};
+// By sender, then receiver; pairs that exchange nothing in this piece are left out.
+[[nodiscard]] std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
+                                                    int64_t pieces);
+
+}  // namespace meshplan
