@@ -11,11 +11,11 @@
 //
 // Pieces. A part with `pieces` k and `piece` i runs the i-th piece of its step. Of step 0 that is of
 // every box that a rank sends or keeps the i-th of k near-equal parts along its longest dim
-// (transfer/exchange_cut.h); of step 1 what its sender got in piece i of step 0, so that one bucket
-// can be shared while the next is fetched. Only exchanges in one phase that reduce nothing, of tensors
-// with dims, go in pieces, and only as step 0, or as step 1 behind such a step 0; any other step
-// needs all pieces of the step before it. A tensor has the same `pieces` in both steps, or 1 in the
-// second.
+// (transfer/exchange_cut.h); of a later step what its sender got in piece i of the step before, so
+// that one bucket can be shared while the next is fetched. Only exchanges in one phase that reduce
+// nothing, of tensors with dims, go in pieces, and only as step 0 or behind such steps alone: there
+// piece i needs piece i of the step before. Any other step needs all pieces of the step before it.
+// A tensor has the same `pieces` in all its steps, or from some step on 1.
 //
 // Order. A wave is a set of rounds that run at the same time. Round r is in wave
 //     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before

@@ -42,7 +42,7 @@ std::optional<Way> make_way(const WayQuestion& q, PlannedRedistribution planned)
   Way way;
   const std::vector<HeldBoxes> held = held_boxes_of(*q.plan, planned, *q.ranks);
   const int64_t width = element_bytes(request.tensor.dtype);
-  std::optional<StepTransfers> first;
+  std::optional<GotBoxes> got;  // in the step before, where all steps so far go in pieces
   for (size_t i = 0; i < planned.steps.size(); ++i) {
     const Step& step = std::as_const(planned).steps[i];
     if (step.phases != 1) return std::nullopt;
@@ -62,9 +62,10 @@ std::optional<Way> make_way(const WayQuestion& q, PlannedRedistribution planned)
         step.reduce_op && request.reduce_dtype ? element_bytes(*request.reduce_dtype) : width;
     if (step.op == Op::exchange) {
       StepTransfers transfers = transfers_of(q, planned, i, held);
-      moved.cuts = i == 1 && first ? cuts_of_second(*first, transfers, held[i], held[i + 1])
-                                   : cuts_of(transfers, held[i], held[i + 1]);
-      if (i == 0) first = std::move(transfers);
+      const bool in_pieces = goes_in_pieces(planned, i);
+      moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
+                                      : cuts_of(transfers, held[i], held[i + 1]);
+      if (in_pieces) got = i == 0 ? got_in_first(transfers) : got_in_next(*got, transfers);
     } else {
       moved.mesh_dims = step.mesh_dims;
       moved.ranks = held[i].ranks;

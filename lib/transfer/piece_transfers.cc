@@ -5,12 +5,34 @@
 namespace meshplan {
 
 bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step) {
-  const auto in_one_phase = [&](size_t s) {
+  if (redistribution.request.tensor.shape.empty() || step >= redistribution.steps.size())
+    return false;
+  for (size_t s = 0; s <= step; ++s) {
     const Step& exchange = redistribution.steps[s];
-    return exchange.op == Op::exchange && exchange.phases == 1 && !exchange.reduce_op;
-  };
-  return !redistribution.request.tensor.shape.empty() && step < redistribution.steps.size() &&
-         step < 2 && in_one_phase(0) && in_one_phase(step);
+    if (exchange.op != Op::exchange || exchange.phases != 1 || exchange.reduce_op) return false;
+  }
+  return true;
+}
+
+GotBoxes got_in_first(const StepTransfers& first) {
+  GotBoxes got(first.slots.size());
+  for (size_t slot = 0; slot < got.size(); ++slot) {
+    for (const Transfer& t : first.slots[slot].transfers) got[slot].push_back({t.box, t.box});
+  }
+  return got;
+}
+
+GotBoxes got_in_next(const GotBoxes& before, const StepTransfers& step) {
+  GotBoxes got(step.slots.size());
+  for (size_t slot = 0; slot < got.size(); ++slot) {
+    for (const Transfer& t : step.slots[slot].transfers) {
+      for (const GotBox& sent : before[static_cast<size_t>(t.from)]) {
+        Box box = intersect(t.box, sent.box);
+        if (volume(box) > 0) got[slot].push_back({sent.cut, std::move(box)});
+      }
+    }
+  }
+  return got;
 }
 
 StepTransfers piece_of_first(const StepTransfers& first, int64_t piece, int64_t pieces) {
@@ -23,25 +45,17 @@ StepTransfers piece_of_first(const StepTransfers& first, int64_t piece, int64_t 
   return result;
 }
 
-StepTransfers piece_of_second(const StepTransfers& first, const StepTransfers& second,
-                              int64_t piece, int64_t pieces) {
-  StepTransfers result = second;
+StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step, int64_t piece,
+                            int64_t pieces) {
+  StepTransfers result = step;
   if (pieces == 1) return result;
-  // By slot between the steps: the boxes that it got in this piece.
-  std::vector<std::vector<Box>> got(first.slots.size());
-  for (size_t slot = 0; slot < got.size(); ++slot) {
-    for (const Transfer& t : first.slots[slot].transfers) {
-      Box part = even_part(t.box, pieces, piece);
-      if (volume(part) > 0) got[slot].push_back(std::move(part));
-    }
-  }
   for (SlotTransfers& slot : result.slots) {
     std::vector<Transfer> whole;
     whole.swap(slot.transfers);
     for (const Transfer& t : whole) {
-      for (const Box& box : got[static_cast<size_t>(t.from)]) {
+      for (const GotBox& sent : before[static_cast<size_t>(t.from)]) {
         Transfer part = t;
-        part.box = intersect(t.box, box);
+        part.box = intersect(t.box, intersect(sent.box, even_part(sent.cut, pieces, piece)));
         if (volume(part.box) > 0) slot.transfers.push_back(std::move(part));
       }
     }

@@ -68,17 +68,17 @@ std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& be
   return joined(std::move(cuts));
 }
 
-std::vector<StepCut> cuts_of_second(const StepTransfers& first, const StepTransfers& second,
-                                    const HeldBoxes& before, const HeldBoxes& after) {
+std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& transfers,
+                                  const HeldBoxes& before, const HeldBoxes& after) {
   std::vector<StepCut> cuts;
-  for (size_t slot = 0; slot < second.slots.size(); ++slot) {
+  for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     const int32_t to = after.ranks[slot];
-    for (const Transfer& t : second.slots[slot].transfers) {
+    for (const Transfer& t : transfers.slots[slot].transfers) {
       const int32_t from = before.ranks[static_cast<size_t>(t.from)];
       if (from == to) continue;
-      for (const Transfer& got : first.slots[static_cast<size_t>(t.from)].transfers) {
-        const Box part = intersect(t.box, got.box);
-        if (volume(part) > 0) cuts.push_back(cut_of(got.box, part, from, to));
+      for (const GotBox& sent : got[static_cast<size_t>(t.from)]) {
+        const Box part = intersect(t.box, sent.box);
+        if (volume(part) > 0) cuts.push_back(cut_of(sent.cut, part, from, to));
       }
     }
   }

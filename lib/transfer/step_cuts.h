@@ -4,7 +4,7 @@
 //     to rank 2 [0:4, 0:6] from rank 0       dim 1 is the longest, 6 slices of 4 elements
 //     piece 0 of 4                           2 slices: 8 elements from 0 to 2
 //
-// Law: equal to the volumes of piece_of_first and piece_of_second
+// Law: equal to the volumes of piece_of_first and piece_of_next
 // (tests/transfer/step_cuts_test.cc).
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "transfer/held_boxes.h"
+#include "transfer/piece_transfers.h"
 #include "transfer/step_transfers.h"
 
 namespace meshplan {
@@ -29,10 +30,10 @@ struct StepCut {
 // By sender, then receiver; those that are cut alike joined.
 [[nodiscard]] std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& before,
                                            const HeldBoxes& after);
-// Of step 1 behind `first`, in the pieces in which its senders got what they send.
-[[nodiscard]] std::vector<StepCut> cuts_of_second(const StepTransfers& first,
-                                                  const StepTransfers& second,
-                                                  const HeldBoxes& before, const HeldBoxes& after);
+// Of a step behind one in which ranks got `got`, in the pieces in which its senders got what they
+// send.
+[[nodiscard]] std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& transfers,
+                                                const HeldBoxes& before, const HeldBoxes& after);
 
 struct PairElements {
   int32_t from = 0;
