@@ -1,0 +1,314 @@
+// Bundles as the planner makes them, followed element by element through their waves: every tensor
+// of every member is whole at every rank of its target, each element came from a rank that had it in
+// an earlier wave, and bytes, messages and staging are what was counted on the way.
+#include "planner/bundles.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "cost/topology.h"
+#include "planner/planner.h"
+#include "transfer/listed_transfers.h"
+#include "transfer/piece_transfers.h"
+
+namespace meshplan {
+namespace {
+
+Topology hosts_of(int64_t ranks, int64_t latency_ns) {
+  Topology topology;
+  topology.levels = {{"inside", ranks, 370'000, latency_ns, 0},
+                     {"across", 1'048'576, 45'000, 2 * latency_ns, 0}};
+  return topology;
+}
+
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
+int64_t ranks_in(const Dims& dims) {
+  int64_t ranks = 1;
+  for (const auto& [name, size] : dims) ranks *= size;
+  return ranks;
+}
+
+MeshTable two_roots(const Dims& src, const Dims& dst, int64_t first_of_dst) {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", ranks_in(src), {}, src).ok());
+  std::vector<int64_t> ranks;
+  for (int64_t i = 0; i < ranks_in(dst); ++i) ranks.push_back(first_of_dst + i);
+  REQUIRE(add_root(table, "serve", ranks_in(dst), ranks, dst).ok());
+  return table;
+}
+
+State state_of(const MeshTable& table, size_t mesh, const std::string& text, size_t dims) {
+  auto state = parse_state(text, mesh_shape(table.meshes[mesh]), dims);
+  REQUIRE_MESSAGE(state.ok(), text);
+  return *state;
+}
+
+Request request_of(const MeshTable& table, const std::string& id, std::vector<int64_t> shape,
+                   const std::string& src, const std::string& dst, int64_t count) {
+  Request request;
+  request.id = id;
+  request.dst_mesh = table.meshes.size() > 1 ? 1 : 0;
+  request.tensor = {shape, DType::bfloat16};
+  request.src = state_of(table, 0, src, shape.size());
+  request.dst = state_of(table, request.dst_mesh, dst, shape.size());
+  request.count = count;
+  return request;
+}
+
+// One bundle of all requests.
+Plan planned(const MeshTable& table, const Topology& topology, const std::vector<Request>& requests,
+             BundleRequest bundle) {
+  bundle.id = "all";
+  for (size_t i = 0; i < requests.size(); ++i) bundle.members.push_back(i);
+  PlanOptions options;
+  options.advice = false;
+  PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {bundle});
+  for (const PlanFailure& failure : outcome.failures) FAIL(failure.error.message);
+  return std::move(outcome.plan);
+}
+
+// One tensor of a member on its way.
+struct Tensor {
+  // By step and slot: how often each element came in that step, and in which wave at last.
+  std::vector<std::vector<std::map<std::vector<int64_t>, std::pair<int, int64_t>>>> got;
+};
+
+class Follower {
+ public:
+  Follower(const Plan& plan, const PlannedBundle& bundle)
+      : plan_(plan), bundle_(bundle), ranks_(make_rank_table(plan.meshes)) {
+    for (const size_t member : bundle.request.members) {
+      const PlannedRedistribution& r = plan.redistributions[member];
+      held_[member] = held_boxes_of(plan, r, ranks_);
+      for (size_t s = 0; s < r.steps.size(); ++s) {
+        const auto transfers = make_transfers({&held_[member][s], &held_[member][s + 1],
+                                               &r.steps[s], &ranks_, &plan.topology, "here"});
+        REQUIRE(transfers.ok());
+        transfers_[member].push_back(*transfers);
+      }
+    }
+  }
+
+  void follow() {
+    const std::vector<int64_t> waves = waves_of(bundle_.rounds);
+    for (size_t r = 0; r < bundle_.rounds.size(); ++r) run(bundle_.rounds[r], waves[r]);
+    for (const size_t member : bundle_.request.members) check_whole(member);
+  }
+
+ private:
+  [[nodiscard]] StepTransfers transfers_of(const RoundPart& part) const {
+    const auto& all = transfers_.at(part.member);
+    if (part.pieces == 1) return all[static_cast<size_t>(part.step)];
+    if (part.step == 0) return piece_of_first(all[0], part.piece, part.pieces);
+    GotBoxes got = got_in_first(all[0]);
+    for (size_t s = 1; s < static_cast<size_t>(part.step); ++s) got = got_in_next(got, all[s]);
+    return piece_of_next(got, all[static_cast<size_t>(part.step)], part.piece, part.pieces);
+  }
+
+  void run(const BundleRound& round, int64_t wave) {
+    std::map<std::pair<int32_t, int32_t>, int64_t> messages;
+    for (const RoundPart& part : round.parts) {
+      const StepTransfers transfers = transfers_of(part);
+      const auto s = static_cast<size_t>(part.step);
+      const HeldBoxes& before = held_.at(part.member)[s];
+      const HeldBoxes& after = held_.at(part.member)[s + 1];
+      const int64_t width = element_bytes(DType::bfloat16);
+      for (int64_t i = part.from; i < part.to; ++i) {
+        Tensor& tensor = tensors_[{part.member, i}];
+        tensor.got.resize(plan_.redistributions[part.member].steps.size());
+        tensor.got[s].resize(after.ranks.size());
+        for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
+          for (const Transfer& t : transfers.slots[slot].transfers) {
+            const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+            if (from != after.ranks[slot])
+              messages[{from, after.ranks[slot]}] += volume(t.box) * width;
+            bring(tensor, s, slot, t, wave);
+          }
+        }
+      }
+    }
+    check_figures(round, messages);
+  }
+
+  void bring(Tensor& tensor, size_t s, size_t slot, const Transfer& t, int64_t wave) {
+    for (int64_t at = 0; at < volume(t.box); ++at) {
+      const std::vector<int64_t> index = index_at(t.box, at);
+      if (s > 0) {
+        const auto& had = tensor.got[s - 1][static_cast<size_t>(t.from)];
+        const auto found = had.find(index);
+        REQUIRE_MESSAGE(found != had.end(), "step " << s << " sends what it has not");
+        REQUIRE(found->second.second < wave);
+      }
+      auto& [times, last] = tensor.got[s][slot][index];
+      ++times;
+      last = std::max(last, wave);
+    }
+  }
+
+  void check_figures(const BundleRound& round,
+                     const std::map<std::pair<int32_t, int32_t>, int64_t>& messages) const {
+    std::map<int32_t, std::array<int64_t, 3>> ranks;  // received, staged, messages
+    for (const auto& [pair, bytes] : messages) {
+      ranks[pair.second][0] += bytes;
+      for (const int32_t rank : {pair.first, pair.second}) {
+        ranks[rank][1] += bytes;
+        ++ranks[rank][2];
+      }
+    }
+    std::array<int64_t, 3> most{};
+    for (const auto& [rank, figures] : ranks) {
+      for (size_t f = 0; f < 3; ++f) most[f] = std::max(most[f], figures[f]);
+    }
+    CHECK(round.wire_bytes == most[0]);
+    CHECK(round.staging_bytes == most[1]);
+    CHECK(round.messages == most[2]);
+    CHECK(round.messages <= bundle_.request.max_messages);
+    CHECK((bundle_.request.max_staging_bytes == 0 ||
+           round.staging_bytes <= bundle_.request.max_staging_bytes));
+  }
+
+  void check_whole(size_t member) const {
+    const PlannedRedistribution& r = plan_.redistributions[member];
+    if (r.steps.empty()) return;
+    const HeldBoxes& target = held_.at(member).back();
+    for (int64_t i = 0; i < r.request.count; ++i) {
+      const auto found = tensors_.find({member, i});
+      REQUIRE(found != tensors_.end());
+      for (size_t slot = 0; slot < target.ranks.size(); ++slot) {
+        const Box& box = box_of_slot(target, static_cast<int64_t>(slot));
+        const auto& got = found->second.got.back()[slot];
+        REQUIRE(static_cast<int64_t>(got.size()) == volume(box));
+        for (const auto& [index, came] : got) REQUIRE(came.first == 1);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const PlannedBundle& bundle_;
+  RankTable ranks_;
+  std::map<size_t, std::vector<HeldBoxes>> held_;
+  std::map<size_t, std::vector<StepTransfers>> transfers_;
+  std::map<std::pair<size_t, int64_t>, Tensor> tensors_;
+};
+
+bool only_exchanges(const Plan& plan) {
+  return std::all_of(plan.redistributions.begin(), plan.redistributions.end(), [](const auto& r) {
+    return std::all_of(r.steps.begin(), r.steps.end(),
+                       [](const Step& step) { return step.op == Op::exchange; });
+  });
+}
+
+// Those with collectives or local steps are replayed elsewhere (tests/replay_host).
+void check(const Plan& plan) {
+  REQUIRE(plan.bundles.size() == 1);
+  const PlannedBundle& bundle = plan.bundles.front();
+  CHECK(bundle.totals.lower_bound_ps <= bundle.totals.predicted_ps);
+  CHECK(bundle.proven_gap_ps == bundle.totals.predicted_ps - bundle.totals.lower_bound_ps);
+  if (bundle.request.max_staging_bytes > 0)
+    CHECK(bundle.totals.staging_bytes <= bundle.request.max_staging_bytes);
+  if (only_exchanges(plan)) Follower(plan, bundle).follow();
+  const auto read = read_plan(write_plan(plan));
+  REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().message));
+  CHECK(write_plan(*read) == write_plan(plan));
+}
+
+double above_bound(const Plan& plan) {
+  const BundleTotals& totals = plan.bundles.front().totals;
+  return static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
+}
+
+}  // namespace
+
+TEST_CASE("a weight sync is one round of all its tensors where the staging allows") {
+  const MeshTable table = two_roots({{"dp", 2}, {"tp", 4}}, {{"dp", 1}, {"tp", 4}}, 8);
+  const std::vector<Request> requests{request_of(table, "wq", {96, 64}, "RS(0)", "RS(0)", 3),
+                                      request_of(table, "wo", {64, 96}, "RS(1)", "RS(1)", 3),
+                                      request_of(table, "norm", {64}, "RR", "RR", 7)};
+  const Plan plan = planned(table, uniform_topology(), requests, {});
+  check(plan);
+  CHECK(plan.bundles.front().rounds.size() == 1);
+  CHECK(plan.bundles.front().tensors == 13);
+  // One latency in place of thirteen.
+  CHECK(plan.bundles.front().totals.predicted_ps < plan.bundles.front().alone_ps / 4);
+}
+
+TEST_CASE("staging cuts tensors and rounds, and every rank keeps within it") {
+  const MeshTable table = two_roots({{"dp", 4}, {"tp", 3}}, {{"dp", 2}, {"tp", 4}}, 12);
+  const std::vector<Request> requests{request_of(table, "w", {50, 36}, "S(0)S(1)", "RS(0)", 2),
+                                      request_of(table, "v", {7, 11}, "S(0)R", "RR", 5)};
+  for (const int64_t staging : {0, 4000, 1500, 1000}) {
+    CAPTURE(staging);
+    BundleRequest bundle;
+    bundle.max_staging_bytes = staging;
+    const Plan plan = planned(table, hosts_of(4, 0), requests, bundle);
+    check(plan);
+    if (staging == 1500) CHECK(plan.bundles.front().rounds.size() > 2);
+  }
+}
+
+TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and say so") {
+  const MeshTable table = two_roots({{"dp", 6}}, {{"dp", 6}}, 6);
+  const std::vector<Request> requests{request_of(table, "w", {36, 5}, "S(0)", "S(0)", 2)};
+  BundleRequest bundle;
+  bundle.max_messages = 1;
+  check(planned(table, uniform_topology(), requests, bundle));
+  bundle.id = "all";
+  bundle.members = {0};
+  const std::vector<Request> all_to_all{request_of(table, "w", {36, 6}, "S(0)", "S(1)", 2)};
+  const PlanOutcome outcome =
+      plan_requests(table, uniform_topology(), all_to_all, {}, "", {bundle});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(outcome.failures[0].error.message ==
+        "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
+}
+
+TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of the bound") {
+  for (const int64_t latency : {0, 1}) {
+    const MeshTable table = two_roots({{"dp", 2}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 96);
+    const std::vector<Request> requests{request_of(table, "w", {960, 384}, "RS(0)", "RS(0)", 1)};
+    const Plan plan = planned(table, hosts_of(8, latency), requests, {});
+    CHECK(above_bound(plan) < 1.05);
+    CHECK(plan.redistributions[0].steps.size() > 1);
+  }
+}
+
+TEST_CASE("random bundles: followed element by element") {
+  std::mt19937 random(20261123);
+  const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
+  const std::vector<Dims> meshes{{{"a", 2}}, {{"a", 3}, {"b", 2}}, {{"a", 2}, {"b", 2}},
+                                 {{"a", 4}}, {{"a", 6}},           {{"a", 1}, {"b", 5}}};
+  const std::vector<std::vector<std::string>> states{
+      {"R", "S(0)", "S(1)"},
+      {"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(0)[1]S(0)[0]", "S(1)S(0)", "RS(0)"}};
+  const std::vector<std::vector<int64_t>> shapes{{8, 6}, {5, 7}, {1, 16}, {12, 3}};
+  int followed = 0;
+  for (int world = 0; world < 150; ++world) {
+    const Dims src = pick(meshes);
+    const Dims dst = pick(meshes);
+    const std::vector<int64_t> starts{0, 3, ranks_in(src)};
+    const MeshTable table = two_roots(src, dst, pick(starts));
+    std::vector<Request> requests;
+    const size_t members = 1 + random() % 4;
+    for (size_t m = 0; m < members; ++m) {
+      requests.push_back(request_of(table, "m" + std::to_string(m), pick(shapes),
+                                    pick(states[src.size() - 1]), pick(states[dst.size() - 1]),
+                                    1 + static_cast<int64_t>(random() % 3)));
+    }
+    BundleRequest bundle;
+    bundle.max_staging_bytes = pick(std::vector<int64_t>{0, 600, 1500});
+    CAPTURE(world);
+    const int64_t latency = pick(std::vector<int64_t>{0, 1, 10'000});
+    const Plan plan = planned(table, hosts_of(4, latency), requests, bundle);
+    check(plan);
+    followed += only_exchanges(plan) ? 1 : 0;
+  }
+  CHECK(followed > 100);
+}
+
+}  // namespace meshplan

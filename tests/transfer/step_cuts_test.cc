@@ -1,0 +1,95 @@
+// What pieces of steps move between pairs of ranks: counted from boxes, and whole together.
+#include "transfer/step_cuts.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "cost/topology.h"
+#include "transfer/listed_transfers.h"
+
+namespace meshplan {
+namespace {
+
+using Pairs = std::map<std::pair<int32_t, int32_t>, int64_t>;
+
+Pairs pairs_of(const StepTransfers& transfers, const HeldBoxes& before, const HeldBoxes& after) {
+  Pairs pairs;
+  for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
+    for (const Transfer& t : transfers.slots[slot].transfers) {
+      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      if (from != after.ranks[slot]) pairs[{from, after.ranks[slot]}] += volume(t.box);
+    }
+  }
+  return pairs;
+}
+
+Pairs pairs_of(const std::vector<PairElements>& list) {
+  Pairs pairs;
+  for (const PairElements& pair : list) {
+    CHECK(pair.elements > 0);
+    CHECK(pairs.emplace(std::pair(pair.from, pair.to), pair.elements).second);
+  }
+  return pairs;
+}
+
+// Exchanges through these states on 2 x 3 ranks.
+PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::string>& states,
+                            std::vector<int64_t> shape) {
+  const auto sizes = mesh_shape(meshes.meshes[0]);
+  PlannedRedistribution r;
+  r.request.tensor = {shape, DType::float32};
+  r.request.src = *parse_state(states.front(), sizes, shape.size());
+  for (size_t i = 1; i < states.size(); ++i) {
+    Step step;
+    step.op = Op::exchange;
+    step.mesh_dims = {{0, 1, 2}, {1, 1, 3}};
+    step.state = *parse_state(states[i], sizes, shape.size());
+    r.steps.push_back(step);
+  }
+  r.request.dst = r.steps.back().state;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are the step") {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 6, {}, {{"a", 2}, {"b", 3}}).ok());
+  Plan plan;
+  plan.meshes = meshes;
+  plan.topology = uniform_topology();
+  const RankTable ranks = make_rank_table(plan.meshes);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{12, 18}, {7, 5}, {1, 16}, {5003, 1}}) {
+    for (const auto& states : {std::vector<std::string>{"S(0)R", "S(0)S(1)", "RS(1)", "RR"},
+                               {"RS(1)", "S(1)S(0)", "RR"},
+                               {"S(0)[0]S(0)[1]", "S(0)[1]S(0)[0]", "S(1)R", "RS(0)"}}) {
+      const PlannedRedistribution r = chain(plan.meshes, states, shape);
+      const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
+      GotBoxes got;
+      for (size_t s = 0; s < r.steps.size(); ++s) {
+        CHECK(goes_in_pieces(r, s));
+        const auto transfers =
+            make_transfers({&held[s], &held[s + 1], &r.steps[s], &ranks, &plan.topology, "here"});
+        REQUIRE(transfers.ok());
+        const auto cuts = s == 0 ? cuts_of(*transfers, held[s], held[s + 1])
+                                 : cuts_of_next(got, *transfers, held[s], held[s + 1]);
+        for (const int64_t pieces : {1, 2, 3, 7}) {
+          Pairs together;
+          for (int64_t piece = 0; piece < pieces; ++piece) {
+            const StepTransfers part = s == 0 ? piece_of_first(*transfers, piece, pieces)
+                                              : piece_of_next(got, *transfers, piece, pieces);
+            const Pairs listed = pairs_of(part, held[s], held[s + 1]);
+            CHECK(pairs_of(elements_of(cuts, piece, pieces)) == listed);
+            for (const auto& [pair, elements] : listed) together[pair] += elements;
+          }
+          CHECK(together == pairs_of(*transfers, held[s], held[s + 1]));
+        }
+        got = s == 0 ? got_in_first(*transfers) : got_in_next(got, *transfers);
+      }
+    }
+  }
+}
+
+}  // namespace meshplan
