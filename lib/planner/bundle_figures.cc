@@ -97,9 +97,9 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
-RoundLoad FigureCounter::load_of(const Kind& kind, const Way& way) {
-  for (const WayStep& step : way.steps)
-    counter_.add(elements_of(step.cuts, 0, 1), step.element_bytes, kind.tensors);
+RoundLoad FigureCounter::load_of(const Way& way, int64_t tensors) {
+  for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way))
+    counter_.add(moved.pairs, moved.element_bytes, tensors);
   return counter_.take();
 }
 

@@ -25,8 +25,8 @@ class FigureCounter {
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
-  // What all tensors of the kind move in all steps of the way, in one wave.
-  [[nodiscard]] RoundLoad load_of(const Kind& kind, const Way& way);
+  // What so many tensors exchange in all steps of the way, in one wave.
+  [[nodiscard]] RoundLoad load_of(const Way& way, int64_t tensors);
 
  private:
   // Of one round while figures are counted.

@@ -1,6 +1,7 @@
 #include "planner/bundle_kind.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,11 @@ int64_t group_size(const std::vector<Atom>& atoms) {
   int64_t size = 1;
   for (const Atom& atom : atoms) size = saturating_mul(size, atom.size);
   return size;
+}
+
+int64_t bytes_on_the_way(const Request& request, const Step& step) {
+  return element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype
+                                                              : request.tensor.dtype);
 }
 
 StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& planned, size_t step,
@@ -33,19 +39,38 @@ StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& pl
 }  // namespace
 
 bool Way::only_exchanges() const {
-  return std::all_of(steps.begin(), steps.end(),
-                     [](const WayStep& step) { return step.op == Op::exchange; });
+  return std::all_of(planned.steps.begin(), planned.steps.end(), [](const Step& step) {
+    return step.op == Op::exchange || step.group.empty();
+  });
 }
 
-std::optional<Way> make_way(const WayQuestion& q, PlannedRedistribution planned) {
+std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
+  std::vector<MovedPairs> moved;
+  const std::vector<HeldBoxes> held = held_boxes_of(*q.plan, way.planned, *q.ranks);
+  for (size_t i = 0; i < way.planned.steps.size(); ++i) {
+    const Step& step = way.planned.steps[i];
+    if (step.op != Op::exchange) continue;
+    moved.push_back({pairs_of(transfers_of(q, way.planned, i, held), held[i], held[i + 1]),
+                     bytes_on_the_way(way.planned.request, step)});
+  }
+  return moved;
+}
+
+bool runs_in_rounds(const PlannedRedistribution& planned) {
+  return std::all_of(planned.steps.begin(), planned.steps.end(),
+                     [](const Step& step) { return step.phases == 1; });
+}
+
+void list_way(const WayQuestion& q, Way& way) {
+  if (way.listed) return;
+  way.listed = true;
+  const PlannedRedistribution& planned = way.planned;
   const Request& request = planned.request;
-  Way way;
   const std::vector<HeldBoxes> held = held_boxes_of(*q.plan, planned, *q.ranks);
   const int64_t width = element_bytes(request.tensor.dtype);
   std::optional<GotBoxes> got;  // in the step before, where all steps so far go in pieces
   for (size_t i = 0; i < planned.steps.size(); ++i) {
-    const Step& step = std::as_const(planned).steps[i];
-    if (step.phases != 1) return std::nullopt;
+    const Step& step = planned.steps[i];
     if (i + 1 < planned.steps.size()) {
       std::vector<int64_t> bytes(q.ranks->global_ids.size(), 0);
       for (size_t slot = 0; slot < held[i + 1].ranks.size(); ++slot) {
@@ -58,8 +83,7 @@ std::optional<Way> make_way(const WayQuestion& q, PlannedRedistribution planned)
     WayStep moved;
     moved.index = i;
     moved.op = step.op;
-    moved.element_bytes =
-        step.reduce_op && request.reduce_dtype ? element_bytes(*request.reduce_dtype) : width;
+    moved.element_bytes = bytes_on_the_way(request, step);
     if (step.op == Op::exchange) {
       StepTransfers transfers = transfers_of(q, planned, i, held);
       const bool in_pieces = goes_in_pieces(planned, i);
@@ -69,14 +93,12 @@ std::optional<Way> make_way(const WayQuestion& q, PlannedRedistribution planned)
     } else {
       moved.mesh_dims = step.mesh_dims;
       moved.ranks = held[i].ranks;
-      moved.figures = step_figures(i == 0 ? request.src : std::as_const(planned).steps[i - 1].state,
-                                   step.state, request.tensor.shape, held[i].mesh_shape, step.op,
+      moved.figures = step_figures(i == 0 ? request.src : planned.steps[i - 1].state, step.state,
+                                   request.tensor.shape, held[i].mesh_shape, step.op,
                                    group_size(step.mesh_dims), moved.element_bytes);
     }
     way.steps.push_back(std::move(moved));
   }
-  way.planned = std::move(planned);
-  return way;
 }
 
 }  // namespace meshplan

@@ -5,7 +5,6 @@
 //       by a stop     step 0: 2 B from rank 0 to each; step 1: 2 B from each to each other
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "cost/round_time.h"
@@ -26,9 +25,10 @@ struct WayStep {
   std::vector<int32_t> ranks;   // replay ranks
 };
 
-// One plan of the kind's question.
+// One plan of the kind's question. What its steps move is listed only where somebody asks.
 struct Way {
   PlannedRedistribution planned;
+  bool listed = false;
   std::vector<WayStep> steps;  // those that communicate
   // Of every replay rank: bytes of the box after each step but the last, by step.
   std::vector<std::vector<int64_t>> between;
@@ -44,10 +44,17 @@ struct Kind {
 struct WayQuestion {
   const Plan* plan = nullptr;
   const RankTable* ranks = nullptr;
-  const LevelMap* src_levels = nullptr;
 };
-// nullopt: a step in two phases, which no round runs.
-[[nodiscard]] std::optional<Way> make_way(const WayQuestion& question,
-                                          PlannedRedistribution planned);
+// Whether rounds can run it: no step goes in two phases.
+[[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
+// Fills `steps` and `between`.
+void list_way(const WayQuestion& question, Way& way);
+
+// What the exchanges of one tensor move, whole: without listing the way.
+struct MovedPairs {
+  std::vector<PairElements> pairs;
+  int64_t element_bytes = 1;
+};
+[[nodiscard]] std::vector<MovedPairs> moved_by(const WayQuestion& question, const Way& way);
 
 }  // namespace meshplan

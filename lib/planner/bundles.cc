@@ -83,34 +83,36 @@ class BundlePlanner {
   // Exchanges first, at once in both cuts; the plan for itself last, where rounds can run it.
   void make_ways(Kind& kind) {
     const PlannedRedistribution& own = alone(kind);
-    const WayQuestion question{&plan_, &ranks_, levels_[own.request.src_mesh].get()};
     if (own.planner == PlannerKind::optimal) {
       Request request = own.request;
       request.dst = own.dst;
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
       for (const Stops& stops : stops_of(asked, levels_of(request.dst_mesh))) {
         for (const bool whole : {false, true})
-          add_way(kind, question, exchanges_through(asked, stops, whole));
+          add_way(kind, exchanges_through(asked, stops, whole));
       }
     }
-    if (auto way = make_way(question, own)) kind.ways.push_back(*std::move(way));
+    if (runs_in_rounds(own)) kind.ways.emplace_back().planned = own;
   }
 
-  void add_way(Kind& kind, const WayQuestion& question, StepList list) {
+  void add_way(Kind& kind, StepList list) {
     PlannedRedistribution planned = alone(kind);
     planned.steps = std::move(list.steps);
     planned.dst = std::move(list.dst);
-    price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
     const int64_t limit = plan_.options.max_memory_bytes;
-    if (limit > 0 && planned.totals.peak_bytes > limit) return;
+    if (limit > 0) {
+      price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
+      if (planned.totals.peak_bytes > limit) return;
+    }
     groups_.name_groups(planned);
-    if (auto way = make_way(question, std::move(planned))) kind.ways.push_back(*std::move(way));
+    kind.ways.emplace_back().planned = std::move(planned);
   }
 
   // What all of a kind's tensors move on a way.
   const RoundLoad& load_of(size_t kind, size_t way) {
     const auto [at, fresh] = loads_.try_emplace({kind, way}, std::nullopt);
-    if (fresh || !at->second) at->second = counter_.load_of(kinds_[kind], kinds_[kind].ways[way]);
+    if (fresh || !at->second)
+      at->second = counter_.load_of(kinds_[kind].ways[way], kinds_[kind].tensors);
     return *at->second;
   }
 
@@ -164,6 +166,8 @@ class BundlePlanner {
 
   // In the fewest buckets that the limits allow, and in more while that gains.
   Status schedule(const std::vector<size_t>& chosen) {
+    for (size_t k = 0; k < kinds_.size(); ++k)
+      list_way({&plan_, &ranks_}, kinds_[k].ways[chosen[k]]);
     RoundLimits limits;
     limits.tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
     BundleFigures figures;
@@ -260,6 +264,7 @@ class BundlePlanner {
       PlannedRedistribution& chosen = way.planned;
       const PlannedRedistribution& own = alone(kinds_[k]);
       if (std::as_const(chosen.steps).list() == std::as_const(own.steps).list()) continue;
+      price_redistribution(chosen, plan_.meshes, levels_of(chosen.request.src_mesh));
       finish(chosen);
       for (const size_t member : kinds_[k].members) {
         PlannedRedistribution& entry = plan_.redistributions[member];

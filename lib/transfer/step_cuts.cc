@@ -85,6 +85,20 @@ std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& tran
   return joined(std::move(cuts));
 }
 
+std::vector<PairElements> pairs_of(const StepTransfers& transfers, const HeldBoxes& before,
+                                   const HeldBoxes& after) {
+  std::vector<PairElements> pairs;
+  for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
+    const int32_t to = after.ranks[slot];
+    for (const Transfer& t : transfers.slots[slot].transfers) {
+      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      const int64_t elements = volume(t.box);
+      if (from != to && elements > 0) pairs.push_back({from, to, elements});
+    }
+  }
+  return pairs;
+}
+
 std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
                                       int64_t pieces) {
   std::vector<PairElements> pairs;

@@ -40,6 +40,9 @@ struct PairElements {
   int32_t to = 0;
   int64_t elements = 0;
 };
+// Of the whole step, one for each transfer: in no order, and pairs may be there several times.
+[[nodiscard]] std::vector<PairElements> pairs_of(const StepTransfers& transfers,
+                                                 const HeldBoxes& before, const HeldBoxes& after);
 // By sender, then receiver; pairs that exchange nothing in this piece are left out.
 [[nodiscard]] std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
                                                     int64_t pieces);
