@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "render/bundle_view.h"
 
 namespace meshplan {
 namespace {
@@ -59,6 +60,11 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
     }
     if (!notes.empty()) out += "\n" + notes;
   }
+  for (const PlannedBundle& bundle : plan.bundles) {
+    out += "\n" + one_line(bundle_line(bundle, options)) + "\n";
+    if (options.detail != Detail::summary)
+      out += table_text(round_table(plan, bundle, options), style);
+  }
   const std::string audit = audit_line(plan, options);
   return out + "\n" + summary_line(plan, options) + "\n" + (audit.empty() ? "" : audit + "\n");
 }
@@ -71,6 +77,10 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
            "\n";
   out += "- " + escape_markdown(planning_line(plan)) + "\n\n";
   out += table_markdown(summary_table(plan, options));
+  for (const PlannedBundle& bundle : plan.bundles) {
+    out += "\n" + escape_markdown(bundle_line(bundle, options)) + "\n\n" +
+           table_markdown(round_table(plan, bundle, options));
+  }
   std::string findings;
   for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];

@@ -336,6 +336,7 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
 std::string summary_line(const Plan& plan, const ShowOptions& options) {
   const Totals& totals = plan.totals;
   auto unmerged = unmerged_totals(plan);
+  if (!plan.bundles.empty()) unmerged.reset();  // rounds are none of single steps
   if (unmerged && unmerged->collectives == totals.collectives &&
       unmerged->wire_bytes == totals.wire_bytes)
     unmerged.reset();

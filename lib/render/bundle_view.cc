@@ -1,0 +1,95 @@
+#include "render/bundle_view.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace meshplan {
+namespace {
+
+// Rounds that are shown without all detail.
+constexpr size_t usual_rounds = 16;
+
+std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
+
+std::string after_text(const BundleRound& round) {
+  std::vector<std::string> numbers;
+  for (const size_t before : round.after) numbers.push_back(std::to_string(before));
+  return join(numbers, " ");
+}
+
+}  // namespace
+
+std::string bundle_line(const PlannedBundle& bundle, const ShowOptions& options) {
+  const BundleTotals& totals = bundle.totals;
+  int64_t messages = 0;
+  for (const BundleRound& round : bundle.rounds) messages = std::max(messages, round.messages);
+  std::string text = "bundle " + bundle.request.id;
+  if (bundle.request.count > 1) text += " x" + with_commas(bundle.request.count);
+  text += ": " + with_commas(bundle.tensors) + (bundle.tensors == 1 ? " tensor" : " tensors") +
+          " in " + with_commas(totals.rounds) + (totals.rounds == 1 ? " round" : " rounds");
+  if (options.costs) {
+    text += ", " + time_text(totals.predicted_ps) + " predicted (at least " +
+            time_text(totals.lower_bound_ps) + "; " + time_text(bundle.alone_ps) + " one by one)";
+  }
+  text += ", staging " + human_bytes(totals.staging_bytes);
+  if (bundle.request.max_staging_bytes > 0)
+    text += " of " + human_bytes(bundle.request.max_staging_bytes);
+  return text + ", at most " + with_commas(messages) + " messages of " +
+         with_commas(bundle.request.max_messages);
+}
+
+std::string parts_text(const Plan& plan, const BundleRound& round) {
+  std::vector<std::string> texts;
+  for (const RoundPart& part : round.parts) {
+    const Request& member = plan.redistributions[part.member].request;
+    std::string text = member.id + " step " + std::to_string(part.step);
+    if (part.to - part.from > 1) text += " x" + with_commas(part.to - part.from);
+    if (part.pieces > 1) {
+      text += " piece " + std::to_string(part.piece) + " of " + std::to_string(part.pieces);
+    }
+    texts.push_back(std::move(text));
+  }
+  return join(texts, ", ");
+}
+
+Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptions& options) {
+  Table table;
+  table.columns = {{"round", true},
+                   {"wave", true},
+                   {"stream", true, false, true},
+                   {"after", false, false, true},
+                   {"op"},
+                   {"group"},
+                   {"messages", true},
+                   {"wire bytes", true},
+                   {"staging", true},
+                   {"predicted", true},
+                   {"moves", false, true}};
+  if (!options.costs) table.columns.erase(table.columns.begin() + 9);
+  const std::vector<int64_t> waves = waves_of(bundle.rounds);
+  const bool all = options.detail == Detail::full || bundle.rounds.size() <= usual_rounds;
+  const size_t shown = all ? bundle.rounds.size() : usual_rounds;
+  for (size_t r = 0; r < shown; ++r) {
+    const BundleRound& round = bundle.rounds[r];
+    std::vector<std::string> cells{std::to_string(r),
+                                   std::to_string(waves[r]),
+                                   std::to_string(round.stream),
+                                   after_text(round),
+                                   to_text(round.op),
+                                   round.group.empty() ? "several" : round.group,
+                                   with_commas(round.messages),
+                                   human_bytes(round.wire_bytes),
+                                   human_bytes(round.staging_bytes)};
+    if (options.costs) cells.push_back(time_text(round.predicted_ps));
+    cells.push_back(parts_text(plan, round));
+    table.rows.push_back({std::move(cells), {}});
+  }
+  if (shown < bundle.rounds.size()) {
+    table.rows.push_back(
+        {{}, std::to_string(bundle.rounds.size() - shown) + " more rounds (--detail full)"});
+  }
+  return table;
+}
+
+}  // namespace meshplan

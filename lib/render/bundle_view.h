@@ -1,0 +1,20 @@
+// What renderings say of bundles.
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+#include "render/plan_view.h"
+
+namespace meshplan {
+
+// "bundle sync: 723 tensors in 9 rounds, 395 ms predicted (at least 392 ms; 429 ms one by one),
+// staging 1.85 GiB of 2.00 GiB, at most 512 messages of 1,024"
+[[nodiscard]] std::string bundle_line(const PlannedBundle& bundle, const ShowOptions& options);
+// One row a round; beyond the first few only with all detail.
+[[nodiscard]] Table round_table(const Plan& plan, const PlannedBundle& bundle,
+                                const ShowOptions& options);
+// "w1 step 0 x3, w2 step 0 piece 1 of 4": the parts of a round.
+[[nodiscard]] std::string parts_text(const Plan& plan, const BundleRound& round);
+
+}  // namespace meshplan
