@@ -1,6 +1,7 @@
 #include "plan/firsts.h"
 
 #include <functional>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
@@ -43,22 +44,29 @@ bool repeats(const PlannedRedistribution& a, const PlannedRedistribution& b) {
          proven_gap_ps == b.proven_gap_ps && shortcuts == b.shortcuts;
 }
 
-std::vector<size_t> firsts_of(const std::vector<PlannedRedistribution>& redistributions) {
+std::vector<size_t> firsts_of(const std::vector<PlannedRedistribution>& redistributions,
+                              std::span<const size_t> some) {
   std::vector<size_t> firsts;
-  firsts.reserve(redistributions.size());
+  firsts.reserve(some.size());
   std::unordered_multimap<size_t, size_t> known;  // by hash
-  for (size_t i = 0; i < redistributions.size(); ++i) {
-    const PlannedRedistribution& r = redistributions[i];
+  for (size_t i = 0; i < some.size(); ++i) {
+    const PlannedRedistribution& r = redistributions[some[i]];
     const size_t hash = hash_of(r);
     size_t first = i;
     const auto [begin, end] = known.equal_range(hash);
     for (auto at = begin; at != end && first == i; ++at) {
-      if (repeats(redistributions[at->second], r)) first = at->second;
+      if (repeats(redistributions[some[at->second]], r)) first = at->second;
     }
     if (first == i) known.emplace(hash, i);
     firsts.push_back(first);
   }
   return firsts;
+}
+
+std::vector<size_t> firsts_of(const std::vector<PlannedRedistribution>& redistributions) {
+  std::vector<size_t> all(redistributions.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return firsts_of(redistributions, all);
 }
 
 }  // namespace meshplan

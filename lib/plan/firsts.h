@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -23,5 +24,8 @@ namespace meshplan {
 // Law: firsts[i] <= i and firsts[firsts[i]] == firsts[i].
 [[nodiscard]] std::vector<size_t> firsts_of(
     const std::vector<PlannedRedistribution>& redistributions);
+// The same among some of them, by their places in `some`.
+[[nodiscard]] std::vector<size_t> firsts_of(
+    const std::vector<PlannedRedistribution>& redistributions, std::span<const size_t> some);
 
 }  // namespace meshplan

@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "verify/bundle.h"
 #include "verify/figures.h"
 #include "verify/recount.h"
 #include "verify/traffic.h"
@@ -323,31 +324,57 @@ Problem check_names(const Plan& plan) {
   return std::nullopt;
 }
 
-Problem check_file_times(const Plan& plan, const std::vector<std::optional<int64_t>>& ps) {
+namespace {
+
+// The times of a file, added up by what they are of.
+struct FileTimes {
   RoundedSum predicted;
   RoundedSum bound;
   int64_t exact = 0;
-  int64_t bytes = 0;
   bool all_counted = true;
-  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
-    const PlannedRedistribution& redistribution = plan.redistributions[i];
-    const int64_t count = redistribution.request.count;
-    predicted.add(ns_of_ps(redistribution.totals.predicted_ps), count);
-    bound.add(ns_of_ps(redistribution.totals.lower_bound_ps), count);
+  void add(int64_t predicted_ps, int64_t bound_ps, int64_t count, std::optional<int64_t> counted) {
+    predicted.add(ns_of_ps(predicted_ps), count);
+    bound.add(ns_of_ps(bound_ps), count);
+    all_counted = all_counted && counted;
+    if (counted) exact = saturating_add(exact, saturating_mul(*counted, count));
+  }
+};
+
+}  // namespace
+
+Problem check_file_times(const Plan& plan, const CountedTimes& ps, const CountedTimes& bundle_ps) {
+  FileTimes times;
+  int64_t bytes = 0;
+  const auto add_bytes = [&](const PlannedRedistribution& redistribution, int64_t often) {
+    const int64_t count = saturating_mul(redistribution.request.count, often);
     bytes = saturating_add(bytes, saturating_mul(redistribution.totals.lower_bound_bytes, count));
-    all_counted = all_counted && ps[i];
-    if (ps[i]) exact = saturating_add(exact, saturating_mul(*ps[i], count));
+  };
+  const std::vector<bool> in_bundle = bundled(plan);
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    if (in_bundle[i]) continue;
+    const PlannedRedistribution& redistribution = plan.redistributions[i];
+    times.add(redistribution.totals.predicted_ps, redistribution.totals.lower_bound_ps,
+              redistribution.request.count, ps[i]);
+    add_bytes(redistribution, 1);
+  }
+  for (size_t b = 0; b < plan.bundles.size(); ++b) {
+    const PlannedBundle& bundle = plan.bundles[b];
+    const int64_t count = bundle.request.count;
+    times.add(bundle.totals.predicted_ps, bundle.totals.lower_bound_ps, count, bundle_ps[b]);
+    for (const size_t at : bundle.request.members) add_bytes(plan.redistributions[at], count);
   }
   const auto wrong = [](const char* what, int64_t said, int64_t is) {
     return "the file's total of " + numbers(what, said, "its redistributions have", is);
   };
   const int64_t said = ns_of_ps(plan.totals.predicted_ps);
-  if (all_counted && said != ns_of_ps(exact)) return wrong("predicted_ns", said, ns_of_ps(exact));
-  if (!all_counted && !predicted.allows(said)) return wrong("predicted_ns", said, predicted.most);
+  const int64_t exact = ns_of_ps(times.exact);
+  if (times.all_counted && said != exact) return wrong("predicted_ns", said, exact);
+  if (!times.all_counted && !times.predicted.allows(said))
+    return wrong("predicted_ns", said, times.predicted.most);
   if (plan.totals.lower_bound_bytes != bytes)
     return wrong("lower_bound_bytes", plan.totals.lower_bound_bytes, bytes);
   const int64_t least = ns_of_ps(plan.totals.lower_bound_ps);
-  if (!bound.allows(least)) return wrong("lower_bound_ns", least, bound.most);
+  if (!times.bound.allows(least)) return wrong("lower_bound_ns", least, times.bound.most);
   return std::nullopt;
 }
 

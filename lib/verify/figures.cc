@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "tensor/box.h"
+#include "verify/bundle.h"
 #include "verify/op_rules.h"
 
 namespace meshplan::verification {
@@ -462,13 +463,20 @@ Problem check_groups(const Plan& plan) {
 
 Problem check_file_totals(const Plan& plan) {
   Totals sum;
-  for (const PlannedRedistribution& redistribution : plan.redistributions) {
-    const int64_t count = redistribution.request.count;
-    sum.collectives =
-        saturating_add(sum.collectives, saturating_mul(redistribution.totals.collectives, count));
-    sum.wire_bytes =
-        saturating_add(sum.wire_bytes, saturating_mul(redistribution.totals.wire_bytes, count));
-    sum.peak_bytes = std::max(sum.peak_bytes, redistribution.totals.peak_bytes);
+  const auto add = [&](int64_t collectives, int64_t wire, int64_t peak, int64_t count) {
+    sum.collectives = saturating_add(sum.collectives, saturating_mul(collectives, count));
+    sum.wire_bytes = saturating_add(sum.wire_bytes, saturating_mul(wire, count));
+    sum.peak_bytes = std::max(sum.peak_bytes, peak);
+  };
+  const std::vector<bool> in_bundle = bundled(plan);
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    const PlannedRedistribution& one = plan.redistributions[i];
+    if (in_bundle[i]) continue;
+    add(one.totals.collectives, one.totals.wire_bytes, one.totals.peak_bytes, one.request.count);
+  }
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const BundleTotals& totals = bundle.totals;
+    add(totals.rounds, totals.wire_bytes, totals.peak_bytes, bundle.request.count);
   }
   auto differs = [](const char* what, int64_t said, int64_t is) -> Problem {
     if (said == is) return std::nullopt;

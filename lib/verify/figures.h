@@ -64,7 +64,8 @@ namespace meshplan::verification {
 // and is used as often as it says.
 [[nodiscard]] Problem check_meshes(const Plan& plan);
 [[nodiscard]] Problem check_groups(const Plan& plan);
-// The file's totals are those of its redistributions, times their counts.
+// The file's totals are those of its bundles, and of its redistributions that are in none, times
+// their counts.
 [[nodiscard]] Problem check_file_totals(const Plan& plan);
 
 }  // namespace meshplan::verification

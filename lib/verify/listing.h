@@ -66,6 +66,7 @@ class Listing {
   [[nodiscard]] size_t shards() const { return begin_.size() - 1; }
   [[nodiscard]] size_t places() const { return holders_.size(); }
   [[nodiscard]] int64_t first_holder(size_t shard) const { return holders_[begin_[shard]]; }
+  [[nodiscard]] int64_t holder_at(size_t place) const { return holders_[place]; }
   [[nodiscard]] NearestHolders nearest(size_t shard, int64_t id) const;
   // Whether the rank is of a class unlike all those that were asked about before, of this copy and
   // others. Ranks of different classes exchange nothing: they differ on digits that both states cut
@@ -85,6 +86,16 @@ class Listing {
     each_box(0, rank.dst, 0, 1, 1, [&](size_t box, int64_t elements, int64_t longest) {
       for (size_t c = 0; c < contributions_; ++c)
         visit((first + c) * boxes_ + box, elements, longest);
+    });
+  }
+
+  // The same with the part itself: visit(shard, box).
+  template <class Visit>
+  void each_overlap(const ListedRank& rank, Visit visit) const {
+    const size_t first = kept_at(rank) * contributions_;
+    Box box(meetings_.size());
+    each_meeting(0, rank.dst, 0, box, [&](size_t number) {
+      for (size_t c = 0; c < contributions_; ++c) visit((first + c) * boxes_ + number, box);
     });
   }
 
@@ -115,6 +126,22 @@ class Listing {
       const Meeting& meeting = meetings_[d].list[i];
       each_box(d + 1, dst, box + meeting.chunk * strides_[d], elements * meeting.width,
                std::max(longest, meeting.width), visit);
+    }
+  }
+
+  template <class Visit>
+  void each_meeting(size_t d, size_t dst, size_t number, Box& box, Visit&& visit) const {
+    if (d == meetings_.size()) {
+      visit(number);
+      return;
+    }
+    const size_t chunk = after_.chunk_of[d][dst];
+    const Interval wanted = after_.chunks[d][chunk];
+    for (size_t i = meetings_[d].begin[chunk]; i < meetings_[d].begin[chunk + 1]; ++i) {
+      const size_t other = meetings_[d].list[i].chunk;
+      const Interval held = before_.chunks[d][other];
+      box[d] = {std::max(held.lo, wanted.lo), std::min(held.hi, wanted.hi)};
+      each_meeting(d + 1, dst, number + other * strides_[d], box, visit);
     }
   }
 

@@ -78,16 +78,9 @@ bool slices_below(const StepView& view) {
   return false;
 }
 
-// A collective in a group of several ranks.
-struct Collective {
-  Moved moved;
-  int64_t wire = 0;
-  int64_t staging = 0;
-};
-
 // `from`, `to`: the largest boxes before and after.
-Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
-                         const std::vector<int64_t>& to) {
+Collective collective_between(const StepView& view, const std::vector<int64_t>& from,
+                              const std::vector<int64_t>& to) {
   const int64_t ranks = ranks_of_group(*view.step);
   const int64_t element = moved_element_bytes(view);
   Collective out;
@@ -132,25 +125,17 @@ Collective collective_of(const StepView& view, const std::vector<int64_t>& from,
 }
 
 // The time of the slowest group, or why it is not counted.
-void count_time(const StepView& view, std::span<const int64_t> sizes, const Moved& moved,
-                Counted& counted) {
+void count_time(const StepView& view, const Moved& moved, Counted& counted) {
   const Topology& topology = view.plan->topology;
   if (topology.levels.empty() || topology.levels.size() > most_levels) return;
-  const auto group = layout_of(*view.src_mesh, sizes, view.step->mesh_dims);
-  const auto patterns =
-      group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
-  if (!patterns) {
+  const auto time = time_of_groups(view, moved);
+  if (!time) {
     counted.left_out = "predicted_ns, as its groups are too many to look at one by one";
     return;
   }
-  TimeRange time;
-  for (const GroupPattern& pattern : *patterns) {
-    const TimeRange here = group_time(topology, view.step->op, pattern, moved);
-    time = {std::max(time.least_ps, here.least_ps), std::max(time.most_ps, here.most_ps)};
-  }
-  counted.least_ps = time.least_ps;
-  counted.most_ps = time.most_ps;
-  if (time.least_ps == time.most_ps) counted.ps = time.least_ps;
+  counted.least_ps = time->least_ps;
+  counted.most_ps = time->most_ps;
+  if (time->least_ps == time->most_ps) counted.ps = time->least_ps;
 }
 
 Counted recount_collective(const StepView& view) {
@@ -165,14 +150,34 @@ Counted recount_collective(const StepView& view) {
     counted.wire_bytes = counted.ps = 0;
     return counted;
   }
-  const Collective collective = collective_of(view, from, to);
+  const Collective collective = collective_between(view, from, to);
   counted.wire_bytes = collective.wire;
   counted.peak_bytes = saturating_add(*counted.peak_bytes, collective.staging);
-  count_time(view, sizes, collective.moved, counted);
+  count_time(view, collective.moved, counted);
   return counted;
 }
 
 }  // namespace
+
+Collective collective_of(const StepView& view) {
+  const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
+  return collective_between(view, largest_box(*view.before, view.tensor->shape, sizes),
+                            largest_box(view.step->state, view.tensor->shape, sizes));
+}
+
+std::optional<TimeRange> time_of_groups(const StepView& view, const Moved& moved) {
+  const Topology& topology = view.plan->topology;
+  const auto group = layout_of(*view.src_mesh, mesh_shape(*view.src_mesh), view.step->mesh_dims);
+  const auto patterns =
+      group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
+  if (!patterns) return std::nullopt;
+  TimeRange time;
+  for (const GroupPattern& pattern : *patterns) {
+    const TimeRange here = group_time(topology, view.step->op, pattern, moved);
+    time = {std::max(time.least_ps, here.least_ps), std::max(time.most_ps, here.most_ps)};
+  }
+  return time;
+}
 
 int64_t moved_element_bytes(const StepView& view) {
   return element_bytes(view.step->reduce_op && view.reduce_dtype ? *view.reduce_dtype

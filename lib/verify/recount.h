@@ -19,6 +19,7 @@
 #include <string>
 
 #include "plan/plan.h"
+#include "verify/group_time.h"
 
 namespace meshplan::verification {
 
@@ -44,6 +45,17 @@ struct Counted {
 };
 
 [[nodiscard]] Counted recount(const StepView& view);
+
+// What a collective moves in a group of several ranks, and what a rank packs for it.
+struct Collective {
+  Moved moved;
+  int64_t wire = 0;
+  int64_t staging = 0;
+};
+[[nodiscard]] Collective collective_of(const StepView& view);
+// How long collectives take that run on the groups of the step and together move so much: on the
+// slowest of them. nullopt: there are too many groups to look at one by one.
+[[nodiscard]] std::optional<TimeRange> time_of_groups(const StepView& view, const Moved& moved);
 
 // Bytes of an element on the way.
 [[nodiscard]] int64_t moved_element_bytes(const StepView& view);

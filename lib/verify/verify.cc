@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "plan/firsts.h"
 #include "tensor/box.h"
+#include "verify/bundle.h"
 #include "verify/claims.h"
 #include "verify/coverage.h"
 #include "verify/figures.h"
@@ -265,9 +266,10 @@ Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
     return wrong_data(*problem);
   if (auto problem = verification::check_meshes(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_names(plan)) return wrong_data(*problem);
+  if (auto problem = verification::check_bundle_members(plan)) return wrong_data(*problem);
   // What repeats another, in all but id and count, is proven with it.
   const std::vector<size_t> firsts = firsts_of(plan.redistributions);
-  std::vector<std::optional<int64_t>> ps;
+  verification::CountedTimes ps;
   for (size_t i = 0; i < plan.redistributions.size(); ++i) {
     const PlannedRedistribution& redistribution = plan.redistributions[i];
     if (firsts[i] != i) {
@@ -282,9 +284,18 @@ Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
     if (left_out != nullptr)
       left_out->insert(left_out->end(), recounted->left_out.begin(), recounted->left_out.end());
   }
+  verification::CountedTimes bundle_ps;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    auto recounted = verify_bundle(plan, bundle);
+    if (!recounted) return recounted.error();
+    bundle_ps.push_back(recounted->ps);
+    if (left_out != nullptr)
+      left_out->insert(left_out->end(), recounted->left_out.begin(), recounted->left_out.end());
+  }
   if (auto problem = verification::check_groups(plan)) return wrong_data(*problem);
   if (auto problem = verification::check_file_totals(plan)) return wrong_data(*problem);
-  if (auto problem = verification::check_file_times(plan, ps)) return wrong_data(*problem);
+  if (auto problem = verification::check_file_times(plan, ps, bundle_ps))
+    return wrong_data(*problem);
   return Done{};
 }
 
@@ -304,6 +315,8 @@ std::vector<std::string> compared_only(const Plan& plan) {
   add(gaps, " gap of a search", " gaps of searches");
   add(alternatives, " alternative", " alternatives");
   add(savings, " warning's savings", " warnings' savings");
+  add(static_cast<int64_t>(plan.bundles.size()), " bundle's time of its members alone",
+      " bundles' times of their members alone");
   return claims;
 }
 

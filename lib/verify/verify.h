@@ -22,6 +22,7 @@
 //      give, counted again here; memory limit, rules and groups are those of the file's options;
 //   9. bounds, gap, alternatives, warnings, topology and names agree with one another and with the
 //      steps.
+// And of its bundles: what verify/bundle.h says.
 // Its cost does not grow with the number of ranks where the layout allows: it works on sub-axes and
 // on the distinct chunks of a tensor dim. What would take more work than a stated bound is not
 // counted, and is listed.
@@ -54,7 +55,8 @@ struct Recounted {
 // Proves what it claims beyond its figures: bounds, gap, alternatives and warnings (9).
 [[nodiscard]] Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution);
 
-// Proves the whole plan: every redistribution, the groups, the names, the topology and the totals.
+// Proves the whole plan: every redistribution and bundle, the groups, the names, the topology and the
+// totals.
 // Adds to `left_out` what was not counted.
 [[nodiscard]] Status verify_plan(const Plan& plan, std::vector<std::string>* left_out = nullptr);
 

@@ -23,12 +23,13 @@ struct OracleRank {
   std::vector<int64_t> reduced;  // and on what is reduced
 };
 
-// One message: `box` of the shard, over the level.
+// One message: so many elements, over the level; in one phase also which.
 struct OracleMessage {
   size_t from = 0;
   size_t to = 0;
   int64_t elements = 0;
   size_t level = 0;
+  Box box{};
 };
 
 inline size_t oracle_level(const Topology& topology, int64_t a, int64_t b) {
@@ -102,17 +103,24 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
       }
       if (view.whole_pieces) {
         const auto turn = static_cast<size_t>(asked[first]++) % holders.size();
-        messages.push_back({holders[turn], to, volume(piece), nearest});
+        messages.push_back({holders[turn], to, volume(piece), nearest, piece});
         continue;
       }
       int64_t longest = 1;
       for (const Interval& side : piece) longest = std::max(longest, width(side));
+      size_t along = 0;
+      while (along < piece.size() && width(piece[along]) != longest) ++along;
       const auto h = static_cast<int64_t>(holders.size());
+      Box part = piece;
       for (int64_t i = 0; i < h; ++i) {
         const int64_t length = longest / h + (i < longest % h ? 1 : 0);
-        if (length > 0)
-          messages.push_back(
-              {holders[static_cast<size_t>(i)], to, volume(piece) / longest * length, nearest});
+        if (length == 0) continue;
+        if (!piece.empty()) {
+          if (i > 0) part[along].lo = part[along].hi;
+          part[along].hi = part[along].lo + length;
+        }
+        messages.push_back({holders[static_cast<size_t>(i)], to,
+                            volume(piece) / longest * length, nearest, part});
       }
     }
   }
