@@ -50,8 +50,10 @@ class BundlePlanner {
     settle_members();
     planned.rounds = std::move(best_.rounds);
     planned.totals = best_.totals;
-    planned.totals.lower_bound_ps = std::min(bound_ps_, planned.totals.predicted_ps);
-    planned.proven_gap_ps = planned.totals.predicted_ps - planned.totals.lower_bound_ps;
+    planned.totals.lower_bound_ps =
+        std::min({bound_ps_, planned.totals.predicted_ps, planned.alone_ps});
+    planned.proven_gap_ps =
+        1000 * (ns_of_ps(planned.totals.predicted_ps) - ns_of_ps(planned.totals.lower_bound_ps));
     return planned;
   }
 

@@ -17,6 +17,7 @@
 #include "search/work.h"
 #include "torch_rules/audit.h"
 #include "torch_rules/rule_planner.h"
+#include "verify/bundle.h"
 #include "verify/verify.h"
 
 namespace meshplan {
@@ -103,6 +104,12 @@ class Pipeline {
         if (steps.empty() || &steps.front() == proven) continue;
         proven = &steps.front();
         prove(redistribution);
+      }
+      if (const auto proof = verify_bundle(plan_, *planned); !proof) {
+        MESHPLAN_CHECK(proof.error().fault == Fault::environment,
+                       "a bundle failed its own verification: " + proof.error().message);
+        failures.push_back({bundle.members.front(), proof.error()});
+        continue;
       }
       plan_.bundles.push_back(std::move(planned).value());
     }
