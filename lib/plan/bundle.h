@@ -4,13 +4,15 @@
 //     round 0  stream 0            w1 step 0 tensors [0:3]
 //     round 1  stream 0            w1 step 0 tensors [3:4], w2 step 0 tensors [0:1]
 //
-// A round is one launch on one communicator, of steps of many tensors: exchanges in one phase, with one packed
-// message to each peer, or collectives of one op and group, launched together. Its parts say which
-// step of which member it runs, for which of the member's like tensors (its count) and, where a
-// tensor is larger than the staging allows, for which piece of each.
+// A round is one launch on one communicator, of steps of many tensors: exchanges in one phase, with
+// one packed message to each peer, or collectives of one op, group and list of mesh dims, launched
+// together. Its parts say which step of which member it runs, for which of the member's like
+// tensors (its count) and, where a tensor is larger than the staging allows, for which piece of
+// each. Every step that communicates is in rounds, for every tensor and piece once; a member is in
+// one bundle.
 //
-// Pieces. A part with `pieces` k and `piece` i runs the i-th piece of its step. Of step 0 that is of
-// every box that a rank sends or keeps the i-th of k near-equal parts along its longest dim
+// Pieces. A part with `pieces` k and `piece` i runs the i-th piece of its step. Of step 0 that is
+// of every box that a rank sends or keeps the i-th of k near-equal parts along its longest dim
 // (transfer/exchange_cut.h); of a later step what its sender got in piece i of the step before, so
 // that one bucket can be shared while the next is fetched. Only exchanges in one phase that reduce
 // nothing, of tensors with dims, go in pieces, and only as step 0 or behind such steps alone: there
@@ -20,33 +22,38 @@
 // Order. A wave is a set of rounds that run at the same time. Round r is in wave
 //     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before
 //               it in its stream; 0 where there is none
-// so a stream has at most one round in a wave. A part may run once all of the step before it that it
-// needs ran in earlier waves; local steps (slices, zero fills) are not in rounds: they run with the
-// next step, or at the end. Waves follow one another and share nothing.
+// so a stream has at most one round in a wave. A part may run once all of the step before it that
+// it needs ran in earlier waves; local steps (slices, zero fills, collectives in groups of one
+// rank) are not in rounds: they run with the next step, or at the end. Waves follow one another and
+// share nothing.
 //
-// Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first of
-// each). What stays with its rank is no traffic and needs no staging.
+// Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first
+// of each). What stays with its rank is no traffic and needs no staging.
 //   wire_bytes     that one rank receives in the round, the most over ranks; of a collective its
 //                  steps', summed over tensors
-//   staging_bytes  that one rank has packed in the round, sent and received, the most over ranks; of
-//                  a collective what its steps pack (the part of their peak_bytes beside input and
-//                  output), summed over tensors
-//   messages       sends and receives of one rank, the most over ranks: one a peer and direction; of
-//                  a collective 2 for each tensor
+//   staging_bytes  that one rank has packed in the round, sent and received, the most over ranks;
+//                  of a collective what its steps pack (the part of their peak_bytes beside input
+//                  and output), summed over tensors
+//   messages       sends and receives of one rank, the most over ranks: one a peer and direction;
+//                  of a collective 2 for each tensor
 //   predicted      of exchanges: what one exchange takes that moves all of its parts, counted rank
 //                  by rank (cost/collective_time.h): bytes[l] and peers[l] are the most that a rank
-//                  sends or receives over level l, and has to send to or to receive from; copied are
-//                  twice the most received bytes. Of collectives: one with the bytes of all.
-//   a wave         of exchanges: the same of all its rounds together, whose bytes and peers add up on
-//                  every rank (a peer in two rounds counts twice), so that what they share of a level
-//                  is counted. A collective has a wave for itself.
+//                  sends or receives over level l, and has to send to or to receive from; copied
+//                  are twice the most received bytes. Levels price it, whatever tables there are.
+//                  Of collectives: one whose whole, piece and copied bytes are those of all
+//                  tensors, each summed.
+//   a wave         of exchanges: the same of all its rounds together, whose bytes and peers add up
+//                  on every rank (a peer in two rounds counts twice), so that what they share of a
+//                  level is counted. A collective has a wave for itself.
 // Totals: predicted is the sum over waves; wire_bytes and messages are sums over rounds;
-// staging_bytes is the most that a rank has in a wave: packed in all its rounds, and every box
-// between two steps of a tensor, whole, from the wave in which its first piece is written to the
-// wave of its last use (local steps belong to the wave of the next step that is in a round, or of
-// the last one before); peak_bytes the most that a rank has of that, at its most, and of the sources
-// and targets of all members. `max_staging_bytes` holds for totals.staging_bytes, `max_messages`
-// for every round.
+// staging_bytes is the most that a rank has in a wave: packed in all its rounds (of a collective
+// every rank of the meshes of its parts has the round's staging_bytes), and every box between two
+// steps of a tensor, whole, in its own type, from the first wave of the step that writes it to the
+// last wave of the one that uses it (local steps are in all waves of the next step that is in a
+// round, or of the last one before; where a member has none there is nothing between); peak_bytes
+// the most that a rank has of that, at its most, and of the sources and targets of all members.
+// `max_staging_bytes` holds for totals.staging_bytes, `max_messages` for every round. Bytes are
+// held at 2^63 - 1.
 #pragma once
 
 #include <cstdint>
@@ -106,8 +113,10 @@ struct PlannedBundle {
   int64_t tensors = 0;  // the counts of its members together
   std::vector<BundleRound> rounds;
   BundleTotals totals;
-  int64_t proven_gap_ps = 0;  // predicted less the lower bound
-  int64_t alone_ps = 0;       // what the members take one by one, each planned for itself
+  // Predicted less the lower bound, each in nanoseconds rounded up, as the file has them.
+  int64_t proven_gap_ps = 0;
+  // What the members take one by one, each planned for itself; not below the lower bound.
+  int64_t alone_ps = 0;
   bool operator==(const PlannedBundle&) const = default;
 };
 

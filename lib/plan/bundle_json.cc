@@ -9,7 +9,7 @@
 namespace meshplan {
 namespace {
 
-// Pieces of one tensor: more would make plans that nobody reads.
+// Pieces of one tensor: more would make plans too long to read.
 constexpr int64_t most_pieces = 1'000'000;
 
 void write_part(JsonWriter& w, const RoundPart& part, const Request& member) {

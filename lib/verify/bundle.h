@@ -3,14 +3,15 @@
 //
 // It checks, in this order:
 //   1. members: each in the plan, once, in no other bundle, of steps in one phase;
-//   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the round's
-//      op and group; only what may go in pieces does; a collective is alone in its wave;
+//   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the
+//      round's op and group; only what may go in pieces does; a collective is alone in its wave;
 //   3. order: every step that communicates runs, for every like tensor and every piece, once, in a
 //      later wave than what it needs;
 //   4. figures: bytes, staging, messages and time of every round and of the whole, counted rank by
 //      rank; they keep to the limits; the gap is what lies between time and bound.
-// So every element of every target arrives once: the steps are proven to bring it, and the pieces of
-// a step, by the rule that cuts them, are the step (tests/verify/bundle_test.cc follows elements).
+// So every element of every target arrives once: the steps are proven to bring it, and the pieces
+// of a step, by the rule that cuts them, are the step (tests/verify/bundle_test.cc follows
+// elements).
 //
 // Like tensors cost nothing, and like members little. What would take more work than a stated bound
 // is refused, and an error of the environment: nothing of a bundle is left out but the time of

@@ -1,8 +1,8 @@
 // The figures of a bundle's rounds and of the whole, counted rank by rank.
 //
 // A round and a wave are added up per rank: what it receives, sends and with how many peers over
-// each level; then the most over ranks is taken. Beside that a rank has in a wave what is packed for
-// its rounds, and the boxes between steps that exist (bundle_order.h).
+// each level; then the most over ranks is taken. Beside that a rank has in a wave what is packed
+// for its rounds, and the boxes between steps that exist (bundle_order.h).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Whether the rounds of a bundle run every tensor's steps, each piece once and in order, and in which
-// waves what lies between two steps exists.
+// Whether the rounds of a bundle run every tensor's steps, each piece once and in order, and in
+// which waves what lies between two steps exists.
 //
 //     w1, 4 tensors, steps 0 and 1     wave 0: step 0 of tensors [0:3]    wave 1: step 0 of [3:4]
 //                                      wave 2: step 1 of [0:4]
@@ -27,9 +27,9 @@ struct BoxLife {
   int64_t tensors = 0;
 };
 
-// The rounds must have been checked. `lives`: what lies between steps, from the first wave of the step
-// before to the last wave of the step after; local steps are in the waves of the next step that is in
-// a round, or of the last one.
+// The rounds must have been checked. `lives`: what lies between steps, from the first wave of the
+// step before to the last wave of the step after; local steps are in the waves of the next step
+// that is in a round, or of the last one.
 [[nodiscard]] Problem check_order(const BundleView& view, WorkLeft& work,
                                   std::vector<BoxLife>& lives);
 

@@ -1,5 +1,5 @@
-// The ranks that take part in a bundle, numbered from 0 by ascending global id, and what of them the
-// levels of a topology join.
+// The ranks that take part in a bundle, numbered from 0 by ascending global id, and what of them
+// the levels of a topology join.
 //
 //     train on ranks 0-7, serve on 8-15     numbers 0 to 15
 //     of a mesh all copies take part where a member is on it alone, of two meshes the first of each

@@ -49,8 +49,8 @@ struct WrongFigure {
 
 [[nodiscard]] Problem check_topology_numbers(const Topology& topology);
 [[nodiscard]] Problem check_names(const Plan& plan);
-// `ps`: of every redistribution, as counted, and `bundle_ps`: of every bundle. The members of a bundle
-// take no time beside it.
+// `ps`: of every redistribution, as counted, and `bundle_ps`: of every bundle. The members of a
+// bundle take no time beside it.
 using CountedTimes = std::vector<std::optional<int64_t>>;
 [[nodiscard]] Problem check_file_times(const Plan& plan, const CountedTimes& ps,
                                        const CountedTimes& bundle_ps);

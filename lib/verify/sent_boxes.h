@@ -60,9 +60,9 @@ struct PieceTraffic {
   std::vector<uint64_t> pairs;    // sender << 32 | receiver, ascending
 };
 
-// The boxes of a step in the parts in which its senders got them in the step before, so that they go
-// in the same pieces: each is cut as the box of step 0 in which it left its source. nullopt: there are
-// too many, or the work is used up.
+// The boxes of a step in the parts in which its senders got them in the step before, so that they
+// go in the same pieces: each is cut as the box of step 0 in which it left its source. nullopt:
+// there are too many, or the work is used up.
 //
 //     step 0   [0:4] to 2, [4:8] to 2      step 1   [2:8] from 2 to 3
 //     behind   [2:4] of [0:4] from 2 to 3, [4:8] of [4:8] from 2 to 3

@@ -55,8 +55,8 @@ struct Recounted {
 // Proves what it claims beyond its figures: bounds, gap, alternatives and warnings (9).
 [[nodiscard]] Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution);
 
-// Proves the whole plan: every redistribution and bundle, the groups, the names, the topology and the
-// totals.
+// Proves the whole plan: every redistribution and bundle, the groups, the names, the topology and
+// the totals.
 // Adds to `left_out` what was not counted.
 [[nodiscard]] Status verify_plan(const Plan& plan, std::vector<std::string>* left_out = nullptr);
 
