@@ -97,17 +97,31 @@ struct Figure {
   int64_t value;
 };
 
+// What the budget limits; a bundle's rounds are its collectives.
+std::optional<Totals> totals_for(const Plan& plan, const Budget& budget) {
+  if (budget.id.empty()) return plan.totals;
+  if (budget.bundle) {
+    for (const PlannedBundle& bundle : plan.bundles) {
+      const BundleTotals& totals = bundle.totals;
+      if (bundle.request.id == budget.id)
+        return Totals{totals.rounds, totals.wire_bytes, totals.peak_bytes, totals.predicted_ps};
+    }
+    return std::nullopt;
+  }
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    if (r.request.id == budget.id) return r.totals;
+  }
+  return std::nullopt;
+}
+
 // Adds an error for every exceeded budget; returns the number of budgets and of exceeded ones.
 std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path,
                                           const PlannedSpec& planned) {
   int64_t given = 0;
   int64_t exceeded = 0;
   for (const Budget& budget : planned.spec.budgets) {
-    const Totals* totals = budget.id.empty() ? &planned.plan.totals : nullptr;
-    for (const PlannedRedistribution& r : planned.plan.redistributions) {
-      if (!budget.id.empty() && r.request.id == budget.id) totals = &r.totals;
-    }
-    if (totals == nullptr) continue;  // unknown ids are rejected by the spec reader
+    const std::optional<Totals> totals = totals_for(planned.plan, budget);
+    if (!totals) continue;  // unknown ids are rejected by the spec reader
     const Figure figures[] = {{"wire_bytes", budget.wire_bytes, totals->wire_bytes},
                               {"collectives", budget.collectives, totals->collectives},
                               {"predicted_ns", budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
@@ -119,7 +133,9 @@ std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& p
       ++exceeded;
       context.fail(
           path,
-          bad_input((budget.id.empty() ? std::string() : "redistribution '" + budget.id + "': ") +
+          bad_input((budget.id.empty()
+                         ? std::string()
+                         : (budget.bundle ? "bundle '" : "redistribution '") + budget.id + "': ") +
                     figure.name + ": " + with_commas(figure.value) + " exceeds budget " +
                     with_commas(*figure.budget)),
           code_over_budget);

@@ -7,6 +7,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "diff/bundles.h"
 #include "diff/declarations.h"
 #include "plan/describe_moves.h"
 #include "plan/firsts.h"
@@ -213,6 +214,8 @@ class Comparison {
     diff_.old_digest = old_.digest;
     diff_.new_digest = new_.digest;
     for (const DeclarationChange& change : declared_) diff_.declarations.push_back(change.text);
+    for (std::string& text : compare_bundles(old_, new_))
+      diff_.declarations.push_back(std::move(text));
     match();
     for (size_t j = 0; j < new_.redistributions.size(); ++j) {
       if (partner_[j]) {

@@ -69,7 +69,7 @@ struct WarningDiff {
 
 struct PlanDiff {
   DiffSeverity severity = DiffSeverity::none;
-  // differences in meshes, flattens, topology, options
+  // differences in meshes, flattens, topology, options, bundles
   std::vector<std::string> declarations;
   // in the order of the new plan, then removed ones
   std::vector<RedistributionDiff> redistributions;

@@ -98,11 +98,40 @@ void read_limits(Reader& reader, const std::array<uint32_t, 4>& nodes, Budget& b
   }
 }
 
+// Of redistributions, or of bundles; `check` reports an id that there is none of.
+template <class Check>
+void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& check, Spec& spec) {
+  const std::string what = bundles ? "the budgets of bundles" : "the budgets of redistributions";
+  const std::string each = bundles ? "the budget of a bundle" : "the budget of a redistribution";
+  std::map<std::string, uint32_t> seen;
+  for (const uint32_t entry : reader.elements(list, what).value_or(std::vector<uint32_t>{})) {
+    constexpr std::array<KeyRule, 5> limits{
+        {{"id", true}, {"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
+    const auto nodes = reader.members(entry, limits, each);
+    if (!nodes) continue;
+    const auto [id, wire, collectives, predicted, peak] = *nodes;
+    Budget budget;
+    budget.bundle = bundles;
+    read_limits(reader, {wire, collectives, predicted, peak}, budget);
+    const auto name = id != 0 ? reader.name(id, "\"id\"") : std::nullopt;
+    if (!name) continue;
+    check(id, *name);
+    const auto [first, fresh] = seen.emplace(*name, id);
+    if (!fresh) {
+      reader.error("E0210", id, "a budget for " + quote(*name) + " exists already",
+                   {"keep one of them", {}, first->second, "first given here"});
+    }
+    budget.id = *name;
+    spec.budgets.push_back(std::move(budget));
+  }
+}
+
+// The spec's bundles are read.
 void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& known, Spec& spec) {
-  constexpr std::array<KeyRule, 2> rules{{{"total"}, {"redistributions"}}};
+  constexpr std::array<KeyRule, 3> rules{{{"total"}, {"redistributions"}, {"bundles"}}};
   const auto found = reader.members(index, rules, "\"budgets\"");
   if (!found) return;
-  const auto [total, list] = *found;
+  const auto [total, list, bundles] = *found;
   if (total != 0) {
     constexpr std::array<KeyRule, 4> limits{
         {{"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
@@ -112,28 +141,22 @@ void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& kno
       spec.budgets.push_back(std::move(budget));
     }
   }
-  if (list == 0) return;
-  std::map<std::string, uint32_t> seen;
-  for (const uint32_t entry :
-       reader.elements(list, "the budgets of redistributions").value_or(std::vector<uint32_t>{})) {
-    constexpr std::array<KeyRule, 5> limits{
-        {{"id", true}, {"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
-    const auto nodes = reader.members(entry, limits, "the budget of a redistribution");
-    if (!nodes) continue;
-    const auto [id, wire, collectives, predicted, peak] = *nodes;
-    Budget budget;
-    read_limits(reader, {wire, collectives, predicted, peak}, budget);
-    const auto name = id != 0 ? reader.name(id, "\"id\"") : std::nullopt;
-    if (!name) continue;
-    check_id(reader, id, *name, known);
-    const auto [first, fresh] = seen.emplace(*name, id);
-    if (!fresh) {
-      reader.error("E0210", id, "a budget for " + quote(*name) + " exists already",
-                   {"keep one of them", {}, first->second, "first given here"});
-    }
-    budget.id = *name;
-    spec.budgets.push_back(std::move(budget));
+  if (list != 0) {
+    read_budgets_of(
+        reader, list, false,
+        [&](uint32_t id, const std::string& name) { check_id(reader, id, name, known); }, spec);
   }
+  if (bundles == 0) return;
+  std::vector<std::string> ids;
+  for (const BundleRequest& bundle : spec.bundles) ids.push_back(bundle.id);
+  read_budgets_of(
+      reader, bundles, true,
+      [&](uint32_t id, const std::string& name) {
+        if (std::find(ids.begin(), ids.end(), name) != ids.end()) return;
+        reader.error("E0411", id, "there is no bundle " + quote(name),
+                     suggestion(name, ids, "its bundles are "));
+      },
+      spec);
 }
 
 // Only the planners' warnings can be silenced.
@@ -194,8 +217,8 @@ std::optional<Spec> read_alone(std::string_view text, const std::string& file,
     return std::nullopt;
   const auto found = reader.members(0, rules, "the spec");
   if (!found) return std::nullopt;
-  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow,
-              bundles] = *found;
+  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow, bundles] =
+      *found;
 
   Spec spec;
   ReadMeshes made;
@@ -215,9 +238,9 @@ std::optional<Spec> read_alone(std::string_view text, const std::string& file,
   ReadRedistributions read =
       read_redistributions(reader, redistributions, made, meshes == 0 || mesh != 0);
   if (options != 0) read_options(reader, options, spec.options);
+  if (bundles != 0) spec.bundles = read_bundles(reader, bundles, read);
   if (budgets != 0) read_budgets(reader, budgets, read, spec);
   if (allow != 0) read_allow(reader, allow, read, spec);
-  if (bundles != 0) spec.bundles = read_bundles(reader, bundles, read);
   if (diagnostics.has_errors()) return std::nullopt;
 
   spec.meshes = std::move(made.table);

@@ -18,7 +18,8 @@
 namespace meshplan {
 
 struct Budget {
-  std::string id;  // empty: the file's total
+  std::string id;       // empty: the file's total
+  bool bundle = false;  // the id is a bundle's
   std::optional<int64_t> wire_bytes;
   std::optional<int64_t> collectives;
   std::optional<int64_t> predicted_ns;
