@@ -176,6 +176,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   if (CLI::Option* option = bind.value("--inject", to.inject)) option->allow_extra_args(false);
   bind.atleast("--launch", to.launch, 1);
   bind.on("--measure", to.measure);
+  bind.on("--alone", to.alone);
   bind.atleast("--repeat", to.repeat, 1);
   bind.value("--report", to.report);
   bind.choice("--register", to.buffers);
@@ -185,6 +186,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.value("--nccl-tests", to.nccl_tests);
 
   bind.value("--ran", to.ran);
+  bind.value("--bundle", to.bundle);
 
   bind.on("--ranks", to.ranks);
   bind.atleast("--rank", to.rank, 0);

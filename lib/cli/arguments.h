@@ -50,6 +50,7 @@ struct Arguments {
   bool full_size = false;
   bool random_data = false;
   bool measure = false;
+  bool alone = false;
   int64_t launch = 0;
   int64_t seed = 1;
   int64_t repeat = 0;
@@ -61,6 +62,8 @@ struct Arguments {
   std::string timeline;
   std::string nccl_tests;
   std::string buffers;
+  // transfers
+  std::string bundle;
   // compare
   std::vector<std::string> ran;
   // mesh

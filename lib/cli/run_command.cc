@@ -35,6 +35,8 @@ Result<ReplayOptions> replay_options(const Arguments& arguments, Progress& progr
   if (!arguments.measure && !(arguments.timeline.empty() && arguments.nccl_tests.empty())) {
     return bad_input("--timeline and --nccl-tests write measured times: they need --measure");
   }
+  if (arguments.alone && !arguments.measure)
+    return bad_input("--alone times the members of bundles: it needs --measure");
   options.progress = [&progress](size_t done, size_t all, const std::string& id) {
     progress.update(done, all, "replaying " + id);
   };
@@ -79,6 +81,7 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against,
   }
   MeasureOptions measuring;
   measuring.replay = options;
+  measuring.alone = arguments.alone;
   if (arguments.repeat > 0) measuring.repetitions = arguments.repeat;
   if (!against) {
     const auto measured = measure(plan, measuring, *backend->communicator, *backend->device);

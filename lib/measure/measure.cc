@@ -1,12 +1,13 @@
 #include "measure/measure.h"
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_map>
 
 #include "base/int_math.h"
 #include "base/text.h"
 #include "cost/step_cost.h"
+#include "measure/measure_bundle.h"
+#include "measure/samples.h"
 #include "replay/executor.h"
 
 namespace meshplan {
@@ -114,27 +115,6 @@ int64_t predicted_sum(const std::vector<StepTimes>& steps) {
   return ns;
 }
 
-// Replaces each list of samples by the largest of all processes, sample by sample.
-Status slowest_of_all(const std::vector<std::vector<int64_t>*>& lists, Communicator& communicator,
-                      Deadline deadline) {
-  std::string mine;
-  for (const auto* list : lists) {
-    for (int64_t ns : *list) mine += std::to_string(ns) + " ";
-  }
-  auto all = communicator.tell_all(mine, deadline);
-  if (!all) return all.error();
-  for (const std::string& text : *all) {
-    std::istringstream words(text);
-    for (auto* list : lists) {
-      for (int64_t& ns : *list) {
-        int64_t theirs = 0;
-        if (words >> theirs) ns = std::max(ns, theirs);
-      }
-    }
-  }
-  return Done{};
-}
-
 // Steps until the end of the step is the end of its work.
 Status run_to_end(RedistributionRun& run, size_t step, Device& device) {
   if (auto done = run.run_step(step); !done) return done;
@@ -180,8 +160,8 @@ std::vector<std::vector<int64_t>*> lists_of(RedistributionTimes& times) {
   return lists;
 }
 
-std::vector<const PlannedRedistribution*> chosen_of(const Plan& plan,
-                                                    const ReplayOptions& options) {
+// The redistributions that are wanted, members of bundles by themselves.
+std::vector<const PlannedRedistribution*> alone_of(const Plan& plan, const ReplayOptions& options) {
   std::vector<const PlannedRedistribution*> chosen;
   for (const PlannedRedistribution& r : plan.redistributions) {
     const bool wanted = options.only_ids.empty() ||
@@ -258,6 +238,7 @@ ReplayReport replay_part(const MeasureReport& report) {
   replay.is_root = report.is_root;
   for (const RedistributionTimes& r : report.redistributions)
     replay.redistributions.push_back(r.replay);
+  for (const BundleTimes& b : report.bundles) replay.bundles.push_back(b.replay);
   return replay;
 }
 
@@ -285,6 +266,12 @@ MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const Repl
     }
     report.redistributions.push_back(std::move(times));
   }
+  for (const BundleReport& found : replay.bundles) {
+    const auto planned =
+        std::find_if(plan.bundles.begin(), plan.bundles.end(),
+                     [&](const PlannedBundle& b) { return b.request.id == found.id; });
+    if (planned != plan.bundles.end()) report.bundles.push_back(untimed_bundle(*planned, found));
+  }
   return report;
 }
 
@@ -297,11 +284,20 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
   auto environment_facts = communicator.describe(deadline());
   if (!environment_facts) return environment_facts.error();
   report.environment = std::move(*environment_facts);
-  const auto chosen = chosen_of(plan, options.replay);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    if (options.replay.progress) options.replay.progress(i, chosen.size(), chosen[i]->request.id);
+  const auto chosen = replay_units(plan, options.replay);
+  if (!chosen) return chosen.error();
+  for (size_t i = 0; i < chosen->size(); ++i) {
+    const ReplayUnit& unit = (*chosen)[i];
+    if (options.replay.progress) options.replay.progress(i, chosen->size(), unit.id());
     device.reset();
-    auto ready = make_ready(plan, *chosen[i], *ranks, options, communicator, device);
+    if (unit.bundle != nullptr) {
+      auto times = measure_bundle(
+          {&plan, unit.bundle, &options.replay, &*ranks, &communicator, &device, nullptr}, options);
+      if (!times) return times.error();
+      report.bundles.push_back(std::move(*times));
+      continue;
+    }
+    auto ready = make_ready(plan, *unit.redistribution, *ranks, options, communicator, device);
     if (!ready) return ready.error();
     for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
       if (auto done =
@@ -372,8 +368,8 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
   auto facts = communicator.describe(deadline());
   if (!facts) return facts.error();
   report.first.environment = report.second.environment = *facts;
-  const auto ours = chosen_of(first, options.replay);
-  const auto theirs = chosen_of(second, options.replay);
+  const auto ours = alone_of(first, options.replay);
+  const auto theirs = alone_of(second, options.replay);
   auto named = [](const auto& list, const std::string& id) {
     return std::find_if(list.begin(), list.end(),
                         [&](const PlannedRedistribution* r) { return r->request.id == id; });

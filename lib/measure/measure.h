@@ -39,6 +39,7 @@ struct MeasureOptions {
   ReplayOptions replay;
   int64_t warmup = 3;
   int64_t repetitions = 20;
+  bool alone = false;  // of bundles: also their members one by one, in turns
 };
 
 struct StepTimes {
@@ -72,6 +73,34 @@ struct RedistributionTimes {
   std::vector<int64_t> samples_ns;  // whole
 };
 
+// A round of a bundle, as planned, or for the shapes that are replayed.
+struct RoundFrame {
+  Op op = Op::exchange;
+  std::string group;
+  int64_t stream = 0;
+  int64_t wave = 0;
+  int64_t parts = 0;
+  int64_t wire_bytes = 0;
+  int64_t predicted_ns = 0;
+};
+struct WaveTimes {
+  std::vector<size_t> rounds;         // in flight together
+  int64_t predicted_ns = 0;           // 0: not known
+  std::vector<int64_t> samples_ns{};  // the slowest rank's
+};
+struct BundleTimes {
+  BundleReport replay;  // the check before the timing
+  int64_t count = 1;
+  bool smaller = false;  // shapes, or numbers of like tensors, than planned
+  bool complete = true;  // whether every wave has a prediction
+  std::vector<RoundFrame> rounds;
+  std::vector<WaveTimes> waves;  // the last may have no rounds, only local steps
+  int64_t predicted_ns = 0;
+  int64_t predicted_alone_ns = 0;
+  std::vector<int64_t> samples_ns;        // whole
+  std::vector<int64_t> alone_samples_ns;  // its members one by one (MeasureOptions::alone)
+};
+
 struct MeasureReport {
   std::string backend;
   int64_t ranks = 0;
@@ -84,6 +113,7 @@ struct MeasureReport {
   int64_t repetitions = 0;  // 0: checked only, nothing was timed
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<RedistributionTimes> redistributions;
+  std::vector<BundleTimes> bundles;
 };
 [[nodiscard]] ReplayReport replay_part(const MeasureReport& report);
 

@@ -73,6 +73,79 @@ void write_redistribution(JsonWriter& w, const RedistributionTimes& r) {
   w.close();
 }
 
+void write_findings(JsonWriter& w, const BundleReport& b) {
+  const auto place = [&](const std::optional<PlaceInBundle>& at) {
+    return at.value_or(PlaceInBundle{});
+  };
+  w.list("differences", b.differences, [&](const Difference& d) {
+    const PlaceInBundle at = place(d.bundle);
+    w.object({{"expected", d.expected},
+              {"found", d.found},
+              {"id", at.id},
+              {"index", d.index},
+              {"rank", d.rank},
+              {"round", at.round},
+              {"step", d.step},
+              {"tensor", at.tensor}});
+  });
+  w.fields({{"id", b.id}, {"max_messages", b.max_messages}});
+  w.fields({{"max_staging_bytes", b.max_staging_bytes}, {"members", b.members}});
+  w.list("overruns", b.overruns, [&](const Overrun& o) {
+    const PlaceInBundle at = place(o.bundle);
+    w.object({{"id", at.id},
+              {"rank", o.rank},
+              {"round", at.round},
+              {"step", o.step},
+              {"tensor", at.tensor}});
+  });
+}
+
+void write_bundle(JsonWriter& w, const BundleTimes& b) {
+  const BundleReport& r = b.replay;
+  w.open('{');
+  if (!b.alone_samples_ns.empty()) {
+    w.key("alone");
+    w.open('{');
+    w.field("predicted_ns", b.predicted_alone_ns);
+    write_timing(w, b.alone_samples_ns);
+    w.close();
+  }
+  w.fields({{"checked", r.checked}, {"count", b.count}});
+  write_findings(w, r);
+  w.fields({{"peak_bytes", r.peak_bytes},
+            {"planned_peak_bytes", r.planned_peak_bytes},
+            {"planned_staging_bytes", r.planned_staging_bytes},
+            {"predicted_ns", b.predicted_ns},
+            {"ranks", r.ranks},
+            {"replayed", r.replayed}});
+  w.key("rounds");
+  w.open('[');
+  for (size_t i = 0; i < b.rounds.size(); ++i) {
+    const RoundFrame& round = b.rounds[i];
+    w.object({{"group", round.group},
+              {"messages", r.messages[i]},
+              {"op", to_text(round.op)},
+              {"parts", round.parts},
+              {"planned_messages", r.planned_messages[i]},
+              {"predicted_ns", round.predicted_ns},
+              {"stream", round.stream},
+              {"wave", round.wave},
+              {"wire_bytes", round.wire_bytes}});
+  }
+  w.close();
+  w.fields({{"smaller", b.smaller}, {"staging_bytes", r.staging_bytes}, {"tensors", r.tensors}});
+  if (!b.samples_ns.empty()) write_timing(w, b.samples_ns);
+  w.list("waves", b.waves, [&](const WaveTimes& wave) {
+    w.open('{');
+    w.field("predicted_ns", wave.predicted_ns);
+    w.field("rounds", std::vector<int64_t>(wave.rounds.begin(), wave.rounds.end()));
+    if (!wave.samples_ns.empty()) write_timing(w, wave.samples_ns);
+    w.close();
+  });
+  w.field("wrong", r.wrong);
+  w.close();
+}
+
 void write_redistributions(JsonWriter& w, const MeasureReport& report) {
   w.list("redistributions", report.redistributions,
          [&](const RedistributionTimes& r) { write_redistribution(w, r); });
@@ -103,6 +176,9 @@ std::string write(const MeasureReport& report, const AgainstReport* against) {
   w.open('{');
   if (against != nullptr) write_against(w, *against);
   w.field("backend", report.backend);
+  if (!report.bundles.empty()) {
+    w.list("bundles", report.bundles, [&](const BundleTimes& b) { write_bundle(w, b); });
+  }
   if (report.repetitions > 0) {
     w.key("definitions");
     w.object({{"algbw", "size_bytes / median time"},
@@ -214,6 +290,19 @@ std::string write_timeline(const MeasureReport& report) {
       const std::string name = r.replay.id + ": " + to_text(s.op);
       predicted = add(1, name, predicted, s.predicted_ns, s);
       measured = add(2, name, measured, summarise(s.samples_ns).median, s);
+    }
+    start = std::max(predicted, measured);
+  }
+  for (const BundleTimes& b : report.bundles) {
+    double predicted = start;
+    double measured = start;
+    for (size_t i = 0; i < b.waves.size(); ++i) {
+      const std::string name = b.replay.id + ": wave " + std::to_string(i);
+      StepTimes wave;
+      wave.group_size = b.replay.ranks;
+      for (const size_t round : b.waves[i].rounds) wave.size_bytes += b.rounds[round].wire_bytes;
+      predicted = add(1, name, predicted, b.waves[i].predicted_ns, wave);
+      measured = add(2, name, measured, summarise(b.waves[i].samples_ns).median, wave);
     }
     start = std::max(predicted, measured);
   }

@@ -31,6 +31,48 @@ std::string ratio(int64_t measured, int64_t predicted) {
              : decimal(static_cast<double>(measured) / static_cast<double>(predicted), 2);
 }
 
+std::string bundle_row(const std::string& name, const std::string& what, int64_t bytes,
+                       const std::vector<int64_t>& samples, int64_t predicted) {
+  const int64_t median = summarise(samples).median;
+  return "  " + padded(name, -15) + padded(bytes > 0 ? std::to_string(bytes) : "", 12) + "  " +
+         padded(what, -28) + padded(samples.empty() ? "" : micros(median), 12) + padded("", 26) +
+         padded(predicted > 0 ? micros(predicted) : "-", 12) +
+         padded(samples.empty() ? "" : ratio(median, predicted), 11) + "\n";
+}
+
+// Waves as measured, their rounds as predicted, the whole and its members one by one.
+std::string text_of(const BundleTimes& b) {
+  const BundleReport& r = b.replay;
+  std::string out = one_line(r.id) + (b.smaller ? " (smaller)" : "") + ": bundle of " +
+                    std::to_string(r.replayed) + " tensors, staging " +
+                    std::to_string(r.staging_bytes) + " B of " +
+                    std::to_string(r.planned_staging_bytes) + " B planned\n";
+  for (size_t w = 0; w < b.waves.size(); ++w) {
+    const WaveTimes& wave = b.waves[w];
+    out +=
+        bundle_row("wave " + std::to_string(w), std::to_string(wave.rounds.size()) + " in flight",
+                   0, wave.samples_ns, wave.predicted_ns);
+    for (const size_t i : wave.rounds) {
+      const RoundFrame& round = b.rounds[i];
+      out += bundle_row("  round " + std::to_string(i),
+                        std::string(to_text(round.op)) + ", stream " +
+                            std::to_string(round.stream) + ", " + std::to_string(round.parts) +
+                            (round.parts == 1 ? " part" : " parts"),
+                        round.wire_bytes, {}, round.predicted_ns);
+    }
+  }
+  out += bundle_row("whole", std::to_string(r.wrong) + " wrong", 0, b.samples_ns, b.predicted_ns);
+  if (!b.alone_samples_ns.empty()) {
+    out +=
+        bundle_row("one by one", "the same members", 0, b.alone_samples_ns, b.predicted_alone_ns);
+    out += "  the bundle is " +
+           ratio(summarise(b.alone_samples_ns).median, summarise(b.samples_ns).median) +
+           " times as fast\n";
+  }
+  for (const Difference& d : r.differences) out += "  " + to_text(d) + "\n";
+  return out;
+}
+
 }  // namespace
 
 std::string to_text(const MeasureReport& report) {
@@ -63,6 +105,7 @@ std::string to_text(const MeasureReport& report) {
            "\n";
     for (const Difference& d : r.replay.differences) out += "  " + to_text(d) + "\n";
   }
+  for (const BundleTimes& b : report.bundles) out += text_of(b);
   return out;
 }
 

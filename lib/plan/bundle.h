@@ -19,13 +19,20 @@
 // piece i needs piece i of the step before. Any other step needs all pieces of the step before it.
 // A tensor has the same `pieces` in all its steps, or from some step on 1.
 //
+// Messages. In a round of exchanges every rank sends each peer one message: the boxes of all parts,
+// each row-major, without gaps. Parts lie in the order of their elements' bytes on the wire, the
+// widest first (so that every box begins at a multiple of its element), then as they are listed; of
+// a part its tensors ascending; of a tensor boxes by contribution, then by lower corner. What a rank
+// keeps is in no message.
+//
 // Order. A wave is a set of rounds that run at the same time. Round r is in wave
 //     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before
 //               it in its stream; 0 where there is none
 // so a stream has at most one round in a wave. A part may run once all of the step before it that
 // it needs ran in earlier waves; local steps (slices, zero fills, collectives in groups of one
-// rank) are not in rounds: they run with the next step, or at the end. Waves follow one another and
-// share nothing.
+// rank) are not in rounds: they run with the next step, in its wave and in front of it, or behind
+// the last other step, in the wave that completes it; those of members of local steps only run when
+// all waves are done. Waves follow one another and share nothing.
 //
 // Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first
 // of each). What stays with its rank is no traffic and needs no staging.

@@ -6,12 +6,11 @@
 #include "base/text.h"
 #include "json/write.h"
 #include "plan/firsts.h"
+#include "render/transfer_cells.h"
 #include "transfer/listed_transfers.h"
 
 namespace meshplan {
 namespace {
-
-constexpr size_t part_bytes = size_t{1} << 16;
 
 // What one step says of all its rows.
 struct StepFacts {
@@ -21,11 +20,7 @@ struct StepFacts {
   int64_t element = 1;  // bytes of an element in the buffers
   int64_t wire = 1;     // and on the wire: the reduction may run in a wider dtype
 
-  // avg is a sum whose divisor counts the contributions.
-  [[nodiscard]] std::optional<ReduceOp> reduce_op() const {
-    if (transfers->reduce_op == ReduceOp::avg) return ReduceOp::sum;
-    return transfers->reduce_op;
-  }
+  [[nodiscard]] std::optional<ReduceOp> reduce_op() const { return listed_reduce_op(*transfers); }
 };
 
 // Writes one form of the listing.
@@ -51,14 +46,6 @@ class TransfersForm {
 };
 
 const char* buffer_of(const TransferEnd& end) { return end.fetched ? "fetched" : "held"; }
-
-// RFC 4180: quoted where a comma, a quote or a line break stands in it.
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 class CsvForm : public TransfersForm {
  public:
@@ -97,10 +84,7 @@ class CsvForm : public TransfersForm {
   void end() override {}
 
  private:
-  void number(int64_t value) {
-    append_integer(text(), value);
-    text() += ',';
-  }
+  void number(int64_t value) { add_csv_number(text(), value); }
   void end_of(const TransferEnd& end, int64_t element) {
     if (end.rank < 0) {
       text() += ",,,";
@@ -137,8 +121,7 @@ class JsonForm : public TransfersForm {
               {"id", r.request.id}});
     if (r.request.reduce_dtype) w.field("reduce_dtype", to_text(*r.request.reduce_dtype));
     w.field("shape", r.request.tensor.shape);
-    w.close();
-    text() += without_bracket(w.take("")) + ", \"steps\": [";
+    text() += opened(w) + ", \"steps\": [";
   }
   void step(const StepFacts& facts) override {
     separate(steps_++, "\n      ");
@@ -154,15 +137,14 @@ class JsonForm : public TransfersForm {
       w.field("reduce_op", std::nullopt);
     }
     w.field("step", facts.step);
-    w.close();
-    text() += without_bracket(w.take("")) + ", \"transfers\": [";
+    text() += opened(w) + ", \"transfers\": [";
   }
   void row(const StepFacts& facts, const ListedTransfer& row) override {
     separate(rows_++, "\n        ");
     JsonWriter w(0, Breaks::one_line);
     w.open('{');
     w.field("action", to_text(row.action));
-    box(w, "box", row.box);
+    write_box(w, "box", row.box);
     w.field("bytes", volume(row.box) * facts.wire);
     if (facts.transfers->chunks > 1) w.field("chunk", row.chunk);
     w.field("contribution", row.contribution);
@@ -191,21 +173,9 @@ class JsonForm : public TransfersForm {
   void separate(int64_t before, const char* line) {
     text() += (before > 0 ? "," : "") + std::string(line);
   }
-  static std::string without_bracket(std::string object) {
-    object.pop_back();
-    return object;
-  }
-  static void box(JsonWriter& w, const char* key, const Box& box) {
-    w.list(key, box, [&](const Interval& i) {
-      w.open('[');
-      w.value(i.lo);
-      w.value(i.hi);
-      w.close();
-    });
-  }
   static void end_of(JsonWriter& w, const TransferEnd& end, int64_t element, const EndKeys& keys) {
     w.field(keys.rank, end.rank);
-    box(w, keys.box, end.whole);
+    write_box(w, keys.box, end.whole);
     w.fields({{keys.buffer, buffer_of(end)}, {keys.offset, end.offset * element}});
   }
   int64_t redistributions_ = 0;
@@ -238,7 +208,7 @@ Status write_steps(const Plan& plan, const PlannedRedistribution& r, const RankT
       if (question.rank && row.from.rank != *question.rank && row.to.rank != *question.rank)
         return Done{};
       form.row(facts, row);
-      return flush(form, sink, part_bytes);
+      return flush(form, sink, part_of_text);
     };
     if (auto done = list_transfers(*transfers, held[i], held[i + 1], ranks, visit); !done)
       return done;
@@ -267,7 +237,7 @@ Status write_all(const Plan& plan, const TransfersQuestion& question, TransfersF
     form.redistribution(r);
     if (auto done = write_steps(plan, r, ranks, question, form, sink); !done) return done;
     form.end_redistribution();
-    if (auto done = flush(form, sink, part_bytes); !done) return done;
+    if (auto done = flush(form, sink, part_of_text); !done) return done;
   }
   form.end();
   return flush(form, sink, 0);

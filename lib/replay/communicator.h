@@ -75,6 +75,9 @@ class Communicator {
   // again.
   virtual Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) = 0;
   virtual Status run(const Call& call, Deadline deadline) = 0;
+  // Runs calls of which none needs another one: in flight at once where the library can, else one
+  // after the other. Every process makes the same calls in the same order.
+  virtual Status run_together(const std::vector<Call>& calls, Deadline deadline);
 
   // Barrier with a deadline; if it is missed, the error names the missing processes and `place`.
   virtual Status barrier_with_deadline(const std::string& place, Deadline deadline) = 0;

@@ -1,43 +1,19 @@
 #include "replay/executor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
-#include "base/text.h"
+#include "replay/bundle_run.h"
 
 namespace meshplan {
 namespace {
 
-// The redistributions of --id, or all.
-Result<std::vector<const PlannedRedistribution*>> selected_by(const Plan& plan,
-                                                              const ReplayOptions& options) {
-  std::vector<const PlannedRedistribution*> chosen;
-  for (const std::string& id : options.only_ids) {
-    const bool known = std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
-                                   [&](const auto& r) { return r.request.id == id; });
-    if (known) continue;
-    std::vector<std::string> ids;
-    for (const PlannedRedistribution& r : plan.redistributions) ids.push_back(r.request.id);
-    std::string message = "the plan has no redistribution '" + id + "'";
-    if (auto near = nearest(id, ids)) message += "; did you mean '" + *near + "'?";
-    return bad_input(message);
-  }
-  for (const PlannedRedistribution& r : plan.redistributions) {
-    const bool wanted = options.only_ids.empty() ||
-                        std::find(options.only_ids.begin(), options.only_ids.end(), r.request.id) !=
-                            options.only_ids.end();
-    if (wanted) chosen.push_back(&r);
-  }
-  return chosen;
-}
+using FaultMap = std::map<std::string, const InjectedFault*>;  // by id of the unit
 
-using FaultMap = std::map<const PlannedRedistribution*, const InjectedFault*>;
-
-// Each fault is injected into the first redistribution that has its step.
-Result<FaultMap> faults_by_redistribution(const ReplayOptions& options,
-                                          const std::vector<const PlannedRedistribution*>& chosen,
-                                          const RankTable& ranks,
-                                          const Communicator& communicator) {
+// Each fault is injected into the first unit that has its step, or round.
+Result<FaultMap> faults_by_unit(const ReplayOptions& options, const std::vector<ReplayUnit>& chosen,
+                                const RankTable& ranks, const Communicator& communicator) {
   FaultMap faults;
   for (const InjectedFault& fault : options.faults) {
     if (!std::binary_search(ranks.global_ids.begin(), ranks.global_ids.end(), fault.rank)) {
@@ -49,16 +25,46 @@ Result<FaultMap> faults_by_redistribution(const ReplayOptions& options,
                        " backend has one process for all ranks; use --backend mpi" +
                        (communicator.name() == "nccl" ? " or --launch" : ""));
     }
-    auto target = std::find_if(chosen.begin(), chosen.end(), [&](const PlannedRedistribution* r) {
-      return static_cast<int64_t>(r->steps.size()) > fault.step && faults.find(r) == faults.end();
+    auto target = std::find_if(chosen.begin(), chosen.end(), [&](const ReplayUnit& unit) {
+      const auto steps = unit.bundle != nullptr ? std::ssize(unit.bundle->rounds)
+                                                : std::ssize(unit.redistribution->steps);
+      return steps > fault.step && faults.find(unit.id()) == faults.end();
     });
     if (target == chosen.end()) {
       return bad_input("--inject " + to_text(fault) + ": no remaining redistribution has a step " +
                        std::to_string(fault.step));
     }
-    faults[*target] = &fault;
+    faults[target->id()] = &fault;
   }
   return faults;
+}
+
+// Replays one unit into the report.
+Status replay_unit(const Plan& plan, const ReplayUnit& unit, const ReplayOptions& options,
+                   const RankTable& ranks, const InjectedFault* fault, Communicator& communicator,
+                   Device& device, ReplayReport& report) {
+  device.reset();
+  const auto checked = [&](auto& run, auto& list) -> Status {
+    auto found = run->run_and_check();
+    if (found) {
+      list.push_back(std::move(*found));
+      return Done{};
+    }
+    communicator.abort(found.error());
+    return found.error();
+  };
+  if (unit.bundle != nullptr) {
+    const BundleRun::Question question{&plan,         unit.bundle, &options, &ranks,
+                                       &communicator, &device,     fault};
+    auto run = BundleRun::prepare(question);
+    if (auto done = BundleRun::agree(run, question); !done) return done;
+    return checked(run, report.bundles);
+  }
+  const RedistributionRun::Question question{
+      &plan, unit.redistribution, &options, &ranks, &communicator, &device, fault};
+  auto run = RedistributionRun::prepare(question);
+  if (auto done = RedistributionRun::agree(run, question); !done) return done;
+  return checked(run, report.redistributions);
 }
 
 }  // namespace
@@ -71,12 +77,10 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
   if (!there) return there.error();
   const RankTable& ranks = *there;
   const auto world = static_cast<int64_t>(ranks.global_ids.size());
-  const auto selected = selected_by(plan, options);
-  if (!selected) return selected.error();
-  const std::vector<const PlannedRedistribution*>& chosen = *selected;
-  const auto placed = faults_by_redistribution(options, chosen, ranks, communicator);
-  if (!placed) return placed.error();
-  const FaultMap& faults = *placed;
+  const auto chosen = replay_units(plan, options);
+  if (!chosen) return chosen.error();
+  const auto faults = faults_by_unit(options, *chosen, ranks, communicator);
+  if (!faults) return faults.error();
   ReplayReport report;
   report.backend = communicator.name();
   report.ranks = world;
@@ -89,26 +93,15 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
     }
     report.environment = std::move(*facts);
   }
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    const PlannedRedistribution& r = *chosen[i];
-    if (options.progress) options.progress(i, chosen.size(), r.request.id);
-    device.reset();
-    auto fault = faults.find(&r);
-    RedistributionRun::Question question{&plan,
-                                         &r,
-                                         &options,
-                                         &ranks,
-                                         &communicator,
-                                         &device,
-                                         fault == faults.end() ? nullptr : fault->second};
-    auto run = RedistributionRun::prepare(question);
-    if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
-    auto checked = run->run_and_check();
-    if (!checked) {
-      communicator.abort(checked.error());
-      return checked.error();
-    }
-    report.redistributions.push_back(std::move(*checked));
+  for (size_t i = 0; i < chosen->size(); ++i) {
+    const ReplayUnit& unit = (*chosen)[i];
+    if (options.progress) options.progress(i, chosen->size(), unit.id());
+    const auto fault = faults->find(unit.id());
+    if (auto done = replay_unit(plan, unit, options, ranks,
+                                fault == faults->end() ? nullptr : fault->second, communicator,
+                                device, report);
+        !done)
+      return done.error();
   }
   return report;
 }

@@ -25,7 +25,9 @@ class RedistributionRun {
     Communicator* communicator = nullptr;
     Device* device = nullptr;
     const InjectedFault* fault = nullptr;  // to inject; null: none
+    int64_t tensor = 0;                    // which of its like tensors: each has data of its own
   };
+  struct Inside;  // replay/run_inside.h
   ~RedistributionRun();
   RedistributionRun(RedistributionRun&&) noexcept;
 
@@ -50,12 +52,24 @@ class RedistributionRun {
   [[nodiscard]] const std::vector<int64_t>& replay_shape() const;
 
  private:
-  struct Inside;
   explicit RedistributionRun(std::unique_ptr<Inside> inside);
   std::unique_ptr<Inside> inside_;
 };
 
-// Replays the redistributions selected by `options`. The result is ok even if data was wrong; see
+// What runs at a time: a bundle, or a redistribution by itself.
+struct ReplayUnit {
+  const PlannedRedistribution* redistribution = nullptr;  // null: a bundle
+  const PlannedBundle* bundle = nullptr;
+  [[nodiscard]] const std::string& id() const {
+    return bundle != nullptr ? bundle->request.id : redistribution->request.id;
+  }
+};
+// All of a plan in its order, a bundle at the place of its first member; or those that `only_ids`
+// name, members then by themselves.
+[[nodiscard]] Result<std::vector<ReplayUnit>> replay_units(const Plan& plan,
+                                                           const ReplayOptions& options);
+
+// Replays the units selected by `options`. The result is ok even if data was wrong; see
 // the report. Errors: a step that cannot be executed (wrong_data, naming redistribution, step, rank
 // and index), or missing requirements (environment).
 [[nodiscard]] Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,

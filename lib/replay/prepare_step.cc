@@ -20,10 +20,14 @@ Result<PreparedStep> StepPreparer::make() {
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     if (!local_after(s)) continue;
     const int64_t bytes = volume(after_box(s)) * element_bytes(q_.dtype);
+    out_.local_bytes += bytes;
+    if (q_.into != nullptr) {
+      out_.after[s] = (*q_.into)[s];
+      continue;
+    }
     auto data = q_.device->allocate(after_.ranks[s], bytes);
     if (!data) return located(data.error());
     out_.after[s] = *data;
-    out_.local_bytes += bytes;
   }
   result_ = out_.after;
   add_phase();
@@ -65,8 +69,9 @@ void StepPreparer::copy(int32_t rank, const Box& part, const std::byte* from, co
   if (list.empty() || !join_copies(list.back(), op)) list.push_back(std::move(op));
 }
 
-Result<std::byte*> StepPreparer::stage(int32_t rank, int64_t count) {
-  auto data = q_.device->allocate(rank, count * wire_size_);
+Result<std::byte*> StepPreparer::stage(int32_t rank, int64_t count, StagingUse use) {
+  auto data = q_.stage ? q_.stage(rank, count * wire_size_, use)
+                       : q_.device->allocate(rank, count * wire_size_);
   if (!data) return located(data.error());
   return data;
 }
@@ -75,7 +80,7 @@ Status StepPreparer::cast_sources() {
   for (size_t s = 0; s < before_.ranks.size(); ++s) {
     if (!local_before(s)) continue;
     const int64_t count = volume(before_box(s));
-    auto data = stage(before_.ranks[s], count);
+    auto data = stage(before_.ranks[s], count, StagingUse::cast);
     if (!data) return data.error();
     LocalOp op;
     op.kind = LocalOp::Kind::cast;
@@ -89,7 +94,7 @@ Status StepPreparer::cast_sources() {
   }
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     if (!local_after(s)) continue;
-    auto data = stage(after_.ranks[s], volume(after_box(s)));
+    auto data = stage(after_.ranks[s], volume(after_box(s)), StagingUse::cast);
     if (!data) return data.error();
     result_[s] = *data;
   }

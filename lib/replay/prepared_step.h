@@ -5,6 +5,7 @@
 // go through staging buffers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,6 +32,12 @@ struct PreparedStep {
   int64_t local_bytes = 0;
 };
 
+// What a staging buffer holds.
+enum class StagingUse : uint8_t {
+  packed,  // what is sent or was received
+  cast,    // data in the dtype of the reduction
+};
+
 struct PrepareQuestion {
   const HeldBoxes* before = nullptr;
   const HeldBoxes* after = nullptr;
@@ -43,6 +50,10 @@ struct PrepareQuestion {
   int64_t locals = 0;
   Device* device = nullptr;
   std::string place;
+  // Where given, by slot after: the new boxes, which are then not allocated.
+  const std::vector<std::byte*>* into = nullptr;
+  // Where given, staging comes from here, else from the device.
+  std::function<Result<std::byte*>(int32_t rank, int64_t bytes, StagingUse use)> stage;
 };
 [[nodiscard]] Result<PreparedStep> prepare_step(const PrepareQuestion& question);
 

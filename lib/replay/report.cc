@@ -39,6 +39,70 @@ std::string line_of(const RedistributionReport& r) {
   return line + "\n";
 }
 
+// "1 bundle", "2 bundles"
+std::string numbered(size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+std::string numbered(int64_t n, const std::string& what) {
+  return numbered(static_cast<size_t>(n), what);
+}
+
+// "round 2: w1, tensor 4"
+std::string place_text(const PlaceInBundle& place) {
+  return (place.round < 0 ? "no round: " : "round " + std::to_string(place.round) + ": ") +
+         one_line(place.id) + ", tensor " + std::to_string(place.tensor);
+}
+
+int64_t most_of(const std::vector<int64_t>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+std::string line_of(const BundleReport& b) {
+  const bool right = b.wrong == 0 && b.overruns.empty() && !over_limits(b);
+  std::string line = (right ? "right  " : "WRONG  ") + one_line(b.id) + ": bundle of " +
+                     numbered(b.tensors, "tensor") + " (" + numbered(b.members, "member") + "), " +
+                     numbered(b.rounds, "round") + " in " + numbered(b.waves, "wave") + ", " +
+                     std::to_string(b.ranks) + " ranks, " + with_commas(b.checked) + " elements";
+  if (b.wrong > 0) line += ", " + with_commas(b.wrong) + " wrong";
+  if (!b.overruns.empty()) line += ", " + numbered(b.overruns.size(), "buffer") + " overrun";
+  if (b.replayed < b.tensors)
+    line += ", " + std::to_string(b.replayed) + " of its tensors, which stand for those alike";
+  if (b.shrunk) line += ", at smaller shapes";
+  if (b.largest_ulp > 0)
+    line += ", off by at most " + short_number(b.largest_ulp) + " ulp, " +
+            short_number(b.largest_relative) + " relative";
+  if (b.weak) line += ", only zeros where the dtype is too narrow for exact averages";
+  return line + "\n";
+}
+
+// What the rounds took of staging and messages, beside the plan's and the limits.
+std::string limits_of(const BundleReport& b) {
+  const bool staged = b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes;
+  const bool sent = most_of(b.messages) > b.max_messages;
+  return std::string("         ") + (staged ? "ABOVE ITS LIMIT: " : "") + "staging " +
+         with_commas(b.staging_bytes) + " B measured, " + with_commas(b.planned_staging_bytes) +
+         " B planned, " +
+         (b.max_staging_bytes > 0 ? "limit " + with_commas(b.max_staging_bytes) + " B"
+                                  : std::string("no limit")) +
+         "; peak " + with_commas(b.peak_bytes) + " B, " + with_commas(b.planned_peak_bytes) +
+         " B planned\n         " + (sent ? "ABOVE THEIR LIMIT: " : "") + "messages " +
+         std::to_string(most_of(b.messages)) + " in a round at most, " +
+         std::to_string(most_of(b.planned_messages)) + " planned, limit " +
+         std::to_string(b.max_messages) + "\n";
+}
+
+std::string bundle_text(const BundleReport& b) {
+  std::string out = line_of(b) + limits_of(b);
+  for (const Difference& d : b.differences) out += "         " + to_text(d) + "\n";
+  for (const Overrun& o : b.overruns) {
+    out += "         rank " + std::to_string(o.rank) + ", " +
+           (o.bundle ? place_text(*o.bundle) : std::string()) +
+           (o.step < 0 ? "" : ", step " + std::to_string(o.step)) +
+           ": written past the end of its buffer\n";
+  }
+  return out;
+}
+
 // "processes 0-7 on host-a": one line for consecutive processes on the same host.
 std::string places_text(const std::vector<std::pair<std::string, std::string>>& environment) {
   std::string out;
@@ -62,23 +126,33 @@ std::string places_text(const std::vector<std::pair<std::string, std::string>>& 
 int64_t checked_elements(const ReplayReport& report) {
   int64_t n = 0;
   for (const RedistributionReport& r : report.redistributions) n += r.checked;
+  for (const BundleReport& b : report.bundles) n += b.checked;
   return n;
 }
 
 int64_t wrong_elements(const ReplayReport& report) {
   int64_t n = 0;
   for (const RedistributionReport& r : report.redistributions) n += r.wrong;
+  for (const BundleReport& b : report.bundles) n += b.wrong;
   return n;
 }
 
 bool all_right(const ReplayReport& report) {
-  return std::all_of(
-      report.redistributions.begin(), report.redistributions.end(),
-      [](const RedistributionReport& r) { return r.wrong == 0 && r.overruns.empty(); });
+  const auto right = [](const auto& r) { return r.wrong == 0 && r.overruns.empty(); };
+  return std::all_of(report.redistributions.begin(), report.redistributions.end(), right) &&
+         std::all_of(report.bundles.begin(), report.bundles.end(),
+                     [&](const BundleReport& b) { return right(b) && !over_limits(b); });
+}
+
+bool over_limits(const BundleReport& b) {
+  return (b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes) ||
+         std::any_of(b.messages.begin(), b.messages.end(),
+                     [&](int64_t messages) { return messages > b.max_messages; });
 }
 
 std::string to_text(const Difference& d) {
   std::string where = d.step < 0 ? "before the first step" : "step " + std::to_string(d.step);
+  if (d.bundle) where = place_text(*d.bundle) + ", " + where;
   return "rank " + std::to_string(d.rank) + ", " + where + ", index " + shape_text(d.index) +
          ": expected " + d.expected + ", found " + d.found;
 }
@@ -93,11 +167,15 @@ std::string to_text(const ReplayReport& report) {
              ": written past the end of its buffer\n";
     }
   }
-  const auto n = report.redistributions.size();
+  for (const BundleReport& b : report.bundles) out += bundle_text(b);
   out += places_text(report.environment);
-  out += report.backend + ": " + std::to_string(n) +
-         (n == 1 ? " redistribution on " : " redistributions on ") + std::to_string(report.ranks) +
-         " ranks, " + with_commas(checked_elements(report)) + " elements checked, " +
+  out += report.backend + ": ";
+  if (!report.bundles.empty()) out += numbered(report.bundles.size(), "bundle");
+  if (!report.bundles.empty() && !report.redistributions.empty()) out += " and ";
+  if (report.bundles.empty() || !report.redistributions.empty())
+    out += numbered(report.redistributions.size(), "redistribution");
+  out += " on " + std::to_string(report.ranks) + " ranks, " +
+         with_commas(checked_elements(report)) + " elements checked, " +
          with_commas(wrong_elements(report)) + " wrong\n";
   return out;
 }

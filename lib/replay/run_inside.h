@@ -65,6 +65,8 @@ struct RedistributionRun::Inside {
     return q.plan->meshes.meshes[fallback];
   }
 
+  // All that needs no steps: data, sizes, local ranks.
+  [[nodiscard]] static std::unique_ptr<Inside> begin(const Question& question);
   Status make_all_held_boxes();
   Status prepare_steps();
   Status fill_source();

@@ -2,17 +2,14 @@
 #include <map>
 
 #include "base/int_math.h"
-#include "base/sha256.h"
 #include "base/utf8.h"
+#include "replay/agreement.h"
 #include "replay/run_inside.h"
 #include "replay/shrink.h"
 #include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
-
-// The version that processes must share; incremented when the meaning of steps or data changes.
-constexpr const char* replay_version = "1";
 
 // Many redistributions of a plan use the same data table, so the last few are cached.
 std::shared_ptr<const DataTable> table_for(const DataQuestion& question) {
@@ -102,31 +99,6 @@ std::vector<int64_t> shape_to_replay(const std::vector<int64_t>& shape,
   const auto limit = static_cast<double>(options.shrink_above_bytes);
   if (options.full_size || total <= limit) return shape;
   return shrink_shape(shape, distinct, static_cast<int64_t>(limit / bytes));
-}
-
-// Whether all processes have the version and the steps of the first one. `texts`: "ready VERSION
-// DIGEST" of every process.
-Status check_same(const std::vector<std::string>& texts, const std::string& place,
-                  const RankTable& ranks) {
-  const auto version_in = [](const std::string& text) {
-    return text.substr(6, text.find(' ', 6) - 6);
-  };
-  const std::string& first = texts[0];
-  for (size_t p = 1; p < texts.size(); ++p) {
-    const std::string& other = texts[p];
-    if (first == other) continue;
-    const std::string who = place + ": the process of rank " +
-                            (p < ranks.global_ids.size() ? std::to_string(ranks.global_ids[p])
-                                                         : "number " + std::to_string(p));
-    if (version_in(first) != version_in(other)) {
-      return environment(who + " has replay version " + version_in(other) +
-                         ", the first process has " + version_in(first) +
-                         "; use the same meshplan everywhere");
-    }
-    return wrong_data(who + " has different steps than the first process; " +
-                      "use the same plan and options on every process");
-  }
-  return Done{};
 }
 
 }  // namespace
@@ -241,7 +213,8 @@ Status RedistributionRun::Inside::prepare_steps() {
   return Done{};
 }
 
-Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
+std::unique_ptr<RedistributionRun::Inside> RedistributionRun::Inside::begin(
+    const Question& question) {
   auto inside = std::make_unique<Inside>();
   inside->q = question;
   inside->r = question.redistribution;
@@ -257,6 +230,12 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
   inside->table = table_for(data_question(*question.redistribution, *question.options));
   for (char c : question.redistribution->request.id)
     inside->salt = mix(inside->salt, static_cast<unsigned char>(c));
+  if (question.tensor > 0) inside->salt = mix(inside->salt, static_cast<uint64_t>(question.tensor));
+  return inside;
+}
+
+Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
+  auto inside = Inside::begin(question);
   inside->digest_text = question.plan->digest + "\n";
   if (auto done = inside->make_all_held_boxes(); !done) return done.error();
   if (auto done = inside->prepare_steps(); !done) return done.error();
@@ -264,51 +243,24 @@ Result<RedistributionRun> RedistributionRun::prepare(const Question& question) {
 }
 
 Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Question& q) {
-  const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
-  const std::string place = place_of(*q.redistribution, 0);
-  // An error on this process only must end the others, too.
-  auto alone = [&](const Error& error) {
-    Error located{error.fault, error.message.rfind(place, 0) == 0 ? error.message
-                                                                  : place + ": " + error.message};
-    q.communicator->abort(located);
-    return located;
-  };
-  std::string said;
-  if (!prepared) {
-    said = "error " + std::to_string(exit_code(prepared.error().fault)) + " " +
-           prepared.error().message;
-  } else {
-    const Inside& in = *prepared->inside_;
-    const bool ours = q.fault != nullptr &&
-                      std::any_of(in.locals.begin(), in.locals.end(),
-                                  [&](int32_t l) { return in.global_id(l) == q.fault->rank; });
-    // Separate digests of version and steps, so that the message can say which differs.
-    std::string version = replay_version;
-    std::string text = in.digest_text;
-    if (ours && q.fault->kind == FaultKind::version) version += "-injected";
-    if (ours && q.fault->kind == FaultKind::plan) text += "injected";
-    said = "ready " + version + " " + sha256_hex(text);
-  }
-  auto all = q.communicator->tell_all(said, deadline);
-  if (!all) return alone(all.error());
-  for (const std::string& text : *all) {
-    if (text.rfind("error ", 0) != 0) continue;
-    const int code = text[6] - '0';
-    for (Fault fault : {Fault::bad_input, Fault::no_plan, Fault::wrong_data, Fault::environment}) {
-      if (exit_code(fault) == code) return Error{fault, text.substr(8)};
-    }
-  }
-  if (auto same = check_same(*all, place, *q.ranks); !same) return same;
+  const AgreementQuestion agreement{place_of(*q.redistribution, 0), q.options, q.ranks,
+                                    q.communicator, q.fault};
+  const Error problem = prepared ? Error{} : prepared.error();
+  auto same = agree_on(agreement, prepared ? nullptr : &problem,
+                       prepared ? prepared->inside_->digest_text : "");
+  if (!same) return same;
   // Create communicators in the order of the steps, which is the same on every process.
+  const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
   Inside& in = *prepared->inside_;
   for (const PreparedStep& step : in.prepared) {
     if (step.groups.empty()) continue;
     std::vector<std::vector<int32_t>> groups;
     for (const auto& group : step.groups) groups.push_back(*group);
-    if (auto done = q.communicator->prepare(groups, deadline); !done) return alone(done.error());
+    if (auto done = q.communicator->prepare(groups, deadline); !done)
+      return ended_alone(agreement, done.error());
   }
   auto filled = in.fill_source();
-  return filled ? filled : Status(alone(filled.error()));
+  return filled ? filled : Status(ended_alone(agreement, filled.error()));
 }
 
 Status RedistributionRun::Inside::fill_source() {

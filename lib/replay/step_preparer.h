@@ -58,7 +58,7 @@ class StepPreparer {
 
   void copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
             std::byte* to, const Box& to_box);
-  Result<std::byte*> stage(int32_t rank, int64_t count);
+  Result<std::byte*> stage(int32_t rank, int64_t count, StagingUse use = StagingUse::packed);
   // The dtype of the reduction: data is cast before the call and cast back after it.
   Status cast_sources();
   // Divides and casts back, in a last phase without a call.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "base/int_math.h"
@@ -31,9 +32,17 @@ namespace {
 // share data.
 Status check_pairs(const Plan& plan, const ReplayOptions& options) {
   const int64_t world = rank_count(plan.meshes);
+  std::set<const PlannedRedistribution*> wanted;
+  const auto units = replay_units(plan, options);
+  if (!units) return units.error();
+  for (const ReplayUnit& unit : *units) {
+    if (unit.redistribution != nullptr) wanted.insert(unit.redistribution);
+    if (unit.bundle == nullptr) continue;
+    for (const size_t member : unit.bundle->request.members)
+      wanted.insert(&plan.redistributions[member]);
+  }
   for (const PlannedRedistribution& r : plan.redistributions) {
-    const std::vector<std::string>& only = options.only_ids;
-    if (!only.empty() && std::find(only.begin(), only.end(), r.request.id) == only.end()) continue;
+    if (!wanted.contains(&r)) continue;
     for (size_t i = 0; i < r.steps.size(); ++i) {
       if (is_local(r.steps[i].op)) continue;
       if (r.steps[i].op == Op::exchange) {

@@ -1,12 +1,8 @@
 #include "replay_mpi/mpi_communicator.h"
 
-#define OMPI_SKIP_MPICXX 1
-#define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,76 +12,19 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "replay/arithmetic.h"
+#include "replay_mpi/mpi_types.h"
 #include "replay_mpi/neighbours.h"
+#include "replay_mpi/started_calls.h"
 
 namespace meshplan {
 namespace {
 
 constexpr int tag_data = 1;
 constexpr int tag_alive = 2;
+constexpr int tag_together = 16;  // and above: calls that run together
 
 // How long processes wait for each other's messages after a missed deadline.
 constexpr auto listening = std::chrono::milliseconds(1500);
-
-MPI_Datatype moved_type(int64_t bytes) {
-  switch (bytes) {
-    case 1:
-      return MPI_UINT8_T;
-    case 2:
-      return MPI_UINT16_T;
-    case 4:
-      return MPI_UINT32_T;
-    default:
-      return MPI_UINT64_T;
-  }
-}
-
-// The dtype that a reduction runs in.
-DType reduced_dtype(DType dtype) {
-  return is_floating(dtype) && element_bytes(dtype) < 4 ? DType::float32 : dtype;
-}
-
-MPI_Datatype reduced_type(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return MPI_DOUBLE;
-    case DType::int64:
-      return MPI_INT64_T;
-    case DType::int32:
-      return MPI_INT32_T;
-    case DType::int16:
-      return MPI_INT16_T;
-    case DType::int8:
-      return MPI_INT8_T;
-    case DType::uint8:
-    case DType::boolean:
-      return MPI_UINT8_T;
-    default:
-      return MPI_FLOAT;
-  }
-}
-
-MPI_Op op_of(DType dtype, ReduceOp op) {
-  if (dtype == DType::boolean)
-    return op == ReduceOp::product || op == ReduceOp::min ? MPI_BAND : MPI_BOR;
-  switch (op) {
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      return MPI_MAX;
-    case ReduceOp::product:
-      return MPI_PROD;
-    default:
-      return MPI_SUM;
-  }
-}
-
-std::string error_text(int code) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  return {text, static_cast<size_t>(length)};
-}
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -161,6 +100,27 @@ class MpiCommunicator final : public Communicator {
         break;
     }
     MESHPLAN_CHECK(false, "no call of groups for an op without groups");
+  }
+
+  Status run_together(const std::vector<Call>& calls, Deadline deadline) override {
+    if (calls.size() == 1) return run(calls.front(), deadline);
+    if (calls.empty()) return Done{};
+    const Watch watch(*this, calls.front().place, deadline);
+    StartedCalls started(world_);
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (calls[i].ranks.empty()) continue;
+      const RankCall& mine = calls[i].ranks.front();
+      MPI_Comm comm = world_;
+      if (mine.group != nullptr) {
+        const auto found = by_group_.find(*mine.group);
+        if (found == by_group_.end())
+          return environment(calls[i].place + ": no communicator was created for this group");
+        comm = found->second;
+      }
+      if (auto done = started.start(calls[i], comm, tag_together + static_cast<int>(i)); !done)
+        return done;
+    }
+    return started.wait();
   }
 
   Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
@@ -259,41 +219,7 @@ class MpiCommunicator final : public Communicator {
     Watch& operator=(const Watch&) = delete;
   };
 
-  static Status good(int code, const std::string& place) {
-    if (code == MPI_SUCCESS) return Done{};
-    return environment(place + ": MPI says: " + error_text(code));
-  }
-
-  static Status counts_fit(const Call& call, const RankCall& mine) {
-    for (const auto* chunks : {&mine.sends, &mine.receives}) {
-      int64_t total = 0;
-      for (const Chunk& c : *chunks) total += c.count;
-      if (total > INT_MAX) {
-        return environment(call.place + ": " + std::to_string(total) +
-                           " elements exceed the limit of one MPI call (" +
-                           std::to_string(INT_MAX) + "); replay a smaller shape with --shrink");
-      }
-    }
-    return Done{};
-  }
-
-  struct Spread {
-    std::byte* base = nullptr;
-    std::vector<int> counts;
-    std::vector<int> starts;
-  };
-  // Counts and displacements in one buffer, for the v-collectives.
-  static Spread spread(const std::vector<Chunk>& chunks, int64_t size) {
-    Spread out;
-    for (const Chunk& c : chunks) {
-      if (c.count > 0 && (out.base == nullptr || c.data < out.base)) out.base = c.data;
-    }
-    for (const Chunk& c : chunks) {
-      out.counts.push_back(static_cast<int>(c.count));
-      out.starts.push_back(c.count > 0 ? static_cast<int>((c.data - out.base) / size) : 0);
-    }
-    return out;
-  }
+  static Status good(int code, const std::string& place) { return mpi_good(code, place); }
 
   Status all_gather(const Call& call, const RankCall& mine, MPI_Comm comm) const {
     const int64_t size = element_bytes(call.dtype);

@@ -37,6 +37,6 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
 
 }  // namespace
 
-const OpenBackend meshplan_open_backend_3 = open_nccl_backend;
+const OpenBackend meshplan_open_backend_4 = open_nccl_backend;
 
 }  // namespace meshplan

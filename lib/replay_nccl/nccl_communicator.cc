@@ -17,6 +17,7 @@
 #include "replay/watchdog.h"
 #include "replay_nccl/control.h"
 #include "replay_nccl/nccl_enqueue.h"
+#include "replay_nccl/pause.h"
 #include "replay_nccl/registered_buffers.h"
 
 namespace meshplan {
@@ -26,30 +27,6 @@ using Comms = std::map<int32_t, NcclComm>;  // by local rank
 
 // Time after its deadline that a call has to end by itself before the watchdog ends the process.
 constexpr auto margin = std::chrono::seconds(6);
-
-// Backoff: short waits are polled continuously, long ones yield the core.
-class Pause {
- public:
-  void rest() {
-    if (++turns_ < 1000) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-  }
-  // Rate limit for checks that are too expensive for every iteration.
-  [[nodiscard]] bool every_so_often() const { return turns_ % 256 == 255; }
-  // Whether this was asked for the first time so long ago.
-  bool worried_for(std::chrono::milliseconds time) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!worried_since_) worried_since_ = now;
-    return now - *worried_since_ > time;
-  }
-
- private:
-  std::optional<Deadline> worried_since_;
-  int turns_ = 0;
-};
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -155,32 +132,20 @@ class NcclCommunicator final : public Communicator {
 
   Status run(const Call& call, Deadline deadline) override {
     const Watch watch(*this, call.place, deadline);
-    std::vector<FollowUp> after;
-    Comms used;
-    auto begun = in_group(call.place, [&]() -> Status {
-      for (const RankCall& rank : call.ranks) {
-        auto stream = device_.stream(rank.rank);
-        if (!stream) return stream.error();
-        NcclComm comm = world_.at(rank.rank);
-        if (rank.group != nullptr) {
-          const auto at = by_group_.find({*rank.group, rank.rank});
-          if (at == by_group_.end())
-            return environment(call.place + ": no communicator was created for this group");
-          comm = at->second;
-        }
-        used[rank.rank] = comm;
-        if (auto done = enqueue_call({&q_.nccl, &device_, &call, &rank, comm, *stream}, after);
-            !done)
-          return done;
-      }
-      return Done{};
-    });
-    if (!begun) return begun;
-    if (auto done = settle(used, call.place, deadline); !done) return done;
-    for (const FollowUp& e : after) {
-      if (auto done = device_.work(e.rank, e.ops); !done) return done;
+    return run_group(&call, 1, deadline);
+  }
+  // Neighbouring exchanges are one group of NCCL, so that all their messages are in flight at once;
+  // collectives share scratch buffers and follow one another.
+  Status run_together(const std::vector<Call>& calls, Deadline deadline) override {
+    for (size_t i = 0; i < calls.size();) {
+      size_t end = i + 1;
+      while (calls[i].op == Op::exchange && end < calls.size() && calls[end].op == Op::exchange)
+        ++end;
+      const Watch watch(*this, calls[i].place, deadline);
+      if (auto done = run_group(&calls[i], end - i, deadline); !done) return done;
+      i = end;
     }
-    return device_.recording() ? Status(Done{}) : wait(call.place, deadline);
+    return Done{};
   }
 
   Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
@@ -246,6 +211,37 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  Status run_group(const Call* calls, size_t n, Deadline deadline) {
+    const std::string& place = calls->place;
+    std::vector<FollowUp> after;
+    Comms used;
+    auto begun = in_group(place, [&]() -> Status {
+      for (size_t i = 0; i < n; ++i) {
+        for (const RankCall& rank : calls[i].ranks) {
+          auto stream = device_.stream(rank.rank);
+          if (!stream) return stream.error();
+          NcclComm comm = world_.at(rank.rank);
+          if (rank.group != nullptr) {
+            const auto at = by_group_.find({*rank.group, rank.rank});
+            if (at == by_group_.end())
+              return environment(place + ": no communicator was created for this group");
+            comm = at->second;
+          }
+          used[rank.rank] = comm;
+          const EnqueueQuestion question{&q_.nccl, &device_, calls + i, &rank, comm, *stream};
+          if (auto done = enqueue_call(question, after); !done) return done;
+        }
+      }
+      return Done{};
+    });
+    if (!begun) return begun;
+    if (auto done = settle(used, place, deadline); !done) return done;
+    for (const FollowUp& e : after) {
+      if (auto done = device_.work(e.rank, e.ops); !done) return done;
+    }
+    return device_.recording() ? Status(Done{}) : wait(place, deadline);
+  }
+
   [[nodiscard]] bool several() const { return q_.rendezvous.processes > 1; }
 
   static std::string own_name(const NcclQuestion& q) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "hand_bundle.h"
 #include "hand_made.h"
 #include "measure/measure.h"
 #include "measure/read_report.h"
@@ -181,6 +182,69 @@ int measure_both() {
   return 0;
 }
 
+// Syncs of all kinds between two meshes that share no process, in schedules of one stream to three, small rounds and large ones.
+int replay_bundles(int64_t n) {
+  std::vector<Plan> plans;
+  std::mt19937 random(4711);
+  for (int round = 0; round < 12; ++round) {
+    const int64_t serve = std::max<int64_t>(1, n / 2 - round % 2);
+    Plan plan = sync_plan(n - serve, serve);
+    const Scheduling how{1 + round % 7, 1 + round % 3, 1 + round % 5};
+    plan.bundles.push_back(schedule(plan, "sync", all_members(plan), how, random));
+    plans.push_back(std::move(plan));
+  }
+  return replay_all(plans);
+}
+
+// 50 small weights, from half of the processes to the other half: as one bundle, and one by one in the same run.
+int measure_bundle_and_members(int64_t n) {
+  const MeshTable table = train_and_serve(n / 2, n / 2);
+  Plan plan = plan_of(member(table, "train", "serve", {256, 64}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(1)")}), "weights.*.q", 25);
+  add_member(plan, member(table, "train", "serve", {96, 40}, DType::float32, "S(1)", {onto("serve", "y", "S(0)")}), "weights.*.k", 15);
+  add_member(plan, member(table, "train", "serve", {500}, DType::bfloat16, "R", {onto("serve", "y", "R")}), "norm", 10);
+  PlannedBundle bundle;
+  bundle.request.id = "sync";
+  bundle.request.members = {0, 1, 2};
+  bundle.tensors = 50;
+  bundle.rounds.emplace_back();
+  for (size_t m = 0; m < 3; ++m) bundle.rounds[0].parts.push_back({m, 0, 0, plan.redistributions[m].request.count});
+  plan.bundles.push_back(bundle);
+  const auto question = backend_question("mpi", plan, {});
+  if (!question) return finish(question.error());
+  auto backend = open_backend("mpi", *question);
+  if (!backend) return finish(backend.error());
+  MeasureOptions options;
+  options.alone = true;
+  options.replay.full_size = true;
+  auto report = measure(plan, options, *backend->communicator, *backend->device);
+  if (!report) return finish(report.error());
+  const BundleTimes& times = report->bundles.at(0);
+  if (is_root_process()) std::printf("%s", to_text(*report).c_str());
+  if (!all_right(replay_part(*report)) || times.replay.checked == 0) return finish(replay_part(*report));
+  const auto n_samples = static_cast<size_t>(options.repetitions);
+  if (times.samples_ns.size() != n_samples || times.alone_samples_ns.size() != n_samples || times.waves.at(0).samples_ns.size() != n_samples) {
+    std::fprintf(stderr, "samples are missing\n");
+    return 4;
+  }
+  const int64_t bundled = summarise(times.samples_ns).median;
+  const int64_t alone = summarise(times.alone_samples_ns).median;
+  if (is_root_process() && alone <= bundled) std::fprintf(stderr, "the bundle is not faster\n");
+  return alone > bundled ? 0 : 4;
+}
+
+int replay_bundle_with(const std::string& text) {
+  Plan plan = sync_plan(2, 2);
+  std::mt19937 random(7);
+  plan.bundles.push_back(schedule(plan, "sync", {0, 1, 3, 9}, {2, 2, 2}, random));
+  ReplayOptions options;
+  auto fault = parse_fault(text);
+  if (!fault) return 2;
+  options.faults = {*fault};
+  options.only_ids = {"sync"};
+  options.step_deadline = std::chrono::seconds(4);
+  return finish(replay_on("mpi", plan, options));
+}
+
 int64_t processes() {
   const char* text = std::getenv("OMPI_COMM_WORLD_SIZE");
   return text == nullptr ? 1 : std::atoll(text);
@@ -207,6 +271,9 @@ int main(int argc, char** argv) {
     return replay_all(plans, options);
   }
   if (scenario == "measure") return measure_both();
+  if (scenario == "bundles") return replay_bundles(processes());
+  if (scenario == "bundle_speed") return measure_bundle_and_members(processes());
+  if (scenario == "bundle_fault" && argc > 2) return replay_bundle_with(argv[2]);
   if (scenario == "fault" && argc > 2) {
     HandPlan hand;
     hand.table = one_mesh({{"a", 2}, {"b", 2}});

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "fake_cuda.h"
+#include "hand_bundle.h"
 #include "hand_made.h"
 #include "replay/backend.h"
 #include "replay/executor.h"
@@ -100,6 +101,21 @@ TEST_CASE("every op, dtype, uneven and empty shard is right over NCCL calls") {
         CHECK_MESSAGE(all_right(*report), to_text(*report));
       }
     }
+  }
+  CHECK(alive() == 0);
+}
+
+TEST_CASE("bundles in any schedule: rounds of exchanges in flight together are one group of NCCL") {
+  std::mt19937 random(4711);
+  for (int round = 0; round < 8; ++round) {
+    CAPTURE(round);
+    Plan plan = sync_plan(4, 3);
+    const Scheduling how{1 + round % 7, 1 + round % 3, 1 + round % 4};
+    plan.bundles.push_back(schedule(plan, "sync", all_members(plan), how, random));
+    auto report = replay_fake(plan);
+    REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+    CHECK_MESSAGE(all_right(*report), to_text(*report));
+    CHECK(report->bundles.size() == 1);
   }
   CHECK(alive() == 0);
 }

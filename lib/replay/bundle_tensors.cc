@@ -1,0 +1,218 @@
+// Which tensors of a bundle are replayed, when their steps run, and how long their boxes live.
+#include <algorithm>
+#include <set>
+
+#include "base/utf8.h"
+#include "replay/bundle_inside.h"
+#include "transfer/listed_transfers.h"
+
+namespace meshplan {
+namespace {
+
+// More like tensors than this are replayed by some that stand for the others, unless full size is
+// asked for.
+constexpr int64_t most_tensors = 4096;
+
+}  // namespace
+
+BundleRun::Inside::Inside(const Question& question)
+    : q(question), b(question.bundle), options(*question.options), pool(*question.device) {
+  locals = q.communicator->local_ranks();
+  local_number.assign(q.ranks->global_ids.size(), -1);
+  for (size_t i = 0; i < locals.size(); ++i) {
+    const auto rank = static_cast<size_t>(locals[i]);
+    if (rank < local_number.size()) local_number[rank] = static_cast<int32_t>(i);
+  }
+  const std::vector<int64_t> wave_of = waves_of(b->rounds);
+  for (size_t r = 0; r < wave_of.size(); ++r) {
+    const auto wave = static_cast<size_t>(wave_of[r]);
+    if (wave_rounds.size() <= wave) wave_rounds.resize(wave + 1);
+    wave_rounds[wave].push_back(r);
+  }
+  rounds.resize(b->rounds.size());
+}
+
+std::string BundleRun::Inside::place() const { return "bundle '" + one_line(b->request.id) + "'"; }
+
+std::string BundleRun::Inside::place_of_round(size_t round) const {
+  return place() + ", round " + std::to_string(round);
+}
+
+std::string BundleRun::Inside::place_of_wave(size_t wave) const {
+  const std::vector<size_t>& list = wave_rounds[wave];
+  if (list.empty()) return place() + ", after the last round";
+  std::string text = place() + (list.size() == 1 ? ", round" : ", rounds");
+  for (const size_t round : list) text += " " + std::to_string(round);
+  return text;
+}
+
+double BundleRun::Inside::bytes_in_all() const {
+  double bytes = 0;
+  for (const size_t member : b->request.members) {
+    const PlannedRedistribution& r = q.plan->redistributions[member];
+    double elements = 0;
+    for (const HeldBoxes& at : held_boxes_of(*q.plan, r, *q.ranks)) {
+      for (const Box& box : at.boxes)
+        elements += static_cast<double>(volume(box)) * static_cast<double>(at.copies);
+    }
+    bytes += elements * static_cast<double>(element_bytes(r.request.tensor.dtype)) *
+             static_cast<double>(r.request.count);
+  }
+  return bytes;
+}
+
+// All like tensors, or of each run of them that the rounds treat alike the first and the last.
+std::vector<int64_t> BundleRun::Inside::numbers_of(size_t member, bool fewer) const {
+  const int64_t count = q.plan->redistributions[member].request.count;
+  std::set<int64_t> cuts{0, count};
+  for (const BundleRound& round : b->rounds) {
+    for (const RoundPart& part : round.parts) {
+      if (part.member != member) continue;
+      cuts.insert(part.from);
+      cuts.insert(part.to);
+    }
+  }
+  std::vector<int64_t> numbers;
+  for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+    const int64_t end = *std::next(cut);
+    for (int64_t n = *cut; n < end; ++n) {
+      if (!fewer || n == *cut || n + 1 == end) numbers.push_back(n);
+    }
+  }
+  return numbers;
+}
+
+Status BundleRun::Inside::make_tensors() {
+  const double bytes = bytes_in_all();
+  const bool large =
+      !options.full_size &&
+      (bytes > static_cast<double>(options.shrink_bundle_above_bytes) || b->tensors > most_tensors);
+  const bool fewer = options.shrink || large;
+  for (const size_t member : b->request.members) {
+    for (const int64_t number : numbers_of(member, fewer)) chosen.push_back({member, number});
+  }
+  smaller = static_cast<int64_t>(chosen.size()) < b->tensors;
+  options.shrink_above_bytes =
+      large ? options.shrink_bundle_above_bytes / std::max<int64_t>(1, std::ssize(chosen))
+            : INT64_MAX;
+  for (const Tensor& which : chosen) {
+    const RedistributionRun::Question question{
+        q.plan,         &q.plan->redistributions[which.member],
+        &options,       q.ranks,
+        q.communicator, q.device,
+        nullptr,        which.number};
+    auto run = RedistributionRun::Inside::begin(question);
+    if (auto done = run->make_all_held_boxes(); !done) return done;
+    smaller = smaller || run->shrunk;
+    run->prepared.resize(run->held_boxes.size() - 1);
+    for (size_t i = 0; i < run->prepared.size(); ++i)
+      run->prepared[i].after.assign(run->held_boxes[i + 1].ranks.size(), nullptr);
+    of_member[which.member].push_back(tensors.size());
+    tensors.push_back({which, std::move(run), {}, {}});
+  }
+  transfers = std::make_unique<MemberTransfers>(*q.plan, *q.ranks, [this](size_t member) {
+    return tensors[of_member.at(member).front()].run->held_boxes;
+  });
+  return Done{};
+}
+
+std::vector<size_t> BundleRun::Inside::tensors_of(const RoundPart& part) const {
+  std::vector<size_t> found;
+  const auto all = of_member.find(part.member);
+  if (all == of_member.end()) return found;
+  for (const size_t t : all->second) {
+    const int64_t number = tensors[t].which.number;
+    if (number >= part.from && number < part.to) found.push_back(t);
+  }
+  return found;
+}
+
+namespace {
+
+// Local steps run in the wave of the next other step, behind the last one in its wave.
+void place_local_steps(const PlannedRedistribution& r, size_t last, BundleTensor& tensor) {
+  size_t wave = last;
+  for (size_t s = 0; s < r.steps.size(); ++s) {
+    if (!is_in_no_round(r.steps[s])) wave = tensor.last_wave[s];
+  }
+  for (size_t s = r.steps.size(); s-- > 0;) {
+    if (is_in_no_round(r.steps[s])) {
+      tensor.first_wave[s] = tensor.last_wave[s] = wave;
+    } else {
+      wave = tensor.first_wave[s];
+    }
+  }
+}
+
+}  // namespace
+
+Status BundleRun::Inside::find_waves_of_steps() {
+  constexpr size_t never = SIZE_MAX;
+  for (BundleTensor& t : tensors) {
+    t.first_wave.assign(t.run->r->steps.size(), never);
+    t.last_wave.assign(t.run->r->steps.size(), 0);
+  }
+  for (size_t wave = 0; wave < wave_rounds.size(); ++wave) {
+    for (const size_t round : wave_rounds[wave]) {
+      for (const RoundPart& part : b->rounds[round].parts) {
+        for (const size_t t : tensors_of(part)) {
+          const auto step = static_cast<size_t>(part.step);
+          tensors[t].first_wave[step] = std::min(tensors[t].first_wave[step], wave);
+          tensors[t].last_wave[step] = std::max(tensors[t].last_wave[step], wave);
+        }
+      }
+    }
+  }
+  const size_t last = wave_rounds.size();
+  bool behind = false;
+  for (BundleTensor& t : tensors) {
+    const PlannedRedistribution& r = *t.run->r;
+    size_t before = never;
+    for (size_t s = 0; s < r.steps.size(); ++s) {
+      if (is_in_no_round(r.steps[s])) continue;
+      if (t.first_wave[s] == never) {
+        return wrong_data(place() + ": no round runs tensor " + std::to_string(t.which.number) +
+                          " of " + place_of(r, s));
+      }
+      if (before != never && t.first_wave[s] <= before) {
+        return wrong_data(place_of_wave(t.first_wave[s]) + ": " + place_of(r, s) +
+                          " runs before the step that it needs");
+      }
+      before = t.first_wave[s];
+    }
+    behind = behind || (before == never && !r.steps.empty());
+    place_local_steps(r, last, t);
+  }
+  if (behind) wave_rounds.emplace_back();
+  waves.resize(wave_rounds.size());
+  return Done{};
+}
+
+Status BundleRun::Inside::allocate_ends() {
+  for (BundleTensor& t : tensors) {
+    RedistributionRun::Inside& run = *t.run;
+    const size_t last = run.r->steps.size();
+    run.source.assign(run.held_boxes[0].ranks.size(), nullptr);
+    for (const size_t state : {size_t{0}, last}) {
+      std::vector<std::byte*>& buffers = state == 0 ? run.source : run.prepared[state - 1].after;
+      for (const size_t s : run.local_slots[state]) {
+        const HeldBoxes& at = run.held_boxes[state];
+        auto data = q.device->allocate(at.ranks[s],
+                                       volume(box_of_slot(at, static_cast<int64_t>(s))) * run.size);
+        if (!data) return data.error();
+        buffers[s] = *data;
+      }
+      if (last == 0) break;
+    }
+    for (size_t s = 0; s < last; ++s) {
+      run.prepared[s].local_bytes = 0;
+      for (const size_t slot : run.local_slots[s + 1]) {
+        run.prepared[s].local_bytes +=
+            volume(box_of_slot(run.held_boxes[s + 1], static_cast<int64_t>(slot))) * run.size;
+      }
+    }
+  }
+  return Done{};
+}
+
+}  // namespace meshplan

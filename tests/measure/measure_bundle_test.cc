@@ -1,0 +1,112 @@
+#include "measure/measure_bundle.h"
+
+#include <nlohmann/json.hpp>
+
+#include "../replay_host/hand_bundle.h"
+#include "cost/round_time.h"
+#include "replay/executor.h"
+#include "replay_host/open_backend.h"
+
+using namespace meshplan;
+using namespace meshplan::test;
+
+namespace {
+
+Plan two_streams() {
+  const MeshTable table = train_and_serve(6, 4);
+  Plan plan = plan_of(member(table, "train", "serve", {48, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 3);
+  PlannedBundle bundle;
+  bundle.request.id = "sync";
+  bundle.request.members = {0};
+  bundle.tensors = 3;
+  bundle.rounds.resize(4);  // the second half is fetched while the first is shared
+  for (int64_t piece = 0; piece < 2; ++piece) {
+    bundle.rounds[static_cast<size_t>(piece)].parts = {{0, 0, 0, 3, piece, 2}};
+    bundle.rounds[static_cast<size_t>(piece) + 2] = {Op::exchange, "", 1, {static_cast<size_t>(piece)}, {{0, 1, 0, 3, piece, 2}}};
+  }
+  plan.bundles.push_back(bundle);
+  for (BundleRound& round : plan.bundles[0].rounds) round.predicted_ps = 7'000'000;
+  plan.bundles[0].totals.predicted_ps = 50'000'000;
+  plan.bundles[0].alone_ps = 90'000'000;
+  return plan;
+}
+
+MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
+  const auto question = backend_question("host", plan, options.replay);
+  REQUIRE(question.ok());
+  auto backend = open_backend("host", *question);
+  REQUIRE(backend.ok());
+  auto report = measure(plan, options, *backend->communicator, *backend->device);
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+  return *report;
+}
+
+}  // namespace
+
+TEST_CASE("a bundle is timed wave by wave, as a whole, and beside its members one by one") {
+  const Plan plan = two_streams();
+  MeasureOptions options;
+  options.repetitions = 6;
+  options.alone = true;
+  const MeasureReport report = measure_on_host(plan, options);
+  REQUIRE(report.bundles.size() == 1);
+  CHECK(report.redistributions.empty());
+  const BundleTimes& times = report.bundles[0];
+  CHECK(times.replay.wrong == 0);
+  CHECK(times.replay.checked == 3 * 4 * 480);
+  CHECK_FALSE(times.smaller);
+  CHECK(times.samples_ns.size() == 6);
+  CHECK(times.alone_samples_ns.size() == 6);
+  CHECK(times.predicted_ns == 50'000);
+  CHECK(times.predicted_alone_ns == 90'000);
+  size_t rounds = 0;
+  for (const WaveTimes& wave : times.waves) {
+    CHECK(wave.samples_ns.size() == 6);
+    CHECK(wave.predicted_ns > 0);
+    rounds += wave.rounds.size();
+  }
+  CHECK(rounds == plan.bundles[0].rounds.size());
+  CHECK(times.waves.size() < rounds);
+  const std::string text = to_text(report);
+  CHECK(text.find("sync: bundle of 3 tensors, staging ") != std::string::npos);
+  CHECK(text.find("one by one") != std::string::npos);
+  CHECK(text.find(" times as fast") != std::string::npos);
+  const auto json = nlohmann::json::parse(write_report(report));
+  CHECK(nlohmann::ordered_json::parse(write_report(report)).dump() == json.dump());
+  CHECK(json["bundles"][0]["alone"]["time"]["samples_ns"].size() == 6);
+  CHECK(json["bundles"][0]["waves"].size() == times.waves.size());
+  CHECK(json["bundles"][0]["staging_bytes"] == times.replay.staging_bytes);
+  CHECK(nlohmann::json::parse(write_timeline(report))["traceEvents"].size() == 3 + 2 * times.waves.size());
+}
+
+TEST_CASE("at smaller shapes predictions are those of the messages that are sent") {
+  const Plan plan = two_streams();
+  MeasureOptions options;
+  options.repetitions = 2;
+  options.replay.shrink = true;
+  const BundleTimes times = measure_on_host(plan, options).bundles.at(0);
+  CHECK(times.smaller);
+  CHECK(times.alone_samples_ns.empty());
+  int64_t sum = 0;
+  for (const WaveTimes& wave : times.waves) {
+    sum += wave.predicted_ns;
+    for (const size_t round : wave.rounds) CHECK(times.rounds[round].predicted_ns != 7'000);
+    if (wave.rounds.size() == 1) CHECK(wave.predicted_ns == times.rounds[wave.rounds[0]].predicted_ns);
+  }
+  CHECK(times.predicted_ns > 0);
+  CHECK(times.predicted_ns <= sum);
+}
+
+TEST_CASE("a bundle that is only checked has what the plan says of its rounds") {
+  const Plan plan = two_streams();
+  const auto question = backend_question("host", plan, {});
+  auto backend = open_backend("host", *question);
+  const auto checked = replay(plan, {}, *backend->communicator, *backend->device);
+  REQUIRE(checked.ok());
+  const MeasureReport report = untimed(plan, {}, *checked);
+  REQUIRE(report.bundles.size() == 1);
+  CHECK(report.bundles[0].rounds.size() == plan.bundles[0].rounds.size());
+  CHECK(report.bundles[0].samples_ns.empty());
+  const auto json = nlohmann::json::parse(write_report(report));
+  CHECK_FALSE(json["bundles"][0].contains("time"));
+}
