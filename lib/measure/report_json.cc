@@ -248,6 +248,17 @@ std::string write_nccl_tests_json(const MeasureReport& report) {
   return w.take();
 }
 
+namespace {
+
+StepTimes wave_as_step(const BundleTimes& b, size_t wave) {
+  StepTimes step;
+  step.group_size = b.replay.ranks;
+  for (const size_t round : b.waves[wave].rounds) step.size_bytes += b.rounds[round].wire_bytes;
+  return step;
+}
+
+}  // namespace
+
 std::string write_timeline(const MeasureReport& report) {
   JsonWriter w(1);
   w.open('{');
@@ -298,9 +309,7 @@ std::string write_timeline(const MeasureReport& report) {
     double measured = start;
     for (size_t i = 0; i < b.waves.size(); ++i) {
       const std::string name = b.replay.id + ": wave " + std::to_string(i);
-      StepTimes wave;
-      wave.group_size = b.replay.ranks;
-      for (const size_t round : b.waves[i].rounds) wave.size_bytes += b.rounds[round].wire_bytes;
+      const StepTimes wave = wave_as_step(b, i);
       predicted = add(1, name, predicted, b.waves[i].predicted_ns, wave);
       measured = add(2, name, measured, summarise(b.waves[i].samples_ns).median, wave);
     }

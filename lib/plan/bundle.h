@@ -22,8 +22,8 @@
 // Messages. In a round of exchanges every rank sends each peer one message: the boxes of all parts,
 // each row-major, without gaps. Parts lie in the order of their elements' bytes on the wire, the
 // widest first (so that every box begins at a multiple of its element), then as they are listed; of
-// a part its tensors ascending; of a tensor boxes by contribution, then by lower corner. What a rank
-// keeps is in no message.
+// a part its tensors ascending; of a tensor boxes by contribution, then by lower corner. What a
+// rank keeps is in no message.
 //
 // Order. A wave is a set of rounds that run at the same time. Round r is in wave
 //     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before

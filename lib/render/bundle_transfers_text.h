@@ -1,7 +1,7 @@
 // The transfers of a bundle as CSV and JSON, round by round, for programs that execute them. The
 // columns: schemas/transfers.schema.json.
 //
-//     round 1, wave 1, stream 0     w tensor 2, step 0: rank 0 sends [0:4] to 5, 16 B from byte 32 of its message
+//     round 1, wave 1     w tensor 2, step 0: rank 0 sends [0:4] to 5, from byte 32 of its message
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct BundleTransfersQuestion {
 
 // Rows are ordered by round, part in the order of packing, tensor, receiver, contribution, sender
 // and box. Local steps stand before the round that needs them, those behind the last round at the
-// end. The transfers of a few steps exist in memory at a time, and one offset for each pair of ranks,
-// whatever the bundle.
+// end. The transfers of a few steps exist in memory at a time, and one offset for each pair of
+// ranks, whatever the bundle.
 [[nodiscard]] Status write_bundle_transfers_csv(const Plan& plan,
                                                 const BundleTransfersQuestion& question,
                                                 const TextSink& sink);

@@ -116,8 +116,8 @@ Status BundleRun::Inside::check_guards(size_t wave, BundleReport& report) const 
   return Done{};
 }
 
-// The round that brought the element; of a local step, or where the difference names no element, the
-// last that ran the step, or the one before it.
+// The round that brought the element; of a local step, or where the difference names no element,
+// the last that ran the step, or the one before it.
 int64_t BundleRun::Inside::round_of(const Difference& difference, size_t tensor) const {
   const BundleTensor& t = tensors[tensor];
   auto step = difference.step;

@@ -1,7 +1,7 @@
 // Runs a bundle by its rounds (plan/bundle.h), wave after wave: all rounds of a wave are in flight
 // together, an exchange round sends one packed message to each peer.
 //
-//     wave 0   pack rounds 0 and 1, all their calls at once, unpack     staging of wave 0 given back
+//     wave 0   pack rounds 0 and 1, all their calls at once, unpack     its staging is given back
 //     wave 1   ...
 //
 // Like tensors have data of their own. The staging of a wave is real: it is taken from a pool that

@@ -123,8 +123,8 @@ struct ReplayReport {
 
 [[nodiscard]] int64_t checked_elements(const ReplayReport& report);
 [[nodiscard]] int64_t wrong_elements(const ReplayReport& report);
-// Whether every element on every rank was correct, no guard was overwritten and every bundle kept its
-// limits.
+// Whether every element on every rank was correct, no guard was overwritten and every bundle kept
+// its limits.
 [[nodiscard]] bool all_right(const ReplayReport& report);
 // "rank 3, step 1, index [0, 4]: expected 7, found -12"
 // "rank 3, round 2: w1, tensor 4, step 1, index [0, 4]: expected 7, found -12"

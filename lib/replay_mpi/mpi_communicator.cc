@@ -1,5 +1,8 @@
 #include "replay_mpi/mpi_communicator.h"
 
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +15,8 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "replay/arithmetic.h"
-#include "replay_mpi/mpi_types.h"
+#include "replay_mpi/mpi_parts.h"
 #include "replay_mpi/neighbours.h"
-#include "replay_mpi/started_calls.h"
 
 namespace meshplan {
 namespace {

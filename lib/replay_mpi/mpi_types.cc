@@ -1,6 +1,10 @@
-#include "replay_mpi/mpi_types.h"
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
 
 #include <climits>
+
+#include "replay_mpi/mpi_parts.h"
 
 namespace meshplan {
 

@@ -1,7 +1,10 @@
-#include "replay_mpi/started_calls.h"
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
 
 #include "base/check.h"
 #include "replay/arithmetic.h"
+#include "replay_mpi/mpi_parts.h"
 
 namespace meshplan {
 

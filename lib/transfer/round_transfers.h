@@ -32,7 +32,8 @@ namespace meshplan {
 // The first of the local steps that run with step `step`, which is none itself: all right before
 // it. `step` where there are none.
 [[nodiscard]] size_t first_local_before(const PlannedRedistribution& redistribution, size_t step);
-// The first of the local steps behind the last other step; the number of steps where there are none.
+// The first of the local steps behind the last other step; the number of steps where there are
+// none.
 [[nodiscard]] size_t first_local_at_end(const PlannedRedistribution& redistribution);
 
 // The transfers of steps and of pieces of steps of members, each made once and kept while it is
@@ -50,8 +51,8 @@ class MemberTransfers {
   // Of the whole step. `place` starts errors.
   [[nodiscard]] Result<std::shared_ptr<const StepTransfers>> of_step(size_t member, size_t step,
                                                                      const std::string& place);
-  // Of the part's piece. Refuses what no round runs: local steps, exchanges in two phases, pieces of
-  // steps that go in none.
+  // Of the part's piece. Refuses what no round runs: local steps, exchanges in two phases, pieces
+  // of steps that go in none.
   [[nodiscard]] Result<std::shared_ptr<const StepTransfers>> of_part(const RoundPart& part,
                                                                      const std::string& place);
 

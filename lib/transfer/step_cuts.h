@@ -17,8 +17,8 @@
 
 namespace meshplan {
 
-// `slice` elements for each of the slices [lo, hi) of `length`; piece i of k has the i-th near-equal
-// part of [0, length).
+// `slice` elements for each of the slices [lo, hi) of `length`; piece i of k has the i-th
+// near-equal part of [0, length).
 struct StepCut {
   int32_t from = 0;  // replay ranks, which differ
   int32_t to = 0;
