@@ -1,7 +1,7 @@
 // What the rounds of a bundle take and stage, rank by rank (plan/bundle.h, "Figures").
 //
-//     round 0 on stream 0     rank 0 sends 8 B over level 1        wave: rank 0 has 8 B over level 1
-//     round 1 on stream 1     rank 0 sends 4 B over level 0              and 4 B over level 0
+//     round 0 on stream 0     rank 0 sends 8 B over level 1     wave: rank 0 has 8 B over level 1
+//     round 1 on stream 1     rank 0 sends 4 B over level 0           and 4 B over level 0
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The bundles of a plan file.
 //
-//     {"alone_ns": 702000, "count": 1, "id": "sync", "max_messages": 1024, "max_staging_bytes": 2147483648,
-//      "members": ["w1", "w2"], "proven_gap_ns": 0, "rounds": [
+//     {"alone_ns": 702000, "count": 1, "id": "sync", "max_messages": 1024,
+//      "max_staging_bytes": 2147483648, "members": ["w1", "w2"], "proven_gap_ns": 0, "rounds": [
 //       {"group": "train+serve", "messages": 16, "op": "exchange",
 //        "parts": [{"id": "w1", "step": 0, "to": 3}, ...], "predicted_ns": ..., ...}], ...}
 //

@@ -25,7 +25,7 @@ struct WayStep {
   std::vector<int32_t> ranks;   // replay ranks
 };
 
-// One plan of the kind's question. What its steps move is listed only where somebody asks.
+// One plan of the kind's question. What its steps move is listed on demand.
 struct Way {
   PlannedRedistribution planned;
   bool listed = false;

@@ -27,8 +27,8 @@ struct PlanOutcome {
 };
 
 // Plans all requests, and the bundles of some of them (planner/bundles.h; what fails there is told
-// of the bundle's first member). Equal questions are planned once. Each plan is verified; a plan that fails
-// verification is an internal error (exit 70).
+// of the bundle's first member). Equal questions are planned once. Each plan is verified; a plan
+// that fails verification is an internal error (exit 70).
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                                         const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest,

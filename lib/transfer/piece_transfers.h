@@ -1,7 +1,7 @@
 // The transfers of one piece of a step (plan/bundle.h, "Pieces").
 //
-//     step 0   to rank 2 [0:4] from 0 and [4:8] from 1      piece 0 of 2   [0:2] from 0, [4:6] from 1
-//     step 1   to rank 3 [0:8] from 2                       piece 0 of 2   [0:2] and [4:6] from 2
+//     step 0   to rank 2 [0:4] from 0, [4:8] from 1     piece 0 of 2   [0:2] from 0, [4:6] from 1
+//     step 1   to rank 3 [0:8] from 2                   piece 0 of 2   [0:2] and [4:6] from 2
 #pragma once
 
 #include <vector>
