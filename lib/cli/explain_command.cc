@@ -5,6 +5,7 @@
 #include "diag/codes.h"
 #include "diag/outcome_codes.h"
 #include "plan/firsts.h"
+#include "render/bundle_view.h"
 #include "render/plan_explained.h"
 
 namespace meshplan {
@@ -53,6 +54,11 @@ int explain_command(Context& context, const Arguments& arguments) {
     text += one || firsts[i] == i
                 ? explain_redistribution(*plan, r, one)
                 : explain_repeat(*plan, r, plan->redistributions[firsts[i]].request.id);
+  }
+  for (const PlannedBundle& bundle : plan->bundles) {
+    ids.push_back(bundle.request.id);
+    if (one && bundle.request.id != arguments.inputs[1]) continue;
+    text += (text.empty() ? "" : "\n") + explain_bundle(*plan, bundle);
   }
   if (text.empty() && arguments.inputs.size() > 1) {
     const auto near = nearest(arguments.inputs[1], ids);

@@ -92,4 +92,36 @@ Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptio
   return table;
 }
 
+std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle) {
+  ShowOptions options;
+  options.detail = Detail::full;
+  std::string text = bundle_line(bundle, options) + "\n";
+  const std::vector<size_t> repeated = repeated_by(plan, bundle.request.members);
+  for (size_t m = 0; m < repeated.size(); ++m) {
+    const size_t member = bundle.request.members[m];
+    const PlannedRedistribution& r = plan.redistributions[member];
+    if (repeated[m] != member) {
+      text +=
+          "  " + r.request.id + " moves as " + plan.redistributions[repeated[m]].request.id + "\n";
+      continue;
+    }
+    text += "  " + redistribution_title(plan, r) + "\n";
+    for (size_t s = 0; s < r.steps.size(); ++s) {
+      text += "    step " + std::to_string(s) + ": " + step_name(r.steps[s]) + ", " +
+              r.steps[s].why + "\n";
+    }
+  }
+  text += "\n" + table_text(round_table(plan, bundle, options), TableStyle{0, true, false, 0});
+  text +=
+      "\nA round of exchanges takes the latency of the outermost level in use once, a message to "
+      "each peer once, and the bytes of the busiest rank over each level, of all its parts "
+      "together; rounds of one wave run at the same time and share what they use of a level. The "
+      "bundle takes the sum of its waves.\n";
+  text += "No schedule takes less than " + time_text(bundle.totals.lower_bound_ps) +
+          ": some rank, host or mesh must take in, or give away, so many bytes over its links. "
+          "This one is at most " +
+          time_text(bundle.proven_gap_ps) + " above the best.\n";
+  return text;
+}
+
 }  // namespace meshplan

@@ -16,5 +16,7 @@ namespace meshplan {
                                 const ShowOptions& options);
 // "w1 step 0 x3, w2 step 0 piece 1 of 4": the parts of a round.
 [[nodiscard]] std::string parts_text(const Plan& plan, const BundleRound& round);
+// How the members move and why, the rounds, and how their figures come about.
+[[nodiscard]] std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle);
 
 }  // namespace meshplan

@@ -1,11 +1,13 @@
 #include "render/graphs.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/int_math.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "json/write.h"
+#include "render/bundle_view.h"
 #include "render/grid.h"
 
 namespace meshplan {
@@ -114,63 +116,129 @@ std::string render_dot(const Plan& plan, const ShowOptions& options) {
   return out + "}\n";
 }
 
-std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
-  // One track a group, in order of first use; local steps take no time and are left out.
-  std::map<std::string, size_t> tracks;
-  std::vector<std::string> names;
-  int64_t now = 0;
-  JsonWriter w(0, Breaks::one_line);
-  w.open('{');
-  w.field("displayTimeUnit", "ns");
-  w.key("traceEvents");
-  w.open('[', Breaks::lines);
-  // The event is left open at its args.
-  const auto event = [&](const std::string& name, const char* kind, int64_t from, int64_t took,
-                         size_t track) {
-    w.open('{');
-    w.fields({{"name", name}, {"cat", kind}, {"ph", "X"}});
-    w.key("ts");
-    w.number(microseconds(from));
-    w.key("dur");
-    w.number(microseconds(took));
-    w.fields({{"pid", 1}, {"tid", track}});
-    w.key("args");
-    w.open('{');
-  };
-  for (const size_t index : chosen_redistributions(plan, options)) {
-    const PlannedRedistribution& r = plan.redistributions[index];
-    const int64_t start = now;
+namespace {
+
+// The events of a timeline, one after the other.
+class Timeline {
+ public:
+  explicit Timeline(const Plan& plan) : plan_(plan) {
+    w_.open('{');
+    w_.field("displayTimeUnit", "ns");
+    w_.key("traceEvents");
+    w_.open('[', Breaks::lines);
+  }
+
+  // Local steps take no time and are left out.
+  void add(const PlannedRedistribution& r) {
+    const int64_t start = now_;
     for (const Step& step : r.steps) {
       if (is_local(step.op)) continue;
-      const auto [track, added] = tracks.try_emplace(step.group, names.size() + 1);
-      if (added) names.push_back(step.group);
       const int64_t once = ns_of_ps(step.predicted_ps);
       const int64_t took = saturating_mul(once, r.request.count);
-      event(step_name(step) + times_text(r), "step", now, took, track->second);
-      w.fields({{"redistribution", r.request.id},
-                {"count", r.request.count},
-                {"each_ns", once},
-                {"wire_bytes", step.wire_bytes},
-                {"peak_bytes", step.peak_bytes},
-                {"why", step.why}});
-      w.close();
-      w.close();
-      now = saturating_add(now, took);
+      event(step_name(step) + times_text(r), "step", now_, took, track_of("group " + step.group));
+      w_.fields({{"redistribution", r.request.id},
+                 {"count", r.request.count},
+                 {"each_ns", once},
+                 {"wire_bytes", step.wire_bytes},
+                 {"peak_bytes", step.peak_bytes},
+                 {"why", step.why}});
+      end();
+      now_ = saturating_add(now_, took);
     }
-    if (now == start) continue;
-    event(r.request.id + times_text(r), "redistribution", start, now - start, 0);
-    w.fields({{"count", r.request.count}, {"trace", r.trace}});
-    if (const std::string notes = notes_text(plan, r); !notes.empty()) w.field("where", notes);
-    w.close();
-    w.close();
+    if (now_ == start) return;
+    event(r.request.id + times_text(r), "redistribution", start, now_ - start, 0);
+    w_.fields({{"count", r.request.count}, {"trace", r.trace}});
+    if (const std::string notes = notes_text(plan_, r); !notes.empty()) w_.field("where", notes);
+    end();
   }
-  write_track(w, "process_name", std::nullopt, "a rank, predicted");
-  write_track(w, "thread_name", 0, "redistributions");
-  for (size_t i = 0; i < names.size(); ++i)
-    write_track(w, "thread_name", i + 1, "group " + names[i]);
-  w.close();
-  w.close();
-  return w.take();
+
+  // Rounds on a track for each stream, a wave as long as its longest round alone.
+  void add(const PlannedBundle& bundle) {
+    const std::vector<int64_t> waves = waves_of(bundle.rounds);
+    std::map<int64_t, int64_t> longest;  // by wave
+    for (size_t r = 0; r < waves.size(); ++r) {
+      int64_t& wave_ns = longest[waves[r]];
+      wave_ns = std::max(wave_ns, ns_of_ps(bundle.rounds[r].predicted_ps));
+    }
+    std::map<int64_t, int64_t> starts;
+    int64_t at = now_;
+    for (const auto& [wave, wave_ns] : longest) {
+      starts[wave] = at;
+      at = saturating_add(at, wave_ns);
+    }
+    for (size_t r = 0; r < waves.size(); ++r) {
+      const BundleRound& round = bundle.rounds[r];
+      event("round " + std::to_string(r), "round", starts[waves[r]], ns_of_ps(round.predicted_ps),
+            track_of("bundle " + bundle.request.id + ", stream " + std::to_string(round.stream)));
+      w_.fields({{"group", round.group},
+                 {"messages", round.messages},
+                 {"moves", parts_text(plan_, round)},
+                 {"op", to_text(round.op)},
+                 {"staging_bytes", round.staging_bytes},
+                 {"wave", waves[r]},
+                 {"wire_bytes", round.wire_bytes}});
+      end();
+    }
+    const int64_t took = saturating_mul(ns_of_ps(bundle.totals.predicted_ps), bundle.request.count);
+    event("bundle " + bundle.request.id, "bundle", now_, took, 0);
+    w_.fields({{"count", bundle.request.count}, {"tensors", bundle.tensors}});
+    end();
+    now_ = saturating_add(now_, took);
+  }
+
+  std::string take() {
+    write_track(w_, "process_name", std::nullopt, "a rank, predicted");
+    write_track(w_, "thread_name", 0, "redistributions");
+    for (size_t i = 0; i < names_.size(); ++i) write_track(w_, "thread_name", i + 1, names_[i]);
+    w_.close();
+    w_.close();
+    return w_.take();
+  }
+
+ private:
+  // In the order of first use.
+  size_t track_of(const std::string& name) {
+    const auto [track, added] = tracks_.try_emplace(name, names_.size() + 1);
+    if (added) names_.push_back(name);
+    return track->second;
+  }
+  // Left open at its args.
+  void event(const std::string& name, const char* kind, int64_t from, int64_t took, size_t track) {
+    w_.open('{');
+    w_.fields({{"name", name}, {"cat", kind}, {"ph", "X"}});
+    w_.key("ts");
+    w_.number(microseconds(from));
+    w_.key("dur");
+    w_.number(microseconds(took));
+    w_.fields({{"pid", 1}, {"tid", track}});
+    w_.key("args");
+    w_.open('{');
+  }
+  void end() {
+    w_.close();
+    w_.close();
+  }
+
+  const Plan& plan_;
+  JsonWriter w_{0, Breaks::one_line};
+  std::map<std::string, size_t> tracks_;
+  std::vector<std::string> names_;
+  int64_t now_ = 0;  // nanoseconds
+};
+
+}  // namespace
+
+std::string render_perfetto(const Plan& plan, const ShowOptions& options) {
+  std::vector<bool> bundled(plan.redistributions.size(), false);
+  for (const PlannedBundle& bundle : plan.bundles) {
+    for (const size_t member : bundle.request.members) bundled[member] = true;
+  }
+  Timeline timeline(plan);
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    if (!bundled[index]) timeline.add(plan.redistributions[index]);
+  }
+  for (const PlannedBundle& bundle : plan.bundles) timeline.add(bundle);
+  return timeline.take();
 }
 
 }  // namespace meshplan
