@@ -213,7 +213,7 @@ struct Plan {
   std::vector<PlanGroup> groups;
   std::vector<PlannedRedistribution> redistributions;
   std::vector<PlannedBundle> bundles;
-  Totals totals;  // of all redistributions and bundles (total_of)
+  Totals totals;  // of all redistributions and bundles (totals_of_file)
 };
 
 // The file, beside the fields that are named as here (schemas/plan.schema.json):
@@ -244,7 +244,7 @@ struct Plan {
 [[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
 // The same over a file: of the members of a bundle only the bound in bytes counts, and the bundle's
 // rounds as collectives, its bytes, peak, time and bound in their place.
-[[nodiscard]] Totals total_of(const Plan& plan);
+[[nodiscard]] Totals totals_of_file(const Plan& plan);
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
 // from it.

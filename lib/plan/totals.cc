@@ -33,7 +33,7 @@ Totals total_of(const std::vector<PlannedRedistribution>& redistributions) {
   return totals;
 }
 
-Totals total_of(const Plan& plan) {
+Totals totals_of_file(const Plan& plan) {
   if (plan.bundles.empty()) return total_of(plan.redistributions);
   std::vector<bool> bundled(plan.redistributions.size(), false);
   Totals totals;

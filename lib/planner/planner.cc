@@ -362,7 +362,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   // Ways that a bundle did not take named some, too.
   if (!bundles.empty())
     std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
-  plan.totals = total_of(plan);
+  plan.totals = totals_of_file(plan);
   outcome.work = pipeline.work();
   return outcome;
 }

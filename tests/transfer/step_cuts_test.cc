@@ -13,7 +13,7 @@ namespace {
 
 using Pairs = std::map<std::pair<int32_t, int32_t>, int64_t>;
 
-Pairs pairs_of(const StepTransfers& transfers, const HeldBoxes& before, const HeldBoxes& after) {
+Pairs counted(const StepTransfers& transfers, const HeldBoxes& before, const HeldBoxes& after) {
   Pairs pairs;
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     for (const Transfer& t : transfers.slots[slot].transfers) {
@@ -24,7 +24,7 @@ Pairs pairs_of(const StepTransfers& transfers, const HeldBoxes& before, const He
   return pairs;
 }
 
-Pairs pairs_of(const std::vector<PairElements>& list) {
+Pairs counted(const std::vector<PairElements>& list) {
   Pairs pairs;
   for (const PairElements& pair : list) {
     CHECK(pair.elements > 0);
@@ -80,11 +80,15 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
           for (int64_t piece = 0; piece < pieces; ++piece) {
             const StepTransfers part = s == 0 ? piece_of_first(*transfers, piece, pieces)
                                               : piece_of_next(got, *transfers, piece, pieces);
-            const Pairs listed = pairs_of(part, held[s], held[s + 1]);
-            CHECK(pairs_of(elements_of(cuts, piece, pieces)) == listed);
+            const Pairs listed = counted(part, held[s], held[s + 1]);
+            CHECK(counted(elements_of(cuts, piece, pieces)) == listed);
             for (const auto& [pair, elements] : listed) together[pair] += elements;
           }
-          CHECK(together == pairs_of(*transfers, held[s], held[s + 1]));
+          CHECK(together == counted(*transfers, held[s], held[s + 1]));
+          Pairs all;
+          for (const PairElements& pair : pairs_of(*transfers, held[s], held[s + 1]))
+            all[{pair.from, pair.to}] += pair.elements;
+          CHECK(together == all);
         }
         got = s == 0 ? got_in_first(*transfers) : got_in_next(got, *transfers);
       }
