@@ -28,13 +28,13 @@ int64_t pieces_of(const Kind& kind, const Way& way, int64_t buckets) {
 class Buckets {
  public:
   Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen, int64_t buckets)
-      : kinds_(kinds), chosen_(chosen), buckets_(buckets) {}
+      : kinds_(&kinds), chosen_(&chosen), buckets_(buckets) {}
 
   void add(size_t kind) {
-    const Way& way = kinds_[kind].ways[chosen_[kind]];
+    const Way& way = (*kinds_)[kind].ways[(*chosen_)[kind]];
     steps_ = std::max(steps_, way.steps.size());
-    const int64_t pieces = pieces_of(kinds_[kind], way, buckets_);
-    const int64_t items = saturating_mul(kinds_[kind].tensors, pieces);
+    const int64_t pieces = pieces_of((*kinds_)[kind], way, buckets_);
+    const int64_t items = saturating_mul((*kinds_)[kind].tensors, pieces);
     // Kinds of fewer tensors than buckets begin where the kind before them ended.
     const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
     if (shift != 0 || items < buckets_) next_ = (next_ + items) % buckets_;
@@ -101,8 +101,8 @@ class Buckets {
     }
   }
 
-  const std::vector<Kind>& kinds_;
-  const std::vector<size_t>& chosen_;
+  const std::vector<Kind>* kinds_;
+  const std::vector<size_t>* chosen_;
   int64_t buckets_;
   size_t steps_ = 0;
   int64_t next_ = 0;
@@ -170,18 +170,28 @@ class StepByStep {
 
 std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen, const RoundLimits& limits) {
+  std::vector<KindRound> rounds;
   Buckets buckets(kinds, chosen, limits.buckets);
+  const auto flush = [&] {
+    const size_t first = rounds.size();
+    for (KindRound& round : buckets.take()) {
+      for (size_t& before : round.after) before += first;
+      rounds.push_back(std::move(round));
+    }
+    buckets = Buckets(kinds, chosen, limits.buckets);
+  };
   StepByStep behind(kinds, chosen, limits.tensors_a_round);
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Way& way = kinds[k].ways[chosen[k]];
     if (way.steps.empty()) continue;
     if (way.only_exchanges()) {
       buckets.add(k);
+      if (limits.apart) flush();
     } else {
       behind.add(k);
     }
   }
-  std::vector<KindRound> rounds = buckets.take();
+  flush();
   const size_t overlapping = rounds.size();
   behind.take(rounds);
   // A launch behind the buckets waits for all of them: the last round of every stream.

@@ -33,6 +33,7 @@ struct KindRound {
 struct RoundLimits {
   int64_t buckets = 1;
   int64_t tensors_a_round = 1;  // of collectives
+  bool apart = false;           // whether every kind has buckets of its own, one behind the other
 };
 
 // `chosen`: the way of each kind.

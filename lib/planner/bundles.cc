@@ -25,6 +25,27 @@ constexpr int64_t close_enough_percent = 1;
 // More buckets than this pipeline nothing better.
 constexpr int64_t most_buckets = 4096;
 
+// The state without what mesh dims of one rank say.
+State without_single_ranks(State state) {
+  for (auto& order : state.shards)
+    std::erase_if(order, [](const Atom& atom) { return atom.size == 1; });
+  std::erase_if(state.partial, [](const PendingAtom& p) { return p.atom.size == 1; });
+  return state;
+}
+
+// Whether a step to one of the stops says another state of the same boxes, which moves nothing: no
+// exchange does that.
+bool has_idle_step(const Request& request, const Stops& stops) {
+  const State* before = request.src_mesh == request.dst_mesh ? &request.src : nullptr;
+  for (const State& stop : stops) {
+    if (before != nullptr && !(stop == *before) &&
+        without_single_ranks(stop) == without_single_ranks(*before))
+      return true;
+    before = &stop;
+  }
+  return false;
+}
+
 class BundlePlanner {
  public:
   BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups)
@@ -90,6 +111,7 @@ class BundlePlanner {
       request.dst = own.dst;
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
       for (const Stops& stops : stops_of(asked, levels_of(request.dst_mesh))) {
+        if (has_idle_step(request, stops)) continue;
         for (const bool whole : {false, true})
           add_way(kind, exchanges_through(asked, stops, whole));
       }
@@ -176,6 +198,13 @@ class BundlePlanner {
     for (;;) {
       figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
       if (fits(figures)) break;
+      // Kinds that meet in every bucket add up their messages; buckets of their own do not.
+      if (!limits.apart && !fits_messages(figures)) {
+        limits = {};
+        limits.apart = true;
+        limits.tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
+        continue;
+      }
       if (limits.buckets >= most_buckets && limits.tensors_a_round == 1)
         return does_not_fit(figures);
       limits.buckets = std::min(most_buckets, wanted_buckets(figures, limits.buckets));
@@ -198,6 +227,10 @@ class BundlePlanner {
   [[nodiscard]] bool fits(const BundleFigures& figures) const {
     const int64_t staging = bundle_.max_staging_bytes;
     if (staging > 0 && figures.totals.staging_bytes > staging) return false;
+    return fits_messages(figures);
+  }
+
+  [[nodiscard]] bool fits_messages(const BundleFigures& figures) const {
     return std::all_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
       return round.messages <= bundle_.max_messages;
     });

@@ -13,8 +13,8 @@ namespace meshplan {
 [[nodiscard]] std::string render_dot(const Plan& plan, const ShowOptions& options);
 // The predicted timeline, as trace events that Perfetto and chrome://tracing read: one
 // redistribution after the other, each as long as it takes as often as it happens; its steps are
-// drawn once, each as long as all its repetitions. Then bundles, in place of their members: rounds by
-// stream, each as long as alone, and the whole as long as its waves, often enough for its count.
+// drawn once, each as long as all its repetitions. Then bundles, in place of their members: rounds
+// by stream, each as long as alone, and the whole as long as its waves, as often as it happens.
 [[nodiscard]] std::string render_perfetto(const Plan& plan, const ShowOptions& options);
 
 }  // namespace meshplan

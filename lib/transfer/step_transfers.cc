@@ -107,6 +107,8 @@ Status TransferMaker::check_pending(bool reduces) const {
 }
 
 Status TransferMaker::set_reduction() {
+  // What is pending over one rank is whole: nothing is combined, or sent in another type.
+  if (atoms_.reduced.empty() && !step_.reduce_op) return Done{};
   bool averages = true;
   for (const PendingAtom& p : before_.state.partial) {
     for (const Atom& a : atoms_.reduced) {

@@ -9,7 +9,7 @@ namespace meshplan::verification {
 namespace {
 
 // Of what was counted, numbers that are kept at a time.
-constexpr size_t most_remembered = size_t{1} << 23;
+constexpr size_t most_remembered = size_t{1} << 26;
 
 }  // namespace
 
