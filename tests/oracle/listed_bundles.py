@@ -52,6 +52,8 @@ class BundleRun:
         """All rows of a wave read what was there before it, but those of its local steps."""
         messages, reads = {}, []
         for number, part in parts:
+            for k in range(part["from"], part["to"]):
+                self.make_after((part["id"], k), part["step"])
             rows = [self.read(number, part, row, messages) for row in part["transfers"]]
             if part["op"] in ("slice", "to_partial"):  # done before the step that it is for
                 self.write(rows)
@@ -59,6 +61,13 @@ class BundleRun:
                 reads += rows
         self.write(reads)
         return messages
+
+    def make_after(self, key, step):
+        """Buffers of a tensor for what a step makes, once."""
+        if step + 1 not in self.states[key]:
+            _, boxes = self.after(key, step)
+            self.states[key][step + 1] = {r: np.zeros(count_of(b), np.int64) for r, b in boxes.items()}
+            self.written[key, step + 1] = {r: np.zeros(count_of(b), np.int64) for r, b in boxes.items()}
 
     def read(self, number, part, row, messages):
         """What a row brings; its place in its message is counted in `messages`."""
@@ -93,10 +102,6 @@ class BundleRun:
         combined = {}
         for key, part, row, data, element, where in reads:
             step = part["step"]
-            if step + 1 not in self.states[key]:
-                _, boxes = self.after(key, step)
-                self.states[key][step + 1] = {r: np.zeros(count_of(b), np.int64) for r, b in boxes.items()}
-                self.written[key, step + 1] = {r: np.zeros(count_of(b), np.int64) for r, b in boxes.items()}
             into = self.states[key][step + 1][row["to"]]
             if row["action"] == "fill":
                 into[:] = {"sum": 0, "product": 1}[part["reduce_op"]]
@@ -141,7 +146,7 @@ class BundleRun:
 
 
 def execute_bundle(spec, plan, bundle, document, meshes):
-    """Runs the rows wave by wave; returns the messages: (round, from, to) -> bytes."""
+    """Runs the rows wave by wave; returns the run and the messages: (round, from, to) -> bytes."""
     run, messages = BundleRun(spec, plan, bundle, meshes), {}
     rounds = document["rounds"]
     if [r["round"] for r in rounds] != list(range(len(rounds))):
@@ -167,7 +172,7 @@ def execute_bundle(spec, plan, bundle, document, meshes):
         if most != (planned["messages"], planned["staging_bytes"]):
             raise Complaint("bundle", f"round {number} has {most} messages and bytes, planned "
                             f"{(planned['messages'], planned['staging_bytes'])}")
-    return messages
+    return run, messages
 
 
 def bundle_specs():
