@@ -192,6 +192,38 @@ capture.reshard({"w": a}, {"w": b})
     assert entry["src_mesh"] != entry["dst_mesh"] and spec["meshes"][0]["world"] == 64
 
 
+def test_bundles():
+    spec = run_program(12, PRELUDE + """
+import meshplan
+from meshplan import capture
+train = init_device_mesh("cpu", (2, 4), mesh_dim_names=("fsdp", "tp"))
+serve = DeviceMesh("cpu", torch.arange(8, 12), mesh_dim_names=("tp",))
+weights = [tensor(train, (rows, 96), [Shard(0), Shard(1)]) for rows in (37, 37, 64)]
+weights[0].redistribute(train, [Replicate(), Replicate()])
+for _ in range(3):
+    with capture.bundle("gather", max_messages=32):
+        for weight in weights:
+            weight.redistribute(train, [Replicate(), Replicate()])
+with capture.bundle("gather"):
+    weights[2].redistribute(train, [Replicate(), Shard(1)])
+    capture.reshard(weights[2], tensor(serve, (64, 96), [Replicate()]), "inside")
+with capture.bundle("nothing"):
+    weights[0].redistribute(train, weights[0].placements)
+for _ in range(2):
+    meshplan.reshard({"a": weights[0], "b": weights[2]},
+                     {"a": tensor(serve, (37, 96), [Shard(0)]), "b": tensor(serve, (64, 96), [Shard(1)])}, max_staging_bytes=1 << 20)
+""")
+    counts = {r["id"]: r["count"] for r in spec["redistributions"]}
+    found = {b["id"]: (b["count"], b.get("max_staging_bytes"), b.get("max_messages"), [counts[m] for m in b["redistributions"]])
+             for b in spec["bundles"]}
+    assert found == {"gather": (3, None, 32, [2, 1]), "gather.2": (1, None, None, [1, 1]), "reshard": (2, 1 << 20, None, [1, 1])}, found
+    members = [m for b in spec["bundles"] for m in b["redistributions"]]
+    assert members[-3:] == ["inside", "a", "b"] and len(set(members)) == 6, members
+    assert [counts[i] for i in counts if i not in members] == [1], counts  # before all of them, by itself
+    plan = planned(spec)
+    assert plan is None or {b["id"]: b["tensors"] for b in plan["bundles"]} == {"gather": 3, "gather.2": 2, "reshard": 2}, plan["bundles"]
+
+
 def test_backward_is_normalised():
     spec = run_program(4, PRELUDE + """
 mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))

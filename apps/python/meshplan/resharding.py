@@ -30,6 +30,7 @@ from meshplan.library import transfers
 from meshplan.routes import FETCHED, HELD, PACKED, Part, Phase, Route, StepRoute, route_of
 
 Tensors = Union[DTensor, Sequence[DTensor], Mapping[str, DTensor]]
+STAGING_BYTES = 2 << 30  # default limit, as a spec's bundles have it
 ALIGNMENT = 16  # bytes, of every part in a packed message
 # Steps cost so much that a plan of one exchange is always the cheapest: these go together.
 ONE_STEP = {"levels": [{"name": "flat", "ranks": 1048576, "gb_per_s": 100,
@@ -54,7 +55,7 @@ class Resharded:
 
 
 def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
-            max_staging_bytes: int = 2 << 30) -> Resharded:
+            max_staging_bytes: int = STAGING_BYTES) -> Resharded:
     """Fills the DTensors of `after` with the data of those of `before`, which stay as they are.
 
     Both are a DTensor, a list, or a dict with the same keys; each pair has one shape and dtype, its
@@ -64,7 +65,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     `max_staging_bytes` bounds what a rank holds in packed messages beside the tensors.
     """
     pairs = _pairs(before, after)
-    if _only_recorded(before, after, pairs):
+    if _only_recorded(pairs, max_staging_bytes):
         return Resharded(len(pairs))
     device = pairs[0][1]._local_tensor.device if pairs else torch.device("cpu")
     prepared = _prepare([Question.of(source, target) for _, source, target in pairs], plan, device)
@@ -109,14 +110,14 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
         raise ValueError(f"{name}: before and after share their memory")
 
 
-def _only_recorded(before: Tensors, after: Tensors,
-                   pairs: list[tuple[str, DTensor, DTensor]]) -> bool:
+def _only_recorded(pairs: list[tuple[str, DTensor, DTensor]], max_staging_bytes: int) -> bool:
     """Tells a recording at work; True where tensors have no data, so that this is all."""
-    recorder = sys.modules.get("meshplan.capture.recorder")
-    if recorder is not None:
-        names = [name for name, _, _ in pairs]
-        recorder.reshard(dict(zip(names, (s for _, s, _ in pairs))),
-                         dict(zip(names, (t for _, _, t in pairs))))
+    running = getattr(sys.modules.get("meshplan.capture.recorder"), "running", None)
+    if running is not None:
+        running.reshard({name: source for name, source, _ in pairs},
+                        {name: target for name, _, target in pairs},
+                        max_staging_bytes=(
+                            max_staging_bytes if max_staging_bytes != STAGING_BYTES else None))
     return any(isinstance(source._local_tensor, FakeTensor) for _, source, _ in pairs)
 
 

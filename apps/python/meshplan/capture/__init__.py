@@ -17,6 +17,8 @@ What is recorded
   collectives       issued outside DTensor (FSDP2 on its flat buffers, DDP-like code, expert
                     dispatch): gathers, reductions, scatters and even all-to-alls are
                     redistributions of a tensor over the group they run on
+  bundles           what is asked for at once: each `meshplan.reshard`, and each block of
+                    `with meshplan.capture.bundle("name"):`; the same again is counted
   x-not-covered     everything else that communicates, with its reason and count. Nothing is
                     dropped in silence.
 
@@ -35,6 +37,6 @@ on other ranks (train on 0-7, serve on 8-15) is a universe of its own in the spe
 ranks.
 """
 
-from meshplan.capture.recorder import Recorder, phase, record, reshard
+from meshplan.capture.recorder import Recorder, bundle, phase, record, reshard
 
-__all__ = ["Recorder", "phase", "record", "reshard"]
+__all__ = ["Recorder", "bundle", "phase", "record", "reshard"]

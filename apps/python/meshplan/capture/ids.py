@@ -7,7 +7,7 @@ def ids_of(entries):
     """The ids of recorded redistributions, from where they are asked for and what they do, so that
     they survive an edit of the program: phase, module path with `*` for the indices of layers, and
     role; of those that share it, each adds what tells them apart: shape, placements, names of
-    partials, dtype, meshes."""
+    partials, dtype, meshes, bundle."""
     details = (
         lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar",
         lambda e: "".join(e["src"]) + "-" + "".join(e["dst"]),
@@ -15,6 +15,7 @@ def ids_of(entries):
         lambda e: e["tensor"]["dtype"],
         lambda e: "-".join(e[k] for k in ("mesh", "src_mesh", "dst_mesh") if k in e),
         lambda e: e.get("direction", "forward"),
+        lambda e: f"bundle{e['bundle']}" if "bundle" in e else "alone",
     )
     names = []
     for entry in entries:

@@ -17,6 +17,7 @@ import torch.distributed.tensor
 import torch.distributed.tensor._redistribute as torch_redistribute
 from torch.distributed.device_mesh import DeviceMesh
 
+from meshplan.capture.bundles import Bundle, keep
 from meshplan.capture.collectives import (
     EAGER,
     FUNCTIONAL,
@@ -43,10 +44,24 @@ def phase(name: Optional[str]) -> None:
 
 def reshard(source: Any, target: Any, name: str = "", count: int = 1) -> None:
     """Notes in the recording at work that `target`'s DTensors get `source`'s data, mesh to mesh:
-    two DTensors, or two state dicts with the same keys; `name` begins their ids. Moves nothing, and
-    does nothing outside a recording."""
+    two DTensors, or two state dicts with the same keys; `name` begins their ids. All of them are
+    one bundle, or part of the one around. Moves nothing, and does nothing outside a recording."""
     if running is not None:
         running.reshard(source, target, name, count)
+
+
+@contextlib.contextmanager
+def bundle(
+    name: str, max_staging_bytes: Optional[int] = None, max_messages: Optional[int] = None
+) -> Iterator[None]:
+    """What the block asks for is one bundle: moved at once, in no order, so nothing in it may need
+    what another part of it brings. Asking for the same again counts it. A bundle inside is part of
+    the one around. Does nothing outside a recording."""
+    if running is None:
+        yield
+        return
+    with running.bundle(name, max_staging_bytes, max_messages):
+        yield
 
 
 class Recorder:
@@ -62,18 +77,36 @@ class Recorder:
         )  # the phase as the program calls it; inside a redistribution
         self.modules, self.restore, self.seen_meshes = ModulePath(), [], []
         self.reshards, self.notes = [], {}
+        self.bundles: list[Bundle] = []
+        self.asked: Union[Recorder, Bundle] = self  # where what is asked for now is counted
         # In the backward of a redistribution; the line and module of its forward.
         self.in_gradient, self.backward_of = False, None
 
-    def reshard(self, source, target, name="", count=1):
+    @contextlib.contextmanager
+    def bundle(self, name, max_staging_bytes=None, max_messages=None):
+        """Counts the block in a bundle: see the function of this name."""
+        if self.asked is not self:
+            yield
+            return
+        made = self.asked = Bundle(name, max_staging_bytes, max_messages)
+        try:
+            yield
+        finally:
+            self.asked = self
+            keep(self.bundles, made)
+
+    def reshard(self, source, target, name="", count=1, max_staging_bytes=None):
         """Notes a reshard: see the function of this name."""
         if hasattr(source, "placements"):
             source, target = {"": source}, {"": target}
-        for key, before in source.items():
-            after = target.get(key)
-            if hasattr(before, "placements") and hasattr(after, "placements"):
-                label = ".".join(filter(None, (name, key)))
-                self.reshards.append((label, before._spec, after._spec, count, find_source()))
+        notes = find_source()
+        with self.bundle(name or "reshard", max_staging_bytes):
+            for key, before in source.items():
+                after = target.get(key)
+                if hasattr(before, "placements") and hasattr(after, "placements"):
+                    label = ".".join(filter(None, (name, key)))
+                    found = (label, before._spec, after._spec, count, notes)
+                    self.asked.reshards.append(found)
 
     def current_phase(self):
         return self.name or ("backward" if torch._C._current_graph_task_id() != -1 else "forward")
@@ -81,7 +114,7 @@ class Recorder:
     # Taps.
 
     def tap_redistribute(self, original, origin):
-        counts, backward_running = self.counts, torch._C._current_graph_task_id
+        backward_running = torch._C._current_graph_task_id
 
         def tap(local_tensor, current_spec, target_spec, *args, **kwargs):
             phase = self.name or ("backward" if backward_running() != -1 else "forward")
@@ -91,13 +124,13 @@ class Recorder:
             gradient = bool(kwargs.get("is_backward", False)) or (
                 origin == "redistribute" and (self.in_gradient or not explicit)
             )
-            key = (current_spec, target_spec, phase, origin, gradient)
+            key, asked = (current_spec, target_spec, phase, origin, gradient), self.asked
             try:
-                if key in counts:
-                    counts[key] += 1
+                if key in asked.counts:
+                    asked.counts[key] += 1
                 else:
-                    counts[key] = 1
-                    self.first[key] = self.notes_now(gradient)
+                    asked.counts[key] = 1
+                    asked.first[key] = self.notes_now(gradient)
             except TypeError as error:  # sizes that depend on data cannot be compared
                 self.refuse("redistribute", f"a size that depends on data ({error})")
             self.depth += 1
@@ -188,9 +221,10 @@ class Recorder:
                 dst,
                 self.current_phase(),
             )
-            if key not in self.counts:
-                self.first[key] = self.notes_now()
-            self.counts[key] = self.counts.get(key, 0) + 1
+            asked = self.asked
+            if key not in asked.counts:
+                asked.first[key] = self.notes_now()
+            asked.counts[key] = asked.counts.get(key, 0) + 1
         except NotCovered as reason:
             self.refuse(name, str(reason), tensor_text(args, kwargs))
 

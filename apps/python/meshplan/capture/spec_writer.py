@@ -43,11 +43,12 @@ def spec_of(recorder, incomplete: Optional[str] = None) -> dict[str, Any]:
     """The spec of a recording. `incomplete`: the error that ended the program, if one did."""
     world = dist.get_world_size() if dist.is_initialized() else 1
     used = []
-    for key in recorder.counts:
-        if not isinstance(key[0], str):
-            used += [key[0].mesh, key[1].mesh]
-    for _, source, target, _, _ in recorder.reshards:
-        used += [source.mesh, target.mesh]
+    for asked in (recorder, *recorder.bundles):
+        for key in asked.counts:
+            if not isinstance(key[0], str):
+                used += [key[0].mesh, key[1].mesh]
+        for _, source, target, _, _ in asked.reshards:
+            used += [source.mesh, target.mesh]
     # Without DTensors the meshes that the program made say what its groups are.
     roots = roots_of(used) or roots_of(recorder.seen_meshes)
     universes = universes_of(roots, world)
@@ -66,11 +67,19 @@ class SpecWriter:
     def __init__(self, recorder, meshes: Universes, last: bool) -> None:
         self.recorder, self.meshes, self.last = recorder, meshes, last
         self.entries, self.not_covered = {}, {}
+        self.bundle: Optional[int] = None  # index of the one that is written
 
     def write(self, roots, incomplete: Optional[str]) -> dict[str, Any]:
         self.declare_meshes(roots)
-        for key, count in self.recorder.counts.items():
-            notes = dict(self.recorder.first[key])
+        for index, asked in enumerate((self.recorder, *self.recorder.bundles)):
+            self.bundle = index - 1 if index else None
+            self.add_all(asked)
+        return self.document(incomplete)
+
+    def add_all(self, asked) -> None:
+        """What a recorder or a bundle counted."""
+        for key, count in asked.counts.items():
+            notes = dict(asked.first[key])
             try:
                 if key[0] == "refused":
                     self.refuse(key[1], key[2], count, notes)
@@ -81,12 +90,11 @@ class SpecWriter:
             except NotCovered as reason:
                 what = "redistribute" if not isinstance(key[0], str) else key[1]
                 self.refuse(what, str(reason), count, notes)
-        for label, source, target, count, notes in self.recorder.reshards:
+        for label, source, target, count, notes in asked.reshards:
             try:
                 self.add_reshard(label, source, target, count, notes)
             except NotCovered as reason:
                 self.refuse(f"reshard {label}", str(reason), count, notes)
-        return self.document(incomplete)
 
     def declare_meshes(self, roots) -> None:
         meshes = self.meshes
@@ -114,11 +122,13 @@ class SpecWriter:
         self.not_covered.setdefault((what, reason), new)["count"] += count
 
     def add(self, entry, notes, count: int, label: str) -> None:
-        key = json.dumps({**entry, "id": notes.get("id")}, sort_keys=True)
+        key = json.dumps({**entry, "id": notes.get("id"), "bundle": self.bundle}, sort_keys=True)
         if key in self.entries:
             self.entries[key]["count"] += count
-        else:
-            self.entries[key] = {**entry, "count": count, **notes, "label": label}
+            return
+        self.entries[key] = {**entry, "count": count, **notes, "label": label}
+        if self.bundle is not None:
+            self.entries[key]["bundle"] = self.bundle
 
     def add_collective(self, key, count: int, notes) -> None:
         _, name, (label, *ranks), tensor, src, dst, phase = key
@@ -201,9 +211,29 @@ class SpecWriter:
             notes = sorted(k for k in entry if k.startswith("x-"))
             out.append({"id": name, **{k: entry[k] for k in (*fields, *notes)}})
         spec["redistributions"] = out
+        bundles = self.bundles(entries, [r["id"] for r in out])
+        if bundles:
+            spec["bundles"] = bundles
         if self.not_covered:
             spec["x-not-covered"] = list(self.not_covered.values())
         return spec
+
+    def bundles(self, entries, ids: list[str]) -> list[dict[str, Any]]:
+        """The bundles that have members, by names that are taken once."""
+        found, taken = [], set()
+        for index, asked in enumerate(self.recorder.bundles):
+            members = [name for name, e in zip(ids, entries) if e.get("bundle") == index]
+            if not members:
+                continue
+            name, n = asked.name, 1
+            while name in taken:
+                n += 1
+                name = f"{asked.name}.{n}"
+            taken.add(name)
+            found.append(
+                {"id": name, "redistributions": members, "count": asked.count, **asked.limits}
+            )
+        return found
 
     def simple_mesh(self, entries) -> Optional[dict[str, Any]]:
         """The `mesh` form, where everything happens on one root and the only other meshes are its
