@@ -22,7 +22,11 @@ RECORDINGS = {
     "recorded-moe-ep": (64, "moe.py 64 2 8"),
     "recorded-vit-uneven-heads": (32, "vit.py 8,4"),
     "recorded-optimizer-clip-muon": (64, "optimizer.py 2,8,4"),
-    "recorded-checkpoint-64-to-32": (64, "checkpoint.py"),
+    "recorded-checkpoint-64-to-32": (64, "checkpoint.py 4"),
+    "recorded-checkpoint-64-to-48": (64, "checkpoint.py 6"),
+    "recorded-muon-bundles": (32, "muon.py 8,4"),
+    "recorded-sync-llama3-8b": (96, "sync.py 8b 2,8,4 4,8"),
+    "recorded-sync-llama3-70b": (576, "sync.py 70b 4,16,8 8,8"),
 }
 
 

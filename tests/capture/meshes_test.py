@@ -96,7 +96,10 @@ class Recorded(unittest.TestCase):
             spec.write_text(self.text)
             self.ask("plan", str(spec), "-q", "-W", "no-missing-flatten", "-o", str(plan))
             said = self.ask("run", str(plan), "--backend", "host", "--shrink").rstrip()
-        self.assertIn(f"{count} redistributions on {ranks} ranks, ", said)
+        bundled = sum(len(b["redistributions"]) for b in self.spec.get("bundles", []))
+        numbers = [(len(self.spec.get("bundles", [])), "bundle"), (count - bundled, "redistribution")]
+        asked = " and ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in numbers if n)
+        self.assertIn(f"{asked} on {ranks} ranks, ", said)
         self.assertTrue(said.endswith(" 0 wrong"), said)
 
     def ask(self, *arguments, text=None):
