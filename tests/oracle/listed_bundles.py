@@ -78,6 +78,9 @@ class BundleRun:
         key, data = (part["id"], row["tensor"]), None
         if not part["from"] <= row["tensor"] < part["to"]:
             raise Complaint("row", f"{where}: tensor {row['tensor']} is not of the part")
+        for end in ("from_offset", "to_offset"):
+            if row.get(end, 0) % element:
+                raise Complaint("row", f"{where}: {end} {row[end]} is inside an element of {element} bytes")
         if "message_offset" in row:
             pair = (number, row["from"], row["to"])
             if row["message_offset"] != messages.get(pair, 0) or row["message_offset"] % wire:
