@@ -8,7 +8,7 @@
 #include "hand_bundle.h"
 #include "hand_made.h"
 #include "measure/measure.h"
-#include "measure/read_report.h"
+#include "measure/measured_file.h"
 #include "replay/executor.h"
 #include "replay_host/open_backend.h"
 #include "vector_plans.h"
@@ -164,9 +164,9 @@ int measure_both() {
   int places = 0;
   for (const auto& [key, value] : report->environment) places += key.rfind("process ", 0) == 0 && !value.empty() ? 1 : 0;
   if (places != 4) return wrong("the place of each process");
-  auto points = read_report_points(write_report(*report), "report.json");
-  if (!points) return finish(points.error());
-  if (points->points.size() != 3) return wrong("calibration points");
+  auto measured = read_measured(write_report(*report), "report.json");
+  if (!measured) return finish(measured.error());
+  if (measured->rows.size() != 3) return wrong("measured rows");
   auto against = measure_against(first, second, options, *backend->communicator, *backend->device);
   if (!against) return finish(against.error());
   if (against->entries.size() != 1 || against->entries[0].second.samples != 5) return wrong("comparison");
