@@ -171,7 +171,9 @@ class SchemaTest(unittest.TestCase):
                 self.assertTrue(valid("diff", document), f"{old} {new}: {errors('diff', document)}")
 
     def test_listed_transfers_are_valid(self):
-        fields = {"redistribution", *re.search(r"redistribution \(the id\), (.*)\.$", load("transfers")["description"]).group(1).split(", ")}
+        described = load("transfers")["description"]
+        fields = {"redistribution", *re.search(r"redistribution \(the id\), ([^.]*)\.", described).group(1).split(", ")}
+        of_bundles = re.search(r"in CSV: ([^.]*)\.$", described).group(1).split(", ")
         with tempfile.TemporaryDirectory() as folder:
             plan = pathlib.Path(folder, "plan.json")
             for name in ("orders", "universes", "simple"):
@@ -183,6 +185,11 @@ class SchemaTest(unittest.TestCase):
             run_quietly("plan", DATA / "good-specs/simple.json", "-q", "-o", plan)
             run_quietly("transfers", plan, "--format", "csv", "-o", plan.with_suffix(".csv"))
             self.assertEqual(fields, set(plan.with_suffix(".csv").read_text(encoding="utf-8").splitlines()[0].split(",")))
+            bundle = DATA / "plans/sync-llama3-8b-8-8.plan.json"
+            document = run("transfers", bundle, "--bundle", "sync", "--rank", "0")
+            self.assertTrue(valid("transfers", document), errors("transfers", document))
+            run_quietly("transfers", bundle, "--bundle", "sync", "--rank", "0", "--format", "csv", "-o", plan.with_suffix(".csv"))
+            self.assertEqual(of_bundles, plan.with_suffix(".csv").read_text(encoding="utf-8").splitlines()[0].split(","))
 
     def test_a_repeat_has_a_name_for_its_steps(self):
         plan = read_json(DATA / "plans/llama3-8b-fsdp8-tp8.plan.json")
