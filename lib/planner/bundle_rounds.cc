@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/int_math.h"
@@ -11,29 +10,45 @@
 namespace meshplan {
 namespace {
 
-// So many tensors of a kind a bucket that whole ones share evenly enough.
-constexpr int64_t many_tensors = 16;
-// Into so many pieces a tensor is cut that lies between two buckets.
+// A tensor of less than this part of a bucket is not cut: buckets differ by little without.
+constexpr int64_t small_parts = 16;
+// Into so many pieces at least a tensor is cut that lies between two buckets.
 constexpr int64_t cuts_between = 4;
 
-// The pieces of a tensor where a kind's tensors are spread over buckets.
-int64_t pieces_of(const Kind& kind, const Way& way, int64_t buckets) {
-  const bool cut = goes_in_pieces(way.planned, way.steps.front().index);
-  if (!cut || buckets == 1 || floor_div(kind.tensors, buckets) >= many_tensors) return 1;
-  const int64_t shared = std::gcd(kind.tensors, buckets);
-  return kind.tensors <= buckets ? floor_div(buckets, shared) : cuts_between;
+// Bytes of a tensor of the kind, wherever they lie.
+int64_t tensor_bytes(const Way& way) {
+  const TensorMeta& tensor = way.planned.request.tensor;
+  int64_t bytes = element_bytes(tensor.dtype);
+  for (const int64_t extent : tensor.shape) bytes = saturating_mul(bytes, extent);
+  return bytes;
+}
+
+// The pieces of a tensor where a kind's tensors are spread over buckets of `bucket_bytes`.
+int64_t pieces_of(const Kind& kind, const Way& way, int64_t buckets, int64_t bucket_bytes) {
+  if (buckets == 1 || saturating_mul(tensor_bytes(way), small_parts) <= bucket_bytes) return 1;
+  if (!goes_in_pieces(way.planned, way.steps.front().index)) return 1;
+  const int64_t each = floor_div(buckets, kind.tensors);
+  if (each * kind.tensors == buckets) return each;
+  return std::max(cuts_between, 2 * (each + 1));
 }
 
 // Rounds of kinds that only exchange.
 class Buckets {
  public:
   Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen, int64_t buckets)
-      : kinds_(&kinds), chosen_(&chosen), buckets_(buckets) {}
+      : kinds_(&kinds), chosen_(&chosen), buckets_(buckets) {
+    int64_t bytes = 0;
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      bytes = saturating_add(
+          bytes, saturating_mul(kinds[k].tensors, tensor_bytes(kinds[k].ways[chosen[k]])));
+    }
+    bucket_bytes_ = floor_div(bytes, buckets);
+  }
 
   void add(size_t kind) {
     const Way& way = (*kinds_)[kind].ways[(*chosen_)[kind]];
     steps_ = std::max(steps_, way.steps.size());
-    const int64_t pieces = pieces_of((*kinds_)[kind], way, buckets_);
+    const int64_t pieces = pieces_of((*kinds_)[kind], way, buckets_, bucket_bytes_);
     const int64_t items = saturating_mul((*kinds_)[kind].tensors, pieces);
     // Kinds of fewer tensors than buckets begin where the kind before them ended.
     const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
@@ -104,6 +119,7 @@ class Buckets {
   const std::vector<Kind>* kinds_;
   const std::vector<size_t>* chosen_;
   int64_t buckets_;
+  int64_t bucket_bytes_ = 0;  // the share of one
   size_t steps_ = 0;
   int64_t next_ = 0;
   std::map<std::pair<int64_t, size_t>, std::vector<KindPart>> parts_;

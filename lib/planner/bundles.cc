@@ -106,7 +106,9 @@ class BundlePlanner {
   // Exchanges first, at once in both cuts; the plan for itself last, where rounds can run it.
   void make_ways(Kind& kind) {
     const PlannedRedistribution& own = alone(kind);
-    if (own.planner == PlannerKind::optimal) {
+    const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
+                                   [](const Step& step) { return !is_local(step.op); });
+    if (moves && own.planner == PlannerKind::optimal) {
       Request request = own.request;
       request.dst = own.dst;
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};

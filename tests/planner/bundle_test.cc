@@ -209,7 +209,8 @@ void check(const Plan& plan) {
   REQUIRE(plan.bundles.size() == 1);
   const PlannedBundle& bundle = plan.bundles.front();
   CHECK(bundle.totals.lower_bound_ps <= bundle.totals.predicted_ps);
-  CHECK(bundle.proven_gap_ps == bundle.totals.predicted_ps - bundle.totals.lower_bound_ps);
+  CHECK(bundle.proven_gap_ps ==
+        1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps)));
   if (bundle.request.max_staging_bytes > 0)
     CHECK(bundle.totals.staging_bytes <= bundle.request.max_staging_bytes);
   if (only_exchanges(plan)) Follower(plan, bundle).follow();

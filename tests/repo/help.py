@@ -92,8 +92,9 @@ def main(arguments):
             shutil.copy(spec, folder / copy)
         for spec, plan in (("spec", "plan"), ("old", "old.plan"), ("new", "new.plan")):
             help_.text(f"plan {spec}.json -o {plan}.json -q -W no-missing-flatten")
-        # The id that the examples use.
+        # The ids that the examples use.
         text = (folder / "spec.json").read_text().replace("backward.wq.reduce_scatter", "layers.wq.grad")
+        text = text.replace('"redistributions": [', '"bundles": [{"id": "sync", "redistributions": ["layers.*"]}],\n  "redistributions": [', 1)
         (folder / "spec.json").write_text(text)
         help_.text("plan spec.json -o plan.json -q -W no-missing-flatten")
         help_.all()
