@@ -3,6 +3,7 @@
 
 usage: ids_test.py [-v] [NAME...]
 """
+import fnmatch
 import pathlib
 import json
 import unittest
@@ -45,9 +46,14 @@ class IdsTest(unittest.TestCase):
 
     def test_the_recorded_specs_are_named_so(self):
         for path in sorted(SPECS.glob("recorded-*.json")):
-            ids = [r["id"] for r in json.loads(path.read_text(encoding="utf-8"))["redistributions"]]
+            spec = json.loads(path.read_text(encoding="utf-8"))
+            ids = [r["id"] for r in spec["redistributions"]]
             self.assertEqual(len(ids), len(set(ids)))
+            # Members of bundles keep the names that the program gives its tensors.
+            named = [pattern for bundle in spec.get("bundles", []) for pattern in bundle["redistributions"]]
             for name in ids:
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in named):
+                    continue
                 self.assertFalse(any(part.isdigit() for part in name.split(".")[1:-1]), f"{path.name}: {name}")
 
 

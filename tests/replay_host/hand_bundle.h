@@ -9,6 +9,7 @@
 
 #include "hand_made.h"
 #include "transfer/piece_transfers.h"
+#include "transfer/round_transfers.h"
 
 namespace meshplan::test {
 
@@ -50,7 +51,7 @@ inline std::vector<Task> tasks_of(const Plan& plan, const std::vector<size_t>& m
       std::vector<size_t> before;
       int64_t pieces = 1;
       for (size_t step = 0; step < r.steps.size(); ++step) {
-        if (is_local(r.steps[step].op)) continue;
+        if (is_in_no_round(r.steps[step])) continue;
         if (step == 0 && goes_in_pieces(r, 0)) pieces = 1 + static_cast<int64_t>(random() % static_cast<size_t>(how.most_pieces));
         const bool alike = step > 0 && pieces > 1 && std::ssize(before) == pieces && goes_in_pieces(r, step) && random() % 3 > 0;
         const int64_t now = step == 0 || alike ? pieces : 1;
