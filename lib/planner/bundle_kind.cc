@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/int_math.h"
 #include "transfer/listed_transfers.h"
+#include "transfer/round_transfers.h"
 
 namespace meshplan {
 namespace {
@@ -15,11 +16,6 @@ int64_t group_size(const std::vector<Atom>& atoms) {
   int64_t size = 1;
   for (const Atom& atom : atoms) size = saturating_mul(size, atom.size);
   return size;
-}
-
-int64_t bytes_on_the_way(const Request& request, const Step& step) {
-  return element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype
-                                                              : request.tensor.dtype);
 }
 
 StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& planned, size_t step,
@@ -51,7 +47,7 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
     const Step& step = way.planned.steps[i];
     if (step.op != Op::exchange) continue;
     moved.push_back({pairs_of(transfers_of(q, way.planned, i, held), held[i], held[i + 1]),
-                     bytes_on_the_way(way.planned.request, step)});
+                     wire_element_bytes(way.planned, i)});
   }
   return moved;
 }
@@ -79,11 +75,11 @@ void list_way(const WayQuestion& q, Way& way) {
       }
       way.between.push_back(std::move(bytes));
     }
-    if (is_local(step.op) || (is_collective(step.op) && group_size(step.mesh_dims) == 1)) continue;
+    if (is_in_no_round(step)) continue;
     WayStep moved;
     moved.index = i;
     moved.op = step.op;
-    moved.element_bytes = bytes_on_the_way(request, step);
+    moved.element_bytes = wire_element_bytes(planned, i);
     if (step.op == Op::exchange) {
       StepTransfers transfers = transfers_of(q, planned, i, held);
       const bool in_pieces = goes_in_pieces(planned, i);

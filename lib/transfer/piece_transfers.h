@@ -30,11 +30,5 @@ using GotBoxes = std::vector<std::vector<GotBox>>;  // by slot after the step
                                            int64_t pieces);
 [[nodiscard]] StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step,
                                           int64_t piece, int64_t pieces);
-// Of step 1.
-[[nodiscard]] inline StepTransfers piece_of_second(const StepTransfers& first,
-                                                   const StepTransfers& second, int64_t piece,
-                                                   int64_t pieces) {
-  return piece_of_next(got_in_first(first), second, piece, pieces);
-}
 
 }  // namespace meshplan
