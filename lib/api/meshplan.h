@@ -41,7 +41,7 @@ void meshplan_free(meshplan_answer* answer);
 
 /* Plans a spec's text. `topology`: a preset's name that beats the spec's, or NULL. The text is the
  * plan file that `meshplan plan` writes. Files that the spec names are not read: a spec that names
- * one is bad input. */
+ * one (a topology's file, "extends") is bad input. */
 meshplan_answer* meshplan_plan(const char* spec, size_t bytes, const char* topology);
 
 /* What the redistributions of a spec take, each planned and verified as meshplan_plan does. The

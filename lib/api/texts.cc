@@ -58,7 +58,8 @@ std::optional<PlannedSpec> plan_read_spec(Spec spec, const std::string& text,
   const Topology topology = settled_topology(spec, question);
   PlanOutcome outcome =
       plan_requests(spec.meshes, topology, spec.requests, *options, spec.digest, spec.bundles);
-  SpecPlaces places(text, question.name);
+  const auto extended = spec.extended;
+  SpecPlaces places(extended ? *extended->text : text, extended ? extended->file : question.name);
   if (!outcome.failures.empty()) {
     code = report_failures(outcome.failures, spec, places, diagnostics);
     return std::nullopt;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/git_file.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
 #include "diag/outcome_codes.h"
@@ -17,10 +18,20 @@
 namespace meshplan {
 namespace {
 
+// A plan, and the text that lists its redistributions where that is another than the one given.
+struct Side {
+  Plan plan;
+  std::optional<SpecText> extended;
+};
+
 // Reads a plan, or a spec and plans it. Warnings are dropped: the diff reports the new ones.
-std::optional<Plan> plan_of(Context& context, const std::string& path, const std::string& text,
+std::optional<Side> side_of(Context& context, const std::string& path, const std::string& text,
                             const Arguments& arguments, int& code) {
-  if (document_kind(text) == DocumentKind::plan) return load_plan_text(context, path, text, code);
+  if (document_kind(text) == DocumentKind::plan) {
+    auto plan = load_plan_text(context, path, text, code);
+    if (!plan) return std::nullopt;
+    return Side{*std::move(plan), std::nullopt};
+  }
   CommonFlags kept = context.flags;
   context.flags.warnings.silenced = {"missing-flatten", "uneven-shape", "non-ascending"};
   auto planned = plan_spec_text(context, path, text, arguments.planning, code);
@@ -29,7 +40,7 @@ std::optional<Plan> plan_of(Context& context, const std::string& path, const std
   // Converts to the form of a file: whole nanoseconds, and the digest.
   auto plan = read_plan(write_plan(planned->plan));
   MESHPLAN_CHECK(plan.ok(), "what was written is read again");
-  return std::move(plan).value();
+  return Side{std::move(plan).value(), planned->spec.extended};
 }
 
 // The path that git passes for a missing side (file added or deleted).
@@ -44,35 +55,6 @@ Plan empty_plan_beside(const Plan& other) {
   empty.redistributions.clear();
   empty.totals = {};
   return empty;
-}
-
-// The content of git:REF:PATH; no value if REF has no such file and `new_file` allows it.
-Result<std::optional<std::string>> read_from_git(Context& context, const std::string& against,
-                                                 bool new_file) {
-  const size_t colon = against.find(':', 4);
-  if (against.rfind("git:", 0) != 0 || colon == std::string::npos || colon == 4 ||
-      colon + 1 == against.size()) {
-    return bad_input("--against: expected git:REF:PATH, such as git:main:plan.json, not \"" +
-                     against + "\"");
-  }
-  const std::string ref = against.substr(4, colon - 4);
-  std::string path = against.substr(colon + 1);
-  if (ref.front() == '-') return bad_input("--against: \"" + ref + "\" is not a git revision");
-  // The path is relative to the current folder, not to the top of the repository.
-  if (path.front() != '/' && path.rfind("./", 0) != 0 && path.rfind("../", 0) != 0)
-    path.insert(0, "./");
-  if (new_file) {
-    const auto found =
-        context.system.run_program({"git", "ls-tree", "--name-only", ref, "--", path});
-    if (found && found->empty()) return std::optional<std::string>();
-  }
-  auto text = context.system.run_program({"git", "show", ref + ":" + path});
-  if (text) return std::optional(*std::move(text));
-  Error error = text.error();
-  error.message = "--against " + against + ": " + error.message;
-  if (!new_file && error.message.find("git failed: fatal: path ") != std::string::npos)
-    error.message += "; if the file is new: --new-file";
-  return error;
 }
 
 // The text of one side; no value if missing. After a reported problem `code` is not 0.
@@ -163,15 +145,15 @@ int compare(Context& context, const Arguments& arguments) {
   if (code != 0) return code;
   if (!old_text && !new_text) return 0;  // nothing on either side
 
-  std::optional<Plan> old_plan;
-  std::optional<Plan> new_plan;
-  if (old_text) old_plan = plan_of(context, old_path, *old_text, arguments, code);
-  if (new_text) new_plan = plan_of(context, new_path, *new_text, arguments, code);
+  std::optional<Side> old_side;
+  std::optional<Side> new_side;
+  if (old_text) old_side = side_of(context, old_path, *old_text, arguments, code);
+  if (new_text) new_side = side_of(context, new_path, *new_text, arguments, code);
   if (code != 0) return code;
-  if (!old_plan) old_plan = empty_plan_beside(*new_plan);
-  if (!new_plan) new_plan = empty_plan_beside(*old_plan);
+  if (!old_side) old_side = Side{empty_plan_beside(new_side->plan), std::nullopt};
+  if (!new_side) new_side = Side{empty_plan_beside(old_side->plan), std::nullopt};
 
-  const PlanDiff diff = diff_plans(*old_plan, *new_plan);
+  const PlanDiff diff = diff_plans(old_side->plan, new_side->plan);
   const std::vector<std::string> conditions =
       arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
   // A new plan is different, but not more expensive.
@@ -180,10 +162,12 @@ int compare(Context& context, const Arguments& arguments) {
       std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) {
         return is_new ? condition == "any" : holds(diff, condition);
       });
+  const SpecText listed = new_side->extended.value_or(
+      SpecText{new_path, std::make_shared<const std::string>(new_text.value_or(std::string()))});
   std::string text;
   if (arguments.only_if.empty() || holds(diff, arguments.only_if))
-    text = render_diff(context, diff, arguments,
-                       {*new_plan, new_path, new_text.value_or(std::string())}, failed);
+    text =
+        render_diff(context, diff, arguments, {new_side->plan, listed.file, *listed.text}, failed);
   if (const auto written = context.write_output(arguments.output, text); !written)
     return context.fail("", written.error());
   return failed ? 1 : 0;

@@ -1,20 +1,22 @@
 #include "cli/planning.h"
 
 #include "base/text.h"
+#include "cli/git_file.h"
+#include "spec/extended_file.h"
 
 namespace meshplan {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
-
-// Files that a spec names are relative to its folder.
+// Files that a spec names are relative to its folder; those of a spec of a git revision are that
+// revision's.
 FileReader reader_beside(Context& context, const std::string& path) {
-  return [&context, path](const std::string& name) {
-    return context.system.read_file(name.empty() || name.front() == '/' ? name
-                                                                        : folder_of(path) + name);
+  return [&context, path](const std::string& name) -> Result<std::string> {
+    if (name.empty() || name.front() == '/') return context.system.read_file(name);
+    const std::string file = folder_of(path) + name;
+    if (path.rfind("git:", 0) != 0) return context.system.read_file(file);
+    auto text = read_from_git(context, file, false);
+    if (!text) return text.error();
+    return *std::move(text).value();
   };
 }
 

@@ -45,8 +45,9 @@ std::vector<CodeEntry> form_codes() {
        "Another major version may use the same keys with another meaning, so the file is not read.",
        "{\n  \"schema\": \"meshplan/spec/2\",\n  " + mesh + "\n}", good},
       {"E0208", "exclusive_keys", "two keys that exclude each other",
-       "A file has either mesh or meshes; an entry of meshes is one operation; a redistribution "
-       "names one mesh, or a source and a target mesh; a bandwidth is given in one unit.",
+       "A file has either mesh or meshes, and none of its own where it extends another; an entry of "
+       "meshes is one operation; a redistribution names one mesh, or a source and a target mesh; a "
+       "bandwidth is given in one unit.",
        spec_of(mesh + ",\n  \"meshes\": [{\"name\": \"root\", \"world\": 2}]"), good},
       {"E0209", "empty_text", "an empty string where a name is expected",
        "Names, ids, codes and reasons have at least one character.",
@@ -66,6 +67,11 @@ std::vector<CodeEntry> form_codes() {
       {"E0212", "too_many", "too many dims or levels",
        "A mesh or a tensor has at most 64 dims, a topology at most 8 levels.",
        tensor_of("[" + ones + "]"), tensor_of("[8, 8]")},
+      {"E0213", "cannot_extend", "a file that cannot be extended",
+       "extends names a spec, relative to the folder of the file that extends it: one that can be "
+       "read, does not lead back to that file, and has its end after at most 8 files. A text on "
+       "stdin is in no folder.",
+       "{\n  \"schema\": \"meshplan/spec/1\",\n  \"extends\": \"recorded.json\"\n}", good},
   };
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "base/utf8.h"
+
 namespace meshplan {
 namespace {
 
@@ -33,7 +35,30 @@ class BundlesReader {
     bundles_.push_back(std::move(bundle));
   }
 
-  [[nodiscard]] std::vector<BundleRequest> take() { return std::move(bundles_); }
+  // Puts what was read beside the bundles of the file that is extended.
+  void add_to(std::vector<BundleRequest>& bundles, const std::string& file) {
+    for (const BundleRequest& known : bundles) {
+      if (ids_.contains(known.id)) continue;
+      for (const size_t member : known.members) {
+        const auto taken = taken_.find(member);
+        if (taken == taken_.end()) continue;
+        reader_.error("E0413", taken->second,
+                      "redistribution " + quote(known_.requests[member].id) + " is in bundle " +
+                          quote(known.id) + " of " + printable(file, 300) + " already",
+                      {"give the bundle here the same id to replace that one", {}, 0, {}});
+      }
+    }
+    for (BundleRequest& bundle : bundles_) {
+      const auto known =
+          std::find_if(bundles.begin(), bundles.end(),
+                       [&](const BundleRequest& other) { return other.id == bundle.id; });
+      if (known != bundles.end()) {
+        *known = std::move(bundle);
+      } else {
+        bundles.push_back(std::move(bundle));
+      }
+    }
+  }
 
  private:
   std::string read_id(uint32_t index) {
@@ -85,13 +110,14 @@ class BundlesReader {
     }
     if (meant || members.size() > before || known_.ids_lost) return;
     if (name.back() == '*') {
-      reader_.error("E0411", at, "no redistribution's id begins like " + quote(name));
+      reader_.error("E0411", at,
+                    "no redistribution's id" + known_.where + " begins like " + quote(name));
       return;
     }
     if (known_.ids.contains(name)) return;  // it has an error of its own
     std::vector<std::string> ids;
     for (const auto& [id, member] : by_id_) ids.push_back(id);
-    reader_.error("E0411", at, "there is no redistribution " + quote(name),
+    reader_.error("E0411", at, "there is no redistribution " + quote(name) + known_.where,
                   suggestion(name, ids, "its redistributions are "));
   }
 
@@ -103,15 +129,24 @@ class BundlesReader {
   std::vector<BundleRequest> bundles_;
 };
 
+// Whether a recorder wrote the bundle.
+bool is_recorded(const Reader& reader, uint32_t entry) {
+  const uint32_t mark = reader.node(entry).kind == JsonKind::object
+                            ? find_key(reader.document(), entry, "x-recorded")
+                            : 0;
+  return mark != 0 && reader.node(mark).truth;
+}
+
 }  // namespace
 
-std::vector<BundleRequest> read_bundles(Reader& reader, uint32_t index,
-                                        const ReadRedistributions& known) {
-  BundlesReader bundles(reader, known);
+void read_bundles(Reader& reader, uint32_t index, const ReadRedistributions& known,
+                  const BundlesFrom& from, std::vector<BundleRequest>& bundles) {
+  BundlesReader read(reader, known);
   for (const uint32_t entry :
-       reader.elements(index, "\"bundles\"").value_or(std::vector<uint32_t>{}))
-    bundles.read(entry);
-  return bundles.take();
+       reader.elements(index, "\"bundles\"").value_or(std::vector<uint32_t>{})) {
+    if (!from.recorded_again || !is_recorded(reader, entry)) read.read(entry);
+  }
+  read.add_to(bundles, from.beneath);
 }
 
 }  // namespace meshplan

@@ -1,6 +1,7 @@
 // Reads a spec's "bundles".
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "json/reader.h"
@@ -9,9 +10,16 @@
 
 namespace meshplan {
 
+// What stands beneath a list of bundles.
+struct BundlesFrom {
+  std::string beneath;          // the file that is extended
+  bool recorded_again = false;  // recorded bundles of this list ("x-recorded": true) are not read
+};
+
 // Members by id, or by "prefix*" for all whose id begins so, in the order of the redistributions;
-// one that several of a bundle's names mean is in it once.
-[[nodiscard]] std::vector<BundleRequest> read_bundles(Reader& reader, uint32_t index,
-                                                      const ReadRedistributions& known);
+// one that several of a bundle's names mean is in it once. `bundles`: of the file that is extended;
+// one with an id that is read here is replaced.
+void read_bundles(Reader& reader, uint32_t index, const ReadRedistributions& known,
+                  const BundlesFrom& from, std::vector<BundleRequest>& bundles);
 
 }  // namespace meshplan

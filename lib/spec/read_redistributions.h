@@ -22,6 +22,9 @@ struct ReadRedistributions {
   std::deque<std::string> escaped;
   // Some redistribution has no readable id, so no id can be reported as unknown.
   bool ids_lost = false;
+  // The same of bundles.
+  bool bundles_lost = false;
+  std::string where;  // for messages: " in recorded.json" if that file has them
 };
 
 // `simple`: the file has one mesh, and redistributions need not name it. Index 0: the key is

@@ -1,12 +1,15 @@
-#include <algorithm>
-#include <map>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/sha256.h"
-#include "base/text.h"
-#include "diag/codes.h"
+#include "base/utf8.h"
 #include "json/reader.h"
 #include "json/scan.h"
 #include "json/write.h"
+#include "spec/extended_file.h"
+#include "spec/read_budgets.h"
 #include "spec/read_bundles.h"
 #include "spec/read_meshes.h"
 #include "spec/read_redistributions.h"
@@ -76,189 +79,158 @@ void read_options(Reader& reader, uint32_t index, GivenOptions& options) {
   }
 }
 
-// Reports an id that no redistribution has.
-void check_id(Reader& reader, uint32_t index, const std::string& id,
-              const ReadRedistributions& known) {
-  if (known.ids_lost || known.ids.contains(id)) return;
-  std::vector<std::string> ids;
-  ids.reserve(known.ids.size());
-  for (const auto& [name, node] : known.ids) ids.emplace_back(name);
-  std::sort(ids.begin(), ids.end());
-  reader.error("E0411", index, "there is no redistribution " + quote(id),
-               suggestion(id, ids, "its redistributions are "));
+// What the files of a spec add up to, from the one that holds the redistributions outward.
+struct Reading {
+  const SpecText* again = nullptr;  // a recording in place of that file's own
+  Spec spec;
+  ReadMeshes made;
+  ReadRedistributions known;
+  std::vector<std::shared_ptr<const std::string>> texts;  // that ids are views of
+};
+
+// The values of a spec's keys; 0 where absent.
+struct Keys {
+  uint32_t schema, mesh, meshes, topology, redistributions, options, budgets, allow, bundles,
+      extends;
+};
+
+std::optional<Keys> read_keys(Reader& reader) {
+  constexpr std::array<KeyRule, 10> rules{{{"schema", true},
+                                           {"mesh"},
+                                           {"meshes"},
+                                           {"topology"},
+                                           {"redistributions"},
+                                           {"options"},
+                                           {"budgets"},
+                                           {"allow"},
+                                           {"bundles"},
+                                           {"extends"}}};
+  const auto found = reader.members(0, rules, "the spec");
+  if (!found) return std::nullopt;
+  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow, bundles,
+              extends] = *found;
+  return Keys{schema,  mesh,    meshes, topology, redistributions,
+              options, budgets, allow,  bundles,  extends};
 }
 
-void read_limits(Reader& reader, const std::array<uint32_t, 4>& nodes, Budget& budget) {
-  constexpr std::array<std::string_view, 4> names{"\"wire_bytes\"", "\"collectives\"",
-                                                  "\"predicted_ns\"", "\"peak_bytes\""};
-  std::optional<int64_t>* const limits[] = {&budget.wire_bytes, &budget.collectives,
-                                            &budget.predicted_ns, &budget.peak_bytes};
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i] != 0) *limits[i] = reader.integer(nodes[i], names[i], 0);
+void read_recorded_part(Reader& reader, const Keys& keys, Reading& to) {
+  to.made.names_lost = true;
+  if (keys.mesh != 0 && keys.meshes != 0) {
+    reader.error_at_key("E0208", keys.meshes, "\"meshes\" beside \"mesh\"",
+                        {"keep one of them", {}, keys.mesh, "the simple form"});
+  } else if (keys.mesh != 0) {
+    to.made = read_simple_mesh(reader, keys.mesh);
+  } else if (keys.meshes != 0) {
+    to.made = read_meshes(reader, keys.meshes);
+  } else if (!reader.misspelt("mesh") && !reader.misspelt("meshes") &&
+             !reader.misspelt("extends")) {
+    reader.error("E0202", 0, "the spec lacks the key \"mesh\"",
+                 {"give \"mesh\", \"meshes\" for several, or \"extends\" for those of another file",
+                  {},
+                  0,
+                  {}});
+  }
+  to.known = read_redistributions(reader, keys.redistributions, to.made,
+                                  keys.meshes == 0 || keys.mesh != 0);
+}
+
+bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnostics, Reading& to);
+
+// Reads what a file adds to. What cannot be read of it is reported there; then nothing that refers
+// to it is judged.
+void read_beneath(const SpecText& beneath, const SpecFile& file, Diagnostics& diagnostics,
+                  Reading& to) {
+  to.texts.push_back(beneath.text);
+  if (!read_into(*beneath.text, file, diagnostics, to)) {
+    to.known.ids_lost = to.known.bundles_lost = true;
+  } else if (!to.spec.extended) {
+    to.spec.extended = beneath;
   }
 }
 
-// Of redistributions, or of bundles; `check` reports an id that there is none of.
-template <class Check>
-void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& check, Spec& spec) {
-  const std::string what = bundles ? "the budgets of bundles" : "the budgets of redistributions";
-  const std::string each = bundles ? "the budget of a bundle" : "the budget of a redistribution";
-  std::map<std::string, uint32_t> seen;
-  for (const uint32_t entry : reader.elements(list, what).value_or(std::vector<uint32_t>{})) {
-    constexpr std::array<KeyRule, 5> limits{
-        {{"id", true}, {"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
-    const auto nodes = reader.members(entry, limits, each);
-    if (!nodes) continue;
-    const auto [id, wire, collectives, predicted, peak] = *nodes;
-    Budget budget;
-    budget.bundle = bundles;
-    read_limits(reader, {wire, collectives, predicted, peak}, budget);
-    const auto name = id != 0 ? reader.name(id, "\"id\"") : std::nullopt;
-    if (!name) continue;
-    check(id, *name);
-    const auto [first, fresh] = seen.emplace(*name, id);
-    if (!fresh) {
-      reader.error("E0210", id, "a budget for " + quote(*name) + " exists already",
-                   {"keep one of them", {}, first->second, "first given here"});
-    }
-    budget.id = *name;
-    spec.budgets.push_back(std::move(budget));
+void read_extended(Reader& reader, const Keys& keys, const SpecFile& file, Diagnostics& diagnostics,
+                   Reading& to) {
+  const auto only_there = [&](uint32_t key, std::string_view name) {
+    if (key == 0) return;
+    reader.error_at_key(
+        "E0208", key, quote(name) + " beside \"extends\"",
+        {"keep it in the file that this one extends", {}, keys.extends, "extends this"});
+  };
+  only_there(keys.mesh, "mesh");
+  only_there(keys.meshes, "meshes");
+  only_there(keys.redistributions, "redistributions");
+  if (const auto extended = open_extended(reader, keys.extends, file)) {
+    read_beneath({extended->file.name, extended->text}, extended->file, diagnostics, to);
+  } else {
+    to.known.ids_lost = to.known.bundles_lost = true;
   }
 }
 
-// The spec's bundles are read.
-void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& known, Spec& spec) {
-  constexpr std::array<KeyRule, 3> rules{{{"total"}, {"redistributions"}, {"bundles"}}};
-  const auto found = reader.members(index, rules, "\"budgets\"");
-  if (!found) return;
-  const auto [total, list, bundles] = *found;
-  if (total != 0) {
-    constexpr std::array<KeyRule, 4> limits{
-        {{"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
-    if (const auto nodes = reader.members(total, limits, "the total budget")) {
-      Budget budget;
-      read_limits(reader, *nodes, budget);
-      spec.budgets.push_back(std::move(budget));
-    }
+// What a person writes of a spec, and a recorder of bundles.
+void read_added_part(Reader& reader, const Keys& keys, const SpecFile& file,
+                     const BundlesFrom& bundles, Diagnostics& diagnostics, Reading& to) {
+  Spec& spec = to.spec;
+  if (keys.topology != 0) {
+    auto topology = read_topology(reader, keys.topology, file.read_file, diagnostics);
+    if (topology) spec.topology = std::move(topology);
   }
-  if (list != 0) {
-    read_budgets_of(
-        reader, list, false,
-        [&](uint32_t id, const std::string& name) { check_id(reader, id, name, known); }, spec);
-  }
-  if (bundles == 0) return;
-  std::vector<std::string> ids;
-  for (const BundleRequest& bundle : spec.bundles) ids.push_back(bundle.id);
-  read_budgets_of(
-      reader, bundles, true,
-      [&](uint32_t id, const std::string& name) {
-        if (std::find(ids.begin(), ids.end(), name) != ids.end()) return;
-        reader.error("E0411", id, "there is no bundle " + quote(name),
-                     suggestion(name, ids, "its bundles are "));
-      },
-      spec);
+  if (keys.options != 0) read_options(reader, keys.options, spec.options);
+  if (keys.bundles != 0) read_bundles(reader, keys.bundles, to.known, bundles, spec.bundles);
+  if (keys.budgets != 0) read_budgets(reader, keys.budgets, to.known, spec);
+  if (keys.allow != 0) read_allow(reader, keys.allow, to.known, spec);
 }
 
-// Only the planners' warnings can be silenced.
-void check_silenced(Reader& reader, uint32_t index, const std::string& code) {
-  const CodeEntry* entry = find_code(code);
-  const auto planners = [](std::string_view known) { return known.substr(0, 3) == "W03"; };
-  if (entry != nullptr && planners(code)) return;
-  std::vector<std::string> warnings;
-  for (const CodeEntry& known : code_table()) {
-    if (planners(known.code)) warnings.emplace_back(known.code);
-  }
-  const std::string message =
-      entry != nullptr
-          ? quote(code) + " is not a warning of the planner, and only those can be silenced"
-          : "there is no warning " + quote(code);
-  reader.error("E0412", index, message, suggestion(code, warnings, "the warnings are "));
-}
-
-void read_allow(Reader& reader, uint32_t index, const ReadRedistributions& known, Spec& spec) {
-  constexpr std::array<KeyRule, 3> rules{{{"code", true}, {"id"}, {"reason", true}}};
-  for (const uint32_t entry :
-       reader.elements(index, "\"allow\"").value_or(std::vector<uint32_t>{})) {
-    const auto found = reader.members(entry, rules, "a silenced warning");
-    if (!found) continue;
-    const auto [code, id, reason] = *found;
-    Allow allow;
-    if (code != 0) {
-      allow.code = reader.name(code, "\"code\"").value_or("");
-      if (!allow.code.empty()) check_silenced(reader, code, allow.code);
-    }
-    if (id != 0) {
-      allow.id = reader.name(id, "\"id\"").value_or("");
-      if (!allow.id.empty()) check_id(reader, id, allow.id, known);
-    }
-    if (reason != 0) allow.reason = reader.name(reason, "\"reason\"").value_or("");
-    spec.allow.push_back(std::move(allow));
-  }
-}
-
-// `diagnostics` is empty before.
-std::optional<Spec> read_alone(std::string_view text, const std::string& file,
-                               const FileReader& read_file, Diagnostics& diagnostics) {
-  const auto document = read_json(text, file, diagnostics);
-  if (!document) return std::nullopt;
+// Adds a file to what those beneath it have added. False: there was an error in one of them.
+bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnostics, Reading& to) {
+  const size_t errors = diagnostics.count(Severity::error);
+  const auto document = read_json(text, file.name, diagnostics);
+  if (!document) return false;
   Reader reader(*document, diagnostics);
-  constexpr std::array<KeyRule, 9> rules{{{"schema", true},
-                                          {"mesh"},
-                                          {"meshes"},
-                                          {"topology"},
-                                          {"redistributions"},
-                                          {"options"},
-                                          {"budgets"},
-                                          {"allow"},
-                                          {"bundles"}}};
   // Something else than a spec is told by its schema before any of its keys is called unknown.
   if (const uint32_t schema = find_key(*document, 0, "schema");
       schema != 0 && !check_schema(reader, schema))
-    return std::nullopt;
-  const auto found = reader.members(0, rules, "the spec");
-  if (!found) return std::nullopt;
-  const auto [schema, mesh, meshes, topology, redistributions, options, budgets, allow, bundles] =
-      *found;
-
-  Spec spec;
-  ReadMeshes made;
-  made.names_lost = true;
-  if (mesh != 0 && meshes != 0) {
-    reader.error_at_key("E0208", meshes, "\"meshes\" beside \"mesh\"",
-                        {"keep one of them", {}, mesh, "the simple form"});
-  } else if (mesh != 0) {
-    made = read_simple_mesh(reader, mesh);
-  } else if (meshes != 0) {
-    made = read_meshes(reader, meshes);
-  } else if (!reader.misspelt("mesh") && !reader.misspelt("meshes")) {
-    reader.error("E0202", 0, "the spec lacks the key \"mesh\"",
-                 {"give \"mesh\", or \"meshes\" for several", {}, 0, {}});
+    return false;
+  const auto keys = read_keys(reader);
+  if (!keys) return false;
+  BundlesFrom bundles;
+  if (keys->extends != 0) {
+    read_extended(reader, *keys, file, diagnostics, to);
+  } else if (to.again != nullptr) {
+    const SpecText again = *std::exchange(to.again, nullptr);
+    SpecFile recording = file;
+    recording.name = again.file;
+    read_beneath(again, recording, diagnostics, to);
+    bundles.recorded_again = true;
+  } else {
+    read_recorded_part(reader, *keys, to);
   }
-  if (topology != 0) spec.topology = read_topology(reader, topology, read_file, diagnostics);
-  ReadRedistributions read =
-      read_redistributions(reader, redistributions, made, meshes == 0 || mesh != 0);
-  if (options != 0) read_options(reader, options, spec.options);
-  if (bundles != 0) spec.bundles = read_bundles(reader, bundles, read);
-  if (budgets != 0) read_budgets(reader, budgets, read, spec);
-  if (allow != 0) read_allow(reader, allow, read, spec);
-  if (diagnostics.has_errors()) return std::nullopt;
-
-  spec.meshes = std::move(made.table);
-  spec.requests = std::move(read.requests);
-  spec.request_spans = std::move(read.spans);
-  spec.digest = "sha256:" + sha256_hex(canonical_text(*document));
-  return spec;
+  if (to.spec.extended) {
+    bundles.beneath = to.spec.extended->file;
+    to.known.where = " in " + printable(bundles.beneath, 300);
+  }
+  read_added_part(reader, *keys, file, bundles, diagnostics, to);
+  if (diagnostics.count(Severity::error) > errors) return false;
+  to.spec.digest = "sha256:" + sha256_hex(canonical_text(*document) + to.spec.digest);
+  return true;
 }
 
 }  // namespace
 
 std::optional<Spec> read_spec(std::string_view text, const std::string& file,
-                              const FileReader& read_file, Diagnostics& diagnostics) {
+                              const FileReader& read_file, Diagnostics& diagnostics,
+                              const SpecText* again) {
   // Into a collector of its own: `diagnostics` drops repeated problems, which do not make the file
   // valid.
   Diagnostics own(diagnostics.cap());
-  auto spec = read_alone(text, file, read_file, own);
+  Reading reading;
+  reading.again = again;
+  const bool good = read_into(text, outermost_file(file, read_file), own, reading);
   diagnostics.add_all(own);
+  if (!good || own.has_errors()) return std::nullopt;
+  Spec spec = std::move(reading.spec);
+  spec.meshes = std::move(reading.made.table);
+  spec.requests = std::move(reading.known.requests);
+  spec.request_spans = std::move(reading.known.spans);
   return spec;
 }
 

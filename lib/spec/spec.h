@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,17 @@ struct Allow {
   std::string reason;
 };
 
+// A file of a spec: its name as places give it ("specs/recorded.json"), and its text.
+struct SpecText {
+  std::string file;
+  std::shared_ptr<const std::string> text;
+};
+
+// What a file says, or several: one with "extends" (an overlay) adds to the file that it names.
+//   - Meshes and redistributions are those of the extended file, and the overlay has none.
+//   - The overlay's topology takes the place of the other; so do single options, single limits of a
+//     budget with the same id, and whole bundles with the same id.
+//   - Budgets and bundles with other ids, and everything in "allow", are added.
 struct Spec {
   MeshTable meshes;                  // in the simple form the mesh is called "mesh"
   std::optional<Topology> topology;  // as given; nullopt: uniform
@@ -41,19 +53,27 @@ struct Spec {
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
   std::vector<BundleRequest> bundles;
-  std::string digest;  // "sha256:..." over the compact canonical JSON of the comment-free spec
+  // "sha256:..." over the compact canonical JSON of the comment-free spec; of an overlay, followed by
+  // the digest of what it extends.
+  std::string digest;
+  // The file whose redistributions these are; nullopt: the one that was read.
+  std::optional<SpecText> extended;
   // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
   // failure of the planner is shown.
   std::vector<std::pair<size_t, size_t>> request_spans;
 };
 
-// Reads a file named in the spec ({"file": ...}), relative to the spec's folder.
+// Reads a file named in the spec ({"file": ...}, "extends"), relative to the spec's folder.
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
 // Reads a whole spec; every problem goes to `diagnostics` and the result is empty if there was an
 // error. Never throws on any byte sequence.
+// `again`: a recording that takes the place of the meshes, redistributions and recorded bundles
+// (those with "x-recorded": true) of the file where they stand; what else is in that file is read as
+// if it extended the recording.
 [[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file,
-                                            const FileReader& read_file, Diagnostics& diagnostics);
+                                            const FileReader& read_file, Diagnostics& diagnostics,
+                                            const SpecText* again = nullptr);
 
 // A topology file (`--topology FILE`): the object that "topology" of a spec may be, read as
 // strictly.

@@ -117,6 +117,21 @@ TEST_CASE("files that a spec names are not read") {
   CHECK(std::string(meshplan_diagnostics(answer.get())).find("is not read here") != std::string::npos);
 }
 
+TEST_CASE("a text extends no file") {
+  const auto refused = [](const std::string& name) {
+    const Answer answer = plan(R"({"schema": "meshplan/spec/1", "extends": ")" + name + "\"}");
+    CHECK(meshplan_code(answer.get()) == 2);
+    const json found = diagnostics_of(answer)["diagnostics"];
+    REQUIRE(found.size() == 1);
+    CHECK(found[0]["code"] == "E0213");
+    return found[0]["message"].get<std::string>();
+  };
+  CHECK(refused("recorded.json") ==
+        "\"extends\" is relative to the folder of its file, and this text is in none");
+  CHECK(refused("/etc/recorded.json") ==
+        "'/etc/recorded.json' is not read here; put its content into the spec");
+}
+
 TEST_CASE("threads get what one gets alone") {
   const std::string spec = small_spec;
   const std::string alone = text_of(plan(spec));

@@ -74,8 +74,9 @@ def main(arguments):
             if kind == "console":
                 return f"```console\n{rewritten(body, folder, meshplan)}```"
             if '"meshplan/spec/1"' in body:
-                answer = subprocess.run([meshplan, "plan", "-", "-o", os.devnull], input=body.encode(), cwd=folder, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, timeout=120, check=False)
+                (folder / "spec.json").write_text(body, encoding="utf-8")
+                answer = subprocess.run([meshplan, "plan", "spec.json", "-o", os.devnull], cwd=folder, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
                 if answer.returncode != 0:
                     failures.append(f"a spec in README.md does not plan:\n{body}\n{answer.stdout.decode()}")
             return match.group(0)

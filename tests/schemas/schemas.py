@@ -27,7 +27,7 @@ FORM = {"E0201", "E0202", "E0203", "E0205", "E0206", "E0207", "E0208", "E0209", 
 # Where the schema may say either: 1.5 is no integer for it while 2.0 is one, and the code of an error is no code of a warning.
 EITHER = {"E0204", "E0412"}
 # The mistake stands in another file.
-OTHER_FILE = {"topology-bad-file.json"}
+OTHER_FILE = {"topology-bad-file.json", "extends-a-plan.json"}
 
 
 def load(name):
@@ -129,6 +129,14 @@ class SchemaTest(unittest.TestCase):
         self.assertGreater(len(good_specs()), 8)
         for path in good_specs():
             self.assertTrue(valid("spec", read_json(path)), f"{path}: {errors('spec', read_json(path))}")
+
+    def test_an_overlay_is_valid_without_what_it_extends(self):
+        overlay = {"schema": "meshplan/spec/1", "extends": "recorded.json", "topology": "h100", "options": {"groups": "any"},
+                   "budgets": {"total": {"collectives": 1}}, "allow": [], "bundles": [{"id": "sync", "redistributions": ["sync.*"]}]}
+        self.assertTrue(valid("spec", overlay), errors("spec", overlay))
+        for key in ("mesh", "meshes", "redistributions"):
+            own = {"mesh": {"dims": [{"name": "dp", "size": 2}]}, "meshes": [{"name": "root", "world": 2}], "redistributions": []}[key]
+            self.assertFalse(valid("spec", {**overlay, key: own}), key)
 
     def test_reader_and_schema_agree_on_bad_specs(self):
         expected = {}
