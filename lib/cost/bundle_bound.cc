@@ -108,16 +108,37 @@ class BundleBound {
     add_set(meshes_[request.dst_mesh], targets);
   }
 
-  // MB/s of the links of a rank that leave its unit inside of `level`.
-  [[nodiscard]] int64_t bandwidth(int64_t id, int level) const {
+  using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;  // ranks, by level and unit
+
+  void count_in(UnitCounts& counts, int64_t id) const {
+    for (int l = 0; l < units_.levels(); ++l) ++counts[{l, units_.unit(id, l)}];
+  }
+
+  // MB/s of the links over which the rank of a set meets ranks of the bundle outside of the set:
+  // of the levels whose unit has more of them than its part inside does. `inside`: ranks of the
+  // set, by unit.
+  [[nodiscard]] int64_t bandwidth(int64_t id, const UnitCounts& inside) const {
+    const auto count = [&](const UnitCounts& counts, int level) {
+      const auto found = counts.find({level, units_.unit(id, level)});
+      return found == counts.end() ? 0 : found->second;
+    };
     int64_t sum = 0;
-    for (int l = level; l < units_.levels(); ++l) {
-      const auto in_unit = [&](int at) {
-        return at < 0 ? int64_t{1} : members_.at({at, units_.unit(id, at)});
-      };
-      if (in_unit(l) > in_unit(l - 1))
+    int64_t outside = 0;  // of the set, in the unit of the level
+    for (int l = 0; l < units_.levels(); ++l) {
+      const int64_t more = count(members_, l) - count(inside, l);
+      if (more > outside)
         sum = saturating_add(sum, topology_.levels[static_cast<size_t>(l)].mb_per_s);
+      outside = more;
     }
+    return sum;
+  }
+
+  // Of all ranks of a set together.
+  [[nodiscard]] int64_t bandwidth(const std::vector<int64_t>& set) const {
+    UnitCounts inside;
+    for (const int64_t id : set) count_in(inside, id);
+    int64_t sum = 0;
+    for (const int64_t id : set) add_up_to(sum, bandwidth(id, inside));
     return sum;
   }
 
@@ -129,27 +150,21 @@ class BundleBound {
   }
 
   int64_t slowest() {
+    for (const int64_t id : ids_) count_in(members_, id);
+    std::map<std::pair<int, int64_t>, std::vector<int64_t>> sets;  // those of crossings_
     for (const int64_t id : ids_) {
-      for (int l = 0; l < units_.levels(); ++l) ++members_[{l, units_.unit(id, l)}];
-    }
-    std::map<std::pair<int, int64_t>, int64_t> bandwidths;  // of the sets of crossings_
-    for (const int64_t id : ids_) {
-      for (int level = 0; level < units_.levels(); ++level) {
-        add_up_to(bandwidths[{level, level == 0 ? id : units_.unit(id, level - 1)}],
-                  bandwidth(id, level));
-      }
+      for (int level = 0; level < units_.levels(); ++level)
+        sets[{level, level == 0 ? id : units_.unit(id, level - 1)}].push_back(id);
     }
     int must_reach = -1;
     for (const auto& [set, crossing] : crossings_) {
-      take(crossing, bandwidths.at(set));
+      take(crossing, bandwidth(sets.at(set)));
       if (crossing.in > 0 || crossing.out > 0) must_reach = std::max(must_reach, set.first);
     }
     for (const auto& [index, crossing] : meshes_) {
-      int64_t sum = 0;
-      for (const int64_t id : materialise(plan_.meshes.meshes[index])) {
-        if (ids_.count(id) > 0) add_up_to(sum, bandwidth(id, 0));
-      }
-      take(crossing, sum);
+      std::vector<int64_t> set = materialise(plan_.meshes.meshes[index]);
+      std::erase_if(set, [&](int64_t id) { return ids_.count(id) == 0; });
+      take(crossing, bandwidth(set));
     }
     if (must_reach < 0) return 0;
     int64_t latency_ns = INT64_MAX;
@@ -166,9 +181,9 @@ class BundleBound {
   std::vector<size_t> firsts_;
   std::set<int64_t> ids_;  // of all ranks of the bundle
   std::map<std::pair<int, int64_t>, Crossing>
-      crossings_;                                       // by level, and rank or unit inside of it
-  std::map<size_t, Crossing> meshes_;                   // of all ranks of a mesh
-  std::map<std::pair<int, int64_t>, int64_t> members_;  // ranks of the bundle in a unit
+      crossings_;                      // by level, and rank or unit inside of it
+  std::map<size_t, Crossing> meshes_;  // of all ranks of a mesh
+  UnitCounts members_;                 // ranks of the bundle
   int64_t transfer_ps_ = 0;
 };
 

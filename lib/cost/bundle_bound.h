@@ -5,9 +5,9 @@
 //                                                                      ranks 0 and 1 give away 16 B
 //
 //     set                                   links
-//     a rank                                of every level on which it meets another of the bundle
-//     a unit of a level                     of the levels outside of it, of all its ranks
-//     all sources of one mesh, all targets  of every level
+//     a rank                                every set: of the levels on which its ranks meet ranks
+//     the ranks of a unit of a level        of the bundle outside of the set, of each of its ranks
+//     all sources of one mesh, all targets
 //
 // Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
 // Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.

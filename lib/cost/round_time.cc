@@ -61,7 +61,17 @@ int64_t RoundLoad::predicted_ps(const Topology& topology) const {
 
 RoundCounter::RoundCounter(const RankTable& ranks, const Topology& topology)
     : ids_(ranks.global_ids), level_ranks_(level_ranks_of(topology)) {
-  if (ids_.size() <= most_dense) dense_.assign(ids_.size() * ids_.size(), 0);
+  if (ids_.size() > most_dense) return;
+  dense_.assign(ids_.size() * ids_.size(), 0);
+  known_levels_.assign(ids_.size() * ids_.size(), unknown_level);
+}
+
+int RoundCounter::level_of(const PairElements& pair) {
+  if (dense_.empty()) return level_between(pair.from, pair.to);
+  uint8_t& known =
+      known_levels_[static_cast<size_t>(pair.from) * ids_.size() + static_cast<size_t>(pair.to)];
+  if (known == unknown_level) known = static_cast<uint8_t>(level_between(pair.from, pair.to));
+  return known;
 }
 
 int RoundCounter::level_between(int32_t a, int32_t b) const {
@@ -107,7 +117,7 @@ RoundLoad RoundCounter::take() {
           pair.elements,
           dense_[static_cast<size_t>(pair.from) * ids_.size() + static_cast<size_t>(pair.to)]);
     }
-    const int level = level_between(pair.from, pair.to);
+    const int level = level_of(pair);
     Tally::Cell& sender = load.tally_.at(pair.from, level);
     add_up(sender.sent, pair.elements);
     ++sender.peers_out;

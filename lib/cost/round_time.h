@@ -55,12 +55,15 @@ class RoundCounter {
  private:
   // Beyond it sums are not kept in a matrix.
   static constexpr size_t most_dense = 4096;
+  static constexpr uint8_t unknown_level = 255;
+  [[nodiscard]] int level_of(const PairElements& pair);
   [[nodiscard]] int level_between(int32_t a, int32_t b) const;
 
   std::vector<int64_t> ids_;
   std::vector<int64_t> level_ranks_;
-  std::vector<int64_t> dense_;       // by pair; 0: not in use
-  std::vector<PairElements> pairs_;  // of those in use, or all that was added, in bytes
+  std::vector<int64_t> dense_;         // by pair; 0: not in use
+  std::vector<uint8_t> known_levels_;  // by pair, where dense_ is
+  std::vector<PairElements> pairs_;    // of those in use, or all that was added, in bytes
 };
 
 }  // namespace meshplan

@@ -97,10 +97,15 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
-RoundLoad FigureCounter::load_of(const Way& way, int64_t tensors) {
-  for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way))
+std::optional<RoundLoad> FigureCounter::load_of(const Way& way, int64_t tensors) {
+  bool idle = false;
+  for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way)) {
+    idle = idle || moved.pairs.empty();
     counter_.add(moved.pairs, moved.element_bytes, tensors);
-  return counter_.take();
+  }
+  RoundLoad load = counter_.take();
+  if (idle) return std::nullopt;
+  return load;
 }
 
 void FigureCounter::count_collective(const std::vector<Kind>& kinds,

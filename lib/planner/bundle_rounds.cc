@@ -23,41 +23,31 @@ int64_t tensor_bytes(const Way& way) {
   return bytes;
 }
 
-// The pieces of a tensor where a kind's tensors are spread over buckets of `bucket_bytes`.
-int64_t pieces_of(const Kind& kind, const Way& way, int64_t buckets, int64_t bucket_bytes) {
+// The pieces of each of so many tensors that are spread over buckets of `bucket_bytes`.
+int64_t pieces_of(int64_t tensors, const Way& way, int64_t buckets, int64_t bucket_bytes) {
   if (buckets == 1 || saturating_mul(tensor_bytes(way), small_parts) <= bucket_bytes) return 1;
   if (!goes_in_pieces(way.planned, way.steps.front().index)) return 1;
-  const int64_t each = floor_div(buckets, kind.tensors);
-  if (each * kind.tensors == buckets) return each;
+  const int64_t each = floor_div(buckets, tensors);
+  if (each * tensors == buckets) return each;
   return std::max(cuts_between, 2 * (each + 1));
 }
 
-// Rounds of kinds that only exchange.
+// Tensors [tensors.lo, tensors.hi) of a kind.
+struct KindShare {
+  size_t kind = 0;
+  Interval tensors;
+};
+
+// Rounds of kinds that only exchange: what shares so many buckets.
 class Buckets {
  public:
-  Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen, int64_t buckets)
-      : kinds_(&kinds), chosen_(&chosen), buckets_(buckets) {
+  Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+          const std::vector<KindShare>& shares, int64_t buckets)
+      : kinds_(kinds), chosen_(chosen), buckets_(buckets) {
     int64_t bytes = 0;
-    for (size_t k = 0; k < kinds.size(); ++k) {
-      bytes = saturating_add(
-          bytes, saturating_mul(kinds[k].tensors, tensor_bytes(kinds[k].ways[chosen[k]])));
-    }
+    for (const KindShare& share : shares) bytes = saturating_add(bytes, bytes_of(share));
     bucket_bytes_ = floor_div(bytes, buckets);
-  }
-
-  void add(size_t kind) {
-    const Way& way = (*kinds_)[kind].ways[(*chosen_)[kind]];
-    steps_ = std::max(steps_, way.steps.size());
-    const int64_t pieces = pieces_of((*kinds_)[kind], way, buckets_, bucket_bytes_);
-    const int64_t items = saturating_mul((*kinds_)[kind].tensors, pieces);
-    // Kinds of fewer tensors than buckets begin where the kind before them ended.
-    const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
-    if (shift != 0 || items < buckets_) next_ = (next_ + items) % buckets_;
-    for (int64_t b = 0; b < buckets_; ++b) {
-      const int64_t from = share(items, b);
-      const int64_t to = share(items, b + 1);
-      if (from < to) add_items(kind, way, (b + shift) % buckets_, pieces, {from, to});
-    }
+    for (const KindShare& share : shares) add(share);
   }
 
   [[nodiscard]] std::vector<KindRound> take() {
@@ -82,7 +72,30 @@ class Buckets {
   }
 
  private:
-  [[nodiscard]] int64_t share(int64_t items, int64_t bucket) const {
+  [[nodiscard]] const Way& way_of(size_t kind) const { return kinds_[kind].ways[chosen_[kind]]; }
+
+  [[nodiscard]] int64_t bytes_of(const KindShare& share) const {
+    return saturating_mul(share.tensors.hi - share.tensors.lo, tensor_bytes(way_of(share.kind)));
+  }
+
+  void add(const KindShare& share) {
+    const Way& way = way_of(share.kind);
+    const int64_t tensors = share.tensors.hi - share.tensors.lo;
+    steps_ = std::max(steps_, way.steps.size());
+    const int64_t pieces = pieces_of(tensors, way, buckets_, bucket_bytes_);
+    const int64_t items = saturating_mul(tensors, pieces);
+    const int64_t first = share.tensors.lo * pieces;
+    // Kinds of fewer tensors than buckets begin where the kind before them ended.
+    const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
+    if (shift != 0 || items < buckets_) next_ = (next_ + items) % buckets_;
+    for (int64_t b = 0; b < buckets_; ++b) {
+      const Interval in_bucket{first + share_of(items, b), first + share_of(items, b + 1)};
+      if (in_bucket.lo < in_bucket.hi)
+        add_items(share.kind, way, (b + shift) % buckets_, pieces, in_bucket);
+    }
+  }
+
+  [[nodiscard]] int64_t share_of(int64_t items, int64_t bucket) const {
     const int64_t each = floor_div(items, buckets_);
     return each * bucket + floor_div((items - each * buckets_) * bucket, buckets_);
   }
@@ -116,8 +129,8 @@ class Buckets {
     }
   }
 
-  const std::vector<Kind>* kinds_;
-  const std::vector<size_t>* chosen_;
+  const std::vector<Kind>& kinds_;
+  const std::vector<size_t>& chosen_;
   int64_t buckets_;
   int64_t bucket_bytes_ = 0;  // the share of one
   size_t steps_ = 0;
@@ -182,43 +195,95 @@ class StepByStep {
   std::map<Key, std::vector<size_t>> launches_;
 };
 
+// What goes through buckets together, one section behind the other.
+struct Section {
+  std::vector<KindShare> shares;
+  int64_t bytes = 0;   // of all tensors
+  bool alone = false;  // whether it begins when nothing of the section before is on the way
+};
+
+std::vector<Section> sections_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                 const RoundLimits& limits) {
+  std::vector<Section> sections(1);
+  std::vector<Section> behind;
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Way& way = kinds[k].ways[chosen[k]];
+    if (way.steps.empty() || !way.only_exchanges()) continue;
+    const int64_t each = tensor_bytes(way);
+    if (bytes_between(way) > limits.most_between) {
+      for (int64_t t = 0; t < kinds[k].tensors; ++t)
+        behind.push_back({{{k, {t, t + 1}}}, each, true});
+      continue;
+    }
+    Section& section = sections.back();
+    section.shares.push_back({k, {0, kinds[k].tensors}});
+    section.bytes = saturating_add(section.bytes, saturating_mul(kinds[k].tensors, each));
+    if (limits.apart) sections.emplace_back();
+  }
+  sections.insert(sections.end(), behind.begin(), behind.end());
+  std::erase_if(sections, [](const Section& section) { return section.shares.empty(); });
+  return sections;
+}
+
+// The last of the first `count` rounds in every stream but 0, whose rounds the next one of stream 0
+// waits for anyway.
+std::vector<size_t> ends_of(const std::vector<KindRound>& rounds, size_t count) {
+  std::map<int64_t, size_t> last;
+  for (size_t i = 0; i < count; ++i) last[rounds[i].stream] = i;
+  std::vector<size_t> ends;
+  for (const auto& [stream, round] : last) {
+    if (stream != 0) ends.push_back(round);
+  }
+  std::sort(ends.begin(), ends.end());
+  return ends;
+}
+
 }  // namespace
+
+int64_t bytes_between(const Way& way) {
+  if (way.between.empty()) return 0;
+  int64_t most = 0;
+  for (size_t rank = 0; rank < way.between.front().size(); ++rank) {
+    int64_t bytes = 0;
+    for (const auto& boxes : way.between) bytes = saturating_add(bytes, boxes[rank]);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+int64_t bytes_of(const Kind& kind, size_t way) {
+  return saturating_mul(kind.tensors, tensor_bytes(kind.ways[way]));
+}
 
 std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen, const RoundLimits& limits) {
   std::vector<KindRound> rounds;
-  Buckets buckets(kinds, chosen, limits.buckets);
-  const auto flush = [&] {
+  const std::vector<Section> sections = sections_of(kinds, chosen, limits);
+  int64_t all_bytes = 0;
+  for (const Section& section : sections) all_bytes = saturating_add(all_bytes, section.bytes);
+  const int64_t bucket_bytes = std::max<int64_t>(1, ceil_div(all_bytes, limits.buckets));
+  for (const Section& section : sections) {
+    // Tensors by themselves are in buckets as large as the others.
+    int64_t buckets = limits.buckets;
+    if (section.alone || (!limits.apart && sections.size() > 1))
+      buckets = std::max<int64_t>(1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
-    for (KindRound& round : buckets.take()) {
+    for (KindRound& round : Buckets(kinds, chosen, section.shares, buckets).take()) {
       for (size_t& before : round.after) before += first;
       rounds.push_back(std::move(round));
     }
-    buckets = Buckets(kinds, chosen, limits.buckets);
-  };
+    if (section.alone && first > 0) rounds[first].after = ends_of(rounds, first);
+  }
+  const size_t overlapping = rounds.size();
   StepByStep behind(kinds, chosen, limits.tensors_a_round);
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Way& way = kinds[k].ways[chosen[k]];
-    if (way.steps.empty()) continue;
-    if (way.only_exchanges()) {
-      buckets.add(k);
-      if (limits.apart) flush();
-    } else {
-      behind.add(k);
-    }
+    if (!way.steps.empty() && !way.only_exchanges()) behind.add(k);
   }
-  flush();
-  const size_t overlapping = rounds.size();
   behind.take(rounds);
-  // A launch behind the buckets waits for all of them: the last round of every stream.
-  if (overlapping > 0 && rounds.size() > overlapping) {
-    std::map<int64_t, size_t> last;
-    for (size_t i = 0; i < overlapping; ++i) last[rounds[i].stream] = i;
-    for (const auto& [stream, round] : last) {
-      if (stream != 0) rounds[overlapping].after.push_back(round);
-    }
-    std::sort(rounds[overlapping].after.begin(), rounds[overlapping].after.end());
-  }
+  // A launch behind the buckets waits for all of them.
+  if (overlapping > 0 && rounds.size() > overlapping)
+    rounds[overlapping].after = ends_of(rounds, overlapping);
   return rounds;
 }
 

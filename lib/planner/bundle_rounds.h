@@ -6,8 +6,16 @@
 // A bucket takes an even share of every kind, so that all senders and all receivers have work in
 // every round. Step s of bucket b is a round on stream s, behind step s - 1 of the bucket: so it
 // runs beside step 0 of bucket b + s. Kinds with collectives come behind, step by step.
+//
+// A tensor's boxes between two steps are held from its first bucket to its last, so tensors that
+// have much there go one at a time through buckets of their own, behind the others, and each begins
+// when nothing of the tensor before is on the way:
+//
+//     kind w, 2 large tensors, 3 buckets each     0: piece 0 of tensor 0 .. 2: piece 2 of tensor 0
+//                                                 3: piece 0 of tensor 1, behind all steps of 2 ..
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/bundle_kind.h"
@@ -34,7 +42,13 @@ struct RoundLimits {
   int64_t buckets = 1;
   int64_t tensors_a_round = 1;  // of collectives
   bool apart = false;           // whether every kind has buckets of its own, one behind the other
+  int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
+
+// Bytes that one tensor has between its steps on a rank, the most over ranks.
+[[nodiscard]] int64_t bytes_between(const Way& way);
+// Bytes of all tensors of the kind, wherever they lie.
+[[nodiscard]] int64_t bytes_of(const Kind& kind, size_t way);
 
 // `chosen`: the way of each kind.
 [[nodiscard]] std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,

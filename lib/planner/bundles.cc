@@ -13,6 +13,7 @@
 #include "cost/listed_bounds.h"
 #include "cost/step_cost.h"
 #include "planner/bundle_figures.h"
+#include "planner/bundle_schedule.h"
 #include "planner/numerics.h"
 #include "planner/question_key.h"
 #include "search/exchange_plans.h"
@@ -22,8 +23,6 @@ namespace {
 
 // A bundle this close to its bound is not worth looking at other ways: in percent above it.
 constexpr int64_t close_enough_percent = 1;
-// More buckets than this pipeline nothing better.
-constexpr int64_t most_buckets = 4096;
 
 // The state without what mesh dims of one rank say.
 State without_single_ranks(State state) {
@@ -67,10 +66,11 @@ class BundlePlanner {
     }
     bound_ps_ = bundle_bound_ps(plan_, bundle_);
     for (Kind& kind : kinds_) make_ways(kind);
-    if (auto best = choose(); !best) return best.error();
-    settle_members();
-    planned.rounds = std::move(best_.rounds);
-    planned.totals = best_.totals;
+    BundleSchedules schedules(bundle_, kinds_, counter_, close_ps());
+    if (auto best = choose(schedules); !best) return best.error();
+    settle_members(schedules.chosen());
+    planned.rounds = std::move(schedules.figures().rounds);
+    planned.totals = schedules.figures().totals;
     planned.totals.lower_bound_ps =
         std::min({bound_ps_, planned.totals.predicted_ps, planned.alone_ps});
     planned.proven_gap_ps =
@@ -112,7 +112,12 @@ class BundlePlanner {
       Request request = own.request;
       request.dst = own.dst;
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
-      for (const Stops& stops : stops_of(asked, levels_of(request.dst_mesh))) {
+      std::vector<Stops> all =
+          stops_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh));
+      const std::optional<Stops> own_stops = stops_of_steps(asked, std::as_const(own.steps).list());
+      if (own_stops && std::find(all.begin(), all.end(), *own_stops) == all.end())
+        all.push_back(*own_stops);
+      for (const Stops& stops : all) {
         if (has_idle_step(request, stops)) continue;
         for (const bool whole : {false, true})
           add_way(kind, exchanges_through(asked, stops, whole));
@@ -121,10 +126,26 @@ class BundlePlanner {
     if (runs_in_rounds(own)) kind.ways.emplace_back().planned = own;
   }
 
+  // Whether the boxes between its steps leave an eighth of the staging at least.
+  [[nodiscard]] bool leaves_room_for_messages(const PlannedRedistribution& planned) const {
+    const Request& request = planned.request;
+    const auto shape = mesh_shape(plan_.meshes.meshes[request.dst_mesh]);
+    int64_t between = 0;
+    for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
+      int64_t bytes = element_bytes(request.tensor.dtype);
+      for (const int64_t extent : largest_box(planned.steps[i].state, request.tensor.shape, shape))
+        bytes = saturating_mul(bytes, extent);
+      between = saturating_add(between, bytes);
+    }
+    const int64_t staging = bundle_.max_staging_bytes;
+    return staging == 0 || between <= staging - floor_div(staging, 8);
+  }
+
   void add_way(Kind& kind, StepList list) {
     PlannedRedistribution planned = alone(kind);
     planned.steps = std::move(list.steps);
     planned.dst = std::move(list.dst);
+    if (!leaves_room_for_messages(planned)) return;
     const int64_t limit = plan_.options.max_memory_bytes;
     if (limit > 0) {
       price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
@@ -134,12 +155,12 @@ class BundlePlanner {
     kind.ways.emplace_back().planned = std::move(planned);
   }
 
-  // What all of a kind's tensors move on a way.
-  const RoundLoad& load_of(size_t kind, size_t way) {
+  // What all of a kind's tensors move on a way; null where an exchange of it moves nothing, which
+  // no plan has.
+  const RoundLoad* load_of(size_t kind, size_t way) {
     const auto [at, fresh] = loads_.try_emplace({kind, way}, std::nullopt);
-    if (fresh || !at->second)
-      at->second = counter_.load_of(kinds_[kind].ways[way], kinds_[kind].tensors);
-    return *at->second;
+    if (fresh) at->second = counter_.load_of(kinds_[kind].ways[way], kinds_[kind].tensors);
+    return at->second ? &*at->second : nullptr;
   }
 
   // As if everything overlapped, and collectives came one by one behind it.
@@ -148,7 +169,9 @@ class BundlePlanner {
     int64_t collectives = 0;
     for (size_t k = 0; k < kinds_.size(); ++k) {
       const Way& way = kinds_[k].ways[chosen[k]];
-      all.add(load_of(k, chosen[k]));
+      const RoundLoad* load = load_of(k, chosen[k]);
+      if (load == nullptr) return INT64_MAX;
+      all.add(*load);
       if (!way.only_exchanges()) {
         collectives = saturating_add(
             collectives, saturating_mul(way.planned.totals.predicted_ps, kinds_[k].tensors));
@@ -157,9 +180,11 @@ class BundlePlanner {
     return saturating_add(all.predicted_ps(plan_.topology), collectives);
   }
 
-  [[nodiscard]] bool is_close(int64_t ps) const {
-    return ps - bound_ps_ <= floor_div(saturating_mul(bound_ps_, close_enough_percent), 100);
+  [[nodiscard]] int64_t close_ps() const {
+    return saturating_add(bound_ps_,
+                          floor_div(saturating_mul(bound_ps_, close_enough_percent), 100));
   }
+  [[nodiscard]] bool is_close(int64_t ps) const { return ps <= close_ps(); }
 
   // Ways whose bytes together take least: all kinds by one family of stops, then kind by kind.
   std::vector<size_t> least_load() {
@@ -190,86 +215,8 @@ class BundlePlanner {
     return best;
   }
 
-  // In the fewest buckets that the limits allow, and in more while that gains.
-  Status schedule(const std::vector<size_t>& chosen) {
-    for (size_t k = 0; k < kinds_.size(); ++k)
-      list_way({&plan_, &ranks_}, kinds_[k].ways[chosen[k]]);
-    RoundLimits limits;
-    limits.tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
-    BundleFigures figures;
-    for (;;) {
-      figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
-      if (fits(figures)) break;
-      // Kinds that meet in every bucket add up their messages; buckets of their own do not.
-      if (!limits.apart && !fits_messages(figures)) {
-        limits = {};
-        limits.apart = true;
-        limits.tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
-        continue;
-      }
-      if (limits.buckets >= most_buckets && limits.tensors_a_round == 1)
-        return does_not_fit(figures);
-      limits.buckets = std::min(most_buckets, wanted_buckets(figures, limits.buckets));
-      limits.tensors_a_round = std::max<int64_t>(1, limits.tensors_a_round / 2);
-    }
-    take(chosen, figures);
-    const bool overlaps = std::any_of(figures.rounds.begin(), figures.rounds.end(),
-                                      [](const BundleRound& round) { return round.stream > 0; });
-    int64_t last_ps = figures.totals.predicted_ps;
-    while (overlaps && limits.buckets < most_buckets && !is_close(last_ps)) {
-      limits.buckets *= 2;
-      figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
-      if (figures.totals.predicted_ps >= last_ps || !fits(figures)) break;
-      last_ps = figures.totals.predicted_ps;
-      take(chosen, figures);
-    }
-    return Done{};
-  }
-
-  [[nodiscard]] bool fits(const BundleFigures& figures) const {
-    const int64_t staging = bundle_.max_staging_bytes;
-    if (staging > 0 && figures.totals.staging_bytes > staging) return false;
-    return fits_messages(figures);
-  }
-
-  [[nodiscard]] bool fits_messages(const BundleFigures& figures) const {
-    return std::all_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
-      return round.messages <= bundle_.max_messages;
-    });
-  }
-
-  [[nodiscard]] int64_t wanted_buckets(const BundleFigures& figures, int64_t now) const {
-    int64_t wanted = now + 1;
-    if (bundle_.max_staging_bytes > 0) {
-      wanted = std::max(wanted, ceil_div(saturating_mul(figures.totals.staging_bytes, now),
-                                         bundle_.max_staging_bytes));
-    }
-    return wanted + wanted / 16;
-  }
-
-  [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const {
-    const std::string name = "bundle '" + bundle_.id + "' ";
-    for (size_t r = 0; r < figures.rounds.size(); ++r) {
-      if (figures.rounds[r].messages > bundle_.max_messages) {
-        return no_plan(name + "has " + with_commas(figures.rounds[r].messages) +
-                       " messages of one rank in a round, max_messages allows " +
-                       with_commas(bundle_.max_messages) + "; raise it");
-      }
-    }
-    return no_plan(name + "needs " + std::to_string(figures.totals.staging_bytes) +
-                   " bytes of staging per rank, max_staging_bytes allows " +
-                   std::to_string(bundle_.max_staging_bytes) + "; raise it");
-  }
-
-  void take(const std::vector<size_t>& chosen, const BundleFigures& figures) {
-    if (found_ && figures.totals.predicted_ps >= best_.totals.predicted_ps) return;
-    found_ = true;
-    best_ = figures;
-    best_chosen_ = chosen;
-  }
-
   // The best schedule of the few choices.
-  Status choose() {
+  Status choose(BundleSchedules& schedules) {
     for (const Kind& kind : kinds_) {
       if (kind.ways.empty()) {
         return no_plan("bundle '" + bundle_.id + "': no plan of redistribution '" +
@@ -288,16 +235,16 @@ class BundlePlanner {
     }
     Status last = Done{};
     for (const auto& chosen : choices) {
-      if (found_ && is_close(best_.totals.predicted_ps)) break;
-      last = schedule(chosen);
+      if (schedules.found() && is_close(schedules.figures().totals.predicted_ps)) break;
+      last = schedules.consider({&plan_, &ranks_}, chosen);
     }
-    return found_ ? Status(Done{}) : last;
+    return schedules.found() ? Status(Done{}) : last;
   }
 
   // The members' entries become the chosen ways.
-  void settle_members() {
+  void settle_members(const std::vector<size_t>& best) {
     for (size_t k = 0; k < kinds_.size(); ++k) {
-      Way& way = kinds_[k].ways[best_chosen_[k]];
+      Way& way = kinds_[k].ways[best[k]];
       PlannedRedistribution& chosen = way.planned;
       const PlannedRedistribution& own = alone(kinds_[k]);
       if (std::as_const(chosen.steps).list() == std::as_const(own.steps).list()) continue;
@@ -338,9 +285,6 @@ class BundlePlanner {
   std::vector<Kind> kinds_;
   std::map<std::pair<size_t, size_t>, std::optional<RoundLoad>> loads_;  // by kind and way
   int64_t bound_ps_ = 0;
-  bool found_ = false;
-  BundleFigures best_;
-  std::vector<size_t> best_chosen_;
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "search/exchange_plans.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/int_math.h"
 #include "search/edge_steps.h"
 #include "search/exchange_step.h"
 #include "tensor/box.h"
+#include "transfer/round_transfers.h"
 
 namespace meshplan {
 namespace {
@@ -45,22 +47,87 @@ std::vector<FreeAxis> free_axes(const State& target, const LevelMap& levels) {
   return axes;
 }
 
-// The state cut further over the axis, along the tensor dim that is widest, of those that it cuts
-// evenly if there are some.
+// Which tensor dims to cut last, each true or false.
+using Avoided = std::vector<bool>;
+
+// The state cut further over the axis: along a tensor dim that is not avoided, that it cuts evenly,
+// that is the widest, in this order.
 State cut_over(State state, const Atom& axis, const std::vector<int64_t>& shape,
-               const std::vector<int64_t>& mesh_shape) {
+               const std::vector<int64_t>& mesh_shape, const Avoided& avoided = {}) {
   const std::vector<int64_t> box = largest_box(state, shape, mesh_shape);
   std::optional<size_t> best;
-  bool best_even = false;
+  std::tuple<bool, bool, int64_t> best_rank;
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t parts = axis.size;
     for (const Atom& a : state.shards[d]) parts = saturating_mul(parts, a.size);
-    const bool even = shape[d] % parts == 0;
-    if (best && (best_even != even ? best_even : box[d] <= box[*best])) continue;
+    const std::tuple rank{!avoided.empty() && avoided[d], shape[d] % parts != 0, -box[d]};
+    if (best && best_rank <= rank) continue;
     best = d;
-    best_even = even;
+    best_rank = rank;
   }
   if (best) state.shards[*best].push_back(axis);
+  return state;
+}
+
+// The part of a sub-axis inside units of `level`, or outside of them.
+enum class Side : uint8_t { inside, outside };
+
+std::vector<Atom> part_of(const Atom& atom, int level, Side side, const LevelMap& levels) {
+  std::vector<Atom> parts;
+  for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
+    if ((digit.level < level) != (side == Side::inside)) continue;
+    // Both are ranges of strides of one mesh dim: major first, up to `before * size`.
+    const int64_t before = std::max(atom.before, digit.before);
+    const int64_t after = std::min(atom.before * atom.size, digit.before * digit.size);
+    if (after > before && after % before == 0)
+      parts.push_back({atom.mesh_dim, before, after / before});
+  }
+  return parts;
+}
+
+// What the ranks of a unit inside of `level` have together; nullopt where the levels do not cut the
+// state's sub-axes.
+std::optional<State> outside_of(const State& state, int level, const LevelMap& levels) {
+  if (!levels.regular()) return std::nullopt;
+  State outside = state;
+  for (auto& order : outside.shards) {
+    std::vector<Atom> kept;
+    for (const Atom& atom : order) {
+      if (!levels.aligned(atom)) return std::nullopt;
+      const std::vector<Atom> parts = part_of(atom, level, Side::outside, levels);
+      kept.insert(kept.end(), parts.begin(), parts.end());
+    }
+    order = std::move(kept);
+  }
+  return outside;
+}
+
+// Tensor dims that units of the level cut; all that are cut where levels do not cut sub-axes.
+Avoided cut_outside(const State& state, int level, const LevelMap& levels) {
+  const std::optional<State> outside = outside_of(state, level, levels);
+  Avoided cut;
+  for (const auto& order : (outside ? *outside : state).shards) cut.push_back(!order.empty());
+  return cut;
+}
+
+// What each unit needs of the target, spread over all its ranks along a tensor dim that neither
+// side cuts over units: whichever ranks have it, each fetches the same share over the outer links.
+//
+//     hosts of 2, mesh 2 x 2    S(0)[0]S(0)[1] -> RS(0)    stop RS(1)
+//     to RS(0) at once, rank 0 keeps a half of what it needs, rank 1 fetches all of it
+std::optional<State> spread_in_units(const State& target, int level, const LevelMap& levels,
+                                     const Avoided& source, const std::vector<int64_t>& shape) {
+  std::optional<State> state = outside_of(target, level, levels);
+  if (!state || shape.empty()) return std::nullopt;
+  Avoided avoided = cut_outside(target, level, levels);
+  for (size_t d = 0; d < shape.size(); ++d) avoided[d] = avoided[d] || source[d];
+  const auto sizes = mesh_shape(levels.mesh());
+  for (size_t m = 0; m < levels.mesh().dims.size(); ++m) {
+    const Atom whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
+    for (const Atom& axis : part_of(whole, level, Side::inside, levels)) {
+      if (axis.size > 1) *state = cut_over(std::move(*state), axis, shape, sizes, avoided);
+    }
+  }
   return state;
 }
 
@@ -82,7 +149,8 @@ void join_axes(State& state) {
 
 }  // namespace
 
-std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& dst_levels) {
+std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
+                            const LevelMap& dst_levels) {
   const Request& request = *question.request;
   const State target = landing_of(request);
   std::vector<Stops> all{{target}};
@@ -111,8 +179,30 @@ std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& dst_le
     add({cut(inner, level, levels), inner});
     add({inner});
     add({cut(target, level, levels)});
+    const std::optional<State> spread =
+        spread_in_units(target, level, dst_levels, cut_outside(request.src, level, src_levels),
+                        request.tensor.shape);
+    if (spread) add({*spread});
   }
   return all;
+}
+
+std::optional<Stops> stops_of_steps(const PlanQuestion& question, const std::vector<Step>& steps) {
+  const Request& request = *question.request;
+  if (!request.src.partial.empty() || !request.dst.partial.empty()) return std::nullopt;
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  const std::string& dst_name = question.meshes->meshes[request.dst_mesh].name;
+  Stops stops;
+  for (const Step& step : steps) {
+    if (crosses && step.mesh != dst_name) return std::nullopt;
+    if (is_in_no_round(step)) {
+      if (!stops.empty()) stops.back() = step.state;
+    } else {
+      stops.push_back(step.state);
+    }
+  }
+  if (stops.empty() || !(stops.back() == request.dst)) return std::nullopt;
+  return stops;
 }
 
 StepList exchanges_through(const PlanQuestion& question, const Stops& stops, bool whole_pieces) {

@@ -8,6 +8,7 @@
 //                                                              R: every host fetches it once
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "plan/question.h"
@@ -20,9 +21,16 @@ namespace meshplan {
 using Stops = std::vector<State>;
 
 // At once first. Then with stops, the same families for every request with such a target mesh:
-// over all sub-axes that hold copies, over those inside units of each level, and over both one
-// behind the other. Each family once.
-[[nodiscard]] std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& dst_levels);
+// over all sub-axes that hold copies, over those inside units of each level, over both one behind
+// the other, and by what each unit of a level needs, spread over its ranks. Each family once.
+[[nodiscard]] std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
+                                          const LevelMap& dst_levels);
+
+// The states that a plan passes, as stops of exchanges: collectives move in one launch what
+// exchanges move in pieces. Nullopt where it reduces, makes partials, or moves on the source's mesh
+// before it crosses.
+[[nodiscard]] std::optional<Stops> stops_of_steps(const PlanQuestion& question,
+                                                  const std::vector<Step>& steps);
 
 // Steps through the stops, and the local ones behind them that make partials. The request's target
 // stands as it is.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
 
@@ -102,9 +103,20 @@ std::vector<PairElements> pairs_of(const StepTransfers& transfers, const HeldBox
 std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
                                       int64_t pieces) {
   std::vector<PairElements> pairs;
+  pairs.reserve(cuts.size());
+  // The piece's part of the lengths met so far, which are few.
+  std::vector<std::pair<int64_t, Interval>> parts;
   for (const StepCut& cut : cuts) {
-    const int64_t lo = std::max(cut.lo, part_begin(cut.length, pieces, piece));
-    const int64_t hi = std::min(cut.hi, part_begin(cut.length, pieces, piece + 1));
+    auto part = std::find_if(parts.begin(), parts.end(),
+                             [&](const auto& known) { return known.first == cut.length; });
+    if (part == parts.end()) {
+      parts.push_back(
+          {cut.length,
+           {part_begin(cut.length, pieces, piece), part_begin(cut.length, pieces, piece + 1)}});
+      part = parts.end() - 1;
+    }
+    const int64_t lo = std::max(cut.lo, part->second.lo);
+    const int64_t hi = std::min(cut.hi, part->second.hi);
     if (lo >= hi) continue;
     const int64_t elements = saturating_mul(hi - lo, cut.slice);
     if (!pairs.empty() && pairs.back().from == cut.from && pairs.back().to == cut.to) {

@@ -279,6 +279,71 @@ TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of 
   }
 }
 
+TEST_CASE("sources that share no host with a target are bounded by their outer links alone") {
+  // One host of 8 sends to 8 hosts: 64 ranks want all of it, over NICs that carry it once.
+  const MeshTable table = two_roots({{"dp", 8}}, {{"dp", 64}}, 8);
+  const std::vector<Request> requests{request_of(table, "w", {640, 384}, "R", "R", 1)};
+  const Plan plan = planned(table, hosts_of(8, 0), requests, {});
+  const int64_t bytes = 640 * 384 * 2;
+  CHECK(plan.bundles.front().totals.lower_bound_ps >= bytes / 8 * 1'000'000 / 45'000);
+  CHECK(above_bound(plan) < 1.05);
+}
+
+TEST_CASE("a tensor that has much between its steps goes by itself, behind the others") {
+  // Half of `embed` between two steps is 4/5 of the staging; of each `w` it is a hundredth.
+  const MeshTable table = two_roots({{"tp", 4}, {"dp", 16}}, {{"dp", 2}}, 96);
+  const std::vector<Request> requests{request_of(table, "embed", {800, 10}, "S(0)R", "R", 2),
+                                      request_of(table, "w", {10, 10}, "S(0)R", "R", 80)};
+  BundleRequest bundle;
+  bundle.max_staging_bytes = 10'000;
+  const Plan plan = planned(table, hosts_of(8, 0), requests, bundle);
+  check(plan);
+  CHECK(above_bound(plan) < 1.1);
+  CHECK(plan.redistributions[0].steps.size() == 2);
+  // Nothing of the first is on the way when the second begins.
+  const std::vector<BundleRound>& rounds = plan.bundles.front().rounds;
+  const std::vector<int64_t> waves = waves_of(rounds);
+  int64_t first_done = -1;
+  int64_t second_begins = INT64_MAX;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    for (const RoundPart& part : rounds[r].parts) {
+      if (part.member != 0) continue;
+      if (part.from == 0) first_done = std::max(first_done, waves[r]);
+      if (part.to == 2) second_begins = std::min(second_begins, waves[r]);
+    }
+  }
+  CHECK(first_done >= 0);
+  CHECK(first_done < second_begins);
+}
+
+TEST_CASE("on the same ranks every rank of a host fetches the same share of what the host lacks") {
+  // FSDP over 4 hosts and TP inside of them, to TP 4 twice a host: at once, ranks whose quarter
+  // lies in their own host fetch little, and the others more.
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 32, {}, {{"fsdp", 4}, {"tp", 8}}).ok());
+  REQUIRE(add_root(table, "serve", 32, {}, {{"dp", 8}, {"tp", 4}}).ok());
+  const std::vector<Request> requests{
+      request_of(table, "w", {640, 960}, "S(0)[0]S(0)[1]", "RS(0)", 4)};
+  const Plan plan = planned(table, hosts_of(8, 0), requests, {});
+  check(plan);
+  CHECK(above_bound(plan) < 1.05);
+}
+
+TEST_CASE("collectives of a plan overlap as exchanges: whole matrices to ranks and back") {
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 24, {}, {{"fsdp", 3}, {"tp", 8}}).ok());
+  for (const auto& [src, dst] : {std::pair{"S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]"},
+                                 std::pair{"S(0)[0]S(0)[1]", "S(1)S(2)"}}) {
+    const std::vector<Request> requests{request_of(table, "w", {9, 96, 128}, src, dst, 3),
+                                        request_of(table, "v", {9, 48, 96}, src, dst, 2)};
+    const Plan plan = planned(table, hosts_of(8, 0), requests, {});
+    check(plan);
+    CHECK(only_exchanges(plan));
+    CHECK(std::any_of(plan.bundles.front().rounds.begin(), plan.bundles.front().rounds.end(),
+                      [](const BundleRound& round) { return round.stream > 0; }));
+  }
+}
+
 TEST_CASE("random bundles: followed element by element") {
   std::mt19937 random(20261123);
   const auto pick = [&](const auto& list) { return list[random() % list.size()]; };

@@ -1,0 +1,56 @@
+// The rounds of a bundle whose ways are chosen: in the fewest buckets that its limits allow, and in
+// more while that gains.
+//
+//     limits                     one bucket of 8 GB             fits in 5 buckets, next 10, 20 ..
+//     a rank's staging 2 GB      needs 8 GB: does not fit       while each takes less than the last
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/bundle_figures.h"
+#include "planner/bundle_rounds.h"
+
+namespace meshplan {
+
+// Tries one choice of ways after the other and keeps the best schedule.
+class BundleSchedules {
+ public:
+  // `kinds` are listed where a choice has them. `close_ps`: a schedule that takes no longer is not
+  // worth improving.
+  BundleSchedules(const BundleRequest& bundle, std::vector<Kind>& kinds, FigureCounter& counter,
+                  int64_t close_ps)
+      : bundle_(bundle), kinds_(kinds), counter_(counter), close_ps_(close_ps) {}
+
+  // Fails where no number of buckets fits the limits.
+  Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
+
+  [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] BundleFigures& figures() { return best_; }
+  [[nodiscard]] const std::vector<size_t>& chosen() const { return best_chosen_; }
+
+ private:
+  struct Tried {
+    RoundLimits limits;
+    BundleFigures figures;
+  };
+  Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
+  [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
+  // The bytes between steps beyond which a tensor has buckets of its own.
+  [[nodiscard]] int64_t most_between(const std::vector<size_t>& chosen) const;
+  [[nodiscard]] bool fits(const BundleFigures& figures) const;
+  [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;
+  [[nodiscard]] int64_t wanted_buckets(const BundleFigures& figures, int64_t now) const;
+  [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const;
+  void keep(const std::vector<size_t>& chosen, const BundleFigures& figures);
+
+  const BundleRequest& bundle_;
+  std::vector<Kind>& kinds_;
+  FigureCounter& counter_;
+  int64_t close_ps_;
+  bool found_ = false;
+  BundleFigures best_;
+  std::vector<size_t> best_chosen_;
+};
+
+}  // namespace meshplan
