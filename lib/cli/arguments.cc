@@ -166,6 +166,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.on("--new-file", to.new_file);
   bind.on("--git-driver", to.git_driver);
   bind.value("--junit", to.junit);
+  bind.value("--record", to.record);
   bind.atleast("--jobs", to.jobs, 1);
 
   bind.choice("--backend", to.backend);

@@ -43,7 +43,8 @@ struct Arguments {
   std::string against;  // diff: git:REF:PATH; run: a plan to measure against
   // check
   std::string junit;
-  int64_t jobs = 0;  // 0: as many as there are cores
+  std::optional<std::string> record;  // the command that records
+  int64_t jobs = 0;                   // 0: as many as there are cores
   // run
   std::string backend = "host";
   bool shrink = false;

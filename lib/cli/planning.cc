@@ -21,8 +21,8 @@ FileReader reader_beside(Context& context, const std::string& path) {
 }
 
 std::optional<Spec> parse_spec(Context& context, const std::string& path, const std::string& text,
-                               int& code) {
-  auto spec = read_spec(text, path, reader_beside(context, path), context.diagnostics);
+                               int& code, const SpecText* again = nullptr) {
+  auto spec = read_spec(text, path, reader_beside(context, path), context.diagnostics, again);
   if (!spec) code = exit_code(Fault::bad_input);
   return spec;
 }
@@ -55,8 +55,8 @@ std::optional<Topology> settle_topology(Context& context, const std::string& pat
 
 std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path,
                                           const std::string& text, const PlanningFlags& flags,
-                                          int& code) {
-  auto spec = parse_spec(context, path, text, code);
+                                          int& code, const SpecText* again) {
+  auto spec = parse_spec(context, path, text, code, again);
   if (!spec) return std::nullopt;
   SpecQuestion question{path, flags.options, std::nullopt, context.flags.warnings};
   question.topology = settle_topology(context, path, *spec, flags, code);

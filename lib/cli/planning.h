@@ -24,10 +24,11 @@ namespace meshplan {
 [[nodiscard]] std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path,
                                                    const PlanningFlags& flags, int& code);
 // The same from text that was read already; `path` names it and gives the folder that the spec's
-// own files are relative to.
+// own files are relative to. `again`: a recording in place of the spec's own (spec/spec.h).
 [[nodiscard]] std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& path,
                                                         const std::string& text,
-                                                        const PlanningFlags& flags, int& code);
+                                                        const PlanningFlags& flags, int& code,
+                                                        const SpecText* again = nullptr);
 
 // A spec alone, or the exit code.
 [[nodiscard]] std::optional<Spec> load_spec(Context& context, const std::string& path, int& code);

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "cli/run_writer.h"
 #include "cli/temporary_file.h"
 #include "replay_host/launch.h"
 
@@ -234,6 +235,11 @@ Result<std::string> RealSystem::run_program(const std::vector<std::string>& comm
 Result<int> RealSystem::run_attached(const std::vector<std::string>& command,
                                      const Variables& defaults) {
   return meshplan::run_attached(command, defaults);
+}
+
+Result<FileWriting> RealSystem::run_writer(const std::string& name, const std::string& variable,
+                                           const WriterCommand& command) {
+  return meshplan::run_writer(name, variable, command);
 }
 
 Result<int> RealSystem::launch(const std::vector<std::string>& command, int64_t ranks,

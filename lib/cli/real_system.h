@@ -16,6 +16,8 @@ class RealSystem : public System {
   [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& command) override;
   [[nodiscard]] Result<int> run_attached(const std::vector<std::string>& command,
                                          const Variables& defaults) override;
+  [[nodiscard]] Result<FileWriting> run_writer(const std::string& name, const std::string& variable,
+                                               const WriterCommand& command) override;
   [[nodiscard]] Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
                                    std::string& messages) override;
   [[nodiscard]] std::string own_path() override;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,16 @@ inline constexpr size_t max_input_bytes = size_t{512} << 20;
 enum class Stream : uint8_t { in, out, err };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// What a program has done that was to write a file.
+struct FileWriting {
+  int exit_code = 0;
+  int signal = 0;                   // that ended it; 0: none
+  std::string said;                 // the end of what it printed
+  std::optional<std::string> file;  // what it wrote
+};
+// The words of a program that is to write the file at a path.
+using WriterCommand = std::function<std::vector<std::string>(const std::string& path)>;
 
 class System {
  public:
@@ -46,6 +57,13 @@ class System {
   // of that name; its exit code, 128 + the signal that ended it, or why it cannot be started.
   [[nodiscard]] virtual Result<int> run_attached(const std::vector<std::string>& command,
                                                  const Variables& defaults) = 0;
+  // Runs a program that writes a file called `name` into a folder that is gone afterwards; the
+  // file's path is in the environment as `variable`. It has no stdin; the end of what it prints is
+  // kept. Signals that would end this process go to the program and what it started instead.
+  // Error: it cannot be started, or its folder not be made.
+  [[nodiscard]] virtual Result<FileWriting> run_writer(const std::string& name,
+                                                       const std::string& variable,
+                                                       const WriterCommand& command) = 0;
   // Starts so many processes of a program, one a rank, and waits for all (replay_host/launch.h);
   // what went wrong is added to `messages`.
   [[nodiscard]] virtual Result<int> launch(const std::vector<std::string>& command, int64_t ranks,

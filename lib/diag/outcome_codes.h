@@ -17,7 +17,9 @@ constexpr std::string_view code_no_plan = "N0701";      // no plan exists
 constexpr std::string_view code_internal = "E0699";     // a bug in meshplan
 // a committed plan that its spec no longer gives
 constexpr std::string_view code_not_current = "E0603";
-constexpr std::string_view code_over_budget = "E0604";    // a budget that the plan exceeds
+constexpr std::string_view code_over_budget = "E0604";  // a budget that the plan exceeds
+// a recorded spec that its program no longer gives
+constexpr std::string_view code_drifted = "E0605";
 constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise

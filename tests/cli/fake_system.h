@@ -73,6 +73,14 @@ class FakeSystem : public System {
     if (attached_code < 0) return environment("cannot run " + command[0]);
     return attached_code;
   }
+  FileWriting writing;  // what run_writer gives; exit_code -1: the program cannot be started
+  Result<FileWriting> run_writer(const std::string& name, const std::string& variable,
+                                 const WriterCommand& command) override {
+    programs.push_back(command("/tmp/m/" + name));
+    given = {{variable, "/tmp/m/" + name}};
+    if (writing.exit_code < 0) return environment("cannot run " + programs.back()[0]);
+    return writing;
+  }
   Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
                      std::string& messages) override {
     programs.push_back(command);

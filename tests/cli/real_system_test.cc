@@ -201,5 +201,53 @@ TEST_CASE("of a program's output no more is read than of a file") {
   CHECK(*system.run_program({"echo", "a b"}) == "a b\n");
 }
 
+WriterCommand shell(const std::string& script) {
+  return [script](const std::string&) { return std::vector<std::string>{"/bin/sh", "-c", script}; };
+}
+
+// What run_writer gives where temporary folders are made in `folder`.
+Result<FileWriting> written(const Folder& folder, const WriterCommand& command) {
+  ::setenv("TMPDIR", folder.path.c_str(), 1);
+  auto done = RealSystem().run_writer("r.json", "WHERE", command);
+  ::unsetenv("TMPDIR");
+  CHECK(folder.names().empty());
+  return done;
+}
+
+TEST_CASE("a program writes its file into a folder that is gone afterwards") {
+  const Folder folder;
+  const auto done = written(folder, shell("cat; echo out; echo err >&2; echo text > \"$WHERE\"; basename \"$WHERE\"; (sleep 30 &) ; exit 7"));
+  REQUIRE(done.ok());
+  CHECK(done->exit_code == 7);
+  CHECK(done->signal == 0);
+  CHECK(done->said == "out\nerr\nr.json\n");
+  CHECK(done->file == "text\n");
+  const auto of_path = written(folder, [](const std::string& path) { return std::vector<std::string>{"touch", path}; });
+  CHECK(of_path->file == "");
+  CHECK(!written(folder, shell("true"))->file);
+  CHECK(written(folder, shell("seq 100000"))->said.size() == 65536);
+  const auto killed = written(folder, shell("kill -9 $$"));
+  CHECK(killed->signal == SIGKILL);
+  CHECK(killed->exit_code == 0);
+  const auto missing = written(folder, [](const std::string&) { return std::vector<std::string>{"/no/such/program"}; });
+  REQUIRE(!missing.ok());
+  CHECK(missing.error() == environment("cannot run /no/such/program: No such file or directory"));
+}
+
+TEST_CASE("a signal ends the program and what it started, and this process goes on") {
+  const Folder folder;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t self = ::getpid();
+    std::thread sender([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(self, signal);
+    });
+    const auto done = written(folder, shell("sleep 60 & sleep 60"));
+    sender.join();
+    REQUIRE(done.ok());
+    CHECK(done->signal == signal);
+  }
+}
+
 }  // namespace
 }  // namespace meshplan

@@ -13,8 +13,8 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 SPECS = TOP / "testdata" / "specs"
-# Examples that write outside the scratch folder or need processes, GPUs or reports that are not here.
-NOT_RUN = re.compile(r"/etc/|~/|fpath|mpirun|nccl|--launch|report\.json|topology\.json|git:|--ran ")
+# Examples that write outside the scratch folder or need processes, GPUs, programs or reports that are not here.
+NOT_RUN = re.compile(r"/etc/|~/|fpath|mpirun|nccl|--launch|report\.json|topology\.json|git:|--ran |--record ")
 MAY_EXIT = {"diff": {0, 1}, "check": {0, 1}, "run": {0, 4}}
 
 

@@ -30,7 +30,16 @@ import re
 import runpy
 import sys
 
-from meshplan.recorded_spec import NotCovered, kind_of, to_text, write_file
+from meshplan.recorded_spec import (
+    NotCovered,
+    NotReplaced,
+    destination,
+    handwritten,
+    kind_of,
+    to_text,
+    with_handwritten,
+    write_file,
+)
 from meshplan.xla import compare
 
 DTYPES = {
@@ -432,6 +441,11 @@ def main():
         help="a Python file that defines functions() -> [(name, jitted function, arguments), ...]",
     )
     given = parser.parse_args()
+    try:
+        output = destination(given.output)
+        kept = handwritten(output)
+    except NotReplaced as refusal:
+        parser.error(str(refusal))
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     devices = f"--xla_force_host_platform_device_count={given.devices}"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {devices}".strip()
@@ -445,8 +459,8 @@ def main():
                 print(compare(name, jitted, arguments, specs[name], given.devices))
     if not specs:
         sys.exit(f"no function {given.only} in {given.program}")
-    spec = merge(specs)
-    write_file(given.output, to_text(spec))
+    spec = with_handwritten(merge(specs), kept)
+    write_file(output, to_text(spec))
     for refused in spec.get("x-not-covered", []):
         print(
             f"not covered: {refused['what']} x{refused['count']}: {refused['reason']}",

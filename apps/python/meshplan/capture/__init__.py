@@ -22,6 +22,10 @@ What is recorded
   x-not-covered     everything else that communicates, with its reason and count. Nothing is
                     dropped in silence.
 
+Recorded again into the same file, a spec keeps what a person added to it (topology, options,
+budgets, allow, bundles, notes). `meshplan check SPEC --record "python train_step.py"` records anew
+beside it and compares.
+
 Versions. Tested with PyTorch 2.6, 2.9, 2.11 and 2.15; what each offers:
   2.6 to 2.9        placements, strided shards, slices and flattened meshes, FSDP2, collectives
                     outside DTensor. These versions have no shard orders and unflatten no mesh; some

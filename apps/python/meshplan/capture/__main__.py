@@ -15,6 +15,7 @@ import torch._dynamo
 
 from meshplan.capture.pretend_world import pretend_world
 from meshplan.capture.recorder import record
+from meshplan.recorded_spec import NotReplaced, destination, handwritten
 
 
 def main() -> int:
@@ -45,13 +46,21 @@ def main() -> int:
     given = parser.parse_args()
     if not 0 <= given.rank < given.world:
         parser.error(f"--rank {given.rank} is not in a world of {given.world}")
+    try:
+        handwritten(destination(given.output))
+    except NotReplaced as refusal:
+        parser.error(str(refusal))
     sys.argv = [given.program, *given.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(given.program))
     # A compiled region is seen once, when it is traced; run it as it is written.
     torch._dynamo.config.disable = True
     status, recorder = 0, None
     with contextlib.ExitStack() as stack:
-        notes = {"program": os.path.basename(given.program)}
+        notes = {"program": os.path.basename(given.program), "world": given.world}
+        if given.real_tensors:
+            notes["real-tensors"] = True
+        if given.read_integer != 1:
+            notes["read-integer"] = given.read_integer
         stack.enter_context(
             pretend_world(given.world, given.rank, notes, given.real_tensors, given.read_integer)
         )

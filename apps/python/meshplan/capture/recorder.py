@@ -30,7 +30,14 @@ from meshplan.capture.mesh_layout import describe
 from meshplan.capture.placements import REDUCE_OPS, tensor_of
 from meshplan.capture.source import ModulePath, find_source
 from meshplan.capture.spec_writer import spec_of
-from meshplan.recorded_spec import NotCovered, to_text, write_file
+from meshplan.recorded_spec import (
+    NotCovered,
+    destination,
+    handwritten,
+    to_text,
+    with_handwritten,
+    write_file,
+)
 
 running: Optional[Recorder] = None  # the recorder at work
 
@@ -329,9 +336,14 @@ class Recorder:
 @contextlib.contextmanager
 def record(path: Optional[Union[str, os.PathLike[str]]] = None) -> Iterator[Recorder]:
     """Records the block and writes the spec to `path`; the recorder's `spec` holds it afterwards.
-    On an error in the block what was recorded until then is written, marked x-incomplete, and the
-    error goes on."""
+    What a person added to a spec that is there already (topology, options, budgets, allow, bundles)
+    stays in it; NotReplaced, before anything runs, where the file is no such spec. On an error in
+    the block what was recorded until then is written, marked x-incomplete, and the error goes
+    on."""
     global running
+    if path is not None:
+        path = destination(path)
+    kept = handwritten(path) if path is not None else {}
     recorder, incomplete = Recorder(), None
     recorder.start()
     running = recorder
@@ -346,4 +358,5 @@ def record(path: Optional[Union[str, os.PathLike[str]]] = None) -> Iterator[Reco
         recorder.stop()
         recorder.spec = spec_of(recorder, incomplete)
         if path is not None:
+            recorder.spec = with_handwritten(recorder.spec, kept)
             write_file(path, to_text(recorder.spec))

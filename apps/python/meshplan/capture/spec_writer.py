@@ -231,7 +231,13 @@ class SpecWriter:
                 name = f"{asked.name}.{n}"
             taken.add(name)
             found.append(
-                {"id": name, "redistributions": members, "count": asked.count, **asked.limits}
+                {
+                    "id": name,
+                    "redistributions": members,
+                    "count": asked.count,
+                    **asked.limits,
+                    "x-recorded": True,
+                }
             )
         return found
 

@@ -1,0 +1,234 @@
+#include "cli/check_item.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/text.h"
+#include "cli/planning.h"
+#include "cli/record_again.h"
+#include "diag/outcome_codes.h"
+#include "diff/diff.h"
+#include "render/diff_text.h"
+
+namespace meshplan {
+namespace {
+
+struct Figure {
+  const char* name;
+  std::optional<int64_t> budget;
+  int64_t value;
+};
+
+// What the budget limits; a bundle's rounds are its collectives.
+std::optional<Totals> totals_for(const Plan& plan, const Budget& budget) {
+  if (budget.id.empty()) return plan.totals;
+  if (budget.bundle) {
+    for (const PlannedBundle& bundle : plan.bundles) {
+      const BundleTotals& totals = bundle.totals;
+      if (bundle.request.id == budget.id)
+        return Totals{totals.rounds, totals.wire_bytes, totals.peak_bytes, totals.predicted_ps};
+    }
+    return std::nullopt;
+  }
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    if (r.request.id == budget.id) return r.totals;
+  }
+  return std::nullopt;
+}
+
+// Adds an error for every exceeded budget; returns the number of budgets and of exceeded ones.
+std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path,
+                                          const PlannedSpec& planned) {
+  int64_t given = 0;
+  int64_t exceeded = 0;
+  for (const Budget& budget : planned.spec.budgets) {
+    const std::optional<Totals> totals = totals_for(planned.plan, budget);
+    if (!totals) continue;  // unknown ids are rejected by the spec reader
+    const Figure figures[] = {{"wire_bytes", budget.wire_bytes, totals->wire_bytes},
+                              {"collectives", budget.collectives, totals->collectives},
+                              {"predicted_ns", budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
+                              {"peak_bytes", budget.peak_bytes, totals->peak_bytes}};
+    for (const Figure& figure : figures) {
+      if (!figure.budget) continue;
+      ++given;
+      if (figure.value <= *figure.budget) continue;
+      ++exceeded;
+      context.fail(
+          path,
+          bad_input((budget.id.empty()
+                         ? std::string()
+                         : (budget.bundle ? "bundle '" : "redistribution '") + budget.id + "': ") +
+                    figure.name + ": " + with_commas(figure.value) + " exceeds budget " +
+                    with_commas(*figure.budget)),
+          code_over_budget);
+    }
+  }
+  return {given, exceeded};
+}
+
+// Whether the committed plan is current; if not, adds a diagnostic with the differences.
+bool check_plan(Context& context, CheckItem& item, const Plan& fresh) {
+  const auto text = context.read_input(item.plan);
+  if (!text) {
+    item.code = context.fail(item.plan, text.error());
+    return false;
+  }
+  const std::string wanted = write_plan(fresh);
+  if (*text == wanted) return true;
+  const auto committed = load_plan_text(context, item.plan, *text, item.code);
+  if (!committed) return false;
+  if (write_plan(*committed) == wanted) return true;  // written in another form
+  const auto normal = read_plan(wanted);
+  MESHPLAN_CHECK(normal.ok(), "a written plan can be read");
+  const PlanDiff diff = diff_plans(*committed, *normal);
+  const std::string help =
+      "; update it: meshplan plan " + item.spec + " -o " + item.plan + item.flags;
+  const std::string what = same(diff) ? "the text of the spec changed, the plan did not"
+                                      : "a " + std::string(to_text(diff.severity)) + " difference";
+  item.code = 1;
+  item.detail = render_diff_text(diff, {});
+  context.fail(item.plan,
+               bad_input("the plan is not current for " + item.spec + ": " + what + help),
+               code_not_current);
+  return false;
+}
+
+// What check says of an item, in the parts of its result.
+struct Findings {
+  std::vector<std::string> good;
+  std::vector<std::string> bad;
+};
+
+void find_budgets(Context& context, CheckItem& item, const PlannedSpec& planned,
+                  Findings& findings) {
+  const auto [budgets, exceeded] = check_budgets(context, item.spec, planned);
+  if (exceeded > 0) {
+    item.code = 1;
+    findings.bad.push_back(std::to_string(exceeded) + " of " + std::to_string(budgets) +
+                           " budgets exceeded");
+  } else if (budgets > 0) {
+    findings.good.push_back(std::to_string(budgets) +
+                            (budgets == 1 ? " budget met" : " budgets met"));
+  }
+}
+
+// Whether the committed plan is current for the committed spec.
+bool find_plan(Context& context, CheckItem& item, const Plan& fresh, Findings& findings) {
+  if (item.plan.empty()) return true;
+  const int before = item.code;
+  item.code = 0;
+  const bool current = check_plan(context, item, fresh);
+  if (!current)
+    findings.bad.push_back(item.plan + (item.code == 1 ? " is not current" : " cannot be read"));
+  item.code = std::max(before, item.code);
+  return current;
+}
+
+// In the form of a file: whole nanoseconds.
+Plan as_read(const Plan& plan) {
+  auto read = read_plan(write_plan(plan));
+  MESHPLAN_CHECK(read.ok(), "a written plan can be read");
+  return std::move(read).value();
+}
+
+// The plan of what the program does now; nothing where there is none, which is reported.
+struct Recorded {
+  std::string file;    // the committed recording
+  std::string update;  // the command that writes it
+  PlannedSpec now;
+};
+std::optional<Recorded> plan_recording(Context& context, const Arguments& arguments,
+                                       const std::string& text, const PlannedSpec& committed,
+                                       CheckItem& item, Findings& findings) {
+  const SpecText recorded = committed.spec.extended.value_or(
+      SpecText{item.spec, std::make_shared<const std::string>(text)});
+  const RecordedBy by = recorded_by(*recorded.text, rank_count(committed.spec.meshes));
+  const auto again = record_again(context.system, *arguments.record, recorded, by, item.said);
+  if (!again) {
+    item.code = context.fail(recorded.file, again.error());
+    findings.bad.emplace_back("cannot be recorded again");
+    return std::nullopt;
+  }
+  // Its warnings are those of the committed spec, or it differs from that.
+  const WarningPolicy policy = context.flags.warnings;
+  context.flags.warnings = {};
+  context.flags.warnings.silenced = {"missing-flatten", "uneven-shape", "non-ascending"};
+  auto now = plan_spec_text(context, item.spec, text, arguments.planning, item.code, &*again);
+  context.flags.warnings = policy;
+  if (!now) {
+    findings.bad.emplace_back("what the program does now cannot be planned");
+    return std::nullopt;
+  }
+  return Recorded{recorded.file, recording_command(*arguments.record, by, recorded.file),
+                  *std::move(now)};
+}
+
+// Compares what the program does now with the committed spec, and with the plan of it.
+void find_drift(Context& context, CheckItem& item, const Plan& committed, const Recorded& recorded,
+                bool plan_is_current, Findings& findings) {
+  const PlanDiff diff = diff_plans(as_read(committed), as_read(recorded.now.plan));
+  if (same(diff)) {
+    findings.good.push_back(recorded.file + " is what the program does");
+    return;
+  }
+  item.code = std::max(item.code, 1);
+  findings.bad.push_back(recorded.file + " is not what the program does");
+  item.detail += "what the program does now, beside " + recorded.file + ":\n";
+  item.detail += render_diff_text(diff, {});
+  const std::string what = ": a " + std::string(to_text(diff.severity)) + " difference";
+  context.fail(recorded.file,
+               bad_input("the program no longer does what is recorded here" + what +
+                         "; record it again: " + recorded.update),
+               code_drifted);
+  if (item.plan.empty() || !plan_is_current) return;
+  findings.bad.push_back(item.plan + " is not current");
+  context.fail(item.plan,
+               bad_input("the plan is not current for what the program does now" + what +
+                         "; once it is recorded again: meshplan plan " + item.spec + " -o " +
+                         item.plan + item.flags),
+               code_not_current);
+}
+
+void check_planned(Context& context, const Arguments& arguments, const std::string& text,
+                   const PlannedSpec& planned, CheckItem& item) {
+  Findings findings;
+  if (planned.warnings_fail) {
+    item.code = 1;
+    findings.bad.emplace_back("warnings");
+  }
+  std::optional<Recorded> recorded;
+  if (arguments.record)
+    recorded = plan_recording(context, arguments, text, planned, item, findings);
+  find_budgets(context, item, recorded ? recorded->now : planned, findings);
+  const bool current = find_plan(context, item, planned.plan, findings);
+  if (recorded) find_drift(context, item, planned.plan, *recorded, current, findings);
+  if (current && !item.plan.empty()) findings.good.push_back(item.plan + " is current");
+  item.result = findings.bad.empty() ? "plans" + std::string(findings.good.empty() ? "" : ", ") +
+                                           join(findings.good, ", ")
+                                     : join(findings.bad, ", ");
+}
+
+}  // namespace
+
+void check_item(Context& outside, const Arguments& arguments, CheckItem& item) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Context context(outside.system, outside.in, out, err);
+  context.flags = arguments.common;
+  context.flags.quiet = true;
+  std::optional<PlannedSpec> planned;
+  const auto text = context.read_input(item.spec);
+  if (text) {
+    planned = plan_spec_text(context, item.spec, *text, arguments.planning, item.code);
+  } else {
+    item.code = context.fail(item.spec, text.error());
+  }
+  if (planned) {
+    check_planned(context, arguments, *text, *planned, item);
+  } else {
+    item.result = item.code == exit_code(Fault::no_plan) ? "no plan exists" : "bad input";
+  }
+  item.diagnostics = std::move(context.diagnostics);
+}
+
+}  // namespace meshplan
