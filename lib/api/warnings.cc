@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "cost/worth.h"
 #include "json/scan.h"
 
 namespace meshplan {
@@ -33,7 +34,22 @@ std::string plural(int64_t n, const std::string& noun) {
   return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-std::string message_of(const MergedWarning& merged) {
+// What the communicator of a missing flatten costs, beside what it saves in a run of the file.
+std::string cost_text(const Plan& plan, const Warning& warning) {
+  const auto mesh = find_mesh(plan.meshes, warning.mesh);
+  if (warning.fix_name.empty() || warning.saves_ps <= 0 || !mesh) return "";
+  int64_t ranks = 1;
+  for (const std::string& dim : warning.dims) {
+    const Mesh& its = plan.meshes.meshes[*mesh];
+    if (const auto index = find_dim(its, dim)) ranks = saturating_mul(ranks, its.dims[*index].size);
+  }
+  const int64_t start_ps = communicator_start_ps(ranks);
+  return "; its communicator of " + plural(ranks, "rank") + " takes about " +
+         human_ns(start_ps / 1000) + " to start and " + human_bytes(communicator_bytes(ranks)) +
+         ": repaid after " + plural(ceil_div(start_ps, warning.saves_ps), "run");
+}
+
+std::string message_of(const Plan& plan, const MergedWarning& merged) {
   const Warning& warning = merged.warning;
   // The message of the planner; the part after "; saves" is about a single redistribution.
   std::string text = warning.message.substr(0, warning.message.find("; saves "));
@@ -43,10 +59,13 @@ std::string message_of(const MergedWarning& merged) {
   for (size_t i = 1; i < merged.collectives.size(); ++i)
     text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
-  if (warning.saves_ps > 0) text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps));
-  if (warning.saves_ps > 0 && warning.saves_collectives > 0)
-    text += " and " + plural(warning.saves_collectives, "collective");
-  return text + (merged.times > 1 && warning.saves_ps > 0 ? " in all)" : ")");
+  if (warning.saves_ps > 0) {
+    text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps)) + (merged.more ? " more" : "");
+    if (warning.saves_collectives > 0)
+      text += " and " + plural(warning.saves_collectives, "collective");
+    if (merged.times > 1) text += " in all";
+  }
+  return text + ")" + cost_text(plan, warning);
 }
 
 }  // namespace
@@ -66,9 +85,10 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
                other.warning.dims == warning.dims;
       });
       if (found == merged.end()) {
-        found = merged.insert(merged.end(), {warning, 0, {}, {}, i});
+        found = merged.insert(merged.end(), {warning, false, 0, {}, {}, i});
         found->warning.saves_ps = found->warning.saves_collectives = 0;
       }
+      found->more = found->more || warning.message.ends_with(" more");
       found->times = saturating_add(found->times, r.request.count);
       if (found->ids.empty() || found->ids.back() != r.request.id)
         found->ids.push_back(r.request.id);
@@ -104,7 +124,7 @@ bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec
     diagnostic.code = warning_code(merged.warning.kind);
     diagnostic.severity = is_error ? Severity::error : Severity::warning;
     diagnostic.place = places.redistribution(merged.first);
-    diagnostic.message = message_of(merged);
+    diagnostic.message = message_of(plan, merged);
     diagnostic.weight = merged.warning.saves_ps;
     const std::string declaration = declaration_of(plan, merged.warning);
     if (!declaration.empty()) {

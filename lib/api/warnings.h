@@ -23,6 +23,7 @@ struct WarningPolicy {
 struct MergedWarning {
   // the first of them; saves_ps and saves_collectives are count-weighted sums
   Warning warning;
+  bool more = false;             // some are saved beside what another warning saves
   int64_t times = 0;             // how often its redistributions happen
   std::vector<std::string> ids;  // of the redistributions, in order
   std::vector<Op> collectives;   // each once, in order

@@ -1,107 +1,165 @@
 #include "planner/advice.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "base/int_math.h"
 #include "base/text.h"
-#include "cost/step_cost.h"
-#include "search/optimal.h"
+#include "cost/worth.h"
 
 namespace meshplan {
 namespace {
 
-using DimSet = std::vector<size_t>;
+// What a set saves over the file, weighted by count.
+struct Change {
+  int64_t saved_ps = 0;
+  int64_t sure_ps = 0;  // of that, where it is more than the model's error
+};
 
-// Up to this many mesh dims every set is tried by itself; beyond it only the sets that the plan
-// with everything declared uses.
-constexpr size_t all_sets_up_to = 5;
+bool same_work(const Step& a, const Step& b) {
+  return a.op == b.op && a.mesh_dims == b.mesh_dims && a.predicted_ps == b.predicted_ps;
+}
 
-std::vector<DimSet> undeclared_sets(const MeshTable& meshes, const Mesh& mesh) {
-  std::vector<size_t> wide;
-  for (size_t m = 0; m < mesh.dims.size(); ++m) {
-    if (mesh.dims[m].size > 1) wide.push_back(m);
-  }
-  std::vector<DimSet> sets;
-  constexpr size_t most_dims = 12;
-  if (wide.size() > most_dims) return sets;
-  for (size_t pick = 1; pick < size_t{1} << wide.size(); ++pick) {
-    if ((pick & (pick - 1)) == 0) continue;
-    DimSet set;
-    for (size_t i = 0; i < wide.size(); ++i) {
-      if ((pick >> i & 1) != 0) set.push_back(wide[i]);
+// The time of those steps of `a` that `b` does not have.
+int64_t time_apart(const std::vector<Step>& a, const std::vector<Step>& b) {
+  std::vector<bool> met(b.size(), false);
+  int64_t ps = 0;
+  for (const Step& step : a) {
+    size_t i = 0;
+    while (i < b.size() && (met[i] || !same_work(step, b[i]))) ++i;
+    if (i < b.size()) {
+      met[i] = true;
+    } else {
+      ps = saturating_add(ps, step.predicted_ps);
     }
-    if (!find_native_flatten(meshes, mesh, set)) sets.push_back(std::move(set));
   }
-  return sets;
+  return ps;
 }
 
-DimSet dims_of(const Step& step) {
-  DimSet set;
-  for (const Atom& a : step.mesh_dims) set.push_back(static_cast<size_t>(a.mesh_dim));
-  return set;
-}
-
-PlannedRedistribution priced_with(const PlanQuestion& question, const LevelMap& levels,
-                                  const std::vector<DimSet>& declared, int64_t below_ps,
-                                  work::Budget& budget) {
-  PlannedRedistribution other;
-  other.request = *question.request;
-  auto list = plan_optimal(question, levels, budget, {declared, below_ps});
-  if (!list) {
-    other.totals.predicted_ps = INT64_MAX;
-    return other;
+class Adviser {
+ public:
+  Adviser(const MeshTable& meshes, const Topology& topology, FlattenPrices& prices)
+      : meshes_(meshes), topology_(topology), prices_(prices) {
+    for (size_t i = 0; i < prices.candidates().size(); ++i) pool_.push_back(i);
   }
-  other.steps = std::move(list->steps);
-  price_redistribution(other, *question.meshes, levels);
-  return other;
+
+  std::vector<size_t> advise() {
+    while (true) {
+      std::vector<size_t> chosen = best_first();
+      const auto needless = first_needless(chosen);
+      if (!needless) return chosen;
+      std::erase(pool_, *needless);
+    }
+  }
+
+ private:
+  Change change(FlattenSets before, FlattenSets after, Effort effort = Effort::rough) {
+    Change change;
+    for (size_t q = 0; q < prices_.questions(); ++q) {
+      const FlattenedPlan& without = prices_.plan_with(q, before, effort);
+      const FlattenedPlan& with = prices_.plan_with(q, after, effort);
+      const int64_t saved_ps = without.totals.predicted_ps - with.totals.predicted_ps;
+      if (saved_ps <= 0) continue;
+      add_weighted(change.saved_ps, saved_ps, prices_.times(q));
+      // Steps that stay as they are count on neither side.
+      if (time_apart(without.steps, with.steps) / model_error_percent(topology_) >
+          time_apart(with.steps, without.steps) / 100)
+        add_weighted(change.sure_ps, saved_ps, prices_.times(q));
+    }
+    return change;
+  }
+
+  [[nodiscard]] bool is_worth(size_t candidate, const Change& change) const {
+    const FlattenCandidate& set = prices_.candidates()[candidate];
+    const int64_t ranks = size(group_layout(meshes_.meshes[set.mesh], set.dims));
+    return saturating_mul(change.sure_ps, most_runs) >= communicator_start_ps(ranks);
+  }
+
+  // Of the pool, what saves most beside those before it.
+  std::vector<size_t> best_first() {
+    std::vector<size_t> chosen;
+    std::vector<size_t> left = pool_;
+    FlattenSets declared = 0;
+    while (true) {
+      std::optional<size_t> best;
+      int64_t most_ps = 0;
+      for (const size_t candidate : left) {
+        const Change change = this->change(declared, declared | set_of(candidate));
+        if (change.saved_ps <= most_ps || !is_worth(candidate, change)) continue;
+        most_ps = change.saved_ps;
+        best = candidate;
+      }
+      if (!best) return chosen;
+      chosen.push_back(*best);
+      declared |= set_of(*best);
+      std::erase(left, *best);
+    }
+  }
+
+  // The earliest that, looked at closely, is not worth its communicator in its turn or when all the
+  // others are declared.
+  std::optional<size_t> first_needless(const std::vector<size_t>& chosen) {
+    FlattenSets declared = 0;
+    for (const size_t candidate : chosen) {
+      const FlattenSets more = declared | set_of(candidate);
+      if (!is_worth(candidate, change(declared, more, Effort::settled))) return candidate;
+      declared = more;
+    }
+    for (const size_t candidate : chosen) {
+      const FlattenSets others = declared & ~set_of(candidate);
+      if (!is_worth(candidate, change(others, declared, Effort::settled))) return candidate;
+    }
+    return std::nullopt;
+  }
+
+  const MeshTable& meshes_;
+  const Topology& topology_;
+  FlattenPrices& prices_;
+  std::vector<size_t> pool_;
+};
+
+Warning warning_of(const Mesh& mesh, const FlattenCandidate& set, const Step& step,
+                   const FlattenedPlan& planned) {
+  Warning w;
+  w.kind = WarningKind::missing_flatten;
+  for (const size_t m : set.dims) w.dims.push_back(mesh.dims[m].name);
+  w.collective = step.op;
+  w.operations = planned.totals.collectives;
+  w.fix_name = set.name;
+  w.mesh = mesh.name;
+  w.message = std::string("one ") + to_text(w.collective) + " over " + join(w.dims, ", ") +
+              " would be cheaper than the " + std::to_string(w.operations) +
+              (w.operations == 1 ? " step" : " steps") + " planned: declare " + w.fix_name +
+              " flattened";
+  return w;
 }
 
 }  // namespace
 
-std::vector<Warning> missing_flattens(const PlanQuestion& question, const LevelMap& levels,
-                                      const PlannedRedistribution& planned, work::Budget& budget) {
+std::vector<size_t> advised_flattens(const MeshTable& meshes, const Topology& topology,
+                                     FlattenPrices& prices) {
+  return Adviser(meshes, topology, prices).advise();
+}
+
+std::vector<Warning> missing_flattens(const MeshTable& meshes, FlattenPrices& prices,
+                                      size_t question, const std::vector<size_t>& advised) {
   std::vector<Warning> warnings;
-  const Request& request = *question.request;
-  if (question.options->groups == GroupPolicy::any || request.src_mesh != request.dst_mesh ||
-      planned.totals.collectives == 0)
-    return warnings;
-  const Mesh& mesh = question.meshes->meshes[request.src_mesh];
-  std::vector<DimSet> sets = undeclared_sets(*question.meshes, mesh);
-  if (sets.empty() || planned.totals.predicted_ps == planned.totals.lower_bound_ps) return warnings;
-  PlannedRedistribution most =
-      work::on_share(budget, work::everything_percent, [&](work::Budget& share) {
-        return priced_with(question, levels, sets, planned.totals.predicted_ps, share);
-      });
-  if (most.totals.predicted_ps >= planned.totals.predicted_ps) return warnings;
-  size_t wide = 0;
-  for (const MeshDim& d : mesh.dims) wide += d.size > 1;
-  if (wide > all_sets_up_to) {
-    std::erase_if(sets, [&](const DimSet& set) {
-      return std::none_of(most.steps.begin(), most.steps.end(),
-                          [&](const Step& s) { return s.op != Op::exchange && dims_of(s) == set; });
-    });
-  }
-  for (const DimSet& set : sets) {
-    if (budget.used_up()) break;
-    PlannedRedistribution with =
-        priced_with(question, levels, {set}, planned.totals.predicted_ps, budget);
-    if (with.totals.predicted_ps >= planned.totals.predicted_ps) continue;
-    auto used = std::find_if(with.steps.begin(), with.steps.end(), [&](const Step& s) {
-      return s.op != Op::exchange && !is_local(s.op) && dims_of(s) == set;
-    });
-    if (used == with.steps.end()) continue;
-    Warning w;
-    w.kind = WarningKind::missing_flatten;
-    for (size_t m : set) w.dims.push_back(mesh.dims[m].name);
-    w.collective = used->op;
-    w.operations = planned.totals.collectives;
-    w.saves_ps = planned.totals.predicted_ps - with.totals.predicted_ps;
-    w.saves_collectives = planned.totals.collectives - with.totals.collectives;
-    w.fix_name = join(w.dims, "_");
-    w.mesh = mesh.name;
-    w.message = std::string("one ") + to_text(w.collective) + " over " + join(w.dims, ", ") +
-                " would be cheaper than the " + std::to_string(w.operations) +
-                (w.operations == 1 ? " step" : " steps") + " planned: declare " + w.fix_name +
-                " flattened; saves " + human_ns(w.saves_ps / 1000);
+  FlattenSets declared = 0;
+  for (const size_t candidate : advised) {
+    const FlattenedPlan& before = prices.plan_with(question, declared, Effort::settled);
+    declared |= set_of(candidate);
+    const FlattenedPlan& after = prices.plan_with(question, declared, Effort::settled);
+    const int64_t saves_ps = before.totals.predicted_ps - after.totals.predicted_ps;
+    if (saves_ps <= 0) continue;
+    const Step* step = prices.step_on(question, after, candidate);
+    const FlattenCandidate& set = prices.candidates()[candidate];
+    Warning w =
+        warning_of(meshes.meshes[set.mesh], set, step == nullptr ? after.steps.front() : *step,
+                   prices.plan_with(question, 0));
+    w.saves_ps = saves_ps;
+    w.saves_collectives = before.totals.collectives - after.totals.collectives;
+    w.message += "; saves " + human_ns(saves_ps / 1000) + (warnings.empty() ? "" : " more");
     warnings.push_back(std::move(w));
   }
   return warnings;

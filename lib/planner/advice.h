@@ -1,23 +1,39 @@
-// Warnings that sell themselves: which flattened mesh would make a plan cheaper, found by planning
-// again as if it were declared. advice.cc writes the text; api/warnings.cc merges the warnings of a
-// file and replaces what follows "; saves ". For PyTorch's rules torch_rules/rule_planner.cc warns.
+// Warnings that sell themselves: which flattened meshes would make a file's plans cheaper, found by
+// planning again as if they were declared.
+//
+//     loss   P(sum) on a, b, c -> R   30 us    with b_c 20 us    with a_b_c 10 us    with both 10
+//     norm   P(sum) on b, c -> R      20 us    with b_c 10 us
+//     advice: a_b_c, which saves 20 us of loss; then b_c, which saves 10 us of norm, none of loss
+//
+// Sets are priced together: the one that saves most over the file, then the one that saves most
+// beside it, and so on; each promise is what is saved beside those before it. So all of them
+// together save what they promise in sum, the first by itself what it promises, and a later one by
+// itself as much or more unless it needs another. A set is advised only where it is worth its
+// communicator, in its turn and when all the others are declared: what it saves must repay the
+// communicator's start within most_runs runs of the file, counted where the steps that go take
+// longer than those that come by more than the model's own error (cost/worth.h). A set that is not
+// is left out, and the rest is priced anew. The text is written here; api/warnings.cc merges
+// the warnings of a file and replaces what follows "; saves ". For PyTorch's rules
+// torch_rules/rule_planner.cc warns, set by set.
 #pragma once
 
 #include <vector>
 
-#include "plan/question.h"
-#include "search/work.h"
-#include "transfer/level_map.h"
+#include "planner/flatten_prices.h"
 
 namespace meshplan {
 
-// One warning for every set of mesh dims that is not declared, that the best plan with it declared
-// runs a collective on, and that makes that plan cheaper than `planned` (priced). Each names the
-// collective, the steps that it replaces and what it saves; never one that saves nothing. Sets that
-// the budget does not suffice for are not looked at.
-[[nodiscard]] std::vector<Warning> missing_flattens(const PlanQuestion& question,
-                                                    const LevelMap& levels,
-                                                    const PlannedRedistribution& planned,
-                                                    work::Budget& budget);
+// Candidates in the order in which they are priced. Law: of every candidate in it, what it saves
+// beside those before it and what it saves beside all others are both worth its communicator.
+[[nodiscard]] std::vector<size_t> advised_flattens(const MeshTable& meshes,
+                                                   const Topology& topology, FlattenPrices& prices);
+
+// What the advice is to one question, in order: each names the collective that would run on the
+// set, the collectives planned and what it saves beside those before it, more than nothing.
+// Law: with all that is advised declared, the question takes as much less as its warnings promise
+// in sum.
+[[nodiscard]] std::vector<Warning> missing_flattens(const MeshTable& meshes, FlattenPrices& prices,
+                                                    size_t question,
+                                                    const std::vector<size_t>& advised);
 
 }  // namespace meshplan

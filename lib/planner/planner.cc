@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/int_math.h"
 #include "base/text.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
@@ -33,6 +34,11 @@ std::string saved_text(const Warning& warning) {
 // The most ranks of a mesh that units of some level cut unevenly.
 constexpr int64_t most_uneven_ranks = 1'048'576;
 
+void check_claims(const Plan& plan, const PlannedRedistribution& planned) {
+  const Status claims = verify_claims(plan, planned);
+  MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
+}
+
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
@@ -40,8 +46,8 @@ class Pipeline {
            Plan& plan)
       : meshes_(meshes), topology_(topology), options_(options), plan_(plan), groups_(meshes) {}
 
-  // Plans, names, prices, warns and proves one question.
-  Result<PlannedRedistribution> answer(const Request& request) {
+  // Plans, names, prices and proves one question; what of its work is left for advice.
+  Result<PlannedRedistribution> answer(const Request& request, int64_t& advice_work) {
     const Mesh& mesh = meshes_.meshes[request.src_mesh];
     for (const size_t m : {request.src_mesh, request.dst_mesh}) {
       if (auto few = check_units(levels_of(m)); !few) return few.error();
@@ -81,7 +87,9 @@ class Pipeline {
     if (rules) {
       value_warnings(question, *rules, planned);
     } else {
-      advise(question, planned, budget);
+      advice_work = options_.advice ? budget.left / 100 * work::advice_percent : 0;
+      budget.spend(advice_work);
+      add_alternatives(question, planned, budget);
     }
     if (options_.audit) planned.audit = audit(question, rules, planned, budget);
 
@@ -138,15 +146,11 @@ class Pipeline {
     return merged_steps(question, *rules);
   }
 
-  // Missing flattens and alternatives of a searched plan.
-  void advise(const PlanQuestion& question, PlannedRedistribution& planned, work::Budget& budget) {
+  // Of a searched plan.
+  void add_alternatives(const PlanQuestion& question, PlannedRedistribution& planned,
+                        work::Budget& budget) {
     const LevelMap& levels = levels_of(planned.request.src_mesh);
     const int64_t before = budget.left;
-    if (options_.advice) {
-      planned.warnings = work::on_share(budget, work::advice_percent, [&](work::Budget& share) {
-        return missing_flattens(question, levels, planned, share);
-      });
-    }
     planned.alternatives =
         work::on_share(budget, work::alternatives_percent, [&](work::Budget& share) {
           return alternative_plans(question, levels, planned, options_.alternatives, share);
@@ -161,8 +165,7 @@ class Pipeline {
     const auto counted = verify_figures(plan_, planned);
     MESHPLAN_CHECK(counted.ok(),
                    "a plan's figures are not what its steps give: " + counted.error().message);
-    const Status claims = verify_claims(plan_, planned);
-    MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
+    check_claims(plan_, planned);
   }
 
   const LevelMap& levels_of(size_t mesh) {
@@ -314,6 +317,47 @@ class Pipeline {
   int64_t work_ = 0;
 };
 
+// One question of a file.
+struct Answered {
+  Result<PlannedRedistribution> answer;
+  int64_t advice_work = 0;
+  int64_t times = 0;  // redistributions that ask it
+};
+
+// Missing flattens of the whole file, without what its bundles run; returns the work.
+int64_t advise(Plan& plan, const std::vector<Answered>& answered,
+               const std::vector<size_t>& answer_of, std::vector<FlattenCandidate>& candidates) {
+  std::vector<bool> bundled(plan.redistributions.size(), false);
+  for (const PlannedBundle& bundle : plan.bundles) {
+    for (const size_t member : bundle.request.members) bundled[member] = true;
+  }
+  std::vector<int64_t> times(answered.size(), 0);
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    if (!bundled[i])
+      times[answer_of[i]] =
+          saturating_add(times[answer_of[i]], plan.redistributions[i].request.count);
+  }
+  FlattenPrices prices(plan.meshes, plan.topology, plan.options);
+  std::vector<size_t> number(answered.size(), 0);
+  for (size_t a = 0; a < answered.size(); ++a) {
+    if (times[a] > 0)
+      number[a] = prices.add(*answered[a].answer, times[a], answered[a].advice_work);
+  }
+  prices.find_candidates();
+  candidates = prices.candidates();
+  const std::vector<size_t> advised = advised_flattens(plan.meshes, plan.topology, prices);
+  std::vector<std::optional<SharedList<Warning>>> warnings(answered.size());
+  for (size_t i = 0; i < plan.redistributions.size() && !advised.empty(); ++i) {
+    if (bundled[i]) continue;
+    auto& known = warnings[answer_of[i]];
+    const bool is_new = !known;
+    if (is_new) known = missing_flattens(plan.meshes, prices, number[answer_of[i]], advised);
+    plan.redistributions[i].warnings = *known;
+    if (is_new && !known->empty()) check_claims(plan, plan.redistributions[i]);
+  }
+  return prices.work();
+}
+
 }  // namespace
 
 PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
@@ -326,24 +370,26 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   plan.topology = topology;
   plan.options = options;
 
-  struct Answered {
-    Result<PlannedRedistribution> answer;
-    int64_t times = 0;
-  };
   Pipeline pipeline(meshes, topology, options, plan);
   std::unordered_map<std::string, size_t> index;
   std::vector<Answered> answered;
+  std::vector<size_t> answer_of;  // of every redistribution
   plan.redistributions.reserve(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i];
     const auto [at, is_new] = index.try_emplace(question_key(request), answered.size());
-    if (is_new) answered.push_back({pipeline.answer(request)});
+    if (is_new) {
+      int64_t advice_work = 0;
+      answered.push_back({pipeline.answer(request, advice_work)});
+      answered.back().advice_work = advice_work;
+    }
     Answered& entry = answered[at->second];
     if (!entry.answer) {
       outcome.failures.push_back({i, entry.answer.error()});
       continue;
     }
     ++entry.times;
+    answer_of.push_back(at->second);
     PlannedRedistribution& planned = plan.redistributions.emplace_back(*entry.answer);
     planned.request.id = request.id;
     planned.request.count = request.count;
@@ -362,8 +408,11 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   // Ways that a bundle did not take named some, too.
   if (!bundles.empty())
     std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
-  plan.totals = totals_of_file(plan);
   outcome.work = pipeline.work();
+  if (options.advice && options.planner == PlannerKind::optimal &&
+      options.groups == GroupPolicy::declared && outcome.failures.empty())
+    outcome.work += advise(plan, answered, answer_of, outcome.candidates);
+  plan.totals = totals_of_file(plan);
   return outcome;
 }
 
@@ -385,7 +434,8 @@ QuestionPlanner::QuestionPlanner(const MeshTable& meshes, const Topology& topolo
 QuestionPlanner::~QuestionPlanner() = default;
 
 Result<PlannedRedistribution> QuestionPlanner::answer(const Request& request) {
-  return parts_->pipeline.answer(request);
+  int64_t advice_work = 0;
+  return parts_->pipeline.answer(request, advice_work);
 }
 
 }  // namespace meshplan

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
+#include "planner/flatten_prices.h"
 #include "tensor/request.h"
 
 namespace meshplan {
@@ -24,6 +25,8 @@ struct PlanOutcome {
   Plan plan;                          // complete only when there are no failures
   std::vector<PlanFailure> failures;  // in request order
   int64_t work = 0;                   // units (search/work.h) that all questions took
+  // What advice weighed: sets of mesh dims that by themselves make some plan cheaper.
+  std::vector<FlattenCandidate> candidates;
 };
 
 // Plans all requests, and the bundles of some of them (planner/bundles.h; what fails there is told
@@ -34,8 +37,8 @@ struct PlanOutcome {
                                         const PlanOptions& options, std::string spec_digest,
                                         const std::vector<BundleRequest>& bundles = {});
 
-// The same of one question after the other, for callers that keep no plan. What it refers to must
-// outlive it; `options` also say whether missing flattens are looked for (advice).
+// The same of one question after the other, for callers that keep no plan and want no advice. What
+// it refers to must outlive it.
 class QuestionPlanner {
  public:
   QuestionPlanner(const MeshTable& meshes, const Topology& topology, const PlanOptions& options);

@@ -16,10 +16,17 @@ struct Candidate {
   std::vector<std::string> dims;
 };
 
-// The sets of mesh dims that the plan's warnings ask for.
-std::vector<Candidate> candidates_of(const Plan& plan) {
+// The sets of mesh dims that help some redistribution by themselves: those that the search knows,
+// or those that PyTorch's rules warn of.
+std::vector<Candidate> candidates_of(const PlanOutcome& outcome) {
   std::vector<Candidate> candidates;
-  for (const PlannedRedistribution& r : plan.redistributions) {
+  for (const FlattenCandidate& set : outcome.candidates) {
+    const Mesh& mesh = outcome.plan.meshes.meshes[set.mesh];
+    candidates.push_back({mesh.name, {}});
+    for (const size_t m : set.dims) candidates.back().dims.push_back(mesh.dims[m].name);
+  }
+  if (!candidates.empty()) return candidates;
+  for (const PlannedRedistribution& r : outcome.plan.redistributions) {
     for (const Warning& w : r.warnings) {
       if (w.kind != WarningKind::missing_flatten || w.fix_name.empty()) continue;
       const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
@@ -69,7 +76,7 @@ class FlattenRanker {
     with_advice.advice = true;
     const PlanOutcome base = plan_requests(meshes_, topology_, requests_, with_advice, "");
     ranking_.declared_ps = base.plan.totals.predicted_ps;
-    const std::vector<Candidate> candidates = candidates_of(base.plan);
+    const std::vector<Candidate> candidates = candidates_of(base);
     const auto n = static_cast<int64_t>(candidates.size());
     const auto k = static_cast<size_t>(std::max<int64_t>(0, std::min(most, n)));
     // All choices, where planning them all stays affordable.

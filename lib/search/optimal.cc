@@ -29,15 +29,18 @@ Status check_kinds(const Request& request, const Mesh& mesh) {
   return Done{};
 }
 
+// A set with a mesh dim that has no atom, such as one of size 1, is no group of the problem's.
 void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
   for (const auto& set : sets) {
     unsigned mask = 0;
-    for (int i = 0; i < p.atoms; ++i) {
-      if (std::find(set.begin(), set.end(),
-                    static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim)) != set.end())
-        mask |= 1U << i;
-    }
-    p.allowed[mask] = 1;
+    const bool whole = std::all_of(set.begin(), set.end(), [&](size_t dim) {
+      const unsigned before = mask;
+      for (int i = 0; i < p.atoms; ++i) {
+        if (static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim) == dim) mask |= 1U << i;
+      }
+      return mask != before;
+    });
+    if (whole) p.allowed[mask] = 1;
   }
 }
 

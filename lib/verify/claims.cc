@@ -174,6 +174,10 @@ Problem check_bounds(const PlannedRedistribution& redistribution) {
 
 Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution) {
   const Totals& totals = redistribution.totals;
+  // Savings of a search are beside those before them, of PyTorch's rules each by itself.
+  int64_t saved_before = 0;
+  int64_t collectives_before = 0;
+  const bool together = redistribution.planner == PlannerKind::optimal;
   for (const Warning& warning : redistribution.warnings) {
     const std::string name =
         std::string("its warning ") + to_text(warning.kind) + " over " + join(warning.dims, ", ");
@@ -192,11 +196,15 @@ Problem check_notes(const Plan& plan, const PlannedRedistribution& redistributio
     // The plan with the flatten declared has at least one step, on it, and keeps to the bounds.
     const int64_t saves = floor_ns_of_ps(warning.saves_ps);
     const int64_t most = ns_of_ps(totals.predicted_ps) - floor_ns_of_ps(totals.lower_bound_ps);
-    if (saves > most)
-      return name + numbers(": saves_ns", saves, "above its bound the plan takes", most);
-    if (warning.saves_collectives > std::max<int64_t>(0, totals.collectives - 1)) {
-      return name + numbers(": saves_collectives", warning.saves_collectives, "the plan has",
-                            totals.collectives);
+    const int64_t in_sum = saturating_add(saved_before, saves);
+    if (in_sum > most)
+      return name + numbers(": saves_ns", in_sum, "above its bound the plan takes", most);
+    const int64_t collectives = saturating_add(collectives_before, warning.saves_collectives);
+    if (collectives > std::max<int64_t>(0, totals.collectives - 1))
+      return name + numbers(": saves_collectives", collectives, "the plan has", totals.collectives);
+    if (together) {
+      saved_before = in_sum;
+      collectives_before = collectives;
     }
     const std::string saved = "saves " + human_ns(saves);
     if (saves > 0 && warning.message.find(saved) == std::string::npos)

@@ -31,6 +31,8 @@ TEST_CASE("nothing is written when something is wrong") {
   FakeSystem system;
   system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mehs\": {}}";
   system.files["spec.json"] = spec;
+  system.files["warned.json"] = spec;
+  system.files["warned.json"].replace(spec.find("\"tp\", \"size\": 2"), 15, "\"tp\", \"size\": 8");
   struct Story {
     std::vector<std::string> words;
     int code;
@@ -39,7 +41,7 @@ TEST_CASE("nothing is written when something is wrong") {
            {{"plan", "bad.json", "-o", "out"}, 2},
            {{"plan", "nowhere.json", "-o", "out"}, 2},
            {{"plan", "spec.json", "-o", "out", "--planner", "gready"}, 2},
-           {{"plan", "spec.json", "-o", "out", "-W", "error"}, 1},
+           {{"plan", "warned.json", "-o", "out", "-W", "error"}, 1},
            {{"plan", "spec.json", "-o", "out", "--topology", "nowhere.json"}, 2},
            {{"show", "spec.json", "-o", "out"}, 2},
        }) {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
@@ -38,36 +41,139 @@ std::vector<Request> all_requests(const std::vector<int64_t>& sizes, size_t stri
 
 }  // namespace
 
-TEST_CASE("the advice, applied, gives the promised plan, and never saves nothing") {
-  const std::vector<int64_t> sizes{2, 2, 2};
-  MeshTable meshes = table_of(sizes);
-  auto requests = all_requests(sizes, 4);
-  int64_t warned = 0;
-  for (const Topology& topology : {uniform_topology(), *topology_preset("h100")}) {
-    PlanOutcome base = plan_requests(meshes, topology, requests, {}, "");
-    REQUIRE(base.failures.empty());
-    for (const PlannedRedistribution& r : base.plan.redistributions) {
-      for (const Warning& w : r.warnings) {
-        ++warned;
-        CAPTURE(r.trace);
-        CHECK(w.kind == WarningKind::missing_flatten);
-        CHECK(w.saves_ps > 0);
-        CHECK(w.operations == r.totals.collectives);
-        MeshTable with = meshes;
-        REQUIRE(declare_flatten(with, "mesh", w.dims, w.fix_name).ok());
-        PlanOutcome again = plan_requests(with, topology, {r.request}, {}, "");
-        REQUIRE(again.failures.empty());
-        const PlannedRedistribution& other = again.plan.redistributions[0];
-        CHECK(r.totals.predicted_ps - other.totals.predicted_ps == w.saves_ps);
-        CHECK(r.totals.collectives - other.totals.collectives == w.saves_collectives);
-        bool used = false;
-        for (const Step& s : other.steps) used = used || (s.op == w.collective && s.mesh_dims.size() == w.dims.size());
-        CHECK(used);
+namespace {
+
+struct Followed {
+  int64_t warnings = 0;
+  int64_t sets = 0;
+  int64_t more = 0;  // promised beside another of the same question
+};
+
+// Plans a file, and again with all that is advised declared: every question takes as much less as its warnings promise in sum.
+Followed follow(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests) {
+  Followed followed;
+  const PlanOutcome base = plan_requests(meshes, topology, requests, {}, "");
+  REQUIRE(base.failures.empty());
+  MeshTable with = meshes;
+  for (const PlannedRedistribution& r : base.plan.redistributions) {
+    for (const Warning& w : r.warnings) {
+      if (find_flatten(with, with.meshes[0], {*find_dim(with.meshes[0], w.dims[0]), *find_dim(with.meshes[0], w.dims[1])}) == nullptr ||
+          w.dims.size() > 2) {
+        const size_t before = with.flattens.size();
+        REQUIRE(declare_flatten(with, w.mesh, w.dims, w.fix_name).ok());
+        followed.sets += static_cast<int64_t>(with.flattens.size() - before);
       }
     }
   }
-  MESSAGE(warned << " warnings followed");
-  CHECK(warned > 50);
+  if (followed.sets == 0) return followed;
+  const PlanOutcome again = plan_requests(with, topology, requests, {}, "");
+  REQUIRE(again.failures.empty());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const PlannedRedistribution& r = base.plan.redistributions[i];
+    const PlannedRedistribution& other = again.plan.redistributions[i];
+    CAPTURE(r.trace);
+    int64_t promised = 0;
+    for (const Warning& w : r.warnings) {
+      CHECK(w.kind == WarningKind::missing_flatten);
+      CHECK(w.saves_ps > 0);
+      CHECK(w.operations == r.totals.collectives);
+      CHECK(w.message.ends_with(" more") == (promised > 0));
+      followed.more += promised > 0 ? 1 : 0;
+      promised += w.saves_ps;
+      ++followed.warnings;
+    }
+    if (r.totals.predicted_ps - other.totals.predicted_ps != promised) {
+      std::string t = "REAL " + other.trace + " " + std::to_string(r.totals.predicted_ps) + " " + std::to_string(other.totals.predicted_ps);
+      for (auto& s : other.steps) t += std::string(" ") + to_text(s.op) + ":" + s.group + "=" + std::to_string(s.predicted_ps);
+      for (auto& f : with.flattens) t += " F" + f.name;
+      fprintf(stderr, "%s\n", t.c_str());
+    }
+    CHECK(r.totals.predicted_ps - other.totals.predicted_ps == promised);
+    if (r.warnings.size() != 1) continue;
+    const Warning& only = r.warnings.front();
+    CHECK(r.totals.collectives - other.totals.collectives == only.saves_collectives);
+    CHECK(std::any_of(other.steps.begin(), other.steps.end(), [&](const Step& s) {
+      return s.op == only.collective && s.mesh_dims.size() == only.dims.size();
+    }));
+  }
+  return followed;
+}
+
+void add(Followed& sum, const Followed& part) {
+  sum.warnings += part.warnings;
+  sum.sets += part.sets;
+  sum.more += part.more;
+}
+
+}  // namespace
+
+TEST_CASE("all that is advised, declared, saves of every question what is promised in sum, and never nothing") {
+  const std::vector<int64_t> sizes{2, 2, 2};
+  const MeshTable meshes = table_of(sizes);
+  const auto requests = all_requests(sizes, 4);
+  Followed files;
+  Followed alone;
+  for (const Topology& topology : {uniform_topology(), *topology_preset("h100"), test::two_levels(4, 500)}) {
+    add(files, follow(meshes, topology, requests));
+    for (const Request& request : requests) add(alone, follow(meshes, topology, {request}));
+  }
+  MESSAGE("one file: " << files.sets << " sets, " << files.warnings << " warnings; alone: " << alone.sets << " sets, "
+                       << alone.warnings << " warnings, " << alone.more << " of them beside another");
+  CHECK(files.warnings > 50);
+  CHECK(alone.warnings > 50);
+}
+
+TEST_CASE("the same of files of a few questions on meshes of three and four dims, where sets overlap") {
+  std::mt19937 random(19);
+  Followed all;
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{2, 4, 2}, std::vector<int64_t>{2, 2, 2, 2}, std::vector<int64_t>{3, 2, 4}, std::vector<int64_t>{2, 3, 2, 2}}) {
+    const MeshTable meshes = table_of(sizes);
+    const auto states = all_states(sizes, 2, {ReduceOp::sum});
+    for (int file = 0; file < 10; ++file) {
+      std::vector<Request> requests;
+      while (requests.size() < 4) {
+        Request r;
+        r.src = states[random() % states.size()];
+        r.dst = states[random() % states.size()];
+        if (!r.dst.partial.empty() || r.src == r.dst || r.src.partial.size() < 2) continue;
+        if (random() % 2 == 0) r.dst.shards.assign(2, {});
+        r.id = std::to_string(requests.size());
+        r.tensor = {{static_cast<int64_t>(16 << random() % 8), random() % 2 == 0 ? 16 : 150}, DType::float32};
+        r.count = 1 + static_cast<int64_t>(random() % 3);
+        requests.push_back(std::move(r));
+      }
+      const Topology topology = file % 3 == 0   ? test::one_level(10'000, 5'000)
+                                : file % 3 == 1 ? test::two_levels(4, 5'000)
+                                                : *topology_preset("h100");
+      add(all, follow(meshes, topology, requests));
+    }
+  }
+  MESSAGE(all.sets << " sets, " << all.warnings << " warnings, " << all.more << " of them beside another");
+  CHECK(all.warnings > 50);
+  CHECK(all.more > 5);
+}
+
+TEST_CASE("a set is advised where it repays its communicator and saves more than the model's error") {
+  const MeshTable meshes = table_of({2, 8});
+  const auto advised = [&](const Topology& topology, std::vector<int64_t> shape, int64_t count) {
+    Request r;
+    r.id = "loss";
+    r.tensor = {std::move(shape), DType::float32};
+    r.src = {{}, {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 8}, ReduceOp::sum}}};
+    r.dst = {{}, {}};
+    r.src.shards.resize(r.tensor.shape.size());
+    r.dst.shards.resize(r.tensor.shape.size());
+    r.count = count;
+    return plan_requests(meshes, topology, {r}, {}, "").plan.redistributions[0].warnings.size() == 1;
+  };
+  // 16 ranks: 1.0432 s, in a million runs 1,043.2 ns each.
+  CHECK(advised(test::one_level(1'100, 500), {}, 1));
+  CHECK_FALSE(advised(test::one_level(1'000, 500), {}, 1));
+  CHECK(advised(test::one_level(1'000, 500), {}, 2));
+  // 10 us of many: the bytes take longer than is saved.
+  CHECK(advised(uniform_topology(), {4096}, 1));
+  CHECK_FALSE(advised(test::one_level(10'000, 500), {1 << 26}, 1));
 }
 
 TEST_CASE("the ranking's totals are those of planning the file again") {

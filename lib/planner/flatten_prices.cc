@@ -1,0 +1,320 @@
+#include "planner/flatten_prices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "base/text.h"
+#include "cost/step_cost.h"
+#include "search/optimal.h"
+#include "torch_rules/rule_planner.h"
+
+namespace meshplan {
+namespace {
+
+constexpr size_t most_candidates = 64;
+// Of more mesh dims only the sets that the plan with everything declared uses are tried.
+constexpr size_t all_sets_up_to = 5;
+constexpr size_t most_dims = 12;
+
+std::vector<size_t> wide_dims(const Mesh& mesh) {
+  std::vector<size_t> wide;
+  for (size_t m = 0; m < mesh.dims.size(); ++m) {
+    if (mesh.dims[m].size > 1) wide.push_back(m);
+  }
+  return wide;
+}
+
+// Sets of two wide dims or more.
+std::vector<DimSet> sets_of_dims(const Mesh& mesh) {
+  const std::vector<size_t> wide = wide_dims(mesh);
+  std::vector<DimSet> sets;
+  if (wide.size() > most_dims) return sets;
+  for (size_t pick = 1; pick < size_t{1} << wide.size(); ++pick) {
+    if ((pick & (pick - 1)) == 0) continue;
+    DimSet set;
+    for (size_t i = 0; i < wide.size(); ++i) {
+      if ((pick >> i & 1) != 0) set.push_back(wide[i]);
+    }
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+bool runs_on_group(const Step& step) { return step.op != Op::exchange && !is_local(step.op); }
+
+DimSet dims_of(const Step& step) {
+  DimSet set;
+  for (const Atom& a : step.mesh_dims) set.push_back(static_cast<size_t>(a.mesh_dim));
+  return set;
+}
+
+// The name that the set is declared under: its dims' names, and "_" behind them where another set
+// has that name. None: no flatten can be declared of these dims as they lie.
+std::optional<std::string> declare(MeshTable& meshes, const Mesh& mesh, const DimSet& set) {
+  std::vector<std::string> dims;
+  for (const size_t m : set) dims.push_back(mesh.dims[m].name);
+  std::string name = join(dims, "_");
+  constexpr size_t tries = 100;
+  for (size_t i = 0; i < tries; ++i, name += "_") {
+    if (declare_flatten(meshes, mesh.name, dims, name)) return name;
+  }
+  return std::nullopt;
+}
+
+bool cheaper(const Totals& a, const Totals& b) {
+  return std::pair(a.predicted_ps, a.collectives) < std::pair(b.predicted_ps, b.collectives);
+}
+
+}  // namespace
+
+struct FlattenPrices::Question {
+  Request request;  // the target normalised
+  int64_t times = 0;
+  work::Budget budget;
+  int64_t least_ps = 0;     // no sets make it take less
+  FlattenSets visible = 0;  // candidates that may change its plan
+  std::map<FlattenSets, FlattenedPlan> known;
+  std::optional<FlattenedPlan> with_all;  // every set of the mesh
+  std::vector<DimSet> useless;            // by themselves
+  [[nodiscard]] bool crosses() const { return request.src_mesh != request.dst_mesh; }
+};
+
+FlattenPrices::FlattenPrices(const MeshTable& meshes, const Topology& topology,
+                             const PlanOptions& options)
+    : meshes_(meshes), topology_(topology), options_(options) {}
+
+FlattenPrices::~FlattenPrices() = default;
+
+const LevelMap& FlattenPrices::levels_of(size_t mesh) {
+  auto [found, fresh] = levels_.try_emplace(mesh);
+  if (fresh) found->second = std::make_unique<LevelMap>(meshes_.meshes[mesh], topology_);
+  return *found->second;
+}
+
+const MeshTable& FlattenPrices::table_with(FlattenSets sets) {
+  auto [found, fresh] = tables_.try_emplace(sets);
+  if (fresh) {
+    found->second = meshes_;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if ((sets & set_of(i)) == 0) continue;
+      const FlattenCandidate& candidate = candidates_[i];
+      const auto name = declare(found->second, meshes_.meshes[candidate.mesh], candidate.dims);
+      MESHPLAN_CHECK(name.has_value(), "a flatten that could be declared cannot be any more");
+    }
+  }
+  return found->second;
+}
+
+// The dims of another mesh that have its ranks.
+std::optional<DimSet> FlattenPrices::on_mesh(const FlattenCandidate& candidate, size_t mesh) const {
+  if (candidate.mesh == mesh) return candidate.dims;
+  const Mesh& from = meshes_.meshes[candidate.mesh];
+  const Mesh& to = meshes_.meshes[mesh];
+  if (from.universe != to.universe) return std::nullopt;
+  const Layout layout = group_layout(from, candidate.dims);
+  for (DimSet& set : sets_of_dims(to)) {
+    if (group_layout(to, set) == layout) return std::move(set);
+  }
+  return std::nullopt;
+}
+
+size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, int64_t work) {
+  Question question;
+  question.request = planned.request;
+  question.request.dst =
+      effective_target(planned.request, mesh_shape(meshes_.meshes[planned.request.src_mesh]));
+  question.times = times;
+  question.budget.left = work;
+  question.known[0] = {planned.totals, planned.steps};
+  question.least_ps = planned.totals.predicted_ps;
+  questions_.push_back(std::move(question));
+  return questions_.size() - 1;
+}
+
+size_t FlattenPrices::questions() const { return questions_.size(); }
+
+int64_t FlattenPrices::times(size_t question) const { return questions_[question].times; }
+
+// The cheapest plan that takes less; none: there is none, or the work did not suffice to find one.
+std::optional<FlattenedPlan> FlattenPrices::search(Question& question,
+                                                   const std::vector<DimSet>& also_declared,
+                                                   FlattenSets sets, int64_t below_ps,
+                                                   work::Budget& budget) {
+  if (budget.used_up()) return std::nullopt;
+  take_up(question);
+  const MeshTable& meshes = question.crosses() ? table_with(sets) : meshes_;
+  const LevelMap& levels = levels_of(question.request.src_mesh);
+  const PlanQuestion asked{&meshes, &topology_, &question.request, &options_};
+  const int64_t before = budget.left;
+  auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps});
+  work_ += before - budget.left;
+  if (!list) return std::nullopt;
+  PlannedRedistribution planned;
+  planned.request = question.request;
+  planned.steps = std::move(list->steps);
+  price_redistribution(planned, meshes, levels);
+  if (planned.totals.predicted_ps >= below_ps) return std::nullopt;
+  return FlattenedPlan{planned.totals, planned.steps};
+}
+
+std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
+  const Mesh& mesh = meshes_.meshes[question.request.src_mesh];
+  std::vector<DimSet> sets = sets_of_dims(mesh);
+  MeshTable spare = meshes_;
+  std::erase_if(sets, [&](const DimSet& set) {
+    return find_native_flatten(meshes_, mesh, set) || !declare(spare, mesh, set);
+  });
+  if (sets.empty()) return sets;
+  const int64_t before = question.budget.left;
+  question.with_all = work::on_share(
+      question.budget, work::everything_percent,
+      [&](work::Budget& share) { return search(question, sets, 0, question.least_ps, share); });
+  if (!question.with_all) return {};
+  question.least_ps = question.with_all->totals.predicted_ps;
+  // Each is a search like that one.
+  const int64_t each = before - question.budget.left;
+  const bool too_many = saturating_mul(each, static_cast<int64_t>(sets.size())) >
+                        question.budget.left / 100 * work::sets_percent;
+  if (too_many || wide_dims(mesh).size() > all_sets_up_to) {
+    const std::vector<Step>& steps = std::as_const(question.with_all->steps).list();
+    std::erase_if(sets, [&](const DimSet& set) {
+      return std::none_of(steps.begin(), steps.end(), [&](const Step& step) {
+        return step.op != Op::exchange && dims_of(step) == set;
+      });
+    });
+  }
+  return sets;
+}
+
+void FlattenPrices::add_candidate(Question& question, const DimSet& set, FlattenedPlan plan) {
+  const size_t mesh = question.request.src_mesh;
+  size_t number = 0;
+  while (number < candidates_.size() && on_mesh(candidates_[number], mesh) != set) ++number;
+  if (number == most_candidates) return;
+  if (number == candidates_.size()) {
+    MeshTable all = table_with(set_of(number) - 1);
+    auto name = declare(all, meshes_.meshes[mesh], set);
+    MESHPLAN_CHECK(name.has_value(), "a flatten that could be declared cannot be any more");
+    candidates_.push_back({mesh, set, *std::move(name)});
+  }
+  question.known[set_of(number)] = std::move(plan);
+}
+
+void FlattenPrices::find_candidates(Question& question) {
+  const Totals now = question.known[0].totals;
+  if (question.crosses() || now.collectives == 0 || now.predicted_ps == now.lower_bound_ps) return;
+  const std::vector<DimSet> sets = sets_to_try(question);
+  const int64_t kept = question.budget.left / 100 * (100 - work::sets_percent);
+  for (const DimSet& set : sets) {
+    if (question.budget.left <= kept) return;
+    auto plan = search(question, {set}, 0, now.predicted_ps, question.budget);
+    const bool used =
+        plan && std::any_of(plan->steps.begin(), plan->steps.end(), [&](const Step& step) {
+          return runs_on_group(step) && dims_of(step) == set;
+        });
+    if (used) {
+      add_candidate(question, set, *std::move(plan));
+    } else {
+      question.useless.push_back(set);
+    }
+  }
+}
+
+// What was listed for one question is not for the next, so that each takes the same work whatever
+// was asked before it.
+void FlattenPrices::take_up(const Question& question) {
+  if (taken_up_ == &question) return;
+  taken_up_ = &question;
+  for (const size_t mesh : {question.request.src_mesh, question.request.dst_mesh})
+    levels_of(mesh).forget_listings();
+}
+
+void FlattenPrices::find_candidates() {
+  for (Question& question : questions_) find_candidates(question);
+  for (Question& question : questions_) {
+    const size_t mesh = question.request.src_mesh;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const auto set = on_mesh(candidates_[i], mesh);
+      const bool after = question.crosses() && on_mesh(candidates_[i], question.request.dst_mesh);
+      if (!set && !after) continue;
+      question.visible |= set_of(i);
+      if (set && std::find(question.useless.begin(), question.useless.end(), *set) !=
+                     question.useless.end())
+        question.known.emplace(set_of(i), question.known[0]);
+    }
+    if (!question.crosses() || question.visible == 0) continue;
+    const Totals now = question.known[0].totals;
+    if (auto plan = search(question, {}, question.visible, now.predicted_ps, question.budget)) {
+      question.least_ps = plan->totals.predicted_ps;
+      question.known[question.visible] = *std::move(plan);
+    }
+  }
+}
+
+const Mesh& FlattenPrices::mesh_of(const Question& question, const Step& step) const {
+  return meshes_.meshes[step.mesh.empty() ? question.request.src_mesh : question.request.dst_mesh];
+}
+
+bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& plan,
+                              FlattenSets sets) {
+  const MeshTable& meshes = table_with(sets);
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return !runs_on_group(step) || step.mesh_dims.size() < 2 ||
+           find_native_flatten(meshes, mesh_of(question, step), dims_of(step));
+  });
+}
+
+FlattenedPlan FlattenPrices::best_with(Question& question, FlattenSets sets, Effort effort) {
+  FlattenedPlan best = question.known[0];
+  bool is_least = best.totals.predicted_ps <= question.least_ps;
+  const auto consider = [&](const FlattenedPlan& plan, bool with_more) {
+    if (!cheaper(plan.totals, best.totals) || !runs_with(question, plan, sets)) return;
+    best = plan;
+    is_least = with_more || plan.totals.predicted_ps <= question.least_ps;
+  };
+  for (const auto& [others, plan] : question.known)
+    consider(plan, plan.settled && (sets & ~others) == 0);
+  if (question.with_all) consider(*question.with_all, true);
+  best.settled = true;
+  if (is_least) return best;
+  std::vector<DimSet> declared;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if ((sets & set_of(i)) == 0) continue;
+    if (auto set = on_mesh(candidates_[i], question.request.src_mesh))
+      declared.push_back(*std::move(set));
+  }
+  work::Budget of_its_own{options_.work_budget / 100 * work::search_percent};
+  work::Budget& budget = effort == Effort::settled ? of_its_own : question.budget;
+  if (auto plan = search(question, declared, sets, best.totals.predicted_ps, budget))
+    best = *std::move(plan);
+  best.settled = effort == Effort::settled || !budget.used_up();
+  return best;
+}
+
+const FlattenedPlan& FlattenPrices::plan_with(size_t question, FlattenSets sets, Effort effort) {
+  Question& asked = questions_[question];
+  sets &= asked.visible;
+  if (asked.known[0].totals.predicted_ps <= asked.least_ps) return asked.known[0];
+  const auto found = asked.known.find(sets);
+  if (found != asked.known.end() && (effort == Effort::rough || found->second.settled))
+    return found->second;
+  return asked.known[sets] = best_with(asked, sets, effort);
+}
+
+const Step* FlattenPrices::step_on(size_t question, const FlattenedPlan& plan,
+                                   size_t candidate) const {
+  const FlattenCandidate& on = candidates_[candidate];
+  const Mesh& mesh = meshes_.meshes[on.mesh];
+  for (const Step& step : plan.steps) {
+    if (!runs_on_group(step)) continue;
+    const Mesh& its = mesh_of(questions_[question], step);
+    if (its.universe == mesh.universe &&
+        group_layout(its, dims_of(step)) == group_layout(mesh, on.dims))
+      return &step;
+  }
+  return nullptr;
+}
+
+}  // namespace meshplan

@@ -1,0 +1,117 @@
+// Advice that keeps its word, on every spec of testdata/specs: what the warnings of a file promise, tried by planning the file again with the
+// sets declared, each alone, all together, and all but one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "api/texts.h"
+#include "cost/worth.h"
+#include "planner/planner.h"
+
+using namespace meshplan;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Result<std::string> beside_specs(const std::string& name) {
+  std::ifstream in(fs::path(MESHPLAN_TESTDATA) / "specs" / name, std::ios::binary);
+  if (!in.good()) return bad_input("no " + name);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<fs::path> shipped_specs() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(fs::path(MESHPLAN_TESTDATA) / "specs")) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Topology topology_of(const std::string& name) {
+  if (name.find('/') == std::string::npos) return *topology_preset(name);
+  Diagnostics diagnostics(10);
+  return *read_topology_file(text_of(fs::path(MESHPLAN_TESTDATA) / name), name, diagnostics);
+}
+
+// Picoseconds of the file with these sets declared.
+int64_t planned_ps(const PlannedSpec& planned, const std::vector<MergedWarning>& declared) {
+  MeshTable meshes = planned.plan.meshes;
+  for (const MergedWarning& w : declared)
+    REQUIRE(declare_flatten(meshes, w.warning.mesh, w.warning.dims, w.warning.fix_name).ok());
+  PlanOptions options = planned.plan.options;
+  options.advice = false;
+  const PlanOutcome outcome =
+      plan_requests(meshes, planned.plan.topology, planned.spec.requests, options, "", planned.spec.bundles);
+  REQUIRE(outcome.failures.empty());
+  return outcome.plan.totals.predicted_ps;
+}
+
+int64_t ranks_of(const PlannedSpec& planned, const Warning& warning) {
+  const Mesh& mesh = planned.plan.meshes.meshes[*find_mesh(planned.plan.meshes, warning.mesh)];
+  int64_t ranks = 1;
+  for (const std::string& dim : warning.dims) ranks *= mesh.dims[*find_dim(mesh, dim)].size;
+  return ranks;
+}
+
+// The number of sets advised.
+size_t try_advice(const PlannedSpec& planned) {
+  const std::vector<MergedWarning> advice = merge_warnings(planned.plan, {});
+  if (advice.empty()) return 0;
+  const int64_t now = planned.plan.totals.predicted_ps;
+  int64_t promised = 0;
+  for (const MergedWarning& w : advice) promised += w.warning.saves_ps;
+  CHECK(now - planned_ps(planned, advice) == promised);
+  int64_t most_alone = 0;
+  for (size_t i = 0; i < advice.size(); ++i) {
+    const Warning& warning = advice[i].warning;
+    CAPTURE(warning.fix_name);
+    const int64_t alone = now - planned_ps(planned, {advice[i]});
+    CHECK(alone >= warning.saves_ps);
+    most_alone = std::max(most_alone, warning.saves_ps == alone ? alone : 0);
+    std::vector<MergedWarning> others = advice;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const int64_t beside_all = planned_ps(planned, others) - (now - promised);
+    CHECK(beside_all * most_runs >= communicator_start_ps(ranks_of(planned, warning)));
+  }
+  // The first that was priced keeps its word alone.
+  CHECK(most_alone > 0);
+  return advice.size();
+}
+
+}  // namespace
+
+TEST_CASE("on every shipped spec all that is advised saves what is promised in sum, and nothing advised is needless") {
+  for (const std::string name : {"", "h100", "gb200-nvl72", "network/topologies/h100.json"}) {
+    size_t advised = 0;
+    for (const fs::path& path : shipped_specs()) {
+      CAPTURE(name);
+      CAPTURE(path);
+      SpecQuestion question;
+      question.name = path.string();
+      if (!name.empty()) question.topology = topology_of(name);
+      Diagnostics diagnostics(100);
+      int code = 0;
+      const auto planned = plan_spec_text(text_of(path), beside_specs, question, diagnostics, code);
+      REQUIRE(planned);
+      advised += try_advice(*planned);
+    }
+    MESSAGE((name.empty() ? "the specs' own topologies" : name) << ": " << advised << " sets advised");
+    CHECK(advised > 3);
+  }
+}
