@@ -32,7 +32,8 @@ const std::vector<FlagDescription> planning = {
     {"--one-reduction", "",
      "reduce in a single collective, so that all replicas are bitwise equal"},
     {"--no-merge", "", "do not merge steps on single mesh dims"},
-    {"--max-groups", "K", "with --groups any: declare at most K more groups"},
+    {"--max-groups", "K",
+     "name the K flattens that save most; with --groups any the plan runs on no others"},
 };
 
 const std::vector<FlagDescription> showing = {

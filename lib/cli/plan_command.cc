@@ -14,16 +14,19 @@ std::string plural(size_t n, const std::string& noun) {
 
 // --max-groups K: finds the K flattens that save most for the whole file, by planning it with them.
 void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
-  const FlattenRanking ranking = rank_flattens(planned.plan.meshes, planned.plan.topology,
-                                               planned.spec.requests, planned.plan.options, most);
+  const FlattenRanking ranking = rank_flattens(
+      planned.plan.meshes, planned.plan.topology,
+      not_bundled(planned.spec.requests, planned.spec.bundles), planned.plan.options, most);
   if (ranking.chosen.empty()) {
     context.say("no flatten makes this plan cheaper");
     return;
   }
   int64_t before = ranking.declared_ps;
   context.say(
-      "these " + plural(ranking.chosen.size(), "flatten") + " save the most, of " +
-      human_ns(ns_of_ps(before)) + " predicted" +
+      (ranking.chosen.size() == 1
+           ? std::string("this flatten saves")
+           : "these " + std::to_string(ranking.chosen.size()) + " flattens save") +
+      " the most, of " + human_ns(ns_of_ps(before)) + " predicted" +
       (ranking.exhaustive ? ":" : " (chosen greedily: too many combinations to plan all):"));
   for (const RankedFlatten& flatten : ranking.chosen) {
     context.say("  {\"dims\": [\"" + join(flatten.dims, "\", \"") + "\"], \"name\": \"" +

@@ -14,6 +14,7 @@
 #include "planner/numerics.h"
 #include "planner/plan_groups.h"
 #include "planner/question_key.h"
+#include "planner/rank_flattens.h"
 #include "search/optimal.h"
 #include "search/work.h"
 #include "torch_rules/audit.h"
@@ -44,7 +45,19 @@ class Pipeline {
  public:
   Pipeline(const MeshTable& meshes, const Topology& topology, const PlanOptions& options,
            Plan& plan)
-      : meshes_(meshes), topology_(topology), options_(options), plan_(plan), groups_(meshes) {}
+      : meshes_(meshes),
+        topology_(topology),
+        options_(options),
+        searched_meshes_(&meshes),
+        searched_options_(options),
+        plan_(plan),
+        groups_(meshes) {}
+
+  // From now on the search takes what this table declares, and nothing else, for groups.
+  void search_on(const MeshTable& declared) {
+    searched_meshes_ = &declared;
+    searched_options_.groups = GroupPolicy::declared;
+  }
 
   // Plans, names, prices and proves one question; what of its work is left for advice.
   Result<PlannedRedistribution> answer(const Request& request, int64_t& advice_work) {
@@ -60,7 +73,7 @@ class Pipeline {
     Request effective = request;
     effective.dst = effective_target(request, mesh_shape(mesh));
     levels_of(request.src_mesh).forget_listings();
-    const PlanQuestion question{&meshes_, &topology_, &effective, &options_};
+    const PlanQuestion question{searched_meshes_, &topology_, &effective, &searched_options_};
     std::optional<RuleAnswer> rules;
     work::Budget budget{options_.work_budget};
     auto found = steps_for(question, rules, budget);
@@ -294,14 +307,14 @@ class Pipeline {
   // The native rules' best plan, priced; with one_reduction where that leaves any.
   std::optional<PlannedRedistribution> best_plan(const Request& request, bool one_reduction,
                                                  work::Budget& budget) {
-    PlanOptions native = options_;
+    PlanOptions native = searched_options_;
     native.planner = PlannerKind::optimal;
     native.rules = Rules::native;
     native.one_reduction = options_.one_reduction || one_reduction;
     const int64_t before = budget.left;
     auto found = work::on_share(budget, work::audit_percent, [&](work::Budget& share) {
-      return plan_optimal({&meshes_, &topology_, &request, &native}, levels_of(request.src_mesh),
-                          share);
+      return plan_optimal({searched_meshes_, &topology_, &request, &native},
+                          levels_of(request.src_mesh), share);
     });
     work_ += before - budget.left;
     if (!found) return one_reduction ? best_plan(request, false, budget) : std::nullopt;
@@ -311,6 +324,8 @@ class Pipeline {
   const MeshTable& meshes_;
   const Topology& topology_;
   const PlanOptions& options_;
+  const MeshTable* searched_meshes_;
+  PlanOptions searched_options_;
   Plan& plan_;  // what proofs refer to: meshes, topology, groups
   PlanGroups groups_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
@@ -326,7 +341,7 @@ struct Answered {
 
 // Missing flattens of the whole file, without what its bundles run; returns the work.
 int64_t advise(Plan& plan, const std::vector<Answered>& answered,
-               const std::vector<size_t>& answer_of, std::vector<FlattenCandidate>& candidates) {
+               const std::vector<size_t>& answer_of) {
   std::vector<bool> bundled(plan.redistributions.size(), false);
   for (const PlannedBundle& bundle : plan.bundles) {
     for (const size_t member : bundle.request.members) bundled[member] = true;
@@ -344,7 +359,6 @@ int64_t advise(Plan& plan, const std::vector<Answered>& answered,
       number[a] = prices.add(*answered[a].answer, times[a], answered[a].advice_work);
   }
   prices.find_candidates();
-  candidates = prices.candidates();
   const std::vector<size_t> advised = advised_flattens(plan.meshes, plan.topology, prices);
   std::vector<std::optional<SharedList<Warning>>> warnings(answered.size());
   for (size_t i = 0; i < plan.redistributions.size() && !advised.empty(); ++i) {
@@ -356,6 +370,20 @@ int64_t advise(Plan& plan, const std::vector<Answered>& answered,
     if (is_new && !known->empty()) check_claims(plan, plan.redistributions[i]);
   }
   return prices.work();
+}
+
+// With groups "any" and max_groups K: the table with the K sets declared that save most.
+std::optional<MeshTable> best_of_any(const MeshTable& meshes, const Topology& topology,
+                                     const std::vector<Request>& requests,
+                                     const PlanOptions& options,
+                                     const std::vector<BundleRequest>& bundles, int64_t& work) {
+  if (options.planner != PlannerKind::optimal || options.groups != GroupPolicy::any ||
+      options.max_groups < 0)
+    return std::nullopt;
+  const FlattenRanking ranking =
+      rank_flattens(meshes, topology, not_bundled(requests, bundles), options, options.max_groups);
+  work += ranking.work;
+  return with_flattens(meshes, ranking.chosen);
 }
 
 }  // namespace
@@ -371,6 +399,9 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   plan.options = options;
 
   Pipeline pipeline(meshes, topology, options, plan);
+  const std::optional<MeshTable> best_groups =
+      best_of_any(meshes, topology, requests, options, bundles, outcome.work);
+  if (best_groups) pipeline.search_on(*best_groups);
   std::unordered_map<std::string, size_t> index;
   std::vector<Answered> answered;
   std::vector<size_t> answer_of;  // of every redistribution
@@ -408,10 +439,10 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   // Ways that a bundle did not take named some, too.
   if (!bundles.empty())
     std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
-  outcome.work = pipeline.work();
+  outcome.work += pipeline.work();
   if (options.advice && options.planner == PlannerKind::optimal &&
       options.groups == GroupPolicy::declared && outcome.failures.empty())
-    outcome.work += advise(plan, answered, answer_of, outcome.candidates);
+    outcome.work += advise(plan, answered, answer_of);
   plan.totals = totals_of_file(plan);
   return outcome;
 }

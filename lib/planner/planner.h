@@ -10,7 +10,6 @@
 #include "base/result.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
-#include "planner/flatten_prices.h"
 #include "tensor/request.h"
 
 namespace meshplan {
@@ -25,13 +24,12 @@ struct PlanOutcome {
   Plan plan;                          // complete only when there are no failures
   std::vector<PlanFailure> failures;  // in request order
   int64_t work = 0;                   // units (search/work.h) that all questions took
-  // What advice weighed: sets of mesh dims that by themselves make some plan cheaper.
-  std::vector<FlattenCandidate> candidates;
 };
 
 // Plans all requests, and the bundles of some of them (planner/bundles.h; what fails there is told
 // of the bundle's first member). Equal questions are planned once. Each plan is verified; a plan
-// that fails verification is an internal error (exit 70).
+// that fails verification is an internal error (exit 70). With groups "any" and max_groups K the
+// plans run on what is declared and on the K sets of mesh dims that save most (rank_flattens.h).
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                                         const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest,

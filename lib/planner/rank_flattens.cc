@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "planner/flatten_prices.h"
 #include "planner/planner.h"
+#include "planner/question_key.h"
 #include "search/work.h"
 
 namespace meshplan {
@@ -16,36 +22,30 @@ struct Candidate {
   std::vector<std::string> dims;
 };
 
-// The sets of mesh dims that help some redistribution by themselves: those that the search knows,
-// or those that PyTorch's rules warn of.
-std::vector<Candidate> candidates_of(const PlanOutcome& outcome) {
-  std::vector<Candidate> candidates;
-  for (const FlattenCandidate& set : outcome.candidates) {
-    const Mesh& mesh = outcome.plan.meshes.meshes[set.mesh];
-    candidates.push_back({mesh.name, {}});
-    for (const size_t m : set.dims) candidates.back().dims.push_back(mesh.dims[m].name);
+// Declares a set under a name of its own: an existing flatten of that name has another layout.
+bool declare(MeshTable& meshes, const Candidate& set) {
+  std::string name = join(set.dims, "_");
+  constexpr size_t tries = 100;
+  for (size_t i = 0; i < tries; ++i, name += "_") {
+    if (declare_flatten(meshes, set.mesh, set.dims, name)) return true;
   }
-  if (!candidates.empty()) return candidates;
-  for (const PlannedRedistribution& r : outcome.plan.redistributions) {
+  return false;
+}
+
+// Those that PyTorch's rules warn of.
+std::vector<Candidate> warned_of(const Plan& plan) {
+  std::vector<Candidate> candidates;
+  MeshTable spare = plan.meshes;
+  for (const PlannedRedistribution& r : plan.redistributions) {
     for (const Warning& w : r.warnings) {
       if (w.kind != WarningKind::missing_flatten || w.fix_name.empty()) continue;
       const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
         return c.mesh == w.mesh && c.dims == w.dims;
       });
-      if (!known) candidates.push_back({w.mesh, w.dims});
+      if (!known && declare(spare, {w.mesh, w.dims})) candidates.push_back({w.mesh, w.dims});
     }
   }
   return candidates;
-}
-
-MeshTable with_declared(const MeshTable& meshes, const std::vector<Candidate>& sets) {
-  MeshTable more = meshes;
-  for (const Candidate& c : sets) {
-    // A name of its own: an existing flatten of that name has another layout.
-    std::string name = join(c.dims, "_");
-    while (!declare_flatten(more, c.mesh, c.dims, name)) name += "_";
-  }
-  return more;
 }
 
 constexpr size_t affordable = 256;  // plans of the whole file
@@ -61,57 +61,113 @@ size_t choices_of(size_t candidates, size_t most) {
   return choices;
 }
 
+// What a file takes with some of the candidates declared.
+class FilePrices {
+ public:
+  FilePrices(const MeshTable& meshes, const Topology& topology,
+             const std::vector<Request>& requests, const PlanOptions& options)
+      : meshes_(meshes), topology_(topology), requests_(requests), options_(options) {
+    options_.groups = GroupPolicy::declared;
+    options_.max_groups = -1;
+    options_.audit = false;
+    options_.alternatives = 0;
+    options_.advice = false;
+    PlanOutcome base = plan_requests(meshes, topology, requests, options_, "");
+    work_ = base.work;
+    declared_ps_ = base.plan.totals.predicted_ps;
+    if (options.planner == PlannerKind::optimal) {
+      price_questions(base.plan);
+    } else {
+      candidates_ = warned_of(base.plan);
+    }
+  }
+
+  [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
+  [[nodiscard]] int64_t declared_ps() const { return declared_ps_; }
+  // Units spent so far.
+  [[nodiscard]] int64_t work() const { return work_ + (searched_ ? searched_->work() : 0); }
+
+  int64_t file_ps(const std::vector<size_t>& sets) {
+    if (!searched_) return planned_ps(sets);
+    FlattenSets declared = 0;
+    for (const size_t set : sets) declared |= set_of(set);
+    int64_t ps = 0;
+    for (size_t q = 0; q < searched_->questions(); ++q)
+      add_weighted(ps, searched_->plan_with(q, declared, Effort::settled).totals.predicted_ps,
+                   searched_->times(q));
+    return ps;
+  }
+
+ private:
+  void price_questions(const Plan& plan) {
+    searched_ = std::make_unique<FlattenPrices>(meshes_, topology_, options_);
+    std::map<std::string, std::pair<size_t, int64_t>> questions;  // the first, and how often
+    for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+      const Request& request = plan.redistributions[i].request;
+      int64_t& times = questions.try_emplace(question_key(request), i, 0).first->second.second;
+      times = saturating_add(times, request.count);
+    }
+    for (const auto& [key, question] : questions)
+      searched_->add(plan.redistributions[question.first], question.second,
+                     options_.work_budget / 100 * work::advice_percent);
+    searched_->find_candidates();
+    for (const FlattenCandidate& set : searched_->candidates()) {
+      const Mesh& mesh = meshes_.meshes[set.mesh];
+      candidates_.push_back({mesh.name, {}});
+      for (const size_t m : set.dims) candidates_.back().dims.push_back(mesh.dims[m].name);
+    }
+  }
+
+  // PyTorch's rules plan the whole file again.
+  int64_t planned_ps(const std::vector<size_t>& sets) {
+    MeshTable with = meshes_;
+    for (const size_t set : sets) declare(with, candidates_[set]);
+    const PlanOutcome outcome = plan_requests(with, topology_, requests_, options_, "");
+    work_ += outcome.work;
+    return outcome.plan.totals.predicted_ps;
+  }
+
+  const MeshTable& meshes_;
+  const Topology& topology_;
+  const std::vector<Request>& requests_;
+  PlanOptions options_;
+  std::vector<Candidate> candidates_;
+  std::unique_ptr<FlattenPrices> searched_;
+  int64_t declared_ps_ = 0;
+  int64_t work_ = 0;
+};
+
 class FlattenRanker {
  public:
-  FlattenRanker(const MeshTable& meshes, const Topology& topology,
-                const std::vector<Request>& requests, const PlanOptions& options)
-      : meshes_(meshes),
-        topology_(topology),
-        requests_(requests),
-        options_(options),
-        budget_{saturating_mul(options.work_budget, static_cast<int64_t>(requests.size()))} {}
+  FlattenRanker(FilePrices& prices, int64_t most_work) : prices_(prices), most_work_(most_work) {}
 
   FlattenRanking rank(int64_t most) {
-    PlanOptions with_advice = options_;
-    with_advice.advice = true;
-    const PlanOutcome base = plan_requests(meshes_, topology_, requests_, with_advice, "");
-    ranking_.declared_ps = base.plan.totals.predicted_ps;
-    const std::vector<Candidate> candidates = candidates_of(base);
-    const auto n = static_cast<int64_t>(candidates.size());
-    const auto k = static_cast<size_t>(std::max<int64_t>(0, std::min(most, n)));
+    ranking_.declared_ps = prices_.declared_ps();
+    const size_t n = prices_.candidates().size();
+    const size_t k = static_cast<size_t>(std::clamp<int64_t>(most, 0, static_cast<int64_t>(n)));
     // All choices, where planning them all stays affordable.
-    const size_t choices = choices_of(candidates.size(), k);
-    const int64_t a_plan = std::max<int64_t>(base.work, work::step);
+    const size_t choices = choices_of(n, k);
+    const int64_t a_plan = std::max<int64_t>(prices_.work(), work::step);
     ranking_.exhaustive = choices <= affordable && n < 60 &&
-                          saturating_mul(static_cast<int64_t>(choices), a_plan) <= budget_.left;
-    order(ranking_.exhaustive ? best_choice(candidates, k) : candidates, k);
+                          saturating_mul(static_cast<int64_t>(choices), a_plan) <= most_work_;
+    std::vector<size_t> all(n);
+    std::iota(all.begin(), all.end(), size_t{0});
+    order(ranking_.exhaustive ? best_choice(n, k) : all, k);
     return std::move(ranking_);
   }
 
  private:
-  // Predicted time of the whole file with these sets declared.
-  int64_t file_ps(const std::vector<Candidate>& sets) {
-    PlanOptions quiet = options_;
-    quiet.audit = false;
-    quiet.advice = false;
-    quiet.alternatives = 0;
-    const PlanOutcome outcome =
-        plan_requests(with_declared(meshes_, sets), topology_, requests_, quiet, "");
-    budget_.spend(outcome.work);
-    return outcome.plan.totals.predicted_ps;
-  }
-
   // Every choice of up to k candidates.
-  std::vector<Candidate> best_choice(const std::vector<Candidate>& candidates, size_t k) {
-    std::vector<Candidate> chosen;
+  std::vector<size_t> best_choice(size_t candidates, size_t k) {
+    std::vector<size_t> chosen;
     int64_t best = ranking_.declared_ps;
-    for (uint64_t pick = 1; pick < uint64_t{1} << candidates.size(); ++pick) {
+    for (uint64_t pick = 1; pick < uint64_t{1} << candidates; ++pick) {
       if (static_cast<size_t>(std::popcount(pick)) > k) continue;
-      std::vector<Candidate> sets;
-      for (size_t i = 0; i < candidates.size(); ++i) {
-        if ((pick >> i & 1) != 0) sets.push_back(candidates[i]);
+      std::vector<size_t> sets;
+      for (size_t i = 0; i < candidates; ++i) {
+        if ((pick >> i & 1) != 0) sets.push_back(i);
       }
-      const int64_t ps = file_ps(sets);
+      const int64_t ps = prices_.file_ps(sets);
       // Fewer groups win a tie: each is a communicator to create.
       if (ps < best || (ps == best && sets.size() < chosen.size())) {
         best = ps;
@@ -123,17 +179,17 @@ class FlattenRanker {
 
   // Orders the choice by what each adds, the largest first; where not every choice was planned this
   // picks the k as well.
-  void order(std::vector<Candidate> chosen, size_t k) {
-    std::vector<Candidate> declared;
+  void order(std::vector<size_t> chosen, size_t k) {
+    std::vector<size_t> declared;
     int64_t now = ranking_.declared_ps;
     while (!chosen.empty() && declared.size() < k) {
       size_t best = chosen.size();
       int64_t best_ps = now;
       for (size_t i = 0; i < chosen.size(); ++i) {
-        if (budget_.used_up()) break;
-        std::vector<Candidate> sets = declared;
+        if (prices_.work() > most_work_) break;
+        std::vector<size_t> sets = declared;
         sets.push_back(chosen[i]);
-        const int64_t ps = file_ps(sets);
+        const int64_t ps = prices_.file_ps(sets);
         if (ps < best_ps || (ps == best_ps && best == chosen.size() && ranking_.exhaustive)) {
           best = i;
           best_ps = ps;
@@ -143,15 +199,13 @@ class FlattenRanker {
       declared.push_back(chosen[best]);
       chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(best));
       now = best_ps;
-      ranking_.chosen.push_back({declared.back().mesh, declared.back().dims, now});
+      const Candidate& set = prices_.candidates()[declared.back()];
+      ranking_.chosen.push_back({set.mesh, set.dims, now});
     }
   }
 
-  const MeshTable& meshes_;
-  const Topology& topology_;
-  const std::vector<Request>& requests_;
-  const PlanOptions& options_;
-  work::Budget budget_;
+  FilePrices& prices_;
+  int64_t most_work_;
   FlattenRanking ranking_;
 };
 
@@ -160,7 +214,31 @@ class FlattenRanker {
 FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
                              const std::vector<Request>& requests, const PlanOptions& options,
                              int64_t most) {
-  return FlattenRanker(meshes, topology, requests, options).rank(most);
+  FilePrices prices(meshes, topology, requests, options);
+  const int64_t most_work =
+      saturating_mul(options.work_budget, static_cast<int64_t>(requests.size()));
+  FlattenRanking ranking = FlattenRanker(prices, most_work).rank(most);
+  ranking.work = prices.work();
+  return ranking;
+}
+
+std::vector<Request> not_bundled(const std::vector<Request>& requests,
+                                 const std::vector<BundleRequest>& bundles) {
+  std::vector<bool> bundled(requests.size(), false);
+  for (const BundleRequest& bundle : bundles) {
+    for (const size_t member : bundle.members) bundled[member] = true;
+  }
+  std::vector<Request> left;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!bundled[i]) left.push_back(requests[i]);
+  }
+  return left;
+}
+
+MeshTable with_flattens(const MeshTable& meshes, const std::vector<RankedFlatten>& flattens) {
+  MeshTable with = meshes;
+  for (const RankedFlatten& flatten : flattens) declare(with, {flatten.mesh, flatten.dims});
+  return with;
 }
 
 }  // namespace meshplan

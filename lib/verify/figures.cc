@@ -458,6 +458,14 @@ Problem check_groups(const Plan& plan) {
              std::to_string(uses[group.id]) + " steps name it";
     }
   }
+  const PlanOptions& options = plan.options;
+  const auto more = std::count_if(plan.groups.begin(), plan.groups.end(),
+                                  [](const PlanGroup& g) { return !g.declared && g.used_by > 0; });
+  if (options.planner == PlannerKind::optimal && options.groups == GroupPolicy::any &&
+      options.max_groups >= 0 && more > options.max_groups) {
+    return "it runs on " + std::to_string(more) +
+           " groups that no mesh declares, and max_groups is " + std::to_string(options.max_groups);
+  }
   return std::nullopt;
 }
 

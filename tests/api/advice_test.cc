@@ -12,6 +12,8 @@
 #include "api/texts.h"
 #include "cost/worth.h"
 #include "planner/planner.h"
+#include "planner/rank_flattens.h"
+#include "verify/verify.h"
 
 using namespace meshplan;
 namespace fs = std::filesystem;
@@ -114,4 +116,51 @@ TEST_CASE("on every shipped spec all that is advised saves what is promised in s
     MESSAGE((name.empty() ? "the specs' own topologies" : name) << ": " << advised << " sets advised");
     CHECK(advised > 3);
   }
+}
+
+TEST_CASE("on every shipped spec any groups, of which K at most, take what the file takes with those declared") {
+  size_t helped = 0;
+  for (const fs::path& path : shipped_specs()) {
+    for (const std::string name : {"", "h100"}) {
+      SpecQuestion question;
+      question.name = path.string();
+      question.warnings.silenced = {"missing-flatten"};
+      question.options.groups = GroupPolicy::any;
+      if (!name.empty()) question.topology = topology_of(name);
+      for (const int64_t most : {0, 1, 2}) {
+        CAPTURE(path);
+        CAPTURE(name);
+        CAPTURE(most);
+        question.options.max_groups = most;
+        Diagnostics diagnostics(100);
+        int code = 0;
+        const auto any = plan_spec_text(text_of(path), beside_specs, question, diagnostics, code);
+        REQUIRE(any);
+        const auto more = std::count_if(any->plan.groups.begin(), any->plan.groups.end(), [](const PlanGroup& g) { return !g.declared; });
+        CHECK(verify_plan(any->plan).ok());
+        if (more > 0) {
+          Plan fewer = any->plan;
+          fewer.options.max_groups = more - 1;
+          CHECK_FALSE(verify_plan(fewer).ok());
+        }
+        const FlattenRanking ranking =
+            rank_flattens(any->plan.meshes, any->plan.topology, not_bundled(any->spec.requests, any->spec.bundles), any->plan.options, most);
+        CHECK(ranking.chosen.size() <= static_cast<size_t>(most));
+        PlanOptions options = any->plan.options;
+        options.groups = GroupPolicy::declared;
+        options.max_groups = -1;
+        options.advice = false;
+        const PlanOutcome declared = plan_requests(with_flattens(any->plan.meshes, ranking.chosen), any->plan.topology, any->spec.requests,
+                                                   options, "", any->spec.bundles);
+        CHECK(declared.plan.totals.predicted_ps == any->plan.totals.predicted_ps);
+        CHECK(declared.plan.totals.collectives == any->plan.totals.collectives);
+        if (any->spec.bundles.empty() && !ranking.chosen.empty())
+          CHECK(ranking.chosen.back().total_ps == any->plan.totals.predicted_ps);
+        helped += ranking.chosen.size();
+        if (ranking.chosen.size() < static_cast<size_t>(most) || !any->spec.bundles.empty()) break;
+      }
+    }
+  }
+  MESSAGE(helped << " groups taken");
+  CHECK(helped > 10);
 }
