@@ -12,27 +12,77 @@ namespace {
 // Pieces of one tensor: more would make plans too long to read.
 constexpr int64_t most_pieces = 1'000'000;
 
-void write_part(JsonWriter& w, const RoundPart& part, const Request& member) {
-  w.open('{', Breaks::one_line);
-  if (part.from != 0) w.field("from", part.from);
-  w.field("id", member.id);
-  if (part.piece != 0) w.field("piece", part.piece);
-  if (part.pieces != 1) w.field("pieces", part.pieces);
-  w.field("step", part.step);
-  if (part.to != member.count) w.field("to", part.to);
-  w.close();
+// Whether two members have the same steps, as those with one question do.
+bool same_steps(const PlannedRedistribution& a, const PlannedRedistribution& b) {
+  const auto& x = a.steps.list();
+  const auto& y = b.steps.list();
+  return &x == &y || x == y;
 }
 
-void write_round(JsonWriter& w, const BundleRound& round, const Plan& plan) {
+// Members behind one another in the bundle whose like tensors all run the same step whole stand
+// in one entry: so the file grows with rounds and questions, not with the names of like tensors.
+class PartWriter {
+ public:
+  PartWriter(JsonWriter& writer, const Plan& plan, const PlannedBundle& bundle)
+      : w_(writer), plan_(plan), members_(bundle.request.members) {
+    for (size_t i = 0; i < members_.size(); ++i) place_.emplace(members_[i], i);
+  }
+
+  void write(const std::vector<RoundPart>& parts) {
+    std::vector<std::pair<size_t, size_t>> runs;  // the first part and the last
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!runs.empty() && follows(parts[i - 1], parts[i])) {
+        runs.back().second = i;
+      } else {
+        runs.push_back({i, i});
+      }
+    }
+    w_.list("parts", Breaks::one_line, runs,
+            [&](const auto& run) { write(parts[run.first], parts[run.second]); });
+  }
+
+ private:
+  [[nodiscard]] const PlannedRedistribution& member(const RoundPart& part) const {
+    return plan_.redistributions[part.member];
+  }
+
+  [[nodiscard]] bool is_whole(const RoundPart& part) const {
+    return part.from == 0 && part.to == member(part).request.count && part.pieces == 1;
+  }
+
+  [[nodiscard]] bool follows(const RoundPart& a, const RoundPart& b) const {
+    const auto place = place_.find(a.member);
+    return place != place_.end() && place->second + 1 < members_.size() &&
+           members_[place->second + 1] == b.member && a.step == b.step && is_whole(a) &&
+           is_whole(b) && same_steps(member(a), member(b));
+  }
+
+  void write(const RoundPart& part, const RoundPart& last) {
+    w_.open('{', Breaks::one_line);
+    if (part.from != 0) w_.field("from", part.from);
+    w_.field("id", member(part).request.id);
+    if (part.piece != 0) w_.field("piece", part.piece);
+    if (part.pieces != 1) w_.field("pieces", part.pieces);
+    w_.field("step", part.step);
+    if (last.member != part.member) w_.field("through", member(last).request.id);
+    if (part.to != member(part).request.count) w_.field("to", part.to);
+    w_.close();
+  }
+
+  JsonWriter& w_;
+  const Plan& plan_;
+  const std::vector<size_t>& members_;
+  std::unordered_map<size_t, size_t> place_;  // of each member in members_
+};
+
+void write_round(JsonWriter& w, const BundleRound& round, PartWriter& parts) {
   w.open('{', Breaks::one_line);
   if (!round.after.empty()) {
     const std::vector<int64_t> after(round.after.begin(), round.after.end());
     w.field("after", after);
   }
   w.fields({{"group", round.group}, {"messages", round.messages}, {"op", to_text(round.op)}});
-  w.list("parts", Breaks::one_line, round.parts, [&](const RoundPart& part) {
-    write_part(w, part, plan.redistributions[part.member].request);
-  });
+  parts.write(round.parts);
   w.fields(
       {{"predicted_ns", ns_of_ps(round.predicted_ps)}, {"staging_bytes", round.staging_bytes}});
   if (round.stream != 0) w.field("stream", round.stream);
@@ -51,8 +101,9 @@ void write_bundle(JsonWriter& w, const PlannedBundle& bundle, const Plan& plan) 
   w.list("members", Breaks::one_line, bundle.request.members,
          [&](size_t member) { w.value(plan.redistributions[member].request.id); });
   w.field("proven_gap_ns", ns_of_ps(bundle.proven_gap_ps));
+  PartWriter parts(w, plan, bundle);
   w.list("rounds", Breaks::lines, bundle.rounds,
-         [&](const BundleRound& round) { write_round(w, round, plan); });
+         [&](const BundleRound& round) { write_round(w, round, parts); });
   w.field("tensors", bundle.tensors);
   w.key("totals");
   w.object({{"lower_bound_ns", ns_of_ps(totals.lower_bound_ps)},
@@ -78,8 +129,11 @@ class BundleReader {
     bundle.request.count = value.at("count").integer(1);
     bundle.request.max_staging_bytes = value.at("max_staging_bytes").integer(0);
     bundle.request.max_messages = value.at("max_messages").integer(1);
-    value.at("members").each(
-        [&](const Value& id) { bundle.request.members.push_back(member_named(id)); });
+    value.at("members").each([&](const Value& id) {
+      place_.try_emplace(member_named(id), bundle.request.members.size());
+      bundle.request.members.push_back(member_named(id));
+    });
+    members_ = &bundle.request.members;
     bundle.tensors = value.at("tensors").integer(0);
     value.at("rounds").each([&](const Value& round) {
       bundle.rounds.push_back(read_round(round, bundle.rounds.size()));
@@ -114,7 +168,10 @@ class BundleReader {
         round.after.push_back(at);
       });
     }
-    value.at("parts").each([&](const Value& part) { round.parts.push_back(read_part(part)); });
+    value.at("parts").each([&](const Value& part) {
+      round.parts.push_back(read_part(part));
+      if (part.has("through")) read_members_behind(part, round.parts);
+    });
     round.wire_bytes = value.at("wire_bytes").integer(0);
     round.staging_bytes = value.at("staging_bytes").integer(0);
     round.messages = value.at("messages").integer(0);
@@ -135,8 +192,35 @@ class BundleReader {
     return part;
   }
 
+  // The parts of the members behind that of the last part, up to the one that `through` names.
+  void read_members_behind(const Value& value, std::vector<RoundPart>& parts) const {
+    const RoundPart first = parts.back();
+    for (const char* key : {"from", "to", "piece", "pieces"}) {
+      if (value.has(key)) value.at(key).fail("expected whole tensors beside \"through\"");
+    }
+    const Value through = value.at("through");
+    const auto begin = place_.find(first.member);
+    const auto end = place_.find(member_named(through));
+    if (begin == place_.end() || end == place_.end() || end->second <= begin->second) {
+      through.fail("expected a member of the bundle behind \"" + value.at("id").text() + '"');
+    }
+    for (size_t i = begin->second + 1; i <= end->second; ++i) {
+      RoundPart part = first;
+      part.member = (*members_)[i];
+      const PlannedRedistribution& member = redistributions_[part.member];
+      if (!same_steps(member, redistributions_[first.member])) {
+        through.fail("expected members with the steps of \"" + value.at("id").text() +
+                     "\", not \"" + member.request.id + '"');
+      }
+      part.to = member.request.count;
+      parts.push_back(part);
+    }
+  }
+
   const std::vector<PlannedRedistribution>& redistributions_;
   const Index& by_id_;
+  const std::vector<size_t>* members_ = nullptr;
+  std::unordered_map<size_t, size_t> place_;  // of each member in them
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t small_parts = 16;
 // Into so many pieces at least a tensor is cut that lies between two buckets.
 constexpr int64_t cuts_between = 4;
+// A tensor by itself has so many buckets at least: its steps overlap with each other only.
+constexpr int64_t least_alone = 8;
 
 // Bytes of a tensor of the kind, wherever they lie.
 int64_t tensor_bytes(const Way& way) {
@@ -266,7 +268,7 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
     // Tensors by themselves are in buckets as large as the others.
     int64_t buckets = limits.buckets;
     if (section.alone || (!limits.apart && sections.size() > 1))
-      buckets = std::max<int64_t>(1, floor_div(section.bytes, bucket_bytes));
+      buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
     for (KindRound& round : Buckets(kinds, chosen, section.shares, buckets).take()) {
       for (size_t& before : round.after) before += first;

@@ -10,9 +10,8 @@ namespace {
 
 // More buckets than this pipeline nothing better.
 constexpr int64_t most_buckets = 4096;
-// A schedule that so many times needs no less staging in more buckets needs it for the boxes
-// between its steps.
-constexpr int most_idle_tries = 3;
+// A schedule whose last two tries so many times say that no number of buckets fits is given up.
+constexpr int most_hopeless_tries = 2;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
 
@@ -23,6 +22,46 @@ int64_t evenly(int64_t buckets, int64_t tensors) {
   while (tensors % buckets != 0) ++buckets;
   return buckets;
 }
+
+// What more buckets save of the staging: of b buckets it is about A + B / b, where B are messages,
+// and A boxes between steps, which no number of buckets makes smaller.
+class StagingTries {
+ public:
+  explicit StagingTries(int64_t limit) : limit_(limit) {}
+
+  // More buckets each time.
+  void add(int64_t buckets, int64_t staging) {
+    const int64_t more = buckets - buckets_;
+    in_messages_ = staging;
+    if (buckets_ > 0 && more > 0) {
+      const int64_t saved = std::max<int64_t>(0, staging_ - staging);
+      in_messages_ = std::min(staging, saturating_mul(floor_div(saved, more), buckets_));
+    }
+    buckets_ = buckets;
+    staging_ = staging;
+    hopeless_ = limit_ > 0 && between() >= limit_ ? hopeless_ + 1 : 0;
+  }
+
+  [[nodiscard]] int hopeless() const { return hopeless_; }
+
+  // The number to try next: what fits by the estimate and a sixteenth, and twice at most.
+  [[nodiscard]] int64_t next() const {
+    if (limit_ == 0 || between() >= limit_) return saturating_mul(buckets_, 2);
+    const int64_t wanted =
+        ceil_div(saturating_mul(in_messages_, buckets_), std::max<int64_t>(1, limit_ - between()));
+    const int64_t enough = saturating_add(std::max(buckets_ + 1, wanted), wanted / 16);
+    return between() == 0 ? enough : std::min(enough, saturating_mul(buckets_, 2));
+  }
+
+ private:
+  [[nodiscard]] int64_t between() const { return staging_ - in_messages_; }
+
+  int64_t limit_;
+  int64_t buckets_ = 0;
+  int64_t staging_ = 0;
+  int64_t in_messages_ = 0;  // B / buckets_
+  int hopeless_ = 0;
+};
 
 }  // namespace
 
@@ -63,32 +102,30 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
   const int64_t tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
   RoundLimits limits;
   limits.tensors_a_round = tensors_a_round;
-  const int64_t between = most_between(chosen);
-  int64_t last_staging = INT64_MAX;
-  int idle_tries = 0;
+  StagingTries tries(bundle_.max_staging_bytes);
   for (;;) {
     BundleFigures figures = count(chosen, limits);
     if (fits(figures)) return Tried{limits, std::move(figures)};
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
     if (!limits.apart && !fits_messages(figures)) {
-      limits.buckets = 1;
+      limits = {};
       limits.tensors_a_round = tensors_a_round;
       limits.apart = true;
       continue;
     }
-    idle_tries = figures.totals.staging_bytes < last_staging ? 0 : idle_tries + 1;
-    last_staging = figures.totals.staging_bytes;
-    const bool is_stuck = idle_tries >= most_idle_tries;
-    if (is_stuck && between < limits.most_between) {
-      limits.most_between = between;
-      idle_tries = 0;
+    tries.add(limits.buckets, figures.totals.staging_bytes);
+    const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
+    const bool is_stuck = has_most || tries.hopeless() >= most_hopeless_tries;
+    const int64_t between = fits_staging(figures) ? 0 : most_shared(chosen, limits);
+    if (is_stuck && between > 0) {
+      limits.most_between = between - 1;
+      limits.buckets = 1;
+      tries = StagingTries(bundle_.max_staging_bytes);
       continue;
     }
-    const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
-    if ((is_stuck && found_) || has_most) return does_not_fit(figures).error();
-    const int64_t wanted = idle_tries > 0 ? saturating_mul(limits.buckets, 2)
-                                          : wanted_buckets(figures, limits.buckets);
-    limits.buckets = std::min(most_buckets, wanted);
+    if (has_most || (is_stuck && found_)) return does_not_fit(figures).error();
+    const int64_t twice = saturating_mul(limits.buckets, 2);
+    limits.buckets = std::min(most_buckets, fits_staging(figures) ? twice : tries.next());
     limits.tensors_a_round = std::max<int64_t>(1, limits.tensors_a_round / 2);
   }
 }
@@ -97,43 +134,31 @@ BundleFigures BundleSchedules::count(const std::vector<size_t>& chosen, const Ro
   return counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
 }
 
-// Tensors that share buckets may have half of the staging there, where two of each kind can be on
-// the way at a time.
-int64_t BundleSchedules::most_between(const std::vector<size_t>& chosen) const {
-  if (bundle_.max_staging_bytes == 0) return INT64_MAX;
-  std::vector<int64_t> between;
+// What a tensor of those that share buckets has between its steps, at most.
+int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
+                                     const RoundLimits& limits) const {
+  int64_t most = 0;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const Way& way = kinds_[k].ways[chosen[k]];
-    if (way.only_exchanges()) between.push_back(bytes_between(way));
+    const int64_t bytes = way.only_exchanges() ? bytes_between(way) : 0;
+    if (bytes <= limits.most_between) most = std::max(most, bytes);
   }
-  std::sort(between.begin(), between.end());
-  int64_t room = floor_div(bundle_.max_staging_bytes, 4);
-  for (const int64_t bytes : between) {
-    if (bytes > room) return bytes - 1;
-    room -= bytes;
-  }
-  return INT64_MAX;
+  return most;
 }
 
 bool BundleSchedules::fits(const BundleFigures& figures) const {
+  return fits_staging(figures) && fits_messages(figures);
+}
+
+bool BundleSchedules::fits_staging(const BundleFigures& figures) const {
   const int64_t staging = bundle_.max_staging_bytes;
-  if (staging > 0 && figures.totals.staging_bytes > staging) return false;
-  return fits_messages(figures);
+  return staging == 0 || figures.totals.staging_bytes <= staging;
 }
 
 bool BundleSchedules::fits_messages(const BundleFigures& figures) const {
   return std::all_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
     return round.messages <= bundle_.max_messages;
   });
-}
-
-int64_t BundleSchedules::wanted_buckets(const BundleFigures& figures, int64_t now) const {
-  int64_t wanted = now + 1;
-  if (bundle_.max_staging_bytes > 0) {
-    wanted = std::max(wanted, ceil_div(saturating_mul(figures.totals.staging_bytes, now),
-                                       bundle_.max_staging_bytes));
-  }
-  return wanted + wanted / 16;
 }
 
 Status BundleSchedules::does_not_fit(const BundleFigures& figures) const {

@@ -36,11 +36,11 @@ class BundleSchedules {
   };
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
   [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
-  // The bytes between steps beyond which a tensor has buckets of its own.
-  [[nodiscard]] int64_t most_between(const std::vector<size_t>& chosen) const;
+  [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,
+                                    const RoundLimits& limits) const;
   [[nodiscard]] bool fits(const BundleFigures& figures) const;
+  [[nodiscard]] bool fits_staging(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;
-  [[nodiscard]] int64_t wanted_buckets(const BundleFigures& figures, int64_t now) const;
   [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const;
   void keep(const std::vector<size_t>& chosen, const BundleFigures& figures);
 

@@ -18,11 +18,20 @@ from meaning import Complaint, DTYPE_BYTES, count_of, held, meshes_of, state_of_
 from replay import PRIME, reduced
 
 
+def one_part_a_member(planned, members):
+    """The round with each part that runs several members, `id` through `through`, written out."""
+    parts = []
+    for part in planned["parts"]:
+        run = members[members.index(part["id"]):members.index(part.get("through", part["id"])) + 1]
+        parts += [{**{k: v for k, v in part.items() if k != "through"}, "id": member} for member in run]
+    return {**planned, "parts": parts}
+
+
 class BundleRun:
     """A bundle by the rows of its rounds: every tensor of every member has data of its own."""
 
     def __init__(self, spec, plan, bundle, meshes):
-        self.spec, self.meshes, self.bundle = spec, meshes, bundle
+        self.spec, self.meshes, self.bundle = spec, meshes, {**bundle, "rounds": [one_part_a_member(r, bundle["members"]) for r in bundle["rounds"]]}
         self.plan_reds = {r["id"]: r for r in plan["redistributions"]}
         for red in list(self.plan_reds.values()):
             if "same_as" in red:
