@@ -14,6 +14,7 @@
 #include "diag/outcome_codes.h"
 #include "diag/render.h"
 #include "json/write.h"
+#include "render/bundle_transfers_text.h"
 #include "verify/verify.h"
 
 using namespace meshplan;
@@ -165,6 +166,33 @@ meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* 
     Status written = check_transfers(*read, question);
     if (written) {
       written = write_transfers_json(*read, question, [&](std::string_view part) -> Status {
+        answer.text += part;
+        return Done{};
+      });
+    }
+    if (written) return;
+    diagnostics.add(diagnostic_of(whole_file(text_name), written.error()));
+    answer.code = exit_code(written.error().fault);
+  });
+}
+
+meshplan_answer* meshplan_bundle_transfers(const char* plan, size_t bytes, const char* bundle,
+                                           int64_t rank) {
+  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
+    if (!read) return;
+    const auto named = bundle_named(*read, bundle);
+    BundleTransfersQuestion question;
+    if (rank >= 0) question.rank = rank;
+    Status written = Done{};
+    if (named) {
+      question.bundle = *named;
+      written = check_transfers(*read, {{}, question.rank});
+    } else {
+      written = named.error();
+    }
+    if (written) {
+      written = write_bundle_transfers_json(*read, question, [&](std::string_view part) -> Status {
         answer.text += part;
         return Done{};
       });

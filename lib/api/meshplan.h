@@ -40,8 +40,8 @@ const char* meshplan_diagnostics(const meshplan_answer* answer);
 void meshplan_free(meshplan_answer* answer);
 
 /* Plans a spec's text. `topology`: a preset's name that beats the spec's, or NULL. The text is the
- * plan file that `meshplan plan` writes. Files that the spec names are not read: a spec that names
- * one (a topology's file, "extends") is bad input. */
+ * plan file that `meshplan plan` writes. Files that the spec names (a topology's, what it
+ * extends) are not read: a spec that names one is bad input. */
 meshplan_answer* meshplan_plan(const char* spec, size_t bytes, const char* topology);
 
 /* What the redistributions of a spec take, each planned and verified as meshplan_plan does. The
@@ -58,6 +58,11 @@ meshplan_answer* meshplan_verify(const char* plan, size_t bytes);
  * describes the form). `id`: of one redistribution; NULL: all. `rank`: only what the rank of this
  * global id sends, receives or keeps; below 0: every rank. */
 meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* id, int64_t rank);
+
+/* The same of the rounds of a bundle of the plan, as `meshplan transfers PLAN --bundle ID
+ * [--rank R] --format json` prints them. */
+meshplan_answer* meshplan_bundle_transfers(const char* plan, size_t bytes, const char* bundle,
+                                           int64_t rank);
 
 /* Prices of many questions on one mesh, without texts on the way: arrays in, nanoseconds out. It
  * keeps the answers, so that a question asked again is looked up. The caller's; one call at a time

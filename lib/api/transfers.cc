@@ -50,4 +50,16 @@ Status check_transfers(const Plan& plan, const TransfersQuestion& question) {
   return verify_plan(plan);
 }
 
+Result<const PlannedBundle*> bundle_named(const Plan& plan, const std::string& id) {
+  std::vector<std::string> known;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    if (bundle.request.id == id) return &bundle;
+    known.push_back(bundle.request.id);
+  }
+  const auto near = nearest(id, known);
+  return bad_input("the plan has no bundle '" + one_line(id) + "'" +
+                   (known.empty() ? ", and no other" : "") +
+                   (near ? "; did you mean '" + one_line(*near) + "'?" : ""));
+}
+
 }  // namespace meshplan

@@ -1,6 +1,5 @@
 // meshplan transfers PLAN [ID...]
 #include "api/transfers.h"
-#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
@@ -10,20 +9,12 @@ namespace meshplan {
 namespace {
 
 // Of --bundle.
-Result<const PlannedBundle*> bundle_named(const Plan& plan, const Arguments& arguments) {
+Result<const PlannedBundle*> bundle_asked_for(const Plan& plan, const Arguments& arguments) {
   if (arguments.inputs.size() > 1) {
     return bad_input("--bundle lists all members of a bundle; leave out \"" +
                      one_line(arguments.inputs[1]) + "\"");
   }
-  std::vector<std::string> known;
-  for (const PlannedBundle& bundle : plan.bundles) {
-    if (bundle.request.id == arguments.bundle) return &bundle;
-    known.push_back(bundle.request.id);
-  }
-  const auto near = nearest(arguments.bundle, known);
-  return bad_input("the plan has no bundle '" + one_line(arguments.bundle) + "'" +
-                   (known.empty() ? ", and no other" : "") +
-                   (near ? "; did you mean '" + one_line(*near) + "'?" : ""));
+  return bundle_named(plan, arguments.bundle);
 }
 
 }  // namespace
@@ -37,7 +28,7 @@ int transfers_command(Context& context, const Arguments& arguments) {
                              arguments.rank};
   const PlannedBundle* bundle = nullptr;
   if (!arguments.bundle.empty()) {
-    const auto named = bundle_named(*plan, arguments);
+    const auto named = bundle_asked_for(*plan, arguments);
     if (!named) return context.fail(path, named.error());
     bundle = *named;
     question.ids.clear();

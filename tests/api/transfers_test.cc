@@ -9,6 +9,7 @@
 
 #include "api/meshplan.h"
 #include "plan/plan.h"
+#include "render/bundle_transfers_text.h"
 #include "render/transfers_text.h"
 
 namespace {
@@ -84,4 +85,34 @@ TEST_CASE("an id, a rank or a plan that is not there is bad input") {
   std::string wrong = plan;
   wrong[wrong.find("\"wire_bytes\": ") + 14] ^= 1;
   CHECK(message(transfers(wrong, nullptr, -1)).find("digest") != std::string::npos);
+}
+
+TEST_CASE("the rounds of a bundle, and those of one rank, as the command line lists them") {
+  const std::string plan = shipped_plan("sync-llama3-8b-8-8.plan.json");
+  const auto read = meshplan::try_read_plan(plan);
+  const meshplan::Plan& document = std::get<meshplan::Plan>(read);
+  const auto asked = [&](const char* bundle, int64_t rank) {
+    return Answer(meshplan_bundle_transfers(plan.data(), plan.size(), bundle, rank), meshplan_free);
+  };
+  for (const int64_t rank : {-1, 0, 15}) {
+    meshplan::BundleTransfersQuestion question{document.bundles.data(), std::nullopt};
+    if (rank >= 0) question.rank = rank;
+    std::string listed;
+    const auto written = meshplan::write_bundle_transfers_json(
+        document, question, [&](std::string_view part) -> meshplan::Status {
+          listed += part;
+          return meshplan::Done{};
+        });
+    REQUIRE(written.ok());
+    const Answer answer = asked("sync", rank);
+    CHECK(meshplan_code(answer.get()) == 0);
+    CHECK(text_of(answer) == listed);
+  }
+  for (const auto& [bundle, rank] : {std::pair{"synk", -1}, std::pair{"sync", 16}}) {
+    const Answer refused = asked(bundle, rank);
+    CHECK(meshplan_code(refused.get()) == 2);
+    CHECK(text_of(refused).empty());
+  }
+  CHECK(std::string(meshplan_diagnostics(asked("synk", -1).get())).find("did you mean 'sync'?") !=
+        std::string::npos);
 }

@@ -37,6 +37,16 @@ class LibraryTest(unittest.TestCase):
             self.assertEqual(meshplan.verify(plan), [])
             self.assertEqual(meshplan.verify(json.loads(plan)), [])
 
+    def test_the_rounds_of_a_bundle_are_what_the_command_line_lists(self):
+        plan = TESTDATA / "plans/sync-llama3-8b-8-8.plan.json"
+        for rank, words in ((None, ()), (9, ("--rank", "9"))):
+            listed = run(MESHPLAN, "transfers", plan, "--bundle", "sync", *words).stdout
+            self.assertEqual(meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sync", rank), json.loads(listed))
+        with self.assertRaisesRegex(meshplan.MeshplanError, "did you mean 'sync'"):
+            meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sink")
+        with self.assertRaisesRegex(ValueError, "is negative"):
+            meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sync", -1)
+
     def test_a_topology_beats_that_of_the_spec(self):
         done = run(MESHPLAN, "plan", "-", "--topology", "h100", "-q", text=json.dumps(SMALL))
         self.assertEqual(meshplan.plan(SMALL, topology="h100"), done.stdout)

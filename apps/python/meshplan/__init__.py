@@ -18,12 +18,21 @@ needs JAX.
 
 from typing import Any
 
-from meshplan.library import MeshplanError, plan, price, transfers, verify, version
+from meshplan.library import (
+    MeshplanError,
+    bundle_transfers,
+    plan,
+    price,
+    transfers,
+    verify,
+    version,
+)
 from meshplan.prices import Pricer, cost, costs
 
 __all__ = [
     "MeshplanError",
     "Pricer",
+    "bundle_transfers",
     "cost",
     "costs",
     "follow",

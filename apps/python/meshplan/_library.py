@@ -29,6 +29,7 @@ _FUNCTIONS = {
     "meshplan_price": (ctypes.c_void_p, (*_TEXT, ctypes.c_char_p)),
     "meshplan_verify": (ctypes.c_void_p, _TEXT),
     "meshplan_transfers": (ctypes.c_void_p, (*_TEXT, ctypes.c_char_p, ctypes.c_int64)),
+    "meshplan_bundle_transfers": (ctypes.c_void_p, (*_TEXT, ctypes.c_char_p, ctypes.c_int64)),
     "meshplan_pricer_make": (
         ctypes.c_void_p,
         (*_TEXT, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p),

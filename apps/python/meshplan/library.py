@@ -12,7 +12,15 @@ from typing import Any, Mapping, Optional, Union
 
 from meshplan._library import MeshplanError, ask, load
 
-__all__ = ["MeshplanError", "plan", "price", "transfers", "verify", "version"]
+__all__ = [
+    "MeshplanError",
+    "bundle_transfers",
+    "plan",
+    "price",
+    "transfers",
+    "verify",
+    "version",
+]
 
 Document = Union[str, Mapping[str, Any]]
 
@@ -71,4 +79,21 @@ def transfers(
         raise ValueError(f"rank {rank} is negative; None lists every rank")
     named = None if id is None else id.encode()
     text, _ = ask("meshplan_transfers", _text(plan), named, -1 if rank is None else rank)
+    return json.loads(text)
+
+
+def bundle_transfers(plan: Document, bundle: str, rank: Optional[int] = None) -> dict[str, Any]:
+    """Who sends which box to whom in the rounds of a plan's bundle: the document that `meshplan
+    transfers PLAN --bundle ID --rank R --format json` prints. {"rounds": [{"round", "wave",
+    "after", "stream", "op", "group", "parts": [{"id", "from", "to", "step", "piece", "pieces",
+    "dtype", "shape", "op", "reduce_op", "divisor", "contributions", "transfers": [row]}]}]}. A row
+    has "tensor", "action", "box" (elements), "bytes" and "message_offset" (bytes, in the packed
+    message that goes from a rank to a peer in the round), and of both ends rank, "_box" and
+    "_offset" (bytes). `rank` as for `transfers`.
+    """
+    if rank is not None and rank < 0:
+        raise ValueError(f"rank {rank} is negative; None lists every rank")
+    text, _ = ask(
+        "meshplan_bundle_transfers", _text(plan), bundle.encode(), -1 if rank is None else rank
+    )
     return json.loads(text)

@@ -1,10 +1,11 @@
-"""Many tensors from their layouts to other ones, on any meshes, as one exchange.
+"""Many tensors from their layouts to other ones, on any meshes, as one bundle.
 
     meshplan.reshard(trained, serving)        # dicts of DTensors with the same keys
 
-All tensors move at the same time: in every round a rank sends each peer one packed message with
-what that peer needs of all of them. Rounds are as large as `max_staging_bytes` allows; a tensor
-that is larger goes in slices. Tensors that ask the same question are planned once.
+All tensors move by one schedule, which libmeshplan plans and lists: rounds with one packed message
+from a rank to a peer, as large as `max_staging_bytes` allows, in waves whose rounds are in flight
+together; a tensor that is larger goes in pieces. Tensors that ask the same question are planned
+once, and a call that was made before is not planned again.
 """
 from __future__ import annotations
 
@@ -22,19 +23,17 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
-from meshplan.execute import COMBINE, TORCH_DTYPES, Groups, held_after, identity, part_in
+from meshplan.execute import Groups
 from meshplan.following import PlanLike, dtype_name, layout_of, plan_document, ranks_of
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
+from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
-from meshplan.library import transfers
-from meshplan.routes import FETCHED, HELD, PACKED, Part, Phase, Route, StepRoute, route_of
+from meshplan.rounds import BundleRoute, Buffer, bundle_named, bundle_route
+from meshplan.run_rounds import Run
 
 Tensors = Union[DTensor, Sequence[DTensor], Mapping[str, DTensor]]
 STAGING_BYTES = 2 << 30  # default limit, as a spec's bundles have it
-ALIGNMENT = 16  # bytes, of every part in a packed message
-# Steps cost so much that a plan of one exchange is always the cheapest: these go together.
-ONE_STEP = {"levels": [{"name": "flat", "ranks": 1048576, "gb_per_s": 100,
-                        "latency_ns": 1_000_000_000}]}
+PLANNED = "reshard"  # the bundle of a plan that is made on the spot
 
 
 @dataclasses.dataclass
@@ -45,7 +44,8 @@ class Resharded:
     rounds: int = 0
     messages: int = 0       # received
     wire_bytes: int = 0     # received, packed
-    staging_bytes: int = 0  # the most that lay in packed messages, sent and received, at a time
+    # The most that lay in packed messages, sent and received, and in boxes between two steps.
+    staging_bytes: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -55,24 +55,38 @@ class Resharded:
 
 
 def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
-            max_staging_bytes: int = STAGING_BYTES) -> Resharded:
+            max_staging_bytes: Optional[int] = None, topology: Optional[str] = None,
+            bundle: Optional[str] = None) -> Resharded:
     """Fills the DTensors of `after` with the data of those of `before`, which stay as they are.
 
     Both are a DTensor, a list, or a dict with the same keys; each pair has one shape and dtype, its
     meshes may be any, also on other ranks. Every rank of any of the meshes calls this with the same
-    pairs in the same order; a rank outside of a tensor's mesh has the DTensor without data. `plan`
-    is a plan that has these redistributions; without it they are planned once and remembered.
-    `max_staging_bytes` bounds what a rank holds in packed messages beside the tensors.
+    pairs in the same order; a rank outside of a tensor's mesh has the DTensor without data.
+
+    Without a `plan` the pairs are planned as one bundle when they are asked for first:
+    `max_staging_bytes` (default 2 GiB; 0: no limit) bounds what a rank holds in packed messages and
+    between two steps, beside the tensors, and `topology` is the name of a preset. A `plan` (a path,
+    a text or a dict) has a bundle that moves these tensors and no others, by its own limit;
+    `bundle` names it where there are several. Keys that are ids of its members, or end them
+    ("wq" of "sync.wq"), choose among those that ask the same.
     """
     pairs = _pairs(before, after)
-    if _only_recorded(pairs, max_staging_bytes):
+    if plan is not None and (max_staging_bytes, topology) != (None, None):
+        raise ValueError("max_staging_bytes and topology are the plan's: leave them out")
+    limit = STAGING_BYTES if max_staging_bytes is None else max_staging_bytes
+    if _only_recorded(pairs, limit) or not pairs:
         return Resharded(len(pairs))
-    device = pairs[0][1]._local_tensor.device if pairs else torch.device("cpu")
-    prepared = _prepare([Question.of(source, target) for _, source, target in pairs], plan, device)
+    device = pairs[0][1]._local_tensor.device
+    prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
+                        device)
     done, started = Resharded(len(pairs)), time.perf_counter()
-    with torch.no_grad(), _inside_recording():
-        for bucket in prepared.buckets(max_staging_bytes):
-            _run_bucket([(pairs[index], route, slices) for index, route, slices in bucket], done)
+    if prepared is not None:
+        locals_of = [[t._local_tensor for t in side] for side in zip(*(p[1:] for p in pairs))]
+        _check_sizes(prepared, pairs)
+        with torch.no_grad(), _inside_recording():
+            counted = Run(prepared, locals_of[0], locals_of[1], _groups).all()
+        done.rounds, done.messages = prepared.rounds, counted.messages
+        done.wire_bytes, done.staging_bytes = counted.wire_bytes, counted.staging_bytes
     done.seconds = time.perf_counter() - started
     return done
 
@@ -139,11 +153,11 @@ def _inside_recording() -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Mesh:
-    """Row-major global ranks, shape and names of dims."""
+    """Row-major global ranks, shape and names of dims, which tell no two apart."""
 
     ranks: tuple[int, ...]
     shape: tuple[int, ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...] = dataclasses.field(compare=False)
 
     @staticmethod
     @functools.lru_cache(maxsize=256)
@@ -161,6 +175,11 @@ class Question:
     meshes: tuple[Mesh, Mesh]
     layouts: tuple[Layout, Layout]
 
+    def __str__(self) -> str:
+        ends = [f"{layout} on ranks {str(mesh.ranks[:8])[:-1]}{', ...)' if mesh.ranks[8:] else ')'}"
+                for layout, mesh in zip(self.layouts, self.meshes)]
+        return f"{self.dtype}{list(self.shape)} {' -> '.join(ends)}"
+
     @staticmethod
     def of(source: DTensor, target: DTensor) -> "Question":
         return Question(tuple(source.shape), dtype_name(source.dtype),
@@ -168,309 +187,143 @@ class Question:
                         (layout_of(source._spec), layout_of(target._spec)))
 
 
-def spec_of(questions: Sequence[Question]) -> dict[str, Any]:
-    """A spec of distinct questions, `q0`, `q1`, ..., every mesh a universe of its own."""
-    meshes = list(dict.fromkeys(mesh for question in questions for mesh in question.meshes))
+def spec_of(questions: Sequence[tuple[Question, int]], max_staging_bytes: int,
+            topology: Optional[str]) -> dict[str, Any]:
+    """A spec of distinct questions and how many tensors ask each: `q0`, `q1`, ..., one bundle;
+    every mesh is a universe of its own."""
+    meshes = list(dict.fromkeys(mesh for question, _ in questions for mesh in question.meshes))
     rows = []
-    for index, question in enumerate(questions):
+    for index, (question, count) in enumerate(questions):
         ends = [meshes.index(mesh) for mesh in question.meshes]
-        row: dict[str, Any] = {"id": f"q{index}",
+        row: dict[str, Any] = {"id": f"q{index}", "count": count,
                                "tensor": {"shape": list(question.shape), "dtype": question.dtype}}
         row.update({"mesh": f"mesh{ends[0]}"} if ends[0] == ends[1] else
                    {"src_mesh": f"mesh{ends[0]}", "dst_mesh": f"mesh{ends[1]}"})
         for end, mesh, layout in zip(("src", "dst"), question.meshes, question.layouts):
             row[end] = list(layout.placements)
             if layout.order:
+                names = meshes[meshes.index(mesh)].names
                 row[end + "_order"] = [
-                    {"tensor_dim": dim, "mesh_dims": [mesh.names[d] for d in dims]}
+                    {"tensor_dim": dim, "mesh_dims": [names[d] for d in dims]}
                     for dim, dims in layout.order]
         rows.append(row)
-    return {"schema": "meshplan/spec/1", "topology": ONE_STEP,
+    spec = {"schema": "meshplan/spec/1",
             "meshes": [{"name": f"mesh{index}", "world": len(mesh.ranks),
                         "ranks": list(mesh.ranks),
                         "dims": [{"name": n, "size": s} for n, s in zip(mesh.names, mesh.shape)]}
                        for index, mesh in enumerate(meshes)],
-            "redistributions": rows}
+            "redistributions": rows,
+            "bundles": [{"id": PLANNED, "redistributions": ["*"],
+                         "max_staging_bytes": max_staging_bytes}]}
+    return spec if topology is None else {**spec, "topology": topology}
 
 
-class Prepared:
-    """The routes of this rank for a list of questions, and how much each stages."""
-
-    def __init__(self, routes: list[Optional[Route]], staging: list[int]) -> None:
-        self.routes, self.staging = routes, staging  # staging: the most of any rank, in bytes
-
-    def buckets(self, limit: int) -> Iterator[list[tuple[int, Optional[Route], tuple[int, int]]]]:
-        """(tensor, route, (slice, slices)) that go in one round each, the same on every rank."""
-        bucket: list[tuple[int, Optional[Route], tuple[int, int]]] = []
-        filled = 0
-        for index, (route, staged) in enumerate(zip(self.routes, self.staging)):
-            slices = max(1, -(-staged // max(limit, 1)))
-            for piece in range(slices):
-                need = -(-staged // slices)
-                if bucket and (filled + need > limit or bucket[-1][0] == index):
-                    yield bucket
-                    bucket, filled = [], 0
-                bucket.append((index, route, (piece, slices)))
-                filled += need
-        if bucket:
-            yield bucket
-
-
-_PREPARED: dict[str, Prepared] = {}  # by what was asked, and the plan's digest
+_PREPARED: dict[str, Optional[BundleRoute]] = {}  # by what was asked, and the plan's digest
 _groups = Groups()
 
 
-def _prepare(questions: list[Question], plan: Optional[PlanLike],
-             device: torch.device) -> Prepared:
+def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike],
+             bundle: Optional[str], limits: dict[str, Any],
+             device: torch.device) -> Optional[BundleRoute]:
+    """The rank's route; None where it has no part in any of the pairs."""
+    questions = [Question.of(source, target) for _, source, target in pairs]
+    document = None if plan is None else plan_document(plan)
     distinct = list(dict.fromkeys(questions))
     order = [distinct.index(question) for question in questions]
-    document = None if plan is None else plan_document(plan)
-    text = json.dumps([spec_of(distinct), order, document and document.get("digest")])
+    asked = [spec_of([(q, order.count(i)) for i, q in enumerate(distinct)], **limits), order]
+    if document is not None:
+        asked += [[name for name, _, _ in pairs], bundle, document.get("digest")]
+    text = json.dumps(asked)
     if text not in _PREPARED:
-        _PREPARED[text] = _prepare_anew(distinct, order, document, text, device)
+        everyone = tuple(sorted({r for q in distinct for mesh in q.meshes for r in mesh.ranks}))
+        _agree(text, everyone, device)
+        if document is None:
+            document = json.loads(plan_of_spec(asked[0]))
+            counts = [0] * len(distinct)
+            numbers = {}
+            for number, question in enumerate(order):
+                numbers[f"q{question}", counts[question]] = number
+                counts[question] += 1
+            found = document["bundles"][0]
+        else:
+            found = bundle_named(document, bundle)
+            numbers = _members_of(document, found, [name for name, _, _ in pairs], questions)
+        _PREPARED[text] = _route(document, found, numbers, everyone)
     return _PREPARED[text]
 
 
-def _prepare_anew(distinct: list[Question], order: list[int],
-                  document: Optional[Mapping[str, Any]], text: str,
-                  device: torch.device) -> Prepared:
-    everyone = tuple(sorted({r for q in distinct for mesh in q.meshes for r in mesh.ranks}))
-    if document is None:
-        document = json.loads(plan_of_spec(spec_of(distinct)))
-        ids = [f"q{index}" for index in range(len(distinct))]
-    else:
-        ids = [_id_in(document, question) for question in distinct]
+def _route(document: Mapping[str, Any], bundle: Mapping[str, Any],
+           numbers: dict[tuple[str, int], int],
+           everyone: tuple[int, ...]) -> Optional[BundleRoute]:
     rank = dist.get_rank()
-    routes: list[Optional[Route]] = [None] * len(distinct)
-    if rank in everyone:
-        rows = {row["id"]: row for row in transfers(document, None, rank)["redistributions"]}
-        entries = whole_entries(document)
-        for index, name in enumerate(ids):
-            listed = rows[rows[name].get("same_as", name)]
-            together: list[tuple[int, ...]] = [() for _ in entries[name]["steps"]]
-            routes[index] = route_of(listed, entries[name], rank, together)
-    staging = _agreed([staged_bytes(route) for route in routes], everyone, text, device)
-    return Prepared([routes[i] for i in order], [staging[i] for i in order])
+    if rank not in everyone:
+        return None
+    listed = bundle_transfers(document, bundle["id"], rank)
+    route = bundle_route(document, bundle, listed, numbers, rank)
+    for ranks in route.groups:
+        _groups.prepare(ranks)
+    return route
 
 
-def _id_in(document: Mapping[str, Any], question: Question) -> str:
-    """The entry of a plan that answers the question."""
-    meshes = PlanMeshes(document)
-    for name, entry in whole_entries(document).items():
-        ends = [entry.get("src_mesh", entry.get("mesh")), entry.get("dst_mesh", entry.get("mesh"))]
-        if not entry["steps"] or any(meshes.copies(end)[0] != mesh.ranks or
-                                     meshes.shape(end) != mesh.shape
-                                     for end, mesh in zip(ends, question.meshes)):
-            continue
-        names = meshes.dim_names(ends[0])
-        order = tuple((turned["tensor_dim"], tuple(names.index(d) for d in turned["mesh_dims"]))
-                      for turned in entry["src_order"])
-        layouts = (Layout(tuple(entry["src"]), order), layout_of_text(entry["steps"][-1]["state"]))
-        tensor = entry["tensor"]
-        if layouts == question.layouts and tensor["dtype"] == question.dtype and (
-                tuple(tensor["shape"]) == question.shape):
-            return name
-    source, target = question.layouts
-    raise ValueError(f"the plan has no {question.dtype}{list(question.shape)} {source} -> {target} "
-                     f"from ranks {question.meshes[0].ranks[:8]} to {question.meshes[1].ranks[:8]}")
+def _members_of(document: Mapping[str, Any], bundle: Mapping[str, Any], names: list[str],
+                questions: list[Question]) -> dict[tuple[str, int], int]:
+    """(member, like tensor) -> number of the pair: every tensor of the bundle, each once."""
+    meshes, entries = PlanMeshes(document), whole_entries(document)
+    asked = {name: _question_of(entries[name], meshes) for name in bundle["members"]}
+    left = {name: list(range(entries[name]["count"])) for name in bundle["members"]}
+    numbers: dict[tuple[str, int], int] = {}
+
+    def ends_alike(member: str, name: str) -> bool:
+        return member == name or member.endswith("." + name)
+
+    # Those that a key names first, so that no other tensor takes their place.
+    named = [(number, next((m for m in left if ends_alike(m, name) and
+                            asked[m] == questions[number]), None))
+             for number, name in enumerate(names)]
+    for number, member in sorted(named, key=lambda found: found[1] is None):
+        if member is None or not left[member]:
+            member = next((m for m, tensors in left.items()
+                           if tensors and asked[m] == questions[number]), None)
+        if member is None:
+            raise ValueError(f"the plan's bundle {bundle['id']!r} has no place for {names[number]}:"
+                             f" {questions[number]}")
+        numbers[member, left[member].pop(0)] = number
+    missing = [f"{name} ({len(tensors)})" for name, tensors in left.items() if tensors]
+    if missing:
+        raise ValueError(f"the plan's bundle {bundle['id']!r} moves tensors that are not given: "
+                         f"{', '.join(missing[:8])}{', ...' if missing[8:] else ''}")
+    return numbers
 
 
-def _agreed(staging: list[int], everyone: tuple[int, ...], text: str,
-            device: torch.device) -> list[int]:
-    """The most that any rank stages, of each question; RuntimeError where ranks ask differently."""
+def _question_of(entry: Mapping[str, Any], meshes: PlanMeshes) -> Question:
+    ends = [entry.get("src_mesh", entry.get("mesh")), entry.get("dst_mesh", entry.get("mesh"))]
+    names = meshes.dim_names(ends[0])
+    order = tuple((turned["tensor_dim"], tuple(names.index(d) for d in turned["mesh_dims"]))
+                  for turned in entry["src_order"])
+    source = Layout(tuple(entry["src"]), order)
+    target = layout_of_text(entry["steps"][-1]["state"]) if entry["steps"] else source
+    both = [Mesh(meshes.copies(end)[0], meshes.shape(end), ()) for end in ends]
+    return Question(tuple(entry["tensor"]["shape"]), entry["tensor"]["dtype"], (both[0], both[1]),
+                    (source, target))
+
+
+def _check_sizes(route: BundleRoute, pairs: list[tuple[str, DTensor, DTensor]]) -> None:
+    for number, (name, source, target) in enumerate(pairs):
+        last = route.last[number]
+        for tensor, index in ((source, 0), (target, last)):
+            planned = route.sizes.get(Buffer(number, index))
+            if planned is not None and planned != tuple(tensor._local_tensor.shape):
+                raise ValueError(f"{name}: this rank has {list(tensor._local_tensor.shape)}, the "
+                                 f"plan says {list(planned)}")
+
+
+def _agree(text: str, everyone: tuple[int, ...], device: torch.device) -> None:
+    """RuntimeError where ranks ask differently, before any of them waits for another's message."""
     if len(everyone) < 2 or dist.get_rank() not in everyone:
-        return staging
+        return
     _groups.prepare(everyone)
     digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
-    agreed = torch.tensor([digest, -digest, len(staging), -len(staging)], device=device)
+    agreed = torch.tensor([digest, -digest], device=device)
     dist.all_reduce(agreed, dist.ReduceOp.MAX, group=_groups[everyone])
-    if agreed[0] != -agreed[1] or agreed[2] != -agreed[3]:
+    if agreed[0] != -agreed[1]:
         raise RuntimeError("reshard: the ranks do not ask for the same tensors in the same order")
-    values = torch.tensor(staging, device=device)
-    dist.all_reduce(values, dist.ReduceOp.MAX, group=_groups[everyone])
-    return [int(value) for value in values.tolist()]
-
-
-def staged_bytes(route: Optional[Route]) -> int:
-    """What a tensor's packed messages take at a time, sent and received, alignment included."""
-    most = 0
-    for step, phase in stages_of(route):
-        element = wire_dtype(route, step).itemsize  # type: ignore[arg-type]
-        parts = [part for message in (*phase.sends, *phase.receives) for _, part in message.parts]
-        most = max(most, sum(aligned(part.count * element) for part in parts))
-    return most
-
-
-def stages_of(route: Optional[Route]) -> list[tuple[StepRoute, Phase]]:
-    return [] if route is None else [(s, phase) for s in route.steps for phase in s.phases]
-
-
-def wire_dtype(route: Route, step: StepRoute) -> torch.dtype:
-    return TORCH_DTYPES[step.wide or route.dtype]
-
-
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-# ---- one round
-
-class Member:
-    """A tensor, or a slice of one, on its way through a round."""
-
-    def __init__(self, name: str, source: DTensor, target: DTensor, route: Route,
-                 piece: tuple[int, int]) -> None:
-        self.name, self.route, self.piece, self.target = name, route, piece, target
-        self.stages = stages_of(route)
-        self.held = source._local_tensor.contiguous().view(-1)
-        self.step: Optional[StepRoute] = None
-        self.fetched = self.after = self.held
-
-    def enter(self, index: int) -> Phase:
-        """Buffers for the stage; the phase."""
-        step, phase = self.stages[index]
-        if step is not self.step:
-            if self.step is not None:
-                self.leave()
-            self.step, dtype = step, wire_dtype(self.route, step)
-            self.held = self.held.to(dtype)
-            self.fetched = self.held.new_empty(step.fetched)
-            self.after = self._target(step)
-        if phase.fills:
-            self.after.fill_(identity(step.reduce_op, self.after.dtype))
-        return phase
-
-    def _target(self, step: StepRoute) -> torch.Tensor:
-        """The target's own memory in the last step, where it can be."""
-        count, local = held_after(step), self.target._local_tensor
-        if step is self.route.steps[-1]:
-            if local.numel() != count:
-                raise ValueError(f"{self.name}: this rank holds {local.numel()} elements of the "
-                                 f"target, the plan says {count}")
-            if local.is_contiguous() and local.dtype == self.held.dtype:
-                return local.view(-1)
-            if self.piece[1] > 1:  # what earlier slices have brought stays
-                return local.contiguous().view(-1)
-        return self.held.new_empty(count)
-
-    def leave(self) -> None:
-        """Ends the step: what it made is what the next one holds."""
-        assert self.step is not None
-        out = self.after
-        if self.step.divisor != 1:
-            out = out.div_(self.step.divisor) if out.is_floating_point() else (
-                out.floor_divide_(self.step.divisor))
-        self.held = out.to(TORCH_DTYPES[self.route.dtype])
-
-    def finish(self) -> None:
-        local = self.target._local_tensor
-        if self.step is not None:
-            self.leave()
-        if self.held.data_ptr() != local.data_ptr() and local.numel():
-            local.copy_(self.held.view(local.shape))
-
-    def buffers(self) -> dict[str, torch.Tensor]:
-        return {HELD: self.held, FETCHED: self.fetched}
-
-    def cut(self, part: Part) -> Optional[Part]:
-        """The part's share in this slice, the same on both sides: along its longest dim."""
-        piece, pieces = self.piece
-        if pieces == 1:
-            return part
-        if not part.sizes:
-            return part if piece == 0 else None
-        dim = part.sizes.index(max(part.sizes))
-        first = part.sizes[dim] * piece // pieces
-        length = part.sizes[dim] * (piece + 1) // pieces - first
-        if length == 0:
-            return None
-        sizes = part.sizes[:dim] + (length,) + part.sizes[dim + 1:]
-        return Part(sizes, part.strides, part.offset + first * part.strides[dim])
-
-
-def _run_bucket(bucket: list[tuple[tuple[str, DTensor, DTensor], Optional[Route],
-                                   tuple[int, int]]], done: Resharded) -> None:
-    members = [Member(*pair, route, piece) for pair, route, piece in bucket
-               if route is not None]
-    for member in members:
-        steps = member.route.steps
-        if member.piece[1] > 1 and (len(steps) > 1 or steps[0].reduce_op):
-            raise ValueError(f"{member.name} is larger than max_staging_bytes and goes in several "
-                             "steps or is summed, which slices cannot: raise the limit")
-    for index in range(max((len(member.stages) for member in members), default=0)):
-        at_work = [member for member in members if index < len(member.stages)]
-        _run_stage([(member, member.enter(index)) for member in at_work], done)
-    for member in members:
-        member.finish()
-    done.rounds += 1
-
-
-def _run_stage(stage: list[tuple[Member, Phase]], done: Resharded) -> None:
-    """One packed message a peer for all members; then everything goes to its place."""
-    outgoing: dict[int, list[torch.Tensor]] = {}
-    incoming: dict[int, int] = {}
-    arrivals: list[tuple[Member, str, Part, int, int, int]] = []  # ..., contribution, peer, bytes
-    for member, phase in stage:
-        for message in phase.sends:
-            for buffer, part in message.parts:
-                share = member.cut(part)
-                if share is not None:
-                    outgoing.setdefault(message.peer, []).append(
-                        part_in(member.buffers()[buffer], share))
-        for message in phase.receives:
-            for (buffer, part), contribution in zip(message.parts, message.contributions):
-                share = member.cut(part)
-                if share is not None:
-                    at = incoming.get(message.peer, 0)
-                    arrivals.append((member, buffer, share, contribution, message.peer, at))
-                    incoming[message.peer] = at + aligned(share.count *
-                                                          member.held.element_size())
-    packed = _exchange(outgoing, incoming, stage[0][0].held.device, done)
-    moves: dict[int, list[tuple[int, str, Part, torch.Tensor]]] = {}
-    for member, phase in stage:
-        for move in phase.moves if member.piece[0] == 0 else ():
-            if move.source_buffer != PACKED:
-                source = part_in(member.buffers()[move.source_buffer], move.source)
-                moves.setdefault(id(member), []).append(
-                    (move.contribution, move.target_buffer, move.target, source))
-    for member, buffer, share, contribution, peer, at in arrivals:
-        size = share.count * member.held.element_size()
-        source = packed[peer].narrow(0, at, size).view(member.held.dtype).view(share.sizes)
-        moves.setdefault(id(member), []).append((contribution, buffer, share, source))
-    for member, _ in stage:
-        _place(member, sorted(moves.get(id(member), []), key=lambda move: move[0]))
-
-
-def _place(member: Member, moves: list[tuple[int, str, Part, torch.Tensor]]) -> None:
-    assert member.step is not None
-    combine = COMBINE[member.step.reduce_op or "sum"]
-    for contribution, buffer, part, source in moves:
-        target = part_in(member.fetched if buffer == FETCHED else member.after, part)
-        if contribution == 0:
-            target.copy_(source)
-        else:
-            combine(target, source, out=target)
-
-
-def _exchange(outgoing: dict[int, list[torch.Tensor]], incoming: dict[int, int],
-              device: torch.device, done: Resharded) -> dict[int, torch.Tensor]:
-    """Sends every peer its parts in one message; what came, by peer."""
-    packed = {peer: torch.empty(size, dtype=torch.uint8, device=device)
-              for peer, size in sorted(incoming.items())}
-    operations = [dist.P2POp(dist.irecv, buffer, peer) for peer, buffer in packed.items()]
-    staged = sum(incoming.values())
-    for peer in sorted(outgoing):
-        sizes = [part.numel() * part.element_size() for part in outgoing[peer]]
-        message = torch.empty(sum(map(aligned, sizes)), dtype=torch.uint8, device=device)
-        at = 0
-        for part, size in zip(outgoing[peer], sizes):
-            message.narrow(0, at, size).view(part.dtype).view(part.shape).copy_(part)
-            at += aligned(size)
-        staged += at
-        operations.append(dist.P2POp(dist.isend, message, peer))
-    for work in dist.batch_isend_irecv(operations) if operations else ():
-        work.wait()
-    done.messages += len(packed)
-    done.wire_bytes += sum(incoming.values())
-    done.staging_bytes = max(done.staging_bytes, staged)
-    return packed

@@ -113,12 +113,12 @@ def route_of(listed: Mapping[str, Any], entry: Mapping[str, Any], rank: int,
              ranks_of_steps: list[tuple[int, ...]]) -> Route:
     """The route of `rank`: `listed` is the redistribution among the rows of that rank, `entry` the
     plan's, `ranks_of_steps` who works together with the rank in each step."""
-    steps = [_step_route(listed, step, planned, rank, ranks)
+    steps = [step_route(listed, step, planned, rank, ranks)
              for step, planned, ranks in zip(listed["steps"], entry["steps"], ranks_of_steps)]
     return Route(entry["id"], listed["dtype"], steps)
 
 
-def _step_route(listed: Mapping[str, Any], step: Mapping[str, Any], planned: Mapping[str, Any],
+def step_route(listed: Mapping[str, Any], step: Mapping[str, Any], planned: Mapping[str, Any],
                 rank: int, ranks: tuple[int, ...]) -> StepRoute:
     element, wide = DTYPE_BYTES[listed["dtype"]], None
     if step["reduce_op"] and step["op"] != "to_partial":
