@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/int_math.h"
 #include "base/text.h"
 
 namespace meshplan {
@@ -90,6 +91,22 @@ Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptio
         {{}, std::to_string(bundle.rounds.size() - shown) + " more rounds (--detail full)"});
   }
   return table;
+}
+
+std::vector<RoundTime> round_times(const PlannedBundle& bundle, bool costs) {
+  const std::vector<int64_t> waves = waves_of(bundle.rounds);
+  std::vector<RoundTime> times;
+  std::vector<int64_t> longest;  // by wave
+  for (size_t r = 0; r < waves.size(); ++r) {
+    times.push_back({0, costs ? ns_of_ps(bundle.rounds[r].predicted_ps) : 1});
+    const auto wave = static_cast<size_t>(waves[r]);
+    if (longest.size() <= wave) longest.resize(wave + 1, 0);
+    longest[wave] = std::max(longest[wave], times[r].length);
+  }
+  std::vector<int64_t> starts{0};
+  for (const int64_t length : longest) starts.push_back(saturating_add(starts.back(), length));
+  for (size_t r = 0; r < waves.size(); ++r) times[r].start = starts[static_cast<size_t>(waves[r])];
+  return times;
 }
 
 std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle) {

@@ -157,7 +157,7 @@ std::string frame_definitions() {
          "<path d=\"M0 0L8 4L0 8z\" fill=\"#c00\"/></marker></defs>\n"
          "<style>text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#222}.axis{font-size:11px;fill:#555}"
          ".rank{font-size:11px}.title{font-size:14px;font-weight:bold}.state{font-size:12px}.step{font-size:12px;fill:#0b57a4}"
-         ".cell{fill:#fff;stroke:#999}</style>\n";
+         ".cell{fill:#fff;stroke:#999}.round{stroke:#5b7ea6}</style>\n";
 }
 
 }  // namespace meshplan

@@ -155,20 +155,11 @@ class Timeline {
   // Rounds on a track for each stream, a wave as long as its longest round alone.
   void add(const PlannedBundle& bundle) {
     const std::vector<int64_t> waves = waves_of(bundle.rounds);
-    std::map<int64_t, int64_t> longest;  // by wave
-    for (size_t r = 0; r < waves.size(); ++r) {
-      int64_t& wave_ns = longest[waves[r]];
-      wave_ns = std::max(wave_ns, ns_of_ps(bundle.rounds[r].predicted_ps));
-    }
-    std::map<int64_t, int64_t> starts;
-    int64_t at = now_;
-    for (const auto& [wave, wave_ns] : longest) {
-      starts[wave] = at;
-      at = saturating_add(at, wave_ns);
-    }
+    const std::vector<RoundTime> times = round_times(bundle, true);
     for (size_t r = 0; r < waves.size(); ++r) {
       const BundleRound& round = bundle.rounds[r];
-      event("round " + std::to_string(r), "round", starts[waves[r]], ns_of_ps(round.predicted_ps),
+      event("round " + std::to_string(r), "round", saturating_add(now_, times[r].start),
+            times[r].length,
             track_of("bundle " + bundle.request.id + ", stream " + std::to_string(round.stream)));
       w_.fields({{"group", round.group},
                  {"messages", round.messages},

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "json/write.h"
+#include "render/bundle_svg.h"
+#include "render/bundle_view.h"
 #include "render/frame_svg.h"
 #include "render/page_parts.h"
 #include "render/senders.h"
@@ -54,6 +56,7 @@ class PlanPage {
       const auto at = std::find(sections.begin(), sections.end(), first[i]);
       section[i] = static_cast<size_t>(at - sections.begin());
     }
+    for (const PlannedBundle& bundle : plan_.bundles) add_bundle(bundle);
     choosers();
     for (size_t i = 0; i < sections.size(); ++i) add_section(i, sections[i]);
     table(section);
@@ -61,6 +64,17 @@ class PlanPage {
   }
 
  private:
+  void add_bundle(const PlannedBundle& bundle) {
+    const FrameSize size = bundle_picture_size(bundle);
+    out_ += "<h2>Bundle " + escape_html(bundle.request.id) + "</h2>\n<p>" +
+            escape_html(bundle_line(bundle, options_)) +
+            "</p>\n<div class=\"picture\"><svg width=\"" + number(size.width) + "\" height=\"" +
+            number(size.height) + "\">\n" + bundle_svg(plan_, bundle, options_) +
+            "</svg></div>\n<details><summary>rounds</summary><pre>" +
+            escape_html(table_text(round_table(plan_, bundle, options_), {})) +
+            "</pre></details>\n";
+  }
+
   void choosers() {
     out_ += "<p><label>Redistribution <select id=\"which\">\n";
     for (size_t i = 0; i < chosen_.size(); ++i) {

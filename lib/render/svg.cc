@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "render/bundle_svg.h"
+#include "render/bundle_view.h"
 #include "render/frame_svg.h"
 
 namespace meshplan {
@@ -63,18 +65,32 @@ Strip make_strip(const Plan& plan, const PlannedRedistribution& r, bool costs) {
   return strip;
 }
 
+Strip make_strip(const Plan& plan, const PlannedBundle& bundle, const ShowOptions& options) {
+  const std::string title = bundle_line(bundle, options);
+  const FrameSize size = bundle_picture_size(bundle);
+  Strip strip;
+  strip.svg = text_at(0, 14, "title", title) + "<g transform=\"translate(0," +
+              number(title_height) + ")\">\n" + bundle_svg(plan, bundle, options) + "</g>\n";
+  strip.size = {std::max(size.width, static_cast<int64_t>(display_width(title)) * (character + 1)),
+                title_height + size.height};
+  return strip;
+}
+
 }  // namespace
 
 std::string render_svg(const Plan& plan, const ShowOptions& options) {
   std::string body;
   int64_t y = margin;
   int64_t width = 0;
-  for (const size_t index : chosen_redistributions(plan, options)) {
-    const Strip strip = make_strip(plan, plan.redistributions[index], options.costs);
+  const auto add = [&](const Strip& strip) {
     body += "<g transform=\"translate(" + number(margin) + "," + number(y) + ")\">\n" + strip.svg +
             "</g>\n";
     y += strip.size.height + 2 * margin;
     width = std::max(width, strip.size.width);
+  };
+  for (const PlannedBundle& bundle : plan.bundles) add(make_strip(plan, bundle, options));
+  for (const size_t index : chosen_redistributions(plan, options)) {
+    add(make_strip(plan, plan.redistributions[index], options.costs));
   }
   const std::string summary = summary_line(plan, options);
   body += text_at(margin, y, "state", summary);

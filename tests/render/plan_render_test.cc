@@ -7,6 +7,7 @@
 #include "planner/planner.h"
 #include "render/senders.h"
 #include "render/diff_text.h"
+#include "render/bundle_view.h"
 #include "render/graphs.h"
 #include "render/grid.h"
 #include "render/html.h"
@@ -154,6 +155,47 @@ TEST_CASE("a picture says from whom each rank received what, and of many ranks w
   const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {large}, {}, "sha256:0");
   REQUIRE(outcome.failures.empty());
   CHECK(render_html(outcome.plan, {}).find("meshplan transfers lists them") != std::string::npos);
+}
+
+TEST_CASE("a bundle's picture has a bar for every round, each when its wave runs") {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "train", 4, {}, {{"dp", 4}}).ok());
+  std::vector<int64_t> ranks;
+  for (int64_t i = 8; i < 24; ++i) ranks.push_back(i);
+  REQUIRE(add_root(meshes, "serve", 16, ranks, {{"dp", 16}}).ok());
+  Request weight;
+  weight.id = "</title><script>";
+  weight.dst_mesh = 1;
+  weight.count = 3;
+  weight.tensor = {{96, 64}, DType::bfloat16};
+  weight.src = *parse_state("R", std::vector<int64_t>{4}, 2);
+  weight.dst = *parse_state("R", std::vector<int64_t>{16}, 2);
+  BundleRequest sync;
+  sync.id = "<sync>";
+  sync.members = {0};
+  sync.max_staging_bytes = 20'000;
+  Topology topology;
+  topology.levels = {{"inside", 8, 370'000, 0, 0}, {"across", 1'048'576, 45'000, 0, 0}};
+  const PlanOutcome outcome = plan_requests(meshes, topology, {weight}, {}, "sha256:0", {sync});
+  REQUIRE(outcome.failures.empty());
+  const PlannedBundle& bundle = outcome.plan.bundles.front();
+  REQUIRE(bundle.rounds.size() > 2);
+  const std::string picture = render_svg(outcome.plan, {});
+  CHECK(count_of(picture, "class=\"round\"") == bundle.rounds.size());
+  CHECK(count_of(render_html(outcome.plan, {}), "class=\"round\"") == bundle.rounds.size());
+  for (const std::string& text : {picture, render_html(outcome.plan, {})}) {
+    CHECK(text.find("bundle &lt;sync&gt;") != std::string::npos);
+    CHECK(text.find("</title><script>") == std::string::npos);
+  }
+  const std::vector<RoundTime> times = round_times(bundle, true);
+  const std::vector<int64_t> waves = waves_of(bundle.rounds);
+  for (size_t a = 0; a < times.size(); ++a) {
+    for (size_t b = 0; b < times.size(); ++b) {
+      if (waves[a] == waves[b]) CHECK(times[a].start == times[b].start);
+      if (waves[a] < waves[b]) CHECK(times[a].start + times[a].length <= times[b].start);
+    }
+  }
+  for (const RoundTime& time : round_times(bundle, false)) CHECK(time.length == 1);
 }
 
 TEST_CASE("states that stay the same stand once in a diff") {
