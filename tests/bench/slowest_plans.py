@@ -65,13 +65,14 @@ def named(_):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--meshplan", required=True)
+    parser.add_argument("--meshplan", required="--print" not in sys.argv)
     parser.add_argument("--only", choices=["factors", "shipped", "named"])
     parser.add_argument("--factors", type=lambda text: [int(f) for f in text.split(",")], default=list(range(3, 129)))
     parser.add_argument("--topologies", type=lambda text: text.split(","), default=PRESETS)
     parser.add_argument("--every", type=int, default=1, help="only every n-th case")
     parser.add_argument("--limit", type=float, help="fail where one takes more processor seconds")
     parser.add_argument("--top", type=int, default=20)
+    parser.add_argument("--print", action="store_true", help="print the specs, one a line, for bench_plan_specs -")
     args = parser.parse_args()
     families = {"factors": factors, "shipped": shipped, "named": named}
     took = []
@@ -79,6 +80,9 @@ def main():
         if args.only not in (None, name):
             continue
         for what, spec, topology in itertools.islice(family(args), 0, None, args.every):
+            if args.print:
+                print(json.dumps({**spec, "topology": topology}))
+                continue
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             done = subprocess.run([args.meshplan, "plan", "-", "-o", "/dev/null", "--topology", topology],
                                   input=json.dumps(spec).encode(), capture_output=True)
@@ -87,6 +91,8 @@ def main():
             if done.returncode not in (0, 3):
                 print(f"exit {done.returncode}: {what}: {done.stderr.decode().strip()}", file=sys.stderr)
             took.append((seconds, what))
+    if args.print:
+        return 0
     took.sort(reverse=True)
     for seconds, what in took[:args.top]:
         print(f"{seconds:7.3f} s  {what}")
