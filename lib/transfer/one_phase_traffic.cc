@@ -75,7 +75,15 @@ class OnePhase {
   struct Asks {
     int64_t elements = 0;  // of the last that asked
     int64_t times = 0;
-    bool alike = true;  // all for as many elements
+    bool alike = true;     // all for as many elements
+    int32_t last_ask = 0;  // 1 + which of asked_by_
+  };
+  // The members that want one box ask for what it has of one shard.
+  struct Ask {
+    size_t want = 0;  // of the unit
+    const Overlap* overlap = nullptr;
+    int64_t members = 0;  // that miss it
+    int32_t before = 0;   // the shard's ask before, as last_ask
   };
 
   Looked list(Tally& even_tally, Tally* whole_tally, bool inside) {
@@ -103,13 +111,15 @@ class OnePhase {
           if (!whole) continue;
           ++whole->looked;
           whole->received.add(i, near.level, bytes, 1);
-          ask(overlap, missing);
+          ask(overlap, i, missing);
         }
       }
       add_received(unit, even, true);
       if (!whole) return;
       for (const int32_t shard : touched_) serve(unit, shard, *whole);
       touched_.clear();
+      asked_by_.clear();
+      members_.clear();
       add_received(unit, *whole, false);
     });
     even.sends.finish();
@@ -157,13 +167,15 @@ class OnePhase {
   }
 
   // So many members of the unit at hand ask for the piece whole.
-  void ask(const Overlap& overlap, int64_t members) {
+  void ask(const Overlap& overlap, size_t want, int64_t members) {
     if (members == 0) return;
     Asks& asks = asks_[static_cast<size_t>(overlap.shard)];
     if (asks.times == 0) touched_.push_back(overlap.shard);
     asks.alike = asks.times == 0 || (asks.alike && asks.elements == overlap.elements);
     asks.elements = overlap.elements;
     asks.times += members;
+    asked_by_.push_back({want, &overlap, members, asks.last_ask});
+    asks.last_ask = static_cast<int32_t>(asked_by_.size());
   }
   // The unit's members that miss part of the shard ask for it in rank order.
   void serve(const UnitWants& unit, int32_t shard, ListedCut& whole) {
@@ -174,15 +186,53 @@ class OnePhase {
       const int64_t bytes = saturating_mul(asks.elements, element_);
       whole.sends.send_whole(shard, near, bytes, asked, asks.times);
       asked += asks.times;
-    } else {
-      for (size_t m = unit.begin; m < unit.end; ++m) {
-        if (ranks_.wanted[m] < 0 || ranks_.shard[m] == shard) continue;
+    } else if (near.count == 1) {
+      for (int32_t k = asks.last_ask; k > 0; k = ask_before(k)) {
+        const Ask& by = asked_by_[static_cast<size_t>(k - 1)];
+        whole.sends.send_whole(shard, near, bytes_of(*by.overlap, element_), asked, by.members);
+        asked += by.members;
         ++whole.looked;
-        if (const Overlap* overlap = overlap_with(ranks_, ranks_.wanted[m], shard))
-          whole.sends.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
+      }
+    } else {
+      for (const auto& [member, overlap] : in_rank_order(unit, shard, asks.last_ask)) {
+        whole.sends.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
+        ++whole.looked;
       }
     }
     asks = {};
+  }
+  [[nodiscard]] int32_t ask_before(int32_t k) const {
+    return asked_by_[static_cast<size_t>(k - 1)].before;
+  }
+  // The members that miss part of a shard, with what they ask for.
+  const std::vector<std::pair<int32_t, const Overlap*>>& in_rank_order(const UnitWants& unit,
+                                                                       int32_t shard,
+                                                                       int32_t last_ask) {
+    if (members_.empty()) list_members(unit);
+    in_order_.clear();
+    for (int32_t k = last_ask; k > 0; k = ask_before(k)) {
+      const Ask& by = asked_by_[static_cast<size_t>(k - 1)];
+      for (int32_t i = members_begin_[by.want]; i < members_begin_[by.want + 1]; ++i) {
+        const int32_t m = members_[static_cast<size_t>(i)];
+        if (ranks_.shard[static_cast<size_t>(m)] != shard) in_order_.emplace_back(m, by.overlap);
+      }
+    }
+    std::sort(in_order_.begin(), in_order_.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    return in_order_;
+  }
+  // Those that want each of the unit's boxes.
+  void list_members(const UnitWants& unit) {
+    members_begin_.assign(unit.wants.size() + 1, 0);
+    for (size_t i = 0; i < unit.wants.size(); ++i)
+      members_begin_[i + 1] = members_begin_[i] + static_cast<int32_t>(unit.wants[i].members);
+    members_.resize(static_cast<size_t>(members_begin_.back()));
+    std::vector<int32_t> next = members_begin_;
+    for (size_t m = unit.begin; m < unit.end; ++m) {
+      const int32_t i = unit.of_member[m - unit.begin];
+      if (i >= 0)
+        members_[static_cast<size_t>(next[static_cast<size_t>(i)]++)] = static_cast<int32_t>(m);
+    }
   }
 
   const ExchangeRanks& ranks_;
@@ -194,6 +244,11 @@ class OnePhase {
   std::vector<int64_t> asked_;       // by shard: how many ranks so far missed part of it
   std::vector<Asks> asks_;           // by shard, of the unit at hand
   std::vector<int32_t> touched_;     // shards that it asks for
+  std::vector<Ask> asked_by_;        // in the order of asking
+  // Of the unit at hand the members that want each box, listed where they are asked for.
+  std::vector<int32_t> members_;
+  std::vector<int32_t> members_begin_;
+  std::vector<std::pair<int32_t, const Overlap*>> in_order_;
 };
 
 ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
