@@ -233,6 +233,12 @@ class Lister {
 
 }  // namespace
 
+void sort_aims(AimList& list) {
+  std::sort(list.keys.begin(), list.keys.end(), [](const AimKey& a, const AimKey& b) {
+    return a.left != b.left ? a.left < b.left : a.aim < b.aim;
+  });
+}
+
 bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out) {
   out.aims.clear();
   out.keys.clear();

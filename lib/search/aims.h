@@ -47,6 +47,9 @@ struct AimQuestion {
   int64_t least_latency_ps = 0;  // that one communicating step takes
 };
 
+// Brings the keys of one group into their order after what is left has changed.
+void sort_aims(AimList& list);
+
 // Every arrangement of the atoms that are not pending, behind the frozen prefixes, whose two bounds
 // together stay within `most_ps` and whose box the problem's state limit allows. `visits`: how many
 // states may still be looked at, counted down; false where that was not enough: then `out` holds

@@ -6,6 +6,7 @@
 #include "base/int_math.h"
 #include "cost/protocols.h"
 #include "search/search_state.h"
+#include "search/telling_units.h"
 #include "tensor/box.h"
 
 namespace meshplan {

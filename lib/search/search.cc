@@ -105,10 +105,10 @@ Found Search::run() {
     std::pop_heap(open_.begin(), open_.end(), OpensLater());
     OpenNode top = open_.back();
     open_.pop_back();
+    if (!rests_raised_ && p_.work - work_before_ > options_.easy_work) raise_rests();
     if (top.node < 0) {
       if (has_best_ && !better_than_best(top.f)) break;
-      frontier_ = top.f.ps;
-      price_candidate(Candidate(candidates_[as_index(~top.node)]));
+      take_up(top);
       if (stops()) break;
       continue;
     }
@@ -123,6 +123,7 @@ Found Search::run() {
       accept_goal();
       continue;
     }
+    if (put_back(top, saturating_add(n.g.ps, rest(top.node)))) continue;
     frontier_ = top.f.ps;
     if (!n.closed) {
       n.closed = true;
@@ -134,6 +135,24 @@ Found Search::run() {
     if (exhausted_) break;
   }
   return finish();
+}
+
+bool Search::put_back(OpenNode top, int64_t least_ps) {
+  if (least_ps <= top.f.ps) return false;
+  top.f.ps = least_ps;
+  if (!better_than_best(top.f)) return true;
+  open_.push_back(top);
+  std::push_heap(open_.begin(), open_.end(), OpensLater());
+  return true;
+}
+
+void Search::take_up(OpenNode top) {
+  Candidate& candidate = candidates_[as_index(~top.node)];
+  if (const int32_t to = table_.find(candidate.to); to >= 0)
+    candidate.left = std::max(candidate.left, node(to).h);
+  if (put_back(top, saturating_add(candidate.least.ps, candidate.left))) return;
+  frontier_ = top.f.ps;
+  price_candidate(Candidate(candidate));
 }
 
 void Search::push(int32_t i) {
@@ -284,14 +303,17 @@ Found Search::finish() {
   found.work = p_.work - work_before_;
   found.shortcuts = shortcuts_;
   found.shortcuts.add(p_.shortcuts);
-  if (exhausted_) found.shortcuts.add(Shortcut::work_budget);
+  const int64_t least_left_out = std::min(exhausted_ ? frontier_ : INT64_MAX, unpriced_ps_);
+  if (exhausted_ || (has_best_ && unpriced_ps_ < best_.ps))
+    found.shortcuts.add(Shortcut::work_budget);
   if (p_.estimated) found.shortcuts.add(Shortcut::estimated_price);
   found.least_ps = least_.ps;
   if (found.shortcuts.none()) {
     found.least_ps = best_.ps;
-  } else if (exhausted_ && found.shortcuts == work_alone && !cut_short_) {
-    // All that was left out goes on from a state that was still to be taken up.
-    found.least_ps = std::max(found.least_ps, std::min(frontier_, best_.ps));
+  } else if (found.shortcuts == work_alone && !cut_short_) {
+    // All that was left out goes on from a state that was still to be taken up, or by an exchange
+    // that was not priced.
+    found.least_ps = std::max(found.least_ps, std::min(least_left_out, best_.ps));
   }
   return found;
 }

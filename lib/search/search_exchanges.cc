@@ -1,4 +1,6 @@
 // The exchanges that lead on from a state.
+#include <utility>
+
 #include "search/exchange_floor.h"
 #include "search/moves.h"
 #include "search/search_run.h"
@@ -27,7 +29,10 @@ void Search::seed() {
     if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
         world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
       continue;
-    Edge edge = exchange_edge(p_, p_.source, landing, phases, has_best_ ? best_.ps : INT64_MAX);
+    const int64_t most_ps = has_best_ ? best_.ps : INT64_MAX;
+    const auto priced = priced_exchange(p_.source, landing, phases, most_ps, least_.ps);
+    if (!priced) continue;
+    const Edge& edge = *priced;
     // One exchange needs less memory than a plan of collectives that was found before and costs the
     // same.
     const bool wins_tie =
@@ -99,7 +104,7 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
     const Edge edge = exchange_edge(p_, at, to, phases, most_ps);
     if (has_best_ && saturating_add(spent, edge.cost.ps) > best_.ps) continue;
     const int32_t reached_node = table_.intern(to);
-    if (left >= 0) node(reached_node).h = left;
+    if (left >= 0) node(reached_node).h = std::max(node(reached_node).h, left);
     relax(from, edge, reached_node);
   }
 }
@@ -133,10 +138,27 @@ void Search::price_candidate(const Candidate& c) {
   const int64_t most_ps =
       has_best_ ? best_.ps - saturating_add(c.g.ps, std::max<int64_t>(c.left, 0)) : INT64_MAX;
   const SearchState at = node(c.from).at;
-  const Edge edge = exchange_edge(p_, at, c.to, c.phases, most_ps);
-  if (has_best_ && saturating_add(saturating_add(c.g.ps, edge.cost.ps), c.left) > best_.ps) return;
-  node(to).h = c.left;
-  relax(c.from, edge, to);
+  const auto edge =
+      priced_exchange(at, c.to, c.phases, most_ps, saturating_add(c.least.ps, c.left));
+  if (!edge) return;
+  if (has_best_ && saturating_add(saturating_add(c.g.ps, edge->cost.ps), c.left) > best_.ps) return;
+  node(to).h = std::max(node(to).h, c.left);
+  relax(c.from, *edge, to);
+}
+
+std::optional<Edge> Search::priced_exchange(const SearchState& from, const SearchState& to,
+                                            int phases, int64_t most_ps, int64_t least_ps) {
+  const bool before = std::exchange(p_.estimated, false);
+  Edge edge = exchange_edge(p_, from, to, phases, most_ps);
+  const bool exact = !p_.estimated;
+  p_.estimated = before;
+  if (exact) return edge;
+  if (!has_best_) {
+    p_.estimated = true;
+    return edge;
+  }
+  unpriced_ps_ = std::min(unpriced_ps_, least_ps);
+  return std::nullopt;
 }
 
 AimList& Search::aims(uint16_t pending, uint16_t made) {

@@ -1,5 +1,6 @@
 // One run of A* over states (search.h): what is known of each state, the best plan so far, and
-// what was left out. The loop and collectives are in search.cc, exchanges in search_exchanges.cc.
+// what was left out. The loop and collectives are in search.cc, exchanges in search_exchanges.cc,
+// better bounds for hard questions in search_rests.cc.
 //
 //     take up      the state by which a plan may take least: g, the way to it, and rest, a lower
 //                  bound on what is left (last_step.h)
@@ -10,12 +11,14 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/int_math.h"
 #include "search/aims.h"
 #include "search/gather_last.h"
 #include "search/last_step.h"
+#include "search/least_left.h"
 #include "search/search_nodes.h"
 #include "search/work.h"
 
@@ -37,6 +40,7 @@ struct SearchWorkspace {
   std::vector<KnownAims> lists;  // the first `used` are of this question
   size_t used = 0;
   std::vector<FinerTarget> finer;
+  std::vector<LeftState> left;
 };
 [[nodiscard]] SearchWorkspace& workspace();
 
@@ -151,8 +155,22 @@ class Search {
   // `most`: a way to it that takes longer is of no use.
   void exchange_later(int32_t from, const SearchState& at, const SearchState& to, int64_t left,
                       int64_t soonest, int64_t most);
-  // Prices a candidate that came up, if it is still of use.
+  // Prices an exchange; nothing where that takes too long, while there is a plan to go on from.
+  // `least_ps`: what a plan by it takes at least.
+  std::optional<Edge> priced_exchange(const SearchState& from, const SearchState& to, int phases,
+                                      int64_t most_ps, int64_t least_ps);
+  // A candidate that came up: priced, if it is still of use.
+  void take_up(OpenNode top);
   void price_candidate(const Candidate& candidate);
+
+  // Where states do not pack and a question turns out to be hard: raises what is left from each
+  // state that a plan of use may go through (least_left.h).
+  void raise_rests();
+  // Every state that a plan of use may go through; false where they are too many, or to list them
+  // takes half the budget.
+  bool list_useful_states();
+  // Whether an entry of the heap went back into it, as a plan takes more by what is left now.
+  bool put_back(OpenNode top, int64_t least_ps);
 
   // What an exchange may aim at with these atoms pending and made.
   AimList& aims(uint16_t pending, uint16_t made);
@@ -197,6 +215,7 @@ class Search {
   bool exhausted_ = false;
   int64_t work_before_ = 0;
   int64_t frontier_ = 0;
+  int64_t unpriced_ps_ = INT64_MAX;  // what plans take at least by exchanges that were not priced
   // Exchanges of the node at hand: a plan by those looked at now takes more than looked_to_ and up
   // to look_to_ at least, by the others at least next_look_. ps.
   int64_t looked_to_ = -1;
@@ -206,6 +225,7 @@ class Search {
   int64_t exchange_latency_ps_ = 0;  // of an exchange
   int64_t step_latency_ps_ = 0;      // of either
   int64_t settled_ = 0;
+  bool rests_raised_ = false;
 };
 
 }  // namespace meshplan

@@ -84,11 +84,15 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
     for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
     return floor_div(p.total_elements, parts);
   }
-  p.work += work::state;
+  p.work += work::key;
   int64_t elements = 1;
-  for (int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes))
-    elements = saturating_mul(elements, side);
-  return elements;
+  if (p.total_elements == INT64_MAX) {
+    for (const int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes))
+      elements = saturating_mul(elements, side);
+    return elements;
+  }
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.listed_ranks.of(p, s, d).widest;
+  return elements * p.idle_elements;
 }
 
 int64_t group_size(const PlanProblem& p, uint16_t mask) {

@@ -134,8 +134,10 @@ struct PlanProblem {
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
-  mutable size_t telling_unit = 0;  // of `units`: the one to look at first
-  std::vector<UnitRanks> units;     // looked at where levels cut the mesh unevenly
+  // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
+  mutable std::vector<UnitRanks> units;
+  mutable size_t telling_unit = 0;
+  mutable UnitBoxTable unit_boxes;  // of their members
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way

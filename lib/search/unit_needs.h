@@ -5,9 +5,8 @@
 //     a copy that starts 8 ranks before the end of a unit has 8 ranks there, which want all and
 //     hold 1/128 of it: 127/128 enters that unit over the links of 8 ranks
 //
-// Three units of each level are looked at: of those with the fewest ranks of one copy, which share
-// what enters among the fewest links, some spread over the mesh. Whatever is left out, the figures
-// stay below the truth.
+// A few units of each level are looked at (telling_units.h). Whatever is left out, the figures stay
+// below the truth.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +14,32 @@
 
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
+#include "search/unit_boxes.h"
 
 namespace meshplan {
 
 struct PlanProblem;
+
+// Larger units are not looked at.
+constexpr size_t most_unit_members = 72;
 
 // Elements, of all members of a unit together.
 struct UnitNeed {
   int64_t least = 0;  // that enter whatever the plan: what some member wants and none holds whole
   int64_t one_phase = 0;  // that enter in one exchange in one phase: each member fetches for itself
   int64_t one_member = 0;  // of these, the most that one member fetches
-  int64_t outside = 0;     // shards that one member fetches at least, each from a rank of its own
   int64_t inside = 0;      // shards of other members that one member wants part of
   int64_t missing = 0;     // that members do not hold themselves
   int64_t leaving =
       0;  // that leave whatever the plan: only members have part of it, others want it
+  // Of each box that members want (unit_boxes.h) the shards that members hold part of, each
+  // contribution to a sum by itself.
+  std::vector<int64_t> near;
 };
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
 struct UnitRanks {
+  size_t number = 0;                // of the units looked at
   int level = 1;                    // what enters comes over this level or those outside of it
   int64_t bandwidth = 0;            // of those levels together, MB/s
   int64_t latency_ns = 0;           // the least of theirs
@@ -48,7 +54,6 @@ struct UnitRanks {
 
   [[nodiscard]] int64_t members() const { return static_cast<int64_t>(sides.ranks()); }
 };
-[[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
 
 // Nothing (all 0) where contributions are made on the way, which may lie anywhere.
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,

@@ -1,8 +1,8 @@
 // How long single redistributions of specs take to plan, advice and proof included, and how many are
 // proven: each is planned once by itself in a warm process, by the thread's processor time.
 //
-// usage: bench_plan_specs [--top N] [--all] SPEC...      a file with one spec
-//        ... | bench_plan_specs -                        one spec a line
+// usage: bench_plan_specs [--top N] [--all] [--budget N] SPEC...     a file with one spec
+//        ... | bench_plan_specs -                                   one spec a line
 //
 //     for seed in $(seq 0 99); do realistic.py --seed $seed > $seed.json; done
 //     bench_plan_specs *.json
@@ -34,6 +34,7 @@ double thread_ms() {
 struct Row {
   double ms = 0;
   double gap = 0;    // percent of the time predicted
+  double us = 0;     // predicted
   double bound = 0;  // time predicted over the bound
   std::string what;
   std::string trace;
@@ -45,15 +46,18 @@ double at(const std::vector<double>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * count))];
 }
 
-void plan_each(const std::string& text, const std::string& name, std::vector<Row>& rows) {
+// `budget`: units of work a question may take (search/work.h); 0: the default.
+void plan_each(const std::string& text, const std::string& name, int64_t budget,
+               std::vector<Row>& rows) {
   Diagnostics diagnostics;
   const auto spec = read_spec(text, name, {}, diagnostics);
   if (!spec) {
     std::fprintf(stderr, "%s: not a spec\n", name.c_str());
     std::exit(2);
   }
-  const auto options = settle_options(spec->options, {});
+  auto options = settle_options(spec->options, {});
   if (!options) std::exit(2);
+  if (budget > 0) options->work_budget = budget;
   const Topology topology = spec->topology ? *spec->topology : uniform_topology();
   std::string mesh = name + " ";
   for (const MeshDim& dim : spec->meshes.meshes.front().dims)
@@ -69,12 +73,13 @@ void plan_each(const std::string& text, const std::string& name, std::vector<Row
       row.what += ": " + planned.error().message;
     } else {
       const Totals& totals = planned->totals;
+      row.us = static_cast<double>(totals.predicted_ps) / 1e6;
       if (totals.predicted_ps > 0)
         row.gap = 100.0 * static_cast<double>(planned->proven_gap_ps) /
                   static_cast<double>(totals.predicted_ps);
       if (totals.lower_bound_ps > 0)
-        row.bound = static_cast<double>(totals.predicted_ps) /
-                    static_cast<double>(totals.lower_bound_ps);
+        row.bound =
+            static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
       row.trace = planned->trace;
       if (row.gap > 0) row.left_out = " (" + to_text(planned->shortcuts) + ")";
     }
@@ -83,8 +88,8 @@ void plan_each(const std::string& text, const std::string& name, std::vector<Row
 }
 
 void print(const Row& row) {
-  std::printf("  %9.3f ms  gap %6.2f %%  x%.3f of its bound  %s  %s%s\n", row.ms, row.gap, row.bound,
-              row.what.c_str(), row.trace.c_str(), row.left_out.c_str());
+  std::printf("  %9.3f ms  gap %6.2f %%  %.3f us, x%.3f of its bound  %s  %s%s\n", row.ms, row.gap,
+              row.us, row.bound, row.what.c_str(), row.trace.c_str(), row.left_out.c_str());
 }
 
 void print_summary(std::vector<Row> rows, size_t top) {
@@ -104,11 +109,13 @@ void print_summary(std::vector<Row> rows, size_t top) {
               rows.size(), all / 1e3, at(ms, 0.5), at(ms, 0.9), at(ms, 0.99), ms.back());
   std::printf("%.2f %% proven, %zu with a gap above 5 %%\n",
               100.0 * static_cast<double>(proven) / static_cast<double>(rows.size()), wide);
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.ms > b.ms; });
   std::printf("slowest\n");
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) print(rows[i]);
   std::erase_if(rows, [](const Row& row) { return row.gap == 0; });
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.gap > b.gap; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.gap > b.gap; });
   std::printf("not proven\n");
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) print(rows[i]);
 }
@@ -118,22 +125,25 @@ void print_summary(std::vector<Row> rows, size_t top) {
 int main(int argc, char** argv) {
   size_t top = 15;
   bool all = false;
+  int64_t budget = 0;
   std::vector<Row> rows;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--top" && i + 1 < argc) {
       top = std::strtoull(argv[++i], nullptr, 10);
+    } else if (name == "--budget" && i + 1 < argc) {
+      budget = std::strtoll(argv[++i], nullptr, 10);
     } else if (name == "--all") {
       all = true;
     } else if (name == "-") {
       std::string line;
       for (size_t n = 1; std::getline(std::cin, line); ++n)
-        plan_each(line, "line " + std::to_string(n), rows);
+        plan_each(line, "line " + std::to_string(n), budget, rows);
     } else {
       std::ifstream file(name);
       std::stringstream text;
       text << file.rdbuf();
-      plan_each(text.str(), name.substr(name.rfind('/') + 1), rows);
+      plan_each(text.str(), name.substr(name.rfind('/') + 1), budget, rows);
     }
   }
   if (all) {

@@ -120,6 +120,14 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
       CHECK(found.cost.ps == known->second.ps);
       CHECK(found.cost.collectives == known->second.collectives);
       CHECK(found.cost.wire_bytes == known->second.wire_bytes);
+      if (!problem->even || !problem->exact_levels) {
+        // With the bounds of hard questions from the start.
+        SearchOptions hard;
+        hard.easy_work = 0;
+        const Found same = find_cheapest(*problem, hard);
+        CHECK(to_text(same.shortcuts) == "none");
+        CHECK(same.cost == found.cost);
+      }
       // The bound is never above the truth.
       Bounds bound = bound_between(*problem, problem->source, problem->target);
       CHECK(bound.ps <= known->second.ps);
@@ -147,8 +155,8 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
       add(compare({2, 4}, test::two_levels(2, 0), groups, {side, side}, 1));
       add(compare({2, 4}, test::with_protocols(test::two_levels(4, 500)), groups, {side, side}, 1));
       add(compare({2, 4}, test::with_nccl(test::two_levels(2, 0)), groups, {side, side}, 3));
-      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(4, 3'000)), groups,
-                  {side, side}, 5));
+      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(4, 3'000)), groups, {side, side},
+                  5));
       add(compare({2, 2, 2}, test::with_protocols(test::two_levels(2, 0)), groups, {side, side},
                   7));
       add(compare({2, 4}, latency_free, groups, {side, side}, 1));
@@ -176,5 +184,11 @@ TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
   t.pairs += compare({7, 3}, test::one_level(0, 500), GroupPolicy::any, {2, 2}, 1).pairs;
   t.pairs += compare({4, 5}, test::two_levels(4, 200), GroupPolicy::declared, {3, 6}, 1).pairs;
   t.pairs += compare({2, 2, 3}, test::one_level(1'000, 500), GroupPolicy::any, {3, 2}, 5, 3).pairs;
-  CHECK(t.pairs > 200);
+  // Bytes decide, and units cut mesh dims.
+  Topology slow = test::two_levels(4, 500);
+  for (TopologyLevel& level : slow.levels) level.mb_per_s /= 1'000;
+  t.pairs += compare({2, 3}, slow, GroupPolicy::any, {1000, 70}, 1).pairs;
+  t.pairs += compare({2, 3, 2}, slow, GroupPolicy::declared, {600, 50}, 7, 2).pairs;
+  t.pairs += compare({3, 4}, slow, GroupPolicy::any, {4800, 48}, 3).pairs;
+  CHECK(t.pairs > 400);
 }

@@ -1,0 +1,43 @@
+// What is left at least from each of many states, where bounds between two states say too little:
+// a plan goes on by steps, and each of them takes what one step takes at least.
+//
+//     12 x 16 x 2 x 2 on hosts of 8, S(0)[1] S(1)[3] -> R, a plan of 830 us is known
+//     bound from S(0)[0,1,2,3]     670 us: its bytes over every link at once
+//     in steps                     more than 830: one exchange takes too long, two fetch and share
+//                                  in turn
+//
+// It is the cheapest way backwards from the target by floors of exchanges (exchange_floor.h) and
+// prices of collectives.
+#pragma once
+
+#include <vector>
+
+#include "search/packed.h"
+
+namespace meshplan {
+
+// A state that a plan of use may go through.
+struct LeftState {
+  SearchState at;
+  int64_t before = 0;  // what a plan takes at least until there, ps
+  int64_t left = 0;    // from there, ps
+};
+
+struct LeftQuestion {
+  const PlanProblem* problem = nullptr;
+  PackedWorld* world = nullptr;  // of the problem
+  const Packed* target = nullptr;
+  int64_t most_ps = 0;                // of a plan that is of any use
+  int64_t collective_latency_ps = 0;  // that a collective takes at least
+  int64_t exchange_latency_ps = 0;
+  bool two_phases = false;        // whether exchanges may go in two
+  int64_t most_work = INT64_MAX;  // beyond it the rest stays as it is but for what is known
+};
+
+// Raises what is left from each state; where a plan by way of it is of no use, to more than
+// `most_ps` less what is before. The states are all that such a plan may go through, the target
+// among them; nothing is made pending on the way. Law: no plan by way of these states with
+// collectives and exchanges that takes `most_ps` at most has less left.
+void raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
+
+}  // namespace meshplan

@@ -1,0 +1,119 @@
+#include "search/unit_boxes.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "search/search_state.h"
+#include "search/work.h"
+
+namespace meshplan {
+namespace {
+
+constexpr size_t most_boxes = size_t{1} << 18;  // remembered
+
+int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinate) {
+  int64_t number = 0;
+  for (; atoms != 0; atoms &= atoms - 1) {
+    const int a = __builtin_ctz(atoms);
+    number = number * p.size[as_index(a)] + coordinate[a];
+  }
+  return number;
+}
+
+// What tells boxes and contributions of members from one another.
+struct MemberBox {
+  int64_t apart = 0;
+  int64_t number = 0;
+  int64_t contribution = 0;
+  size_t member = 0;
+  [[nodiscard]] bool same_box(const MemberBox& other) const {
+    return apart == other.apart && number == other.number;
+  }
+};
+
+}  // namespace
+
+UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const SearchState& s,
+                          uint16_t contributions, uint16_t apart) {
+  p.work += static_cast<int64_t>(members.ranks()) * work::rank_side;
+  std::array<const RankSides::Sides*, max_search_dims> sides{};
+  for (int d = 0; d < p.dims; ++d) sides[as_index(d)] = &members.of(p, s, d);
+  std::vector<MemberBox> have;
+  for (size_t m = 0; m < members.ranks(); ++m) {
+    const int32_t* coordinate = members.coordinates(m);
+    MemberBox box{number_on(p, apart, coordinate), 0, number_on(p, contributions, coordinate), m};
+    for (int d = 0; d < p.dims; ++d)
+      box.number = box.number * sides[as_index(d)]->numbers + sides[as_index(d)]->number[m];
+    have.push_back(box);
+  }
+  std::sort(have.begin(), have.end(), [](const MemberBox& a, const MemberBox& b) {
+    return std::tie(a.apart, a.number, a.contribution, a.member) <
+           std::tie(b.apart, b.number, b.contribution, b.member);
+  });
+  UnitBoxes boxes;
+  boxes.of_member.resize(members.ranks());
+  std::vector<size_t> first;  // member that has each
+  for (size_t i = 0; i < have.size(); ++i) {
+    const bool fresh = i == 0 || !have[i].same_box(have[i - 1]);
+    if (fresh) {
+      boxes.box.push_back({have[i].apart, 1, 0, 0});
+      first.push_back(have[i].member);
+    }
+    UnitBoxes::Of& box = boxes.box.back();
+    ++box.members;
+    if (fresh || have[i].contribution != have[i - 1].contribution) ++box.contributions;
+    boxes.of_member[have[i].member] = static_cast<uint8_t>(boxes.size() - 1);
+  }
+  for (int d = 0; d < p.dims; ++d) {
+    for (size_t b = 0; b < boxes.size(); ++b) {
+      const Interval& side = sides[as_index(d)]->side[first[b]];
+      boxes.low.push_back(side.lo);
+      boxes.high.push_back(side.hi);
+      boxes.box[b].elements *= width(side);
+    }
+  }
+  return boxes;
+}
+
+const UnitBoxTable::OfState& UnitBoxTable::of(const PlanProblem& p, const SearchState& s,
+                                              uint16_t contributions, uint16_t apart) {
+  SearchState key = s;
+  key.pending = contributions;
+  key.made = apart;
+  if (slots_.size() < 2 * (known_.size() + 1)) grow();
+  const size_t mask = slots_.size() - 1;
+  size_t i = hash_of(key) & mask;
+  while (slots_[i].boxes != 0 && !(slots_[i].key == key)) i = (i + 1) & mask;
+  if (slots_[i].boxes == 0) {
+    OfState& fresh = known_.emplace_back();
+    fresh.parts = group_size(p, sharding(s, p.dims));
+    for (const UnitRanks& unit : p.units) {
+      fresh.units.push_back(list_unit_boxes(p, unit.sides, s, contributions, apart));
+      boxes_ += fresh.units.back().size();
+    }
+    slots_[i] = {key, static_cast<uint32_t>(known_.size())};
+  }
+  return known_[slots_[i].boxes - 1];
+}
+
+void UnitBoxTable::grow() {
+  const std::vector<Slot> before = std::move(slots_);
+  slots_.assign(std::max<size_t>(64, before.size() * 2), {});
+  for (const Slot& slot : before) {
+    if (slot.boxes == 0) continue;
+    size_t i = hash_of(slot.key) & (slots_.size() - 1);
+    while (slots_[i].boxes != 0) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = slot;
+  }
+}
+
+void UnitBoxTable::limit_memory() {
+  if (boxes_ <= most_boxes) return;
+  known_.clear();
+  slots_.clear();
+  boxes_ = 0;
+}
+
+}  // namespace meshplan

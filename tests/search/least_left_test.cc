@@ -1,0 +1,128 @@
+#include "search/least_left.h"
+
+#include <map>
+#include <random>
+
+#include "cost/topology.h"
+#include "doctest/doctest.h"
+#include "search/moves.h"
+#include "search/telling_units.h"
+#include "small_question.h"
+
+using namespace meshplan;
+
+namespace {
+
+struct World {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> shape;
+  int64_t inside;
+};
+
+// Every arrangement of the atoms, with any of those pending that are in the source.
+std::vector<LeftState> every_state(const PlanProblem& p) {
+  std::vector<LeftState> states;
+  for (uint16_t q = p.source.pending;; q = static_cast<uint16_t>((q - 1) & p.source.pending)) {
+    SearchState like;
+    like.pending = q;
+    std::vector<SearchState> spread;
+    all_spreads(p, like, static_cast<uint16_t>(p.all & ~q), SIZE_MAX, spread);
+    for (const SearchState& s : spread) {
+      states.push_back({s, bound_between(p, p.source, s).ps, bound_between(p, s, p.target).ps});
+    }
+    if (q == 0) break;
+  }
+  return states;
+}
+
+}  // namespace
+
+TEST_CASE("no plan has less left than single steps take: against the cheapest plan of each state") {
+  int64_t raised = 0;
+  int64_t refused = 0;
+  for (const World& w : {World{{3, 4}, {1000, 7}, 6}, World{{2, 3, 2}, {600, 50}, 4},
+                         World{{4, 3}, {2, 30}, 100}, World{{2, 2, 3}, {360, 24}, 8}}) {
+    Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
+    // Bytes decide.
+    for (TopologyLevel& level : topology.levels) level.mb_per_s /= 1'000;
+    test::SmallQuestion question(w.sizes, topology, {w.shape, DType::float32});
+    std::mt19937_64 random(3);
+    for (int k = 0; k < 10; ++k) {
+      auto p = question.problem();
+      REQUIRE(p);
+      p->frozen.fill(0);
+      p->state_limit = INT64_MAX;
+      p->source =
+          test::random_state(*p, static_cast<uint16_t>(k % 2 == 0 ? 0 : random() & p->all), random);
+      p->source_pending = p->source.pending;
+      p->target = test::random_state(*p, 0, random);
+      PackedWorld world;
+      world.reset(*p);
+      if (world.usable()) continue;
+      const Found best = find_cheapest(*p);
+      REQUIRE(best.exists);
+      REQUIRE(best.shortcuts.none());
+      std::vector<LeftState> states = every_state(*p);
+      const std::vector<LeftState> before = states;
+      const Packed target = world.pack(p->target);
+      LeftQuestion q;
+      q.problem = &*p;
+      q.world = &world;
+      q.target = &target;
+      q.most_ps = best.cost.ps;
+      q.two_phases = topology.levels.size() > 1;
+      raise_left(q, states);
+      for (size_t i = 0; i < states.size(); ++i) {
+        REQUIRE(states[i].left >= before[i].left);
+        raised += states[i].left > before[i].left;
+        refused += states[i].before + states[i].left > q.most_ps;
+        if (states[i].before + before[i].left > q.most_ps) continue;
+        // What a plan from there takes, where it is of use.
+        PlanProblem from = *p;
+        from.source = states[i].at;
+        const Found rest = find_cheapest(from);
+        REQUIRE(rest.exists);
+        CAPTURE(to_text(to_state(*p, p->source), w.sizes));
+        CAPTURE(to_text(to_state(*p, states[i].at), w.sizes));
+        CAPTURE(to_text(to_state(*p, p->target), w.sizes));
+        REQUIRE(states[i].left <=
+                std::max(before[i].left, std::min(rest.cost.ps, q.most_ps - states[i].before + 1)));
+      }
+      // Cut short, it still says no more than that.
+      std::vector<LeftState> some = before;
+      q.most_work = 2'000;
+      raise_left(q, some);
+      for (size_t i = 0; i < some.size(); ++i) REQUIRE(some[i].left <= states[i].left);
+    }
+  }
+  MESSAGE(raised << " raised, " << refused << " refused");
+  CHECK(raised > 300);
+  CHECK(refused > 300);
+}
+
+TEST_CASE(
+    "units are chosen by what they say: more of the same ways than those spread over the mesh") {
+  // 48 ranks on units of 10: five of them, the last with 8 ranks; those of 3 x 16 begin at many
+  // places.
+  test::SmallQuestion question({3, 16}, test::two_levels(10, 500), {{48, 96}, DType::bfloat16});
+  const auto p = question.problem();
+  REQUIRE(p);
+  REQUIRE(p->units.size() == 3);
+  std::mt19937_64 random(5);
+  std::vector<std::pair<SearchState, SearchState>> ways;
+  for (int k = 0; k < 40; ++k)
+    ways.emplace_back(test::random_state(*p, 0, random), test::random_state(*p, 0, random));
+  const auto bounds = [&] {
+    int64_t all = 0;
+    for (const auto& [from, to] : ways) {
+      const int64_t bound = unit_bound_ps(*p, from, to);
+      CHECK(bound <= price_between(*p, from, to, 1).predicted_ps);
+      all += bound;
+    }
+    return all;
+  };
+  const int64_t spread = bounds();
+  look_at_telling_units(*p, ways);
+  CHECK(p->units.size() <= 6);
+  CHECK(bounds() > spread);
+}
