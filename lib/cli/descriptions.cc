@@ -24,7 +24,7 @@ const std::vector<FlagDescription> planning = {
     {"--groups", "declared|any", "communicators that a plan may use (default: declared)"},
     {"--cost-model", "topology|dtensor|unit", "cost model of the graph planner (default: dtensor)"},
     {"--topology", "NAME|FILE",
-     "a preset (a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform) or a topology file",
+     "a preset (" + join(topology_preset_names(), " ") + ") or a topology file",
      topology_preset_names()},
     {"--ranks-per-host", "N", "ranks per host, for the dtensor cost model"},
     {"--max-memory", "BYTES",

@@ -35,11 +35,28 @@ constexpr Machine machines[] = {
      "(NCCL 2.30.7, coreweave nccl-tests pull 43); NDR 8 x 50 GB/s, about 45 effective"},
     {"b200", "nvlink", 8, 682'000, 10'000, "ib", 45'000, 25'000,
      "8 GPUs a host on NVLink 5: 682 GB/s on the bus, 838 with NVLS (nccl-tests issue 212); 8 x 50 GB/s across, about 45 effective"},
-    {"gb200-nvl72", "nvlink", 72, 839'000, 10'000, "ib", 50'000, 25'000,
-     "72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB (coreweave nccl-tests pull 43); 50 GB/s across at least"},
+    {"b300", "nvlink", 8, 682'000, 10'000, "ib", 90'000, 25'000,
+     "8 GPUs a host on NVLink 5: 682 GB/s on the bus, 838 with NVLS (nccl-tests issue 212, B200); 8 x 100 GB/s across (NVIDIA's DGX B300 "
+     "data sheet), nine tenths taken as effective; latencies as for h100"},
+    {"gb200-nvl72", "nvlink", 72, 839'000, 10'000, "ib", 45'200, 25'000,
+     "72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB; 45.2 GB/s a GPU over two racks, of 50 (coreweave "
+     "nccl-tests pull 43); latencies as for h100"},
+    {"gb200-nvl64", "nvlink", 64, 839'000, 10'000, "ib", 45'200, 25'000,
+     "as clouds sell them, 64 of a rack's 72 GPUs in one NVLink domain: 839 GB/s all_reduce bus bandwidth at 4 GiB on 72; 45.2 GB/s a GPU "
+     "over two racks, of 50 (coreweave nccl-tests pull 43); latencies as for h100"},
+    {"gb300-nvl72", "nvlink", 72, 839'000, 10'000, "ib", 90'400, 25'000,
+     "72 GPUs in one NVLink domain, NVLink 5 as in GB200: 839 GB/s all_reduce bus bandwidth at 4 GiB there (coreweave nccl-tests pull 43); "
+     "100 GB/s a GPU across (NVIDIA's GB300 NVL72 data sheet), of which the share that GB200 reaches of 50; latencies as for h100"},
+    {"gb300-nvl64", "nvlink", 64, 839'000, 10'000, "ib", 90'400, 25'000,
+     "as clouds sell them, 64 of a rack's 72 GPUs in one NVLink domain, NVLink 5 as in GB200: 839 GB/s all_reduce bus bandwidth at 4 GiB "
+     "there (coreweave nccl-tests pull 43); 100 GB/s a GPU across (NVIDIA's GB300 NVL72 data sheet), of which the share that GB200 reaches "
+     "of 50; latencies as for h100"},
     {"mi300x", "xgmi", 8, 313'000, 10'000, "ib", 45'000, 25'000,
      "8 GPUs a host, full mesh of 48 GB/s a pair: 313 GB/s with all 8 (stas00/ml-engineering, network); 8 x 50 GB/s "
      "across, about 45 effective"},
+    {"mi355x", "xgmi", 8, 375'600, 10'000, "ib", 45'000, 25'000,
+     "8 GPUs a host, full mesh of 76.8 GB/s a pair and direction where MI300X has 64 (AMD's MI355X data sheet): mi300x's 313 GB/s with all "
+     "8 (stas00/ml-engineering, network) in that proportion; 8 x 50 GB/s across, about 45 effective; latencies as for h100"},
     {"tpu-v5p", "ici", 8'960, 300'000, 5'000, "dcn", 12'500, 50'000,
      "3D torus of up to 8,960 chips, 100 GB/s a link direction (Google's TPU pages): one direction of three axes at once; the data-centre "
      "network beyond is taken as 12.5 GB/s and 50 us a chip"},
@@ -58,7 +75,13 @@ Topology two_levels(const Machine& machine) {
 
 std::vector<Topology> make_presets() {
   std::vector<Topology> all;
-  for (const Machine& machine : machines) all.push_back(two_levels(machine));
+  for (const Machine& machine : machines) {
+    all.push_back(two_levels(machine));
+    const std::string name = all.back().name;
+    if (!name.ends_with("-nvl72")) continue;
+    all.push_back(two_levels(machine));  // "gb200": a rack as it is built
+    all.back().name = name.substr(0, name.find('-'));
+  }
   all.push_back(uniform_topology());
   return all;
 }

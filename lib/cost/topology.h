@@ -14,7 +14,8 @@ namespace meshplan {
 // One level of 1,048,576 ranks, 100 GB/s, 10,000 ns, per_peer_ns 500: what is used where a spec
 // names none.
 [[nodiscard]] Topology uniform_topology();
-// a100 h100 h200 b200 gb200-nvl72 mi300x tpu-v5p uniform; each carries its source.
+// a100 h100 h200 b200 b300 mi300x mi355x tpu-v5p uniform, and gb200 and gb300 in racks of 72 GPUs
+// or, as clouds sell them, 64 (gb200-nvl72, gb200-nvl64). Each carries its sources.
 [[nodiscard]] std::optional<Topology> topology_preset(std::string_view name);
 [[nodiscard]] const std::vector<std::string>& topology_preset_names();
 

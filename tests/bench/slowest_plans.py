@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PRESETS = ["a100", "h100", "h200", "b200", "gb200-nvl72", "mi300x", "tpu-v5p", "uniform"]
+PRESETS = ["a100", "b200", "b300", "gb200-nvl64", "gb200-nvl72", "gb300-nvl72", "h100", "h200", "mi300x", "mi355x", "tpu-v5p", "uniform"]
 STATES = [("R", "R", "R"), ("S(0)", "R", "R"), ("R", "S(0)", "R"), ("R", "R", "S(0)"), ("R", "S(1)", "R"),
           ("S(0)", "S(0)", "S(0)"), ("S(0)", "S(1)", "R"), ("S(1)", "R", "S(0)"), ("P(sum)", "P(sum)", "P(sum)"),
           ("P(sum)", "S(0)", "R"), ("R", "P(sum)", "S(1)"), ("P(sum)", "P(sum)", "S(0)")]

@@ -7,7 +7,7 @@ import random
 
 OPS = ["sum", "avg", "min", "max", "product"]
 DTYPES = ["float64", "float32", "bfloat16", "float16", "float8_e4m3", "int64", "int32", "int16", "uint8"]
-PRESETS = ["a100", "h100", "h200", "b200", "gb200-nvl72", "mi300x", "tpu-v5p", "uniform"]
+PRESETS = ["a100", "b200", "b300", "gb200-nvl64", "gb200-nvl72", "gb300-nvl72", "h100", "h200", "mi300x", "mi355x", "tpu-v5p", "uniform"]
 MOST_RANKS = 96
 MOST_ELEMENTS = 1500
 FIVE_DIMS_ONE_IN = 32  # seeds

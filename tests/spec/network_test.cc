@@ -13,6 +13,7 @@
 
 #include "cost/collective_time.h"
 #include "cost/protocols.h"
+#include "diag/schemas.h"
 #include "spec/spec.h"
 
 using namespace meshplan;
@@ -90,6 +91,26 @@ std::string text_of(const char* form, auto... values) {
 }
 
 }  // namespace
+
+TEST_CASE("presets name their sources, and those of racks hold what a rack holds") {
+  for (const std::string& name : topology_preset_names()) {
+    CAPTURE(name);
+    const Topology preset = *topology_preset(name);
+    CHECK(preset.name == name);
+    CHECK(preset.source.size() > 40);
+    CHECK(check_topology(preset).ok());
+    CHECK(schema_text("spec")->find("\"" + name + "\"") != std::string_view::npos);
+    if (const auto file = topology_of(name))
+      CHECK(file->levels.front().ranks == preset.levels.front().ranks);
+  }
+  for (const std::string machine : {"gb200", "gb300"}) {
+    Topology rack = *topology_preset(machine + "-nvl72");
+    CHECK(rack.levels.front().ranks == 72);
+    CHECK(topology_preset(machine + "-nvl64")->levels.front().ranks == 64);
+    rack.name = machine;
+    CHECK(*topology_preset(machine) == rack);
+  }
+}
 
 TEST_CASE("protocols predict published timings from 32 MiB") {
   std::string table =
