@@ -1,7 +1,6 @@
 #include "transfer/exchange_ranks.h"
 
 #include <algorithm>
-#include <tuple>
 #include <unordered_map>
 
 #include "base/int_math.h"
@@ -55,7 +54,7 @@ class Numbers {
     int64_t cells = contributions;
     for (const auto& intervals : grid)
       cells = saturating_mul(cells, static_cast<int64_t>(std::max<size_t>(1, intervals.size())));
-    if (cells <= static_cast<int64_t>(4 * ranks + 1024))
+    if (cells <= static_cast<int64_t>(16 * ranks + 4096))
       dense_.assign(static_cast<size_t>(cells), -1);
   }
   // The key of a tuple: mixed radix over the grid, the contribution slowest.
@@ -70,6 +69,12 @@ class Numbers {
   int32_t& operator[](int64_t at) {
     if (!dense_.empty()) return dense_[static_cast<size_t>(at)];
     return hashed_.emplace(at, -1).first->second;
+  }
+  // -1: none.
+  [[nodiscard]] int32_t find(int64_t at) const {
+    if (!dense_.empty()) return dense_[static_cast<size_t>(at)];
+    const auto found = hashed_.find(at);
+    return found == hashed_.end() ? -1 : found->second;
   }
 
  private:
@@ -112,44 +117,65 @@ int64_t possible_overlaps(std::span<const Interval> wanted,
 
 // The overlaps of one wanted box: every tuple of source intervals that it meets, in every
 // contribution.
-void list_overlaps(std::span<const Interval> wanted, const std::vector<std::vector<Interval>>& grid,
-                   int64_t contributions, Numbers& numbers, std::vector<Overlap>& out) {
-  const size_t dims = wanted.size();
-  std::vector<size_t> first(dims);
-  std::vector<size_t> last(dims);
-  for (size_t d = 0; d < dims; ++d) {
-    std::tie(first[d], last[d]) = meeting(grid[d], wanted[d]);
-    if (first[d] == last[d]) return;
+class OverlapLister {
+ public:
+  OverlapLister(const std::vector<std::vector<Interval>>& grid, int64_t contributions,
+                Numbers& numbers, std::vector<Overlap>& out)
+      : grid_(grid), contributions_(contributions), numbers_(numbers), out_(out) {
+    for (const auto& intervals : grid) cells_ *= static_cast<int64_t>(intervals.size());
   }
-  std::vector<size_t> at = first;
-  while (true) {
-    Overlap overlap;
-    overlap.elements = 1;
+  void list(std::span<const Interval> wanted) {
+    wanted_ = wanted;
+    meeting_.clear();
+    for (size_t d = 0; d < wanted.size(); ++d) {
+      meeting_.push_back(meeting(grid_[d], wanted[d]));
+      if (meeting_.back().first == meeting_.back().second) return;
+    }
+    list_from(0, {});
+  }
+
+ private:
+  // Of the dims so far.
+  struct Part {
+    int32_t dim = 0;
+    int64_t elements = 1;
+    int64_t longest = 1;
     int64_t cell = 0;
-    int64_t cells = 1;
-    for (size_t d = 0; d < dims; ++d) {
-      const Interval& i = grid[d][at[d]];
-      const int64_t side = std::min(i.hi, wanted[d].hi) - std::max(i.lo, wanted[d].lo);
-      overlap.elements = saturating_mul(overlap.elements, side);
-      if (d == 0 || side > overlap.longest) {
-        overlap.longest = side;
-        overlap.dim = static_cast<int32_t>(d);
+  };
+  void list_from(size_t d, const Part& part) {
+    if (d == wanted_.size()) return emit(part);
+    const std::vector<Interval>& intervals = grid_[d];
+    for (size_t at = meeting_[d].first; at < meeting_[d].second; ++at) {
+      const int64_t side = overlap_width(intervals[at], wanted_[d]);
+      Part next = part;
+      next.elements = saturating_mul(part.elements, side);
+      if (d == 0 || side > part.longest) {
+        next.longest = side;
+        next.dim = static_cast<int32_t>(d);
       }
-      cell = cell * static_cast<int64_t>(grid[d].size()) + static_cast<int64_t>(at[d]);
-      cells *= static_cast<int64_t>(grid[d].size());
+      next.cell = part.cell * static_cast<int64_t>(intervals.size()) + static_cast<int64_t>(at);
+      if (d + 1 < wanted_.size()) {
+        list_from(d + 1, next);
+      } else {
+        emit(next);
+      }
     }
-    for (int64_t c = 0; c < contributions; ++c) {
-      overlap.shard = numbers[c * cells + cell];
-      if (overlap.shard >= 0) out.push_back(overlap);
-    }
-    size_t d = dims;
-    while (d-- > 0) {
-      if (++at[d] < last[d]) break;
-      at[d] = first[d];
-    }
-    if (d == static_cast<size_t>(-1)) return;
   }
-}
+  void emit(const Part& part) {
+    for (int64_t c = 0; c < contributions_; ++c) {
+      const int32_t shard = numbers_.find(c * cells_ + part.cell);
+      if (shard >= 0) out_.push_back({shard, part.dim, part.elements, part.longest});
+    }
+  }
+
+  const std::vector<std::vector<Interval>>& grid_;
+  int64_t contributions_;
+  Numbers& numbers_;
+  std::vector<Overlap>& out_;
+  int64_t cells_ = 1;
+  std::span<const Interval> wanted_;
+  std::vector<std::pair<size_t, size_t>> meeting_;
+};
 
 }  // namespace
 
@@ -209,12 +235,28 @@ void number_shards(const SideBoxes& sources, const std::vector<int64_t>& contrib
   }
 }
 
+// Memory of overlaps that are no longer needed: there may be many, and the next listing has as many
+// as a rule.
+std::vector<Overlap>& spare_overlaps() {
+  thread_local std::vector<Overlap> spare;
+  return spare;
+}
+constexpr size_t most_spare_overlaps = size_t{1} << 20;
+
 }  // namespace
+
+void give_back(ExchangeRanks&& ranks) {
+  if (ranks.overlaps.capacity() > most_spare_overlaps) return;
+  if (ranks.overlaps.capacity() > spare_overlaps().capacity())
+    spare_overlaps() = std::move(ranks.overlaps);
+}
 
 std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const SideBoxes& targets,
                                                  int64_t most_overlaps) {
   std::optional<ExchangeRanks> made(std::in_place);
   ExchangeRanks& out = *made;
+  out.overlaps = std::move(spare_overlaps());
+  out.overlaps.clear();
   out.dims = sources.dims;
   merge_ranks(sources, targets, out);
   const std::vector<int64_t> contribution = ranked(sources.contribution);
@@ -228,6 +270,7 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   Numbers wanted_of(target_grid, 1, out.size());
   out.wanted.assign(out.size(), -1);
   out.overlaps_begin.assign(1, 0);
+  OverlapLister overlaps(source_grid, contributions, shard_of, out.overlaps);
   for (size_t r = 0; r < out.size(); ++r) {
     if (out.target[r] < 0) continue;
     const auto box = box_at(targets, static_cast<size_t>(out.target[r]));
@@ -240,9 +283,10 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
       const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
       if (most_overlaps - begin < possible_overlaps(box, source_grid, contributions))
         return std::nullopt;
-      list_overlaps(box, source_grid, contributions, shard_of, out.overlaps);
-      std::sort(out.overlaps.begin() + begin, out.overlaps.end(),
-                [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; });
+      overlaps.list(box);
+      const auto before = [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; };
+      if (!std::is_sorted(out.overlaps.begin() + begin, out.overlaps.end(), before))
+        std::sort(out.overlaps.begin() + begin, out.overlaps.end(), before);
       out.overlaps_begin.push_back(static_cast<int32_t>(out.overlaps.size()));
     }
     out.wanted[r] = number;

@@ -78,5 +78,7 @@ struct ExchangeRanks {
 [[nodiscard]] std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources,
                                                                const SideBoxes& targets,
                                                                int64_t most_overlaps = INT64_MAX);
+// Keeps its memory for the next listing of the thread.
+void give_back(ExchangeRanks&& ranks);
 
 }  // namespace meshplan

@@ -99,7 +99,10 @@ class Lister {
     if (q_.dst_mesh != nullptr) {
       auto ranks = make_exchange_ranks(whole_side(src_mesh_, *q_.src, q_.shape, reduced_),
                                        whole_side(*q_.dst_mesh, *q_.dst, q_.shape, {}), left_);
-      return ranks && one(*ranks, units, visit);
+      if (!ranks) return false;
+      const bool listed = one(*ranks, units, visit);
+      give_back(std::move(*ranks));
+      return listed;
     }
     const std::vector<int64_t> kinds = keep_apart();
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
@@ -109,11 +112,14 @@ class Lister {
           side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
       if (!ranks) return false;
       overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
+      bool listed = true;
       for (const std::vector<int64_t>& ids : like.ids) {
         ranks->id = ids;
-        if (!one(*ranks, units, visit)) return false;
-        if (enough_) return true;
+        listed = one(*ranks, units, visit);
+        if (!listed || enough_) break;
       }
+      give_back(*std::move(ranks));
+      if (!listed || enough_) return listed;
     }
     return true;
   }
