@@ -40,7 +40,8 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
   p.work += static_cast<int64_t>(members.ranks()) * work::rank_side;
   std::array<const RankSides::Sides*, max_search_dims> sides{};
   for (int d = 0; d < p.dims; ++d) sides[as_index(d)] = &members.of(p, s, d);
-  std::vector<MemberBox> have;
+  thread_local std::vector<MemberBox> have;
+  have.clear();
   for (size_t m = 0; m < members.ranks(); ++m) {
     const int32_t* coordinate = members.coordinates(m);
     MemberBox box{number_on(p, apart, coordinate), 0, number_on(p, contributions, coordinate), m};
@@ -53,8 +54,10 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
            std::tie(b.apart, b.number, b.contribution, b.member);
   });
   UnitBoxes boxes;
+  boxes.box.reserve(members.ranks());
   boxes.of_member.resize(members.ranks());
-  std::vector<size_t> first;  // member that has each
+  thread_local std::vector<size_t> first;  // member that has each
+  first.clear();
   for (size_t i = 0; i < have.size(); ++i) {
     const bool fresh = i == 0 || !have[i].same_box(have[i - 1]);
     if (fresh) {
@@ -66,6 +69,8 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
     if (fresh || have[i].contribution != have[i - 1].contribution) ++box.contributions;
     boxes.of_member[have[i].member] = static_cast<uint8_t>(boxes.size() - 1);
   }
+  boxes.low.reserve(boxes.size() * as_index(p.dims));
+  boxes.high.reserve(boxes.size() * as_index(p.dims));
   for (int d = 0; d < p.dims; ++d) {
     for (size_t b = 0; b < boxes.size(); ++b) {
       const Interval& side = sides[as_index(d)]->side[first[b]];
@@ -77,8 +82,21 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
   return boxes;
 }
 
-const UnitBoxTable::OfState& UnitBoxTable::of(const PlanProblem& p, const SearchState& s,
-                                              uint16_t contributions, uint16_t apart) {
+const UnitBoxes& UnitBoxTable::OfState::of(const PlanProblem& p, size_t unit) const {
+  if (units_.empty()) units_.resize(p.units.size());
+  UnitBoxes& boxes = units_[unit];
+  if (boxes.of_member.empty())
+    boxes = list_unit_boxes(p, p.units[unit].sides, lists_, contributions_, apart_);
+  return boxes;
+}
+
+int64_t UnitBoxTable::OfState::parts(const PlanProblem& p) const {
+  if (parts_ == 0) parts_ = group_size(p, sharding(lists_, p.dims));
+  return parts_;
+}
+
+const UnitBoxTable::OfState& UnitBoxTable::of(const SearchState& s, uint16_t contributions,
+                                              uint16_t apart) {
   SearchState key = s;
   key.pending = contributions;
   key.made = apart;
@@ -87,12 +105,7 @@ const UnitBoxTable::OfState& UnitBoxTable::of(const PlanProblem& p, const Search
   size_t i = hash_of(key) & mask;
   while (slots_[i].boxes != 0 && !(slots_[i].key == key)) i = (i + 1) & mask;
   if (slots_[i].boxes == 0) {
-    OfState& fresh = known_.emplace_back();
-    fresh.parts = group_size(p, sharding(s, p.dims));
-    for (const UnitRanks& unit : p.units) {
-      fresh.units.push_back(list_unit_boxes(p, unit.sides, s, contributions, apart));
-      boxes_ += fresh.units.back().size();
-    }
+    known_.emplace_back(s, contributions, apart);
     slots_[i] = {key, static_cast<uint32_t>(known_.size())};
   }
   return known_[slots_[i].boxes - 1];
@@ -109,11 +122,10 @@ void UnitBoxTable::grow() {
   }
 }
 
-void UnitBoxTable::limit_memory() {
-  if (boxes_ <= most_boxes) return;
+void UnitBoxTable::limit_memory(size_t boxes_a_state) {
+  if (known_.size() * boxes_a_state <= most_boxes) return;
   known_.clear();
   slots_.clear();
-  boxes_ = 0;
 }
 
 }  // namespace meshplan

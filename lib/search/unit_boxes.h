@@ -39,15 +39,27 @@ struct UnitBoxes {
 // Those of every unit that is looked at, remembered.
 class UnitBoxTable {
  public:
-  struct OfState {
-    int64_t parts = 1;             // that the lists cut the tensor into
-    std::vector<UnitBoxes> units;  // in their order
+  class OfState {
+   public:
+    OfState() = default;
+    OfState(const SearchState& lists, uint16_t contributions, uint16_t apart)
+        : lists_(lists), contributions_(contributions), apart_(apart) {}
+    // Listed when they are first asked for.
+    [[nodiscard]] const UnitBoxes& of(const PlanProblem& p, size_t unit) const;
+    // Parts that the lists cut the tensor into.
+    [[nodiscard]] int64_t parts(const PlanProblem& p) const;
+
+   private:
+    SearchState lists_;
+    uint16_t contributions_ = 0;
+    uint16_t apart_ = 0;
+    mutable int64_t parts_ = 0;  // 0: not asked yet
+    mutable std::vector<UnitBoxes> units_;
   };
   // Valid until limit_memory.
-  [[nodiscard]] const OfState& of(const PlanProblem& p, const SearchState& s,
-                                  uint16_t contributions, uint16_t apart);
-  // Drops what is known where that is much.
-  void limit_memory();
+  [[nodiscard]] const OfState& of(const SearchState& s, uint16_t contributions, uint16_t apart);
+  // Drops what is known where that is much. `boxes_a_state`: that all units have at most.
+  void limit_memory(size_t boxes_a_state);
 
  private:
   struct Slot {
@@ -57,7 +69,6 @@ class UnitBoxTable {
   void grow();
   std::vector<Slot> slots_;
   std::deque<OfState> known_;
-  size_t boxes_ = 0;
 };
 
 }  // namespace meshplan

@@ -23,7 +23,8 @@ int64_t wire_element(const PlanProblem& p, const SearchState& from, const Search
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
 
-// Counts the need of one unit.
+// Counts the need of one unit. `Sum`: wide enough for what all members want together.
+template <typename Sum>
 class NeedCounter {
  public:
   NeedCounter(const PlanProblem& p, const UnitBoxes& held, const UnitBoxes& wanted,
@@ -51,11 +52,13 @@ class NeedCounter {
   // missing up to `wanting` times inside. Contributions to one box may leave as one. `apart`: ranks
   // of the mesh that differ in nothing that stays pending.
   [[nodiscard]] int64_t leaving(int64_t apart, int64_t held_parts, int64_t wanted_parts) const {
-    int128 all = 0;
+    Sum all = 0;
+    int64_t wanting = 0;  // each element
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
-      if (hold.members * contributions_ * held_parts == apart * hold.contributions)
-        all += hold.elements - ceil_div(saturated(served_[h]), floor_div(apart, wanted_parts));
+      if (hold.members * contributions_ * held_parts != apart * hold.contributions) continue;
+      if (wanting == 0) wanting = floor_div(apart, wanted_parts);
+      all += hold.elements - ceil_div(saturated(served_[h]), wanting);
     }
     return times_idle(all);
   }
@@ -83,20 +86,20 @@ class NeedCounter {
   // each contribution by itself.
   int64_t enter(size_t w) {
     const UnitBoxes::Of& want = wanted_.box[w];
-    int128 here = 0;   // held by members, each contribution by itself
-    int128 whole = 0;  // of which members hold every contribution
+    Sum here = 0;   // held by members, each contribution by itself
+    Sum whole = 0;  // of which members hold every contribution
     int64_t near = 0;
     const int64_t* elements = shared(w);
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
       const int64_t both = elements[h];
       if (both == 0 || hold.apart != want.apart) continue;
-      here += int128{both} * hold.contributions;
-      served_[h] += int128{both} * want.members;
+      here += Sum{both} * hold.contributions;
+      served_[h] += Sum{both} * want.members;
       near += hold.contributions;
       if (hold.contributions == contributions_) whole += both;
     }
-    const int128 fetched = int128{contributions_} * want.elements - here;
+    const Sum fetched = Sum{contributions_} * want.elements - here;
     least_ += want.elements - whole;
     one_phase_ += fetched * want.members;
     one_member_ = std::max(one_member_, fetched);
@@ -104,16 +107,16 @@ class NeedCounter {
   }
 
   // What members do not hold themselves.
-  [[nodiscard]] int128 missing() const {
-    int128 all = 0;
+  [[nodiscard]] Sum missing() const {
+    Sum all = 0;
     for (size_t m = 0; m < wanted_.of_member.size(); ++m) {
       const size_t w = wanted_.of_member[m];
-      all += int128{contributions_} * wanted_.box[w].elements - shared(w)[held_.of_member[m]];
+      all += Sum{contributions_} * wanted_.box[w].elements - shared(w)[held_.of_member[m]];
     }
     return all;
   }
 
-  [[nodiscard]] int64_t times_idle(int128 elements) const {
+  [[nodiscard]] int64_t times_idle(Sum elements) const {
     return saturating_mul(saturated(elements), p_.idle_elements);
   }
 
@@ -123,11 +126,10 @@ class NeedCounter {
   int64_t contributions_;  // to each element
   // By box wanted and box held.
   std::array<int64_t, most_unit_members * most_unit_members> shared_;
-  std::array<int128, most_unit_members>
-      served_;  // of each box held: what members want of it, in all
-  int128 least_ = 0;
-  int128 one_phase_ = 0;
-  int128 one_member_ = 0;
+  std::array<Sum, most_unit_members> served_;  // of each box held: what members want of it, in all
+  Sum least_ = 0;
+  Sum one_phase_ = 0;
+  Sum one_member_ = 0;
 };
 
 }  // namespace
@@ -141,14 +143,25 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   unit.need.near = std::move(near);
   if (p.total_elements > 0 && p.total_elements < INT64_MAX && !makes_contributions(p, from, to)) {
     unit.sides.limit_memory();
-    p.unit_boxes.limit_memory();
+    p.unit_boxes.limit_memory(p.units.size() * p.units.front().sides.ranks());
     const auto apart = static_cast<uint16_t>(from.pending & to.pending);
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-    const UnitBoxTable::OfState& held = p.unit_boxes.of(p, from, reduced, apart);
-    const UnitBoxTable::OfState& wanted = p.unit_boxes.of(p, to, 0, apart);
-    NeedCounter counter(p, held.units[unit.number], wanted.units[unit.number], from, to);
-    counter.count(unit.need);
-    unit.need.leaving = counter.leaving(p.ranks / group_size(p, apart), held.parts, wanted.parts);
+    const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
+    const UnitBoxTable::OfState& wanted = p.unit_boxes.of(to, 0, apart);
+    const int64_t together = group_size(p, static_cast<uint16_t>(p.all & ~apart));
+    const auto count = [&](auto counter) {
+      counter.count(unit.need);
+      unit.need.leaving = counter.leaving(together, held.parts(p), wanted.parts(p));
+    };
+    const UnitBoxes& held_boxes = held.of(p, unit.number);
+    const UnitBoxes& wanted_boxes = wanted.of(p, unit.number);
+    // No sum is more than every rank's whole tensor.
+    const int64_t most = saturating_mul(p.total_elements, p.ranks * p.ranks);
+    if (most < INT64_MAX) {
+      count(NeedCounter<int64_t>(p, held_boxes, wanted_boxes, from, to));
+    } else {
+      count(NeedCounter<int128>(p, held_boxes, wanted_boxes, from, to));
+    }
   }
   unit.asked = true;
   unit.from = from;
@@ -164,7 +177,7 @@ int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const Search
                        const SearchState& to) {
   const UnitNeed& need = unit_need(p, unit, from, to);
   const auto apart = static_cast<uint16_t>(from.pending & to.pending);
-  const UnitBoxes& wanted = p.unit_boxes.of(p, to, 0, apart).units[unit.number];
+  const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
   const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   std::array<int64_t, max_search_dims> widest{};
   for (int d = 0; d < p.dims; ++d) widest[as_index(d)] = unit.sides.of(p, from, d).widest;
