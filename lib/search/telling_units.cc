@@ -72,7 +72,8 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level, size_t numbe
 // `few`: on each level.
 std::vector<UnitRanks> spread_units(const PlanProblem& p, size_t few) {
   std::vector<UnitRanks> units;
-  if (p.ranks > most_ranks || has_tables(*p.topology)) return units;
+  // One rank needs nothing.
+  if (p.atoms == 0 || p.ranks > most_ranks || has_tables(*p.topology)) return units;
   const std::vector<RankClass>& classes = p.levels->classes({}, {});
   for (int level = 1; level < p.levels->levels(); ++level) {
     const int64_t unit_ranks = p.bounded.levels[as_index(level - 1)].ranks;

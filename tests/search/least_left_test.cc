@@ -126,3 +126,11 @@ TEST_CASE(
   CHECK(p->units.size() <= 6);
   CHECK(bounds() > spread);
 }
+
+TEST_CASE("a mesh of one rank has no units to look at, wherever the rank lies in its unit") {
+  test::SmallQuestion question({1}, test::two_levels(2, 500), {{4, 4}, DType::bfloat16});
+  question.request.dst = question.request.src;
+  const auto p = question.problem();
+  REQUIRE(p);
+  CHECK(units_to_look_at(*p).empty());
+}
