@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "json/scan.h"
 
 namespace meshplan {
 namespace {
 
 constexpr size_t most_lines = 20;  // of what a failed command printed
+constexpr size_t longest_line = 300;
 
 // The words of a command without anything that only a shell does: no expansions, no redirections.
 std::optional<std::vector<std::string>> plain_words(const std::string& command) {
@@ -78,7 +80,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    if (text.find_first_not_of(" \t\r", at) < end) lines.push_back(text.substr(at, end - at));
+    if (text.find_first_not_of(" \t\r", at) < end)
+      lines.push_back(printable(std::string_view(text).substr(at, end - at), longest_line));
     at = end + 1;
   }
   if (lines.size() > most_lines)

@@ -41,13 +41,20 @@ def same_spec(spec):
     return box[0]
 
 
+def alike(got, own):
+    return all(abs(a - b) <= 1e-6 * abs(b) for one, other in zip(got, own) for a, b in zip(one, other))
+
+
 def train(rank, world):
     """Two steps of every program, its own way and following plans with and without exchanges."""
     import meshplan
     import meshplan.capture
     import training_programs
+    from meshplan.following import _FOLLOWED as FOLLOWED
     mesh, said = training_programs.mesh_of(world), {}
     for name, program in training_programs.PROGRAMS.items():
+        if (name, world) == ("context", 8):
+            continue  # 4 processes tell as much, in a third of the time
         with meshplan.capture.record() as recorder:
             program(mesh).step()
         spec = same_spec(recorder.spec)
@@ -58,10 +65,15 @@ def train(rank, world):
             again = program(mesh)
             with meshplan.follow(plan) as followed:
                 got = [again.step(), again.step()]
-            assert got == own, f"{name}: {got}, PyTorch's own {own}\n{followed}"
+            # A sum over both dims at once, which PyTorch takes one by one, or over 4 ranks in their order, may differ in its last bit.
+            exact = name == "gathered" or (name, world) == ("fsdp_tp", 4)
+            same = got == own if exact else alike(got, own)
+            assert same, f"{name}: {got}, PyTorch's own {own}\n{followed}"
             summary = followed.summary
             left = sum(summary.not_followed.values())
-            assert summary.followed and all("Partial is more" in reason for reason in summary.not_followed), str(followed)
+            assert summary.followed and all(reason.startswith("_MaskPartial") or reason.endswith("where it is made") for reason in summary.not_followed), str(followed)
+            norms = [followed for followed in FOLLOWED.values() if followed.power == 2]
+            assert name == "gathered" or norms, f"{name}: no norm was followed\n{followed}"
             first = str(followed).splitlines()[0]
             assert first.startswith(f"followed {summary.followed} of {summary.followed + left} redistributions"), first
             said[name] = (summary.followed, left, any("exchange" in step.route.name for step in summary.steps()))

@@ -1,13 +1,14 @@
 """Training programs for tests of what follows a plan: each gives its losses and gradient norms, and knows nothing of plans.
 
 gathered   parameters gathered before use (FSDP by DTensor), tensor-parallel projections, sequence-parallel activations
+context    attention over a sequence in parts: keys and values gathered, or heads against tokens (Ulysses); the norm of the gradients a _NormPartial
 fsdp_tp    FSDP2 over dp, tensor and sequence parallelism, loss parallel over tp, gradients clipped, two steps of SGD
 """
 import torch
 import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, loss_parallel,
                                                parallelize_module)
 
@@ -46,6 +47,55 @@ class Gathered:
         loss.backward()
         norm = sum((w.grad.redistribute(self.mesh, w.placements).to_local() ** 2).sum() for w in self.weights)
         return [loss.item(), norm.item()]
+
+
+class Context:
+    """Two layers of attention, the sequence sharded over the second dim, weights over the first: keys and values are gathered in the first
+    layer, heads sharded in place of tokens in the second; `step` trains with gradients clipped by their norm."""
+
+    HEADS = 8
+
+    def __init__(self, mesh):
+        torch.manual_seed(5)
+        self.mesh = mesh
+        self.weights = [distribute_tensor(torch.randn(shape) / 8, mesh, [Shard(0), Replicate()]).requires_grad_()
+                        for shape in [(3 * HIDDEN, HIDDEN), (HIDDEN, HIDDEN)] * 2]
+        self.x = distribute_tensor(torch.randn(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
+        self.first = mesh.get_local_rank(1) * TOKENS // mesh.size(1)  # token of this rank's part
+
+    def attended(self, q, k, v, placements, first):
+        """Causal attention of the local queries, which begin at token `first`."""
+        q, k, v = (t.to_local(grad_placements=p).transpose(1, 2) for t, p in zip((q, k, v), placements))
+        below = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(first)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=below)
+        return DTensor.from_local(out.transpose(1, 2), self.mesh, placements[0], run_check=False)
+
+    def attention(self, x, weight, by_heads):
+        whole, tokens = [Shard(0), Replicate()], [Shard(0), Shard(1)]
+        qkv = F.linear(x, weight).unflatten(2, (3, self.HEADS, HIDDEN // self.HEADS))
+        q, k, v = qkv.unbind(2)
+        if by_heads:
+            heads = [Shard(0), Shard(2)]
+            q, k, v = (t.redistribute(self.mesh, heads) for t in (q, k, v))
+            out = self.attended(q, k, v, [heads] * 3, 0).redistribute(self.mesh, tokens)
+        else:
+            k, v = (t.redistribute(self.mesh, whole) for t in (k, v))
+            out = self.attended(q, k, v, [tokens, [Shard(0), Partial()], [Shard(0), Partial()]], self.first)
+        return out.flatten(2)
+
+    def step(self):
+        x = self.x
+        gather = lambda weight: weight.redistribute(self.mesh, [Replicate(), Replicate()])  # noqa: E731
+        for layer, (inner, outer) in enumerate(zip(self.weights[::2], self.weights[1::2])):
+            x = x + F.linear(self.attention(x, gather(inner), layer == 1), gather(outer))
+        loss = (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()])
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.weights, 0.01)
+        with torch.no_grad():
+            for weight in self.weights:
+                weight -= weight.grad
+                weight.grad = None
+        return [loss.to_local().item(), norm.full_tensor().item()]
 
 
 class Block(torch.nn.Module):
@@ -103,4 +153,4 @@ class FsdpTp:
         return [value.item(), (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()]
 
 
-PROGRAMS = {"gathered": Gathered, "fsdp_tp": FsdpTp}
+PROGRAMS = {"gathered": Gathered, "context": Context, "fsdp_tp": FsdpTp}

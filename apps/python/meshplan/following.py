@@ -168,15 +168,16 @@ class Follower:
     def _find(self, current: Any, target: Any) -> "Followed":
         """The plan's answer to a request. NotInPlan where it has none, LeftToTorch where no plan
         says it."""
-        ranks = ranks_of(current.mesh)
+        ranks, power = ranks_of(current.mesh), norm_of(current, target)
         question = Question(_shape_of(current), dtype_name(current.tensor_meta.dtype),
-                            tuple(current.mesh.shape), layout_of(current), layout_of(target))
+                            tuple(current.mesh.shape), layout_of(current, norms=True),
+                            layout_of(target, norms=True))
         entries = self._by_question.get(question, [])
         entry = next((e for e in entries if ranks in self.meshes.copy_of(e["mesh"])), None)
         if entry is None:
             raise NotInPlan(f"not in the plan: {question}, on mesh {mesh_text(current.mesh)}"
                             + self._nearest(question, entries))
-        return self._followed(entry, ranks, current, target)
+        return self._followed(entry, ranks, power, target)
 
     def _nearest(self, question: Question, entries: list[Mapping[str, Any]]) -> str:
         if entries:
@@ -189,8 +190,8 @@ class Follower:
         tensor = like[0]["tensor"]
         return f"; '{like[0]['id']}' asks it for {tensor['dtype']}{tensor['shape']}"
 
-    def _followed(self, entry: Mapping[str, Any], mesh: tuple[int, ...], current: Any,
-                  target: Any) -> "Followed":
+    def _followed(self, entry: Mapping[str, Any], mesh: tuple[int, ...],
+                  power: Optional[float], target: Any) -> "Followed":
         rank = dist.get_rank()
         listed = transfers(self.document, entry["id"], rank)["redistributions"][0]
         together = []
@@ -201,22 +202,27 @@ class Follower:
         for step in route.steps:
             if step.op in ("all_gather", "reduce_scatter", "all_reduce"):
                 self.groups.prepare(step.ranks)
-        key = f"{self.document.get('digest', '')}/{mesh}/{entry['id']}/{rank}"
-        _FOLLOWED[key] = Followed(self, key, route, local_shape(route, target))
+        key = f"{self.document.get('digest', '')}/{mesh}/{entry['id']}/{rank}/{power}"
+        _FOLLOWED[key] = Followed(self, key, route, local_shape(route, target), power)
         return _FOLLOWED[key]
 
 
 class Followed:
-    """A redistribution that a plan has, for this rank."""
+    """A redistribution that a plan has, for this rank. `power`: p where it sums parts of a p-norm,
+    which are its plain sum between x**p and x**(1/p)."""
 
-    def __init__(self, follower: Follower, key: str, route: Route, shape: tuple[int, ...]) -> None:
+    def __init__(self, follower: Follower, key: str, route: Route, shape: tuple[int, ...],
+                 power: Optional[float]) -> None:
         self.follower, self.key, self.route, self.shape = follower, key, route, shape
+        self.power = power
 
     def run(self, local: torch.Tensor) -> torch.Tensor:
         summary = self.follower.summary
         summary.begin(self.route)
         clock: Callable[[StepRoute, float], None] = summary.step
-        return run_route(self.route, local, self.shape, self.follower.groups, clock)
+        held = local if self.power is None else local ** self.power
+        out = run_route(self.route, held, self.shape, self.follower.groups, clock)
+        return out if self.power is None else out ** (1.0 / self.power)
 
 
 _running: Optional[Follower] = None
@@ -245,11 +251,32 @@ torch.fx.node.has_side_effect(torch.ops.meshplan.redistribute.default)
 
 # ---- requests in a plan's words
 
-def placement_text(placement: Any) -> str:
-    """`R`, `S(1)`, `P(sum)`. LeftToTorch for what is none of these, such as a mask's partial."""
+def norm_of(current: Any, target: Any) -> Optional[float]:
+    """p where the redistribution sums parts of a p-norm; None where it sums none. LeftToTorch where
+    they are mixed with other sums, or are made."""
+    ends = list(zip(current.placements, target.placements))
+    if any(_is_norm(there) and there != here for here, there in ends):
+        raise LeftToTorch("_NormPartial is more than its reduction where it is made")
+    powers = {here.norm_type for here, there in ends if _is_norm(here) and here != there}
+    if not powers:
+        return None
+    if len(powers) > 1 or any(p.is_partial() and not _is_norm(p) for p in current.placements):
+        raise LeftToTorch("_NormPartial is more than its reduction beside another one")
+    return powers.pop()
+
+
+def _is_norm(placement: Any) -> bool:
+    return type(placement).__name__ == "_NormPartial" and placement.reduce_op == "sum"
+
+
+def placement_text(placement: Any, norms: bool = False) -> str:
+    """`R`, `S(1)`, `P(sum)`. LeftToTorch for what is none of these, such as a mask's partial.
+    `norms`: a norm's partial is `P(sum)`, which whoever asks knows to be between powers."""
     if placement.is_replicate():
         return "R"
     if placement.is_partial():
+        if norms and _is_norm(placement):
+            return "P(sum)"
         if type(placement) is not torch.distributed.tensor.Partial:
             raise LeftToTorch(f"{type(placement).__name__} is more than its reduction")
         return f"P({placement.reduce_op})"
@@ -258,9 +285,10 @@ def placement_text(placement: Any) -> str:
     raise LeftToTorch(f"placement {placement}")
 
 
-def layout_of(spec: Any) -> Layout:
-    """Placements and shard orders of a DTensorSpec, strided shards decoded."""
-    texts = tuple(placement_text(p) for p in spec.placements)
+def layout_of(spec: Any, norms: bool = False) -> Layout:
+    """Placements and shard orders of a DTensorSpec, strided shards decoded; `norms` as for
+    placement_text."""
+    texts = tuple(placement_text(p, norms) for p in spec.placements)
     orders = getattr(spec, "shard_order", None)
     if any(type(p).__name__ == "_StridedShard" for p in spec.placements):
         decode = getattr(type(spec), "_maybe_convert_StridedShard_to_shard_order", None)
