@@ -64,6 +64,7 @@ void list_way(const WayQuestion& q, Way& way) {
   const Request& request = planned.request;
   const std::vector<HeldBoxes> held = held_boxes_of(*q.plan, planned, *q.ranks);
   const int64_t width = element_bytes(request.tensor.dtype);
+  const PieceCut cut = piece_cut(planned);
   std::optional<GotBoxes> got;  // in the step before, where all steps so far go in pieces
   for (size_t i = 0; i < planned.steps.size(); ++i) {
     const Step& step = planned.steps[i];
@@ -84,8 +85,8 @@ void list_way(const WayQuestion& q, Way& way) {
       StepTransfers transfers = transfers_of(q, planned, i, held);
       const bool in_pieces = goes_in_pieces(planned, i);
       moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
-                                      : cuts_of(transfers, held[i], held[i + 1]);
-      if (in_pieces) got = i == 0 ? got_in_first(transfers) : got_in_next(*got, transfers);
+                                      : cuts_of(cut, transfers, held[i], held[i + 1]);
+      if (in_pieces) got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
     } else {
       moved.mesh_dims = step.mesh_dims;
       moved.ranks = held[i].ranks;

@@ -16,6 +16,8 @@ constexpr int64_t small_parts = 16;
 constexpr int64_t cuts_between = 4;
 // A tensor by itself has so many buckets at least: its steps overlap with each other only.
 constexpr int64_t least_alone = 8;
+// Kinds of more tensors share buckets: so many rounds are of no use to anyone.
+constexpr int64_t most_alone = 512;
 
 // Bytes of a tensor of the kind, wherever they lie.
 int64_t tensor_bytes(const Way& way) {
@@ -212,7 +214,7 @@ std::vector<Section> sections_of(const std::vector<Kind>& kinds, const std::vect
     const Way& way = kinds[k].ways[chosen[k]];
     if (way.steps.empty() || !way.only_exchanges()) continue;
     const int64_t each = tensor_bytes(way);
-    if (bytes_between(way) > limits.most_between) {
+    if (may_go_alone(kinds[k]) && bytes_between(way) > limits.most_between) {
       for (int64_t t = 0; t < kinds[k].tensors; ++t)
         behind.push_back({{{k, {t, t + 1}}}, each, true});
       continue;
@@ -241,6 +243,8 @@ std::vector<size_t> ends_of(const std::vector<KindRound>& rounds, size_t count) 
 }
 
 }  // namespace
+
+bool may_go_alone(const Kind& kind) { return kind.tensors <= most_alone; }
 
 int64_t bytes_between(const Way& way) {
   if (way.between.empty()) return 0;

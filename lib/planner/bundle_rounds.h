@@ -45,6 +45,7 @@ struct RoundLimits {
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
 
+[[nodiscard]] bool may_go_alone(const Kind& kind);
 // Bytes that one tensor has between its steps on a rank, the most over ranks.
 [[nodiscard]] int64_t bytes_between(const Way& way);
 // Bytes of all tensors of the kind, wherever they lie.

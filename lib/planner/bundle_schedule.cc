@@ -71,6 +71,9 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   if (!first) return first.error();
   RoundLimits limits = first->limits;
   keep(chosen, first->figures);
+  const std::vector<BundleRound>& rounds = first->figures.rounds;
+  const bool overlaps = std::any_of(rounds.begin(), rounds.end(),
+                                    [](const BundleRound& round) { return round.stream > 0; });
   int64_t last_ps = first->figures.totals.predicted_ps;
   const auto gains = [&] {
     const BundleFigures figures = count(chosen, limits);
@@ -89,8 +92,6 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
     limits.buckets = std::min(most_buckets, evenly(fewest, kinds_[heaviest].tensors));
     if (!gains()) limits.buckets = fewest;
   }
-  const bool overlaps = std::any_of(best_.rounds.begin(), best_.rounds.end(),
-                                    [](const BundleRound& round) { return round.stream > 0; });
   while (overlaps && limits.buckets < most_buckets && last_ps > close_ps_) {
     limits.buckets *= 2;
     if (!gains()) break;
@@ -140,7 +141,8 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
   int64_t most = 0;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const Way& way = kinds_[k].ways[chosen[k]];
-    const int64_t bytes = way.only_exchanges() ? bytes_between(way) : 0;
+    const int64_t bytes =
+        way.only_exchanges() && may_go_alone(kinds_[k]) ? bytes_between(way) : 0;
     if (bytes <= limits.most_between) most = std::max(most, bytes);
   }
   return most;

@@ -7,19 +7,23 @@
 namespace meshplan {
 
 Box even_part(const Box& box, int64_t parts, int64_t index) {
-  Box part = box;
   if (box.empty()) {
     MESHPLAN_CHECK(index == 0, "a scalar is one slice: there is no part but the first");
-    return part;
+    return box;
   }
   size_t longest = 0;
   for (size_t d = 1; d < box.size(); ++d) {
     if (width(box[d]) > width(box[longest])) longest = d;
   }
-  const int64_t w = width(box[longest]);
-  const int64_t lo = box[longest].lo + index * (w / parts) + std::min(index, w % parts);
-  part[longest] = {lo, lo + near_equal(w, parts, index)};
-  return part;
+  return part_along(box, static_cast<int>(longest), parts, index);
+}
+
+Box part_along(Box box, int dim, int64_t parts, int64_t index) {
+  Interval& side = box[static_cast<size_t>(dim)];
+  const int64_t w = width(side);
+  const int64_t lo = side.lo + index * (w / parts) + std::min(index, w % parts);
+  side = {lo, lo + near_equal(w, parts, index)};
+  return box;
 }
 
 }  // namespace meshplan

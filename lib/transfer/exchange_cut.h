@@ -25,5 +25,7 @@ enum class ExchangeCut : uint8_t {
 // Part `index` of `box` cut along its longest dim (ties: the lowest) into near-equal `parts`; empty
 // where there are more parts than slices. A scalar is one part.
 [[nodiscard]] Box even_part(const Box& box, int64_t parts, int64_t index);
+// The same along dim `dim`.
+[[nodiscard]] Box part_along(Box box, int dim, int64_t parts, int64_t index);
 
 }  // namespace meshplan

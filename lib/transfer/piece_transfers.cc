@@ -14,10 +14,37 @@ bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step) {
   return true;
 }
 
-GotBoxes got_in_first(const StepTransfers& first) {
+PieceCut piece_cut(const PlannedRedistribution& redistribution) {
+  const auto& steps = redistribution.steps;
+  PieceCut cut;
+  cut.steady.assign(redistribution.request.tensor.shape.size(), true);
+  for (size_t s = 1; goes_in_pieces(redistribution, s); ++s) {
+    for (size_t d = 0; d < cut.steady.size(); ++d) {
+      if (steps[s].state.shards[d] != steps[0].state.shards[d]) cut.steady[d] = false;
+    }
+  }
+  return cut;
+}
+
+int piece_dim(const PieceCut& cut, const Box& box) {
+  int longest = -1;
+  int steady = -1;
+  const auto wider = [&](size_t d, int than) {
+    return than < 0 || width(box[d]) > width(box[static_cast<size_t>(than)]);
+  };
+  for (size_t d = 0; d < box.size(); ++d) {
+    if (wider(d, longest)) longest = static_cast<int>(d);
+    if (cut.steady[d] && wider(d, steady)) steady = static_cast<int>(d);
+  }
+  const bool enough = steady >= 0 && width(box[static_cast<size_t>(steady)]) >= least_steady;
+  return enough ? steady : longest;
+}
+
+GotBoxes got_in_first(const PieceCut& cut, const StepTransfers& first) {
   GotBoxes got(first.slots.size());
   for (size_t slot = 0; slot < got.size(); ++slot) {
-    for (const Transfer& t : first.slots[slot].transfers) got[slot].push_back({t.box, t.box});
+    for (const Transfer& t : first.slots[slot].transfers)
+      got[slot].push_back({t.box, piece_dim(cut, t.box), t.box});
   }
   return got;
 }
@@ -28,18 +55,20 @@ GotBoxes got_in_next(const GotBoxes& before, const StepTransfers& step) {
     for (const Transfer& t : step.slots[slot].transfers) {
       for (const GotBox& sent : before[static_cast<size_t>(t.from)]) {
         Box box = intersect(t.box, sent.box);
-        if (volume(box) > 0) got[slot].push_back({sent.cut, std::move(box)});
+        if (volume(box) > 0) got[slot].push_back({sent.cut, sent.dim, std::move(box)});
       }
     }
   }
   return got;
 }
 
-StepTransfers piece_of_first(const StepTransfers& first, int64_t piece, int64_t pieces) {
+StepTransfers piece_of_first(const PieceCut& cut, const StepTransfers& first, int64_t piece,
+                             int64_t pieces) {
   StepTransfers result = first;
   if (pieces == 1) return result;
   for (SlotTransfers& slot : result.slots) {
-    for (Transfer& t : slot.transfers) t.box = even_part(t.box, pieces, piece);
+    for (Transfer& t : slot.transfers)
+      t.box = part_along(t.box, piece_dim(cut, t.box), pieces, piece);
     std::erase_if(slot.transfers, [](const Transfer& t) { return volume(t.box) == 0; });
   }
   return result;
@@ -55,7 +84,8 @@ StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step, i
     for (const Transfer& t : whole) {
       for (const GotBox& sent : before[static_cast<size_t>(t.from)]) {
         Transfer part = t;
-        part.box = intersect(t.box, intersect(sent.box, even_part(sent.cut, pieces, piece)));
+        part.box =
+            intersect(t.box, intersect(sent.box, part_along(sent.cut, sent.dim, pieces, piece)));
         if (volume(part.box) > 0) slot.transfers.push_back(std::move(part));
       }
     }

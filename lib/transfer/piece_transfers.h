@@ -13,21 +13,33 @@ namespace meshplan {
 // Whether a step of a redistribution may run in several pieces.
 [[nodiscard]] bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step);
 
-// Part of what a rank got in a step: in piece i of k, what `box` has of the i-th part of `cut`, the
-// box of step 0 in which it left its source.
+// Along which dims boxes of step 0 are cut into pieces.
+struct PieceCut {
+  std::vector<bool> steady;  // by tensor dim: the later steps that go in pieces leave its cut
+};
+[[nodiscard]] PieceCut piece_cut(const PlannedRedistribution& redistribution);
+// The longest steady dim where it has `least_steady` slices at least, else the longest of all (ties:
+// the lowest). Pieces along a dim that a later step cuts otherwise would each go to some of its
+// ranks only. -1 of a scalar.
+[[nodiscard]] int piece_dim(const PieceCut& cut, const Box& box);
+constexpr int64_t least_steady = 16;
+
+// Part of what a rank got in a step: in piece i of k, what `box` has of the i-th part of `cut` along
+// `dim`, the box of step 0 in which it left its source.
 struct GotBox {
   Box cut;
+  int dim = 0;
   Box box;
 };
 using GotBoxes = std::vector<std::vector<GotBox>>;  // by slot after the step
 
-[[nodiscard]] GotBoxes got_in_first(const StepTransfers& first);
+[[nodiscard]] GotBoxes got_in_first(const PieceCut& cut, const StepTransfers& first);
 // In a step behind one in which ranks got `before`.
 [[nodiscard]] GotBoxes got_in_next(const GotBoxes& before, const StepTransfers& step);
 
 // Law of both: the pieces of a step together bring every element that the step brings, once.
-[[nodiscard]] StepTransfers piece_of_first(const StepTransfers& first, int64_t piece,
-                                           int64_t pieces);
+[[nodiscard]] StepTransfers piece_of_first(const PieceCut& cut, const StepTransfers& first,
+                                           int64_t piece, int64_t pieces);
 [[nodiscard]] StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step,
                                           int64_t piece, int64_t pieces);
 

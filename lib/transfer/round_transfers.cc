@@ -92,7 +92,7 @@ Result<std::shared_ptr<const GotBoxes>> MemberTransfers::got_before(size_t membe
   if (const auto known = got_.find(key); known != got_.end()) return known->second;
   const auto first = of_step(member, 0, place);
   if (!first) return first.error();
-  GotBoxes got = got_in_first(**first);
+  GotBoxes got = got_in_first(piece_cut(plan_.redistributions[member]), **first);
   for (size_t s = 1; s < step; ++s) {
     const auto next = of_step(member, s, place);
     if (!next) return next.error();
@@ -119,7 +119,8 @@ Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const Roun
   if (!whole || part.pieces == 1) return whole;
   std::shared_ptr<const StepTransfers> made;
   if (step == 0) {
-    made = std::make_shared<const StepTransfers>(piece_of_first(**whole, part.piece, part.pieces));
+    made = std::make_shared<const StepTransfers>(
+        piece_of_first(piece_cut(r), **whole, part.piece, part.pieces));
   } else {
     const auto before = got_before(part.member, step, place);
     if (!before) return before.error();

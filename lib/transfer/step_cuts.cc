@@ -9,20 +9,9 @@
 namespace meshplan {
 namespace {
 
-// The dim along which a box is cut (exchange_cut.h); -1 of a scalar.
-int longest_dim(const Box& box) {
-  int longest = -1;
-  for (size_t d = 0; d < box.size(); ++d) {
-    if (longest < 0 || width(box[d]) > width(box[static_cast<size_t>(longest)]))
-      longest = static_cast<int>(d);
-  }
-  return longest;
-}
-
-// `part` lies in `whole`, which is cut.
-StepCut cut_of(const Box& whole, const Box& part, int32_t from, int32_t to) {
+// `part` lies in `whole`, which is cut along dim `d`; -1 of a scalar.
+StepCut cut_of(const Box& whole, int d, const Box& part, int32_t from, int32_t to) {
   StepCut cut{from, to, 1, 0, 1, volume(part)};
-  const int d = longest_dim(whole);
   if (d < 0) return cut;
   const auto dim = static_cast<size_t>(d);
   cut.length = width(whole[dim]);
@@ -56,14 +45,15 @@ int64_t part_begin(int64_t length, int64_t parts, int64_t index) {
 
 }  // namespace
 
-std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& before,
-                             const HeldBoxes& after) {
+std::vector<StepCut> cuts_of(const PieceCut& cut, const StepTransfers& transfers,
+                             const HeldBoxes& before, const HeldBoxes& after) {
   std::vector<StepCut> cuts;
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     const int32_t to = after.ranks[slot];
     for (const Transfer& t : transfers.slots[slot].transfers) {
       const int32_t from = before.ranks[static_cast<size_t>(t.from)];
-      if (from != to && volume(t.box) > 0) cuts.push_back(cut_of(t.box, t.box, from, to));
+      if (from != to && volume(t.box) > 0)
+        cuts.push_back(cut_of(t.box, piece_dim(cut, t.box), t.box, from, to));
     }
   }
   return joined(std::move(cuts));
@@ -79,7 +69,7 @@ std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& tran
       if (from == to) continue;
       for (const GotBox& sent : got[static_cast<size_t>(t.from)]) {
         const Box part = intersect(t.box, sent.box);
-        if (volume(part) > 0) cuts.push_back(cut_of(sent.cut, part, from, to));
+        if (volume(part) > 0) cuts.push_back(cut_of(sent.cut, sent.dim, part, from, to));
       }
     }
   }

@@ -28,8 +28,8 @@ struct StepCut {
   int64_t slice = 0;
 };
 // By sender, then receiver; those that are cut alike joined.
-[[nodiscard]] std::vector<StepCut> cuts_of(const StepTransfers& transfers, const HeldBoxes& before,
-                                           const HeldBoxes& after);
+[[nodiscard]] std::vector<StepCut> cuts_of(const PieceCut& cut, const StepTransfers& transfers,
+                                           const HeldBoxes& before, const HeldBoxes& after);
 // Of a step behind one in which ranks got `got`, in the pieces in which its senders got what they
 // send.
 [[nodiscard]] std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& transfers,

@@ -38,7 +38,9 @@ std::optional<SentBoxes> BundleTraffic::list_sent(size_t kind, size_t step, Sent
   exchange.src = at.before;
   exchange.dst = &at.step->state;
   exchange.whole_pieces = at.step->whole_pieces;
-  return sent_boxes(exchange, ranks_.slots(*at.from, at.across).bases, ranks_, work_);
+  auto boxes = sent_boxes(exchange, ranks_.slots(*at.from, at.across).bases, ranks_, work_);
+  if (boxes && step == 0) boxes->steady = steady_dims(view_, kind);
+  return boxes;
 }
 
 std::shared_ptr<const SentBoxes> BundleTraffic::sent(size_t kind, size_t step, Sent how) {

@@ -200,6 +200,17 @@ bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step) {
   return true;
 }
 
+std::vector<bool> steady_dims(const BundleView& view, size_t kind) {
+  const std::vector<BundleStep>& steps = view.steps[kind];
+  std::vector<bool> steady(view.member(kind).request.tensor.shape.size(), true);
+  for (size_t step = 1; step < steps.size() && may_go_in_pieces(view, kind, step); ++step) {
+    const auto& first = steps[0].step->state.shards;
+    const auto& now = steps[step].step->state.shards;
+    for (size_t d = 0; d < steady.size(); ++d) steady[d] = steady[d] && first[d] == now[d];
+  }
+  return steady;
+}
+
 std::string place_of_round(size_t round) { return "round " + std::to_string(round); }
 
 std::string place_of_part(size_t round, size_t part) {

@@ -16,6 +16,18 @@ size_t longest_dim(std::span<const Interval> box) {
   return longest;
 }
 
+// A dim narrower than this is not preferred for pieces: they could be empty.
+constexpr int64_t least_steady = 16;
+
+size_t dim_of_pieces(std::span<const Interval> box, const std::vector<bool>& steady) {
+  std::optional<size_t> best;
+  for (size_t d = 0; d < steady.size(); ++d) {
+    if (steady[d] && width(box[d]) >= least_steady && (!best || width(box[d]) > width(box[*best])))
+      best = d;
+  }
+  return best ? *best : longest_dim(box);
+}
+
 // Near-equal part `index` of `whole` in `parts`.
 Interval part_of(const Interval& whole, int64_t parts, int64_t index) {
   const int64_t each = width(whole) / parts;
@@ -184,6 +196,7 @@ std::optional<SentBoxes> boxes_behind(const SentBoxes& before, const SentBoxes& 
   for (size_t i = 0; i < before.size(); ++i) got[next[before.to[i]]++] = i;
   SentBoxes out;
   out.dims = step.dims;
+  out.steady = before.steady;
   for (size_t i = 0; i < step.size(); ++i) {
     const uint32_t from = step.from[i];
     if (!work.take(static_cast<int64_t>(begin[from + 1] - begin[from])) ||
@@ -213,7 +226,7 @@ std::optional<PieceTraffic> piece_of(const SentBoxes& boxes, int64_t piece, int6
   PairBytes bytes(element_bytes, ranks);
   for (size_t i = 0; i < boxes.size(); ++i) {
     const std::span<const Interval> cut = boxes.cut(i);
-    const size_t along = longest_dim(cut);
+    const size_t along = dim_of_pieces(cut, boxes.steady);
     int64_t elements = 1;
     for (size_t d = 0; d < boxes.dims; ++d) {
       const Interval side = boxes.box(i)[d];

@@ -6,7 +6,8 @@
 //     piece 0 of 2                          [0:2] kept, [4:5] from 2, [6:7] from 3
 //
 // Near-equal parts of a length differ by one at most, the longer ones first. A box is cut along its
-// longest dim (ties: the lowest).
+// longest dim (ties: the lowest); into pieces along the longest of the steady dims, those whose cut
+// the later steps that may go in pieces leave alone, where it is 16 wide at least.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct SentBoxes {
   std::vector<uint32_t> to;  // the same as `from`: the rank keeps it
   std::vector<Interval> sides;
   std::vector<Interval> cuts;  // what is cut into pieces; none: the boxes themselves
+  std::vector<bool> steady;    // by dim; none: no dim is
 
   [[nodiscard]] size_t size() const { return from.size(); }
   [[nodiscard]] std::span<const Interval> box(size_t i) const {

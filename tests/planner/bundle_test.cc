@@ -105,8 +105,9 @@ class Follower {
   [[nodiscard]] StepTransfers transfers_of(const RoundPart& part) const {
     const auto& all = transfers_.at(part.member);
     if (part.pieces == 1) return all[static_cast<size_t>(part.step)];
-    if (part.step == 0) return piece_of_first(all[0], part.piece, part.pieces);
-    GotBoxes got = got_in_first(all[0]);
+    const PieceCut cut = piece_cut(plan_.redistributions[part.member]);
+    if (part.step == 0) return piece_of_first(cut, all[0], part.piece, part.pieces);
+    GotBoxes got = got_in_first(cut, all[0]);
     for (size_t s = 1; s < static_cast<size_t>(part.step); ++s) got = got_in_next(got, all[s]);
     return piece_of_next(got, all[static_cast<size_t>(part.step)], part.piece, part.pieces);
   }

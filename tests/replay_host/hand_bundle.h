@@ -147,9 +147,10 @@ inline Counted count_exchanges(const Plan& plan, const PlannedBundle& bundle) {
       const auto step = static_cast<size_t>(part.step);
       StepTransfers transfers = whole(step);
       if (part.pieces > 1) {
-        GotBoxes got = got_in_first(whole(0));
+        const PieceCut cut = piece_cut(r);
+        GotBoxes got = got_in_first(cut, whole(0));
         for (size_t s = 1; s < step; ++s) got = got_in_next(got, whole(s));
-        transfers = step == 0 ? piece_of_first(transfers, part.piece, part.pieces) : piece_of_next(got, transfers, part.piece, part.pieces);
+        transfers = step == 0 ? piece_of_first(cut, transfers, part.piece, part.pieces) : piece_of_next(got, transfers, part.piece, part.pieces);
       }
       for (int64_t t = part.from; t < part.to; ++t) {
         auto [at, fresh] = run.emplace(std::tuple{part.member, t, step}, std::pair{waves[i], waves[i]});

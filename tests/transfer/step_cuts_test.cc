@@ -53,6 +53,27 @@ PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::stri
 
 }  // namespace
 
+TEST_CASE("pieces are cut along a dim that later steps leave alone, where it is wide enough") {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 6, {}, {{"a", 2}, {"b", 3}}).ok());
+  const auto dim_of = [&](const std::vector<std::string>& states, const Box& box) {
+    return piece_dim(piece_cut(chain(meshes, states, {120, 120})), box);
+  };
+  // Step 1 cuts dim 0 otherwise: a piece along it would come from, or go to, some ranks only.
+  CHECK(dim_of({"RS(1)", "S(1)S(0)", "S(1)R"}, {{0, 40}, {0, 20}}) == 1);
+  CHECK(dim_of({"RS(1)", "S(1)S(0)", "S(1)R"}, {{0, 40}, {0, 16}}) == 1);
+  CHECK(dim_of({"RS(1)", "S(1)S(0)", "S(1)R"}, {{0, 40}, {0, 15}}) == 0);
+  // One step: the longest; ties: the lowest.
+  CHECK(dim_of({"RS(1)", "S(0)R"}, {{0, 40}, {0, 20}}) == 0);
+  CHECK(dim_of({"RS(1)", "S(0)R"}, {{0, 20}, {0, 20}}) == 0);
+  // Both are cut otherwise.
+  CHECK(dim_of({"RS(1)", "S(0)R", "RS(1)"}, {{0, 30}, {0, 31}}) == 1);
+  // A later step that goes in no pieces does not count.
+  PlannedRedistribution gathered = chain(meshes, {"RS(1)", "S(1)S(0)", "S(1)R"}, {120, 120});
+  gathered.steps[1].op = Op::all_gather;
+  CHECK(piece_dim(piece_cut(gathered), {{0, 40}, {0, 20}}) == 0);
+}
+
 TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are the step") {
   MeshTable meshes;
   REQUIRE(add_root(meshes, "mesh", 6, {}, {{"a", 2}, {"b", 3}}).ok());
@@ -61,24 +82,25 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
   plan.topology = uniform_topology();
   const RankTable ranks = make_rank_table(plan.meshes);
   for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{12, 18}, {7, 5}, {1, 16}, {5003, 1}}) {
+       {std::vector<int64_t>{12, 18}, {7, 5}, {1, 16}, {5003, 1}, {40, 90}}) {
     for (const auto& states : {std::vector<std::string>{"S(0)R", "S(0)S(1)", "RS(1)", "RR"},
                                {"RS(1)", "S(1)S(0)", "RR"},
                                {"S(0)[0]S(0)[1]", "S(0)[1]S(0)[0]", "S(1)R", "RS(0)"}}) {
       const PlannedRedistribution r = chain(plan.meshes, states, shape);
       const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
+      const PieceCut cut = piece_cut(r);
       GotBoxes got;
       for (size_t s = 0; s < r.steps.size(); ++s) {
         CHECK(goes_in_pieces(r, s));
         const auto transfers =
             make_transfers({&held[s], &held[s + 1], &r.steps[s], &ranks, &plan.topology, "here"});
         REQUIRE(transfers.ok());
-        const auto cuts = s == 0 ? cuts_of(*transfers, held[s], held[s + 1])
+        const auto cuts = s == 0 ? cuts_of(cut, *transfers, held[s], held[s + 1])
                                  : cuts_of_next(got, *transfers, held[s], held[s + 1]);
         for (const int64_t pieces : {1, 2, 3, 7}) {
           Pairs together;
           for (int64_t piece = 0; piece < pieces; ++piece) {
-            const StepTransfers part = s == 0 ? piece_of_first(*transfers, piece, pieces)
+            const StepTransfers part = s == 0 ? piece_of_first(cut, *transfers, piece, pieces)
                                               : piece_of_next(got, *transfers, piece, pieces);
             const Pairs listed = counted(part, held[s], held[s + 1]);
             CHECK(counted(elements_of(cuts, piece, pieces)) == listed);
@@ -90,7 +112,7 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
             all[{pair.from, pair.to}] += pair.elements;
           CHECK(together == all);
         }
-        got = s == 0 ? got_in_first(*transfers) : got_in_next(got, *transfers);
+        got = s == 0 ? got_in_first(cut, *transfers) : got_in_next(got, *transfers);
       }
     }
   }

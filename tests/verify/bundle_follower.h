@@ -191,11 +191,27 @@ class BundleFollower {
     }
   }
 
-  // The part of a box that is its piece: along its longest dim, the lowest of them.
-  [[nodiscard]] static Box piece_of(const Box& box, int64_t piece, int64_t pieces) {
+  // Whether all later steps that may be cut leave dim d as the first has it.
+  [[nodiscard]] bool is_steady(const OracleMember& member, size_t d) const {
+    for (size_t s = 1; s < member.steps.size() && may_be_cut(member, s); ++s) {
+      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d]) return false;
+    }
+    return true;
+  }
+
+  // The part of a box that is its piece: along its longest dim, the lowest of them; of the steady
+  // dims where one is 16 wide.
+  [[nodiscard]] Box piece_of(const OracleMember& member, const Box& box, int64_t piece, int64_t pieces) const {
     if (pieces == 1) return box;
-    size_t along = 0;
+    std::vector<size_t> wide;
     for (size_t d = 0; d < box.size(); ++d) {
+      if (is_steady(member, d) && width(box[d]) >= 16) wide.push_back(d);
+    }
+    if (wide.empty()) {
+      for (size_t d = 0; d < box.size(); ++d) wide.push_back(d);
+    }
+    size_t along = wide.front();
+    for (const size_t d : wide) {
       if (width(box[d]) > width(box[along])) along = d;
     }
     Box part = box;
@@ -238,7 +254,7 @@ class BundleFollower {
     }
     std::vector<Hop> list;
     for (const Sent& sent : member.sent[step]) {
-      const Box box = step == 0 ? piece_of(sent.box, piece, pieces) : sent.box;
+      const Box box = step == 0 ? piece_of(member, sent.box, piece, pieces) : sent.box;
       for (const int64_t e : elements_of(box, shape)) {
         if (step > 0 && pieces > 1 && got.count({sent.from, e}) == 0) continue;
         list.push_back({sent.from, sent.to, e, sent.contribution});
