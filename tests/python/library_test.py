@@ -43,7 +43,7 @@ class LibraryTest(unittest.TestCase):
             listed = run(MESHPLAN, "transfers", plan, "--bundle", "sync", *words).stdout
             self.assertEqual(meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sync", rank), json.loads(listed))
         with self.assertRaisesRegex(meshplan.MeshplanError, "did you mean 'sync'"):
-            meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sink")
+            meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "synk")
         with self.assertRaisesRegex(ValueError, "is negative"):
             meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sync", -1)
 
