@@ -293,6 +293,19 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
   return rounds;
 }
 
+int64_t launches_of_collectives(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                const RoundLimits& limits) {
+  int64_t rounds = 0;
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Way& way = kinds[k].ways[chosen[k]];
+    if (way.only_exchanges()) continue;
+    rounds =
+        saturating_add(rounds, saturating_mul(static_cast<int64_t>(way.steps.size()),
+                                              floor_div(kinds[k].tensors, limits.tensors_a_round)));
+  }
+  return rounds;
+}
+
 std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind, const Way& way,
                                 const Plan& plan) {
   std::vector<RoundPart> parts;

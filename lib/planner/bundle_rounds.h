@@ -56,6 +56,11 @@ struct RoundLimits {
                                                  const std::vector<size_t>& chosen,
                                                  const RoundLimits& limits);
 
+// The rounds of kinds with collectives, at least.
+[[nodiscard]] int64_t launches_of_collectives(const std::vector<Kind>& kinds,
+                                              const std::vector<size_t>& chosen,
+                                              const RoundLimits& limits);
+
 // The parts by member.
 [[nodiscard]] std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind,
                                               const Way& way, const Plan& plan);

@@ -10,6 +10,8 @@ namespace {
 
 // More buckets than this pipeline nothing better.
 constexpr int64_t most_buckets = 4096;
+// Rounds of collectives: a plan of more could not be read.
+constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
 constexpr int most_hopeless_tries = 2;
 // More buckets are worth having where they save one part in so many of the time.
@@ -105,6 +107,8 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
   limits.tensors_a_round = tensors_a_round;
   StagingTries tries(bundle_.max_staging_bytes);
   for (;;) {
+    const int64_t rounds = launches_of_collectives(kinds_, chosen, limits);
+    if (rounds > most_launches) return too_many_launches(rounds).error();
     BundleFigures figures = count(chosen, limits);
     if (fits(figures)) return Tried{limits, std::move(figures)};
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
@@ -141,8 +145,7 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
   int64_t most = 0;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const Way& way = kinds_[k].ways[chosen[k]];
-    const int64_t bytes =
-        way.only_exchanges() && may_go_alone(kinds_[k]) ? bytes_between(way) : 0;
+    const int64_t bytes = way.only_exchanges() && may_go_alone(kinds_[k]) ? bytes_between(way) : 0;
     if (bytes <= limits.most_between) most = std::max(most, bytes);
   }
   return most;
@@ -175,6 +178,13 @@ Status BundleSchedules::does_not_fit(const BundleFigures& figures) const {
   return no_plan(name + "needs " + std::to_string(figures.totals.staging_bytes) +
                  " bytes of staging per rank, max_staging_bytes allows " +
                  std::to_string(bundle_.max_staging_bytes) + "; raise it");
+}
+
+Status BundleSchedules::too_many_launches(int64_t rounds) const {
+  return no_plan("bundle '" + bundle_.id + "' needs " + with_commas(rounds) +
+                 " rounds of collectives, at most " + with_commas(most_launches) +
+                 " are planned; raise max_messages (" + with_commas(bundle_.max_messages) +
+                 ") or split its counts");
 }
 
 void BundleSchedules::keep(const std::vector<size_t>& chosen, const BundleFigures& figures) {

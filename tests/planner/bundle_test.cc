@@ -270,6 +270,19 @@ TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and sa
         "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
 }
 
+TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());
+  const std::vector<Request> requests{
+      request_of(table, "w", {64, 64}, "P(sum)", "R", 1'000'000'000)};
+  const PlanOutcome outcome = plan_requests(table, hosts_of(4, 0), requests, {}, "",
+                                            {{"all", {0}, 1, int64_t{1} << 31, 1024}});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(outcome.failures[0].error.message ==
+        "bundle 'all' needs 1,953,125 rounds of collectives, at most 100,000 are planned; raise "
+        "max_messages (1,024) or split its counts");
+}
+
 TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of the bound") {
   for (const int64_t latency : {0, 1}) {
     const MeshTable table = two_roots({{"dp", 2}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 96);
