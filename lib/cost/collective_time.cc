@@ -111,6 +111,17 @@ Traffic collective_traffic(std::span<const int64_t> members, const CollectiveByt
   return traffic;
 }
 
+std::vector<int64_t> members_apart(const GroupShape& shape) {
+  size_t outermost = 0;
+  for (size_t l = 0; l < shape.reach.size(); ++l) {
+    if (shape.reach[l] > 0) outermost = l;
+  }
+  std::vector<int64_t> members(shape.members.size(), 1);
+  std::fill(members.begin() + static_cast<std::ptrdiff_t>(outermost), members.end(),
+            shape.members.back());
+  return members;
+}
+
 int64_t collective_ps(const Topology& topology, const GroupShape& shape,
                       const CollectiveBytes& bytes) {
   if (shape.members.back() == 1 && shape.uniform) return 0;
@@ -120,14 +131,17 @@ int64_t collective_ps(const Topology& topology, const GroupShape& shape,
     return traffic_ps(topology, collective_traffic(shape.members, bytes), peers_of(bytes.op),
                       bytes.copied);
   // Units hold different numbers of members: an exchange of the padded pieces inside the group,
-  // each from the one member that owns it.
+  // each from the one member that owns it; by protocols also a ring or tree over the links of the
+  // outermost level alone.
   Traffic traffic;
   for (size_t l = 0; l < shape.reach.size(); ++l) {
     traffic.bytes[l] = saturating_mul(bytes.piece, shape.reach[l]);
     traffic.peers[l] = shape.reach[l];
   }
-  return saturating_mul(traffic_ps(topology, traffic, Peers::number_and_rate, bytes.copied),
-                        row_of(bytes.op).rounds);
+  const int64_t padded = saturating_mul(
+      traffic_ps(topology, traffic, Peers::number_and_rate, bytes.copied), row_of(bytes.op).rounds);
+  if (row_of(bytes.op).pays_per_peer || !by_protocols(topology, bytes.op)) return padded;
+  return std::min(padded, protocols_ps(topology, members_apart(shape), bytes));
 }
 
 int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,

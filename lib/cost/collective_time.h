@@ -64,6 +64,10 @@ struct CollectiveBytes {
   int64_t copied = 0;  // bytes packed, unpacked and reduced by a rank
 };
 
+// Members by level as if no two of the group were joined by links inside the outermost level that
+// it needs: what protocols take for a group whose units hold different numbers of members, where
+// that takes less than an exchange of its padded pieces.
+[[nodiscard]] std::vector<int64_t> members_apart(const GroupShape& shape);
 // The time on the slowest of the groups. A group of one rank costs nothing.
 [[nodiscard]] int64_t collective_ps(const Topology& topology, const std::vector<GroupShape>& shapes,
                                     const CollectiveBytes& bytes);

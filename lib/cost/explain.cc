@@ -229,7 +229,14 @@ std::string explain_collective(const LevelMap& levels, const StepQuestion& q, in
       traffic.bytes[l] = saturating_mul(f.bytes.piece, slowest->reach[l]);
       traffic.peers[l] = slowest->reach[l];
     }
-    out += "units hold different numbers of members: priced as an exchange of the padded pieces";
+    out += "units hold different numbers of members: priced as ";
+    if (!row.pays_per_peer && by_protocols(topology, f.bytes.op)) {
+      const std::vector<int64_t> apart = members_apart(*slowest);
+      if (protocols_ps(topology, apart, f.bytes) == total)
+        return out + "if the links of the outermost level joined them all\n" +
+               way_lines(topology, apart, f.bytes);
+    }
+    out += "an exchange of the padded pieces";
     out += row.rounds == 2 ? ", twice\n" : "\n";
     return out + traffic_lines(topology, traffic, true, f.bytes.copied, "");
   }

@@ -13,9 +13,11 @@
 //     t = base + hops * hop_ns + max over l of bytes_l / (bandwidth_l * share_l) + copies
 //
 // in integer picoseconds, rounded up once, and the least over all ways of the protocols that serve
-// the op and the size. An exchange takes a hop a peer and no less than by levels, an all_to_all no
-// less than an exchange of the same. Laws: more bytes never take
-// less; without a member, or without a level, a group never takes longer.
+// the op and the size. A group whose units hold different numbers of members takes the least of
+// that with m_l = 1 inside the outermost level that it needs and g from there on, and of an
+// exchange of its padded pieces. An exchange takes a hop a peer and no less than by levels, an
+// all_to_all no less than an exchange of the same. Laws: more bytes never take less; without a
+// member, or without a level, a group that looks alike everywhere never takes longer.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +44,7 @@ struct ProtocolWay {
 [[nodiscard]] int64_t way_ps(const Topology& topology, const ProtocolWay& way,
                              int64_t copied_bytes);
 
-// Whether protocols price such a collective, in a group that looks alike everywhere.
+// Whether protocols price such a collective.
 [[nodiscard]] inline bool by_protocols(const Topology& topology, Op op) {
   return std::any_of(topology.protocols.begin(), topology.protocols.end(),
                      [op](const Protocol& protocol) { return serves(protocol, op); });

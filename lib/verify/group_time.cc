@@ -47,6 +47,17 @@ int64_t outermost(const GroupPattern& pattern, size_t levels) {
   return found;
 }
 
+// The same members, each in a unit of its own of every level inside the outermost that some need.
+GroupPattern on_outermost_links(const GroupPattern& pattern, size_t levels) {
+  GroupPattern apart = pattern;
+  apart.alike = true;
+  size_t needed = levels;
+  while (needed > 1 && pattern.more[needed - 1] == 0) --needed;
+  for (size_t l = 0; l + 1 < needed; ++l) apart.members[l] = 1;
+  for (size_t l = needed - 1; l < levels; ++l) apart.members[l] = pattern.members[levels - 1];
+  return apart;
+}
+
 TimeRange exactly(int64_t ns) {
   const int64_t ps = saturating_mul(ns, 1000);
   return {ps, ps};
@@ -121,7 +132,12 @@ TimeRange group_time(const Topology& topology, Op op, const GroupPattern& patter
     traffic.bytes[l] = saturating_mul(moved.piece, pattern.more[l]);
   }
   const int64_t once = time_ps(topology, traffic, true, moved.copied);
-  const int64_t ps = saturating_mul(once, rule.rounds);
+  int64_t ps = saturating_mul(once, rule.rounds);
+  if (!rule.between_pairs && has_protocol(topology, op)) {
+    const GroupPattern apart = on_outermost_links(pattern, levels);
+    const LevelTraffic around = traffic_of(rule, apart, levels, moved);
+    ps = std::min(ps, protocol_time(topology, op, rule, apart, around, moved));
+  }
   return {ps, ps};
 }
 

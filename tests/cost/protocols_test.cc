@@ -98,6 +98,24 @@ TEST_CASE("more bytes and more members never take less, and no step takes less t
   }
 }
 
+TEST_CASE("a group whose units hold different numbers of members goes round the outermost links, or exchanges") {
+  // 9 of 64 ranks in a rack of 72, one in the last: by exchange each hears from 63 others.
+  Topology t = test::two_levels(72, 14'000);
+  t.protocols = {{"LL", 6'600, true, 0, {{1'000, 10'000, 1'000, 10'000}, {2'700, 10'000, 5'000, 10'000}}}};
+  GroupShape uneven;
+  uneven.uniform = false;
+  uneven.members = {9, 64};
+  uneven.reach = {8, 63};
+  CHECK(members_apart(uneven) == std::vector<int64_t>{1, 64});
+  const auto ps = [&](Op op, int64_t whole) { return collective_ps(t, uneven, {op, whole, whole / 64, 0}); };
+  CHECK(ps(Op::all_gather, 64) == (6'600 + 63 * 2'700) * 1'000 + transfer_ps(63, 1, 45'000));
+  CHECK(ps(Op::all_reduce, 64) == (6'600 + 2 * 6 * 5'000) * 1'000 + transfer_ps(128, 1, 45'000));
+  // Of no protocol: by the levels alone.
+  CHECK(ps(Op::all_to_all, 64) > 63 * 14'000'000);
+  uneven.reach = {8, 0};  // a world of one rack
+  CHECK(members_apart(uneven) == std::vector<int64_t>{64, 64});
+}
+
 TEST_CASE("what one peer reaches holds an exchange to it") {
   Topology t = test::two_levels(8, 0);
   t.levels[1].peer_mb_per_s = 1'000;

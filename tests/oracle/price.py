@@ -154,11 +154,20 @@ def group_time(levels, op, members, piece_bytes, copied, copy_mb_per_s, protocol
     m = members_by_level(levels, members)
     if m is None:
         times = 2 if op == "all_reduce" else 1
+        whole_bytes = piece_bytes if op == "all_reduce" else piece_bytes * g
         if op == "all_reduce":
             piece_bytes = -(-piece_bytes // g)
         pairs = [(a, b, 1) for a in members for b in members if a != b]
         once = traffic_time(levels, pairs, piece_bytes, 0, protocols) + copy_time(copied, copy_mb_per_s)
-        return Fraction(times * ceil(once))
+        padded = Fraction(times * ceil(once))
+        if op not in RINGS or not any(op in protocol.get("ops", RINGS) for protocol in protocols):
+            return padded
+        # Or by protocols, as if no two were inside a unit of the outermost level that the group needs.
+        used = max(i for i, level in enumerate(levels) if i == 0 or any(
+            level_between(levels, a, b) >= i for a, b, _ in pairs))
+        apart = [1 if i < used else g for i in range(len(levels))]
+        return min(padded, protocols_time(levels, protocols, op, apart, whole_bytes)
+                   + copy_time(copied, copy_mb_per_s))
     held = Fraction(0)  # an all_to_all takes no less than by levels
     if any(op in protocol.get("ops", RINGS) for protocol in protocols):
         whole = piece_bytes if op == "all_reduce" else piece_bytes * g
