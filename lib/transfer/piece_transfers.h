@@ -18,9 +18,9 @@ struct PieceCut {
   std::vector<bool> steady;  // by tensor dim: the later steps that go in pieces leave its cut
 };
 [[nodiscard]] PieceCut piece_cut(const PlannedRedistribution& redistribution);
-// The longest steady dim where it has `least_steady` slices at least, else the longest of all (ties:
-// the lowest). Pieces along a dim that a later step cuts otherwise would each go to some of its
-// ranks only. -1 of a scalar.
+// The longest steady dim where it has `least_steady` slices at least, else the longest of all
+// (ties: the lowest). Pieces along a dim that a later step cuts otherwise would each go to some
+// of its ranks only. -1 of a scalar.
 [[nodiscard]] int piece_dim(const PieceCut& cut, const Box& box);
 constexpr int64_t least_steady = 16;
 
