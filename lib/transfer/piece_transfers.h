@@ -24,8 +24,8 @@ struct PieceCut {
 [[nodiscard]] int piece_dim(const PieceCut& cut, const Box& box);
 constexpr int64_t least_steady = 16;
 
-// Part of what a rank got in a step: in piece i of k, what `box` has of the i-th part of `cut` along
-// `dim`, the box of step 0 in which it left its source.
+// Part of what a rank got in a step: in piece i of k, what `box` has of the i-th part of `cut`
+// along `dim`, the box of step 0 in which it left its source.
 struct GotBox {
   Box cut;
   int dim = 0;
