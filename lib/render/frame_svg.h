@@ -24,9 +24,23 @@ struct ShownDims {
 [[nodiscard]] ShownDims shown_dims(const PlannedRedistribution& redistribution);
 
 // Elements from (0, 0) on. Equal shards have equal colours; pending reductions are hatched (pattern
-// "pending"). A rank's title says what it holds and, with `senders`, from whom it received it.
+// "pending").
 [[nodiscard]] std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape,
-                                    const ShownDims& shown, const StepSenders* senders);
+                                    const ShownDims& shown);
+
+// A frame and where in the picture its (0, 0) lies.
+struct PlacedFrame {
+  const Grid* grid = nullptr;
+  int64_t x = 0;
+  int64_t y = 0;
+};
+
+// Over the cells of `to`, which are drawn before: for every rank a place to point at, whose title
+// says what it holds and from whom it received it, and arrows from those of its senders that `from`
+// shows. `from` is `to` itself where a step stays on its mesh. Arrows are hidden but for the rank
+// pointed at, and for the first that receives. `senders`: null for a source.
+[[nodiscard]] std::string ranks_svg(const PlacedFrame& from, const PlacedFrame& to,
+                                    const StepSenders* senders);
 
 // <defs> and the style that frames refer to.
 [[nodiscard]] std::string frame_definitions();

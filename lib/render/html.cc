@@ -13,9 +13,11 @@
 namespace meshplan {
 namespace {
 
+constexpr int64_t between_frames = 8;
+
 std::string number(int64_t value) { return std::to_string(value); }
 
-// {"3": [[1, "[4:8]", 16]]}: by receiver.
+// {"3": [[1, "[4:8]", "16 B"]]}: by receiver.
 std::string senders_json(const StepSenders& senders) {
   JsonWriter w(0, Breaks::compact);
   w.open('{');
@@ -24,7 +26,7 @@ std::string senders_json(const StepSenders& senders) {
       w.open('[');
       w.value(each.from);
       w.value(each.box);
-      w.value(each.bytes);
+      w.value(human_bytes(each.bytes));
       w.close();
     });
   }
@@ -97,25 +99,52 @@ class PlanPage {
     const std::vector<StepSenders> senders = senders_of(plan_, r, {grids.begin() + 1, grids.end()});
     out_ += "<section class=\"plan\" id=\"plan" + std::to_string(at) + "\">\n<p><code>" +
             escape_html(r.trace) + "</code></p>\n";
-    for (size_t i = 0; i < frames.size(); ++i)
-      add_frame(r, frames[i], grids[i], i == 0 ? StepSenders{} : senders[i - 1], shown);
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const bool source = i == 0;
+      const bool stays = source || frames[i].mesh == frames[i - 1].mesh;
+      const StepSenders* from = source ? nullptr : &senders[i - 1];
+      const std::string state = frame_title(plan_, frames[i]);
+      add_frame(r, frames[i], from,
+                stays ? state : frame_title(plan_, frames[i - 1]) + " -> " + state,
+                stays ? picture({&grids[i]}, r.request.tensor.shape, shown, from)
+                      : picture({&grids[i - 1], &grids[i]}, r.request.tensor.shape, shown, from));
+    }
     out_ += "</section>\n";
   }
 
-  void add_frame(const PlannedRedistribution& r, const Frame& frame, const Grid& grid,
-                 const StepSenders& senders, const ShownDims& shown) {
+  // One frame, or that before a step and that after it: above one another where they are low.
+  static std::string picture(const std::vector<const Grid*>& grids,
+                             const std::vector<int64_t>& shape, const ShownDims& shown,
+                             const StepSenders* senders) {
+    const bool low = std::all_of(grids.begin(), grids.end(),
+                                 [](const Grid* grid) { return grid->rows.size() <= 2; });
+    std::vector<PlacedFrame> places;
+    std::string frames;
+    FrameSize whole;
+    for (const Grid* grid : grids) {
+      const FrameSize size = frame_size(*grid);
+      places.push_back({grid, low ? 0 : whole.width, low ? whole.height : 0});
+      whole.width = std::max(whole.width, places.back().x + size.width + between_frames);
+      whole.height = std::max(whole.height, places.back().y + size.height + between_frames);
+      frames += "<g transform=\"translate(" + number(places.back().x) + "," +
+                number(places.back().y) + ")\">\n" + frame_svg(*grid, shape, shown) + "</g>\n";
+    }
+    return "<svg width=\"" + number(whole.width) + "\" height=\"" + number(whole.height) + "\">\n" +
+           frames + ranks_svg(places.front(), places.back(), senders) + "</svg>";
+  }
+
+  void add_frame(const PlannedRedistribution& r, const Frame& frame, const StepSenders* senders,
+                 const std::string& state, const std::string& drawn) {
     const bool source = frame.step == nullptr;
-    const FrameSize size = frame_size(grid);
     const std::string step = source ? "source" : arrow_text(plan_, r, *frame.step, options_.costs);
-    const std::string missing = source ? "the source: nothing is received yet" : senders.left_out;
-    out_ += "<div class=\"frame\" data-senders=\"" + escape_html(senders_json(senders)) + "\"" +
+    const std::string missing = source ? "the source: nothing is received yet" : senders->left_out;
+    out_ += "<div class=\"frame\" data-senders=\"" +
+            escape_html(source ? "{}" : senders_json(*senders)) + "\"" +
             (missing.empty() ? "" : " data-missing=\"" + escape_html(missing) + "\"") +
             "><p class=\"step\">" + escape_html(step) + "</p><p class=\"why\">" +
             escape_html(source ? "" : frame.step->why) + "</p><p class=\"state\">" +
-            escape_html(frame_title(plan_, frame)) + "</p>\n<div class=\"picture\"><svg width=\"" +
-            number(size.width) + "\" height=\"" + number(size.height) + "\">\n" +
-            frame_svg(grid, r.request.tensor.shape, shown, source ? nullptr : &senders) +
-            "</svg></div><p class=\"from\"></p></div>\n";
+            escape_html(state) + "</p>\n<div class=\"picture\">" + drawn +
+            "</div><p class=\"from\"></p></div>\n";
   }
 
   // A row for each that is chosen, in their order; what is left out, and the total, below.

@@ -26,8 +26,11 @@ input[type=range] { width: 24em; max-width: 90% }
 #all tbody tr { cursor: pointer }
 tr.on td { background: #eaf2fb }
 [data-rank] { cursor: pointer }
-[data-rank].on .cell { stroke: #c00; stroke-width: 2 }
-.arrow { stroke: #c00; stroke-width: 1.5; pointer-events: none }
+.picture { padding: 2px }
+.picture svg { overflow: visible }
+.to { outline: none }
+.to.on .hit { stroke: #c00; stroke-width: 2 }
+.to.on .arrow { display: inline }
 .ins { color: #176f2c } .del { color: #b3261e }
 )";
 
@@ -40,29 +43,15 @@ const options = [...which.querySelectorAll('option')];
 const frames = () => [...plans[+rows[+which.value].dataset.section].querySelectorAll('.frame')];
 const shown = () => frames()[+step.value];
 
-// Who sends what to the rank in the shown step: in words, and as arrows between ranks of the
-// picture.
+// Who sends what to the rank in the shown step: in words, and as its arrows in the picture.
 function point(rank) {
-  const frame = shown(), picture = frame.querySelector('svg');
-  picture.querySelectorAll('.arrow').forEach(arrow => arrow.remove());
-  const cells = [...picture.querySelectorAll('[data-rank]')];
-  const cell = of => cells.find(c => c.dataset.rank === String(of));
-  cells.forEach(c => c.classList.toggle('on', c.dataset.rank === String(rank)));
-  const middle = of => {
-    const box = cell(of).querySelector('.cell'), get = name => +box.getAttribute(name);
-    return [get('x') + get('width') / 2, get('y') + get('height') / 2];
-  };
-  const senders = JSON.parse(frame.dataset.senders), into = senders[rank] || [], from = frame.querySelector('.from');
+  const frame = shown(), from = frame.querySelector('.from');
+  const ranks = [...frame.querySelectorAll('.to')];
+  ranks.forEach(each => each.classList.toggle('on', each.dataset.rank === String(rank)));
+  const into = JSON.parse(frame.dataset.senders)[rank] || [];
   if (frame.dataset.missing) from.textContent = frame.dataset.missing;
-  else if (cell(rank)) from.textContent = 'rank ' + rank + (into.length ? ' receives ' +
-      into.map(([sender, box, bytes]) => box + ' from rank ' + sender + ' (' + bytes + ' B)').join(', ') : ' receives nothing');
-  for (const sender of new Set(into.map(row => row[0]))) {
-    if (!cell(sender) || !cell(rank)) continue;
-    const arrow = document.createElementNS(picture.namespaceURI, 'line');
-    const [x1, y1] = middle(sender), [x2, y2] = middle(rank);
-    for (const [name, value] of Object.entries({x1, y1, x2, y2, class: 'arrow', 'marker-end': 'url(#head)'})) arrow.setAttribute(name, value);
-    picture.append(arrow);
-  }
+  else from.textContent = 'rank ' + rank + (into.length ? ' receives ' +
+      into.map(([sender, box, bytes]) => box + ' from rank ' + sender + ' (' + bytes + ')').join(', ') : ' receives nothing');
 }
 
 function draw() {

@@ -55,19 +55,23 @@ function check() {
   assert.strictEqual(page.location.hash, '#0.1');
   assert.strictEqual(page.one('#at').textContent, '1 of 2');
   const from = () => page.frame().querySelector('.from').textContent;
-  const arrows = () => page.frame().querySelectorAll('.arrow');
+  const pointed = () => page.frame().querySelectorAll('.to').filter(c => c.classList.contains('on'));
+  const arrows = () => pointed().flatMap(c => c.querySelectorAll('.arrow'));
   assert.strictEqual(from(), 'rank 0 receives [0:4, 3:6] from rank 1 (48 B)');
-  assert.strictEqual(arrows().length, 1);
   const [cell0, cell1, , cell3] = page.frame().querySelectorAll('[data-rank]');
-  const middle = cell => { const box = cell.querySelector('.cell'); return +box.getAttribute('x') + box.getAttribute('width') / 2; };
-  assert.deepStrictEqual([arrows()[0].getAttribute('x1'), arrows()[0].getAttribute('x2')], [middle(cell1), middle(cell0)].map(String));
+  const middle = cell => {
+    const box = cell.querySelector('.hit'), get = name => +box.getAttribute(name);
+    return (get('x') + get('width') / 2) + ' ' + (get('y') + get('height') / 2);
+  };
+  const ends = arrow => arrow.getAttribute('d').match(/^M(\d+ \d+)Q\d+ \d+ (\d+ \d+)$/).slice(1);
+  assert.deepStrictEqual(arrows().map(ends), [[middle(cell1), middle(cell0)]]);
   for (const kind of ['mouseover', 'click', 'focusin']) {
-    cell0.querySelector('.cell').fire(kind);
+    cell0.querySelector('.hit').fire(kind);
     assert.match(from(), /^rank 0 receives/);
-    cell3.querySelector('.cell').fire(kind);
+    cell3.querySelector('.hit').fire(kind);
     assert.strictEqual(from(), 'rank 3 receives [4:8, 0:3] from rank 2 (48 B)');
     assert.strictEqual(arrows().length, 1);
-    assert.deepStrictEqual([cell0, cell3].map(c => c.classList.contains('on')), [false, true]);
+    assert.deepStrictEqual(pointed(), [cell3]);
   }
   assert.match(cell3.querySelector('title').textContent, /rank 3: .*; receives \[4:8, 0:3\] from rank 2 \(48 B\)/);
 
@@ -106,6 +110,26 @@ function check() {
   const css = page.one('style').textContent;
   for (const part of ['.picture, .list { overflow: auto; max-height', '.from { max-height']) assert(css.includes(part), part);
   assert(!/https?:\/\//.test(html));
+
+  // Across meshes the frame before the step is in the picture, and arrows begin at its ranks.
+  fs.writeFileSync(path.join(folder, 'cross.json'), JSON.stringify({schema: 'meshplan/spec/1', meshes: [
+    {name: 'train', world: 4, dims: [{name: 'tp', size: 4}]}, {name: 'serve', world: 3, ranks: '4-6', dims: [{name: 'dp', size: 3}]}],
+    redistributions: [{id: 'w', tensor: {shape: [13], dtype: 'int8'}, src_mesh: 'train', dst_mesh: 'serve', src: ['S(0)'], dst: ['R']}]}));
+  make('cross.plan.json', 'plan', 'cross.json', '-q');
+  const cross = open(make('cross.html', 'show', 'cross.plan.json', '--format', 'html'), '#0.1');
+  const serving = cross.frame().querySelectorAll('[data-rank]');
+  assert.deepStrictEqual(serving.map(c => [c.dataset.rank, c.querySelectorAll('.arrow').length]), [['4', 4], ['5', 4], ['6', 4]]);
+  assert.strictEqual(cross.frame().querySelectorAll('.cell').length, 7);
+  const starts = new Set(serving.flatMap(c => c.querySelectorAll('.arrow').map(a => ends(a)[0])));
+  assert.strictEqual(starts.size, 4);
+  for (const cell of serving) assert(!starts.has(middle(cell)));
+  assert.match(cross.frame().querySelector('.from').textContent, /rank 4 receives \[0:4\] from rank 0 \(4 B\), .* from rank 3/);
+
+  // The picture of the same: the first that receives has its arrows, a style shows those of others.
+  const svg = make('cross.svg', 'show', 'cross.plan.json', '--format', 'svg');
+  assert.strictEqual(svg.split('class="to first"').length, 2);
+  assert.strictEqual(svg.split('class="arrow"').length, 13);
+  assert(svg.includes('.to:hover .arrow'));
 
   // A plan without redistributions is a page, too.
   spec('none.json', [{name: 'a', size: 2}], []);

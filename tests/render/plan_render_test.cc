@@ -157,6 +157,30 @@ TEST_CASE("a picture says from whom each rank received what, and of many ranks w
   CHECK(render_html(outcome.plan, {}).find("meshplan transfers lists them") != std::string::npos);
 }
 
+TEST_CASE("a picture draws equal redistributions once, and says how many are too many to draw") {
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 12, {}, {{"a", 12}}).ok());
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < 80; ++i) {
+    Request& weight = requests.emplace_back();
+    weight.id = "w" + std::to_string(i);
+    weight.tensor = {{i < 10 ? 41 : 41 + i}, DType::float32};
+    weight.src = *parse_state("S(0)", std::vector<int64_t>{12}, 1);
+    weight.dst = *parse_state("R", std::vector<int64_t>{12}, 1);
+  }
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:0");
+  REQUIRE(outcome.failures.empty());
+  const std::string svg = render_svg(outcome.plan, {});
+  CHECK(count_of(svg, "class=\"title\"") == 64);
+  CHECK(svg.find(">also w1, w2, w3, w4 and 5 more<") != std::string::npos);
+  CHECK(svg.find(">7 more are not drawn: ") != std::string::npos);
+  // Each of the 8 that are shown receives from the other 7 of them; 4 more have no place.
+  CHECK(count_of(svg, "class=\"arrow\"") == 64 * 8 * 7);
+  ShowOptions few;
+  few.top = 3;
+  CHECK(count_of(render_svg(outcome.plan, few), "class=\"title\"") == 3);
+}
+
 TEST_CASE("a bundle's picture has a bar for every round, each when its wave runs") {
   MeshTable meshes;
   REQUIRE(add_root(meshes, "train", 4, {}, {{"dp", 4}}).ok());
