@@ -206,7 +206,8 @@ TEST_CASE("train and serve on ranks that people use") {
   const Root four{{{"tp", 4}}, run(8, 4)};
   const Root inner{{{"tp", 4}}, {6, 7, 2, 3}};
   const Root one{{{"x", 1}}, {31}};
-  for (const Root& other : {four, inner, one}) {
+  const Root fifth{{{"x", 1}}, {5}};
+  for (const Root& other : {four, inner, one, fifth}) {
     for (const char* dst : {"R", "S(0)", "S(1)"}) {
       for (const char* src : {"R", "S(0)", "S(1)", "P(sum)"}) {
         check({eight, other}, hosts_of(8), request_of({eight, other}, src, dst, {24, 5}), "eight to others");

@@ -198,9 +198,10 @@ def check_reduction(step, gone, where):
 
 
 def sent_data(world, old, got, sender, contribution, box):
-    """What the sender sends: of its own box, or what it was sent before."""
-    own = world.held.boxes[old[sender]]
-    if common(own, box) == box:
+    """What the sender sends: of its own box, or what it was sent before. Across meshes a rank that
+    passes on may hold nothing of its own."""
+    own = world.held.boxes[old[sender]] if sender in old else None
+    if own is not None and common(own, box) == box:
         return world.arrays[old[sender]][inside(box, own)]
     return next(data for held, data in got[sender, contribution] if held == box)
 
@@ -233,7 +234,7 @@ def check_counts(phases, have, want, where):
     for pieces in phases:
         arrived = []
         for sender, receiver, contribution, box in pieces:
-            if not any(c == contribution and common(held, box) == box for c, held in known[sender]):
+            if not any(c == contribution and common(held, box) == box for c, held in known.get(sender, [])):
                 raise Complaint("transfer", f"{where}: rank {sender} sends what it does not hold")
             arrived.append((receiver, (contribution, box)))
             wanted = common(want[receiver][1], box) if contribution in want[receiver][0] else None

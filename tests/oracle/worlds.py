@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random worlds: plans of random specs, checked by a program that knows only what placements mean.
 
-usage: worlds.py --meshplan BIN [--seeds FIRST:END] [--jobs N] [--timed] [--spec FILE]
+usage: worlds.py --meshplan BIN [--seeds FIRST:END,...] [--jobs N] [--timed] [--spec FILE]
 
 Every seed is a spec (random_worlds.py); its plan is replayed on data and its figures are recounted
 (oracle.py). A finding is printed when it is met, and at the end reduced to a small spec; exit 1.
@@ -45,7 +45,7 @@ def report(task):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--meshplan", required=True)
-    parser.add_argument("--seeds", default="0:1000", help="FIRST:END")
+    parser.add_argument("--seeds", default="0:1000", help="FIRST:END, several with commas")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--most", type=int, default=5, help="findings to reduce of each kind")
     parser.add_argument("--timed", action="store_true", help="also hold planning to its time")
@@ -58,11 +58,12 @@ def main():
             found = asked(meshplan, json.load(file))
         print("\n".join(f"{kind} {name}: {text}" for kind, name, text in found) or "no finding")
         return 1 if found else 0
-    first, end = (int(n) for n in options.seeds.split(":"))
+    runs = [[int(n) for n in run.split(":")] for run in options.seeds.split(",")]
+    seeds = [seed for first, end in runs for seed in range(first, end)]
     started, kinds, bad = time.time(), collections.Counter(), 0
     kept = []
     with multiprocessing.Pool(options.jobs) as pool:
-        tasks = ((meshplan, seed) for seed in range(first, end))
+        tasks = ((meshplan, seed) for seed in seeds)
         for seed, found in pool.imap_unordered(seed_findings, tasks, chunksize=4):
             bad += bool(found)
             for finding in found:
@@ -72,7 +73,7 @@ def main():
                     kept.append((meshplan, seed, finding))
         for text in pool.imap_unordered(report, kept):
             print(text, flush=True)
-    print(f"{end - first} worlds, {bad} with findings {dict(kinds)}, {time.time() - started:.0f} s")
+    print(f"{len(seeds)} worlds, {bad} with findings {dict(kinds)}, {time.time() - started:.0f} s")
     return 1 if bad else 0
 
 

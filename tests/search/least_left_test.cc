@@ -6,6 +6,7 @@
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
+#include "search/optimal.h"
 #include "search/telling_units.h"
 #include "small_question.h"
 
@@ -128,9 +129,20 @@ TEST_CASE(
 }
 
 TEST_CASE("a mesh of one rank has no units to look at, wherever the rank lies in its unit") {
-  test::SmallQuestion question({1}, test::two_levels(2, 500), {{4, 4}, DType::bfloat16});
-  question.request.dst = question.request.src;
-  const auto p = question.problem();
-  REQUIRE(p);
-  CHECK(units_to_look_at(*p).empty());
+  for (const int64_t rank : {0, 1, 4, 5, 7}) {
+    test::SmallQuestion question({1}, test::two_levels(4, 500), {{4, 4}, DType::bfloat16}, {rank});
+    question.request.dst = question.request.src;
+    const auto p = question.problem();
+    REQUIRE(p);
+    CHECK(p->exact_levels == (rank % 4 == 0));
+    CHECK(units_to_look_at(*p).empty());
+    CHECK(bound_between(*p, p->source, p->target).ps == 0);
+    // Targets of any order are bounded before they are searched.
+    question.request.any_dst_order = true;
+    const auto list =
+        plan_optimal({&question.meshes, &question.topology, &question.request, &question.options},
+                     question.levels);
+    REQUIRE(list);
+    CHECK(list->steps.empty());
+  }
 }

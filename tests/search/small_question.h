@@ -12,8 +12,9 @@ namespace meshplan::test {
 // A question on one mesh with every group allowed. What the problem refers to lives as long as
 // this.
 struct SmallQuestion {
-  SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor)
-      : mesh(mesh_of(sizes)), topology(std::move(of)), levels(mesh, topology) {
+  SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor,
+                std::vector<int64_t> ranks = {})
+      : mesh(mesh_of(sizes, std::move(ranks))), topology(std::move(of)), levels(mesh, topology) {
     meshes.meshes = {mesh};
     options.groups = GroupPolicy::any;
     request.tensor = std::move(tensor);
