@@ -254,7 +254,9 @@ void FlattenPrices::find_candidates() {
 }
 
 const Mesh& FlattenPrices::mesh_of(const Question& question, const Step& step) const {
-  return meshes_.meshes[step.mesh.empty() ? question.request.src_mesh : question.request.dst_mesh];
+  // Across meshes each step names its own.
+  const Mesh& target = meshes_.meshes[question.request.dst_mesh];
+  return step.mesh == target.name ? target : meshes_.meshes[question.request.src_mesh];
 }
 
 bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& plan,

@@ -182,6 +182,32 @@ TEST_CASE("a set is advised where it repays its communicator and saves more than
   CHECK_FALSE(advised(test::one_level(10'000, 500), {1 << 26}, 1));
 }
 
+TEST_CASE("a plan across meshes that reduces on the source's mesh first is advised of by that mesh's dims") {
+  // The source's mesh has a dim more than the target's (random world 31715).
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "w", 8, {}, {{"a", 4}, {"b", 2}}).ok());
+  REQUIRE(add_unflatten(meshes, "v", "w", "a", {1, 4}, {"outer", "inner"}).ok());
+  const PendingAtom inner{{1, 1, 4}, ReduceOp::sum};
+  const PendingAtom last{{2, 1, 2}, ReduceOp::sum};
+  Request across;
+  across.id = "across";
+  across.tensor = {{4096, 4096}, DType::float32};
+  across.src_mesh = 1;
+  across.dst_mesh = 0;
+  across.src = {{{}, {}}, {inner, last}};
+  across.dst = {{{}, {}}, {}};
+  Request within = across;
+  within.id = "within";
+  within.dst_mesh = 1;
+  const PlanOutcome planned = plan_requests(meshes, test::two_levels(4, 500), {across, within}, {}, "");
+  REQUIRE(planned.failures.empty());
+  for (const PlannedRedistribution& r : planned.plan.redistributions) {
+    REQUIRE(r.warnings.size() == 1);
+    CHECK(r.warnings[0].mesh == "v");
+    CHECK(r.warnings[0].dims == std::vector<std::string>{"inner", "b"});
+  }
+}
+
 TEST_CASE("the ranking's totals are those of planning the file again") {
   const std::vector<int64_t> sizes{2, 2, 2};
   MeshTable meshes = table_of(sizes);
