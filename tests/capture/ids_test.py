@@ -11,7 +11,7 @@ import unittest
 import universes_test as fakes
 
 fakes.load()
-from meshplan.capture.ids import ids_of  # noqa: E402
+from meshplan.capture.ids import ids_of, path_of_all_layers  # noqa: E402
 SPECS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "specs"
 
 
@@ -27,6 +27,13 @@ class IdsTest(unittest.TestCase):
         for layer in (0, 3, 79):
             self.assertEqual(self.ids(entry("all_gather", **{"x-module": f"blocks.{layer}.attn"})), ["forward.blocks.*.attn.all_gather"])
         self.assertEqual(self.ids(entry("all_gather", **{"x-fsdp": "layers.7"})), ["forward.layers.*.all_gather"])
+
+    def test_weights_give_their_name_in_place_of_the_module(self):
+        weight = {"weight": "layers.*.wq.weight", "x-module": "layers.0", "x-fsdp": "layers.3"}
+        self.assertEqual(self.ids(entry("all_gather", **weight), entry("all_gather", **{"x-module": "layers.0"})),
+                         ["forward.layers.*.wq.weight.all_gather", "forward.layers.*.all_gather"])
+        for name in ("_orig_mod.layers.7.wq", "layers._checkpoint_wrapped_module.7.wq"):
+            self.assertEqual(path_of_all_layers(name), "layers.*.wq")
 
     def test_those_that_share_a_name_add_what_tells_them_apart(self):
         self.assertEqual(self.ids(entry("all_gather"), entry("all_gather", (4, 4)), entry("slice")),

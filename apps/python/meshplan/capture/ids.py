@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 
+# Parts of a module's path that come and go with what wraps it.
+WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"}
+
+
+def path_of_all_layers(path):
+    """`layers.*.wq` for `layers.7.wq`."""
+    parts = [part for part in path.split(".") if part not in WRAPPERS]
+    return ".".join("*" if part.isdigit() else part for part in parts)
+
+
 def ids_of(entries):
     """The ids of recorded redistributions, from where they are asked for and what they do, so that
-    they survive an edit of the program: phase, module path with `*` for the indices of layers, and
-    role; of those that share it, each adds what tells them apart: shape, placements, names of
+    they survive an edit of the program: phase, the weight that is moved or else the module path,
+    with `*` for the indices of layers, and role; of those that share it, each adds what tells them apart: shape, placements, names of
     partials, dtype, meshes, bundle."""
     details = (
         lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar",
@@ -20,7 +30,7 @@ def ids_of(entries):
     names = []
     for entry in entries:
         module = entry.get("x-module") or entry.get("x-fsdp") or ""
-        path = ".".join("*" if part.isdigit() else part for part in module.split("."))
+        path = entry.get("weight") or path_of_all_layers(module)
         names.append(
             entry.get("id")
             or ".".join(part for part in (entry.get("x-phase"), path, entry["label"]) if part)

@@ -30,6 +30,7 @@ from meshplan.capture.mesh_layout import describe
 from meshplan.capture.placements import REDUCE_OPS, tensor_of
 from meshplan.capture.source import ModulePath, find_source
 from meshplan.capture.spec_writer import spec_of
+from meshplan.capture.weights import WeightNames
 from meshplan.recorded_spec import (
     NotCovered,
     destination,
@@ -86,8 +87,9 @@ class Recorder:
         self.reshards, self.notes = [], {}
         self.bundles: list[Bundle] = []
         self.asked: Union[Recorder, Bundle] = self  # where what is asked for now is counted
-        # In the backward of a redistribution; the line and module of its forward.
+        # In the backward of a redistribution; the line, module and weight of its forward.
         self.in_gradient, self.backward_of = False, None
+        self.weights, self.weight = WeightNames(), ""  # the name of what is moved now
 
     @contextlib.contextmanager
     def bundle(self, name, max_staging_bytes=None, max_messages=None):
@@ -131,7 +133,9 @@ class Recorder:
             gradient = bool(kwargs.get("is_backward", False)) or (
                 origin == "redistribute" and (self.in_gradient or not explicit)
             )
-            key, asked = (current_spec, target_spec, phase, origin, gradient), self.asked
+            weight = self.weight if explicit or gradient else ""
+            key = (current_spec, target_spec, phase, origin, gradient, weight)
+            asked = self.asked
             try:
                 if key in asked.counts:
                     asked.counts[key] += 1
@@ -153,7 +157,7 @@ class Recorder:
         module = self.modules.current()
         # The line and module of the forward request that this is the gradient of.
         if gradient and self.backward_of is not None:
-            source, module = self.backward_of
+            source, module, _ = self.backward_of
             if source:
                 notes["x-source"] = source
         if module:
@@ -253,6 +257,7 @@ class Recorder:
 
     def start(self):
         self.modules.start()
+        self.weights.start(self.replace)
         origins = {
             "torch.distributed.tensor._redistribute": "redistribute",
             "torch.distributed.tensor._dispatch": "operator",
@@ -280,24 +285,31 @@ class Recorder:
         self.tap_meshes()
 
     def tap_autograd(self):
-        """A gradient's redistribution takes the source line of the forward request that it
-        undoes."""
+        """A weight's redistribution takes its name; a gradient's the source line and the weight of
+        the forward request that it undoes."""
         node, recorder = torch_redistribute.Redistribute, self
         forward, backward = node.forward, node.backward
 
-        def tapped_forward(ctx, *args, **kwargs):
+        def tapped_forward(ctx, tensor, *args, **kwargs):
+            outermost = recorder.depth == 0
+            recorder.weight = recorder.weights.name_of(tensor) if outermost else ""
             ctx.meshplan_source = (
-                find_source().get("x-source") if recorder.depth == 0 else None,
+                find_source().get("x-source") if outermost else None,
                 recorder.modules.current(),
+                recorder.weight,
             )
-            return forward(ctx, *args, **kwargs)
+            try:
+                return forward(ctx, tensor, *args, **kwargs)
+            finally:
+                recorder.weight = ""
 
         def tapped_backward(ctx, *args, **kwargs):
             recorder.in_gradient, recorder.backward_of = True, getattr(ctx, "meshplan_source", None)
+            recorder.weight = recorder.backward_of[2] if recorder.backward_of else ""
             try:
                 return backward(ctx, *args, **kwargs)
             finally:
-                recorder.in_gradient, recorder.backward_of = False, None
+                recorder.in_gradient, recorder.backward_of, recorder.weight = False, None, ""
 
         for name, tap in (("forward", tapped_forward), ("backward", tapped_backward)):
             self.restore.append((node, name, staticmethod(getattr(node, name))))

@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-from meshplan.capture.ids import ids_of
+from meshplan.capture.ids import ids_of, path_of_all_layers
 from meshplan.capture.mesh_layout import flattened_of, root_of
 from meshplan.capture.placements import normalise, partial_names, state_of, tensor_of
 from meshplan.capture.universes import Universes, universes_of
@@ -145,7 +145,7 @@ class SpecWriter:
         self.add(entry, notes, count, kind_of([src], [dst]))
 
     def add_redistribution(self, key, count: int, notes) -> None:
-        current, target, phase, origin, gradient = key
+        current, target, phase, origin, gradient, weight = key
         if current.mesh.get_coordinate() is None:
             return  # a mesh that the recording rank has no part in: PyTorch does nothing there
         (src, src_order), (dst, dst_order) = state_of(current), state_of(target)
@@ -164,6 +164,8 @@ class SpecWriter:
         if gradient:
             entry["direction"] = "backward"
         entry["x-phase"], entry["x-asked-by"] = phase, origin
+        if weight:
+            entry["weight"] = path_of_all_layers(weight)
         self.add(entry, notes, count, kind_of(src, dst))
 
     def add_reshard(self, label: str, source, target, count: int, notes) -> None:
