@@ -10,7 +10,8 @@
 namespace meshplan {
 namespace {
 
-// A tensor of less than this part of a bucket is not cut: buckets differ by little without.
+// A tensor of less than this part of a unit of the buckets' shares is not cut: buckets differ by
+// little without.
 constexpr int64_t small_parts = 16;
 // Into so many pieces at least a tensor is cut that lies between two buckets.
 constexpr int64_t cuts_between = 4;
@@ -27,12 +28,12 @@ int64_t tensor_bytes(const Way& way) {
   return bytes;
 }
 
-// The pieces of each of so many tensors that are spread over buckets of `bucket_bytes`.
-int64_t pieces_of(int64_t tensors, const Way& way, int64_t buckets, int64_t bucket_bytes) {
-  if (buckets == 1 || saturating_mul(tensor_bytes(way), small_parts) <= bucket_bytes) return 1;
+// The pieces of each of so many tensors that are spread over so many units of `unit_bytes`.
+int64_t pieces_of(int64_t tensors, const Way& way, int64_t units, int64_t unit_bytes) {
+  if (units == 1 || saturating_mul(tensor_bytes(way), small_parts) <= unit_bytes) return 1;
   if (!goes_in_pieces(way.planned, way.steps.front().index)) return 1;
-  const int64_t each = floor_div(buckets, tensors);
-  if (each * tensors == buckets) return each;
+  const int64_t each = floor_div(units, tensors);
+  if (each * tensors == units) return each;
   return std::max(cuts_between, 2 * (each + 1));
 }
 
@@ -42,15 +43,27 @@ struct KindShare {
   Interval tensors;
 };
 
+// The first of so many buckets, then the sum of the shares up to each.
+std::vector<int64_t> ends_of_shares(int64_t buckets, const std::vector<int64_t>& shares) {
+  std::vector<int64_t> ends{0};
+  for (int64_t b = 0; b < buckets; ++b)
+    ends.push_back(ends.back() + (shares.empty() ? 1 : shares[static_cast<size_t>(b)]));
+  return ends;
+}
+
 // Rounds of kinds that only exchange: what shares so many buckets.
 class Buckets {
  public:
+  // `ends`: of the share of each bucket, in units.
   Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-          const std::vector<KindShare>& shares, int64_t buckets)
-      : kinds_(kinds), chosen_(chosen), buckets_(buckets) {
+          const std::vector<KindShare>& shares, std::vector<int64_t> ends)
+      : kinds_(kinds),
+        chosen_(chosen),
+        buckets_(static_cast<int64_t>(ends.size()) - 1),
+        ends_(std::move(ends)) {
     int64_t bytes = 0;
     for (const KindShare& share : shares) bytes = saturating_add(bytes, bytes_of(share));
-    bucket_bytes_ = floor_div(bytes, buckets);
+    unit_bytes_ = floor_div(bytes, ends_.back());
     for (const KindShare& share : shares) add(share);
   }
 
@@ -86,7 +99,7 @@ class Buckets {
     const Way& way = way_of(share.kind);
     const int64_t tensors = share.tensors.hi - share.tensors.lo;
     steps_ = std::max(steps_, way.steps.size());
-    const int64_t pieces = pieces_of(tensors, way, buckets_, bucket_bytes_);
+    const int64_t pieces = pieces_of(tensors, way, ends_.back(), unit_bytes_);
     const int64_t items = saturating_mul(tensors, pieces);
     const int64_t first = share.tensors.lo * pieces;
     // Kinds of fewer tensors than buckets begin where the kind before them ended.
@@ -99,9 +112,11 @@ class Buckets {
     }
   }
 
+  // Items of the buckets before this one.
   [[nodiscard]] int64_t share_of(int64_t items, int64_t bucket) const {
-    const int64_t each = floor_div(items, buckets_);
-    return each * bucket + floor_div((items - each * buckets_) * bucket, buckets_);
+    const int64_t each = floor_div(items, ends_.back());
+    const int64_t end = ends_[static_cast<size_t>(bucket)];
+    return each * end + floor_div((items - each * ends_.back()) * end, ends_.back());
   }
 
   // Items [from, to): pieces of tensors, those of one tensor behind one another.
@@ -136,7 +151,8 @@ class Buckets {
   const std::vector<Kind>& kinds_;
   const std::vector<size_t>& chosen_;
   int64_t buckets_;
-  int64_t bucket_bytes_ = 0;  // the share of one
+  std::vector<int64_t> ends_;
+  int64_t unit_bytes_ = 0;
   size_t steps_ = 0;
   int64_t next_ = 0;
   std::map<std::pair<int64_t, size_t>, std::vector<KindPart>> parts_;
@@ -268,13 +284,15 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
   int64_t all_bytes = 0;
   for (const Section& section : sections) all_bytes = saturating_add(all_bytes, section.bytes);
   const int64_t bucket_bytes = std::max<int64_t>(1, ceil_div(all_bytes, limits.buckets));
+  const std::vector<int64_t> even;
   for (const Section& section : sections) {
     // Tensors by themselves are in buckets as large as the others.
     int64_t buckets = limits.buckets;
     if (section.alone || (!limits.apart && sections.size() > 1))
       buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
-    for (KindRound& round : Buckets(kinds, chosen, section.shares, buckets).take()) {
+    auto ends = ends_of_shares(buckets, buckets == limits.buckets ? limits.shares : even);
+    for (KindRound& round : Buckets(kinds, chosen, section.shares, std::move(ends)).take()) {
       for (size_t& before : round.after) before += first;
       rounds.push_back(std::move(round));
     }

@@ -3,9 +3,16 @@
 //     kind w, 3 tensors, 2 buckets      bucket 0: tensor 0, and piece 0 of 2 of tensor 1
 //                                       bucket 1: piece 1 of 2 of tensor 1, and tensor 2
 //
-// A bucket takes an even share of every kind, so that all senders and all receivers have work in
+// A bucket takes the same share of every kind, so that all senders and all receivers have work in
 // every round. Step s of bucket b is a round on stream s, behind step s - 1 of the bucket: so it
 // runs beside step 0 of bucket b + s. Kinds with collectives come behind, step by step.
+//
+// Shares are even, or fall from bucket to bucket where a later step takes less than the first, and
+// rise where it takes more: so steps that run at the same time take as long as each other, and the
+// steps that run beside nothing are those of small buckets.
+//
+//     step 0 takes 4, step 1 takes 2     shares 1/2 1/2       2 | 2 + 1 | 1          5 in all
+//                                        shares 2/3 1/3     8/3 | 4/3 + 4/3 | 2/3    14/3 in all
 //
 // A tensor's boxes between two steps are held from its first bucket to its last, so tensors that
 // have much there go one at a time through buckets of their own, behind the others, and each begins
@@ -40,6 +47,7 @@ struct KindRound {
 
 struct RoundLimits {
   int64_t buckets = 1;
+  std::vector<int64_t> shares;  // of each bucket, in parts of their sum; none: even
   int64_t tensors_a_round = 1;  // of collectives
   bool apart = false;           // whether every kind has buckets of its own, one behind the other
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets

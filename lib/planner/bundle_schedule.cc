@@ -1,6 +1,7 @@
 #include "planner/bundle_schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -16,6 +17,16 @@ constexpr int64_t most_launches = 100'000;
 constexpr int most_hopeless_tries = 2;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
+// Uneven shares are tried where a bundle is above what is close by one part in so many, ...
+constexpr int64_t worth_uneven = 50;
+// ... of at most so many buckets, ...
+constexpr int64_t most_uneven = 8;
+// ... which have so many times the share of the next one at most, or of the one before.
+constexpr int64_t most_ratio = 4;
+// All shares together have so many parts at most.
+constexpr int64_t most_parts = 64;
+// Ratios are counted in parts of one.
+constexpr int64_t fine_parts = 4096;
 
 // The next number of buckets, not below `buckets`, into which the kind's tensors go evenly: where
 // some buckets have one tensor more than others, waves wait for the largest.
@@ -23,6 +34,43 @@ int64_t evenly(int64_t buckets, int64_t tensors) {
   if (buckets >= tensors) return saturating_mul(ceil_div(buckets, tensors), tensors);
   while (tensors % buckets != 0) ++buckets;
   return buckets;
+}
+
+// What the rounds of the first step and of the last one take together.
+struct StepTimes {
+  int64_t first_ps = 0;
+  int64_t last_ps = 0;
+};
+
+StepTimes step_times(const std::vector<BundleRound>& rounds) {
+  int64_t last = 0;
+  for (const BundleRound& round : rounds) last = std::max(last, round.stream);
+  StepTimes times;
+  for (const BundleRound& round : rounds) {
+    if (round.stream == 0) times.first_ps = saturating_add(times.first_ps, round.predicted_ps);
+    if (round.stream == last) times.last_ps = saturating_add(times.last_ps, round.predicted_ps);
+  }
+  return times;
+}
+
+// Of a bucket's share to that of the bucket before it.
+struct Ratio {
+  int64_t share = 1;
+  int64_t before = 1;
+};
+
+// Shares in parts of the smallest one: a tensor that is cut goes in as many pieces as they have
+// parts, and a plan lists its pieces.
+std::vector<int64_t> uneven_shares(int64_t buckets, const Ratio& ratio) {
+  const int64_t before = std::max<int64_t>(1, ratio.before);
+  const int64_t each = std::clamp(floor_div(saturating_mul(ratio.share, fine_parts), before),
+                                  fine_parts / most_ratio, fine_parts * most_ratio);
+  std::vector<int64_t> shares{fine_parts * fine_parts};
+  for (int64_t b = 1; b < buckets; ++b)
+    shares.push_back(floor_div(shares.back() * each, fine_parts));
+  const int64_t least = std::min(shares.front(), shares.back());
+  for (int64_t& share : shares) share = floor_div(2 * share + least, 2 * least);
+  return shares;
 }
 
 // What more buckets save of the staging: of b buckets it is about A + B / b, where B are messages,
@@ -98,7 +146,32 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
     limits.buckets *= 2;
     if (!gains()) break;
   }
+  if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
   return Done{};
+}
+
+// Shares that fall or rise as the last step's time is to the first one's, or half as steeply. What
+// they gain is a part of one bucket's time, so few are enough.
+void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
+                                             const BundleFigures& even) {
+  const int64_t worth_ps = saturating_add(close_ps_, floor_div(close_ps_, worth_uneven));
+  if (limits.apart || best_.totals.predicted_ps <= worth_ps) return;
+  const StepTimes times = step_times(even.rounds);
+  const Ratio steep{times.last_ps, times.first_ps};
+  const Ratio gentle{saturating_add(times.last_ps, times.first_ps),
+                     saturating_mul(2, times.first_ps)};
+  for (const Ratio& ratio : {steep, gentle}) {
+    int64_t last_ps = INT64_MAX;
+    for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
+      limits.shares = uneven_shares(limits.buckets, ratio);
+      if (std::accumulate(limits.shares.begin(), limits.shares.end(), int64_t{0}) > most_parts)
+        break;
+      const BundleFigures figures = count(chosen, limits);
+      if (figures.totals.predicted_ps >= last_ps) break;
+      last_ps = figures.totals.predicted_ps;
+      if (fits(figures)) keep(chosen, figures);
+    }
+  }
 }
 
 Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen) {

@@ -1,5 +1,5 @@
 // The rounds of a bundle whose ways are chosen: in the fewest buckets that its limits allow, and in
-// more while that gains.
+// more, or in few of uneven shares, while that gains.
 //
 //     limits                     one bucket of 8 GB             fits in 5 buckets, next 10, 20 ..
 //     a rank's staging 2 GB      needs 8 GB: does not fit       while each takes less than the last
@@ -34,6 +34,8 @@ class BundleSchedules {
     RoundLimits limits;
     BundleFigures figures;
   };
+  void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
+                              const BundleFigures& even);
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
   [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,

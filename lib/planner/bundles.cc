@@ -117,13 +117,21 @@ class BundlePlanner {
       const std::optional<Stops> own_stops = stops_of_steps(asked, std::as_const(own.steps).list());
       if (own_stops && std::find(all.begin(), all.end(), *own_stops) == all.end())
         all.push_back(*own_stops);
-      for (const Stops& stops : all) {
-        if (has_idle_step(request, stops)) continue;
-        for (const bool whole : {false, true})
-          add_way(kind, exchanges_through(asked, stops, whole));
-      }
+      std::erase_if(all, [&](const Stops& stops) { return has_idle_step(request, stops); });
+      add_ways(kind, asked, all, Room::for_messages);
+      // Ways that leave no room say how much staging they need.
+      if (kind.ways.empty() && !runs_in_rounds(own)) add_ways(kind, asked, all, Room::any);
     }
     if (runs_in_rounds(own)) kind.ways.emplace_back().planned = own;
+  }
+
+  enum class Room : uint8_t { for_messages, any };
+
+  void add_ways(Kind& kind, const PlanQuestion& asked, const std::vector<Stops>& all, Room room) {
+    for (const Stops& stops : all) {
+      for (const bool whole : {false, true})
+        add_way(kind, exchanges_through(asked, stops, whole), room);
+    }
   }
 
   // Whether the boxes between its steps leave an eighth of the staging at least.
@@ -141,11 +149,11 @@ class BundlePlanner {
     return staging == 0 || between <= staging - floor_div(staging, 8);
   }
 
-  void add_way(Kind& kind, StepList list) {
+  void add_way(Kind& kind, StepList list, Room room) {
     PlannedRedistribution planned = alone(kind);
     planned.steps = std::move(list.steps);
     planned.dst = std::move(list.dst);
-    if (!leaves_room_for_messages(planned)) return;
+    if (room == Room::for_messages && !leaves_room_for_messages(planned)) return;
     const int64_t limit = plan_.options.max_memory_bytes;
     if (limit > 0) {
       price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
@@ -215,14 +223,21 @@ class BundlePlanner {
     return best;
   }
 
+  [[nodiscard]] std::string why_none() const {
+    const int64_t limit = plan_.options.max_memory_bytes;
+    if (limit > 0) {
+      return "its exchange in two phases cannot, and others exceed max_memory_bytes " +
+             std::to_string(limit) + "; raise it, or leave the redistribution out of the bundle";
+    }
+    return "its exchange in two phases cannot; use --planner optimal, or leave it out of the bundle";
+  }
+
   // The best schedule of the few choices.
   Status choose(BundleSchedules& schedules) {
     for (const Kind& kind : kinds_) {
       if (kind.ways.empty()) {
         return no_plan("bundle '" + bundle_.id + "': no plan of redistribution '" +
-                       alone(kind).request.id +
-                       "' can run in rounds: its exchange in two phases cannot; use --planner "
-                       "optimal, or leave it out of the bundle");
+                       alone(kind).request.id + "' can run in rounds: " + why_none());
       }
     }
     std::vector<std::vector<size_t>> choices{least_load()};

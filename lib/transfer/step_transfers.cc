@@ -108,7 +108,8 @@ Status TransferMaker::check_pending(bool reduces) const {
 
 Status TransferMaker::set_reduction() {
   // What is pending over one rank is whole: nothing is combined, or sent in another type.
-  if (atoms_.reduced.empty() && !step_.reduce_op) return Done{};
+  for (const Atom& a : atoms_.reduced) out_.contributions *= a.size;
+  if (out_.contributions == 1 && !step_.reduce_op) return Done{};
   bool averages = true;
   for (const PendingAtom& p : before_.state.partial) {
     for (const Atom& a : atoms_.reduced) {
@@ -118,7 +119,6 @@ Status TransferMaker::set_reduction() {
   }
   const ReduceOp fallback = averages ? ReduceOp::avg : before_.state.partial.front().op;
   out_.reduce_op = step_.reduce_op.value_or(fallback);
-  for (const Atom& a : atoms_.reduced) out_.contributions *= a.size;
   out_.divisor = step_.scale_divisor;
   if (*out_.reduce_op == ReduceOp::avg) out_.divisor *= out_.contributions;
   // Across meshes the step's mesh dims are those of the target mesh, and all that is pending on the

@@ -270,6 +270,24 @@ TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and sa
         "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
 }
 
+TEST_CASE("staging that no exchange keeps to is named, where the plan's own needs two phases") {
+  MeshTable table;
+  REQUIRE(add_root(table, "serve", 12, {}, {{"x", 12}, {"y", 1}}).ok());
+  const std::vector<Request> requests{request_of(table, "g", {5, 100}, "S(0)[0]S(0)[1]", "RR", 3)};
+  Topology topology;
+  topology.levels = {{"inside", 8, 400'000, 0, 0}, {"across", 24, 50'000, 0, 500}};
+  PlanOptions options;
+  const auto message = [&](int64_t staging, int64_t memory) {
+    options.max_memory_bytes = memory;
+    const PlanOutcome outcome =
+        plan_requests(table, topology, requests, options, "", {{"all", {0}, 1, staging, 1024}});
+    return outcome.failures.empty() ? "" : outcome.failures[0].error.message;
+  };
+  CHECK(message(0, 4000).empty());
+  CHECK(message(16, 4000) ==
+        "bundle 'all' needs 338 bytes of staging per rank, max_staging_bytes allows 16; raise it");
+}
+
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());
@@ -291,6 +309,23 @@ TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of 
     CHECK(above_bound(plan) < 1.05);
     CHECK(plan.redistributions[0].steps.size() > 1);
   }
+}
+
+TEST_CASE("buckets fall where sharing inside the host takes less than fetching") {
+  const MeshTable table = two_roots({{"dp", 2}, {"tp", 8}}, {{"dp", 8}}, 16);
+  const std::vector<Request> requests{request_of(table, "w", {1536, 6}, "RS(0)", "R", 1)};
+  Topology topology = hosts_of(8, 1);
+  topology.levels[0].mb_per_s = 900'000;
+  const Plan plan = planned(table, topology, requests, {});
+  check(plan);
+  std::vector<int64_t> fetched;
+  for (const BundleRound& round : plan.bundles.front().rounds) {
+    if (round.stream == 0) fetched.push_back(round.wire_bytes);
+  }
+  REQUIRE(fetched.size() > 1);
+  for (size_t i = 1; i < fetched.size(); ++i) CHECK(fetched[i] < fetched[i - 1]);
+  // Even shares take 1.20 times the bound at best.
+  CHECK(above_bound(plan) < 1.15);
 }
 
 TEST_CASE("sources that share no host with a target are bounded by their outer links alone") {

@@ -92,3 +92,31 @@ TEST_CASE("an exchange keeps contributions apart") {
       CHECK(static_cast<size_t>(t.from) / 2 == s / 2);
   }
 }
+
+TEST_CASE("what is pending over one rank is whole, across meshes too") {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 2, {}, {{"a", 1}, {"b", 2}}).ok());
+  REQUIRE(add_root(table, "serve", 2, {2, 3}, {{"x", 2}}).ok());
+  const RankTable ranks = make_rank_table(table);
+  const auto state = [](const Mesh& mesh, std::string_view text) {
+    auto parsed = parse_state(text, mesh_shape(mesh), 1);
+    REQUIRE(parsed.ok());
+    return *parsed;
+  };
+  const Topology topology = uniform_topology();
+  for (const bool over_one : {true, false}) {
+    const State before = state(table.meshes[0], over_one ? "P(max)R" : "RP(max)");
+    Step step;
+    step.op = Op::exchange;
+    step.mesh = "serve";
+    step.mesh_dims = {{0, 1, 2}};
+    step.state = state(table.meshes[1], "R");
+    if (!over_one) step.reduce_op = ReduceOp::max;
+    const HeldBoxes from = make_held_boxes(table.meshes[0], before, {6}, 1, ranks);
+    const HeldBoxes to = make_held_boxes(table.meshes[1], step.state, {6}, 1, ranks);
+    auto made = make_transfers({&from, &to, &step, &ranks, &topology, "redistribution 'x'"});
+    REQUIRE(made.ok());
+    CHECK(made->contributions == (over_one ? 1 : 2));
+    CHECK(made->reduce_op.has_value() == !over_one);
+  }
+}
