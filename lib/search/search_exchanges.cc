@@ -257,8 +257,9 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         const int64_t here = saturating_add(
             g.ps,
             from == source_ ? aim.before : bound_between(p_, at, aim.at, false, most - g.ps).ps);
-        if (here > most || not_now(saturating_add(here, key.left))) continue;
-        exchange_later(from, at, aim.at, key.left, std::max(outer, here), most);
+        const int64_t there = std::max(outer, here);
+        if (here > most || not_now(saturating_add(there, key.left))) continue;
+        exchange_later(from, at, aim.at, key.left, there, most);
         continue;
       }
       exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, key.reached);

@@ -8,6 +8,7 @@
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
 #include "../cost/some_protocols.h"
+#include "../verify/random_world.h"
 #include "cost/topology.h"
 #include "search/moves.h"
 #include "search/optimal.h"
@@ -191,4 +192,21 @@ TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
   t.pairs += compare({2, 3, 2}, slow, GroupPolicy::declared, {600, 50}, 7, 2).pairs;
   t.pairs += compare({3, 4}, slow, GroupPolicy::any, {4800, 48}, 3).pairs;
   CHECK(t.pairs > 400);
+}
+
+TEST_CASE("uneven extents under protocols, whose groups may start long before an exchange does") {
+  // Random world 34785: a state was taken up twice, and an exchange from it never looked at.
+  Tally t;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed);
+    Topology topology = test::two_levels(3, seed % 2 == 0 ? 500 : 0);
+    topology.levels[0].latency_ns = random.one_in(2) ? 25'000 : 10'000;
+    topology.levels[1].latency_ns = 10'000;
+    for (TopologyLevel& level : topology.levels) level.mb_per_s = 1 + random.below(10'000);
+    topology = test::with_random_protocols(random, topology);
+    t.pairs += compare({3, 2}, topology, GroupPolicy::any, {45}, 1).pairs;
+    t.pairs += compare({3, 2}, topology, GroupPolicy::any, {4500, 7}, 3, 2).pairs;
+  }
+  CHECK(t.pairs > 1'000);
 }
