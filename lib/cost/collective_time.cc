@@ -22,7 +22,9 @@ int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_pe
   return saturated(moved / by + copied / copy_mb_per_s + (rest + all - 1) / all);
 }
 
-int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+namespace {
+
+inline int64_t plain_transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   if (bytes == 0) return 0;
   int64_t scaled = 0;
   int64_t divisor = 0;
@@ -35,6 +37,12 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   int128 quotient = wide / by + (wide % by != 0);
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   return quotient > most ? most : static_cast<int64_t>(quotient);
+}
+
+}  // namespace
+
+int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+  return plain_transfer_ps(bytes, denominator, mb_per_s);
 }
 
 int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes) {
@@ -55,9 +63,11 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
   const bool exchange = counted != Peers::none;
   int64_t latency = 0;
   int64_t peers = 0;
+  const bool copies = copied_bytes != 0 && topology.copy_mb_per_s != 0;
   const auto transfer = [&](int64_t bytes, int64_t denominator, int64_t mb_per_s) {
-    return transfer_and_copies_ps(bytes, denominator, mb_per_s, copied_bytes,
-                                  topology.copy_mb_per_s);
+    return copies ? transfer_and_copies_ps(bytes, denominator, mb_per_s, copied_bytes,
+                                           topology.copy_mb_per_s)
+                  : plain_transfer_ps(bytes, denominator, mb_per_s);
   };
   int64_t slowest = transfer(0, 1, 1);
   for (size_t l = 0; l < topology.levels.size(); ++l) {
@@ -76,16 +86,17 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
     if (counted != Peers::number_and_rate) continue;
     if (const int64_t far = far_bytes(traffic.bytes[l], traffic.denominator, level.near_bytes))
       slowest = std::max(slowest, transfer(far, traffic.denominator, level.far_mb_per_s));
+    if (level.peer_mb_per_s == 0) continue;
     const int64_t held = held_to_peer_rate(level, traffic, l);
     const int64_t shared = saturating_mul(traffic.denominator, traffic.peers[l]);
     if (held == 0) continue;
     slowest = std::max(slowest, transfer(held, shared, level.peer_mb_per_s));
   }
   const int64_t ps = saturating_add(saturating_mul(saturating_add(latency, peers), 1000), slowest);
+  if (counted != Peers::number_and_rate || !by_protocols(topology, Op::exchange)) return ps;
   const bool moves = std::any_of(traffic.peers.begin(), traffic.peers.end(),
                                  [](int64_t peers_here) { return peers_here > 0; });
-  if (counted != Peers::number_and_rate || !moves || !by_protocols(topology, Op::exchange))
-    return ps;
+  if (!moves) return ps;
   return std::max(ps, exchange_protocols_ps(topology, traffic, copied_bytes));
 }
 

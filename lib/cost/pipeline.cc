@@ -28,6 +28,7 @@ int64_t rounds_ps(int64_t fetch_ps, int64_t share_ps, int64_t chunks) {
 
 int64_t pipelined_ps(const PhaseTime& first, const PhaseTime& second, int64_t chunks) {
   const int128 all = times_chunks(first, second, chunks);
+  if (chunks == 1) return saturated(all);
   return saturated((all + chunks - 1) / chunks);
 }
 

@@ -193,8 +193,10 @@ int64_t exchange_protocols_ps(const Topology& topology, const Traffic& traffic,
 }
 
 Topology bound_topology(const Topology& topology, bool reduces) {
-  Topology bound = topology;
-  bound.protocols.clear();
+  Topology bound;
+  bound.levels = topology.levels;
+  bound.copy_mb_per_s = topology.copy_mb_per_s;
+  bound.tables = topology.tables;
   for (size_t l = 0; l < bound.levels.size(); ++l) {
     TopologyLevel& level = bound.levels[l];
     level.peer_mb_per_s = level.peer_bytes = level.near_bytes = level.far_mb_per_s = 0;

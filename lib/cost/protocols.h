@@ -64,7 +64,8 @@ struct ProtocolWay {
                                             int64_t copied_bytes);
 
 // A topology of levels alone in which every step takes as long as in `topology`, or less: what
-// bounds are taken in. `reduces`: something is pending at either end, so that switches may help.
+// bounds are taken in; it has no name. `reduces`: something is pending at either end, so that
+// switches may help.
 [[nodiscard]] Topology bound_topology(const Topology& topology, bool reduces);
 
 }  // namespace meshplan

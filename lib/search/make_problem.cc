@@ -12,38 +12,43 @@
 namespace meshplan {
 namespace {
 
-// Where mesh dims are cut into atoms: at the ends of atoms that the states already use and, with
+// Where one mesh dim is cut into atoms: at the ends of atoms that the states already use and, with
 // every group allowed, at level boundaries.
-std::vector<std::vector<int64_t>> mesh_cuts(const LevelMap& levels, const State& src,
-                                            const State& dst, bool split) {
-  const Mesh& mesh = levels.mesh();
-  std::vector<std::vector<int64_t>> cuts(mesh.dims.size());
-  for (size_t m = 0; m < cuts.size(); ++m) {
-    cuts[m] = {1, mesh.dims[m].size};
-    if (!split || !levels.regular()) continue;
-    for (const LevelDigit& digit : levels.digits(m)) cuts[m].push_back(digit.before);
-  }
-  auto use = [&](const Atom& atom) {
-    auto& c = cuts[static_cast<size_t>(atom.mesh_dim)];
-    c.push_back(atom.before);
-    c.push_back(atom.before * atom.size);
-  };
-  for (const State* s : {&src, &dst}) {
-    for (const auto& order : s->shards) std::for_each(order.begin(), order.end(), use);
-    for (const PendingAtom& p : s->partial) use(p.atom);
-  }
-  for (auto& c : cuts) {
-    std::sort(c.begin(), c.end());
-    c.erase(std::unique(c.begin(), c.end()), c.end());
-    for (size_t i = 0; i + 1 < c.size(); ++i) {
-      if (c[i + 1] % c[i] != 0) {
-        c = {1, c.back()};
+class MeshCuts {
+ public:
+  void find(const LevelMap& levels, size_t mesh_dim, const State& src, const State& dst,
+            bool split) {
+    const int64_t size = levels.mesh().dims[mesh_dim].size;
+    cuts_.assign({1, size});
+    if (split && levels.regular()) {
+      for (const LevelDigit& digit : levels.digits(mesh_dim)) cuts_.push_back(digit.before);
+    }
+    for (const State* s : {&src, &dst}) {
+      for (const auto& order : s->shards) {
+        for (const Atom& atom : order) use(mesh_dim, atom);
+      }
+      for (const PendingAtom& p : s->partial) use(mesh_dim, p.atom);
+    }
+    if (cuts_.size() == 2) return;
+    std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+    for (size_t i = 0; i + 1 < cuts_.size(); ++i) {
+      if (cuts_[i + 1] % cuts_[i] != 0) {
+        cuts_.assign({1, size});
         break;
       }
     }
   }
-  return cuts;
-}
+  [[nodiscard]] const std::vector<int64_t>& cuts() const { return cuts_; }
+
+ private:
+  void use(size_t mesh_dim, const Atom& atom) {
+    if (static_cast<size_t>(atom.mesh_dim) != mesh_dim) return;
+    cuts_.push_back(atom.before);
+    cuts_.push_back(atom.before * atom.size);
+  }
+  std::vector<int64_t> cuts_;  // ascending
+};
 
 // Of the size of a mesh dim.
 constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
@@ -81,14 +86,20 @@ int64_t part_of(const LevelDigit& digit, const Atom& atom) {
 
 class ProblemMaker {
  public:
+  // `made`: empty.
   ProblemMaker(const LevelMap& levels, const MeshTable& meshes, const Request& request,
-               const State& target, const PlanOptions& options)
-      : levels_(levels), meshes_(meshes), request_(request), target_(target), options_(options) {}
+               const State& target, const PlanOptions& options, PlanProblem& made)
+      : levels_(levels),
+        meshes_(meshes),
+        request_(request),
+        target_(target),
+        options_(options),
+        p_(made) {}
 
-  // No value: more atoms or tensor dims than a search holds.
-  std::optional<PlanProblem> make() {
+  // False: more atoms or tensor dims than a search holds.
+  bool make() {
     set_question();
-    if (!find_atoms() || !find_dims()) return std::nullopt;
+    if (!find_atoms() || !find_dims()) return false;
     set_ends();
     find_evenness();
     find_digits();
@@ -98,7 +109,7 @@ class ProblemMaker {
     set_bytes();
     allow_groups();
     limit_memory();
-    return std::move(p_);
+    return true;
   }
 
  private:
@@ -118,16 +129,15 @@ class ProblemMaker {
   }
 
   bool find_atoms() {
-    const auto cuts =
-        mesh_cuts(levels_, request_.src, target_, options_.groups == GroupPolicy::any);
-    ids_.resize(cuts.size());
-    for (size_t m = 0; m < cuts.size(); ++m) {
-      for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
-        const int64_t size = cuts[m][i + 1] / cuts[m][i];
+    MeshCuts of_dim;
+    for (size_t m = 0; m < p_.mesh->dims.size(); ++m) {
+      of_dim.find(levels_, m, request_.src, target_, options_.groups == GroupPolicy::any);
+      const std::vector<int64_t>& cuts = of_dim.cuts();
+      for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+        const int64_t size = floor_div(cuts[i + 1], cuts[i]);
         if (size == 1) continue;
         if (p_.atoms == max_atoms) return false;
-        ids_[m].push_back(p_.atoms);
-        p_.atom[static_cast<size_t>(p_.atoms)] = {static_cast<int32_t>(m), cuts[m][i], size};
+        p_.atom[static_cast<size_t>(p_.atoms)] = {static_cast<int32_t>(m), cuts[i], size};
         p_.size[static_cast<size_t>(p_.atoms)] = size;
         ++p_.atoms;
       }
@@ -136,14 +146,24 @@ class ProblemMaker {
     return true;
   }
 
-  [[nodiscard]] std::vector<uint8_t> atoms_of(const Atom& whole) const {
-    std::vector<uint8_t> list;
-    for (const int id : ids_[static_cast<size_t>(whole.mesh_dim)]) {
-      const Atom& a = p_.atom[static_cast<size_t>(id)];
-      if (a.before >= whole.before && a.before * a.size <= whole.before * whole.size)
-        list.push_back(static_cast<uint8_t>(id));
+  // Calls visit(number) for the atoms that make up a sub-axis, major first.
+  template <class Visit>
+  void each_atom_of(const Atom& whole, Visit visit) const {
+    for (int i = 0; i < p_.atoms; ++i) {
+      const Atom& a = p_.atom[as_index(i)];
+      if (a.mesh_dim == whole.mesh_dim && a.before >= whole.before &&
+          a.before * a.size <= whole.before * whole.size)
+        visit(static_cast<uint8_t>(i));
     }
-    return list;
+  }
+  // The atoms of a mesh dim, as bits.
+  [[nodiscard]] uint16_t mask_of(size_t mesh_dim) const {
+    uint16_t mask = 0;
+    for (int i = 0; i < p_.atoms; ++i) {
+      if (static_cast<size_t>(p_.atom[as_index(i)].mesh_dim) == mesh_dim)
+        mask = static_cast<uint16_t>(mask | 1U << i);
+    }
+    return mask;
   }
 
   // Tensor dims that take part: those that either end shards, then the widest others up to the room
@@ -162,9 +182,11 @@ class ProblemMaker {
       }
     }
     if (order.size() > max_search_dims) return false;
-    std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
-      return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
-    });
+    if (idle.size() > 1) {
+      std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
+        return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
+      });
+    }
     // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as
     // a rule.
     constexpr size_t enough_dims = 4;
@@ -200,14 +222,14 @@ class ProblemMaker {
     for (int d = 0; d < p_.dims && !scalar_; ++d) {
       const auto tensor_dim = static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)]);
       for (const Atom& atom : state.shards[tensor_dim]) {
-        for (const uint8_t id : atoms_of(atom)) append(s, p_.dims, d, id);
+        each_atom_of(atom, [&](uint8_t id) { append(s, p_.dims, d, id); });
       }
     }
     for (const PendingAtom& pending : state.partial) {
-      for (const uint8_t id : atoms_of(pending.atom)) {
+      each_atom_of(pending.atom, [&](uint8_t id) {
         ops[id] = pending.op;
         s.pending = static_cast<uint16_t>(s.pending | 1U << id);
-      }
+      });
     }
     return s;
   }
@@ -330,14 +352,9 @@ class ProblemMaker {
     p_.shapes.assign(masks, nullptr);
     if (options_.groups == GroupPolicy::any) return;
     std::vector<size_t> wide;
-    for (size_t m = 0; m < ids_.size(); ++m) {
-      if (!ids_[m].empty()) wide.push_back(m);
+    for (size_t m = 0; m < p_.mesh->dims.size(); ++m) {
+      if (mask_of(m) != 0) wide.push_back(m);
     }
-    const auto mask_of = [&](size_t m) {
-      uint16_t mask = 0;
-      for (const int id : ids_[m]) mask = static_cast<uint16_t>(mask | 1U << id);
-      return mask;
-    };
     for (const size_t m : wide) p_.allowed[mask_of(m)] = 1;
     // Sets of several mesh dims, where anything can declare one: a flatten, or a root of one dim.
     const bool any_set = !meshes_.flattens.empty() || root_of(meshes_, *p_.mesh).dims.size() == 1;
@@ -368,8 +385,7 @@ class ProblemMaker {
   const Request& request_;
   const State& target_;
   const PlanOptions& options_;
-  PlanProblem p_;
-  std::vector<std::vector<int>> ids_;  // atoms of every mesh dim
+  PlanProblem& p_;
   bool scalar_ = false;
 };
 
@@ -378,7 +394,9 @@ class ProblemMaker {
 std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes,
                                         const Request& request, const State& target,
                                         const PlanOptions& options) {
-  return ProblemMaker(levels, meshes, request, target, options).make();
+  std::optional<PlanProblem> made(std::in_place);
+  if (!ProblemMaker(levels, meshes, request, target, options, *made).make()) made.reset();
+  return made;
 }
 
 }  // namespace meshplan

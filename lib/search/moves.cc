@@ -47,15 +47,26 @@ class Mover {
     work_ += work::move;
     out_.push_back(edge);
   }
+  [[nodiscard]] bool asks_bounds() const {
+    return limits_.world != nullptr && limits_.most_ps != INT64_MAX;
+  }
+  [[nodiscard]] Packed packed(const SearchState& s) const {
+    return asks_bounds() ? limits_.world->pack(s) : Packed{};
+  }
+  // `of`: packed, with one atom more behind list d of `s`.
+  [[nodiscard]] Packed packed_with(const Packed& of, const SearchState& s, int d, int atom) const {
+    Packed next = of;
+    if (asks_bounds()) limits_.world->put(next, d, limits_.world->digits_in(s, d), atom);
+    return next;
+  }
   // Whether no plan through a communicating step to `to`, or to what has more atoms behind its
   // lists, can be of use.
-  [[nodiscard]] bool useless(const SearchState& to, int64_t step_ps) {
-    if (limits_.world == nullptr || limits_.most_ps == INT64_MAX) return false;
+  [[nodiscard]] bool useless(const SearchState& to, const Packed& packed_to, int64_t step_ps) {
+    if (!asks_bounds()) return false;
     work_ += work::aim;
-    const int64_t left =
-        limits_.world->usable()
-            ? limits_.world->bound_from_growing_ps(limits_.world->pack(to), *limits_.target)
-            : bound_between(p_, to, p_.target, true, limits_.most_ps - step_ps).ps;
+    const int64_t left = limits_.world->usable()
+                             ? limits_.world->bound_from_growing_ps(packed_to, *limits_.target)
+                             : bound_between(p_, to, p_.target, true, limits_.most_ps - step_ps).ps;
     return saturating_add(step_ps, left) > limits_.most_ps;
   }
 
@@ -139,7 +150,7 @@ class Mover {
       emit(edge);
       if (scalar_) continue;
       scatter_ps_ = least_scatter_ps(edge);
-      if (scatter_ps_ <= limits_.most_ps) scatter(q, q, edge.to, 0);
+      if (scatter_ps_ <= limits_.most_ps) scatter(q, q, edge.to, packed(edge.to), 0);
     }
   }
   // What a reduce_scatter takes at least: with every free atom sliced in the same step.
@@ -156,7 +167,8 @@ class Mover {
   // that all lists arise once. A slice that could come first as a step of its own is left to that
   // step: a free atom only goes below a reduced one, but under a limit of the peak, where the step
   // of its own may not fit.
-  void scatter(uint16_t q, uint16_t left, const SearchState& now, int first) {
+  void scatter(uint16_t q, uint16_t left, const SearchState& now, const Packed& packed_now,
+               int first) {
     if (work_ > limits_.most_work) return;
     if (left == 0) {
       Edge edge;
@@ -174,8 +186,9 @@ class Mover {
         const int i = __builtin_ctz(rest);
         SearchState next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
-        if (useless(next, scatter_ps_)) continue;
-        scatter(q, static_cast<uint16_t>(left & ~bit(i)), next, d);
+        const Packed packed_next = packed_with(packed_now, now, d, i);
+        if (useless(next, packed_next, scatter_ps_)) continue;
+        scatter(q, static_cast<uint16_t>(left & ~bit(i)), next, packed_next, d);
       }
     }
   }
@@ -205,11 +218,12 @@ class Mover {
         any.to = cut;
         if (p_.even && p_.by_boxes) price_collective(p_, from_, any);
         move_ps_ = std::max(any.cost.ps, limits_.least_latency_ps);
-        if (move_ps_ <= limits_.most_ps) move_onto(d, any, group, cut, 0);
+        if (move_ps_ <= limits_.most_ps) move_onto(d, any, group, cut, packed(cut), 0);
       }
     }
   }
-  void move_onto(int source, Edge& edge, uint16_t left, const SearchState& now, int from_dim) {
+  void move_onto(int source, Edge& edge, uint16_t left, const SearchState& now,
+                 const Packed& packed_now, int from_dim) {
     if (left == 0) {
       edge.to = now;
       emit(edge);
@@ -222,8 +236,9 @@ class Mover {
         const int i = __builtin_ctz(rest);
         SearchState next = now;
         append(next, p_.dims, d, static_cast<uint8_t>(i));
-        if (useless(next, move_ps_)) continue;
-        move_onto(source, edge, static_cast<uint16_t>(left & ~bit(i)), next, d);
+        const Packed packed_next = packed_with(packed_now, now, d, i);
+        if (useless(next, packed_next, move_ps_)) continue;
+        move_onto(source, edge, static_cast<uint16_t>(left & ~bit(i)), next, packed_next, d);
       }
     }
   }

@@ -25,110 +25,6 @@ int count_bits(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-void PackedWorld::reset(const PlanProblem& p) {
-  p_ = &p;
-  total_ = p.world.count();
-  // Measured tables are not bounded by levels.
-  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
-            p.topology->tables.empty() && total_ * p.dims <= packed_slots;
-  usable_ = usable_ && find_outer_level();
-  if (!usable_) return;
-  lay_out_slots();
-  power_[0] = 1;
-  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i)
-    power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
-  time_levels();
-  pending_.fill({});
-  const auto n = static_cast<size_t>(total_);
-  known_.assign(5 * (n + 1) * (n + 2), -1);
-  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
-}
-
-bool PackedWorld::find_outer_level() {
-  outer_level_ = 0;
-  for (size_t l = 1; l < p_->topology->levels.size(); ++l) {
-    if (p_->world.at_level(static_cast<int>(l)) == 0) continue;
-    if (outer_level_ != 0) return false;
-    outer_level_ = l;
-  }
-  inside_ = 0;
-  for (int i = 0; i < total_; ++i) {
-    outer_[static_cast<size_t>(i)] = p_->world.level(i) > 0;
-    if (p_->world.level(i) == 0) ++inside_;
-  }
-  return true;
-}
-
-void PackedWorld::lay_out_slots() {
-  few_ = total_ < 16 && total_ * p_->dims <= 16;
-  for (int a = 0; a < p_->atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
-  for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
-  Words slots{};
-  for (int d = 0; d < p_->dims; ++d) {
-    slots_before_[static_cast<size_t>(d)] = slots;
-    for (int k = 0; k < total_; ++k) {
-      const int bit = (d * total_ + k) * (few_ ? 4 : 1);
-      slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
-    }
-  }
-  slots_before_[static_cast<size_t>(p_->dims)] = slots;
-}
-
-void PackedWorld::time_levels() {
-  const std::vector<TopologyLevel>& levels = p_->bounded.levels;
-  const TopologyLevel& inner = levels[0];
-  const TopologyLevel& outer = levels[outer_level_];
-  // Of exchanges alone.
-  const TopologyLevel& exchange_inside = p_->topology->levels[0];
-  const TopologyLevel& exchange_outside = p_->topology->levels[outer_level_];
-  bandwidth_inside_ = inside_ > 0 ? inner.mb_per_s : 0;
-  bandwidth_outside_ = outer_level_ > 0 ? outer.mb_per_s : 0;
-  pace_inside_ = Pace(exchange_inside);
-  pace_outside_ = Pace(exchange_outside);
-  first_latency_ = saturating_mul(exchange_inside.latency_ns, 1000);
-  outer_latency_ = saturating_mul(exchange_outside.latency_ns, 1000);
-  first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);
-  outer_per_peer_ = saturating_mul(outer.per_peer_ns, 1000);
-  int64_t least = INT64_MAX;
-  least_per_peer_ = INT64_MAX;
-  for (size_t l = levels.size(); l-- > 0;) {
-    least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
-    least = std::min(least, levels[l].latency_ns);
-    if (l == outer_level_) {
-      latency_outside_ = saturating_mul(least, 1000);
-      least_outer_per_peer_ = least_per_peer_;
-    }
-  }
-  latency_inside_ = saturating_mul(least, 1000);
-  finest_part_ps_ = 0;
-  if (outer_level_ == 0) return;
-  const int64_t part_ps = transfer_ps(least_bytes(), power(total_), bandwidth_outside_);
-  finest_part_ps_ = saturating_add(latency_outside_, part_ps);
-}
-
-PackedWorld::Pace::Pace(const TopologyLevel& level)
-    : whole_(level.exchange_percent == 100),
-      divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
-      reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
-
-// Digits of an atom follow one another.
-PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
-  AtomDigits digits;
-  digits.first = p_->digit_of[as_index(atom)][0];
-  digits.count = p_->digit_count[as_index(atom)];
-  for (int k = 0; k < digits.count; ++k) {
-    const int digit = digits.first + k;
-    const bool outer = outer_[as_index(digit)];
-    digits.outers += outer ? 1 : 0;
-    digits.outer_set |= static_cast<uint32_t>(outer) << digit;
-    if (!few_) continue;
-    digits.taken |= uint64_t{1} << 4 * k;
-    digits.outer |= static_cast<uint64_t>(outer) << 4 * k;
-    digits.name |= static_cast<uint64_t>(digit) << 4 * k;
-  }
-  return digits;
-}
-
 int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   if (!usable_) return 0;
   const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
@@ -168,13 +64,18 @@ Packed PackedWorld::pack(const SearchState& s) const {
   return packed;
 }
 
+// Slots that hold another digit in `b`, of those that both take.
+inline uint64_t PackedWorld::differing_of_few(const Packed& a, const Packed& b) {
+  uint64_t x = a.name[0][0] ^ b.name[0][0];
+  x |= x >> 2;
+  x |= x >> 1;
+  return x & a.taken[0] & b.taken[0];
+}
+
 inline Words PackedWorld::differing(const Packed& a, const Packed& b) const {
   Words words{};
   if (few_) {
-    uint64_t x = a.name[0][0] ^ b.name[0][0];
-    x |= x >> 2;
-    x |= x >> 1;
-    words[0] = x & a.taken[0] & b.taken[0];
+    words[0] = differing_of_few(a, b);
     return words;
   }
   for (size_t j = 0; j < static_cast<size_t>(name_bits_); ++j) {
@@ -184,14 +85,29 @@ inline Words PackedWorld::differing(const Packed& a, const Packed& b) const {
   return words;
 }
 
+// At most 15 marks.
+inline int PackedWorld::count_of_few(uint64_t marks) {
+  return static_cast<int>(marks * ones >> 60);
+}
 inline int PackedWorld::count(const Words& marks) const {
-  if (few_) return static_cast<int>(marks[0] * ones >> 60);  // at most 15 marks
+  if (few_) return count_of_few(marks[0]);
   return count_bits(marks[0], marks[1]);
 }
 
 inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to,
                                                        const Words& looked) const {
   Difference result;
+  if (few_) {
+    const uint64_t differ = differing_of_few(from, to);
+    const uint64_t beyond = from.taken[0] & ~to.taken[0] & looked[0];
+    result.crossed = differ != 0;
+    result.crossed_outside = (differ & from.outer[0] & to.outer[0]) != 0;
+    result.crossed_from_outside = (differ & from.outer[0]) != 0;
+    result.beyond = count_of_few(beyond);
+    result.beyond_outside = count_of_few(from.outer[0] & beyond);
+    result.held_outside = count_of_few(from.outer[0] & ~to.outer[0] & (looked[0] | to.taken[0]));
+    return result;
+  }
   const Words differ = differing(from, to);
   Words beyond{};
   Words beyond_outside{};
@@ -216,11 +132,13 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
   return result;
 }
 
-const PackedWorld::PendingDigits& PackedWorld::count_pending(unsigned before, unsigned after,
-                                                             unsigned joined) {
-  PendingDigits& pending = pending_[oldest_pending_];
-  oldest_pending_ = 1 - oldest_pending_;
+void PackedWorld::count_pending(unsigned before, unsigned after, unsigned joined,
+                                PendingDigits& pending) {
+  // Figures are told apart by it.
+  constexpr unsigned most_numbers = 255;
+  if (pending_counted_ == most_numbers) forget_figures();
   pending = {};
+  pending.number = ++pending_counted_;
   pending.before = before;
   pending.after = after;
   pending.joined = joined;
@@ -241,7 +159,6 @@ const PackedWorld::PendingDigits& PackedWorld::count_pending(unsigned before, un
       pending.reduced_outside += digits.outers;
     }
   }
-  return pending;
 }
 
 Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
@@ -272,25 +189,19 @@ Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
 
 int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
   const PendingDigits& w = pending_digits(from, to);
-  if (w.joined != 0)
-    return joined_ps(difference(without(from, w.joined), to, every_slot()), w, to.total, to.outers);
-  return ps_of(difference(from, to, every_slot()), w, to.total, to.outers, false);
+  return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers, false);
 }
 
 int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
   const PendingDigits& w = pending_digits(part, to);
-  if (w.joined != 0)
-    return joined_ps(difference(without(part, w.joined), to, every_slot()), w, to.total, to.outers);
-  return ps_of(difference(part, to, every_slot()), w, to.total, to.outers, true);
+  return least_ps(difference_joined(part, to, w, every_slot()), w, to.total, to.outers, true);
 }
 
 int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open,
                                          int total, int outers) {
   const PendingDigits& w = pending_digits(from, part);
   const Words& looked = slots_before_[static_cast<size_t>(open)];
-  if (w.joined != 0)
-    return joined_ps(difference(without(from, w.joined), part, looked), w, total, outers);
-  return ps_of(difference(from, part, looked), w, total, outers, true);
+  return least_ps(difference_joined(from, part, w, looked), w, total, outers, true);
 }
 
 int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
@@ -392,6 +303,10 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
 
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
   if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
+  uint32_t shared = 0;
+  for (size_t d = 0; d < as_index(p_->dims); ++d)
+    shared |= from.outer_of_list[d] & to.outer_of_list[d];
+  if (shared == 0) return 0;
   // Outer digits that both have in one list, and those of them in one slot.
   int in_one_list = 0;
   for (size_t d = 0; d < as_index(p_->dims); ++d)
@@ -424,47 +339,54 @@ size_t PackedWorld::hash_outside(const Packed& packed) const {
 }
 
 PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
-  const Difference d = difference(from, to, every_slot());
   const PendingDigits& w = pending_digits(from, to);
-  ExchangeFloors floors;
-  {
-    // Pieces received, contributions among them: from the nearest holders, so what some unit mate
-    // has comes from inside (exchange_digits.cc).
-    const int64_t bytes = piece(to.total + d.beyond, w.reduced != 0);
-    const int64_t all = power(d.beyond + w.reduced);
-    const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
-    const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
-    const int64_t outside = d.crossed_from_outside ? all : all - near;
-    int64_t latency = inside > 0 ? first_latency_ : 0;
-    int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
-    int64_t peers = saturating_mul(inside, first_per_peer_);
-    if (outside > 0) {
-      latency = outer_latency_;
-      slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
-      peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
-    }
-    floors.one_phase_ps = saturating_add(saturating_add(latency, peers), slowest);
+  const Difference d = difference(from, to, every_slot());
+  bool is_known = false;
+  Figures& known = figures_of(FigureKind::floors, d, w, to.total, to.outers, is_known);
+  if (!is_known) {
+    known.ps = one_phase_floor_ps(d, w, to.total);
+    known.two_phases_ps = w.reduced == 0 ? two_phases_floor_ps(d, w, to.total, to.outers) : 0;
   }
-  if (w.reduced == 0) {
-    // The members of a unit that want one box share what the unit misses of it: where positions are
-    // crossed from outside of the unit, of some box all. The member that fetches least of it gets
-    // the rest inside.
-    const int64_t sharing = power(inside_ - w.kept_at_once_inside - (to.total - to.outers));
-    const int64_t wanted = missing(to.total, d.beyond, d.crossed);
-    const int64_t fetched =
-        d.crossed_from_outside
-            ? ceil_div(wanted, sharing)
-            : share(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside);
-    PhaseTime fetch;
-    PhaseTime share_out;
-    if (fetched > 0 && outer_level_ > 0)
-      fetch = {saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched)};
-    if (wanted > fetched)
-      share_out = {saturating_add(first_latency_, first_per_peer_),
-                   pace_inside_.ps(wanted - fetched)};
-    floors.two_phases_ps = pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
+  return {known.ps, known.two_phases_ps};
+}
+
+// Pieces received, contributions among them: from the nearest holders, so what some unit mate has
+// comes from inside (exchange_digits.cc).
+int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total) {
+  const int64_t bytes = piece(total + d.beyond, w.reduced != 0);
+  const int64_t all = power(d.beyond + w.reduced);
+  const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
+  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
+  const int64_t outside = d.crossed_from_outside ? all : all - near;
+  int64_t latency = inside > 0 ? first_latency_ : 0;
+  int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
+  int64_t peers = saturating_mul(inside, first_per_peer_);
+  if (outside > 0) {
+    latency = outer_latency_;
+    slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
+    peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
   }
-  return floors;
+  return saturating_add(saturating_add(latency, peers), slowest);
+}
+
+// The members of a unit that want one box share what the unit misses of it: where positions are
+// crossed from outside of the unit, of some box all. The member that fetches least of it gets the
+// rest inside.
+int64_t PackedWorld::two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
+                                         int outers) {
+  const int64_t sharing = power(inside_ - w.kept_at_once_inside - (total - outers));
+  const int64_t wanted = missing(total, d.beyond, d.crossed);
+  const int64_t fetched = d.crossed_from_outside ? ceil_div(wanted, sharing)
+                                                 : share(outers, d.held_outside, d.crossed_outside,
+                                                         w.kept_at_once_inside);
+  PhaseTime fetch;
+  PhaseTime share_out;
+  if (fetched > 0 && outer_level_ > 0)
+    fetch = {saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched)};
+  if (wanted > fetched)
+    share_out = {saturating_add(first_latency_, first_per_peer_),
+                 pace_inside_.ps(wanted - fetched)};
+  return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
 }
 
 }  // namespace meshplan

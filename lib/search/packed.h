@@ -51,6 +51,11 @@ class PackedWorld {
   // Puts an atom into dim d behind `count` digits; returns how many it has. Nothing where the world
   // is not usable.
   int put(Packed& packed, int d, int count, int atom) const;
+  [[nodiscard]] int digits_in(const SearchState& s, int d) const {
+    int count = 0;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) count += digits_of(s.atom[as_index(i)]);
+    return count;
+  }
   [[nodiscard]] int digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].count; }
   [[nodiscard]] int outer_digits_of(int atom) const {
     return digits_[static_cast<size_t>(atom)].outers;
@@ -128,6 +133,9 @@ class PackedWorld {
   [[nodiscard]] AtomDigits digits_of_atom(int atom) const;
   // reset in parts: which levels are in use (false: too many), slots, times.
   bool find_outer_level();
+  // Everything that figures are worked out from.
+  using Basis = std::array<int64_t, 20>;
+  [[nodiscard]] Basis basis_now() const;
   void lay_out_slots();
   void time_levels();
   // Where two states differ, in digits.
@@ -141,6 +149,7 @@ class PackedWorld {
   };
   // Digits of what is pending before and after.
   struct PendingDigits {
+    unsigned number = 0;  // among those counted on one basis; 0: nothing is pending
     unsigned before = 0;  // atoms
     unsigned after = 0;
     unsigned joined = 0;  // atoms (joined_atoms)
@@ -158,13 +167,47 @@ class PackedWorld {
     if ((before | after) == 0) return none_pending_;
     const unsigned joined = (to.made & ~from.made) | (to.pending & ~from.pending) |
                             (from.pending & to.pending & p_->kept);
-    for (const PendingDigits& known : pending_) {
-      if (known.before == before && known.after == after && known.joined == joined) return known;
-    }
-    return count_pending(before, after, joined);
+    PendingDigits& known = pending_[(before * 7 + after * 3 + joined) % pending_.size()];
+    if (known.before != before || known.after != after || known.joined != joined)
+      count_pending(before, after, joined, known);
+    return known;
   }
-  const PendingDigits& count_pending(unsigned before, unsigned after, unsigned joined);
+  void forget_figures();
+  void count_pending(unsigned before, unsigned after, unsigned joined, PendingDigits& pending);
+  // Figures are functions of a few small numbers, which many pairs of states have in common: those
+  // last worked out are kept, from one question to the next where it has the same basis.
+  struct Figures {
+    uint64_t key = 0;  // 0: none
+    int64_t ps = 0;
+    int64_t two_phases_ps = 0;
+  };
+  enum class FigureKind : uint8_t { bound, growing, floors };
+  // Where they are kept, with `is_known` set where they are those asked for.
+  Figures& figures_of(FigureKind kind, const Difference& d, const PendingDigits& w, int total,
+                      int outers, bool& is_known) {
+    const auto small = [](int n) { return static_cast<uint64_t>(n); };
+    const uint64_t flags = (d.crossed ? 1U : 0U) | (d.crossed_outside ? 2U : 0U) |
+                           (d.crossed_from_outside ? 4U : 0U) | small(static_cast<int>(kind)) << 3;
+    const uint64_t key = counted_on_ | uint64_t{w.number} << 35 | flags << 30 |
+                         small(d.beyond) << 24 | small(d.beyond_outside) << 18 |
+                         small(d.held_outside) << 12 | small(total) << 6 | small(outers);
+    Figures& known = figures_[key * 0x9e3779b97f4a7c15U >> (64 - figures_bits)];
+    is_known = known.key == key;
+    known.key = key;
+    return known;
+  }
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
+  [[nodiscard]] int64_t least_ps(const Difference& d, const PendingDigits& w, int total, int outers,
+                                 bool growing) {
+    bool is_known = false;
+    Figures& known = figures_of(growing ? FigureKind::growing : FigureKind::bound, d, w, total,
+                                outers, is_known);
+    if (!is_known) {
+      known.ps =
+          w.joined != 0 ? joined_ps(d, w, total, outers) : ps_of(d, w, total, outers, growing);
+    }
+    return known.ps;
+  }
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
                               bool growing);
   [[nodiscard]] int64_t joined_ps(const Difference& d, const PendingDigits& w, int total,
@@ -184,12 +227,24 @@ class PackedWorld {
   // `looked`: slots where what only `from` has counts.
   [[nodiscard]] Difference difference(const Packed& from, const Packed& to,
                                       const Packed::Words& looked) const;
+  // The same between `to` and what ranks that differ on what is joined alone hold together.
+  [[nodiscard]] Difference difference_joined(const Packed& from, const Packed& to,
+                                             const PendingDigits& w,
+                                             const Packed::Words& looked) const {
+    return difference(w.joined != 0 ? without(from, w.joined) : from, to, looked);
+  }
   [[nodiscard]] const Packed::Words& every_slot() const {
     return slots_before_[static_cast<size_t>(p_->dims)];
   }
   [[nodiscard]] Packed::Words differing(const Packed& a, const Packed& b) const;
   [[nodiscard]] int count(const Packed::Words& marks) const;
+  // Of few slots, in the first word.
+  [[nodiscard]] static uint64_t differing_of_few(const Packed& a, const Packed& b);
+  [[nodiscard]] static int count_of_few(uint64_t marks);
 
+  [[nodiscard]] int64_t one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total);
+  [[nodiscard]] int64_t two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
+                                            int outers);
   // Of what a rank misses; over the inner level alone or over both.
   [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
     int64_t& ps = known_[slot_of(reaches_out ? 1 : 0, taken, beyond, crossed)];
@@ -239,6 +294,7 @@ class PackedWorld {
    public:
     Pace() = default;
     explicit Pace(const TopologyLevel& level);
+    [[nodiscard]] int64_t divisor() const { return whole_ ? divisor_ : -divisor_; }
     [[nodiscard]] int64_t ps(int64_t bytes) const {
       if (!whole_) bytes = saturating_mul(bytes, 100);
       uint64_t scaled = 0;
@@ -286,8 +342,12 @@ class PackedWorld {
   std::array<bool, max_digits> outer_{};             // by digit
   std::array<int64_t, 2 * max_digits + 1> power_{};  // of the size
   PendingDigits none_pending_;
-  std::array<PendingDigits, 2> pending_;  // those last asked for
-  size_t oldest_pending_ = 0;
+  std::array<PendingDigits, 32> pending_;  // those last asked for, by hash
+  unsigned pending_counted_ = 0;
+  static constexpr int figures_bits = 8;
+  std::array<Figures, size_t{1} << figures_bits> figures_{};  // by hash
+  uint64_t counted_on_ = 0;  // a number of the basis in the key's upper bits, never 0
+  Basis basis_{};
   // Remembered, -1 where not asked yet.
   std::vector<int64_t> known_;
   std::array<int64_t, 4 * max_digits + 2> pieces_{};

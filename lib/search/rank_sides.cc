@@ -69,10 +69,12 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   const size_t mask = slots_.size() - 1;
   for (size_t i = slot_of(key) & mask;; i = (i + 1) & mask) {
     if (slots_[i].sides == 0) {
-      make(p, s, d, known_.emplace_back());
+      auto sides = std::make_shared<Sides>();
+      make(p, s, d, *sides);
+      known_.push_back(std::move(sides));
       slots_[i] = {key, static_cast<uint32_t>(known_.size())};
     }
-    if (slots_[i].key == key) return known_[slots_[i].sides - 1];
+    if (slots_[i].key == key) return *known_[slots_[i].sides - 1];
   }
 }
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -50,7 +50,7 @@ class RankSides {
     uint32_t sides = 0;  // 1 + their place in known_; 0: the slot is free
   };
   mutable std::vector<Slot> slots_;
-  mutable std::deque<Sides> known_;
+  mutable std::vector<std::shared_ptr<const Sides>> known_;  // which copies share
   void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
   void grow() const;
 };

@@ -88,7 +88,14 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
   const bool alike = at.pending == to.pending;
   PackedWorld::ExchangeFloors floors;
   p_.work += work::floors;
-  if (has_best_ && world_.usable()) floors = world_.exchange_floors(packed, packed_to);
+  if (has_best_ && world_.usable()) {
+    floors = world_.exchange_floors(packed, packed_to);
+    const int64_t floor =
+        alike ? std::min(floors.one_phase_ps, floors.two_phases_ps) : floors.one_phase_ps;
+    const int64_t least_ps = std::max(soonest, saturating_add(gone, floor));
+    if (least_ps > reached || saturating_add(least_ps, std::max<int64_t>(left, 0)) > best_.ps)
+      return;
+  }
   for (int phases : {1, 2}) {
     if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
     if (has_best_ && world_.usable()) {

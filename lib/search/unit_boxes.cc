@@ -105,10 +105,10 @@ const UnitBoxTable::OfState& UnitBoxTable::of(const SearchState& s, uint16_t con
   size_t i = hash_of(key) & mask;
   while (slots_[i].boxes != 0 && !(slots_[i].key == key)) i = (i + 1) & mask;
   if (slots_[i].boxes == 0) {
-    known_.emplace_back(s, contributions, apart);
+    known_.push_back(std::make_shared<OfState>(s, contributions, apart));
     slots_[i] = {key, static_cast<uint32_t>(known_.size())};
   }
-  return known_[slots_[i].boxes - 1];
+  return *known_[slots_[i].boxes - 1];
 }
 
 void UnitBoxTable::grow() {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "search/rank_sides.h"
@@ -68,7 +68,7 @@ class UnitBoxTable {
   };
   void grow();
   std::vector<Slot> slots_;
-  std::deque<OfState> known_;
+  std::vector<std::shared_ptr<OfState>> known_;  // which copies share
 };
 
 }  // namespace meshplan

@@ -1,0 +1,156 @@
+// How packed states are set up for a question: slots, digits of atoms, times of levels.
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/collective_time.h"
+#include "search/packed.h"
+
+namespace meshplan {
+
+void PackedWorld::reset(const PlanProblem& p) {
+  p_ = &p;
+  total_ = p.world.count();
+  // Measured tables are not bounded by levels.
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
+            p.topology->tables.empty() && total_ * p.dims <= packed_slots;
+  usable_ = usable_ && find_outer_level();
+  if (!usable_) return;
+  lay_out_slots();
+  power_[0] = 1;
+  for (size_t i = 1; i <= 2 * static_cast<size_t>(total_); ++i)
+    power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
+  time_levels();
+  const Basis basis = basis_now();
+  if (basis == basis_) return;
+  basis_ = basis;
+  forget_figures();
+  const auto n = static_cast<size_t>(total_);
+  known_.assign(5 * (n + 1) * (n + 2), -1);
+  std::fill_n(pieces_.begin(), 4 * n + 2, -1);
+}
+
+PackedWorld::Basis PackedWorld::basis_now() const {
+  Basis basis{total_,
+              p_->dims,
+              inside_,
+              p_->world.size(0),
+              p_->digit_bytes,
+              p_->digit_reduce_bytes,
+              bandwidth_inside_,
+              bandwidth_outside_,
+              pace_inside_.divisor(),
+              pace_outside_.divisor(),
+              first_latency_,
+              outer_latency_,
+              first_per_peer_,
+              outer_per_peer_,
+              latency_inside_,
+              latency_outside_,
+              static_cast<int64_t>(outer_level_),
+              p_->atoms};
+  // Digits outside of level 0, and where atoms begin.
+  int64_t begins = 0;
+  for (int a = 0; a < p_->atoms; ++a) {
+    basis[basis.size() - 2] |= int64_t{digits_[as_index(a)].outer_set};
+    begins |= int64_t{1} << digits_[as_index(a)].first;
+  }
+  basis.back() = begins;
+  return basis;
+}
+
+bool PackedWorld::find_outer_level() {
+  outer_level_ = 0;
+  for (size_t l = 1; l < p_->topology->levels.size(); ++l) {
+    if (p_->world.at_level(static_cast<int>(l)) == 0) continue;
+    if (outer_level_ != 0) return false;
+    outer_level_ = l;
+  }
+  inside_ = 0;
+  for (int i = 0; i < total_; ++i) {
+    outer_[static_cast<size_t>(i)] = p_->world.level(i) > 0;
+    if (p_->world.level(i) == 0) ++inside_;
+  }
+  return true;
+}
+
+void PackedWorld::lay_out_slots() {
+  few_ = total_ < 16 && total_ * p_->dims <= 16;
+  for (int a = 0; a < p_->atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
+  for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
+  Packed::Words slots{};
+  for (int d = 0; d < p_->dims; ++d) {
+    slots_before_[static_cast<size_t>(d)] = slots;
+    for (int k = 0; k < total_; ++k) {
+      const int bit = (d * total_ + k) * (few_ ? 4 : 1);
+      slots[static_cast<size_t>(bit / 64)] |= uint64_t{1} << bit % 64;
+    }
+  }
+  slots_before_[static_cast<size_t>(p_->dims)] = slots;
+}
+
+void PackedWorld::time_levels() {
+  const std::vector<TopologyLevel>& levels = p_->bounded.levels;
+  const TopologyLevel& inner = levels[0];
+  const TopologyLevel& outer = levels[outer_level_];
+  // Of exchanges alone.
+  const TopologyLevel& exchange_inside = p_->topology->levels[0];
+  const TopologyLevel& exchange_outside = p_->topology->levels[outer_level_];
+  bandwidth_inside_ = inside_ > 0 ? inner.mb_per_s : 0;
+  bandwidth_outside_ = outer_level_ > 0 ? outer.mb_per_s : 0;
+  pace_inside_ = Pace(exchange_inside);
+  pace_outside_ = Pace(exchange_outside);
+  first_latency_ = saturating_mul(exchange_inside.latency_ns, 1000);
+  outer_latency_ = saturating_mul(exchange_outside.latency_ns, 1000);
+  first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);
+  outer_per_peer_ = saturating_mul(outer.per_peer_ns, 1000);
+  int64_t least = INT64_MAX;
+  least_per_peer_ = INT64_MAX;
+  for (size_t l = levels.size(); l-- > 0;) {
+    least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
+    least = std::min(least, levels[l].latency_ns);
+    if (l == outer_level_) {
+      latency_outside_ = saturating_mul(least, 1000);
+      least_outer_per_peer_ = least_per_peer_;
+    }
+  }
+  latency_inside_ = saturating_mul(least, 1000);
+  finest_part_ps_ = 0;
+  if (outer_level_ == 0) return;
+  const int64_t part_ps = transfer_ps(least_bytes(), power(total_), bandwidth_outside_);
+  finest_part_ps_ = saturating_add(latency_outside_, part_ps);
+}
+
+PackedWorld::Pace::Pace(const TopologyLevel& level)
+    : whole_(level.exchange_percent == 100),
+      divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
+      reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
+
+// Digits of an atom follow one another.
+PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
+  AtomDigits digits;
+  digits.first = p_->digit_of[as_index(atom)][0];
+  digits.count = p_->digit_count[as_index(atom)];
+  for (int k = 0; k < digits.count; ++k) {
+    const int digit = digits.first + k;
+    const bool outer = outer_[as_index(digit)];
+    digits.outers += outer ? 1 : 0;
+    digits.outer_set |= static_cast<uint32_t>(outer) << digit;
+    if (!few_) continue;
+    digits.taken |= uint64_t{1} << 4 * k;
+    digits.outer |= static_cast<uint64_t>(outer) << 4 * k;
+    digits.name |= static_cast<uint64_t>(digit) << 4 * k;
+  }
+  return digits;
+}
+
+// The number of the basis is in the 21 bits above those of a key.
+void PackedWorld::forget_figures() {
+  pending_.fill({});
+  pending_counted_ = 0;
+  counted_on_ += uint64_t{1} << 43;
+  if (counted_on_ != 0) return;
+  figures_.fill({});
+  counted_on_ = uint64_t{1} << 43;
+}
+
+}  // namespace meshplan
