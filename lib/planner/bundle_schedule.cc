@@ -17,9 +17,9 @@ constexpr int64_t most_launches = 100'000;
 constexpr int most_hopeless_tries = 2;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
-// Uneven shares are tried where a bundle is above what is close by one part in so many, ...
-constexpr int64_t worth_uneven = 50;
-// ... of at most so many buckets, ...
+// A schedule is far from what is close where it takes one part in so many more.
+constexpr int64_t far_part = 50;
+// Uneven shares are tried of at most so many buckets, ...
 constexpr int64_t most_uneven = 8;
 // ... which have so many times the share of the next one at most, or of the one before.
 constexpr int64_t most_ratio = 4;
@@ -154,8 +154,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
 // they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
-  const int64_t worth_ps = saturating_add(close_ps_, floor_div(close_ps_, worth_uneven));
-  if (limits.apart || best_.totals.predicted_ps <= worth_ps) return;
+  if (limits.apart || !is_far()) return;
   const StepTimes times = step_times(even.rounds);
   const Ratio steep{times.last_ps, times.first_ps};
   const Ratio gentle{saturating_add(times.last_ps, times.first_ps),
@@ -195,7 +194,7 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
     const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
     const bool is_stuck = has_most || tries.hopeless() >= most_hopeless_tries;
     const int64_t between = fits_staging(figures) ? 0 : most_shared(chosen, limits);
-    if (is_stuck && between > 0) {
+    if (is_stuck && between > 0 && is_far()) {
       limits.most_between = between - 1;
       limits.buckets = 1;
       tries = StagingTries(bundle_.max_staging_bytes);
@@ -222,6 +221,11 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
     if (bytes <= limits.most_between) most = std::max(most, bytes);
   }
   return most;
+}
+
+bool BundleSchedules::is_far() const {
+  if (!found_) return true;
+  return best_.totals.predicted_ps > saturating_add(close_ps_, floor_div(close_ps_, far_part));
 }
 
 bool BundleSchedules::fits(const BundleFigures& figures) const {

@@ -40,6 +40,7 @@ class BundleSchedules {
   [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,
                                     const RoundLimits& limits) const;
+  [[nodiscard]] bool is_far() const;  // of what was found; so where nothing was
   [[nodiscard]] bool fits(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_staging(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;
