@@ -26,6 +26,7 @@ def _rank(rank, world, store, answers, body, arguments):
     import torch
     import torch.distributed as dist
     torch.set_num_threads(1)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # a machine's own name need not resolve
     logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)  # advice
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world,
                             timeout=datetime.timedelta(seconds=120))
