@@ -9,7 +9,7 @@ namespace meshplan {
 namespace {
 
 std::string plural(size_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+  return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s");
 }
 
 // --max-groups K: finds the K flattens that save most for the whole file, by planning it with them.
@@ -53,7 +53,7 @@ int plan_command(Context& context, const Arguments& arguments) {
   if (!arguments.output.empty() && arguments.output != "-") {
     context.say("wrote " + arguments.output + ": " +
                 plural(plan.redistributions.size(), "redistribution") + ", " +
-                with_commas(plan.totals.collectives) + " collectives, " +
+                plural(static_cast<size_t>(plan.totals.collectives), "collective") + ", " +
                 human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
                 human_ns(ns_of_ps(plan.totals.predicted_ps)) + " predicted");
   }

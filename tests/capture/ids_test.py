@@ -41,7 +41,13 @@ class IdsTest(unittest.TestCase):
         self.assertEqual(self.ids(entry("all_reduce", (), "P(max)"), entry("all_reduce", (), "P(sum)")),
                          ["forward.all_reduce.P(max)-R", "forward.all_reduce.P(sum)-R"])
         self.assertEqual(self.ids(entry("all_reduce", src="P(sum)"), entry("all_reduce", src="P(sum)", **{"x-partial": ["_NormPartial(2)"]})),
-                         ["forward.all_reduce.plain", "forward.all_reduce._NormPartial(2)"])
+                         ["forward.all_reduce", "forward.all_reduce._NormPartial(2)"])
+
+    def test_another_layer_does_not_rename_the_norm_of_all_gradients(self):
+        norm = {"x-partial": [None, "_NormPartial(2.0)"]}
+        for weights in (34, 44):
+            self.assertEqual(self.ids(entry("all_reduce", (48, 1), "P(max)"), entry("all_reduce", (48, 1), "P(sum)"), entry("all_reduce", (weights,), "P(sum)", **norm)),
+                             ["forward.all_reduce.P(max)-R", "forward.all_reduce.P(sum)-R", "forward.all_reduce._NormPartial(2.0)"])
 
     def test_the_order_decides_nothing(self):
         entries = [entry("all_gather"), entry("all_gather", (4, 4)), entry("all_gather", (4, 4), "S(1)")]

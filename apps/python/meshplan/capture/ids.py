@@ -16,12 +16,13 @@ def path_of_all_layers(path):
 def ids_of(entries):
     """The ids of recorded redistributions, from where they are asked for and what they do, so that
     they survive an edit of the program: phase, the weight that is moved or else the module path,
-    with `*` for the indices of layers, and role; of those that share it, each adds what tells them apart: shape, placements, names of
-    partials, dtype, meshes, bundle."""
+    with `*` for the indices of layers, and role; of those that share it, each adds what tells them
+    apart: names of partials, shape, placements, dtype, meshes, bundle."""
     details = (
+        # First: a norm's shape is how many weights there are.
+        lambda e: next((name for name in e.get("x-partial") or () if name), ""),
         lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar",
         lambda e: "".join(e["src"]) + "-" + "".join(e["dst"]),
-        lambda e: next((name for name in e.get("x-partial") or () if name), "plain"),
         lambda e: e["tensor"]["dtype"],
         lambda e: "-".join(e[k] for k in ("mesh", "src_mesh", "dst_mesh") if k in e),
         lambda e: e.get("direction", "forward"),
@@ -40,7 +41,9 @@ def ids_of(entries):
         for name, entry in zip(names, entries):
             values.setdefault(name, set()).add(detail(entry))
         names = [
-            f"{name}.{detail(entry)}" if len(values[name]) > 1 and "id" not in entry else name
+            ".".join(filter(None, (name, detail(entry))))
+            if len(values[name]) > 1 and "id" not in entry
+            else name
             for name, entry in zip(names, entries)
         ]
     taken = set()
