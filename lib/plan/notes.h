@@ -21,8 +21,8 @@ namespace meshplan {
 [[nodiscard]] std::string note_text(const Request& request, std::string_view key);
 // The module and the line that ask for it, on one line; "" where neither is known.
 [[nodiscard]] std::string where_text(const Request& request);
-// By mesh dim of the source what the program calls its partial, "" where it is a plain one; empty
-// where nothing is noted.
+// By mesh dim of the source what the program calls its partial, before or, where it has none there,
+// after; "" where it is a plain one; empty where nothing is noted.
 [[nodiscard]] std::vector<std::string> partial_names(const Request& request);
 
 }  // namespace meshplan

@@ -1,6 +1,7 @@
 #include "render/torch.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/int_math.h"
@@ -78,16 +79,41 @@ std::string placement_code(const State& state, const Placement& placement, int32
   return "_StridedShard(" + tensor_dim + ", split_factor=" + std::to_string(factor) + ")";
 }
 
-// A partial of the source that the program calls by another name (a norm's, a mask's) stays the one
-// that x has: `own` says which mesh dims have one.
+// `_NormPartial(2.0)` of the note of that text; nullopt where it is no norm's.
+std::optional<std::string> norm_code(const std::string& name) {
+  const std::string begin = "_NormPartial(";
+  if (name.rfind(begin, 0) != 0 || name.back() != ')') return std::nullopt;
+  const std::string power = name.substr(begin.size(), name.size() - begin.size() - 1);
+  if (power == "inf" || power == "-inf") return begin + "float(\"" + power + "\"))";
+  if (power.empty() || power.find_first_not_of("0123456789.") != std::string::npos)
+    return std::nullopt;
+  return name;
+}
+
+// By mesh dim the code of a partial that the program calls by another name (a norm's, a mask's), ""
+// for plain ones: the source's own stays the one that x has, a norm's is made. nullopt where
+// nothing makes it: operators alone make the partials of masks.
+std::vector<std::optional<std::string>> own_partials(const PlannedRedistribution& planned,
+                                                     std::span<const int64_t> shape) {
+  const std::vector<Placement> source = placements_of(planned.request.src, shape);
+  std::vector<std::optional<std::string>> own(shape.size(), "");
+  const std::vector<std::string> names = partial_names(planned.request);
+  for (size_t i = 0; i < std::min(names.size(), own.size()); ++i) {
+    if (names[i].empty()) continue;
+    own[i] =
+        is_partial(source[i]) ? "x.placements[" + std::to_string(i) + "]" : norm_code(names[i]);
+  }
+  return own;
+}
+
 std::string state_code(const State& state, std::span<const int64_t> shape,
-                       const std::vector<bool>& own) {
+                       const std::vector<std::optional<std::string>>& own) {
   const std::vector<Placement> placements = placements_of(state, shape);
   std::vector<std::string> parts;
   for (size_t i = 0; i < placements.size(); ++i) {
-    const bool kept = i < own.size() && own[i] && is_partial(placements[i]);
-    parts.push_back(kept ? "x.placements[" + std::to_string(i) + "]"
-                         : placement_code(state, placements[i], static_cast<int32_t>(i)));
+    const std::string named = is_partial(placements[i]) ? own[i].value_or("") : "";
+    parts.push_back(named.empty() ? placement_code(state, placements[i], static_cast<int32_t>(i))
+                                  : named);
   }
   return "[" + join(parts, ", ") + "]";
 }
@@ -165,9 +191,8 @@ class Body {
         planned_(planned),
         mesh_(mesh),
         shape_(mesh_shape(mesh)),
-        at_(planned.request.src) {
-    for (const std::string& name : partial_names(planned.request)) own_.push_back(!name.empty());
-  }
+        at_(planned.request.src),
+        own_(own_partials(planned, shape_)) {}
 
   std::vector<Line> lines() && {
     State before = planned_.request.src;
@@ -176,13 +201,25 @@ class Body {
       before = step.state;
     }
     // Equal boxes under other names, and size-1 mesh dims.
-    if (at_ != planned_.dst) call(planned_.dst, false, "changes placements only; no data moves");
+    if (at_ != planned_.dst && !without_call_)
+      call(planned_.dst, false, "changes placements only; no data moves");
     return std::move(lines_);
   }
 
  private:
   [[nodiscard]] std::string obstacle(const Step& step) const {
+    if (makes_unknown(step)) return "no PyTorch call makes the partial of a mask";
     return torch_obstacle(plan_.meshes, mesh_, planned_.request.tensor, at_, step);
+  }
+
+  // Whether the step leaves a partial that has a name and no code.
+  [[nodiscard]] bool makes_unknown(const Step& step) const {
+    if (!has_whole_dims(step.state, shape_)) return false;
+    const std::vector<Placement> to = placements_of(step.state, shape_);
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (is_partial(to[i]) && !own_[i].has_value()) return true;
+    }
+    return false;
   }
 
   [[nodiscard]] std::string name_of(const Step& step) const {
@@ -226,7 +263,8 @@ class Body {
   }
 
   void add_step(const State& before, const Step& step) {
-    if (step.op == Op::to_partial && at_ == before && only_replicas_change(before, step.state)) {
+    if (step.op == Op::to_partial && at_ == before && !makes_unknown(step) &&
+        only_replicas_change(before, step.state)) {
       make_partial(step);
       return;
     }
@@ -237,6 +275,10 @@ class Body {
       return;
     }
     lines_.push_back({"", name_of(step) + " to " + to_text(step.state, shape_) + ": " + reason});
+    if (makes_unknown(step)) {
+      without_call_ = true;
+      return;
+    }
     if (at_ == before && add_parts(before, step)) return;
     if (has_whole_dims(step.state, shape_))
       call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
@@ -269,8 +311,9 @@ class Body {
   const PlannedRedistribution& planned_;
   const Mesh& mesh_;
   std::vector<int64_t> shape_;
-  std::vector<bool> own_;  // mesh dims whose partial of the source has a name of its own
-  State at_;               // where the calls so far have taken the tensor
+  State at_;  // where the calls so far have taken the tensor
+  std::vector<std::optional<std::string>> own_;
+  bool without_call_ = false;  // of a step that makes what no call makes
   std::vector<Line> lines_;
 };
 
@@ -402,6 +445,9 @@ std::string render_torch(const Plan& plan) {
          "Partial, Replicate, Shard\n";
   if (functions.find("_StridedShard(") != std::string::npos)
     out += "from torch.distributed.tensor.placement_types import _StridedShard\n";
+  if (functions.find(" _NormPartial(") != std::string::npos ||
+      functions.find("[_NormPartial(") != std::string::npos)
+    out += "from torch.distributed.tensor._ops._math_ops import _NormPartial\n";
   append_flattens(out, plan);
   out += functions + "\n\nREDISTRIBUTIONS = {\n" + table + "}\n";
   return out;

@@ -44,10 +44,11 @@ def main():
         if not holds:
             failures.append(str(what))
 
-    spec = spec_of(capture, [("N N", "N R"), ("P(sum) P(sum)", "P(sum) R"), ("M R", "R R"), ("R R", "R S(0)")])
+    spec = spec_of(capture, [("N N", "N R"), ("P(sum) P(sum)", "P(sum) R"), ("M R", "R R"), ("R R", "R S(0)"), ("N R", "N N"), ("R R", "N R"), ("R R", "M R")])
     made = spec["redistributions"]
     # The plain sum with the norm's placements is another redistribution.
-    check([r.get("x-partial") for r in made] == [["_NormPartial(2)", "_NormPartial(2)"], None, ["_MaskPartial", None], None], made)
+    check([r.get("x-partial") for r in made] == [["_NormPartial(2)", "_NormPartial(2)"], None, ["_MaskPartial", None], None,
+                                                   ["_NormPartial(2)", "_NormPartial(2)"], ["_NormPartial(2)", None], ["_MaskPartial", None]], made)
     check([r["src"] for r in made[:3]] == [["P(sum)", "P(sum)"], ["P(sum)", "P(sum)"], ["P(sum)", "R"]], made)
     masked = spec_of(capture, [("M R", "R R"), ("P(sum) R", "R R")], "torch.int64")
     check([r["src"] for r in masked["redistributions"]] == [["P(sum)", "R"]], masked)
@@ -76,6 +77,11 @@ def main():
             check("x.redistribute(mesh, [x.placements[0], Replicate()])" in bodies[2], bodies[2])
             check('x.redistribute(mesh, [Partial("sum"), Replicate()])' in bodies[3], bodies[3])
             check("asked for by layers.0.norm, train.py:7; _NormPartial(2) on dp; _NormPartial(2) on tp" in bodies[2], bodies[2])
+            # Where a partial is made x has none to keep: a norm's is made, a mask's is not.
+            check("[x.placements[0], _NormPartial(2)], run_check" in bodies[6], bodies[6])
+            check("[_NormPartial(2), Replicate()], run_check" in bodies[7], bodies[7])
+            check("import _NormPartial\n" in bodies[0], bodies[0])
+            check("    # to_partial to P(sum)R: no PyTorch call makes the partial of a mask\n" in bodies[8] and "x =" not in bodies[8], bodies[8])
             compile(code, "plan.py", "exec")
             for form in ("text", "html", "markdown", "perfetto"):
                 check("_MaskPartial on dp" in run("show", plan, "--format", form).replace("\\", ""), f"show --format {form}")

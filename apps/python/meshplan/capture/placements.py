@@ -46,18 +46,16 @@ def partial_name(placement):
 
 
 def partial_names(source, target, tensor):
-    """By mesh dim, of the source, else of the target; None where all partials are plain. A norm's
-    or a mask's partial of floats moves the data of its plain reduction; of integers a mask marks
-    entries, and their sum means nothing."""
-    for spec in (source, target):
-        names = [partial_name(p) for p in spec.placements]
-        if any(names):
-            if any("Mask" in name for name in names if name) and not tensor["dtype"].startswith(
-                ("float", "bfloat")
-            ):
-                raise NotCovered(f"a mask partial of {tensor['dtype']}")
-            return names
-    return None
+    """By mesh dim, of the source, where that has none of the target; None where all partials are
+    plain. A norm's or a mask's partial of floats moves the data of its plain reduction; of integers
+    a mask marks entries, and their sum means nothing."""
+    ends = ([partial_name(p) for p in spec.placements] for spec in (source, target))
+    names = [before or after for before, after in zip(*ends)]
+    if any("Mask" in name for name in names if name) and not tensor["dtype"].startswith(
+        ("float", "bfloat")
+    ):
+        raise NotCovered(f"a mask partial of {tensor['dtype']}")
+    return names if any(names) else None
 
 
 def state_of(spec):
