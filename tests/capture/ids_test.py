@@ -11,7 +11,7 @@ import unittest
 import universes_test as fakes
 
 fakes.load()
-from meshplan.capture.ids import ids_of, path_of_all_layers  # noqa: E402
+from meshplan.recorded_ids import ids_of, path_of_all_layers  # noqa: E402
 SPECS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "specs"
 
 
@@ -48,6 +48,10 @@ class IdsTest(unittest.TestCase):
         for weights in (34, 44):
             self.assertEqual(self.ids(entry("all_reduce", (48, 1), "P(max)"), entry("all_reduce", (48, 1), "P(sum)"), entry("all_reduce", (weights,), "P(sum)", **norm)),
                              ["forward.all_reduce.P(max)-R", "forward.all_reduce.P(sum)-R", "forward.all_reduce._NormPartial(2.0)"])
+
+    def test_shard_orders_tell_apart(self):
+        order = {"src_order": [{"tensor_dim": 0, "mesh_dims": ["tp", "dp"]}]}
+        self.assertEqual(self.ids(entry("reshard"), entry("reshard", **order)), ["forward.reshard", "forward.reshard.S(0)[tp,dp]"])
 
     def test_the_order_decides_nothing(self):
         entries = [entry("all_gather"), entry("all_gather", (4, 4)), entry("all_gather", (4, 4), "S(1)")]

@@ -30,6 +30,7 @@ import re
 import runpy
 import sys
 
+from meshplan.recorded_ids import ids_of
 from meshplan.recorded_spec import (
     NotCovered,
     NotReplaced,
@@ -348,12 +349,9 @@ def make_spec(meshes, found, not_covered):
             entry["dst_order"] = dst_order
         known = entries.setdefault(json.dumps(entry), {**entry, "count": 0, **notes})
         known["count"] += count
-    taken, out = {}, []
-    for entry in entries.values():
-        name = kind_of(entry["src"], entry["dst"])
-        taken[name] = taken.get(name, 0) + 1
-        out.append({"id": name if taken[name] == 1 else f"{name}.{taken[name]}", **entry})
-    spec["redistributions"] = out
+    asked = list(entries.values())
+    ids = ids_of([{**entry, "label": kind_of(entry["src"], entry["dst"])} for entry in asked])
+    spec["redistributions"] = [{"id": name, **entry} for name, entry in zip(ids, asked)]
     if not_covered:
         spec["x-not-covered"] = not_covered
     return spec

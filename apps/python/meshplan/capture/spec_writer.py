@@ -10,10 +10,10 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-from meshplan.capture.ids import ids_of, path_of_all_layers
 from meshplan.capture.mesh_layout import flattened_of, root_of
 from meshplan.capture.placements import normalise, partial_names, state_of, tensor_of
 from meshplan.capture.universes import Universes, universes_of
+from meshplan.recorded_ids import ids_of, path_of_all_layers
 from meshplan.recorded_spec import NotCovered, kind_of
 
 FIELDS = (

@@ -13,16 +13,26 @@ def path_of_all_layers(path):
     return ".".join("*" if part.isdigit() else part for part in parts)
 
 
+def orders_text(entry):
+    """`S(0)[tp,dp]` where rows are cut over tp first, before or after."""
+    texts = (
+        "".join(f"S({o['tensor_dim']})[{','.join(o['mesh_dims'])}]" for o in entry.get(end) or ())
+        for end in ("src_order", "dst_order")
+    )
+    return "-".join(texts).strip("-")
+
+
 def ids_of(entries):
     """The ids of recorded redistributions, from where they are asked for and what they do, so that
     they survive an edit of the program: phase, the weight that is moved or else the module path,
     with `*` for the indices of layers, and role; of those that share it, each adds what tells them
-    apart: names of partials, shape, placements, dtype, meshes, bundle."""
+    apart: names of partials, shape, placements, shard orders, dtype, meshes, bundle."""
     details = (
         # First: a norm's shape is how many weights there are.
         lambda e: next((name for name in e.get("x-partial") or () if name), ""),
         lambda e: "x".join(map(str, e["tensor"]["shape"])) or "scalar",
         lambda e: "".join(e["src"]) + "-" + "".join(e["dst"]),
+        orders_text,
         lambda e: e["tensor"]["dtype"],
         lambda e: "-".join(e[k] for k in ("mesh", "src_mesh", "dst_mesh") if k in e),
         lambda e: e.get("direction", "forward"),
