@@ -24,7 +24,8 @@ class ExchangeFloor {
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
     contributions_ = group_size(p, reduced);
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
-    const int64_t apart = group_size(p, static_cast<uint16_t>(from.pending & to.pending));
+    const int64_t apart =
+        group_size(p, static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made)));
     holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
   }
@@ -140,8 +141,8 @@ class ExchangeFloor {
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           int phases, int64_t enough_ps) {
   p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
-  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_tables(*p.topology) ||
-      joined_atoms(p, from, to) != 0 || p.kept != 0 || from.made != 0 || to.made != 0)
+  const bool makes = from.made != to.made || (to.pending & ~from.pending) != 0;
+  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_tables(*p.topology) || makes)
     return 0;
   int64_t floor = ExchangeFloor(p, from, to, phases).ps();
   if (!p.units.empty() && floor <= enough_ps)

@@ -19,6 +19,11 @@ bool makes_contributions(const PlanProblem& p, const SearchState& from, const Se
   return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
 }
 
+// Pending before and after: ranks that differ on these do not talk.
+uint16_t atoms_apart(const SearchState& from, const SearchState& to) {
+  return static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made));
+}
+
 int64_t wire_element(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
@@ -141,10 +146,10 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   near.clear();
   unit.need = {};
   unit.need.near = std::move(near);
-  if (p.total_elements > 0 && p.total_elements < INT64_MAX && !makes_contributions(p, from, to)) {
+  if (p.total_elements > 0 && p.total_elements < INT64_MAX) {
     unit.sides.limit_memory();
     p.unit_boxes.limit_memory(p.units.size() * p.units.front().sides.ranks());
-    const auto apart = static_cast<uint16_t>(from.pending & to.pending);
+    const uint16_t apart = atoms_apart(from, to);
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
     const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
     const UnitBoxTable::OfState& wanted = p.unit_boxes.of(to, 0, apart);
@@ -176,7 +181,7 @@ namespace {
 int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                        const SearchState& to) {
   const UnitNeed& need = unit_need(p, unit, from, to);
-  const auto apart = static_cast<uint16_t>(from.pending & to.pending);
+  const uint16_t apart = atoms_apart(from, to);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
   const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   std::array<int64_t, max_search_dims> widest{};
@@ -221,6 +226,7 @@ int64_t most_of_units(const PlanProblem& p, int64_t enough_ps, PsOf&& ps_of) {
 
 int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                       int64_t enough_ps) {
+  if (makes_contributions(p, from, to)) return 0;
   const int64_t element = wire_element(p, from, to);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);

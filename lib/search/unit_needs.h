@@ -55,11 +55,13 @@ struct UnitRanks {
   [[nodiscard]] int64_t members() const { return static_cast<int64_t>(sides.ranks()); }
 };
 
-// Nothing (all 0) where contributions are made on the way, which may lie anywhere.
+// Of one exchange, which makes nothing pending; what any plan needs where none may make
+// contributions on the way, which may lie anywhere.
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
 
-// What a plan between two states takes at least by what units need, ps; above `enough_ps` it may be
+// What a plan between two states takes at least by what units need, ps, 0 where it may make
+// contributions on the way; above `enough_ps` it may be
 // more. `from` may grow: what it grows to holds less.
 [[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from,
                                     const SearchState& to, int64_t enough_ps = INT64_MAX);

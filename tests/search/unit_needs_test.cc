@@ -18,6 +18,23 @@ struct World {
   int64_t inside;
 };
 
+// The ends of an exchange: every third time sums are pending, of which it may reduce some, every
+// fourth time some were made on the way, which stay.
+struct Ends {
+  Ends(const PlanProblem& p, int k, std::mt19937_64& random) {
+    const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p.all : 0);
+    const auto made = static_cast<uint16_t>(k % 4 == 0 ? random() & p.all & ~pending : 0);
+    const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
+    from = test::random_state(p, pending | made, random);
+    to = test::random_state(p, left | made, random);
+    from.pending = pending;
+    to.pending = left;
+    from.made = to.made = made;
+  }
+  SearchState from;
+  SearchState to;
+};
+
 }  // namespace
 
 TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
@@ -33,10 +50,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     REQUIRE(!p->units.empty());
     std::mt19937_64 random(7);
     for (int k = 0; k < 400; ++k) {
-      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
-      const SearchState from = test::random_state(*p, pending, random);
-      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
-      const SearchState to = test::random_state(*p, left, random);
+      const auto& [from, to] = Ends(*p, k, random);
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       for (const int phases : {1, 2}) {
@@ -109,10 +123,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
     REQUIRE(!p->even);
     std::mt19937_64 random(11);
     for (int k = 0; k < 1'500; ++k) {
-      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
-      const SearchState from = test::random_state(*p, pending, random);
-      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & random() : pending);
-      const SearchState to = test::random_state(*p, left, random);
+      const auto& [from, to] = Ends(*p, k, random);
       CAPTURE(topology.levels.size());
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
