@@ -273,6 +273,60 @@ for _ in range(2):
     assert plan is None or {b["id"]: b["tensors"] for b in plan["bundles"]} == {"gather": 3, "gather.2": 2, "reshard": 2}, plan["bundles"]
 
 
+def test_optimizer_steps():
+    """Requests of an optimizer's step that need nothing of each other are a bundle, level by level."""
+    spec = run_program(8, PRELUDE + """
+from meshplan import capture
+mesh = init_device_mesh("cpu", (4, 2), mesh_dim_names=("fsdp", "tp"))
+class Muon(torch.optim.Optimizer):
+    def __init__(self, params): super().__init__(params, {})
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            whole = p.grad.redistribute(mesh, [Replicate(), Replicate()])
+            update = whole @ whole.t() @ whole / whole.norm().full_tensor().clamp(min=1e-7)
+            p.sub_(update.redistribute(mesh, p.placements), alpha=0.1)
+class Clipped(torch.optim.SGD):  # one number for all, read by the program
+    def step(self):
+        norms = [p.grad.norm().full_tensor() for p in self.param_groups[0]["params"]]
+        scale = 1 / max(1.0, float(torch.stack(norms).sum()))
+        for p in self.param_groups[0]["params"]:
+            p.grad.redistribute(mesh, [Replicate(), Replicate()]).mul_(scale)
+class Failing(torch.optim.SGD):
+    def step(self):
+        self.param_groups[0]["params"][0].grad.redistribute(mesh, [Replicate(), Replicate()])
+        raise KeyError("on purpose")
+def params():
+    made = [torch.nn.Parameter(tensor(mesh, (rows, 48), [Shard(0), Shard(1)])) for rows in (36, 36, 64)]
+    for p in made: p.grad = tensor(mesh, tuple(p.shape), [Shard(0), Shard(1)]) + 1
+    return made
+muon = Muon(params())
+for _ in range(2): muon.step()
+with capture.bundle("by hand"): Muon(params()).step()
+Clipped(params()).step()
+torch.optim.AdamW(params()).step()
+try: Failing(params()).step()
+except KeyError: pass
+params()[2].grad.redistribute(mesh, [Replicate(), Replicate()])
+""")
+    entries = {r["id"]: r for r in spec["redistributions"]}
+    found = {b["id"]: (b["count"], sorted((entries[m]["tensor"]["shape"], entries[m]["src"], entries[m]["dst"], entries[m]["count"])
+                                          for m in b["redistributions"])) for b in spec["bundles"]}
+    gathered = [([36, 48], ["S(0)", "S(1)"], ["R", "R"], 2), ([64, 48], ["S(0)", "S(1)"], ["R", "R"], 1)]
+    cut = [([36, 48], ["R", "R"], ["S(0)", "S(1)"], 2), ([64, 48], ["R", "R"], ["S(0)", "S(1)"], 1)]
+    assert found["muon.step"] == (2, gathered), found
+    assert found["muon.step.2"] == (2, cut), found
+    assert found["by hand"][0] == 1 and len(found["by hand"][1]) >= 4, found
+    # The gathers of the second loop wait for a number that all norms are in.
+    assert found["clipped.step.2"] == (1, gathered), found
+    assert set(found) == {"muon.step", "muon.step.2", "by hand", "clipped.step", "clipped.step.2"}, found
+    members = {m for b in spec["bundles"] for m in b["redistributions"]}
+    alone = [(e["tensor"]["shape"], e["count"]) for i, e in entries.items() if i not in members]
+    assert sorted(alone) == [([36, 48], 1), ([64, 48], 1)], alone  # of the step that failed, and after it
+    plan = planned(spec)
+    assert plan is None or plan["bundles"][0]["tensors"] == 3, plan["bundles"]
+
+
 def test_backward_is_normalised():
     spec = run_program(4, PRELUDE + """
 mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tp",))

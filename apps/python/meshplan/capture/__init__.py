@@ -17,8 +17,9 @@ What is recorded
   collectives       issued outside DTensor (FSDP2 on its flat buffers, DDP-like code, expert
                     dispatch): gathers, reductions, scatters and even all-to-alls are
                     redistributions of a tensor over the group they run on
-  bundles           what is asked for at once: each `meshplan.reshard`, and each block of
-                    `with meshplan.capture.bundle("name"):`; the same again is counted
+  bundles           what is asked for at once: each `meshplan.reshard`, each block of
+                    `with meshplan.capture.bundle("name"):`, and of every optimizer's step the
+                    requests that need nothing of each other; the same again is counted
   x-not-covered     everything else that communicates, with its reason and count. Nothing is
                     dropped in silence.
 

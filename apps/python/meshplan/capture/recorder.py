@@ -27,6 +27,7 @@ from meshplan.capture.collectives import (
     tensor_text,
 )
 from meshplan.capture.mesh_layout import describe
+from meshplan.capture.optimizer_steps import OptimizerStep, OptimizerSteps
 from meshplan.capture.placements import REDUCE_OPS, tensor_of
 from meshplan.capture.source import ModulePath, find_source
 from meshplan.capture.spec_writer import spec_of
@@ -90,6 +91,7 @@ class Recorder:
         # In the backward of a redistribution; the line, module and weight of its forward.
         self.in_gradient, self.backward_of = False, None
         self.weights, self.weight = WeightNames(), ""  # the name of what is moved now
+        self.optimizers = OptimizerSteps(self.step_ended)
 
     @contextlib.contextmanager
     def bundle(self, name, max_staging_bytes=None, max_messages=None):
@@ -117,6 +119,20 @@ class Recorder:
                     found = (label, before._spec, after._spec, count, notes)
                     self.asked.reshards.append(found)
 
+    def step(self) -> Optional[OptimizerStep]:
+        """The optimizer's step that runs, outside of bundles that the program names."""
+        return self.optimizers.running() if self.asked is self else None
+
+    def step_ended(self, step: OptimizerStep) -> None:
+        """Two requests of a level or more are a bundle; one is by itself."""
+        for _, made in sorted(step.bundles.items()):
+            if sum(made.counts.values()) > 1:
+                keep(self.bundles, made)
+                continue
+            for key, count in made.counts.items():
+                self.counts[key] = self.counts.get(key, 0) + count
+                self.first.setdefault(key, made.first[key])
+
     def current_phase(self):
         return self.name or ("backward" if torch._C._current_graph_task_id() != -1 else "forward")
 
@@ -135,7 +151,8 @@ class Recorder:
             )
             weight = self.weight if explicit or gradient else ""
             key = (current_spec, target_spec, phase, origin, gradient, weight)
-            asked = self.asked
+            step = self.step()
+            asked = self.asked if step is None else step.bundle_of(local_tensor)
             try:
                 if key in asked.counts:
                     asked.counts[key] += 1
@@ -146,9 +163,12 @@ class Recorder:
                 self.refuse("redistribute", f"a size that depends on data ({error})")
             self.depth += 1
             try:
-                return original(local_tensor, current_spec, target_spec, *args, **kwargs)
+                result = original(local_tensor, current_spec, target_spec, *args, **kwargs)
             finally:
                 self.depth -= 1
+            if step is not None:
+                step.moved(local_tensor, result)
+            return result
 
         return tap
 
@@ -178,11 +198,15 @@ class Recorder:
                 self.collective(
                     name, reader, args, kwargs, argument(args, kwargs, group_at, "group")
                 )
+            step = self.step() if self.depth == 0 else None
             self.depth += 1
             try:
-                return original(*args, **kwargs)
+                result = original(*args, **kwargs)
             finally:
                 self.depth -= 1
+            if step is not None:
+                step.moved((args, kwargs), (args, kwargs, result))
+            return result
 
         tap.__name__ = getattr(original, "__name__", name)
         return tap
@@ -197,11 +221,15 @@ class Recorder:
                     kwargs,
                     args[-1],
                 )
+            step = self.step() if self.depth == 0 else None
             self.depth += 1
             try:
-                return packet(*args, **kwargs)
+                result = packet(*args, **kwargs)
             finally:
                 self.depth -= 1
+            if step is not None:
+                step.moved(args, result)
+            return result
 
         return before
 
@@ -232,7 +260,8 @@ class Recorder:
                 dst,
                 self.current_phase(),
             )
-            asked = self.asked
+            step = self.step()
+            asked = self.asked if step is None else step.bundle_of((args, kwargs))
             if key not in asked.counts:
                 asked.first[key] = self.notes_now()
             asked.counts[key] = asked.counts.get(key, 0) + 1
@@ -257,6 +286,7 @@ class Recorder:
 
     def start(self):
         self.modules.start()
+        self.optimizers.start()
         self.weights.start(self.replace)
         origins = {
             "torch.distributed.tensor._redistribute": "redistribute",
@@ -328,6 +358,7 @@ class Recorder:
 
     def stop(self):
         self.modules.stop()
+        self.optimizers.stop()
         taps = {}
         for owner, name, original in reversed(self.restore):
             taps[id(owner.__dict__.get(name)) if hasattr(owner, "__dict__") else 0] = original
