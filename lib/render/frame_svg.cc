@@ -21,19 +21,23 @@ constexpr int64_t character = 7;   // width of one, about
 constexpr int64_t bottom = 16;     // the line that says what is left out
 constexpr int64_t most_bend = 60;  // of an arrow, at its control point
 
-int64_t label_width(const Grid& grid) {
+// Of the longest of the labels.
+int64_t text_width(const std::vector<std::string>& labels) {
   size_t longest = 0;
-  for (const std::string& label : grid.row_labels)
-    longest = std::max(longest, display_width(label));
-  return longest == 0 ? 0 : static_cast<int64_t>(longest) * character + 6;
+  for (const std::string& label : labels) longest = std::max(longest, display_width(label));
+  return static_cast<int64_t>(longest) * character;
+}
+
+// Left of the first column: the rows' labels, and what its own, centred, has beyond its cell.
+int64_t label_width(const Grid& grid) {
+  const int64_t rows = text_width(grid.row_labels);
+  const int64_t beyond = (text_width(grid.column_labels) - cell_width + 1) / 2;
+  return std::max({int64_t{0}, rows == 0 ? 0 : rows + 6, beyond});
 }
 
 // Wide enough that the names of neighbouring columns do not touch.
 int64_t column_pitch(const Grid& grid) {
-  size_t longest = 0;
-  for (const std::string& label : grid.column_labels)
-    longest = std::max(longest, display_width(label));
-  return std::max(cell_width + cell_gap, static_cast<int64_t>(longest) * character + cell_gap);
+  return std::max(cell_width, text_width(grid.column_labels)) + cell_gap;
 }
 
 std::string left_out_text(const Grid& grid) {

@@ -125,6 +125,12 @@ function check() {
   for (const cell of serving) assert(!starts.has(middle(cell)));
   assert.match(cross.frame().querySelector('.from').textContent, /rank 4 receives \[0:4\] from rank 0 \(4 B\), .* from rank 3/);
 
+  // A long label of the only column that there is begins inside the picture.
+  spec('one.json', [{name: 'a_long_name_of_a_dim', size: 2}], [{id: 'w', tensor, src: ['S(0)'], dst: ['R']}]);
+  make('one.plan.json', 'plan', 'one.json', '-q');
+  const [label] = open(make('one.html', 'show', 'one.plan.json', '--format', 'html')).frame().querySelectorAll('.axis');
+  assert(label.getAttribute('x') >= label.textContent.length * 3.5, `${label.textContent} begins left of the picture`);
+
   // The picture of the same: the first that receives has its arrows, a style shows those of others.
   const svg = make('cross.svg', 'show', 'cross.plan.json', '--format', 'svg');
   assert.strictEqual(svg.split('class="to first"').length, 2);
