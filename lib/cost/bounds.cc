@@ -53,8 +53,8 @@ std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, D
   return needs;
 }
 
-Bounds bound(const Topology& topology, const DigitWorld& world, const DigitChange& p,
-             bool within_moves, DigitMask made) {
+Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld& world,
+             const DigitChange& p, bool within_moves, DigitMask made, bool several = false) {
   Bounds bounds;
   const int levels = static_cast<int>(topology.levels.size());
   int must_reach = -1;  // the outermost level that something crosses
@@ -75,20 +75,23 @@ Bounds bound(const Topology& topology, const DigitWorld& world, const DigitChang
     needs[static_cast<size_t>(k)] = shares;
   }
   if (must_reach < 0) return bounds;
-  // What a unit needs comes over the levels outside of it, all at once at best.
-  int64_t transfer = 0;
-  int64_t bandwidth = 0;
-  for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
-    if (world.at_level(k) != 0) bandwidth += topology.levels[static_cast<size_t>(k)].mb_per_s;
-    if (k > must_reach || bandwidth == 0) continue;
-    for (const Share& share : needs[static_cast<size_t>(k)])
-      transfer = std::max(transfer, transfer_ps(share.bytes, share.ranks, bandwidth));
-  }
-  int64_t latency = INT64_MAX;
-  for (int k = must_reach; k < levels; ++k)
-    latency = std::min(latency, topology.levels[static_cast<size_t>(k)].latency_ns);
   // A measured table may say anything.
-  if (!has_tables(topology)) bounds.ps = saturating_add(saturating_mul(latency, 1000), transfer);
+  if (has_tables(topology)) return bounds;
+  // What a unit needs comes over the levels outside of it, all at once at best. Shards that a rank
+  // wants part of, and contributions to it, lie on other ranks each.
+  LeastTimes::Asked asked;
+  asked.several = several;
+  if (made == 0) asked.ranks = world.product(p.src_only | p.reduced);
+  asked.level = must_reach;
+  bounds.ps = times.ps(asked, 0, 1, 1);
+  uint32_t links = 0;
+  for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
+    if (world.at_level(k) != 0) links |= 1U << k;
+    if (k > must_reach || links == 0) continue;
+    asked.kind_does = k == must_reach && k > 0;
+    for (const Share& share : needs[static_cast<size_t>(k)])
+      bounds.ps = std::max(bounds.ps, times.ps(asked, share.bytes, share.ranks, links));
+  }
   return bounds;
 }
 
@@ -99,8 +102,9 @@ bool has_pending(const State& state) {
 
 // What stays pending may also be reduced on the way and written as contributions again, which
 // leaves zero-filled shards where they are: the least over every choice of digits that are.
-Bounds bound_aligned(const Topology& topology, const DigitProblem& digits, int64_t element_bytes,
-                     int64_t least_element_bytes) {
+Bounds bound_aligned(const Topology& topology, bool reduces, const DigitProblem& digits,
+                     int64_t element_bytes, int64_t least_element_bytes) {
+  const LeastTimes times(topology, reduces);
   constexpr int most_choices = 64;
   const DigitMask kept = digits.change.kept;
   DigitChange change = digits.change;
@@ -109,14 +113,14 @@ Bounds bound_aligned(const Topology& topology, const DigitProblem& digits, int64
     // Neither kept apart nor reduced: at most what any choice needs.
     change.kept = 0;
     change.total_bytes = narrow;
-    return bound(topology, digits.world, change, false, digits.made | kept);
+    return bound(topology, times, digits.world, change, false, digits.made | kept);
   }
   Bounds least{INT64_MAX, INT64_MAX};
   for (DigitMask again = kept;; again = (again - 1) & kept) {
     change.kept = kept & ~again;
     change.reduced = digits.change.reduced | again;
     change.total_bytes = change.reduced != 0 ? narrow : digits.change.total_bytes;
-    const Bounds b = bound(topology, digits.world, change, false, digits.made | again);
+    const Bounds b = bound(topology, times, digits.world, change, false, digits.made | again);
     least.bytes = std::min(least.bytes, b.bytes);
     least.ps = std::min(least.ps, b.ps);
     if (again == 0) return least;
@@ -125,31 +129,28 @@ Bounds bound_aligned(const Topology& topology, const DigitProblem& digits, int64
 
 }  // namespace
 
-Bounds bound_digits(const Topology& topology, const DigitWorld& world, const DigitChange& change,
-                    bool within_moves, DigitMask made) {
-  return bound(topology, world, change, within_moves, made);
+Bounds bound_digits(const Topology& topology, const LeastTimes& times, const DigitWorld& world,
+                    const DigitChange& change, bool within_moves, DigitMask made, bool several) {
+  return bound(topology, times, world, change, within_moves, made, several);
 }
 
 namespace {
 
-// What bounds of a question are taken in (bound_topology).
-Topology topology_of_bounds(const Topology& topology, const State& src, const State& dst) {
-  return bound_topology(topology, has_pending(src) || has_pending(dst));
-}
+// Whether something may be reduced on the way.
+bool may_reduce(const State& src, const State& dst) { return has_pending(src) || has_pending(dst); }
 
 // `most_ranks`: those that may be listed.
 Bounds bound_on_one_mesh(const LevelMap& levels, std::span<const int64_t> shape,
                          int64_t element_bytes, int64_t reduce_element_bytes, const State& src,
                          const State& dst, int64_t most_ranks) {
   // Something may be reduced wherever something is pending at either end.
-  const int64_t least = has_pending(src) || has_pending(dst)
-                            ? std::min(element_bytes, reduce_element_bytes)
-                            : element_bytes;
-  const Topology topology = topology_of_bounds(levels.topology(), src, dst);
+  const bool reduces = may_reduce(src, dst);
+  const int64_t least = reduces ? std::min(element_bytes, reduce_element_bytes) : element_bytes;
   if (const auto digits = align_digits(levels, shape, element_bytes, src, dst)) {
-    return bound_aligned(topology, *digits, element_bytes, least);
+    return bound_aligned(levels.topology(), reduces, *digits, element_bytes, least);
   }
-  return listed_bounds(topology, levels.mesh(), levels.mesh(), shape, least, src, dst, most_ranks);
+  return listed_bounds(bound_topology(levels.topology(), reduces), levels.mesh(), levels.mesh(),
+                       shape, least, src, dst, most_ranks);
 }
 
 }  // namespace
@@ -169,8 +170,8 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topol
   if (request.src_mesh != request.dst_mesh) {
     // Nothing pending crosses.
     const int64_t least = has_pending(request.src) ? std::min(element, reduce_element) : element;
-    return listed_bounds(topology_of_bounds(topology, request.src, request.dst), src_mesh, dst_mesh,
-                         request.tensor.shape, least, request.src, request.dst);
+    return listed_bounds(bound_topology(topology, may_reduce(request.src, request.dst)), src_mesh,
+                         dst_mesh, request.tensor.shape, least, request.src, request.dst);
   }
   LevelMap levels(src_mesh, topology);
   if (!request.any_dst_order)

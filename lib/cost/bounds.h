@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cost/exchange.h"
+#include "cost/least_times.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
 
@@ -29,9 +30,11 @@ struct Bounds {
 // planner's moves takes less, which is tighter: none of them fetches over slow links what lies
 // nearer (tests hold it against an exhaustive search). `made`: pending after, not before; the ranks
 // that differ on these alone hold each value together, so that what any of them has need not reach
-// the others. Its ps is 0 under finer tiers.
-[[nodiscard]] Bounds bound_digits(const Topology& topology, const DigitWorld& world,
-                                  const DigitChange& change, bool within_moves = false,
-                                  DigitMask made = 0);
+// the others. `several`: its ps is of plans that communicate in two steps or more. It is 0 under
+// finer tiers.
+[[nodiscard]] Bounds bound_digits(const Topology& topology, const LeastTimes& times,
+                                  const DigitWorld& world, const DigitChange& change,
+                                  bool within_moves = false, DigitMask made = 0,
+                                  bool several = false);
 
 }  // namespace meshplan

@@ -128,7 +128,7 @@ class Lister {
     int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed, q_.most_ps - left);
     if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
-    left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps);
+    left = rest_floor_ps(p_, world_, s, packed, *q_.target, left, q_.least_latency_ps > 0);
     if (!useful(left, std::max(before, q_.least_latency_ps))) return;
     if (p_.state_limit != INT64_MAX &&
         saturating_mul(box_elements(p_, s), p_.element) > p_.state_limit)

@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
+#include "search/exchange_peers.h"
 #include "search/search_state.h"
 #include "search/unit_needs.h"
 #include "search/work.h"
@@ -12,17 +13,58 @@
 namespace meshplan {
 namespace {
 
-// What one exchange takes at least: what the listed ranks receive, and what the holders of the
-// largest shard send.
+// What so many peers cost at least, of whom so many lie in other units of the innermost level: as
+// many others as a level has on the level where they cost least, then on the next.
+int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
+  const std::vector<TopologyLevel>& levels = topology.levels;
+  int64_t ns = 0;
+  if (outside > 0) {
+    int64_t least = INT64_MAX;
+    for (size_t l = 1; l < levels.size(); ++l) least = std::min(least, levels[l].per_peer_ns);
+    ns = saturating_mul(outside, least);
+  }
+  int64_t left = all - outside;
+  unsigned taken = 0;
+  while (left > 0) {
+    size_t least = levels.size();
+    for (size_t l = 0; l < levels.size(); ++l) {
+      if ((taken >> l & 1) != 0) continue;
+      if (least == levels.size() || levels[l].per_peer_ns < levels[least].per_peer_ns) least = l;
+    }
+    if (least == levels.size()) break;
+    taken |= 1U << least;
+    const bool outermost = least + 1 == levels.size();
+    const int64_t here = outermost ? left : std::min(left, levels[least].ranks - 1);
+    ns = saturating_add(ns, saturating_mul(here, levels[least].per_peer_ns));
+    left -= here;
+  }
+  return ns;
+}
+
+// Of one phase without its peers where some lie in other units, of two with theirs.
+int64_t start_ns(const Topology& topology, const ExchangePeers& peers, int phases) {
+  const int64_t out = phases == 1 ? peers.outside : peers.fetched_from;
+  const std::vector<TopologyLevel>& levels = topology.levels;
+  if (out == 0) return 0;
+  int64_t ns = INT64_MAX;
+  for (size_t l = 1; l < levels.size(); ++l) ns = std::min(ns, levels[l].latency_ns);
+  if (phases == 1) return ns;
+  ns = saturating_add(ns, peers_ns(topology, out, out));
+  if (peers.passed_to == 0) return ns;
+  const int64_t passed = saturating_mul(peers.passed_to, levels[0].per_peer_ns);
+  return saturating_add(ns, saturating_add(levels[0].latency_ns, passed));
+}
+
+// What one exchange takes at least: what the listed ranks receive, what the holders of the largest
+// shard send, and how many peers some rank has.
 class ExchangeFloor {
  public:
   ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases)
-      : p_(p), phases_(phases) {
+      : p_(p), phases_(phases), peers_(exchange_peers(p, from, to)) {
     p.listed_ranks.limit_memory();
-    for (int d = 0; d < p.dims; ++d)
+    for (int d = 0; d < p_.dims; ++d)
       sides_[as_index(d)] = {&p.listed_ranks.of(p, from, d), &p.listed_ranks.of(p, to, d)};
-    const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-    contributions_ = group_size(p, reduced);
+    contributions_ = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
     const int64_t apart =
         group_size(p, static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made)));
@@ -43,10 +85,12 @@ class ExchangeFloor {
       int64_t bandwidth = 0;
       int64_t latency = INT64_MAX;
       for (size_t l = k; l < levels.size(); ++l) {
-        bandwidth += levels[l].mb_per_s;
+        bandwidth += ceil_div(levels[l].mb_per_s * levels[l].exchange_percent, 100);
         latency = std::min(latency, levels[l].latency_ns);
       }
-      if (phases_ == 1) latency = saturating_add(latency, peers_ns());
+      latency = std::max(latency, start_ns(*p_.topology, peers_, phases_));
+      if (phases_ == 1)
+        latency = saturating_add(latency, peers_ns(*p_.topology, peers_.all, peers_.outside));
       most = std::max(
           most, saturating_add(saturating_mul(latency, 1000),
                                transfer_ps(saturating_mul(elements, element_), 1, bandwidth)));
@@ -55,61 +99,30 @@ class ExchangeFloor {
   }
 
  private:
-  // What the peers of the busiest rank cost at least: as many as a level has are on the level where
-  // they cost least, then on the next.
-  [[nodiscard]] int64_t peers_ns() const {
-    const auto& levels = p_.topology->levels;
-    int64_t ns = 0;
-    int64_t left = peers_;
-    unsigned taken = 0;
-    while (left > 0) {
-      size_t least = levels.size();
-      for (size_t l = 0; l < levels.size(); ++l) {
-        if ((taken >> l & 1) != 0) continue;
-        if (least == levels.size() || levels[l].per_peer_ns < levels[least].per_peer_ns) least = l;
-      }
-      if (least == levels.size()) break;
-      taken |= 1U << least;
-      const bool outermost = least + 1 == levels.size();
-      const int64_t here = outermost ? left : std::min(left, levels[least].ranks - 1);
-      ns = saturating_add(ns, saturating_mul(here, levels[least].per_peer_ns));
-      left -= here;
-    }
-    return ns;
-  }
   void receive() {
     for (size_t r = 0; r < p_.listed_ranks.ranks(); ++r) {
       int64_t wanted = p_.idle_elements;
       int64_t overlap = p_.idle_elements;
-      int64_t shards = contributions_;  // that the wanted box meets at least
       for (int d = 0; d < p_.dims && !is_scalar(p_) && wanted > 0; ++d) {
         const Interval& before = sides_[as_index(d)][0]->side[r];
         const Interval& after = sides_[as_index(d)][1]->side[r];
         wanted *= width(after);
         overlap *= overlap_width(before, after);
-        shards = saturating_mul(shards, ceil_div(width(after), sides_[as_index(d)][0]->widest));
       }
       if (wanted == 0) continue;
       elements_ = std::max(elements_, saturating_mul(contributions_, wanted) - overlap);
-      peers_ = std::max(peers_, shards - (overlap > 0 ? 1 : 0));
     }
   }
   // Every element of a shard is wanted by as many ranks, of which holders have at most their box's
   // share; in one phase the holders send the rest. In two, others pass on what they fetched.
   void send() {
-    int64_t requests = wanting_;  // ranks that want part of the shard
     shard_ = shared_ = p_.idle_elements;
     for (int d = 0; d < p_.dims && !is_scalar(p_); ++d) {
       const int64_t before = sides_[as_index(d)][0]->widest;
-      const int64_t after = sides_[as_index(d)][1]->widest;
       shard_ *= before;
-      shared_ *= std::min(before, after);
-      if (after > 0) requests = saturating_mul(requests, ceil_div(before, after));
+      shared_ *= std::min(before, sides_[as_index(d)][1]->widest);
     }
-    if (shard_ == 0) return;
-    if (phases_ == 2) return;
-    elements_ = std::max(elements_, saturated(ceil_share(1)));
-    peers_ = std::max(peers_, ceil_div(std::max<int64_t>(0, requests - holders_), holders_));
+    if (shard_ != 0 && phases_ == 1) elements_ = std::max(elements_, saturated(ceil_share(1)));
   }
   // What a holder sends at least to ranks outside of its unit.
   [[nodiscard]] int64_t sent_beyond(int64_t unit_ranks) const {
@@ -125,6 +138,7 @@ class ExchangeFloor {
 
   const PlanProblem& p_;
   int phases_;
+  ExchangePeers peers_;
   std::array<std::array<const RankSides::Sides*, 2>, max_search_dims> sides_;
   int64_t contributions_ = 1;
   int64_t element_ = 1;
@@ -133,17 +147,29 @@ class ExchangeFloor {
   int64_t shard_ = 0;     // elements of the largest
   int64_t shared_ = 0;    // that a rank wants of it at most
   int64_t elements_ = 0;  // that some rank sends or receives
-  int64_t peers_ = 0;     // that some rank has
 };
 
+// Finer tiers, contributions that are made, and more elements than are counted.
+bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  const bool makes = from.made != to.made || (to.pending & ~from.pending) != 0;
+  return p.total_elements == 0 || p.total_elements == INT64_MAX || has_tables(*p.topology) || makes;
+}
+
 }  // namespace
+
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (is_not_floored(p, from, to)) return 0;
+  const ExchangePeers peers = exchange_peers(p, from, to);
+  int64_t ns = start_ns(*p.topology, peers, 1);
+  ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
+  if (from.pending == to.pending) ns = std::min(ns, start_ns(*p.topology, peers, 2));
+  return saturating_mul(ns, 1000);
+}
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           int phases, int64_t enough_ps) {
   p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
-  const bool makes = from.made != to.made || (to.pending & ~from.pending) != 0;
-  if (p.total_elements == 0 || p.total_elements == INT64_MAX || has_tables(*p.topology) || makes)
-    return 0;
+  if (is_not_floored(p, from, to)) return 0;
   int64_t floor = ExchangeFloor(p, from, to, phases).ps();
   if (!p.units.empty() && floor <= enough_ps)
     floor = std::max(floor, unit_exchange_floor_ps(p, from, to, phases, enough_ps));

@@ -22,4 +22,8 @@ struct PlanProblem;
                                         const SearchState& to, int phases,
                                         int64_t enough_ps = INT64_MAX);
 
+// What it takes at least by its peers alone, in one phase or two: told soonest.
+[[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
+                                         const SearchState& to);
+
 }  // namespace meshplan

@@ -42,9 +42,10 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
   // A gather leaves at most what is shared and sliced into place: larger boxes, of which a rank
   // holds what it held, sliced alike.
   const int64_t whole = floor_div(p.digit_bytes, shared * to_slice);
-  const int64_t gather = whole > p.state_limit
-                             ? INT64_MAX
-                             : std::max(least, world.least_step_ps(whole - floor_div(whole, held)));
+  const int64_t gather =
+      whole > p.state_limit
+          ? INT64_MAX
+          : std::max(least, world.least_step_ps(whole - floor_div(whole, held), held));
   // An all_to_all empties one list's end into others, and has the other members of its group as
   // peers.
   if (leaving_dims != 1) return gather;
@@ -57,16 +58,18 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
 
 int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchState& at,
                       const Packed& packed, const Packed& target, int64_t least,
-                      int64_t least_latency_ps) {
+                      bool steps_take_time) {
   if (!world.usable() || least == 0) return least;
   least = std::max(least, world.reordered_ps(packed, target));
-  if (least_latency_ps == 0) return least;
+  if (!steps_take_time) return least;
   int64_t last = last_collective_floor_ps(p, world, at, least);
   if (last <= least) return least;
   const PackedWorld::ExchangeFloors floors = world.exchange_floors(packed, target);
   last = std::min(last, floors.one_phase_ps);
   if (at.pending == p.target.pending) last = std::min(last, floors.two_phases_ps);
-  return std::max(least, std::min(last, saturating_add(least, least_latency_ps)));
+  const int64_t several =
+      std::max(world.several_ps(packed, target), world.reordered_ps(packed, target, true));
+  return std::max(least, std::min(last, several));
 }
 
 }  // namespace meshplan

@@ -13,10 +13,10 @@ namespace meshplan {
                                                const SearchState& at, int64_t least);
 
 // What any plan from `at` to the target takes at least, ps. `least`: the bound on it. Not below
-// that: either one communicating step is left, and its floors count, or several are, and pay a
-// latency more than the bound counts.
+// that: either one communicating step is left, and its floors count, or several are.
+// `steps_take_time`: none of them is free.
 [[nodiscard]] int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchState& at,
                                     const Packed& packed, const Packed& target, int64_t least,
-                                    int64_t least_latency_ps);
+                                    bool steps_take_time);
 
 }  // namespace meshplan

@@ -124,8 +124,9 @@ class ProblemMaker {
     p_.reduce_element = request_.reduce_dtype ? element_bytes(*request_.reduce_dtype) : p_.element;
     p_.one_reduction = options_.one_reduction;
     p_.by_boxes = p_.topology->tables.empty() && p_.topology->copy_mb_per_s == 0;
-    p_.bounded =
-        bound_topology(*p_.topology, !request_.src.partial.empty() || !target_.partial.empty());
+    const bool reduces = !request_.src.partial.empty() || !target_.partial.empty();
+    p_.times = LeastTimes(*p_.topology, reduces);
+    p_.bounded = bound_topology(*p_.topology, reduces);
   }
 
   bool find_atoms() {

@@ -189,32 +189,37 @@ Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
 
 int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
   const PendingDigits& w = pending_digits(from, to);
-  return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers, false);
+  return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers,
+                  FigureKind::bound);
+}
+
+int64_t PackedWorld::several_ps(const Packed& from, const Packed& to) {
+  const PendingDigits& w = pending_digits(from, to);
+  return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers,
+                  FigureKind::several);
 }
 
 int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
   const PendingDigits& w = pending_digits(part, to);
-  return least_ps(difference_joined(part, to, w, every_slot()), w, to.total, to.outers, true);
+  return least_ps(difference_joined(part, to, w, every_slot()), w, to.total, to.outers,
+                  FigureKind::growing);
 }
 
 int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part, int open,
                                          int total, int outers) {
   const PendingDigits& w = pending_digits(from, part);
   const Words& looked = slots_before_[static_cast<size_t>(open)];
-  return least_ps(difference_joined(from, part, w, looked), w, total, outers, true);
+  return least_ps(difference_joined(from, part, w, looked), w, total, outers, FigureKind::growing);
 }
 
 int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
                            bool growing) {
   if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
   if (!d.crossed && d.beyond == 0) return 0;
-  if (!d.crossed_outside && d.held_outside == 0) {
-    return saturating_add(latency_inside_, inner_transfer(total, d.beyond, d.crossed, growing));
-  }
-  return saturating_add(
-      latency_outside_,
-      std::max(inner_transfer(total, d.beyond, d.crossed, true),
-               outer_transfer(outers, d.held_outside, d.crossed_outside, w.kept_inside)));
+  const Carried own{missing(total, d.beyond, d.crossed)};
+  if (!d.crossed_outside && d.held_outside == 0) return inside_ps(d.beyond, own, growing);
+  const Carried of_unit = fetched(outers, d.held_outside, d.crossed_outside, w.kept_inside);
+  return std::max(reaching_out_ps(d.beyond, own), outside_ps(d.beyond, of_unit));
 }
 
 // The ranks that differ on what is joined alone are one unit, whose members share what it needs.
@@ -223,15 +228,14 @@ int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int 
   if (w.reduced != 0) return reducing_ps(d, w, total, outers, true);
   const int64_t need = joined_missing(d, total);
   if (need == 0) return 0;
-  const int64_t inner =
-      transfer_ps(need, power(w.joined_count), bandwidth_inside_ + bandwidth_outside_);
-  if (!d.crossed_outside && d.held_outside == 0) return saturating_add(latency_inside_, inner);
+  const Carried own{need, power(w.joined_count)};
+  if (!d.crossed_outside && d.held_outside == 0) return inside_ps(0, own, true);
   const int64_t united = floor_div(least_bytes(), power(outers));
   const int64_t missing =
       d.crossed_outside ? united : united - floor_div(united, power(d.held_outside));
-  const int64_t outer = transfer_ps(saturating_mul(missing, power(w.kept_inside)),
-                                    power(inside_ + w.joined_outside), bandwidth_outside_);
-  return saturating_add(latency_outside_, std::max(inner, outer));
+  const Carried of_unit{saturating_mul(missing, power(w.kept_inside)),
+                        power(inside_ + w.joined_outside)};
+  return std::max(reaching_out_ps(0, own), outside_ps(0, of_unit));
 }
 
 int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
@@ -267,26 +271,24 @@ int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
 int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, int total, int outers,
                                  bool growing) const {
   const int64_t sharing = power(total_ - w.kept);
-  // The time of the larger share: bytes that so many ranks carry together.
-  auto slower = [](int64_t a, int64_t a_ranks, int64_t b, int64_t b_ranks, int64_t bandwidth) {
-    const bool first = static_cast<int128>(a) * b_ranks >= static_cast<int128>(b) * a_ranks;
-    return transfer_ps(first ? a : b, first ? a_ranks : b_ranks, bandwidth);
+  const auto larger_share = [](const Carried& a, const Carried& b) {
+    return static_cast<int128>(a.bytes) * b.ranks >= static_cast<int128>(b.bytes) * a.ranks ? a : b;
   };
+  const int sources = w.joined != 0 ? 0 : w.reduced + d.beyond;
   const int64_t united = floor_div(least_bytes(), power(outers));
   int64_t missing = united;
   if (w.reduced_outside == 0 && !d.crossed_outside)
     missing = united - floor_div(united, power(d.held_outside));
   const bool inside_only = missing == 0 || outer_level_ == 0;
-  const int64_t ranks_ps =
-      slower(floor_div(least_bytes(), power(total)), power(w.joined_count),
-             carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing,
-             bandwidth_inside_ + (!inside_only || growing ? bandwidth_outside_ : 0));
-  if (inside_only) return saturating_add(latency_inside_, ranks_ps);
+  const Carried own =
+      larger_share({floor_div(least_bytes(), power(total)), power(w.joined_count)},
+                   {carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing});
+  if (inside_only) return inside_ps(sources, own, growing);
   const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
-  const int64_t units_ps = slower(
-      saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside),
-      w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing, bandwidth_outside_);
-  return saturating_add(latency_outside_, std::max(ranks_ps, units_ps));
+  const Carried of_unit = larger_share(
+      {saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside)},
+      {w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing});
+  return std::max(reaching_out_ps(sources, own), outside_ps(sources, of_unit));
 }
 
 // Of one exchange, which makes nothing pending.
@@ -298,10 +300,10 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   if (!d.crossed_outside && d.held_outside == 0) return 0;
   return saturating_add(
       saturating_add(outer_latency_, outer_per_peer_),
-      outer_transfer(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside));
+      fetch_ps(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside));
 }
 
-int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
+int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to, bool several) const {
   if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
   uint32_t shared = 0;
   for (size_t d = 0; d < as_index(p_->dims); ++d)
@@ -314,7 +316,7 @@ int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to) const {
   Words in_one_slot = differing(from, to);
   for (size_t w = 0; w < packed_words; ++w)
     in_one_slot[w] = ~in_one_slot[w] & from.outer[w] & to.taken[w];
-  return in_one_list > count(in_one_slot) ? finest_part_ps_ : 0;
+  return in_one_list > count(in_one_slot) ? finest_part_ps_[several ? 1 : 0] : 0;
 }
 
 bool PackedWorld::same_outside(const Packed& a, const Packed& b) const {

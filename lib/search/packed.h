@@ -69,6 +69,12 @@ class PackedWorld {
                    : bound_between(*p_, from, to, false, enough_ps).ps;
   }
   [[nodiscard]] int64_t bound_ps(const Packed& from, const Packed& to);
+  // several_between_ps of any two states. Law: equal to it.
+  [[nodiscard]] int64_t several_ps(const SearchState& from, const Packed& packed_from,
+                                   const SearchState& to, const Packed& packed_to) {
+    return usable_ ? several_ps(packed_from, packed_to) : several_between_ps(*p_, from, to);
+  }
+  [[nodiscard]] int64_t several_ps(const Packed& from, const Packed& to);
   // bound_between's bytes. Law: equal to them.
   [[nodiscard]] int64_t bound_bytes(const Packed& from, const Packed& to);
   // What bound_ps is at least from every state that `part` grows to. Digits are only put behind
@@ -94,15 +100,16 @@ class PackedWorld {
   // it is in no list, and the box is larger by it, or it has to leave another slot later, which
   // costs such a share again. To a shallower slot: what enters that slot last is sent as that was
   // received.
-  [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to) const;
+  // `several`: of plans that communicate in two steps or more.
+  [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to,
+                                     bool several = false) const;
   // Whether two states have the same outer digits in the same slots.
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
 
-  // What a step takes at least in which a rank receives so many bytes.
-  [[nodiscard]] int64_t least_step_ps(int64_t bytes) const {
-    return saturating_add(latency_inside_,
-                          transfer_ps(bytes, 1, bandwidth_inside_ + bandwidth_outside_));
+  // What a step takes at least in which a rank receives so many bytes of so many ranks.
+  [[nodiscard]] int64_t least_step_ps(int64_t bytes, int64_t ranks) const {
+    return p_->times.ps({ranks}, bytes, 1, links(true));
   }
   // What so many peers cost a rank at least: as many as its unit has may cost the least of any.
   [[nodiscard]] int64_t peers_ps(int64_t peers) const {
@@ -181,7 +188,7 @@ class PackedWorld {
     int64_t ps = 0;
     int64_t two_phases_ps = 0;
   };
-  enum class FigureKind : uint8_t { bound, growing, floors };
+  enum class FigureKind : uint8_t { bound, growing, floors, several };
   // Where they are kept, with `is_known` set where they are those asked for.
   Figures& figures_of(FigureKind kind, const Difference& d, const PendingDigits& w, int total,
                       int outers, bool& is_known) {
@@ -198,14 +205,13 @@ class PackedWorld {
   }
   // `growing`: one of the ends is not whole yet, and may come to need the links of every level.
   [[nodiscard]] int64_t least_ps(const Difference& d, const PendingDigits& w, int total, int outers,
-                                 bool growing) {
+                                 FigureKind kind) {
     bool is_known = false;
-    Figures& known = figures_of(growing ? FigureKind::growing : FigureKind::bound, d, w, total,
-                                outers, is_known);
-    if (!is_known) {
-      known.ps =
-          w.joined != 0 ? joined_ps(d, w, total, outers) : ps_of(d, w, total, outers, growing);
-    }
+    Figures& known = figures_of(kind, d, w, total, outers, is_known);
+    if (is_known) return known.ps;
+    several_ = kind == FigureKind::several;
+    known.ps = w.joined != 0 ? joined_ps(d, w, total, outers)
+                             : ps_of(d, w, total, outers, kind == FigureKind::growing);
     return known.ps;
   }
   [[nodiscard]] int64_t ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
@@ -245,25 +251,44 @@ class PackedWorld {
   [[nodiscard]] int64_t one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total);
   [[nodiscard]] int64_t two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
                                             int outers);
-  // Of what a rank misses; over the inner level alone or over both.
-  [[nodiscard]] int64_t inner_transfer(int taken, int beyond, bool crossed, bool reaches_out) {
-    int64_t& ps = known_[slot_of(reaches_out ? 1 : 0, taken, beyond, crossed)];
-    if (ps < 0)
-      ps = transfer_ps(missing(taken, beyond, crossed), 1,
-                       bandwidth_inside_ + (reaches_out ? bandwidth_outside_ : 0));
-    return ps;
+  // Levels in use, a bit each.
+  [[nodiscard]] uint32_t links(bool outside) const {
+    return (inside_ > 0 ? 1U : 0U) | (outside && outer_level_ > 0 ? 1U << outer_level_ : 0U);
   }
-  // Of what a unit misses, which its members share. `kept_inside`: pending digits inside the unit.
-  [[nodiscard]] int64_t outer_transfer(int taken, int beyond, bool crossed, int kept_inside) {
+  // Bytes that so many ranks carry together.
+  struct Carried {
+    int64_t bytes = 0;
+    int64_t ranks = 1;
+  };
+  // What steps take at least that bring the parts of so many digits to one rank and carry bytes:
+  // inside of units, over every link or over those outside alone.
+  [[nodiscard]] int64_t inside_ps(int digits, const Carried& carried, bool every_link) const {
+    return p_->times.ps({power(digits), 0, false, several_}, carried.bytes, carried.ranks,
+                        links(every_link));
+  }
+  [[nodiscard]] int64_t reaching_out_ps(int digits, const Carried& carried) const {
+    return p_->times.ps({power(digits), static_cast<int>(outer_level_), false, several_},
+                        carried.bytes, carried.ranks, links(true));
+  }
+  [[nodiscard]] int64_t outside_ps(int digits, const Carried& carried) const {
+    return p_->times.ps({power(digits), static_cast<int>(outer_level_), true, several_},
+                        carried.bytes, carried.ranks, 1U << outer_level_);
+  }
+  // What a unit misses, which its members share. `kept_inside`: pending digits inside the unit.
+  [[nodiscard]] Carried fetched(int taken, int beyond, bool crossed, int kept_inside) {
+    return {saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_)};
+  }
+  // The same over the outer links in an exchange.
+  [[nodiscard]] int64_t fetch_ps(int taken, int beyond, bool crossed, int kept_inside) {
     int64_t& ps = known_[slot_of(2, taken, beyond, crossed)];
     if (ps >= 0 && kept_inside == 0) return ps;
-    const int64_t fetched = saturating_mul(missing(taken, beyond, crossed), power(kept_inside));
-    const int64_t transfer = transfer_ps(fetched, power(inside_), bandwidth_outside_);
+    const Carried carried = fetched(taken, beyond, crossed, kept_inside);
+    const int64_t transfer = transfer_ps(carried.bytes, carried.ranks, exchanged_outside_);
     if (kept_inside == 0) ps = transfer;
     return transfer;
   }
   [[nodiscard]] int64_t missing(int taken, int beyond, bool crossed) {
-    int64_t& bytes = known_[slot_of(3, taken, beyond, crossed)];
+    int64_t& bytes = known_[slot_of(0, taken, beyond, crossed)];
     if (bytes < 0) {
       bytes = floor_div(p_->digit_bytes, power(taken));
       if (!crossed) bytes -= floor_div(bytes, power(beyond));
@@ -271,7 +296,7 @@ class PackedWorld {
     return bytes;
   }
   [[nodiscard]] int64_t share(int taken, int beyond, bool crossed, int kept_inside) {
-    int64_t& bytes = known_[slot_of(4, taken, beyond, crossed)];
+    int64_t& bytes = known_[slot_of(1, taken, beyond, crossed)];
     if (bytes >= 0 && kept_inside == 0) return bytes;
     const int64_t share = ceil_div(
         saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_));
@@ -321,22 +346,20 @@ class PackedWorld {
   bool usable_ = false;
   bool few_ = false;  // slots lie four bits apart in the first word
   int name_bits_ = 0;
-  size_t outer_level_ = 0;  // 0: every digit is inside
-  int inside_ = 0;          // digits inside a unit of level 0
-  int total_ = 0;           // all digits, and slots a dim
-  int64_t bandwidth_inside_ = 0;
-  int64_t bandwidth_outside_ = 0;
-  Pace pace_inside_;            // of exchanges
-  Pace pace_outside_;           // of the outer level
-  int64_t first_latency_ = 0;   // ps; of level 0
-  int64_t outer_latency_ = 0;   // of the outer level
-  int64_t first_per_peer_ = 0;  // ps
+  size_t outer_level_ = 0;         // 0: every digit is inside
+  int inside_ = 0;                 // digits inside a unit of level 0
+  int total_ = 0;                  // all digits, and slots a dim
+  int64_t exchanged_outside_ = 0;  // MB/s of exchanges over the outer links
+  Pace pace_inside_;               // of exchanges
+  Pace pace_outside_;              // of the outer level
+  int64_t first_latency_ = 0;      // ps; of level 0
+  int64_t outer_latency_ = 0;      // of the outer level
+  int64_t first_per_peer_ = 0;     // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
   int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
-  int64_t finest_part_ps_ = 0;        // of one part of the finest from outside
-  int64_t latency_inside_ = 0;        // ps; the least at or outside of level 0
-  int64_t latency_outside_ = 0;       // at or outside of the outer level
+  // Of one part of the finest from outside; in two steps or more.
+  std::array<int64_t, 2> finest_part_ps_{};
   std::array<Packed::Words, max_search_dims + 1> slots_before_{};  // of dims before the d-th
   std::array<AtomDigits, max_atoms> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit
@@ -348,6 +371,8 @@ class PackedWorld {
   std::array<Figures, size_t{1} << figures_bits> figures_{};  // by hash
   uint64_t counted_on_ = 0;  // a number of the basis in the key's upper bits, never 0
   Basis basis_{};
+  LeastTimes basis_times_;  // belongs to it
+  bool several_ = false;    // what is worked out now is of two steps or more
   // Remembered, -1 where not asked yet.
   std::vector<int64_t> known_;
   std::array<int64_t, 4 * max_digits + 2> pieces_{};

@@ -14,14 +14,6 @@ namespace {
 
 constexpr size_t most_sides = size_t{1} << 20;  // remembered
 
-// The list, how long it is, and the dim: four bits each.
-uint64_t key_of(const SearchState& s, int d) {
-  static_assert(max_atoms <= 12 && max_search_dims <= 16);
-  uint64_t key = 0;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i) key = key << 4 | s.atom[as_index(i)];
-  return key << 8 | static_cast<uint64_t>(s.length(d)) << 4 | static_cast<uint64_t>(d);
-}
-
 size_t slot_of(uint64_t key) { return static_cast<size_t>(key * 0x9e3779b97f4a7c15U >> 32); }
 
 // Of the rank with these coordinates.
@@ -64,7 +56,7 @@ RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices)
 }
 
 const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
-  const uint64_t key = key_of(s, d);
+  const uint64_t key = list_key(s, d);
   if (slots_.size() < 2 * (known_.size() + 1)) grow();
   const size_t mask = slots_.size() - 1;
   for (size_t i = slot_of(key) & mask;; i = (i + 1) & mask) {

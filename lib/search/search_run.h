@@ -68,7 +68,7 @@ class Search {
     if (n.h >= 0) return n.h;
     const Packed packed = world_.pack(n.at);
     n.h = rest_floor_ps(p_, world_, n.at, packed, packed_target_, bound(i, packed),
-                        least_latency_ps_);
+                        least_latency_ps_ > 0);
     return n.h;
   }
 
@@ -97,14 +97,16 @@ class Search {
     return g;
   }
 
-  // Two communicating steps pay a second latency on top of what the bound counts: where that is too
-  // much, only one may still come.
+  // Where two communicating steps take too much, only one may still come.
   [[nodiscard]] bool last_step_only(int32_t i) {
     // What is made pending may be made of any shards: then more than one exchange may be the last
     // step.
     if (!has_best_ || ties_matter() || p_.kept != 0 || p_.target.made != 0) return false;
-    const int64_t left = node(i).bound >= 0 ? node(i).bound : bound(i, world_.pack(node(i).at));
-    return saturating_add(saturating_add(node(i).g.ps, left), step_latency_ps_) >= best_.ps;
+    const Packed packed = world_.pack(node(i).at);
+    const int64_t left = step_latency_ps_ > 0 && i != goal_
+                             ? world_.several_ps(node(i).at, packed, p_.target, packed_target_)
+                             : saturating_add(bound(i, packed), step_latency_ps_);
+    return saturating_add(node(i).g.ps, left) >= best_.ps;
   }
 
   void push(int32_t i);

@@ -303,37 +303,53 @@ uint16_t joined_atoms(const PlanProblem& p, const SearchState& from, const Searc
 
 namespace {
 
-Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined,
-                      bool within_moves) {
+// Ranks that hold part of what some rank wants, each shard and each contribution to it on one of
+// its own: at least so many.
+int64_t ranks_met(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  int64_t ranks = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
+  if (is_scalar(p) || p.total_elements == 0) return ranks;
+  for (int d = 0; d < p.dims; ++d)
+    ranks = saturating_mul(ranks, p.meetings.of(p, from, to, d).shards);
+  return ranks;
+}
+
+// What is asked of a plan between two states.
+struct Between {
+  bool growing = false;
+  bool several = false;  // steps that communicate
+  int64_t enough_ps = INT64_MAX;
+};
+
+Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined, bool within_moves,
+                      bool several) {
   DigitMask made = 0;
   for (unsigned left = joined; left != 0; left &= left - 1)
     made |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   change.kept &= ~made;
   if (change.reduced != 0 || joined != 0)
     change.total_bytes = std::min(p.digit_bytes, p.digit_reduce_bytes);
-  return bound_digits(p.bounded, p.world, change, within_moves, made);
+  return bound_digits(*p.topology, p.times, p.world, change, within_moves, made, several);
 }
 
-}  // namespace
-
-Bounds bound_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                     bool growing, int64_t enough_ps) {
+Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                const Between& asks) {
   p.work += work::bound;
   const uint16_t joined = joined_atoms(p, from, to);
   const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
   DigitChange change;
   if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change))
-    return bound_lined_up(p, change, joined, !growing && joined == 0);
+    return bound_lined_up(p, change, joined, !asks.growing && joined == 0, asks.several);
   Bounds b;
   // On the way boxes may be no products: only what holds for any plan counts.
-  if (!p.even && !growing && boxes_are_products(p, from, to) &&
+  if (!p.even && !asks.growing && boxes_are_products(p, from, to) &&
       line_up(p, digits_of(p, from), digits_of(p, to), change))
-    b = bound_lined_up(p, change, joined, false);
+    b = bound_lined_up(p, change, joined, false, asks.several);
+  const int64_t met = joined == 0 && p.times.grow() ? ranks_met(p, from, to) : 2;
   int64_t missing = 0;
   if (reduces) {
     // Rank 0 has the largest target and holds a contribution alone.
     missing = box_elements(p, to);
-  } else if (growing) {
+  } else if (asks.growing) {
     // What `from` grows to holds no more than it.
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
@@ -347,18 +363,26 @@ Bounds bound_between(const PlanProblem& p, const SearchState& from, const Search
     const int64_t bytes = saturating_mul(missing, element);
     b.bytes = std::max(b.bytes, bytes);
     if (has_tables(*p.topology)) return b;
-    int64_t bandwidth = 0;
-    int64_t latency = INT64_MAX;
-    for (const TopologyLevel& level : p.bounded.levels) {
-      bandwidth += level.mb_per_s;
-      latency = std::min(latency, level.latency_ns);
-    }
-    b.ps = std::max(
-        b.ps, saturating_add(saturating_mul(latency, 1000), transfer_ps(bytes, 1, bandwidth)));
+    LeastTimes::Asked asked;
+    asked.ranks = met;
+    asked.several = asks.several;
+    const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
+    b.ps = std::max(b.ps, p.times.ps(asked, bytes, 1, every_level));
   }
-  if (joined == 0 && !p.units.empty() && b.ps <= enough_ps)
-    b.ps = std::max(b.ps, unit_bound_ps(p, from, to, enough_ps));
+  if (joined == 0 && !p.units.empty() && b.ps <= asks.enough_ps)
+    b.ps = std::max(b.ps, unit_bound_ps(p, from, to, {met, asks.several}, asks.enough_ps));
   return b;
+}
+
+}  // namespace
+
+Bounds bound_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                     bool growing, int64_t enough_ps) {
+  return bound_of(p, from, to, {growing, false, enough_ps});
+}
+
+int64_t several_between_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  return bound_of(p, from, to, {false, true, INT64_MAX}).ps;
 }
 
 }  // namespace meshplan

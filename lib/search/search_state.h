@@ -18,6 +18,8 @@
 #include "cost/exchange.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
+#include "search/exchange_peers.h"
+#include "search/list_meetings.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 #include "search/unit_needs.h"
@@ -96,7 +98,8 @@ inline void drop_last(SearchState& s, int dims, int d, int count) {
 struct PlanProblem {
   const LevelMap* levels = nullptr;
   const Topology* topology = nullptr;  // what steps are priced in
-  Topology bounded;                    // what bounds are taken in (bound_topology)
+  LeastTimes times;                    // what bounds are taken in
+  Topology bounded;                    // the same as levels alone (bound_topology)
   const Mesh* mesh = nullptr;
   std::vector<int64_t> mesh_sizes;
   TensorMeta tensor;
@@ -134,6 +137,8 @@ struct PlanProblem {
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
+  ListMeetings meetings;           // the same
+  mutable KnownPeers known_peers;  // of the exchange asked for last
   // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
   mutable std::vector<UnitRanks> units;
   mutable size_t telling_unit = 0;
@@ -218,6 +223,9 @@ struct AtomRun {
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, bool growing = false,
                                    int64_t enough_ps = INT64_MAX);
+// What no plan between them that communicates in two steps or more can beat, ps.
+[[nodiscard]] int64_t several_between_ps(const PlanProblem& p, const SearchState& from,
+                                         const SearchState& to);
 // Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the
 // ranks that differ on these alone hold each value of the target between them.
 [[nodiscard]] uint16_t joined_atoms(const PlanProblem& p, const SearchState& from,

@@ -30,4 +30,12 @@ struct SearchState {
 };
 static_assert(sizeof(SearchState) == 24);
 
+// A list, how long it is, and the dim: four bits each.
+[[nodiscard]] inline uint64_t list_key(const SearchState& s, int d) {
+  static_assert(max_atoms <= 12 && max_search_dims <= 16);
+  uint64_t key = 0;
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) key = key << 4 | s.atom[as_index(i)];
+  return key << 8 | static_cast<uint64_t>(s.length(d)) << 4 | static_cast<uint64_t>(d);
+}
+
 }  // namespace meshplan

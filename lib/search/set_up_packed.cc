@@ -21,11 +21,12 @@ void PackedWorld::reset(const PlanProblem& p) {
     power_[i] = saturating_mul(power_[i - 1], p.world.size(0));
   time_levels();
   const Basis basis = basis_now();
-  if (basis == basis_) return;
+  if (basis == basis_ && p.times == basis_times_) return;
   basis_ = basis;
+  basis_times_ = p.times;
   forget_figures();
   const auto n = static_cast<size_t>(total_);
-  known_.assign(5 * (n + 1) * (n + 2), -1);
+  known_.assign(3 * (n + 1) * (n + 2), -1);
   std::fill_n(pieces_.begin(), 4 * n + 2, -1);
 }
 
@@ -36,16 +37,12 @@ PackedWorld::Basis PackedWorld::basis_now() const {
               p_->world.size(0),
               p_->digit_bytes,
               p_->digit_reduce_bytes,
-              bandwidth_inside_,
-              bandwidth_outside_,
               pace_inside_.divisor(),
               pace_outside_.divisor(),
               first_latency_,
               outer_latency_,
               first_per_peer_,
               outer_per_peer_,
-              latency_inside_,
-              latency_outside_,
               static_cast<int64_t>(outer_level_),
               p_->atoms};
   // Digits outside of level 0, and where atoms begin.
@@ -89,35 +86,28 @@ void PackedWorld::lay_out_slots() {
 }
 
 void PackedWorld::time_levels() {
-  const std::vector<TopologyLevel>& levels = p_->bounded.levels;
+  const std::vector<TopologyLevel>& levels = p_->topology->levels;
   const TopologyLevel& inner = levels[0];
   const TopologyLevel& outer = levels[outer_level_];
-  // Of exchanges alone.
-  const TopologyLevel& exchange_inside = p_->topology->levels[0];
-  const TopologyLevel& exchange_outside = p_->topology->levels[outer_level_];
-  bandwidth_inside_ = inside_ > 0 ? inner.mb_per_s : 0;
-  bandwidth_outside_ = outer_level_ > 0 ? outer.mb_per_s : 0;
-  pace_inside_ = Pace(exchange_inside);
-  pace_outside_ = Pace(exchange_outside);
-  first_latency_ = saturating_mul(exchange_inside.latency_ns, 1000);
-  outer_latency_ = saturating_mul(exchange_outside.latency_ns, 1000);
+  // Of exchanges alone, which are the last kind.
+  exchanged_outside_ = p_->times.mb_per_s(p_->times.kinds() - 1, outer_level_);
+  pace_inside_ = Pace(inner);
+  pace_outside_ = Pace(outer);
+  first_latency_ = saturating_mul(inner.latency_ns, 1000);
+  outer_latency_ = saturating_mul(outer.latency_ns, 1000);
   first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);
   outer_per_peer_ = saturating_mul(outer.per_peer_ns, 1000);
-  int64_t least = INT64_MAX;
   least_per_peer_ = INT64_MAX;
   for (size_t l = levels.size(); l-- > 0;) {
     least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
-    least = std::min(least, levels[l].latency_ns);
-    if (l == outer_level_) {
-      latency_outside_ = saturating_mul(least, 1000);
-      least_outer_per_peer_ = least_per_peer_;
-    }
+    if (l == outer_level_) least_outer_per_peer_ = least_per_peer_;
   }
-  latency_inside_ = saturating_mul(least, 1000);
-  finest_part_ps_ = 0;
+  finest_part_ps_ = {};
   if (outer_level_ == 0) return;
-  const int64_t part_ps = transfer_ps(least_bytes(), power(total_), bandwidth_outside_);
-  finest_part_ps_ = saturating_add(latency_outside_, part_ps);
+  for (const bool several : {false, true})
+    finest_part_ps_[several ? 1 : 0] =
+        p_->times.ps({2, static_cast<int>(outer_level_), true, several}, least_bytes(),
+                     power(total_), 1U << outer_level_);
 }
 
 PackedWorld::Pace::Pace(const TopologyLevel& level)

@@ -225,15 +225,16 @@ int64_t most_of_units(const PlanProblem& p, int64_t enough_ps, PsOf&& ps_of) {
 }  // namespace
 
 int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                      int64_t enough_ps) {
+                      const UnitAsked& asked, int64_t enough_ps) {
   if (makes_contributions(p, from, to)) return 0;
   const int64_t element = wire_element(p, from, to);
+  const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     const int64_t bytes = saturating_mul(std::max(need.least, need.leaving), element);
     if (bytes == 0) return int64_t{0};
-    return saturating_add(saturating_mul(unit.latency_ns, 1000),
-                          transfer_ps(bytes, unit.members(), unit.bandwidth));
+    return p.times.ps({asked.met, unit.level, true, asked.several}, bytes, unit.members(),
+                      every_level >> unit.level << unit.level);
   });
 }
 

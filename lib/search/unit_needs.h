@@ -63,8 +63,13 @@ struct UnitRanks {
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
 // more. `from` may grow: what it grows to holds less.
+struct UnitAsked {
+  int64_t met = 2;       // some rank must come to know of so many
+  bool several = false;  // of plans that communicate in two steps or more
+};
 [[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from,
-                                    const SearchState& to, int64_t enough_ps = INT64_MAX);
+                                    const SearchState& to, const UnitAsked& asked = {},
+                                    int64_t enough_ps = INT64_MAX);
 // What one exchange between them takes at least; above `enough_ps` it may be more. Law: never above
 // price_between.
 [[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,

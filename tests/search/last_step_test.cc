@@ -69,12 +69,10 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       const int64_t floor = last_collective_floor_ps(*p, world, at, least);
       const int64_t exchange = world.exchange_floors(world.pack(at), target).one_phase_ps;
       if (local_steps_lead_to_target(*p, at)) continue;
-      constexpr int64_t least_latency_ps = 10'000'000;
-      const int64_t rest =
-          rest_floor_ps(*p, world, at, world.pack(at), target, least, least_latency_ps);
+      const int64_t rest = rest_floor_ps(*p, world, at, world.pack(at), target, least, true);
       REQUIRE(rest >= least);
-      REQUIRE(rest <=
-              std::max(least, world.reordered_ps(world.pack(at), target)) + least_latency_ps);
+      REQUIRE(rest <= std::max({least, world.several_ps(world.pack(at), target),
+                                world.reordered_ps(world.pack(at), target, true)}));
       ++floors;
       raised += rest > least;
       refused += floor == INT64_MAX;
@@ -194,7 +192,7 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
       for (size_t a = 0; a < all.size(); ++a) {
         const Packed packed = world.pack(all[a]);
         const int64_t least = a == b ? 0 : world.bound_ps(packed, target);
-        const int64_t rest = rest_floor_ps(*p, world, all[a], packed, target, least, 10'000'000);
+        const int64_t rest = rest_floor_ps(*p, world, all[a], packed, target, least, true);
         CAPTURE(to_text(to_state(*p, all[a]), w.sizes));
         CAPTURE(to_text(to_state(*p, all[b]), w.sizes));
         REQUIRE(rest <= ps[a][b]);

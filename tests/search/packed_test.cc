@@ -67,6 +67,9 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         const Packed to = world.pack(b);
         const int64_t bound = world.bound_ps(from, to);
         REQUIRE(bound == bound_between(*p, a, b).ps);
+        const int64_t several = world.several_ps(from, to);
+        REQUIRE(several == several_between_ps(*p, a, b));
+        REQUIRE(several >= bound);
         REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
         const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
         const int64_t outer = world.outer_bound_ps(from, to);

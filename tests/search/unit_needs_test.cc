@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 #include "search/exchange_floor.h"
 #include "search/moves.h"
+#include "../cost/some_protocols.h"
 #include "small_question.h"
 
 using namespace meshplan;
@@ -107,12 +108,17 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       std::pair{World{{16, 4}, {3, 10}, 0}, fast_outside},
       std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
   };
-  // Each twice: where latencies decide, and where bytes do.
-  for (size_t i = 0; i < 2 * worlds.size(); ++i) {
-    const World& w = worlds[i / 2].first;
-    Topology topology = worlds[i / 2].second;
+  // Each three times: where latencies decide, where bytes do, and by protocols, where peers do.
+  for (size_t i = 0; i < 3 * worlds.size(); ++i) {
+    const World& w = worlds[i / 3].first;
+    Topology topology = worlds[i / 3].second;
+    if (i % 3 == 2) {
+      topology = test::with_protocols(topology);
+      for (TopologyLevel& level : topology.levels)
+        level.per_peer_ns = &level == &topology.levels.front() ? 3'400 : 14'000;
+    }
     for (TopologyLevel& level : topology.levels) {
-      if (i % 2 == 0) continue;
+      if (i % 3 != 1) continue;
       level.mb_per_s = std::max<int64_t>(1, level.mb_per_s / 10'000);
       level.latency_ns = level.per_peer_ns = 1;
     }
@@ -134,6 +140,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
         REQUIRE(cost.exact);
         const int64_t floor = exchange_floor_ps(*p, from, to, phases);
         REQUIRE(floor <= cost.predicted_ps);
+        REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
         floors += floor > 0;
         tight += floor > cost.predicted_ps / 4 * 3;
@@ -154,7 +161,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       REQUIRE(bound_between(one, one.source, one.target).ps <= found.cost.ps);
     }
   }
-  CHECK(floors > 5'000);
+  CHECK(floors > 7'500);
   CHECK(tight > floors / 2);
 }
 

@@ -1,0 +1,228 @@
+#include "cost/least_times.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/collective_time.h"
+
+namespace meshplan {
+namespace {
+
+// Sizes of one step that are tried; larger ones count as if nothing were left after them.
+constexpr int most_tried = 256;
+
+// ceil(log2(count)).
+int64_t doublings(int64_t count) {
+  int64_t steps = 0;
+  for (int64_t reached = 1; reached < count; reached = saturating_mul(reached, 2)) ++steps;
+  return steps;
+}
+
+int64_t shared(int64_t mb_per_s, int64_t share) {
+  return std::max<int64_t>(1, mb_per_s * share / whole_share);
+}
+
+using Numbers = std::array<int64_t, max_levels>;
+
+// The least of each level and those outside of it.
+Numbers least_from(Numbers numbers, size_t levels) {
+  for (size_t l = levels - 1; l-- > 0;) numbers[l] = std::min(numbers[l], numbers[l + 1]);
+  return numbers;
+}
+
+// What each level outside of the innermost, or one further out, takes more than `least`.
+Numbers beyond(const Numbers& numbers, size_t levels, int64_t least) {
+  Numbers more = least_from(numbers, levels);
+  if (levels > 1) more[0] = more[1];
+  for (size_t l = 0; l < levels; ++l) more[l] -= least;
+  return more;
+}
+
+}  // namespace
+
+LeastTimes::LeastTimes(const Topology& topology, bool reduces) {
+  const size_t levels = topology.levels.size();
+  unit_ranks_ = levels > 1 ? topology.levels[0].ranks : INT64_MAX;
+  if (topology.protocols.empty()) {
+    Kind& kind = kinds_.emplace_back();
+    for (size_t l = 0; l < levels; ++l) {
+      kind.base_ns[l] = topology.levels[l].latency_ns;
+      kind.mb_per_s[l] = topology.levels[l].mb_per_s;
+    }
+    kind.base_ns = least_from(kind.base_ns, levels);
+    return;
+  }
+  for (const Protocol& protocol : topology.protocols) {
+    if (protocol.ops == 0 || (protocol.ops & default_ops) != 0)
+      add_protocol(topology, protocol, reduces);
+  }
+  add_exchanges(topology);
+}
+
+void LeastTimes::add_protocol(const Topology& topology, const Protocol& protocol, bool reduces) {
+  const size_t levels = topology.levels.size();
+  Numbers hops{};
+  Numbers tree_hops{};
+  Kind ring;
+  ring.growth = Growth::hops;
+  ring.base_ns.fill(protocol.base_ns);
+  Kind tree = ring;
+  tree.growth = Growth::doubling;
+  int outermost_switches = -1;
+  for (size_t l = 0; l < levels; ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    const ProtocolLevel& at = protocol.levels[l];
+    hops[l] = at.hop_ns;
+    tree_hops[l] = l == 0 ? at.hop_ns : at.tree_ns;
+    ring.mb_per_s[l] = shared(level.mb_per_s, at.share);
+    tree.mb_per_s[l] = shared(level.mb_per_s, at.tree_share);
+    if (level.switch_mb_per_s > 0) outermost_switches = static_cast<int>(l);
+  }
+  ring.rank_ns = least_from(hops, levels)[0];
+  ring.outer_ns = beyond(hops, levels, ring.rank_ns);
+  tree.rank_ns = saturating_mul(2, least_from(tree_hops, levels)[0]);
+  kinds_.push_back(ring);
+  if (reduces && protocol.trees) kinds_.push_back(tree);
+  if (!reduces || protocol.switch_ns == 0 || outermost_switches < 0) return;
+  Kind switches = tree;
+  switches.base_ns.fill(protocol.switch_ns);
+  switches.rank_ns = 0;
+  const auto outside = static_cast<size_t>(outermost_switches) + 1;
+  switches.alike = INT64_MAX;
+  if (outside < levels) {
+    switches.alike = topology.levels[outside - 1].ranks;
+    switches.rank_ns = saturating_mul(2, least_from(tree_hops, levels)[outside]);
+  }
+  for (size_t l = 0; l < outside; ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    switches.mb_per_s[l] = level.mb_per_s;
+    if (level.switch_mb_per_s == 0) continue;
+    // A group of m inside a unit moves 2 (m-1)/m of its bytes, counted as 2.
+    const int64_t most = l + 1 == levels ? INT64_MAX : level.ranks;
+    switches.mb_per_s[l] =
+        std::max<int64_t>(1, level.switch_mb_per_s - level.switch_mb_per_s / most);
+  }
+  kinds_.push_back(switches);
+}
+
+// All_to_alls as well.
+void LeastTimes::add_exchanges(const Topology& topology) {
+  const size_t levels = topology.levels.size();
+  Kind kind;
+  kind.growth = Growth::peers;
+  Numbers peers{};
+  for (size_t l = 0; l < levels; ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    kind.base_ns[l] = level.latency_ns;
+    peers[l] = level.per_peer_ns;
+    // Rounded up: no exchange is faster.
+    kind.mb_per_s[l] = ceil_div(level.mb_per_s * level.exchange_percent, 100);
+  }
+  kind.base_ns = least_from(kind.base_ns, levels);
+  kind.rank_ns = least_from(peers, levels)[0];
+  kind.outer_ns = beyond(peers, levels, kind.rank_ns);
+  kinds_.push_back(kind);
+}
+
+int64_t LeastTimes::step_ns(const Kind& kind, int64_t ranks, int level) const {
+  const auto at = static_cast<size_t>(level);
+  const int64_t outside = level > 0 ? 1 : 0;
+  int64_t ns = kind.base_ns[at];
+  switch (kind.growth) {
+    case Growth::none:
+      break;
+    case Growth::hops: {
+      const int64_t units = std::max(outside, ceil_div(ranks, unit_ranks_) - 1);
+      ns = saturating_add(ns, saturating_mul(ranks - 1, kind.rank_ns));
+      ns = saturating_add(ns, saturating_mul(units, kind.outer_ns[at]));
+      break;
+    }
+    case Growth::peers: {
+      const int64_t peers = std::max(outside, ranks - unit_ranks_);
+      ns = saturating_add(ns, saturating_mul(ranks - 1, kind.rank_ns));
+      ns = saturating_add(ns, saturating_mul(std::max<int64_t>(0, peers), kind.outer_ns[at]));
+      break;
+    }
+    case Growth::doubling:
+      ns = saturating_add(ns, saturating_mul(doublings(ceil_div(ranks, kind.alike)), kind.rank_ns));
+      break;
+  }
+  return ns;
+}
+
+int64_t LeastTimes::with_step_ns(const Kind& kind, const Asked& asked, int64_t below_ns) const {
+  int64_t best = below_ns;
+  int64_t size = 2;
+  if (kind.growth == Growth::none) size = asked.ranks;
+  if (kind.growth == Growth::doubling) size = std::max(size, std::min(kind.alike, asked.ranks));
+  for (int tried = 0;; ++tried) {
+    size = std::min(size, asked.ranks);
+    const int64_t least = step_ns(kind, size, 0);
+    if (least >= best) return best;
+    if (tried == most_tried) return least;
+    const int64_t rest = std::max<int64_t>(asked.several ? 2 : 1, ceil_div(asked.ranks, size));
+    best = std::min(best, saturating_add(step_ns(kind, size, asked.level), steps_ns(rest, 0)));
+    if (asked.level > 0 && !asked.kind_does && rest > 1)
+      best = std::min(best, saturating_add(least, steps_ns(rest, asked.level)));
+    if (size == asked.ranks) return best;
+    size = kind.growth == Growth::doubling ? saturating_mul(size, 2) : size + 1;
+  }
+}
+
+int64_t LeastTimes::steps_ns(int64_t ranks, int level) const {
+  if (ranks <= 1) return 0;
+  const auto known = steps_.find({ranks, level});
+  if (known != steps_.end()) return known->second;
+  int64_t best = INT64_MAX;
+  for (const Kind& kind : kinds_) best = with_step_ns(kind, {ranks, level}, best);
+  steps_.emplace(std::pair{ranks, level}, best);
+  return best;
+}
+
+int64_t LeastTimes::latency_ns(const Kind& kind, const Asked& asked) const {
+  const int64_t best = with_step_ns(kind, asked, INT64_MAX);
+  if (asked.level == 0 || asked.kind_does || asked.several || asked.ranks > 2) return best;
+  // A step of the kind inside a unit, and another that reaches the level.
+  return std::min(best, saturating_add(step_ns(kind, 2, 0), steps_ns(2, asked.level)));
+}
+
+const int64_t* LeastTimes::latencies_ns(const Asked& asked) const {
+  if (kinds_.front().growth == Growth::none && !asked.several)
+    return &kinds_.front().base_ns[static_cast<size_t>(asked.level)];
+  if (slots_.size() * kinds_.size() < 2 * (known_.size() + kinds_.size())) make_room();
+  const size_t mask = slots_.size() - 1;
+  const uint64_t key = static_cast<uint64_t>(asked.ranks) << 6 |
+                       static_cast<uint64_t>(asked.level) << 2 | (asked.several ? 2U : 0U) |
+                       (asked.kind_does ? 1U : 0U);
+  for (size_t i = key * 0x9e3779b97f4a7c15U >> 32 & mask;; i = (i + 1) & mask) {
+    if (slots_[i].at == SIZE_MAX) {
+      Asked two = asked;
+      two.ranks = std::max<int64_t>(2, asked.ranks);
+      slots_[i] = {asked, known_.size()};
+      for (const Kind& kind : kinds_) known_.push_back(latency_ns(kind, two));
+    }
+    if (slots_[i].asked == asked) return &known_[slots_[i].at];
+  }
+}
+
+void LeastTimes::make_room() const {
+  const std::vector<Known> before = std::move(slots_);
+  slots_.assign(std::max<size_t>(32, before.size() * 2), {});
+  known_.clear();  // soon known again
+}
+
+int64_t LeastTimes::ps(const Asked& asked, int64_t bytes, int64_t carriers, uint32_t levels) const {
+  const int64_t* latencies = latencies_ns(asked);
+  int64_t least = INT64_MAX;
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    const int64_t latency = saturating_mul(latencies[k], 1000);
+    if (latency >= least) continue;
+    int64_t bandwidth = 0;
+    for (uint32_t left = levels; left != 0; left &= left - 1)
+      bandwidth += kinds_[k].mb_per_s[static_cast<size_t>(__builtin_ctz(left))];
+    least = std::min(least, saturating_add(latency, transfer_ps(bytes, carriers, bandwidth)));
+  }
+  return least;
+}
+
+}  // namespace meshplan

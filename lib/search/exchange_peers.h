@@ -1,0 +1,35 @@
+// How many peers some rank has in an exchange at least, where closed forms do not say so.
+//
+//     64 ranks on hosts of 8, S(0) -> S(1): a target meets 64 shards; 8 of them lie in its host
+//     one phase      63 peers, 56 of them in other hosts
+//
+// Every shard that a target meets, each contribution to a sum by itself, comes from a holder of its
+// own; ranks that want part of a shard share its holders.
+#pragma once
+
+#include <cstdint>
+
+#include "search/search_state_bytes.h"
+
+namespace meshplan {
+
+struct PlanProblem;
+
+struct ExchangePeers {
+  // In one phase, and of these in other units of the innermost level.
+  int64_t all = 0;
+  int64_t outside = 0;
+  // In two: of other units, by a member that fetches; members that it passes what it fetched to.
+  int64_t fetched_from = 0;
+  int64_t passed_to = 0;
+};
+// Two different states: what was asked last is remembered.
+struct KnownPeers {
+  SearchState from;
+  SearchState to;
+  ExchangePeers peers;
+};
+[[nodiscard]] ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from,
+                                           const SearchState& to);
+
+}  // namespace meshplan

@@ -1,0 +1,97 @@
+// What steps take at least: by hand, its laws, and that no collective and no two of them in a row beat it.
+#include "cost/least_times.h"
+
+#include <doctest/doctest.h>
+
+#include "cost/protocols.h"
+#include "cost/topology.h"
+#include "small_mesh.h"
+#include "some_protocols.h"
+#include "verify/random_world.h"
+
+using namespace meshplan;
+
+namespace {
+
+// Rings of one protocol on hosts of 8.
+Topology rings() {
+  Topology t = test::two_levels(8, 14'000);
+  t.protocols = {{"LL", 6'600, false, 0, {{1'000, 10'000}, {2'700, 10'000}}}};
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("a ring of 8 takes less than rings of 4 and 2, of 64 one ring more than two") {
+  const LeastTimes times(rings(), false);
+  REQUIRE(times.kinds() == 2);  // and exchanges
+  const auto ns = [&](const LeastTimes::Asked& asked) { return times.latencies_ns(asked)[0]; };
+  CHECK(ns({2}) == 7'600);
+  CHECK(ns({8}) == 6'600 + 7 * 1'000);
+  CHECK(ns({64}) == 2 * 6'600 + 14 * 1'000);
+  CHECK(ns({8, 1}) == 6'600 + 6 * 1'000 + 2'700);
+  CHECK(ns({8, 1, true}) == 6'600 + 6 * 1'000 + 2'700);
+  CHECK(ns({8, 0, false, true}) == 2 * 6'600 + 4 * 1'000);  // of 4 and 2
+  // One ring over all of a large group may be beaten by several.
+  CHECK(ns({1'024}) < 6'600 + 1'023 * 1'000);
+}
+
+TEST_CASE("levels alone are one kind, whose latency does not grow") {
+  const Topology t = test::two_levels(8, 500);
+  const LeastTimes times(t, true);
+  CHECK(times.kinds() == 1);
+  CHECK(!times.grow());
+  CHECK(times.latencies_ns({1'024})[0] == t.levels[0].latency_ns);
+  CHECK(times.latencies_ns({2, 1})[0] == t.levels[1].latency_ns);
+  CHECK(times.latencies_ns({2, 1, true, true})[0] == t.levels[0].latency_ns + t.levels[1].latency_ns);
+  CHECK(times.ps({8, 1}, 1'000'000, 1, 3) ==
+        t.levels[1].latency_ns * 1'000 + transfer_ps(1'000'000, 1, t.levels[0].mb_per_s + t.levels[1].mb_per_s));
+}
+
+TEST_CASE("no collective and no two in a row take less, and more that is asked takes no less") {
+  test::Random random(19);
+  for (int round = 0; round < 3'000; ++round) {
+    const Topology t = test::with_random_protocols(random, test::two_levels(8, 500));
+    const bool reduces = random.one_in(2);
+    const LeastTimes times(t, reduces);
+    const auto group = [&] {
+      const int64_t inside = 1 + random.below(8);
+      const int64_t hosts = (inside == 1 ? 2 : 1) + random.below(20);
+      return std::vector<int64_t>{inside, inside * hosts};
+    };
+    const Op op = reduces && random.one_in(2) ? Op::all_reduce : Op::all_gather;
+    const int64_t whole = random.below(1 << 24);
+    const auto price = [&](const std::vector<int64_t>& members) {
+      return protocols_ps(t, members, {op, whole, whole / members.back(), 0});
+    };
+    const auto level = [](const std::vector<int64_t>& members) { return members[0] < members[1] ? 1 : 0; };
+    const std::vector<int64_t> a = group();
+    const std::vector<int64_t> b = group();
+    // What a rank receives at least, and over the outer links what a host does, shared by its ranks.
+    const int64_t received = whole - whole / a.back() - 1;
+    CAPTURE(round);
+    if (received > 0) {
+      CHECK(times.ps({a[1], level(a)}, received, 1, 3) <= price(a));
+      const int64_t fetched = whole - (whole + a[1] - 1) / a[1] * a[0];
+      if (level(a) == 1 && fetched > 0)
+        CHECK(times.ps({a[1], 1, true}, fetched, a[0], 2) <= price(a));
+      CHECK(times.ps({a[1] * b[1], std::max(level(a), level(b))}, received, 1, 3) <= price(a) + price(b));
+      CHECK(times.ps({a[1], level(a), false, true}, received, 1, 3) <= price(a) + price(b));
+    }
+    LeastTimes::Asked asked{2 + random.below(500), static_cast<int>(random.below(2)), random.one_in(2), false};
+    const int64_t ps = times.ps(asked, whole, 3, 3);
+    LeastTimes::Asked more = asked;
+    more.ranks += random.below(500);
+    CHECK(times.ps(more, whole, 3, 3) >= ps);
+    more = asked;
+    more.several = true;
+    CHECK(times.ps(more, whole, 3, 3) >= ps);
+    if (!asked.kind_does) {
+      more = asked;
+      more.level = 1;
+      CHECK(times.ps(more, whole, 3, 3) >= ps);
+      more.kind_does = true;
+      CHECK(times.ps(more, whole, 3, 3) >= ps);
+    }
+  }
+}
