@@ -23,7 +23,8 @@ def load():
         import torch  # noqa: F401
     except ImportError:
         for name in ("torch", "torch._dynamo", "torch.distributed", "torch.distributed.tensor", "torch.distributed.tensor._redistribute",
-                     "torch.distributed.device_mesh"):
+                     "torch.distributed.device_mesh", "torch.optim", "torch.optim.optimizer", "torch.utils", "torch.utils._python_dispatch",
+                     "torch.utils._pytree", "torch.utils.weak"):
             sys.modules[name] = mock.MagicMock(name=name)
             sys.modules[name].__file__, sys.modules[name].__version__ = "/nowhere/torch/__init__.py", "fake"
     sys.path.insert(0, str(ROOT / "apps" / "python"))
