@@ -1,6 +1,7 @@
 #include "search/edge_steps.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 #include "plan/describe_moves.h"
@@ -49,6 +50,26 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
                                       {"ranks", std::to_string(group_size(p, edge.group))}});
 }
 
+// The tensor narrowed, at coordinate 0, by what these mesh dims do not touch.
+std::vector<int64_t> shape_apart(const PlanProblem& p, const State& state,
+                                 const std::vector<Atom>& mesh_dims) {
+  const auto touched = [&](const Atom& a) {
+    return std::any_of(mesh_dims.begin(), mesh_dims.end(), [&](const Atom& m) {
+      return m.mesh_dim == a.mesh_dim && m.before <= a.before &&
+             a.before * a.size <= m.before * m.size;
+    });
+  };
+  std::vector<int64_t> shape = p.tensor.shape;
+  std::vector<Atom> others;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    others.clear();
+    std::copy_if(state.shards[d].begin(), state.shards[d].end(), std::back_inserter(others),
+                 [&](const Atom& a) { return !touched(a); });
+    if (!others.empty()) shape[d] = largest_shard(others, shape[d], p.mesh_sizes);
+  }
+  return shape;
+}
+
 }  // namespace
 
 std::vector<Atom> every_dim(const Mesh& mesh) {
@@ -60,8 +81,10 @@ std::vector<Atom> every_dim(const Mesh& mesh) {
 
 void describe_change(const State& before, const Mesh& mesh, Step& step) {
   std::vector<Move> moves;
+  std::vector<int64_t> cuts;
   for (size_t m = 0; m < mesh.dims.size(); ++m) {
-    std::vector<int64_t> cuts{1, mesh.dims[m].size};
+    cuts.reserve(16);
+    cuts.assign({1, mesh.dims[m].size});
     auto use = [&](const Atom& a) {
       if (static_cast<size_t>(a.mesh_dim) != m) return;
       cuts.push_back(a.before);
@@ -94,7 +117,9 @@ void describe_change(const State& before, const Mesh& mesh, Step& step) {
 std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& edges,
                                  const std::string& mesh_name) {
   std::vector<Step> steps;
-  State before = to_state(p, p.source);
+  steps.reserve(edges.size());
+  const State source = to_state(p, p.source);
+  const State* before = &source;
   for (const Edge& edge : edges) {
     Step& step = steps.emplace_back();
     step.op = edge.op;
@@ -118,27 +143,17 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
         if (op == ReduceOp::avg) averaged *= p.size[static_cast<size_t>(i)];
         if (op == ReduceOp::sum) sums = true;
       }
-      const bool one_dim = mesh_atoms(p, edge.reduced).size() == 1;
-      if (averaged > 1 && (sums || !one_dim)) {
+      if (averaged > 1 && (sums || mesh_atoms(p, edge.reduced).size() != 1)) {
         step.reduce_op = ReduceOp::sum;
         step.scale_divisor = averaged;
       } else {
         step.reduce_op = op;
       }
     }
-    // The tensor narrowed, at coordinate 0, by what the step's mesh dims do not touch.
-    State others = before;
-    auto touched = [&](const Atom& a) {
-      return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& m) {
-        return m.mesh_dim == a.mesh_dim && m.before <= a.before &&
-               a.before * a.size <= m.before * m.size;
-      });
-    };
-    for (auto& order : others.shards) std::erase_if(order, touched);
-    step.logical_shape = largest_box(others, p.tensor.shape, p.mesh_sizes);
-    describe_change(before, *p.mesh, step);
+    step.logical_shape = shape_apart(p, *before, step.mesh_dims);
+    describe_change(*before, *p.mesh, step);
     step.why = reason(p, edge, step);
-    before = step.state;
+    before = &step.state;
   }
   return steps;
 }

@@ -39,9 +39,10 @@ struct Factor {
   int64_t hi;
 };
 
-// The order's sub-axes cut at the mesh dims' cuts, major first.
-std::vector<Factor> factors_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
-  std::vector<Factor> factors;
+// The order's sub-axes cut at the mesh dims' cuts, major first. Valid until the next call.
+std::span<const Factor> factors_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
+  thread_local std::vector<Factor> factors;
+  factors.clear();
   for (const Atom& atom : order) {
     const Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
     for (size_t i = 0; i + 1 < c.size(); ++i) {
@@ -69,11 +70,10 @@ bool cut_order(const std::vector<Atom>& order, int64_t at, std::vector<Cuts>& cu
 }
 
 // Into how many shares the factors cut a tensor dim: after the first, after two, and so on.
-std::vector<int64_t> shares(const std::vector<Factor>& factors) {
-  std::vector<int64_t> products;
+void list_shares(std::span<const Factor> factors, std::vector<int64_t>& products) {
+  products.clear();
   int64_t reached = 1;
-  for (const Factor& f : factors) products.push_back(reached *= f.hi / f.lo);
-  return products;
+  for (const Factor& f : factors) products.push_back(reached *= floor_div(f.hi, f.lo));
 }
 
 // The cuts between levels; false where a level's digits do not make up a mesh dim.
@@ -81,7 +81,7 @@ bool cut_at_levels(const LevelMap& levels, std::vector<Cuts>& cuts) {
   const Mesh& mesh = levels.mesh();
   cuts.resize(mesh.dims.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
-    cuts[m].push_back(1);
+    cuts[m].assign(1, 1);
     for (const LevelDigit& digit : levels.digits(m)) {
       const int64_t end = digit.before * digit.size;
       if (end > cuts[m].back()) cuts[m].push_back(end);
@@ -111,12 +111,16 @@ bool cut_at_sub_axes(const State& state, std::vector<Cuts>& cuts) {
 // Cuts each state where the other cuts the same tensor dim. A cut may move others: until none is
 // new.
 bool cut_at_each_other(const State& src, const State& dst, std::vector<Cuts>& cuts) {
+  thread_local std::vector<int64_t> a;
+  thread_local std::vector<int64_t> b;
   bool changed = true;
   while (changed) {
     changed = false;
     for (size_t d = 0; d < src.shards.size(); ++d) {
-      const auto a = shares(factors_of(src.shards[d], cuts));
-      const auto b = shares(factors_of(dst.shards[d], cuts));
+      // Orders that are alike cut alike.
+      if (src.shards[d] == dst.shards[d]) continue;
+      list_shares(factors_of(src.shards[d], cuts), a);
+      list_shares(factors_of(dst.shards[d], cuts), b);
       for (int64_t at : a) {
         if (!cut_order(dst.shards[d], at, cuts, changed)) return false;
       }
@@ -136,6 +140,7 @@ bool add_digits(const LevelMap& levels, const std::vector<Cuts>& cuts, DigitWorl
                 DigitIds& ids) {
   ids.resize(cuts.size());
   for (size_t m = 0; m < cuts.size(); ++m) {
+    ids[m].clear();
     for (size_t i = 0; i + 1 < cuts[m].size(); ++i) {
       int level = 0;
       for (const LevelDigit& digit : levels.digits(m)) {
@@ -149,21 +154,22 @@ bool add_digits(const LevelMap& levels, const std::vector<Cuts>& cuts, DigitWorl
   return true;
 }
 
-std::vector<int8_t> digits_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts,
-                              const DigitIds& ids) {
-  std::vector<int8_t> digits;
+void list_digits(const std::vector<Atom>& order, const std::vector<Cuts>& cuts, const DigitIds& ids,
+                 std::vector<int8_t>& digits) {
+  digits.clear();
   for (const Factor& factor : factors_of(order, cuts)) {
     const Cuts& c = cuts[static_cast<size_t>(factor.mesh_dim)];
     const auto at = std::lower_bound(c.begin(), c.end(), factor.lo) - c.begin();
     digits.push_back(ids[static_cast<size_t>(factor.mesh_dim)][static_cast<size_t>(at)]);
   }
-  return digits;
 }
 
 DigitMask pending_digits(const State& state, const std::vector<Cuts>& cuts, const DigitIds& ids) {
   DigitMask set = 0;
+  std::vector<int8_t> digits;
   for (const PendingAtom& atom : state.partial) {
-    for (int8_t digit : digits_of({atom.atom}, cuts, ids)) set |= DigitMask{1} << digit;
+    list_digits({atom.atom}, cuts, ids, digits);
+    for (const int8_t digit : digits) set |= DigitMask{1} << digit;
   }
   return set;
 }
@@ -174,14 +180,16 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
                                          int64_t element_bytes, const State& src,
                                          const State& dst) {
   if (!levels.regular()) return std::nullopt;
-  std::vector<Cuts> cuts;
+  thread_local std::vector<Cuts> cuts;
+  thread_local DigitIds ids;
+  thread_local std::vector<int8_t> a;
+  thread_local std::vector<int8_t> b;
   if (!cut_at_levels(levels, cuts) || !cut_at_sub_axes(src, cuts) || !cut_at_sub_axes(dst, cuts) ||
       !cut_at_each_other(src, dst, cuts))
     return std::nullopt;
 
   std::optional<DigitProblem> problem(std::in_place);
   auto& [world, change, made] = *problem;
-  DigitIds ids;
   if (!add_digits(levels, cuts, world, ids)) return std::nullopt;
   const DigitMask before = pending_digits(src, cuts, ids);
   const DigitMask after = pending_digits(dst, cuts, ids);
@@ -195,8 +203,8 @@ std::optional<DigitProblem> align_digits(const LevelMap& levels, std::span<const
     if (!cuts_evenly(src.shards[d], shape[d], sizes) ||
         !cuts_evenly(dst.shards[d], shape[d], sizes))
       return std::nullopt;
-    const auto a = digits_of(src.shards[d], cuts, ids);
-    const auto b = digits_of(dst.shards[d], cuts, ids);
+    list_digits(src.shards[d], cuts, ids, a);
+    list_digits(dst.shards[d], cuts, ids, b);
     if (!change.add_dim(world, a.data(), static_cast<int>(a.size()), b.data(),
                         static_cast<int>(b.size())))
       return std::nullopt;
