@@ -17,32 +17,60 @@ std::span<const Interval> box_at(const SideBoxes& side, size_t i) {
   return std::span(side.box).subspan(i * dims, dims);
 }
 
-// The distinct intervals of each tensor dim, ascending: they are disjoint. Boxes of one side lie on
-// this grid.
-//
-//     boxes [0:4, 0:2] [0:4, 2:4] [4:8, 0:2] [4:8, 2:4]     dim 0: [0:4] [4:8], dim 1: [0:2] [2:4]
-std::vector<std::vector<Interval>> distinct_intervals(const SideBoxes& side) {
-  std::vector<std::vector<Interval>> grid(static_cast<size_t>(side.dims));
+std::span<const int32_t> place_at(const SideBoxes& side, const GridPlaces& places, size_t i) {
+  const auto dims = static_cast<size_t>(side.dims);
+  return std::span(places.place).subspan(i * dims, dims);
+}
+
+// The distinct intervals of a dim are disjoint.
+GridPlaces find_places(const SideBoxes& side) {
+  GridPlaces out;
+  out.grid.resize(static_cast<size_t>(side.dims));
   for (size_t i = 0; i < side.size(); ++i) {
     const auto box = box_at(side, i);
     if (is_empty(box)) continue;
     for (size_t d = 0; d < box.size(); ++d) {
-      if (grid[d].empty() || grid[d].back() != box[d]) grid[d].push_back(box[d]);
+      if (out.grid[d].empty() || out.grid[d].back() != box[d]) out.grid[d].push_back(box[d]);
     }
   }
-  for (auto& intervals : grid) {
-    std::sort(intervals.begin(), intervals.end(),
-              [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+  const auto before = [](const Interval& a, const Interval& b) { return a.lo < b.lo; };
+  for (auto& intervals : out.grid) {
+    std::sort(intervals.begin(), intervals.end(), before);
     intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
   }
-  return grid;
+  for (size_t i = 0; i < side.size(); ++i) {
+    const auto box = box_at(side, i);
+    const bool empty = is_empty(box);
+    for (size_t d = 0; d < box.size(); ++d) {
+      const auto& grid = out.grid[d];
+      const auto at = std::lower_bound(grid.begin(), grid.end(), box[d], before) - grid.begin();
+      out.place.push_back(empty ? -1 : static_cast<int32_t>(at));
+    }
+  }
+  return out;
 }
 
-size_t index_of(const std::vector<Interval>& intervals, const Interval& one) {
-  return static_cast<size_t>(
-      std::lower_bound(intervals.begin(), intervals.end(), one.lo,
-                       [](const Interval& i, int64_t lo) { return i.lo < lo; }) -
-      intervals.begin());
+// Those of the side, or `found`.
+const GridPlaces& places_of(const SideBoxes& side, GridPlaces& found) {
+  if (!side.places.grid.empty()) return side.places;
+  found = find_places(side);
+  return found;
+}
+
+// For each interval of a list the run of those of another that meet it. Both ascend.
+std::vector<std::pair<int32_t, int32_t>> meetings(const std::vector<Interval>& wanted,
+                                                  const std::vector<Interval>& held) {
+  std::vector<std::pair<int32_t, int32_t>> runs;
+  runs.reserve(wanted.size());
+  size_t begin = 0;
+  size_t end = 0;
+  for (const Interval& one : wanted) {
+    while (begin < held.size() && held[begin].hi <= one.lo) ++begin;
+    end = std::max(end, begin);
+    while (end < held.size() && held[end].lo < one.hi) ++end;
+    runs.emplace_back(static_cast<int32_t>(begin), static_cast<int32_t>(end));
+  }
+  return runs;
 }
 
 // Numbers boxes of a grid, each with a contribution, in the order in which they are first seen.
@@ -58,12 +86,10 @@ class Numbers {
       dense_.assign(static_cast<size_t>(cells), -1);
   }
   // The key of a tuple: mixed radix over the grid, the contribution slowest.
-  [[nodiscard]] int64_t key(std::span<const Interval> box, int64_t contribution) const {
+  [[nodiscard]] int64_t key(std::span<const int32_t> place, int64_t contribution) const {
     int64_t at = contribution;
-    for (size_t d = 0; d < box.size(); ++d) {
-      at = at * static_cast<int64_t>((*grid_)[d].size()) +
-           static_cast<int64_t>(index_of((*grid_)[d], box[d]));
-    }
+    for (size_t d = 0; d < place.size(); ++d)
+      at = at * static_cast<int64_t>((*grid_)[d].size()) + place[d];
     return at;
   }
   int32_t& operator[](int64_t at) {
@@ -94,44 +120,34 @@ std::vector<int64_t> ranked(const std::vector<int64_t>& values) {
   return out;
 }
 
-// The intervals of an ascending list that meet `wanted`.
-std::pair<size_t, size_t> meeting(const std::vector<Interval>& intervals, const Interval& wanted) {
-  auto begin = std::partition_point(intervals.begin(), intervals.end(),
-                                    [&](const Interval& i) { return i.hi <= wanted.lo; });
-  auto end = std::partition_point(begin, intervals.end(),
-                                  [&](const Interval& i) { return i.lo < wanted.hi; });
-  return {static_cast<size_t>(begin - intervals.begin()),
-          static_cast<size_t>(end - intervals.begin())};
-}
-
-// No box meets more shards than this.
-int64_t possible_overlaps(std::span<const Interval> wanted,
-                          const std::vector<std::vector<Interval>>& grid, int64_t contributions) {
-  int64_t most = contributions;
-  for (size_t d = 0; d < wanted.size(); ++d) {
-    const auto [first, last] = meeting(grid[d], wanted[d]);
-    most = saturating_mul(most, static_cast<int64_t>(last - first));
-  }
-  return most;
-}
-
 // The overlaps of one wanted box: every tuple of source intervals that it meets, in every
 // contribution.
 class OverlapLister {
  public:
-  OverlapLister(const std::vector<std::vector<Interval>>& grid, int64_t contributions,
+  OverlapLister(const std::vector<std::vector<Interval>>& grid,
+                const std::vector<std::vector<Interval>>& wanted_grid, int64_t contributions,
                 Numbers& numbers, std::vector<Overlap>& out)
       : grid_(grid), contributions_(contributions), numbers_(numbers), out_(out) {
     for (const auto& intervals : grid) cells_ *= static_cast<int64_t>(intervals.size());
+    for (size_t d = 0; d < grid.size(); ++d) meetings_.push_back(meetings(wanted_grid[d], grid[d]));
   }
-  void list(std::span<const Interval> wanted) {
+  // `place`: of the box on its grid. The next one to be listed.
+  void take(std::span<const Interval> wanted, std::span<const int32_t> place) {
     wanted_ = wanted;
     meeting_.clear();
-    for (size_t d = 0; d < wanted.size(); ++d) {
-      meeting_.push_back(meeting(grid_[d], wanted[d]));
-      if (meeting_.back().first == meeting_.back().second) return;
-    }
-    list_from(0, {});
+    for (size_t d = 0; d < wanted.size(); ++d)
+      meeting_.push_back(meetings_[d][static_cast<size_t>(place[d])]);
+  }
+  // It meets no more shards than this.
+  [[nodiscard]] int64_t possible() const {
+    int64_t most = contributions_;
+    for (const auto& [first, last] : meeting_) most = saturating_mul(most, last - first);
+    return most;
+  }
+  void list() {
+    if (std::all_of(meeting_.begin(), meeting_.end(),
+                    [](const auto& run) { return run.first < run.second; }))
+      list_from(0, {});
   }
 
  private:
@@ -145,7 +161,8 @@ class OverlapLister {
   void list_from(size_t d, const Part& part) {
     if (d == wanted_.size()) return emit(part);
     const std::vector<Interval>& intervals = grid_[d];
-    for (size_t at = meeting_[d].first; at < meeting_[d].second; ++at) {
+    const auto last = static_cast<size_t>(meeting_[d].second);
+    for (auto at = static_cast<size_t>(meeting_[d].first); at < last; ++at) {
       const int64_t side = overlap_width(intervals[at], wanted_[d]);
       Part next = part;
       next.elements = saturating_mul(part.elements, side);
@@ -173,8 +190,10 @@ class OverlapLister {
   Numbers& numbers_;
   std::vector<Overlap>& out_;
   int64_t cells_ = 1;
+  // By tensor dim and place of a wanted interval: those of the grid that it meets.
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> meetings_;
   std::span<const Interval> wanted_;
-  std::vector<std::pair<size_t, size_t>> meeting_;
+  std::vector<std::pair<int32_t, int32_t>> meeting_;
 };
 
 }  // namespace
@@ -205,8 +224,9 @@ void merge_ranks(const SideBoxes& sources, const SideBoxes& targets, ExchangeRan
 }
 
 // The shards, and their holders.
-void number_shards(const SideBoxes& sources, const std::vector<int64_t>& contribution,
-                   Numbers& shard_of, ExchangeRanks& out) {
+void number_shards(const SideBoxes& sources, const GridPlaces& places,
+                   const std::vector<int64_t>& contribution, Numbers& shard_of,
+                   ExchangeRanks& out) {
   const size_t ranks = out.size();
   out.shard.assign(ranks, -1);
   std::vector<int32_t> held;  // holders of each shard
@@ -215,7 +235,8 @@ void number_shards(const SideBoxes& sources, const std::vector<int64_t>& contrib
     const auto i = static_cast<size_t>(out.source[r]);
     const auto box = box_at(sources, i);
     if (is_empty(box)) continue;
-    int32_t& number = shard_of[shard_of.key(box, contribution.empty() ? 0 : contribution[i])];
+    int32_t& number = shard_of[shard_of.key(place_at(sources, places, i),
+                                            contribution.empty() ? 0 : contribution[i])];
     if (number < 0) {
       number = static_cast<int32_t>(held.size());
       held.push_back(0);
@@ -262,28 +283,32 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   const std::vector<int64_t> contribution = ranked(sources.contribution);
   const int64_t contributions =
       contribution.empty() ? 1 : *std::max_element(contribution.begin(), contribution.end()) + 1;
-  const auto source_grid = distinct_intervals(sources);
-  Numbers shard_of(source_grid, contributions, out.size());
-  number_shards(sources, contribution, shard_of, out);
+  GridPlaces found_source;
+  GridPlaces found_target;
+  const GridPlaces& source = places_of(sources, found_source);
+  const GridPlaces& target = places_of(targets, found_target);
+  Numbers shard_of(source.grid, contributions, out.size());
+  number_shards(sources, source, contribution, shard_of, out);
 
-  const auto target_grid = distinct_intervals(targets);
-  Numbers wanted_of(target_grid, 1, out.size());
+  Numbers wanted_of(target.grid, 1, out.size());
   out.wanted.assign(out.size(), -1);
   out.overlaps_begin.assign(1, 0);
-  OverlapLister overlaps(source_grid, contributions, shard_of, out.overlaps);
+  OverlapLister overlaps(source.grid, target.grid, contributions, shard_of, out.overlaps);
   for (size_t r = 0; r < out.size(); ++r) {
     if (out.target[r] < 0) continue;
-    const auto box = box_at(targets, static_cast<size_t>(out.target[r]));
+    const auto i = static_cast<size_t>(out.target[r]);
+    const auto box = box_at(targets, i);
     if (is_empty(box)) continue;
-    int32_t& number = wanted_of[wanted_of.key(box, 0)];
+    const auto place = place_at(targets, target, i);
+    int32_t& number = wanted_of[wanted_of.key(place, 0)];
     if (number < 0) {
       number = static_cast<int32_t>(out.wanters.size());
       out.wanters.push_back(0);
       out.wanted_box.insert(out.wanted_box.end(), box.begin(), box.end());
       const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
-      if (most_overlaps - begin < possible_overlaps(box, source_grid, contributions))
-        return std::nullopt;
-      overlaps.list(box);
+      overlaps.take(box, place);
+      if (most_overlaps - begin < overlaps.possible()) return std::nullopt;
+      overlaps.list();
       const auto before = [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; };
       if (!std::is_sorted(out.overlaps.begin() + begin, out.overlaps.end(), before))
         std::sort(out.overlaps.begin() + begin, out.overlaps.end(), before);

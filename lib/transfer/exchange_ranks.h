@@ -18,12 +18,23 @@
 
 namespace meshplan {
 
+// Where boxes lie on a grid: of each tensor dim the distinct intervals of boxes that are not empty,
+// ascending, and rank-major each box's place among them; -1 in an empty box.
+//
+//     boxes [0:4, 0:2] [0:4, 2:4] [4:8, 0:2] [4:8, 2:4]     dim 0: [0:4] [4:8], dim 1: [0:2] [2:4]
+//                                                           places 0 0  0 1  1 0  1 1
+struct GridPlaces {
+  std::vector<std::vector<Interval>> grid;
+  std::vector<int32_t> place;
+};
+
 // One side of an exchange, rank by rank. Ids ascend.
 struct SideBoxes {
   int dims = 0;                       // tensor dims
   std::vector<int64_t> id;            // global ids
   std::vector<Interval> box;          // rank-major, `dims` each
   std::vector<int64_t> contribution;  // of a pending reduction; empty: all the same
+  GridPlaces places;                  // of the boxes; empty: not known yet
   [[nodiscard]] size_t size() const { return id.size(); }
 };
 

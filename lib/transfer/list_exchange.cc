@@ -20,6 +20,37 @@ bool pending_in(const State& state, const Atom& atom) {
                      [&](const PendingAtom& p) { return p.atom == atom; });
 }
 
+// `intervals`: of each tensor dim, by number; the places are these numbers. They become those among
+// the intervals of boxes that are not empty, which ascend as numbers do.
+void number_places(const std::vector<std::vector<Interval>>& intervals, SideBoxes& side) {
+  const auto dims = static_cast<size_t>(side.dims);
+  std::vector<int32_t>& place = side.places.place;
+  side.places.grid.resize(dims);
+  std::vector<std::vector<int32_t>> known(dims);  // by number; -1: of no box
+  for (size_t d = 0; d < dims; ++d) known[d].assign(intervals[d].size(), -1);
+  for (size_t i = 0; i < place.size(); i += dims) {
+    bool empty = false;
+    for (size_t d = 0; d < dims; ++d) empty = empty || width(side.box[i + d]) == 0;
+    for (size_t d = 0; d < dims; ++d) {
+      if (empty) {
+        place[i + d] = -1;
+      } else {
+        known[d][static_cast<size_t>(place[i + d])] = 0;
+      }
+    }
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    for (size_t number = 0; number < known[d].size(); ++number) {
+      if (known[d][number] < 0) continue;
+      known[d][number] = static_cast<int32_t>(side.places.grid[d].size());
+      side.places.grid[d].push_back(intervals[d][number]);
+    }
+  }
+  for (size_t i = 0; i < place.size(); ++i) {
+    if (place[i] >= 0) place[i] = known[i % dims][static_cast<size_t>(place[i])];
+  }
+}
+
 // Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending.
 SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
                   const std::vector<Atom>& reduced, std::span<const int64_t> indices,
@@ -37,11 +68,16 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
     on.emplace_back(state.shards[d], sizes);
   }
   const CoordinatesOn contribution(reduced, sizes);
+  side.places.place.reserve(indices.size() * shape.size());
   for (const int64_t index : indices) {
-    for (size_t d = 0; d < shape.size(); ++d)
-      side.box.push_back(intervals[d][static_cast<size_t>(on[d].number(index))]);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const int64_t number = on[d].number(index);
+      side.box.push_back(intervals[d][static_cast<size_t>(number)]);
+      side.places.place.push_back(static_cast<int32_t>(number));
+    }
     if (!reduced.empty()) side.contribution.push_back(contribution.number(index));
   }
+  number_places(intervals, side);
   return side;
 }
 
