@@ -36,6 +36,19 @@ struct LocalOp {
   int64_t divisor = 1;  // divide
 };
 
+// `count` elements in another type.
+[[nodiscard]] inline LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype,
+                                     std::byte* to, int64_t count) {
+  LocalOp op;
+  op.kind = LocalOp::Kind::cast;
+  op.from_dtype = from_dtype;
+  op.dtype = dtype;
+  op.from = from;
+  op.to = to;
+  op.count = count;
+  return op;
+}
+
 class Device {
  public:
   static constexpr int64_t guard_bytes = 64;

@@ -6,21 +6,6 @@
 #include "replay/join_copies.h"
 
 namespace meshplan {
-namespace {
-
-LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte* to,
-                int64_t count) {
-  LocalOp op;
-  op.kind = LocalOp::Kind::cast;
-  op.from_dtype = from_dtype;
-  op.dtype = dtype;
-  op.from = from;
-  op.to = to;
-  op.count = count;
-  return op;
-}
-
-}  // namespace
 
 WavePhase& RoundPreparer::phase(size_t at) {
   while (wave_.phases.size() <= at) {

@@ -29,18 +29,6 @@ LocalOp copy_bytes(const std::byte* from, std::byte* to, int64_t bytes) {
   return op;
 }
 
-LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype, std::byte* to,
-                int64_t count) {
-  LocalOp op;
-  op.kind = LocalOp::Kind::cast;
-  op.from_dtype = from_dtype;
-  op.dtype = dtype;
-  op.from = from;
-  op.to = to;
-  op.count = count;
-  return op;
-}
-
 // Chunks of one count, one behind the other.
 bool equal_in_order(const std::vector<Chunk>& chunks, int64_t size) {
   for (size_t i = 0; i < chunks.size(); ++i) {
