@@ -23,6 +23,8 @@ namespace {
 
 // A bundle this close to its bound is not worth looking at other ways: in percent above it.
 constexpr int64_t close_enough_percent = 1;
+// Steps of a way that are many to list.
+constexpr size_t many_steps = 3;
 
 // The state without what mesh dims of one rank say.
 State without_single_ranks(State state) {
@@ -223,6 +225,13 @@ class BundlePlanner {
     return best;
   }
 
+  [[nodiscard]] size_t most_steps(const std::vector<size_t>& chosen) const {
+    size_t most = 0;
+    for (size_t k = 0; k < kinds_.size(); ++k)
+      most = std::max(most, std::as_const(kinds_[k].ways[chosen[k]].planned.steps).size());
+    return most;
+  }
+
   [[nodiscard]] std::string why_none() const {
     const int64_t limit = plan_.options.max_memory_bytes;
     if (limit > 0) {
@@ -240,11 +249,14 @@ class BundlePlanner {
                        alone(kind).request.id + "' can run in rounds: " + why_none());
       }
     }
-    std::vector<std::vector<size_t>> choices{least_load()};
-    std::vector<size_t> at_once(kinds_.size(), 0);
+    const std::vector<size_t> least = least_load();
+    const std::vector<size_t> at_once(kinds_.size(), 0);
     std::vector<size_t> own;
     for (const Kind& kind : kinds_) own.push_back(kind.ways.size() - 1);
-    for (auto* other : {&at_once, &own}) {
+    // What goes through many stops takes longest to list, and may not be needed.
+    std::vector<std::vector<size_t>> choices;
+    if (most_steps(least) >= many_steps) choices.push_back(own);
+    for (const std::vector<size_t>* other : {&least, &at_once, &std::as_const(own)}) {
       if (std::find(choices.begin(), choices.end(), *other) == choices.end())
         choices.push_back(*other);
     }
