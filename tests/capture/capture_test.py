@@ -192,55 +192,6 @@ capture.reshard({"w": a}, {"w": b})
     assert entry["src_mesh"] != entry["dst_mesh"] and spec["meshes"][0]["world"] == 64
 
 
-def test_names_of_weights():
-    """What the program moves itself keeps the weight's name, of all layers one: parameters, what state_dict() gives, gradients, the
-    gradient of a gathered weight, weights of wrapped modules. What is no weight has none."""
-    spec = run_program(8, PRELUDE + """
-from meshplan.capture import phase
-from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("fsdp", "tp"))
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wq, self.wo = (torch.nn.Linear(48, 48, bias=False) for _ in range(2))
-    def forward(self, x):
-        return x @ self.wq.weight.redistribute(mesh, [Replicate(), Shard(1)])
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList([checkpoint_wrapper(Block()) for _ in range(3)])
-        self.register_buffer("scale", tensor(mesh, (64,), [Shard(0), Replicate()]))
-model = Model()
-for block in model.blocks:
-    for linear, dim in ((block.wq, 1), (block.wo, 0)):
-        linear.weight = torch.nn.Parameter(tensor(mesh, (48, 48), [Shard(0), Shard(dim)]))
-phase("gather")
-for weight in model.parameters():
-    weight.redistribute(mesh, [Replicate(), Replicate()])
-phase("save")
-for weight in model.state_dict().values():
-    weight.full_tensor()
-phase("step")
-block = model.blocks[1]
-block(tensor(mesh, (48, 48), [Shard(0), Replicate()])).sum().redistribute(mesh, [Replicate(), Replicate()]).backward()
-phase("clip")
-block.wq.weight.grad.redistribute(mesh, [Replicate(), Replicate()])
-phase("other")
-(block.wq.weight.detach() * 2).redistribute(mesh, [Replicate(), Replicate()])
-torch.nn.Parameter(tensor(mesh, (48, 48), [Shard(0), Shard(1)])).redistribute(mesh, [Replicate(), Replicate()])
-""")
-    counts = {}
-    for entry in spec["redistributions"]:
-        counts.setdefault(entry["id"].split(".")[0], {})[entry["id"].partition(".")[2]] = entry["count"]
-    both = {"blocks.*.wq.weight.all_gather": 3, "blocks.*.wo.weight.all_gather": 3}
-    assert counts["gather"] == both, counts
-    assert counts["save"] == {**both, "scale.all_gather": 1}, counts
-    step = {(entry["id"], entry.get("direction")) for entry in spec["redistributions"] if entry["id"].startswith("step.blocks")}
-    assert step == {("step.blocks.*.wq.weight.all_gather", None), ("step.blocks.*.wq.weight.reshard", "backward")}, counts["step"]
-    assert counts["clip"] == {"blocks.*.wq.weight.grad.all_gather": 1}, counts
-    assert counts["other"] == {"all_gather": 2}, counts
-
-
 def test_bundles():
     spec = run_program(12, PRELUDE + """
 import meshplan
@@ -467,7 +418,8 @@ def torch_spec():
     return module
 
 
-def main():
+def main(tests):
+    """`tests`: the names of a file; its functions test_... run."""
     if importlib.util.find_spec("torch") is None:
         print("capture_test: NOT RUN, PyTorch is not importable here (tests/run --with-torch makes a place where it is)")
         return 77
@@ -479,7 +431,7 @@ def main():
     wanted = arguments
     failed = 0
     recorder()
-    for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
+    for name, test in [(n, t) for n, t in tests.items() if n.startswith("test_")]:
         if wanted and not any(w in name for w in wanted):
             continue
         try:
@@ -492,4 +444,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

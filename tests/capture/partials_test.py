@@ -28,7 +28,7 @@ def spec_of(capture, requests, dtype="torch.float32"):
 
     recorder = capture.Recorder()
     for src, dst in requests:
-        key = (fakes.Key(dtensor_spec(src)), fakes.Key(dtensor_spec(dst)), "forward", "redistribute", False, "")
+        key = (fakes.Key(dtensor_spec(src)), fakes.Key(dtensor_spec(dst)), "forward", "redistribute", False, False, "")
         recorder.counts[key], recorder.first[key] = 1, {"x-source": "train.py:7", "x-module": "layers.0.norm"}
     recorder.seen_meshes = [mesh]
     return fakes.spec_of(recorder, 8)

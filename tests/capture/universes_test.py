@@ -83,7 +83,7 @@ def record(capture, world, reshards=(), inside=(), groups=(), meshes=()):
     for i, (source, src, target, dst) in enumerate(reshards):
         recorder.reshards.append((f"reshard{i}", dtensor_spec(source, src), dtensor_spec(target, dst), 1, {}))
     for mesh, src, dst in inside:
-        key = (Key(dtensor_spec(mesh, src)), Key(dtensor_spec(mesh, dst)), "forward", "redistribute", False, "")
+        key = (Key(dtensor_spec(mesh, src)), Key(dtensor_spec(mesh, dst)), "forward", "redistribute", False, False, "")
         recorder.counts[key], recorder.first[key] = 1, {}
     for label, ranks in groups:
         key = ("collective", "all_reduce", (label, *ranks), json.dumps({"shape": [8], "dtype": "float32"}), "P(sum)", "R", "forward")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 
 # Parts of a module's path that come and go with what wraps it.
 WRAPPERS = {"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"}
 
 
+@functools.lru_cache(maxsize=None)
 def path_of_all_layers(path):
     """`layers.*.wq` for `layers.7.wq`."""
     parts = [part for part in path.split(".") if part not in WRAPPERS]

@@ -32,6 +32,7 @@ from meshplan.capture.placements import REDUCE_OPS, tensor_of
 from meshplan.capture.source import ModulePath, find_source
 from meshplan.capture.spec_writer import spec_of
 from meshplan.capture.weights import WeightNames
+from meshplan.recorded_ids import path_of_all_layers
 from meshplan.recorded_spec import (
     NotCovered,
     destination,
@@ -150,7 +151,8 @@ class Recorder:
                 origin == "redistribute" and (self.in_gradient or not explicit)
             )
             weight = self.weight if explicit or gradient else ""
-            key = (current_spec, target_spec, phase, origin, gradient, weight)
+            place = path_of_all_layers(weight or self.module_now(gradient))
+            key = (current_spec, target_spec, phase, origin, gradient, bool(weight), place)
             step = self.step()
             asked = self.asked if step is None else step.bundle_of(local_tensor)
             try:
@@ -172,14 +174,15 @@ class Recorder:
 
         return tap
 
+    def module_now(self, gradient):
+        """The module that asks; of a gradient the one that asked for the forward request."""
+        of_forward = gradient and self.backward_of is not None
+        return self.backward_of[1] if of_forward else self.modules.current()
+
     def notes_now(self, gradient=False):
-        notes = find_source()
-        module = self.modules.current()
-        # The line and module of the forward request that this is the gradient of.
-        if gradient and self.backward_of is not None:
-            source, module, _ = self.backward_of
-            if source:
-                notes["x-source"] = source
+        notes, module = find_source(), self.module_now(gradient)
+        if gradient and self.backward_of is not None and self.backward_of[0]:
+            notes["x-source"] = self.backward_of[0]
         if module:
             notes["x-module"] = module
         return notes

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from meshplan.capture.mesh_layout import flattened_of, root_of
 from meshplan.capture.placements import normalise, partial_names, state_of, tensor_of
 from meshplan.capture.universes import Universes, universes_of
-from meshplan.recorded_ids import ids_of, path_of_all_layers
+from meshplan.recorded_ids import ids_of
 from meshplan.recorded_spec import NotCovered, kind_of
 
 FIELDS = (
@@ -145,7 +145,7 @@ class SpecWriter:
         self.add(entry, notes, count, kind_of([src], [dst]))
 
     def add_redistribution(self, key, count: int, notes) -> None:
-        current, target, phase, origin, gradient, weight = key
+        current, target, phase, origin, gradient, is_weight, place = key
         if current.mesh.get_coordinate() is None:
             return  # a mesh that the recording rank has no part in: PyTorch does nothing there
         (src, src_order), (dst, dst_order) = state_of(current), state_of(target)
@@ -164,8 +164,8 @@ class SpecWriter:
         if gradient:
             entry["direction"] = "backward"
         entry["x-phase"], entry["x-asked-by"] = phase, origin
-        if weight:
-            entry["weight"] = path_of_all_layers(weight)
+        # Layers share an entry, other modules do not.
+        entry["weight" if is_weight else "module"] = place
         self.add(entry, notes, count, kind_of(src, dst))
 
     def add_reshard(self, label: str, source, target, count: int, notes) -> None:
