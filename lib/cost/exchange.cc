@@ -11,18 +11,27 @@
 namespace meshplan {
 namespace {
 
-ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces,
-                    Peers peers = Peers::number_and_rate) {
+ExchangeCost unpriced(const ExchangeTraffic& traffic, bool whole_pieces) {
   ExchangeCost cost;
   cost.traffic = traffic;
   cost.wire_bytes = traffic.wire_bytes;
   cost.sent_bytes = traffic.sent_bytes;
   cost.whole_pieces = whole_pieces;
-  for (size_t p = 0; p < traffic.phase.size(); ++p) {
-    const int64_t copied = saturating_mul(2, traffic.received[p]);
-    cost.predicted_ps =
-        saturating_add(cost.predicted_ps, traffic_ps(topology, traffic.phase[p], peers, copied));
-  }
+  return cost;
+}
+
+// Of one phase, its copies included.
+int64_t phase_ps(const Topology& topology, const ExchangeTraffic& traffic, size_t phase,
+                 Peers peers = Peers::number_and_rate) {
+  const int64_t copied = saturating_mul(2, traffic.received[phase]);
+  return traffic_ps(topology, traffic.phase[phase], peers, copied);
+}
+
+// In one phase.
+ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces,
+                    Peers peers = Peers::number_and_rate) {
+  ExchangeCost cost = unpriced(traffic, whole_pieces);
+  cost.predicted_ps = phase_ps(topology, traffic, 0, peers);
   return cost;
 }
 
@@ -33,6 +42,8 @@ PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers pee
   const int64_t latency = traffic_ps(topology, messages, peers, 0);
   return {latency, saturating_add(traffic_ps(topology, traffic, peers, 0), -latency)};
 }
+
+int64_t all_ps(const PhaseTime& time) { return saturating_add(time.latency_ps, time.transfer_ps); }
 
 // What one chunk takes in a phase.
 int64_t chunk_ps(const Topology& topology, Traffic traffic, int64_t chunks) {
@@ -51,15 +62,23 @@ int64_t least_in_two_phases_ps(const Topology& topology, const ExchangeTraffic& 
 // another: all of them come on top.
 ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffic& traffic,
                                   std::optional<int64_t> chunks) {
-  ExchangeCost cost = priced(topology, traffic, false);
+  ExchangeCost cost = unpriced(traffic, false);
+  const bool copies = topology.copy_mb_per_s > 0;
+  if (chunks || copies)
+    cost.predicted_ps =
+        saturating_add(phase_ps(topology, traffic, 0), phase_ps(topology, traffic, 1));
   if (chunks == 1) return cost;
   const auto& [first, second] = traffic.phase;
-  const int64_t k =
-      chunks.value_or(best_chunks(phase_time(topology, first, Peers::number_and_rate),
-                                  phase_time(topology, second, Peers::number_and_rate)));
+  int64_t k = chunks.value_or(1);
+  if (!chunks) {
+    const PhaseTime fetch = phase_time(topology, first, Peers::number_and_rate);
+    const PhaseTime share = phase_time(topology, second, Peers::number_and_rate);
+    k = best_chunks(fetch, share);
+    if (!copies) cost.predicted_ps = saturating_add(all_ps(fetch), all_ps(share));
+  }
   if (k == 1) return cost;
   int64_t ps = rounds_ps(chunk_ps(topology, first, k), chunk_ps(topology, second, k), k);
-  if (topology.copy_mb_per_s > 0) {
+  if (copies) {
     for (const int64_t received : traffic.received)
       ps = saturating_add(ps, transfer_ps(saturating_mul(2, received), 1, topology.copy_mb_per_s));
   }
