@@ -132,18 +132,22 @@ std::optional<std::string> nearest(std::string_view word,
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   std::vector<size_t> row;
   for (const std::string& candidate : candidates) {
+    const size_t longer = std::max(candidate.size(), word.size());
+    if (longer - std::min(candidate.size(), word.size()) >= best_distance) continue;
     row.resize(candidate.size() + 1);
     for (size_t j = 0; j <= candidate.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= word.size(); ++i) {
+    size_t least = 0;  // of a row; rows only grow
+    for (size_t i = 1; i <= word.size() && least < best_distance; ++i) {
       size_t diagonal = row[0];
-      row[0] = i;
+      row[0] = least = i;
       for (size_t j = 1; j <= candidate.size(); ++j) {
         size_t cost = diagonal + (lower(word[i - 1]) != lower(candidate[j - 1]));
         diagonal = row[j];
         row[j] = std::min({cost, row[j] + 1, row[j - 1] + 1});
+        least = std::min(least, row[j]);
       }
     }
-    if (row.back() < best_distance) {
+    if (least < best_distance && row.back() < best_distance) {
       best_distance = row.back();
       best = candidate;
     }

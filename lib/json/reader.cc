@@ -53,6 +53,12 @@ void Reader::error(const char* code, uint32_t index, std::string message, More m
   add(code, place_of(document_, index), std::move(message), std::move(more));
 }
 
+void Reader::error_naming(const char* code, uint32_t index, std::string message,
+                          std::string_view word, const Choices& choices, std::string_view lead) {
+  const bool kept = !diagnostics_.full(Severity::error);
+  error(code, index, std::move(message), kept ? suggestion(word, choices(), lead) : More{});
+}
+
 void Reader::error_at_key(const char* code, uint32_t index, std::string message, More more) {
   ++errors_;
   if (diagnostics_.full(Severity::error)) {

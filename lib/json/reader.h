@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -49,6 +50,11 @@ class Reader {
   using More = ReportDetail;
   void error(const char* code, uint32_t index, std::string message, More more = {});
   void error_at_key(const char* code, uint32_t index, std::string message, More more = {});
+  // With a suggestion for `word`, which is none of the choices. They are asked for only where the
+  // error is kept: a file may have many choices and as many wrong words.
+  using Choices = std::function<std::vector<std::string>()>;
+  void error_naming(const char* code, uint32_t index, std::string message, std::string_view word,
+                    const Choices& choices, std::string_view lead);
 
   // Members of an object in the order of the rules; 0 where absent. Reports missing keys, and
   // unknown ones unless they begin with "x-". No value: not an object.

@@ -14,12 +14,15 @@ namespace {
 void check_id(Reader& reader, uint32_t index, const std::string& id,
               const ReadRedistributions& known) {
   if (known.ids_lost || known.ids.contains(id)) return;
-  std::vector<std::string> ids;
-  ids.reserve(known.ids.size());
-  for (const auto& [name, node] : known.ids) ids.emplace_back(name);
-  std::sort(ids.begin(), ids.end());
-  reader.error("E0411", index, "there is no redistribution " + quote(id) + known.where,
-               suggestion(id, ids, "its redistributions are "));
+  const auto all_ids = [&] {
+    std::vector<std::string> ids;
+    ids.reserve(known.ids.size());
+    for (const auto& [name, node] : known.ids) ids.emplace_back(name);
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  };
+  reader.error_naming("E0411", index, "there is no redistribution " + quote(id) + known.where, id,
+                      all_ids, "its redistributions are ");
 }
 
 void read_limits(Reader& reader, const std::array<uint32_t, 4>& nodes, Budget& budget) {
@@ -122,8 +125,9 @@ void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& kno
       reader, bundles, true,
       [&](uint32_t id, const std::string& name) {
         if (known.bundles_lost || std::find(ids.begin(), ids.end(), name) != ids.end()) return;
-        reader.error("E0411", id, "there is no bundle " + quote(name),
-                     suggestion(name, ids, "its bundles are "));
+        reader.error_naming(
+            "E0411", id, "there is no bundle " + quote(name), name, [&] { return ids; },
+            "its bundles are ");
       },
       extended, spec);
 }

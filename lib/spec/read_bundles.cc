@@ -115,10 +115,15 @@ class BundlesReader {
       return;
     }
     if (known_.ids.contains(name)) return;  // it has an error of its own
+    reader_.error_naming(
+        "E0411", at, "there is no redistribution " + quote(name) + known_.where, name,
+        [&] { return all_ids(); }, "its redistributions are ");
+  }
+
+  [[nodiscard]] std::vector<std::string> all_ids() const {
     std::vector<std::string> ids;
     for (const auto& [id, member] : by_id_) ids.push_back(id);
-    reader_.error("E0411", at, "there is no redistribution " + quote(name) + known_.where,
-                  suggestion(name, ids, "its redistributions are "));
+    return ids;
   }
 
   Reader& reader_;

@@ -38,11 +38,14 @@ std::optional<size_t> read_mesh_name(Reader& reader, uint32_t index, std::string
   if (const auto known = find_mesh(meshes.table, *given)) return known;
   if (meshes.names_lost || meshes.broken.contains(*given)) return std::nullopt;
   const std::string name(*given);
-  std::vector<std::string> names;
-  for (const Mesh& mesh : meshes.table.meshes) names.push_back(mesh.name);
-  for (const std::string& broken : meshes.broken) names.push_back(broken);
-  reader.error("E0305", index, "there is no mesh " + quote(name),
-               suggestion(name, names, "the meshes so far are "));
+  const auto all_names = [&] {
+    std::vector<std::string> names;
+    for (const Mesh& mesh : meshes.table.meshes) names.push_back(mesh.name);
+    for (const std::string& broken : meshes.broken) names.push_back(broken);
+    return names;
+  };
+  reader.error_naming("E0305", index, "there is no mesh " + quote(name), name, all_names,
+                      "the meshes so far are ");
   return std::nullopt;
 }
 

@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/utf8.h"
 
@@ -107,4 +111,34 @@ TEST_CASE("the nearest candidate is suggested only when it is near") {
   CHECK(!nearest("zzz", {"dtype", "shape"}));
   CHECK(!nearest("x", {}));
   CHECK(nearest("tq", {"tp", "tx"}) == "tp");  // equally near: the first
+}
+
+namespace {
+
+size_t distance(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  if (a.back() == b.back()) return distance(a.substr(0, a.size() - 1), b.substr(0, b.size() - 1));
+  return 1 + std::min({distance(a.substr(0, a.size() - 1), b), distance(a, b.substr(0, b.size() - 1)),
+                       distance(a.substr(0, a.size() - 1), b.substr(0, b.size() - 1))});
+}
+
+}  // namespace
+
+TEST_CASE("the nearest candidate is the first of least edit distance, at most a third of the word") {
+  std::vector<std::string> words;
+  for (const char a : {'a', 'b'})
+    for (const char b : {'a', 'b', 'c'})
+      for (const char* rest : {"", "a", "ab", "cab", "bbca"}) words.push_back(std::string{a, b} + rest);
+  for (const std::string& word : words) {
+    const std::vector<std::string> others{words[7], words[22], words[3], words[14], words[29], "", "abcabcabc"};
+    std::optional<std::string> best;
+    size_t least = std::max<size_t>(1, word.size() / 3) + 1;
+    for (const std::string& other : others) {
+      if (distance(word, other) >= least) continue;
+      least = distance(word, other);
+      best = other;
+    }
+    CAPTURE(word);
+    CHECK(nearest(word, others) == best);
+  }
 }

@@ -39,6 +39,27 @@ std::string text_of(const Request& request, const State& state, const Spec& spec
 
 }  // namespace
 
+TEST_CASE("as many wrong names as there are right ones are all counted, with suggestions where they are kept") {
+  constexpr size_t names = 20'000;
+  std::string requests;
+  std::string members;
+  std::string budgets;
+  for (size_t i = 0; i < names; ++i) {
+    const std::string comma = i > 0 ? ",\n" : "";
+    const std::string rest = std::to_string(i) + R"~(.attention.weight")~";
+    requests += comma + R"~({"id": "layers.)~" + rest + R"~(, "tensor": {"shape": [64], "dtype": "float32"}, "src": ["R"], "dst": ["S(0)"]})~";
+    members += comma + R"~("layer.)~" + rest;
+    budgets += comma + R"~({"id": "layer.)~" + rest + R"~(, "collectives": 1})~";
+  }
+  const std::string text = R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "redistributions": [)~" + requests +
+                           R"~(], "bundles": [{"id": "b", "redistributions": [)~" + members + R"~(]}], "budgets": {"redistributions": [)~" + budgets +
+                           "]}}";
+  Diagnostics diagnostics;
+  CHECK(!read_spec(text, "spec.json", {}, diagnostics));
+  CHECK(diagnostics.count(Severity::error) == 2 * names);
+  CHECK(diagnostics.sorted().front().help == "did you mean \"layers.0.attention.weight\"?");
+}
+
 TEST_CASE("the captured workloads are read") {
   for (const char* name :
        {"llama3-8b-fsdp8-tp8", "llama3-8b-fsdp8-tp8-flattened", "llama3-8b-hsdp2x8-tp4", "llama3-8b-hsdp2x8-tp4-flattened"}) {
