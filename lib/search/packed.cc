@@ -194,6 +194,10 @@ int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
 }
 
 int64_t PackedWorld::several_ps(const Packed& from, const Packed& to) {
+  if (!p_->times.grow()) {
+    const int64_t least = bound_ps(from, to);
+    return least == 0 ? 0 : saturating_add(least, least_step_ps(0, 2));
+  }
   const PendingDigits& w = pending_digits(from, to);
   return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers,
                   FigureKind::several);
