@@ -261,7 +261,9 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         // What the way to the aim may take at most.
         int64_t most = key.reached;
         if (has_best_) most = std::min(most, best_.ps - key.left);
-        if (saturating_add(g.ps, few_peers_floor_ps(p_, at, aim.at)) > most) continue;
+        // By levels peers cost little beside what the bound says.
+        if (p_.times.grow() && saturating_add(g.ps, few_peers_floor_ps(p_, at, aim.at)) > most)
+          continue;
         const int64_t here = saturating_add(
             g.ps,
             from == source_ ? aim.before : bound_between(p_, at, aim.at, false, most - g.ps).ps);
