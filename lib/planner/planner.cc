@@ -40,6 +40,14 @@ void check_claims(const Plan& plan, const PlannedRedistribution& planned) {
   MESHPLAN_CHECK(claims.ok(), "a plan claims what cannot be: " + claims.error().message);
 }
 
+// A search that left nothing out takes its plan's price for the least that there is: the one that
+// the steps have by themselves.
+void check_price(const PlannedRedistribution& planned, int64_t searched_ps) {
+  MESHPLAN_CHECK(planned.totals.predicted_ps == searched_ps,
+                 "the search counted " + std::to_string(searched_ps) + " ps for steps that take " +
+                     std::to_string(planned.totals.predicted_ps) + " ps: " + planned.trace);
+}
+
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
@@ -89,6 +97,7 @@ class Pipeline {
 
     groups_.name_groups(planned);
     price_redistribution(planned, meshes_, levels_of(request.src_mesh));
+    if (!rules && list.shortcuts.none()) check_price(planned, list.least_ps);
     const Bounds bounds = lower_bounds(effective, meshes_, topology_);
     planned.totals.lower_bound_bytes = bounds.bytes;
     planned.totals.lower_bound_ps = bounds.ps;

@@ -258,13 +258,31 @@ class ProblemMaker {
     return all;
   }
 
-  // Even: every extent divides by the product of all atoms that can ever shard it.
+  // What an extent must divide by for every order of atoms to cut it evenly. The first part of a
+  // mesh dim cuts where the whole dim would (tensor/box.h), also behind all other atoms:
+  //
+  //     a 4 as a:(1)2 and a:(2)2    [4] cut by a:(2)2, then by a:(1)2: 2 rows by 4: 2 and none
+  [[nodiscard]] int64_t even_divisor() const {
+    const int64_t all = product_of_atoms();
+    int64_t divisor = all;
+    for (int i = 0; i < p_.atoms; ++i) {
+      const Atom& atom = p_.atom[static_cast<size_t>(i)];
+      if (atom.before != 1) continue;
+      const int64_t behind =
+          floor_div(p_.mesh_sizes[static_cast<size_t>(atom.mesh_dim)], atom.size);
+      const int64_t needed = saturating_mul(all, behind);
+      divisor = saturating_mul(divisor, floor_div(needed, std::gcd(divisor, needed)));
+    }
+    return divisor;
+  }
+
   void find_evenness() {
     const int64_t all = product_of_atoms();
+    const int64_t divisor = even_divisor();
     for (int d = 0; d < p_.dims && !scalar_; ++d) {
       const int64_t extent =
           request_.tensor.shape[static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)])];
-      p_.even = p_.even && extent % all == 0;
+      p_.even = p_.even && extent % divisor == 0;
       // Chunks that are rounded up leave none to the last parts only where extents are small.
       if (extent == 0 || (extent % all != 0 && extent / all < all)) p_.may_move_nothing = true;
     }

@@ -118,7 +118,7 @@ struct PlanProblem {
   std::array<ReduceOp, max_atoms> target_op{};
   SearchState source;
   SearchState target;
-  bool even = true;        // every extent divides by every product of atoms: boxes are products
+  bool even = true;        // every order of atoms cuts every extent evenly: boxes are products
   bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   bool exact_levels = true;       // digits of atoms are known: exchanges have closed forms

@@ -9,7 +9,9 @@
 #include "../cost/small_mesh.h"
 #include "../cost/some_protocols.h"
 #include "../verify/random_world.h"
+#include "cost/step_cost.h"
 #include "cost/topology.h"
+#include "search/edge_steps.h"
 #include "search/moves.h"
 #include "search/optimal.h"
 #include "search/search.h"
@@ -121,6 +123,13 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
       CHECK(found.cost.ps == known->second.ps);
       CHECK(found.cost.collectives == known->second.collectives);
       CHECK(found.cost.wire_bytes == known->second.wire_bytes);
+      // The steps by themselves cost what the search counted.
+      PlannedRedistribution planned;
+      planned.request = request;
+      planned.steps = steps_of_edges(*problem, found.edges, "");
+      price_redistribution(planned, meshes, levels);
+      CHECK(planned.totals.predicted_ps == found.cost.ps);
+      CHECK(planned.totals.wire_bytes == found.cost.wire_bytes);
       if (!problem->even || !problem->exact_levels) {
         // With the bounds of hard questions from the start.
         SearchOptions hard;
