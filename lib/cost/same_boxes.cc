@@ -46,6 +46,14 @@ struct Atoms {
   }
 };
 
+// The order without mesh dims of size 1, which cut nothing.
+std::vector<Atom> cutting(const std::vector<Atom>& order) {
+  std::vector<Atom> kept;
+  std::copy_if(order.begin(), order.end(), std::back_inserter(kept),
+               [](const Atom& atom) { return atom.size > 1; });
+  return kept;
+}
+
 }  // namespace
 
 SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const DigitChange& change) {
@@ -77,24 +85,27 @@ SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int
   Atoms reduced;
   State sliced = src;  // with what the target cuts besides
   for (size_t d = 0; d < src.shards.size(); ++d) {
-    const auto& a = src.shards[d];
-    const auto& b = dst.shards[d];
+    const std::vector<Atom> a = cutting(src.shards[d]);
+    const std::vector<Atom> b = cutting(dst.shards[d]);
     const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
     if (in_a != a.end() && in_b != b.end()) return {};
     left.list.insert(left.list.end(), in_a, a.end());
     came.list.insert(came.list.end(), in_b, b.end());
   }
   for (const PendingAtom& pending : src.partial) {
-    if (std::find(dst.partial.begin(), dst.partial.end(), pending) == dst.partial.end())
-      reduced.list.push_back(pending.atom);
+    const bool stays =
+        std::find(dst.partial.begin(), dst.partial.end(), pending) != dst.partial.end();
+    if (!stays && pending.atom.size > 1) reduced.list.push_back(pending.atom);
   }
   for (Atoms* atoms : {&left, &came, &reduced}) std::sort(atoms->list.begin(), atoms->list.end());
   const Op op = collective_of(left, came, reduced);
   if (op == Op::exchange) return {};
   const Atoms& group = reduced.empty() ? left : reduced;
   for (size_t d = 0; d < src.shards.size(); ++d) {
-    for (size_t i = src.shards[d].size(); i < dst.shards[d].size(); ++i) {
-      if (!group.has(dst.shards[d][i])) sliced.shards[d].push_back(dst.shards[d][i]);
+    const std::vector<Atom> wanted = cutting(dst.shards[d]);
+    sliced.shards[d] = cutting(src.shards[d]);
+    for (size_t i = sliced.shards[d].size(); i < wanted.size(); ++i) {
+      if (!group.has(wanted[i])) sliced.shards[d].push_back(wanted[i]);
     }
   }
   int64_t ranks = 1;

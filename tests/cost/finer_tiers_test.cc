@@ -164,3 +164,41 @@ TEST_CASE("without finer tiers nothing is raised") {
   CHECK(plain.pairs > 50);
   CHECK(plain.raised == 0);
 }
+
+TEST_CASE("mesh dims of size 1 change no exchange's price") {
+  // [4, 7, 9] over a 3 and b 1, S(1)P(min) -> S(2)R: all_to_all over a, though b's pending
+  // reduction ends as well.
+  const std::vector<int64_t> sizes{3, 1};
+  const Topology topology = with_tables(3, {2, 3});
+  const Mesh mesh = test::mesh_of(sizes);
+  const Mesh alone = test::mesh_of({3});
+  const auto without_last = [](State state) {
+    const auto is_last = [](const Atom& atom) { return atom.mesh_dim == 1; };
+    for (auto& order : state.shards) std::erase_if(order, is_last);
+    std::erase_if(state.partial, [&](const PendingAtom& p) { return is_last(p.atom); });
+    return state;
+  };
+  int64_t raised = 0;
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{10, 7}, {48, 48}}) {
+    const TensorMeta tensor{shape, DType::float32};
+    for (const State& src : all_states(sizes, shape.size(), {ReduceOp::sum})) {
+      for (const State& dst : all_states(sizes, shape.size(), {ReduceOp::sum})) {
+        const State src_alone = without_last(src);
+        Step step;
+        step.op = Op::exchange;
+        step.state = without_last(dst);
+        if (step.state == src_alone || step.state.partial != src_alone.partial) continue;
+        step.mesh_dims = {{0, 1, 3}};
+        const int64_t expected = price(topology, alone, tensor, src_alone, step);
+        step.state = dst;
+        step.mesh_dims.push_back({1, 1, 1});
+        CAPTURE(to_text(src, sizes));
+        CAPTURE(to_text(dst, sizes));
+        std::string tier;
+        CHECK(price(topology, mesh, tensor, src, step, &tier) == expected);
+        raised += tier != "levels";
+      }
+    }
+  }
+  CHECK(raised > 50);
+}
