@@ -44,13 +44,12 @@ class NeedCounter {
     std::fill_n(served_.begin(), held_.size(), 0);
     for (size_t w = 0; w < wanted_.size(); ++w) {
       share(w);
-      need.near.push_back(enter(w));
+      need.wants.push_back(enter(w));
+      need.inside = std::max(need.inside, need.wants.back().near - 1);
     }
     need.least = times_idle(least_);
     need.one_phase = times_idle(one_phase_);
     need.one_member = times_idle(one_member_);
-    need.inside = *std::max_element(need.near.begin(), need.near.end()) - 1;
-    need.inside = std::max<int64_t>(0, need.inside);
     need.missing = times_idle(missing());
   }
   // Parts of which members are all holders, and that others want: each element that these want is
@@ -87,9 +86,8 @@ class NeedCounter {
     }
   }
 
-  // What enters for one box, and what members have of it. Gives the shards of it that they hold,
-  // each contribution by itself.
-  int64_t enter(size_t w) {
+  // What enters for one box, and what members have of it.
+  UnitNeed::Want enter(size_t w) {
     const UnitBoxes::Of& want = wanted_.box[w];
     Sum here = 0;   // held by members, each contribution by itself
     Sum whole = 0;  // of which members hold every contribution
@@ -108,7 +106,7 @@ class NeedCounter {
     least_ += want.elements - whole;
     one_phase_ += fetched * want.members;
     one_member_ = std::max(one_member_, fetched);
-    return near;
+    return {near, times_idle(fetched), want.members};
   }
 
   // What members do not hold themselves.
@@ -142,10 +140,10 @@ class NeedCounter {
 const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                           const SearchState& to) {
   if (unit.asked && unit.from == from && unit.to == to) return unit.need;
-  std::vector<int64_t> near = std::move(unit.need.near);  // its memory
-  near.clear();
+  std::vector<UnitNeed::Want> wants = std::move(unit.need.wants);  // its memory
+  wants.clear();
   unit.need = {};
-  unit.need.near = std::move(near);
+  unit.need.wants = std::move(wants);
   if (p.total_elements > 0 && p.total_elements < INT64_MAX) {
     unit.sides.limit_memory();
     p.unit_boxes.limit_memory(p.units.size() * p.units.front().sides.ranks());
@@ -177,9 +175,9 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
 namespace {
 
 // Shards of the source, each contribution to a sum by itself, that members fetch from outside: the
-// most that one of them fetches at least.
+// most that one of them fetches at least. In two phases those that want one box share its shards.
 int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                       const SearchState& to) {
+                       const SearchState& to, int phases) {
   const UnitNeed& need = unit_need(p, unit, from, to);
   const uint16_t apart = atoms_apart(from, to);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
@@ -187,7 +185,7 @@ int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const Search
   std::array<int64_t, max_search_dims> widest{};
   for (int d = 0; d < p.dims; ++d) widest[as_index(d)] = unit.sides.of(p, from, d).widest;
   int64_t most = 0;
-  for (size_t w = 0; w < need.near.size(); ++w) {
+  for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;
     int64_t shards = contributions;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
@@ -197,7 +195,8 @@ int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const Search
       shards =
           saturating_mul(shards, p.even ? ceil_div(hi, each) - lo / each : ceil_div(hi - lo, each));
     }
-    most = std::max(most, shards - need.near[w]);
+    const int64_t outside = shards - need.wants[w].near;
+    most = std::max(most, phases == 1 ? outside : ceil_div(outside, need.wants[w].members));
   }
   return most;
 }
@@ -266,16 +265,20 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   return step_ps(latency_ns, peers_ns, slowest);
 }
 
-// Members share what is fetched: shards that none of them has are asked for by one each. Then
-// members that want one box pass on what each has fetched of it, inside the unit.
+// Members that want one box share what is fetched of it. Then they pass on what each has fetched,
+// inside the unit.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
                             int64_t outside, int64_t element) {
   PhaseTime fetch;
   PhaseTime share_out;
   if (need.least > 0) {
-    const int64_t peers = ceil_div(outside, unit.members());
-    fetch = {step_ps(unit.exchange_latency_ns, saturating_mul(peers, unit.per_peer_ns), 0),
-             transfer_ps(saturating_mul(need.least, element), unit.members(), unit.bandwidth)};
+    fetch.latency_ps =
+        step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
+    for (const UnitNeed::Want& want : need.wants) {
+      const int64_t bytes = saturating_mul(want.fetched, element);
+      fetch.transfer_ps =
+          std::max(fetch.transfer_ps, transfer_ps(bytes, want.members, unit.bandwidth));
+    }
   }
   const int64_t passed = need.missing - need.least;
   if (passed > 0 && unit.level == 1) {
@@ -293,7 +296,7 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
   const int64_t element = (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
-    const int64_t outside = need.near.empty() ? 0 : shards_outside(p, unit, from, to);
+    const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, phases);
     return phases == 1 ? one_phase_floor_ps(p, unit, need, outside, element)
                        : two_phases_floor_ps(p, unit, need, outside, element);
   });

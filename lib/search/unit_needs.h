@@ -32,9 +32,13 @@ struct UnitNeed {
   int64_t missing = 0;     // that members do not hold themselves
   int64_t leaving =
       0;  // that leave whatever the plan: only members have part of it, others want it
-  // Of each box that members want (unit_boxes.h) the shards that members hold part of, each
-  // contribution to a sum by itself.
-  std::vector<int64_t> near;
+  // Of each box that members want (unit_boxes.h).
+  struct Want {
+    int64_t near = 0;     // shards that members hold part of, each contribution to a sum by itself
+    int64_t fetched = 0;  // that no member holds
+    int64_t members = 1;  // that want it
+  };
+  std::vector<Want> wants;
 };
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
