@@ -81,8 +81,7 @@ class Lister {
   // What any plan takes from every state that `part` grows to.
   [[nodiscard]] int64_t least_left(const SearchState& part, const Packed& packed) const {
     if (!bounds_parts_) return 0;
-    return world_.usable() ? world_.bound_from_growing_ps(packed, *q_.target)
-                           : bound_between(p_, part, p_.target, true, q_.most_ps).ps;
+    return world_.left_from_growing_ps(part, packed, *q_.target);
   }
 
   // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in

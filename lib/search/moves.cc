@@ -64,9 +64,7 @@ class Mover {
   [[nodiscard]] bool useless(const SearchState& to, const Packed& packed_to, int64_t step_ps) {
     if (!asks_bounds()) return false;
     work_ += work::aim;
-    const int64_t left = limits_.world->usable()
-                             ? limits_.world->bound_from_growing_ps(packed_to, *limits_.target)
-                             : bound_between(p_, to, p_.target, true, limits_.most_ps - step_ps).ps;
+    const int64_t left = limits_.world->left_from_growing_ps(to, packed_to, *limits_.target);
     return saturating_add(step_ps, left) > limits_.most_ps;
   }
 

@@ -203,6 +203,13 @@ int64_t PackedWorld::several_ps(const Packed& from, const Packed& to) {
                   FigureKind::several);
 }
 
+int64_t PackedWorld::listed_left_from_growing_ps(const SearchState& part) {
+  const auto number = as_index(growing_.intern(part));
+  if (number == growing_left_.size())
+    growing_left_.push_back(bound_between(*p_, part, p_->target, true).ps);
+  return growing_left_[number];
+}
+
 int64_t PackedWorld::bound_from_growing_ps(const Packed& part, const Packed& to) {
   const PendingDigits& w = pending_digits(part, to);
   return least_ps(difference_joined(part, to, w, every_slot()), w, to.total, to.outers,

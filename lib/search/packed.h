@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/int_math.h"
+#include "search/search_nodes.h"
 #include "search/search_state.h"
 
 namespace meshplan {
@@ -77,8 +78,12 @@ class PackedWorld {
   [[nodiscard]] int64_t several_ps(const Packed& from, const Packed& to);
   // bound_between's bytes. Law: equal to them.
   [[nodiscard]] int64_t bound_bytes(const Packed& from, const Packed& to);
-  // What bound_ps is at least from every state that `part` grows to. Digits are only put behind
-  // those that the lists have.
+  // What bound_ps to the target is at least from every state that `part` grows to. Digits are only
+  // put behind those that the lists have.
+  [[nodiscard]] int64_t left_from_growing_ps(const SearchState& part, const Packed& packed,
+                                             const Packed& target) {
+    return usable_ ? bound_from_growing_ps(packed, target) : listed_left_from_growing_ps(part);
+  }
   [[nodiscard]] int64_t bound_from_growing_ps(const Packed& part, const Packed& to);
   // The same to every state that `part` grows to where lists before dim `open` are whole and in the
   // end there are at most `total` digits, `outers` of them outside of level 0, none of them
@@ -138,6 +143,8 @@ class PackedWorld {
     uint64_t name = 0;
   };
   [[nodiscard]] AtomDigits digits_of_atom(int atom) const;
+  // Where states do not pack: worked out once a state, as many steps lead to each.
+  [[nodiscard]] int64_t listed_left_from_growing_ps(const SearchState& part);
   // reset in parts: which levels are in use (false: too many), slots, times.
   bool find_outer_level();
   // Everything that figures are worked out from.
@@ -343,6 +350,8 @@ class PackedWorld {
   [[nodiscard]] int64_t power(int n) const { return power_[static_cast<size_t>(n)]; }
 
   const PlanProblem* p_ = nullptr;
+  NodeTable growing_;                  // states that were asked for
+  std::vector<int64_t> growing_left_;  // from each, ps
   bool usable_ = false;
   bool few_ = false;  // slots lie four bits apart in the first word
   int name_bits_ = 0;

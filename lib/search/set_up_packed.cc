@@ -9,6 +9,8 @@ namespace meshplan {
 
 void PackedWorld::reset(const PlanProblem& p) {
   p_ = &p;
+  growing_.clear();
+  growing_left_.clear();
   total_ = p.world.count();
   // Measured tables are not bounded by levels.
   usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
