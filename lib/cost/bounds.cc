@@ -153,6 +153,21 @@ Bounds bound_on_one_mesh(const LevelMap& levels, std::span<const int64_t> shape,
                        shape, least, src, dst, most_ranks);
 }
 
+// The least over the orders that the target may have, of bound(target, ranks that may be listed).
+template <class Bound>
+Bounds least_of(const Request& request, const Bound& bound) {
+  if (!request.any_dst_order) return bound(request.dst, bounded_ranks);
+  Bounds least{INT64_MAX, INT64_MAX};
+  const std::vector<State> orders = all_orders(request.dst);
+  const int64_t most_ranks = bounded_ranks / static_cast<int64_t>(orders.size());
+  for (const State& dst : orders) {
+    const Bounds b = bound(dst, most_ranks);
+    least.bytes = std::min(least.bytes, b.bytes);
+    least.ps = std::min(least.ps, b.ps);
+  }
+  return least;
+}
+
 }  // namespace
 
 Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
@@ -169,24 +184,18 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topol
       request.reduce_dtype ? element_bytes(*request.reduce_dtype) : element;
   if (request.src_mesh != request.dst_mesh) {
     // Nothing pending crosses.
-    const int64_t least = has_pending(request.src) ? std::min(element, reduce_element) : element;
-    return listed_bounds(bound_topology(topology, may_reduce(request.src, request.dst)), src_mesh,
-                         dst_mesh, request.tensor.shape, least, request.src, request.dst);
+    const int64_t width = has_pending(request.src) ? std::min(element, reduce_element) : element;
+    const Topology bounded = bound_topology(topology, may_reduce(request.src, request.dst));
+    return least_of(request, [&](const State& dst, int64_t most_ranks) {
+      return listed_bounds(bounded, src_mesh, dst_mesh, request.tensor.shape, width, request.src,
+                           dst, most_ranks);
+    });
   }
   LevelMap levels(src_mesh, topology);
-  if (!request.any_dst_order)
-    return lower_bounds(levels, request.tensor.shape, element, reduce_element, request.src,
-                        request.dst);
-  Bounds least{INT64_MAX, INT64_MAX};
-  const std::vector<State> orders = all_orders(request.dst);
-  const int64_t most_ranks = bounded_ranks / static_cast<int64_t>(orders.size());
-  for (const State& dst : orders) {
-    const Bounds b = bound_on_one_mesh(levels, request.tensor.shape, element, reduce_element,
-                                       request.src, dst, most_ranks);
-    least.bytes = std::min(least.bytes, b.bytes);
-    least.ps = std::min(least.ps, b.ps);
-  }
-  return least;
+  return least_of(request, [&](const State& dst, int64_t most_ranks) {
+    return bound_on_one_mesh(levels, request.tensor.shape, element, reduce_element, request.src,
+                             dst, most_ranks);
+  });
 }
 
 }  // namespace meshplan

@@ -17,6 +17,8 @@
 namespace meshplan {
 namespace {
 
+constexpr size_t listed_pairs = 1'024;  // of a unit's ranks and boxes
+
 // Ranks sorted into sets that share none; ranks with a negative key are in none.
 struct Partition {
   std::vector<int32_t> order;
@@ -105,6 +107,7 @@ class Copy {
     if (must_reach < 0) return b;
     b.bytes = bytes_;
     const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, used));
+    if (across && timed) take_without_holders();
     if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer_);
     if (across && timed) {
       const auto steps = steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_,
@@ -154,9 +157,7 @@ class Copy {
       const std::span<const int32_t> members = members_of(needs.sets, s);
       const auto count = static_cast<int64_t>(members.size());
       bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
-      LevelSet links = 0;
-      for (const int32_t member : members) links |= links_.of_rank(member);
-      take({level, std::max(need.in, need.out), count, links});
+      take(std::max(need.in, need.out), links_.border_bandwidth(members));
     }
     const int64_t holding = ceil_div(all_.contributions, most_contributions);
     if (holding == 1) return crossed;
@@ -171,25 +172,44 @@ class Copy {
     }
     const auto ranks = static_cast<int64_t>(ranks_.size());
     bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
-    take({level, carried, ranks, links_.all()});
+    take(carried, saturating_mul(ranks, links_.bandwidth(links_.leaving(level, links_.all()))));
     return crossed || carried > 0;
   }
 
-  // Elements that so many ranks carry over those of their links that are of `level` or further out.
-  struct Load {
-    int level = 0;
-    int64_t elements = 0;
-    int64_t ranks = 0;
-    LevelSet links = 0;
-    bool operator==(const Load&) const = default;
-  };
-  void take(const Load& load) {
-    if (load == last_) return;  // most sets need what the set before them needs
-    last_ = load;
-    const int64_t bandwidth = links_.bandwidth(links_.leaving(load.level, load.links));
-    if (bandwidth == 0) return;
-    const int64_t bytes = saturating_mul(load.elements, element_bytes_);
-    transfer_ = std::max(transfer_, transfer_ps(bytes, load.ranks, bandwidth));
+  // The ranks of each innermost unit but those that hold one box: what they miss leaves its
+  // holders, or comes from other units.
+  //
+  //     hosts of 8, RS(0) -> S(0)S(1)    rank i of host i alone holds there what its 7 mates want
+  void take_without_holders() {
+    if (topology_->levels.size() < 2) return;
+    std::vector<int32_t> members;
+    std::vector<int32_t> boxes;
+    for (size_t first = 0, end = 0; first < ranks_.size(); first = end) {
+      boxes.clear();
+      const int64_t unit = links_.unit(ranks_[first].id, 0);
+      for (end = first; end < ranks_.size() && links_.unit(ranks_[end].id, 0) == unit; ++end) {
+        if (ranks_[end].held >= 0) boxes.push_back(ranks_[end].held);
+      }
+      std::sort(boxes.begin(), boxes.end());
+      boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
+      if (boxes.size() * (end - first) > listed_pairs) continue;
+      for (const int32_t box : boxes) {
+        members.clear();
+        for (size_t i = first; i < end; ++i) {
+          if (ranks_[i].held != box) members.push_back(static_cast<int32_t>(i));
+        }
+        const int64_t missed = alike_->needs.of(members).in;
+        if (missed > 0) take(missed, links_.border_bandwidth(members));
+      }
+    }
+    (void)alike_->needs.take_wanting();
+  }
+
+  // So many elements over links of so many MB/s together.
+  void take(int64_t elements, int64_t mb_per_s) {
+    if (mb_per_s == 0) return;
+    transfer_ =
+        std::max(transfer_, transfer_ps(saturating_mul(elements, element_bytes_), 1, mb_per_s));
   }
 
   const Topology* topology_;
@@ -198,7 +218,6 @@ class Copy {
   std::vector<RankBoxes> ranks_;
   int64_t element_bytes_;
   RankLinks links_;
-  Load last_;
   int64_t bytes_ = 0;
   int64_t transfer_ = 0;
 };

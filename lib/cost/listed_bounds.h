@@ -1,17 +1,14 @@
 // Bounds rank by rank: two meshes, permuted ranks, uneven shards and units that cut mesh dims
 // unevenly.
 //
-// What a set of ranks must take in or give away (cost/set_needs.h) goes over the links of its
-// members that leave it, all of them at once at best:
+// What a set of ranks must take in or give away (cost/set_needs.h) goes over the links between its
+// members and the ranks outside of it (cost/rank_links.h), all of them at once at best:
 //
-//     set                                    links
-//     a rank                                 of every level
-//     a unit of a level                      of the levels outside of it
-//     ranks of one cell, with one box, of    of every level
-//     one mesh
+//     a rank; a unit of a level; ranks of one cell, with one box, of one mesh
+//     across meshes too: the ranks of an innermost unit but the holders of one box
 //
 // Steps only add up, and each takes at least its bytes over a level by that level's bandwidth, so
-// the sum over all steps is at least need / (members * sum of the bandwidths). With c > 1 sets
+// the sum over all steps is at least need / (sum of the bandwidths of those links). With c > 1 sets
 // needed to have every contribution to an element and t sets that want it whole, (c - 1) + (t - 1)
 // values of it enter sets, one more where no set does both: until some set has all of them c - 1
 // entered, and of the t that want the value only that one has it. Those are shared by all ranks.

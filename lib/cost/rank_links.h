@@ -4,6 +4,7 @@
 //                                what leaves a host goes over level 1
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/int_math.h"
@@ -31,6 +32,12 @@ class RankLinks {
   // lie in one another whole, links of inner levels do, too.
   [[nodiscard]] LevelSet leaving(int level, LevelSet set) const;
 
+  // MB/s of all links between members of a set and the ranks outside of it: of each level as many
+  // as the fewer of the two sides have. `members`: indices, no rank twice.
+  //
+  //     hosts of 4, the set {0 1 2}    level 0: 1, what rank 3 has; level 1: 3
+  [[nodiscard]] int64_t border_bandwidth(std::span<const int32_t> members);
+
   // MB/s of all levels of the set together; exchanges and all_to_all reach a percentage, here times
   // 100.
   [[nodiscard]] int64_t bandwidth(LevelSet set) const;
@@ -46,9 +53,28 @@ class RankLinks {
                    topology_->levels[static_cast<size_t>(inner)].ranks ==
                0;
   }
+  // The ranks of one unit, and those of them in the set that is counted.
+  struct UnitRanks {
+    int64_t all = 0;
+    int64_t members = 0;
+    [[nodiscard]] int64_t others() const { return all - members; }
+  };
+  [[nodiscard]] UnitRanks& unit_of(int level, int32_t rank) {
+    const auto l = static_cast<size_t>(level);
+    return units_[l][static_cast<size_t>(unit_of_[l][static_cast<size_t>(rank)])];
+  }
+  // Those of the innermost units whose ranks do not meet on the level: a rank alone, or a unit of
+  // the next inner level.
+  [[nodiscard]] UnitRanks nearer_than(int level, int32_t rank) {
+    const bool whole = level > 0 && nested(level, level - 1);
+    return whole ? unit_of(level - 1, rank) : UnitRanks{1, 1};
+  }
+
   const Topology* topology_;
   std::vector<LevelSet> of_rank_;
   LevelSet all_ = 0;
+  std::vector<std::vector<int32_t>> unit_of_;  // by level and rank; units are numbered from 0
+  std::vector<std::vector<UnitRanks>> units_;  // by level
 };
 
 }  // namespace meshplan

@@ -1,6 +1,7 @@
 #include "planner/bundles.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -241,6 +242,17 @@ class BundlePlanner {
     return "its exchange in two phases cannot; use --planner optimal, or leave it out of the bundle";
   }
 
+  // Of the first two ways, as a rule one exchange in either cut, what takes less by itself.
+  size_t cheaper_first_way(const Kind& kind) {
+    std::array<int64_t, 2> ps{INT64_MAX, INT64_MAX};
+    for (size_t way = 0; way < std::min(kind.ways.size(), ps.size()); ++way) {
+      PlannedRedistribution planned = kind.ways[way].planned;
+      price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
+      ps[way] = planned.totals.predicted_ps;
+    }
+    return ps[1] < ps[0] ? 1 : 0;
+  }
+
   // The best schedule of the few choices.
   Status choose(BundleSchedules& schedules) {
     for (const Kind& kind : kinds_) {
@@ -253,10 +265,15 @@ class BundlePlanner {
     const std::vector<size_t> at_once(kinds_.size(), 0);
     std::vector<size_t> own;
     for (const Kind& kind : kinds_) own.push_back(kind.ways.size() - 1);
+    std::vector<size_t> exchanges = own;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      if (!kinds_[k].ways.back().only_exchanges()) exchanges[k] = cheaper_first_way(kinds_[k]);
+    }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
     if (most_steps(least) >= many_steps) choices.push_back(own);
-    for (const std::vector<size_t>* other : {&least, &at_once, &std::as_const(own)}) {
+    for (const std::vector<size_t>* other :
+         {&least, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {
       if (std::find(choices.begin(), choices.end(), *other) == choices.end())
         choices.push_back(*other);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/int_math.h"
 #include "search/edge_steps.h"
 #include "tensor/box.h"
 
@@ -34,6 +35,65 @@ void set_reduction(Step& step, const State& src, const State& landing) {
   if (!several) return;
   step.reduce_op = ReduceOp::sum;
   step.scale_divisor = averaged;
+}
+
+namespace {
+
+// Whether ranks of the mesh want one box, which a unit then need fetch only once.
+bool has_copies(const State& state, const Mesh& mesh) {
+  int64_t boxes = 1;
+  for (const auto& order : state.shards) {
+    for (const Atom& atom : order) boxes = saturating_mul(boxes, atom.size);
+  }
+  return boxes < mesh_size(mesh);
+}
+
+}  // namespace
+
+ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
+                                const Request& request, const State& src, const State& landing,
+                                int most_phases, int64_t most_ps) {
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  ExchangeStep made;
+  Step& step = made.step;
+  step.op = Op::exchange;
+  step.mesh_dims = every_dim(dst_mesh);
+  step.state = landing;
+  if (crosses) step.mesh = dst_mesh.name;
+  step.logical_shape = request.tensor.shape;
+  set_reduction(step, src, landing);
+  ExchangeQuestion q;
+  q.levels = &levels;
+  q.dst_mesh = crosses ? &dst_mesh : nullptr;
+  q.shape = request.tensor.shape;
+  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype
+                                                                         : request.tensor.dtype);
+  q.src = &src;
+  q.dst = &landing;
+  q.most_ps = most_ps;
+  made.cost = price_exchange(q);
+  if (most_phases == 2 && !step.reduce_op && levels.levels() > 1 && has_copies(landing, dst_mesh)) {
+    q.phases = 2;
+    q.most_ps = std::min(most_ps, made.cost.predicted_ps);
+    const ExchangeCost twice = price_exchange(q);
+    if (twice.exact && twice.predicted_ps < made.cost.predicted_ps) {
+      made.cost = twice;
+      step.phases = 2;
+      step.chunks = twice.chunks;
+    }
+  }
+  step.whole_pieces = made.cost.whole_pieces;
+  step.why =
+      step.phases == 2
+          ? "fetches what each host of the target mesh misses once over its slow links, then shares "
+            "it inside the host"
+      : crosses
+          ? "sends every rank of the target mesh just the boxes that it misses, from the nearest "
+            "ranks that hold them"
+          : "sends every rank just the boxes that it misses: more mesh dims than the search takes "
+            "up";
+  if (!crosses) describe_change(src, dst_mesh, step);
+  return made;
 }
 
 void add_partials(const Request& request, const Mesh& dst_mesh, State at,

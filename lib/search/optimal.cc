@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/step_figures.h"
+#include "search/across.h"
 #include "search/edge_steps.h"
 #include "search/exchange_step.h"
 #include "search/moves.h"
@@ -45,190 +46,14 @@ void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
 }
 
 // More atoms or tensor dims than a search holds: one exchange, which always runs.
-StepList one_exchange(const Request& request, const Mesh& src_mesh, const Mesh& dst_mesh,
-                      const Topology& topology) {
-  const bool crosses = request.src_mesh != request.dst_mesh;
+StepList one_exchange(const Request& request, const LevelMap& levels) {
   const State landing = landing_of(request);
   StepList list;
   list.dst = request.dst;
-  Step step;
-  step.op = Op::exchange;
-  step.mesh_dims = every_dim(dst_mesh);
-  step.state = landing;
-  if (crosses) step.mesh = dst_mesh.name;
-  step.logical_shape = request.tensor.shape;
-  set_reduction(step, request.src, landing);
-  // The cut of the pieces that prices lower, or two phases where they do.
-  LevelMap levels(src_mesh, topology);
-  ExchangeQuestion q;
-  q.levels = &levels;
-  q.dst_mesh = crosses ? &dst_mesh : nullptr;
-  q.shape = request.tensor.shape;
-  q.element_bytes = element_bytes(step.reduce_op && request.reduce_dtype ? *request.reduce_dtype
-                                                                         : request.tensor.dtype);
-  q.src = &request.src;
-  q.dst = &landing;
-  ExchangeCost cost = price_exchange(q);
-  if (crosses && !step.reduce_op && topology.levels.size() > 1) {
-    q.phases = 2;
-    q.most_ps = cost.predicted_ps;
-    const ExchangeCost twice = price_exchange(q);
-    if (twice.exact && twice.predicted_ps < cost.predicted_ps) {
-      cost = twice;
-      step.phases = 2;
-      step.chunks = twice.chunks;
-    }
-  }
-  step.whole_pieces = cost.whole_pieces;
-  step.why =
-      step.phases == 2
-          ? "fetches what each host of the target mesh misses once over its slow links, then shares "
-            "it inside the host"
-      : crosses
-          ? "sends every rank of the target mesh just the boxes that it misses, from the nearest "
-            "ranks that hold them"
-          : "sends every rank just the boxes that it misses: more mesh dims than the search takes "
-            "up";
-  if (!crosses) describe_change(request.src, src_mesh, step);
-  list.steps.push_back(std::move(step));
-  add_partials(request, dst_mesh, landing, list.steps);
+  list.steps.push_back(
+      make_exchange_step(levels, levels.mesh(), request, request.src, landing, 1).step);
+  add_partials(request, levels.mesh(), landing, list.steps);
   return list;
-}
-
-// The state that an exchange across meshes may start from, and the steps that lead to it.
-struct Start {
-  std::vector<Step> steps;
-  State state;
-};
-
-// As it is, or after one collective that reduces everything.
-std::vector<Start> starts_of(const PlanQuestion& question, const LevelMap& levels) {
-  const Request& request = *question.request;
-  std::vector<Start> starts{{{}, request.src}};
-  if (request.src.partial.empty()) return starts;
-  Request on_src = request;
-  on_src.dst_mesh = request.src_mesh;
-  on_src.dst = request.src;
-  on_src.dst.partial.clear();
-  const auto p = make_problem(levels, *question.meshes, on_src, on_src.dst, *question.options);
-  if (!p) return starts;
-  std::vector<Edge> edges;
-  collective_moves(*p, p->source, edges);
-  for (const Edge& edge : edges) {
-    if (edge.to.pending == 0)
-      starts.push_back({steps_of_edges(*p, {edge}, levels.mesh().name), to_state(*p, edge.to)});
-  }
-  return starts;
-}
-
-// Where the exchange may land: `target`, or that cut further by one or two mesh dims that hold
-// copies.
-std::vector<State> landings_of(const State& target, const Mesh& mesh) {
-  std::vector<State> landings{target};
-  for (int depth = 0; depth < 2; ++depth) {
-    std::vector<State> more;
-    for (const State& s : landings) {
-      for (size_t m = 0; m < mesh.dims.size(); ++m) {
-        bool used = mesh.dims[m].size == 1;
-        for (const auto& order : s.shards) {
-          for (const Atom& a : order) used = used || static_cast<size_t>(a.mesh_dim) == m;
-        }
-        if (used) continue;
-        for (size_t d = 0; d < s.shards.size(); ++d) {
-          more.push_back(s);
-          more.back().shards[d].push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
-        }
-      }
-    }
-    for (State& s : more) {
-      if (std::find(landings.begin(), landings.end(), s) == landings.end())
-        landings.push_back(std::move(s));
-    }
-  }
-  constexpr size_t most_landings = 64;
-  if (landings.size() > most_landings) landings.resize(most_landings);
-  return landings;
-}
-
-// All steps by way of a start and a landing; none where nothing leads from the landing to the
-// target.
-std::optional<StepList> plan_by_way_of(const PlanQuestion& question, const Start& start,
-                                       const State& landing, const LevelMap& dst_levels,
-                                       work::Budget& budget) {
-  const Request& request = *question.request;
-  const Mesh& dst_mesh = dst_levels.mesh();
-  Request leg = request;
-  leg.src = start.state;
-  leg.dst = landing;
-  StepList list =
-      one_exchange(leg, question.meshes->meshes[request.src_mesh], dst_mesh, *question.topology);
-  list.steps.insert(list.steps.begin(), start.steps.begin(), start.steps.end());
-  list.dst = request.dst;
-  if (landing == request.dst) return list;
-  Request rest = request;
-  rest.src_mesh = request.dst_mesh;
-  rest.src = landing;
-  const PlanQuestion after{question.meshes, question.topology, &rest, question.options};
-  auto tail = work::on_share(budget, work::landing_percent, [&](work::Budget& share) {
-    return plan_optimal(after, dst_levels, share);
-  });
-  if (!tail) return std::nullopt;
-  for (Step& step : tail->steps) {
-    step.mesh = dst_mesh.name;
-    list.steps.push_back(std::move(step));
-  }
-  return list;
-}
-
-// Across meshes: reductions may run on the source mesh first, and the exchange may land on a finer
-// sharding that the target mesh then gathers.
-Result<StepList> plan_across(const PlanQuestion& question, work::Budget& budget) {
-  const Request& request = *question.request;
-  const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
-  const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
-  const LevelMap src_levels(src_mesh, *question.topology);
-  const LevelMap dst_levels(dst_mesh, *question.topology);
-  State plain = request.dst;
-  plain.partial.clear();
-  const std::vector<State> landings = landings_of(plain, dst_mesh);
-
-  std::optional<StepList> best;
-  int64_t best_ps = 0;
-  int64_t least_peak = INT64_MAX;
-  const int64_t limit = question.options->max_memory_bytes;
-  Shortcuts shortcuts;
-  shortcuts.add(Shortcut::few_landings);
-  // The exchange is priced by itself and in its list of steps.
-  const int64_t listing =
-      2 * saturating_mul(saturating_mul(mesh_size(src_mesh), mesh_size(dst_mesh)), work::pair) +
-      4 * work::step;
-  for (const Start& start : starts_of(question, src_levels)) {
-    for (const State& landing : landings) {
-      if (best && budget.used_up()) {
-        shortcuts.add(Shortcut::work_budget);
-        break;
-      }
-      budget.spend(listing);
-      std::optional<StepList> list = plan_by_way_of(question, start, landing, dst_levels, budget);
-      if (!list) continue;
-      PlannedRedistribution priced;
-      priced.request = request;
-      priced.steps = list->steps;
-      price_redistribution(priced, *question.meshes, *question.topology);
-      least_peak = std::min(least_peak, priced.totals.peak_bytes);
-      if (limit > 0 && priced.totals.peak_bytes > limit) continue;
-      if (best && priced.totals.predicted_ps >= best_ps) continue;
-      best_ps = priced.totals.predicted_ps;
-      best = std::move(list);
-    }
-  }
-  if (!best) {
-    return no_plan("no plan fits max_memory_bytes " + std::to_string(limit) +
-                   ": the least peak that exists is " + std::to_string(least_peak) +
-                   " bytes per rank; raise the limit to that");
-  }
-  best->shortcuts = shortcuts;
-  return std::move(*best);
 }
 
 // The targets of a request, those first that may be reached for the least. `shortcuts`: whether
@@ -274,7 +99,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
   const Request& request = *question.request;
   const Mesh& mesh = question.meshes->meshes[request.src_mesh];
   if (auto kinds = check_kinds(request, mesh); !kinds) return kinds.error();
-  if (request.src_mesh != request.dst_mesh) return plan_across(question, budget);
+  if (request.src_mesh != request.dst_mesh) return plan_across(question, levels, budget, what_if);
 
   std::optional<StepList> best;
   PlanCost best_cost;
@@ -295,7 +120,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (!problem) {
       Request one = request;
       one.dst = target.state;
-      StepList list = one_exchange(one, mesh, mesh, *question.topology);
+      StepList list = one_exchange(one, levels);
       list.shortcuts.add(Shortcut::too_many_axes);
       return list;
     }

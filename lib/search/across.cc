@@ -1,0 +1,480 @@
+#include "search/across.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/int_math.h"
+#include "cost/bounds.h"
+#include "cost/step_cost.h"
+#include "search/edge_steps.h"
+#include "search/exchange_step.h"
+#include "search/moves.h"
+#include "tensor/box.h"
+
+namespace meshplan {
+namespace {
+
+// Of one mesh with one set of pending reductions; beyond it those near the end alone.
+constexpr size_t most_states = 2'000;
+constexpr size_t most_orders = 720;
+
+// A state of one mesh, and the way between it and the request's end there.
+struct Stop {
+  SearchState at;
+  State state;
+  int64_t ps = 0;  // of the way: at least, and exactly where it is found
+  bool found = false;
+  // Across: from a state of the source's mesh to the target, or from the source to a landing, at
+  // least; -1: not known.
+  int64_t bound_ps = -1;
+  std::vector<Step> steps;
+};
+
+// The states of one end's mesh.
+class Side {
+ public:
+  // `request`: on that mesh alone, its other end free. `leads_away`: from the request's source, not
+  // to its target.
+  Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away)
+      : question_(question),
+        levels_(levels),
+        request_(std::move(request)),
+        leads_away_(leads_away),
+        p_(make_problem(levels, *question.meshes, request_, request_.dst, *question.options)) {
+    if (p_) p_->frozen.fill(0);
+  }
+
+  [[nodiscard]] bool fits() const { return p_.has_value(); }
+
+  // Bytes of the largest box of the end.
+  [[nodiscard]] int64_t end_bytes() const {
+    return saturating_mul(box_elements(*p_, leads_away_ ? p_->source : p_->target), p_->element);
+  }
+
+  // Every state whose boxes are no larger than `state_limit`, nearest to the end first.
+  std::vector<Stop> stops(int64_t state_limit, Shortcuts& shortcuts) {
+    std::vector<SearchState> states;
+    shortcuts.add(p_->shortcuts);
+    const uint16_t open = leads_away_ ? p_->source.pending : 0;
+    for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
+      const bool reduced_at_once = q == 0 || q == open || !p_->one_reduction;
+      if (reduced_at_once && !add_states(q, states)) shortcuts.add(Shortcut::few_landings);
+      if (q == 0) break;
+    }
+    std::vector<Stop> stops;
+    for (const SearchState& at : states) {
+      const SearchState& end = leads_away_ ? p_->source : p_->target;
+      Stop stop;
+      stop.found = at == end;
+      if (!stop.found && saturating_mul(box_elements(*p_, at), p_->element) > state_limit) continue;
+      stop.at = at;
+      stop.state = to_state(*p_, at);
+      if (!stop.found)
+        stop.ps = (leads_away_ ? bound_between(*p_, end, at) : bound_between(*p_, at, end)).ps;
+      stops.push_back(std::move(stop));
+    }
+    std::stable_sort(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) {
+      return std::tuple(a.ps, !a.found) < std::tuple(b.ps, !b.found);
+    });
+    return stops;
+  }
+
+  // The least peak of any way of a stop, bytes.
+  int64_t least_peak(const Stop& stop, work::Budget& budget) const {
+    if (stop.found) return 0;
+    const auto problem = problem_of(stop);
+    const int64_t peak = meshplan::least_peak(*problem, budget.left / 100 * work::landing_percent);
+    budget.spend(problem->work + work::problem);
+    return peak;
+  }
+
+  // Finds the way of a stop if it takes less than `below_ps`. What the search left out.
+  Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, work::Budget& budget) {
+    if (stop.found) return {};
+    auto problem = problem_of(stop);
+    if (question_.options->max_memory_bytes == 0) problem->state_limit = state_limit;
+    SearchOptions options;
+    options.below_ps = below_ps;
+    options.work_budget = budget.left / 100 * work::landing_percent;
+    const Found found = find_cheapest(*problem, options);
+    budget.spend(found.work + work::problem);
+    if (!found.exists && found.shortcuts.none()) stop.ps = below_ps;
+    if (!found.exists) return found.shortcuts;
+    stop.found = true;
+    stop.ps = found.cost.ps;
+    stop.steps = steps_of_edges(*problem, found.edges, levels_.mesh().name);
+    return found.shortcuts;
+  }
+
+ private:
+  // The way of a stop as a question.
+  [[nodiscard]] std::optional<PlanProblem> problem_of(const Stop& stop) const {
+    Request request = request_;
+    (leads_away_ ? request.dst : request.src) = stop.state;
+    auto problem =
+        make_problem(levels_, *question_.meshes, request, request.dst, *question_.options);
+    MESHPLAN_CHECK(problem.has_value(), "a state of a search does not fit into one");
+    return problem;
+  }
+
+  // False: more than are listed; those near the end stand in.
+  bool add_states(uint16_t pending, std::vector<SearchState>& states) const {
+    SearchState like = leads_away_ ? p_->source : p_->target;
+    like.pending = pending;
+    like.made = 0;
+    const size_t before = states.size();
+    const auto movable = static_cast<uint16_t>(p_->all & ~pending);
+    if (all_spreads(*p_, like, movable, before + most_states, states)) return true;
+    states.resize(before);
+    add_near(like, movable, states);
+    return false;
+  }
+
+  // The end, and that cut further over one or two atoms that hold copies.
+  void add_near(const SearchState& end, uint16_t movable, std::vector<SearchState>& states) const {
+    size_t first = states.size();
+    states.push_back(end);
+    for (int depth = 0; depth < 2; ++depth) {
+      const size_t last = states.size();
+      for (; first < last; ++first) {
+        const SearchState from = states[first];
+        for (unsigned free = movable & ~sharding(from, p_->dims); free != 0; free &= free - 1) {
+          for (int d = 0; d < p_->dims; ++d) {
+            SearchState next = from;
+            append(next, p_->dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
+            if (std::find(states.begin(), states.end(), next) == states.end())
+              states.push_back(next);
+          }
+        }
+      }
+    }
+  }
+
+  const PlanQuestion& question_;
+  const LevelMap& levels_;
+  Request request_;
+  bool leads_away_;
+  std::optional<PlanProblem> p_;
+};
+
+Request on_mesh(const Request& request, size_t mesh) {
+  Request on = request;
+  on.src_mesh = on.dst_mesh = mesh;
+  on.any_dst_order = false;
+  return on;
+}
+
+Request before_crossing(const Request& request) {
+  Request on = on_mesh(request, request.src_mesh);
+  on.dst = request.src;
+  return on;
+}
+
+Request after_crossing(const Request& request) {
+  Request on = on_mesh(request, request.dst_mesh);
+  on.src = request.dst;
+  on.src.partial.clear();
+  return on;
+}
+
+class AcrossSearch {
+ public:
+  AcrossSearch(const PlanQuestion& question, const LevelMap& levels, const LevelMap& dst_levels,
+               work::Budget& budget, int64_t below_ps)
+      : question_(question),
+        request_(*question.request),
+        levels_(levels),
+        dst_levels_(dst_levels),
+        budget_(budget),
+        sources_side_(question, levels, before_crossing(request_), true),
+        landings_side_(question, dst_levels, after_crossing(request_), false) {
+    best_.predicted_ps = below_ps;
+    best_.collectives = -1;
+  }
+
+  void run() {
+    if (!sources_side_.fits() || !landings_side_.fits()) {
+      shortcuts_.add(Shortcut::too_many_axes);
+      exchange_alone();
+      return;
+    }
+    list();
+    from_source();
+    for (size_t s = 1; s < sources_.size(); ++s) from_elsewhere(sources_[s]);
+  }
+
+  // Of the request as it stands, where one was found.
+  [[nodiscard]] const std::optional<StepList>& found() const { return found_; }
+  [[nodiscard]] int64_t best_ps() const { return best_.predicted_ps; }
+  // Bytes per rank, of any plan; where the work does not suffice of those looked at, the one
+  // exchange among them.
+  int64_t least_peak() {
+    if (!sources_side_.fits() || !landings_side_.fits()) return least_peak_;
+    for (const Stop& source : sources_side_.stops(INT64_MAX, shortcuts_)) {
+      const int64_t before = sources_side_.least_peak(source, budget_);
+      for (const Stop& landing : landings_side_.stops(INT64_MAX, shortcuts_)) {
+        if (budget_.used_up() && least_peak_ != INT64_MAX) return least_peak_;
+        if (before >= least_peak_) break;
+        PlannedRedistribution crossing;
+        crossing.request = leg(source.state, landing.state);
+        crossing.steps = {exchange(source.state, landing.state, 1).step};
+        price_redistribution(crossing, *question_.meshes, levels_);
+        const int64_t peak = std::max(before, crossing.totals.peak_bytes);
+        if (peak < least_peak_)
+          least_peak_ =
+              std::min(least_peak_, std::max(peak, landings_side_.least_peak(landing, budget_)));
+      }
+    }
+    return least_peak_;
+  }
+  [[nodiscard]] Shortcuts shortcuts() const { return shortcuts_; }
+  // What a plan that was left out takes at least.
+  [[nodiscard]] int64_t left_out_ps() const { return left_out_ps_; }
+
+ private:
+  void list() {
+    const int64_t limit = question_.options->max_memory_bytes;
+    state_limit_ = INT64_MAX;
+    if (limit == 0) state_limit_ = std::max(sources_side_.end_bytes(), landings_side_.end_bytes());
+    if (limit > 0) state_limit_ = limit;
+    sources_ = sources_side_.stops(state_limit_, shortcuts_);
+    landings_ = landings_side_.stops(state_limit_, shortcuts_);
+    budget_.spend(2 * work::problem +
+                  static_cast<int64_t>(sources_.size() + landings_.size()) * work::state);
+  }
+
+  [[nodiscard]] const Mesh& dst_mesh() const { return dst_levels_.mesh(); }
+
+  // Whether a plan may be better than the best one that takes so long at least.
+  [[nodiscard]] bool useful(int64_t ps, int64_t collectives) const {
+    return ps < best_.predicted_ps || (ps == best_.predicted_ps && collectives < best_.collectives);
+  }
+  static int64_t collectives_by(const Stop& source, const Stop& landing) {
+    return 1 + (source.ps > 0 ? 1 : 0) + (landing.ps > 0 ? 1 : 0);
+  }
+
+  // The request between other states.
+  [[nodiscard]] Request leg(const State& src, const State& dst) const {
+    Request leg = request_;
+    leg.src = src;
+    leg.dst = dst;
+    return leg;
+  }
+
+  int64_t bound(const State& src, const State& dst) {
+    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * work::listed_rank / 2);
+    return lower_bounds(leg(src, dst), *question_.meshes, *question_.topology).ps;
+  }
+
+  // The way of a stop, unless it takes too long beside `other_ps`. Whether there is one.
+  bool find(Side& side, Stop& stop, int64_t other_ps) {
+    if (stop.found) return true;
+    const int64_t before = stop.ps;
+    const int64_t room = best_.predicted_ps == INT64_MAX
+                             ? INT64_MAX
+                             : saturating_add(best_.predicted_ps - other_ps, 1);
+    const Shortcuts left_out = side.find(stop, room, state_limit_, budget_);
+    if (!left_out.none()) leave_out(saturating_add(before, other_ps), left_out);
+    return stop.found;
+  }
+
+  void leave_out(int64_t ps, Shortcuts why) {
+    shortcuts_.add(why);
+    left_out_ps_ = std::min(left_out_ps_, ps);
+  }
+  bool stops_before(int64_t ps) {
+    if (!budget_.used_up() || best_.predicted_ps == INT64_MAX) return false;
+    Shortcuts why;
+    why.add(Shortcut::work_budget);
+    leave_out(ps, why);
+    return true;
+  }
+
+  // From the source as it is to every landing, those first that may take least; what each takes is
+  // known better step by step: by bounds, by its exchange, by the steps behind it.
+  void from_source() {
+    struct Open {
+      int64_t ps;
+      size_t landing;
+      std::optional<ExchangeStep> crossing;
+    };
+    const auto later = [](const Open& a, const Open& b) {
+      return std::tie(a.ps, a.landing) > std::tie(b.ps, b.landing);
+    };
+    std::vector<Open> open;
+    const auto push = [&](Open next) {
+      open.push_back(std::move(next));
+      std::push_heap(open.begin(), open.end(), later);
+    };
+    const Stop& source = sources_.front();
+    for (size_t l = 0; l < landings_.size(); ++l) push({landings_[l].ps, l, {}});
+    while (!open.empty()) {
+      std::pop_heap(open.begin(), open.end(), later);
+      Open top = std::move(open.back());
+      open.pop_back();
+      Stop& landing = landings_[top.landing];
+      if (!useful(top.ps, collectives_by(source, landing)) || stops_before(top.ps)) return;
+      if (top.crossing) {
+        finish(source, *std::move(top.crossing), landing);
+        continue;
+      }
+      if (landing.bound_ps < 0) {
+        landing.bound_ps = bound(source.state, landing.state);
+        top.ps = saturating_add(landing.bound_ps, landing.ps);
+      } else {
+        top.crossing = cross(source, landing);
+        if (top.crossing)
+          top.ps = saturating_add(top.crossing->cost.predicted_ps, landing.ps);
+        else
+          continue;
+      }
+      push(std::move(top));
+    }
+  }
+
+  // By way of another state of the source's mesh.
+  void from_elsewhere(Stop& source) {
+    if (!useful(source.ps, 1)) return;
+    source.bound_ps = bound(source.state, request_.dst);
+    const int64_t least_ps = saturating_add(source.ps, source.bound_ps);
+    if (!useful(least_ps, 1)) return;
+    if (stops_before(least_ps) || !find(sources_side_, source, source.bound_ps)) return;
+    for (Stop& landing : landings_) {
+      int64_t ps = saturating_add(std::max(landing.bound_ps, source.ps), landing.ps);
+      ps = std::max(ps, saturating_add(source.ps, source.bound_ps));
+      if (!useful(ps, collectives_by(source, landing))) continue;
+      if (stops_before(ps)) return;
+      ps = saturating_add(bound(source.state, landing.state), landing.ps);
+      if (!useful(saturating_add(source.ps, ps), collectives_by(source, landing))) continue;
+      if (auto crossing = cross(source, landing)) finish(source, *std::move(crossing), landing);
+    }
+  }
+
+  ExchangeStep exchange(const State& src, const State& dst, int most_phases,
+                        int64_t most_ps = INT64_MAX) {
+    ExchangeStep made =
+        make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, most_ps);
+    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * work::listed_rank +
+                  made.cost.traffic.work * work::listed);
+    return made;
+  }
+
+  // The exchange between both; nothing where it takes too long.
+  std::optional<ExchangeStep> cross(const Stop& source, const Stop& landing) {
+    const int64_t most_ps = best_.predicted_ps == INT64_MAX
+                                ? INT64_MAX
+                                : best_.predicted_ps - saturating_add(source.ps, landing.ps);
+    ExchangeStep crossing = exchange(source.state, landing.state, 2, most_ps);
+    if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
+    if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
+    return crossing;
+  }
+
+  // The plan by way of both, unless the steps behind the landing take too long.
+  void finish(const Stop& source, ExchangeStep crossing, Stop& landing) {
+    const int64_t before = saturating_add(source.ps, crossing.cost.predicted_ps);
+    if (!useful(saturating_add(before, landing.ps), collectives_by(source, landing)) ||
+        !find(landings_side_, landing, before))
+      return;
+    const bool in_two_phases = crossing.step.phases == 2;
+    if (take(source, std::move(crossing.step), landing) || !in_two_phases) return;
+    // One phase may need less memory.
+    take(source, exchange(source.state, landing.state, 1).step, landing);
+  }
+
+  // Whether the plan fits into memory; it is the best one from now on where it is.
+  bool take(const Stop& source, Step crossing, const Stop& landing) {
+    PlannedRedistribution planned;
+    planned.request = request_;
+    std::vector<Step> steps = source.steps;
+    steps.push_back(std::move(crossing));
+    steps.insert(steps.end(), landing.steps.begin(), landing.steps.end());
+    planned.steps = steps;
+    price_redistribution(planned, *question_.meshes, levels_);
+    const Totals& totals = planned.totals;
+    least_peak_ = std::min(least_peak_, totals.peak_bytes);
+    const int64_t limit = question_.options->max_memory_bytes;
+    if (limit > 0 && totals.peak_bytes > limit) return false;
+    const auto key = [](const Totals& t) {
+      return std::tuple(t.predicted_ps, t.collectives, t.wire_bytes, t.peak_bytes);
+    };
+    if (key(totals) >= key(best_)) return true;
+    best_ = totals;
+    found_.emplace();
+    found_->steps = std::move(steps);
+    found_->dst = request_.dst;
+    return true;
+  }
+
+  void exchange_alone() {
+    Stop landing;
+    landing.state = landing_of(request_);
+    add_partials(request_, dst_mesh(), landing.state, landing.steps);
+    for (const int phases : {2, 1}) {
+      if (take({}, exchange(request_.src, landing.state, phases).step, landing)) return;
+    }
+  }
+
+  const PlanQuestion& question_;
+  const Request& request_;
+  const LevelMap& levels_;
+  const LevelMap& dst_levels_;
+  work::Budget& budget_;
+  Side sources_side_;
+  Side landings_side_;
+  std::vector<Stop> sources_;
+  std::vector<Stop> landings_;
+  int64_t state_limit_ = INT64_MAX;  // bytes
+  Totals best_;
+  std::optional<StepList> found_;
+  int64_t least_peak_ = INT64_MAX;
+  int64_t left_out_ps_ = INT64_MAX;
+  Shortcuts shortcuts_;
+};
+
+}  // namespace
+
+Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& levels,
+                             work::Budget& budget, const WhatIf& what_if) {
+  const LevelMap dst_levels(question.meshes->meshes[question.request->dst_mesh],
+                            *question.topology);
+  Request request = *question.request;
+  std::vector<State> targets{request.dst};
+  if (std::exchange(request.any_dst_order, false)) targets = all_orders(request.dst, most_orders);
+  PlanQuestion asked = question;
+  asked.request = &request;
+  std::optional<StepList> best;
+  int64_t below_ps = what_if.below_ps;
+  int64_t left_out_ps = INT64_MAX;
+  int64_t least_peak = INT64_MAX;
+  Shortcuts shortcuts;
+  if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
+  for (State& target : targets) {
+    request.dst = std::move(target);
+    AcrossSearch search(asked, levels, dst_levels, budget, below_ps);
+    search.run();
+    shortcuts.add(search.shortcuts());
+    left_out_ps = std::min(left_out_ps, search.left_out_ps());
+    if (search.found()) {
+      best = search.found();
+      below_ps = search.best_ps();
+    } else if (below_ps == INT64_MAX) {
+      least_peak = std::min(least_peak, search.least_peak());
+    }
+  }
+  if (!best) {
+    return no_plan("no plan fits max_memory_bytes " +
+                   std::to_string(question.options->max_memory_bytes) +
+                   ": the least peak that exists is " + std::to_string(least_peak) +
+                   " bytes per rank; raise the limit to that");
+  }
+  best->shortcuts = shortcuts;
+  Shortcuts work_alone;
+  work_alone.add(Shortcut::work_budget);
+  if (shortcuts.none()) best->least_ps = below_ps;
+  if (shortcuts == work_alone) best->least_ps = std::min(left_out_ps, below_ps);
+  return std::move(*best);
+}
+
+}  // namespace meshplan

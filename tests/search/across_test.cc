@@ -1,0 +1,90 @@
+// Plans across meshes: memory limits, and targets in any order. That they are the cheapest,
+// tests/planner/bounds_across_test.cc holds against every way there is.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "cost/step_cost.h"
+#include "cost/topology.h"
+#include "search/optimal.h"
+
+namespace meshplan {
+namespace {
+
+MeshTable train_and_serve() {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 8, {}, {{"a", 2}, {"b", 4}}).ok());
+  const std::vector<int64_t> ranks{8, 9, 10, 11, 12, 13, 14, 15};
+  REQUIRE(add_root(table, "serve", 8, ranks, {{"x", 4}, {"y", 2}}).ok());
+  return table;
+}
+
+Request request_of(const std::string& src, const std::string& dst) {
+  Request request;
+  request.dst_mesh = 1;
+  request.tensor = {{64, 48}, DType::float32};
+  request.src = *parse_state(src, std::vector<int64_t>{2, 4}, 2);
+  request.dst = *parse_state(dst, std::vector<int64_t>{4, 2}, 2);
+  return request;
+}
+
+struct Asked {
+  Result<StepList> list;
+  Totals totals;
+};
+
+Asked ask(const Request& request, int64_t max_memory_bytes) {
+  const MeshTable table = train_and_serve();
+  const Topology topology = *topology_preset("h100");
+  PlanOptions options;
+  options.max_memory_bytes = max_memory_bytes;
+  Asked asked{plan_optimal({&table, &topology, &request, &options}), {}};
+  if (!asked.list.ok()) return asked;
+  PlannedRedistribution planned;
+  planned.request = request;
+  planned.steps = asked.list->steps;
+  price_redistribution(planned, table, topology);
+  asked.totals = planned.totals;
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("the least peak that a refusal names is one that a plan has, and none is below it") {
+  for (const char* src : {"S(0)S(1)", "RR", "P(sum)S(0)", "RS(0)", "P(sum)P(sum)"}) {
+    for (const char* dst : {"RR", "S(0)S(1)", "RS(1)", "S(1)[1]S(1)[0]", "P(sum)R"}) {
+      CAPTURE(src);
+      CAPTURE(dst);
+      const Request request = request_of(src, dst);
+      const Asked refused = ask(request, 1);
+      REQUIRE(!refused.list.ok());
+      const std::string& message = refused.list.error().message;
+      const std::string before = "the least peak that exists is ";
+      const size_t at = message.find(before);
+      REQUIRE(at != std::string::npos);
+      const int64_t least = std::stoll(message.substr(at + before.size()));
+      const Asked fits = ask(request, least);
+      REQUIRE(fits.list.ok());
+      CHECK(fits.totals.peak_bytes == least);
+      CHECK(!ask(request, least - 1).list.ok());
+      const Asked free = ask(request, -1);
+      REQUIRE(free.list.ok());
+      CHECK(free.totals.predicted_ps <= fits.totals.predicted_ps);
+    }
+  }
+}
+
+TEST_CASE("in any order of the target a plan takes no longer than in each") {
+  Request request = request_of("S(0)[0]S(0)[1]", "S(0)[0]S(0)[1]");
+  const int64_t one = ask(request, 0).totals.predicted_ps;
+  request.dst = *parse_state("S(0)[1]S(0)[0]", std::vector<int64_t>{4, 2}, 2);
+  const int64_t other = ask(request, 0).totals.predicted_ps;
+  request.any_dst_order = true;
+  const Asked any = ask(request, 0);
+  REQUIRE(any.list.ok());
+  CHECK(any.list->shortcuts.none());
+  CHECK(any.totals.predicted_ps == std::min(one, other));
+  CHECK(any.list->steps.back().state == any.list->dst);
+}
+
+}  // namespace meshplan
