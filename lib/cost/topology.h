@@ -15,7 +15,8 @@ namespace meshplan {
 // names none.
 [[nodiscard]] Topology uniform_topology();
 // a100 h100 h200 b200 b300 mi300x mi355x tpu-v5p uniform, and gb200 and gb300 in racks of 72 GPUs
-// or, as clouds sell them, 64 (gb200-nvl72, gb200-nvl64). Each carries its sources.
+// or, as clouds sell them, 64 (gb200-nvl72, gb200-nvl64). Each carries its sources; those of GPUs
+// are of protocols.
 [[nodiscard]] std::optional<Topology> topology_preset(std::string_view name);
 [[nodiscard]] const std::vector<std::string>& topology_preset_names();
 

@@ -168,11 +168,18 @@ std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
   });
   if (sets.empty()) return sets;
   const int64_t before = question.budget.left;
-  question.with_all = work::on_share(
-      question.budget, work::everything_percent,
-      [&](work::Budget& share) { return search(question, sets, 0, question.least_ps, share); });
+  bool ended = false;
+  question.with_all =
+      work::on_share(question.budget, work::everything_percent, [&](work::Budget& share) {
+        auto plan = search(question, sets, 0, question.least_ps, share);
+        ended = !share.used_up();
+        return plan;
+      });
+  // A search that did not end says nothing of what sets bring.
+  if (!ended) question.least_ps = question.known[0].totals.lower_bound_ps;
   if (!question.with_all) return {};
-  question.least_ps = question.with_all->totals.predicted_ps;
+  question.with_all->settled = ended;
+  if (ended) question.least_ps = question.with_all->totals.predicted_ps;
   // Each is a search like that one.
   const int64_t each = before - question.budget.left;
   const bool too_many = saturating_mul(each, static_cast<int64_t>(sets.size())) >
@@ -278,7 +285,7 @@ FlattenedPlan FlattenPrices::best_with(Question& question, FlattenSets sets, Eff
   };
   for (const auto& [others, plan] : question.known)
     consider(plan, plan.settled && (sets & ~others) == 0);
-  if (question.with_all) consider(*question.with_all, true);
+  if (question.with_all) consider(*question.with_all, question.with_all->settled);
   best.settled = true;
   if (is_least) return best;
   std::vector<DimSet> declared;

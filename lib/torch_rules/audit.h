@@ -10,7 +10,7 @@
 //     A0404 unit_dim_traffic        a mesh dim of size 1 makes other mesh dims move data
 //     A0405 sequential_reductions   replicas may get results that differ in the last bits
 //     A0406 whole_reduction         reduces what the target shards, before slicing it
-//     A0407 merged_costs_more       a merged step that costs more than its parts would
+//     A0407 merged_costs_more       a merged step that surely costs more than its parts would
 //     A0408 torch_moves_more        its own plan costs more than the one beside it (planner.cc)
 //
 // A0401 is exact: with w the width that the shards outside the merged ones leave, a rank's piece of

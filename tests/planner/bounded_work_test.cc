@@ -70,12 +70,12 @@ TEST_CASE("questions that units or extents cut unevenly take a bounded amount of
 }
 
 TEST_CASE("exchanges too large to list are no bargain: estimates count peers and contributions") {
-  // Units of 72 cut the mesh unevenly. One all_reduce after the other takes 97 us; the exchange that
-  // was once estimated at 26 us takes 589.
+  // Units of 72 cut the mesh unevenly. One all_reduce after the other takes 116 us; an exchange was
+  // once estimated at a fourth of that.
   const PlanOutcome outcome =
       plan_of({{2, 64, 8}, {16384}, "P(sum) P(sum) P(sum)", "R S(0) R", "gb200-nvl72"});
   REQUIRE(outcome.failures.empty());
-  CHECK(outcome.plan.totals.predicted_ps < 97'000'000);
+  CHECK(outcome.plan.totals.predicted_ps < 117'000'000);
 }
 
 TEST_CASE("a mesh dim of a large prime size is not divided to the end") {

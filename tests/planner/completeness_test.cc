@@ -117,7 +117,7 @@ TEST_CASE("an exchange that reaches outer links may take less than one inside, w
 
 TEST_CASE("what stays pending may be reduced and made pending again") {
   const World w{{2, 8},         {8192, 8192}, DType::bfloat16,
-                "P(sum)P(sum)", "RP(sum)",    *topology_preset("h100"),
+                "P(sum)P(sum)", "RP(sum)",    test::two_levels(8, 500),
                 any_groups()};
   const PlanOutcome outcome = plan(w);
   const PlannedRedistribution& r = outcome.plan.redistributions[0];

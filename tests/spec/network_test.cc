@@ -1,4 +1,4 @@
-// Topologies with protocols (testdata/network/topologies) beside published timings
+// The presets of GPUs beside published timings
 // (testdata/network/measured.txt), uncalibrated: predicted and measured differ by a factor of 1.15
 // in the geometric mean and of 2.5 at most, from 32 MiB on.
 // MESHPLAN_RECORD=1 writes every row to testdata/results/network.txt.
@@ -67,18 +67,6 @@ double predicted_us(const Topology& topology, const Row& row) {
   return static_cast<double>(collective_ps(topology, shape, bytes)) / 1e6;
 }
 
-// nullopt: there is none of this machine.
-std::optional<Topology> topology_of(const std::string& machine) {
-  std::ifstream file(std::string(MESHPLAN_TESTDATA) + "/network/topologies/" + machine + ".json");
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  Diagnostics diagnostics;
-  auto topology = read_topology_file(text.str(), machine + ".json", diagnostics);
-  REQUIRE(topology.has_value());
-  return topology;
-}
-
 std::string size_text(int64_t bytes) {
   const int64_t mib = bytes >> 20;
   return mib >= 1024 ? std::to_string(mib >> 10) + " GiB" : std::to_string(mib) + " MiB";
@@ -100,8 +88,7 @@ TEST_CASE("presets name their sources, and those of racks hold what a rack holds
     CHECK(preset.source.size() > 40);
     CHECK(check_topology(preset).ok());
     CHECK(schema_text("spec")->find("\"" + name + "\"") != std::string_view::npos);
-    if (const auto file = topology_of(name))
-      CHECK(file->levels.front().ranks == preset.levels.front().ranks);
+    CHECK(preset.protocols.empty() == (name == "tpu-v5p" || name == "uniform"));
   }
   for (const std::string machine : {"gb200", "gb300"}) {
     Topology rack = *topology_preset(machine + "-nvl72");
@@ -114,16 +101,16 @@ TEST_CASE("presets name their sources, and those of racks hold what a rack holds
 
 TEST_CASE("protocols predict published timings from 32 MiB") {
   std::string table =
-      "Published timings (testdata/network/measured.txt) beside the topologies of\n"
-      "testdata/network/topologies, uncalibrated. Factor: the larger of measured and predicted by\n"
-      "the smaller. Judged: rows of a machine that has a topology, from 32 MiB.\n\n"
+      "Published timings (testdata/network/measured.txt) beside the presets,\n"
+      "uncalibrated. Factor: the larger of measured and predicted by\n"
+      "the smaller. Judged: rows of a machine that has a preset, from 32 MiB.\n\n"
       "machine  op              hosts x GPUs      size     measured us    predicted us  factor\n";
   double logs = 0;
   double worst = 1;
   int judged = 0;
   for (const Row& row : rows()) {
-    const auto own = topology_of(row.machine);
-    const Topology topology = own ? *own : *topology_of("h100");
+    const auto own = topology_preset(row.machine);
+    const Topology topology = own ? *own : *topology_preset("h100");
     const double us = predicted_us(topology, row);
     const double factor = std::max(us / row.us, row.us / us);
     const bool judges = own && row.bytes >= 32 << 20;
@@ -150,9 +137,9 @@ TEST_CASE("protocols predict published timings from 32 MiB") {
 }
 
 TEST_CASE("no exchange is cheaper than the ring that moves the same boxes") {
-  for (const char* name : {"a100", "h100", "h200", "b200", "b300", "gb200", "gb200-nvl64", "gb300",
-                           "gb300-nvl64", "mi300x", "mi355x"}) {
-    const Topology topology = *topology_of(name);
+  for (const std::string& name : topology_preset_names()) {
+    const Topology topology = *topology_preset(name);
+    if (topology.protocols.empty()) continue;
     CAPTURE(name);
     for (const int64_t gpus : {1, 2, 8}) {
       for (const int64_t hosts : {1, 2, 3, 16, 128}) {
