@@ -78,7 +78,22 @@ class BundleBound {
       const Participants all =
           list_participants(src, dst, copy, request.tensor.shape, request.src, r.dst);
       for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
+      add_joined(all, same);
       add_sets(all, request, weight);
+    }
+  }
+
+  // The ranks that collectives of a member may join: those of a mesh.
+  void add_joined(const Participants& all, bool same_mesh) {
+    std::vector<int64_t> sources;
+    std::vector<int64_t> targets;
+    for (const RankBoxes& rank : all.ranks) {
+      if (rank.held >= 0 || same_mesh) sources.push_back(rank.id);
+      if (rank.wanted >= 0 && !same_mesh) targets.push_back(rank.id);
+    }
+    for (std::vector<int64_t>* ranks : {&sources, &targets}) {
+      std::sort(ranks->begin(), ranks->end());
+      if (!ranks->empty()) joined_.insert(std::move(*ranks));
     }
   }
 
@@ -117,7 +132,8 @@ class BundleBound {
   // MB/s of the links over which the rank of a set meets ranks of the bundle outside of the set:
   // of the levels whose unit has more of them than its part inside does. `inside`: ranks of the
   // set, by unit.
-  [[nodiscard]] int64_t bandwidth(int64_t id, const UnitCounts& inside) const {
+  // Exchanges alone: at the rate that they reach.
+  [[nodiscard]] int64_t bandwidth(int64_t id, const UnitCounts& inside, bool exchanges) const {
     const auto count = [&](const UnitCounts& counts, int level) {
       const auto found = counts.find({level, units_.unit(id, level)});
       return found == counts.end() ? 0 : found->second;
@@ -126,8 +142,12 @@ class BundleBound {
     int64_t outside = 0;  // of the set, in the unit of the level
     for (int l = 0; l < units_.levels(); ++l) {
       const int64_t more = count(members_, l) - count(inside, l);
-      if (more > outside)
-        sum = saturating_add(sum, topology_.levels[static_cast<size_t>(l)].mb_per_s);
+      if (more > outside) {
+        const TopologyLevel& level = topology_.levels[static_cast<size_t>(l)];
+        // Rounded up: no exchange is faster.
+        add_up_to(sum, exchanges ? ceil_div(level.mb_per_s * level.exchange_percent, 100)
+                                 : level.mb_per_s);
+      }
       outside = more;
     }
     return sum;
@@ -137,9 +157,20 @@ class BundleBound {
   [[nodiscard]] int64_t bandwidth(const std::vector<int64_t>& set) const {
     UnitCounts inside;
     for (const int64_t id : set) count_in(inside, id);
+    const bool exchanges = only_exchanges_cross(set);
     int64_t sum = 0;
-    for (const int64_t id : set) add_up_to(sum, bandwidth(id, inside));
+    for (const int64_t id : set) add_up_to(sum, bandwidth(id, inside, exchanges));
     return sum;
+  }
+
+  // Whether each mesh lies inside the set or outside of it, so that no collective joins the two.
+  [[nodiscard]] bool only_exchanges_cross(const std::vector<int64_t>& set) const {
+    std::map<const std::vector<int64_t>*, size_t> inside;  // ranks of each mesh
+    for (const int64_t id : set) {
+      for (const auto* mesh : meshes_of_.at(id)) ++inside[mesh];
+    }
+    return std::all_of(inside.begin(), inside.end(),
+                       [](const auto& mesh) { return mesh.second == mesh.first->size(); });
   }
 
   // What a set takes whose ranks have so much bandwidth together.
@@ -151,6 +182,9 @@ class BundleBound {
 
   int64_t slowest() {
     for (const int64_t id : ids_) count_in(members_, id);
+    for (const std::vector<int64_t>& mesh : joined_) {
+      for (const int64_t id : mesh) meshes_of_[id].push_back(&mesh);
+    }
     std::map<std::pair<int, int64_t>, std::vector<int64_t>> sets;  // those of crossings_
     for (const int64_t id : ids_) {
       for (int level = 0; level < units_.levels(); ++level)
@@ -179,7 +213,9 @@ class BundleBound {
   std::vector<int64_t> level_ranks_;
   LevelUnits units_;
   std::vector<size_t> firsts_;
-  std::set<int64_t> ids_;  // of all ranks of the bundle
+  std::set<int64_t> ids_;                   // of all ranks of the bundle
+  std::set<std::vector<int64_t>> joined_;   // ranks of each mesh, ascending
+  std::map<int64_t, std::vector<const std::vector<int64_t>*>> meshes_of_;  // each rank
   std::map<std::pair<int, int64_t>, Crossing>
       crossings_;                      // by level, and rank or unit inside of it
   std::map<size_t, Crossing> meshes_;  // of all ranks of a mesh

@@ -10,6 +10,8 @@
 //     all sources of one mesh, all targets
 //
 // Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
+// Where each mesh lies inside the set or outside of it exchanges alone cross, at the rate that they
+// reach.
 // Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.
 #pragma once
 

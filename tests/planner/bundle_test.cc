@@ -338,6 +338,26 @@ TEST_CASE("sources that share no host with a target are bounded by their outer l
   CHECK(above_bound(plan) < 1.05);
 }
 
+TEST_CASE("links that no collective crosses are bounded by the rate that exchanges reach") {
+  // Between two meshes exchanges alone run, at 9/10 of the NICs; inside one mesh a gather may take
+  // all of them.
+  Topology slower = hosts_of(8, 0);
+  slower.levels[1].exchange_percent = 90;
+  const auto bound_of = [&](const Dims& src, const Dims& dst, int64_t first_of_dst,
+                            const Topology& topology) {
+    const MeshTable table = two_roots(src, dst, first_of_dst);
+    const std::vector<Request> requests{request_of(table, "w", {640, 960}, "S(0)", "S(1)", 1)};
+    return planned(table, topology, requests, {}).bundles.front().totals.lower_bound_ps;
+  };
+  const int64_t apart = bound_of({{"dp", 16}}, {{"dp", 16}}, 16, hosts_of(8, 0));
+  const int64_t apart_slower = bound_of({{"dp", 16}}, {{"dp", 16}}, 16, slower);
+  CHECK(apart_slower >= apart / 9 * 10);
+  CHECK(apart_slower <= apart / 9 * 10 + 10);
+  // The same ranks: half of what a host wants lies in the other, whichever step brings it.
+  const int64_t same = bound_of({{"dp", 16}}, {{"dp", 16}}, 0, hosts_of(8, 0));
+  CHECK(bound_of({{"dp", 16}}, {{"dp", 16}}, 0, slower) == same);
+}
+
 TEST_CASE("a tensor that has much between its steps goes by itself, behind the others") {
   // Half of `embed` between two steps is 4/5 of the staging; of each `w` it is a hundredth.
   const MeshTable table = two_roots({{"tp", 4}, {"dp", 16}}, {{"dp", 2}}, 96);
