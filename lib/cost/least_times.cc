@@ -50,6 +50,7 @@ LeastTimes::LeastTimes(const Topology& topology, bool reduces) {
       kind.mb_per_s[l] = topology.levels[l].mb_per_s;
     }
     kind.base_ns = least_from(kind.base_ns, levels);
+    remember();
     return;
   }
   for (const Protocol& protocol : topology.protocols) {
@@ -57,6 +58,22 @@ LeastTimes::LeastTimes(const Topology& topology, bool reduces) {
       add_protocol(topology, protocol, reduces);
   }
   add_exchanges(topology);
+  remember();
+}
+
+void LeastTimes::remember() {
+  constexpr size_t most_topologies = 8;
+  thread_local std::vector<std::shared_ptr<Memory>> memories;
+  for (const std::shared_ptr<Memory>& memory : memories) {
+    if (memory->unit_ranks != unit_ranks_ || memory->kinds != kinds_) continue;
+    memory_ = memory;
+    return;
+  }
+  if (memories.size() == most_topologies) memories.erase(memories.begin());
+  memory_ = std::make_shared<Memory>();
+  memory_->unit_ranks = unit_ranks_;
+  memory_->kinds = kinds_;
+  memories.push_back(memory_);
 }
 
 void LeastTimes::add_protocol(const Topology& topology, const Protocol& protocol, bool reduces) {
@@ -171,11 +188,11 @@ int64_t LeastTimes::with_step_ns(const Kind& kind, const Asked& asked, int64_t b
 
 int64_t LeastTimes::steps_ns(int64_t ranks, int level) const {
   if (ranks <= 1) return 0;
-  const auto known = steps_.find({ranks, level});
-  if (known != steps_.end()) return known->second;
+  const auto known = memory_->steps.find({ranks, level});
+  if (known != memory_->steps.end()) return known->second;
   int64_t best = INT64_MAX;
   for (const Kind& kind : kinds_) best = with_step_ns(kind, {ranks, level}, best);
-  steps_.emplace(std::pair{ranks, level}, best);
+  memory_->steps.emplace(std::pair{ranks, level}, best);
   return best;
 }
 
@@ -189,26 +206,28 @@ int64_t LeastTimes::latency_ns(const Kind& kind, const Asked& asked) const {
 const int64_t* LeastTimes::latencies_ns(const Asked& asked) const {
   if (kinds_.front().growth == Growth::none && !asked.several)
     return &kinds_.front().base_ns[static_cast<size_t>(asked.level)];
-  if (slots_.size() * kinds_.size() < 2 * (known_.size() + kinds_.size())) make_room();
-  const size_t mask = slots_.size() - 1;
+  std::vector<Known>& slots = memory_->slots;
+  std::vector<int64_t>& known = memory_->known;
+  if (slots.size() * kinds_.size() < 2 * (known.size() + kinds_.size())) make_room();
+  const size_t mask = slots.size() - 1;
   const uint64_t key = static_cast<uint64_t>(asked.ranks) << 6 |
                        static_cast<uint64_t>(asked.level) << 2 | (asked.several ? 2U : 0U) |
                        (asked.kind_does ? 1U : 0U);
   for (size_t i = key * 0x9e3779b97f4a7c15U >> 32 & mask;; i = (i + 1) & mask) {
-    if (slots_[i].at == SIZE_MAX) {
+    if (slots[i].at == SIZE_MAX) {
       Asked two = asked;
       two.ranks = std::max<int64_t>(2, asked.ranks);
-      slots_[i] = {asked, known_.size()};
-      for (const Kind& kind : kinds_) known_.push_back(latency_ns(kind, two));
+      slots[i] = {asked, known.size()};
+      for (const Kind& kind : kinds_) known.push_back(latency_ns(kind, two));
     }
-    if (slots_[i].asked == asked) return &known_[slots_[i].at];
+    if (slots[i].asked == asked) return &known[slots[i].at];
   }
 }
 
 void LeastTimes::make_room() const {
-  const std::vector<Known> before = std::move(slots_);
-  slots_.assign(std::max<size_t>(32, before.size() * 2), {});
-  known_.clear();  // soon known again
+  const size_t before = memory_->slots.size();
+  memory_->slots.assign(std::max<size_t>(32, before * 2), {});
+  memory_->known.clear();  // soon known again
 }
 
 int64_t LeastTimes::ps(const Asked& asked, int64_t bytes, int64_t carriers, uint32_t levels) const {

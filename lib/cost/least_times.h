@@ -19,6 +19,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,15 @@ class LeastTimes {
     Asked asked;
     size_t at = SIZE_MAX;
   };
+  // Shared by all questions of a thread on topologies that are alike.
+  struct Memory {
+    int64_t unit_ranks = 1;
+    std::vector<Kind> kinds;
+    std::map<std::pair<int64_t, int>, int64_t> steps;
+    std::vector<Known> slots;  // open addressing
+    std::vector<int64_t> known;
+  };
+  void remember();
   void add_protocol(const Topology& topology, const Protocol& protocol, bool reduces);
   void add_exchanges(const Topology& topology);
   [[nodiscard]] int64_t step_ns(const Kind& kind, int64_t ranks, int level) const;
@@ -86,9 +96,7 @@ class LeastTimes {
 
   std::vector<Kind> kinds_;
   int64_t unit_ranks_ = 1;  // of level 0
-  mutable std::map<std::pair<int64_t, int>, int64_t> steps_;
-  mutable std::vector<Known> slots_;  // open addressing
-  mutable std::vector<int64_t> known_;
+  std::shared_ptr<Memory> memory_;
 };
 
 }  // namespace meshplan
