@@ -35,6 +35,24 @@ Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_
   return {lo, lo + left};
 }
 
+// Sides of one list are equal or apart.
+void join(RankSides::Sides& sides) {
+  std::vector<Interval>& joined = sides.joined;
+  joined = sides.side;
+  std::sort(joined.begin(), joined.end(),
+            [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+  size_t count = 0;
+  for (const Interval& side : joined) {
+    if (width(side) == 0) continue;
+    if (count > 0 && side.lo <= joined[count - 1].hi) {
+      joined[count - 1].hi = side.hi;
+    } else {
+      joined[count++] = side;
+    }
+  }
+  joined.resize(count);
+}
+
 }  // namespace
 
 RankSides::RankSides(std::vector<int32_t> coordinates, int atoms)
@@ -85,6 +103,7 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
     }
     sides.number.push_back(number);
   }
+  join(sides);
 }
 
 void RankSides::grow() const {

@@ -24,7 +24,8 @@ class RankSides {
     std::vector<Interval> side;
     std::vector<int64_t> number;  // of `numbers`: the coordinates on the list as one
     int64_t numbers = 1;
-    int64_t widest = 0;  // side of any rank of the mesh: that of coordinates 0
+    int64_t widest = 0;            // side of any rank of the mesh: that of coordinates 0
+    std::vector<Interval> joined;  // what the ranks have together, ascending and apart
   };
 
   RankSides() = default;

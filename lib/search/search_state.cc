@@ -67,13 +67,18 @@ AtomRun run_of_atoms(const PlanProblem& p, const SearchState& s, int d, int begi
 
 bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-    int64_t width = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-    for (int i = s.begin_of(d); i < s.end_of(d);) {
-      const AtomRun run = run_of_atoms(p, s, d, i);
-      if (floor_mod(width, run.cut_into) != 0) return false;
-      width = floor_div(width, run.parts);
-      i = run.end;
-    }
+    if (!cuts_evenly(p, s, d)) return false;
+  }
+  return true;
+}
+
+bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d) {
+  int64_t width = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  for (int i = s.begin_of(d); i < s.end_of(d);) {
+    const AtomRun run = run_of_atoms(p, s, d, i);
+    if (floor_mod(width, run.cut_into) != 0) return false;
+    width = floor_div(width, run.parts);
+    i = run.end;
   }
   return true;
 }
@@ -271,27 +276,28 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
 
 namespace {
 
-// The most elements that one of the listed ranks' targets has and its source has not.
-int64_t missing_elements(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  if (p.total_elements == 0) return 0;
-  const RankSides& listed = p.listed_ranks;
-  listed.limit_memory();
-  std::array<std::array<const Interval*, 2>, max_search_dims> sides;
-  for (int d = 0; d < p.dims; ++d)
-    sides[as_index(d)] = {listed.of(p, from, d).side.data(), listed.of(p, to, d).side.data()};
+// The most elements that one of the listed ranks' target has and its source has not. `at`: the
+// pairs of lists.
+int64_t missing_elements(const PlanProblem& p, const PairPlaces& at) {
+  if (p.total_elements == 0 || is_scalar(p)) return 0;
   int64_t most = 0;
-  for (size_t r = 0; r < listed.ranks(); ++r) {
+  for (size_t r = 0; r < p.listed_ranks.ranks(); ++r) {
     int64_t wanted = p.idle_elements;
-    int64_t overlap = p.idle_elements;
-    for (int d = 0; d < p.dims && !is_scalar(p) && wanted > 0; ++d) {
-      const Interval& before = sides[as_index(d)][0][r];
-      const Interval& after = sides[as_index(d)][1][r];
-      wanted *= width(after);
-      overlap *= overlap_width(before, after);
+    int64_t kept = p.idle_elements;
+    for (int d = 0; d < p.dims; ++d) {
+      wanted *= p.pairs.wanted(at[as_index(d)])[r];
+      kept *= p.pairs.kept(at[as_index(d)])[r];
     }
-    most = std::max(most, wanted - overlap);
+    most = std::max(most, wanted - kept);
   }
   return most;
+}
+
+bool all_even(const PlanProblem& p, const PairPlaces& at) {
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+    if (!p.pairs.even(at[as_index(d)])) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -340,8 +346,13 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
   if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change))
     return bound_lined_up(p, change, joined, !asks.growing && joined == 0, asks.several);
   Bounds b;
+  std::optional<PairPlaces> known;
+  const auto at = [&]() -> const PairPlaces& {
+    if (!known) known = pairs_of_lists(p, from, to);
+    return *known;
+  };
   // On the way boxes may be no products: only what holds for any plan counts.
-  if (!p.even && !asks.growing && boxes_are_products(p, from, to) &&
+  if (!p.even && !asks.growing && all_even(p, at()) &&
       line_up(p, digits_of(p, from), digits_of(p, to), change))
     b = bound_lined_up(p, change, joined, false, asks.several);
   const int64_t met = joined == 0 && p.times.grow() ? ranks_met(p, from, to) : 2;
@@ -353,8 +364,8 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     // What `from` grows to holds no more than it.
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
-    missing = missing_elements(p, from, to);
-    p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
+    missing = missing_elements(p, at());
+    p.work += static_cast<int64_t>(p.listed_ranks.ranks());
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
   if (missing > 0) {
@@ -370,7 +381,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     b.ps = std::max(b.ps, p.times.ps(asked, bytes, 1, every_level));
   }
   if (joined == 0 && !p.units.empty() && b.ps <= asks.enough_ps)
-    b.ps = std::max(b.ps, unit_bound_ps(p, from, to, {met, asks.several}, asks.enough_ps));
+    b.ps = std::max(b.ps, unit_bound_ps(p, from, to, at(), {met, asks.several}, asks.enough_ps));
   return b;
 }
 

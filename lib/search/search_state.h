@@ -20,6 +20,7 @@
 #include "plan/plan.h"
 #include "search/exchange_peers.h"
 #include "search/list_meetings.h"
+#include "search/list_pairs.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 #include "search/unit_needs.h"
@@ -138,6 +139,7 @@ struct PlanProblem {
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
   ListMeetings meetings;           // the same
+  mutable ListPairs pairs;         // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;  // of the exchange asked for last
   // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
   mutable std::vector<UnitRanks> units;
@@ -186,6 +188,8 @@ struct AtomRun {
 
 // Whether all shards of every tensor dim are as wide. Law: as cuts_evenly of tensor/box.h.
 [[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s);
+// The same of dim d alone, which exists.
+[[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d);
 // Elements of the largest box.
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const SearchState& s);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);

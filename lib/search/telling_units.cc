@@ -54,6 +54,21 @@ std::vector<Run> telling(std::vector<Run> runs, size_t few) {
   return spread;
 }
 
+// Members differ, so they are a grid where they are as many as its combinations.
+void find_grid(const PlanProblem& p, UnitRanks& unit) {
+  int64_t combinations = 1;
+  for (int a = 0; a < p.atoms; ++a) {
+    std::vector<int32_t> on;
+    for (size_t m = 0; m < unit.sides.ranks(); ++m) on.push_back(unit.sides.coordinates(m)[a]);
+    std::sort(on.begin(), on.end());
+    const auto count = std::unique(on.begin(), on.end()) - on.begin();
+    unit.inside[as_index(a)] = count;
+    if (count == p.size[as_index(a)]) unit.whole = static_cast<uint16_t>(unit.whole | 1U << a);
+    combinations = saturating_mul(combinations, count);
+  }
+  unit.grid = combinations == unit.members();
+}
+
 UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level, size_t number) {
   UnitRanks unit;
   unit.number = number;
@@ -66,6 +81,7 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level, size_t numbe
     unit.per_peer_ns = std::min(unit.per_peer_ns, p.bounded.levels[l].per_peer_ns);
   }
   unit.sides = sides_of_ranks(p, std::span(run.ranks->indices).subspan(run.begin, run.size()));
+  find_grid(p, unit);
   return unit;
 }
 
@@ -90,6 +106,7 @@ void look_at(const PlanProblem& p, std::vector<UnitRanks> units) {
     p.units[i].asked = false;
   }
   p.unit_boxes = {};
+  p.pairs = {};
   p.telling_unit = 0;
 }
 

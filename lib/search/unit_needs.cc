@@ -28,6 +28,12 @@ int64_t wire_element(const PlanProblem& p, const SearchState& from, const Search
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
 
+// Whether what all members want together is counted in 64 bits: no sum is more than every rank's
+// whole tensor.
+bool sums_fit(const PlanProblem& p) {
+  return saturating_mul(p.total_elements, p.ranks * p.ranks) < INT64_MAX;
+}
+
 // Counts the need of one unit. `Sum`: wide enough for what all members want together.
 template <typename Sum>
 class NeedCounter {
@@ -158,9 +164,7 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
     };
     const UnitBoxes& held_boxes = held.of(p, unit.number);
     const UnitBoxes& wanted_boxes = wanted.of(p, unit.number);
-    // No sum is more than every rank's whole tensor.
-    const int64_t most = saturating_mul(p.total_elements, p.ranks * p.ranks);
-    if (most < INT64_MAX) {
+    if (sums_fit(p)) {
       count(NeedCounter<int64_t>(p, held_boxes, wanted_boxes, from, to));
     } else {
       count(NeedCounter<int128>(p, held_boxes, wanted_boxes, from, to));
@@ -223,14 +227,56 @@ int64_t most_of_units(const PlanProblem& p, int64_t enough_ps, PsOf&& ps_of) {
 
 }  // namespace
 
+namespace {
+
+// Coordinates on these atoms that members of a grid have.
+int64_t inside_of(const UnitRanks& unit, unsigned atoms) {
+  int64_t all = 1;
+  for (; atoms != 0; atoms &= atoms - 1) all *= unit.inside[as_index(__builtin_ctz(atoms))];
+  return all;
+}
+
+// The larger of UnitNeed's least and leaving, where members are a grid: then what they hold and
+// want together are products over the tensor dims. Of shards whose holders are all inside as many
+// elements may stay as `wanting` ranks' wishes there allow.
+int64_t need_of_grid(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+                     const SearchState& to, const PairPlaces& at) {
+  p.work += work::key;
+  ListPairs::InUnit all{1, 1, 1};
+  for (int d = 0; d < p.dims; ++d) {
+    const ListPairs::InUnit along = p.pairs.in_unit(at[as_index(d)], unit.number);
+    all = {all.held * along.held, all.wanted * along.wanted, all.both * along.both};
+  }
+  const unsigned apart = atoms_apart(from, to);
+  const unsigned reduced = from.pending & ~to.pending;
+  const unsigned talking = p.all & ~apart;
+  int64_t most = all.wanted - ((reduced & ~unit.whole) == 0 ? all.both : 0);
+  if ((talking & ~reduced & ~sharding(from, p.dims) & ~unit.whole) == 0) {
+    const unsigned wanting = talking & ~sharding(to, p.dims);
+    const int64_t stay = floor_div(all.both * inside_of(unit, wanting),
+                                   group_size(p, static_cast<uint16_t>(wanting)));
+    most = std::max(most, all.held - stay);
+  }
+  return most * inside_of(unit, apart) * p.idle_elements;
+}
+
+}  // namespace
+
 int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                      const UnitAsked& asked, int64_t enough_ps) {
+                      const PairPlaces& at, const UnitAsked& asked, int64_t enough_ps) {
   if (makes_contributions(p, from, to)) return 0;
+  const bool grids = !is_scalar(p) && p.total_elements > 0 && sums_fit(p);
   const int64_t element = wire_element(p, from, to);
   const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
-    const UnitNeed& need = unit_need(p, unit, from, to);
-    const int64_t bytes = saturating_mul(std::max(need.least, need.leaving), element);
+    int64_t elements = 0;
+    if (grids && unit.grid) {
+      elements = need_of_grid(p, unit, from, to, at);
+    } else {
+      const UnitNeed& need = unit_need(p, unit, from, to);
+      elements = std::max(need.least, need.leaving);
+    }
+    const int64_t bytes = saturating_mul(elements, element);
     if (bytes == 0) return int64_t{0};
     return p.times.ps({asked.met, unit.level, true, asked.several}, bytes, unit.members(),
                       every_level >> unit.level << unit.level);

@@ -9,9 +9,11 @@
 // below the truth.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "search/list_pairs.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 #include "search/unit_boxes.h"
@@ -50,6 +52,11 @@ struct UnitRanks {
   int64_t exchange_latency_ns = 0;  // of an exchange over them
   int64_t per_peer_ns = 0;          // the least of theirs
   RankSides sides;                  // of the members
+  // Whether the members' coordinates are every combination of some on each atom; how many those
+  // are, and the atoms on which they are all that there are.
+  bool grid = false;
+  std::array<int64_t, max_atoms> inside{};
+  uint16_t whole = 0;
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;
   mutable SearchState from;
@@ -66,14 +73,14 @@ struct UnitRanks {
 
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
-// more. `from` may grow: what it grows to holds less.
+// more. `from` may grow: what it grows to holds less. `at`: the pairs of their lists.
 struct UnitAsked {
   int64_t met = 2;       // some rank must come to know of so many
   bool several = false;  // of plans that communicate in two steps or more
 };
 [[nodiscard]] int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from,
-                                    const SearchState& to, const UnitAsked& asked = {},
-                                    int64_t enough_ps = INT64_MAX);
+                                    const SearchState& to, const PairPlaces& at,
+                                    const UnitAsked& asked = {}, int64_t enough_ps = INT64_MAX);
 // What one exchange between them takes at least; above `enough_ps` it may be more. Law: never above
 // price_between.
 [[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,

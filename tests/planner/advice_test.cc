@@ -110,6 +110,8 @@ Followed follow(const MeshTable& meshes, const Topology& topology, const std::ve
     if (r.warnings.size() != 1) continue;
     const Warning& only = r.warnings.front();
     CHECK(r.totals.collectives - other.totals.collectives == only.saves_collectives);
+    // With other sets another plan may take as much.
+    if (with.flattens.size() != meshes.flattens.size() + 1) continue;
     CHECK(std::any_of(other.steps.begin(), other.steps.end(), [&](const Step& s) {
       return s.op == only.collective && s.mesh_dims.size() == only.dims.size();
     }));

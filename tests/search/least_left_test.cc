@@ -116,7 +116,7 @@ TEST_CASE(
   const auto bounds = [&] {
     int64_t all = 0;
     for (const auto& [from, to] : ways) {
-      const int64_t bound = unit_bound_ps(*p, from, to);
+      const int64_t bound = unit_bound_ps(*p, from, to, pairs_of_lists(*p, from, to));
       CHECK(bound <= price_between(*p, from, to, 1).predicted_ps);
       all += bound;
     }

@@ -2,11 +2,11 @@
 
 #include <random>
 
+#include "../cost/some_protocols.h"
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/exchange_floor.h"
 #include "search/moves.h"
-#include "../cost/some_protocols.h"
 #include "small_question.h"
 
 using namespace meshplan;
@@ -40,15 +40,20 @@ struct Ends {
 
 TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
   int floors = 0;
+  int grids = 0;
   for (const World& w :
        {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8},
-        World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}}) {
+        World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}, World{{3, 4, 2}, {10, 9}, 8},
+        World{{2, 3, 8}, {7, 20}, 4}}) {
     test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500),
                                  {w.shape, DType::bfloat16});
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
     REQUIRE(p);
     REQUIRE(!p->units.empty());
+    // The same as if no unit were a grid, where the boxes of members are listed.
+    PlanProblem listed = *p;
+    for (UnitRanks& unit : listed.units) unit.grid = false;
     std::mt19937_64 random(7);
     for (int k = 0; k < 400; ++k) {
       const auto& [from, to] = Ends(*p, k, random);
@@ -62,7 +67,10 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         const int64_t floor = unit_exchange_floor_ps(*p, from, to, phases);
         REQUIRE(floor <= cost.predicted_ps);
         floors += floor > 0;
-        REQUIRE(unit_bound_ps(*p, from, to) <= cost.predicted_ps);
+        const int64_t bound = unit_bound_ps(*p, from, to, pairs_of_lists(*p, from, to));
+        REQUIRE(bound <= cost.predicted_ps);
+        REQUIRE(bound >= unit_bound_ps(listed, from, to, pairs_of_lists(listed, from, to)));
+        grids += p->units.front().grid;
         // A price above what is of use may be told too low, but not as low as that.
         const int64_t most = cost.predicted_ps * 9 / 10;
         const auto priced = [&](int64_t most_ps) {
@@ -88,6 +96,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     }
   }
   CHECK(floors > 1000);
+  CHECK(grids > 1000);
 }
 
 TEST_CASE("uneven extents: no exchange takes less than its floor, no step less than the bound") {

@@ -1,0 +1,67 @@
+// What a list of atoms before and one after have to do with each other along the tensor dim that
+// they shard, on the ranks and units that bounds look at: there are few pairs of lists and very
+// many pairs of states, so it is worked out once a pair of lists.
+//
+//     8 rows, a 2 x b 2, list {a} before, {b} after     rank 01 wants [4:8] and has none of it,
+//                                                       rank 11 has all of it
+//     ranks 00 01 as a unit                             they hold [0:4], want [0:8], both: 4 rows
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "search/search_state_bytes.h"
+
+namespace meshplan {
+
+struct PlanProblem;
+
+class ListPairs {
+ public:
+  // Where what is known of a pair stands; valid until limit_memory.
+  using Place = size_t;
+  // Elements along the dim, of all members of a unit together.
+  struct InUnit {
+    int64_t held = 0;
+    int64_t wanted = 0;
+    int64_t both = 0;
+  };
+
+  // Along dim d of those that take part. `p`: always the same, and so are its units.
+  [[nodiscard]] Place of(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                         int d);
+  // Whether both lists cut the dim evenly.
+  [[nodiscard]] bool even(Place pair) const { return values_[pair] != 0; }
+  // Elements that each of the listed ranks (PlanProblem::listed_ranks) wants, and has of these.
+  [[nodiscard]] const int64_t* wanted(Place pair) const { return &values_[pair + 1]; }
+  [[nodiscard]] const int64_t* kept(Place pair) const { return &values_[pair + 1 + ranks_]; }
+  [[nodiscard]] InUnit in_unit(Place pair, size_t unit) const {
+    const int64_t* of_unit = &values_[pair + 1 + 2 * ranks_ + 3 * unit];
+    return {of_unit[0], of_unit[1], of_unit[2]};
+  }
+  // Drops what is known where that is much.
+  void limit_memory();
+
+ private:
+  struct Slot {
+    uint64_t from = 0;
+    uint64_t to = 0;
+    Place place = 0;  // 1 + the place; 0: the slot is free
+  };
+  [[nodiscard]] Slot& slot(uint64_t from, uint64_t to);
+  void grow();
+  void add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d);
+
+  size_t ranks_ = 0;  // listed
+  std::vector<Slot> slots_;
+  size_t taken_ = 0;
+  std::vector<int64_t> values_;
+};
+
+// Of all dims that take part; none of a scalar. Valid until the next call.
+using PairPlaces = std::array<ListPairs::Place, max_search_dims>;
+[[nodiscard]] PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from,
+                                        const SearchState& to);
+
+}  // namespace meshplan
