@@ -89,13 +89,17 @@ class Backwards {
       if (!ways_[i].settled) lead_back_by_exchange(i, to);
     }
   }
-  void offer(size_t i, int64_t left) { ways_[i].left = std::min(ways_[i].left, left); }
+  // No less than what is known to be left.
+  void offer(size_t i, int64_t left) {
+    ways_[i].left = std::min(ways_[i].left, std::max(left, states_[i].left));
+  }
 
   void lead_back_by_exchange(size_t i, size_t to) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
     if ((aim.pending & ~from.pending) != 0) return;
     p_.work += work::key;
+    if (ways_[i].left <= states_[i].left) return;
     // What the exchange may take.
     const int64_t most = std::min(ways_[i].left, most_left(i)) - ways_[to].left;
     if (q_.exchange_latency_ps >= most) return;
