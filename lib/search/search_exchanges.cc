@@ -30,7 +30,10 @@ void Search::seed() {
         world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
       continue;
     const int64_t most_ps = has_best_ ? best_.ps : INT64_MAX;
-    const auto priced = priced_exchange(p_.source, landing, phases, most_ps, least_.ps);
+    int64_t least_ps = least_.ps;
+    if (!world_.usable())
+      least_ps = std::max(least_ps, exchange_floor_ps(p_, p_.source, landing, phases, most_ps));
+    const auto priced = priced_exchange(p_.source, landing, phases, most_ps, least_ps);
     if (!priced) continue;
     const Edge& edge = *priced;
     // One exchange needs less memory than a plan of collectives that was found before and costs the

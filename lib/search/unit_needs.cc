@@ -46,7 +46,7 @@ class NeedCounter {
         contributions_(group_size(p, static_cast<uint16_t>(from.pending & ~to.pending))) {}
 
   void count(UnitNeed& need) {
-    p_.work += work::bound + static_cast<int64_t>(wanted_.size() * held_.size()) * work::key;
+    p_.work += work::bound + static_cast<int64_t>(wanted_.size() * held_.size() / 4) * work::key;
     std::fill_n(served_.begin(), held_.size(), 0);
     for (size_t w = 0; w < wanted_.size(); ++w) {
       share(w);

@@ -25,8 +25,8 @@ constexpr int64_t floors = 8;        // what an exchange takes at least, asked o
 constexpr int64_t peers = 8;         // the peers that an exchange has at least
 constexpr int64_t pair = 16;         // one rank against one piece
 constexpr int64_t rank_side = 3;     // what a rank holds and wants
-constexpr int64_t listed = 9;        // a shard that a box wanted in a unit meets, listed
-constexpr int64_t listed_rank = 80;  // a rank set up for that
+constexpr int64_t listed = 3;        // a shard that a box wanted in a unit meets, listed
+constexpr int64_t listed_rank = 20;  // a rank set up for that
 constexpr int64_t steps_a_unit = 2;  // ranks against shards whose turns are counted (TurnTable)
 
 // What a question may still take, counted down.
