@@ -13,6 +13,7 @@ struct Lister {
   PackedWorld& world;
   const Packed& source;
   Packed target;
+  Until until;
   int64_t below_ps;
   std::vector<FinerTarget>& out;
 
@@ -26,8 +27,10 @@ struct Lister {
       Packed next = packed;
       const int added = world.put(next, d, digits, atom);
       p.work += work::floors;
-      const int64_t least = saturating_add(world.exchange_floors(source, next).one_phase_ps,
-                                           world.bound_ps(next, target));
+      const int64_t before = until == Until::one_exchange
+                                 ? world.exchange_floors(source, next).one_phase_ps
+                                 : world.bound_ps(source, next);
+      const int64_t least = saturating_add(before, world.bound_ps(next, target));
       if (least < below_ps) out.push_back({least, finer});
       append_to(finer, next, d, digits + added, free & ~(1U << atom));
     }
@@ -36,11 +39,11 @@ struct Lister {
 
 }  // namespace
 
-void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, int64_t below_ps,
-                   size_t most, std::vector<FinerTarget>& out) {
+void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, Until until,
+                   int64_t below_ps, size_t most, std::vector<FinerTarget>& out) {
   out.clear();
   if (is_scalar(p)) return;
-  Lister lister{p, world, source, world.pack(p.target), below_ps, out};
+  Lister lister{p, world, source, world.pack(p.target), until, below_ps, out};
   const unsigned free = p.all & ~p.target.pending & ~sharding(p.target, p.dims);
   for (int d = 0; d < p.dims; ++d) {
     int digits = 0;

@@ -17,9 +17,11 @@ struct FinerTarget {
   int64_t least_ps;  // what a plan through it takes at least
   SearchState at;
 };
+// How a plan gets to such a state.
+enum class Until : uint8_t { one_exchange, any_steps };
 // States that have more digits than the target in one list, the soonest `most` of those by which a
 // plan may take less than `below_ps`. Condition: the world packs, and nothing is made pending.
-void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, int64_t below_ps,
-                   size_t most, std::vector<FinerTarget>& out);
+void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, Until until,
+                   int64_t below_ps, size_t most, std::vector<FinerTarget>& out);
 
 }  // namespace meshplan

@@ -252,6 +252,10 @@ void Search::expand(int32_t from) {
   if (!options_.collectives) return;
   const bool last_only = last_step_only(from);
   const SearchState at = node(from).at;
+  if (options_.straight) {
+    if (collectives(from, at, last_only)) exchanges_straight(from, at);
+    return;
+  }
   if (node(from).looked_to >= 0) {
     if (!last_only) {
       exchanges(from);
@@ -264,7 +268,10 @@ void Search::expand(int32_t from) {
   // cheap as anything can be.
   if (from == source_ && !last_only && !collectives(from, at, true)) return;
   if (!collectives(from, at, last_only) || !options_.exchange) return;
-  if (from == source_ && !last_only) try_gathers_last();
+  if (from == source_ && !last_only) {
+    try_gathers_last();
+    try_reductions_first();
+  }
   if (!last_only) {
     exchanges(from);
   } else if (from != source_) {
@@ -319,11 +326,13 @@ Found Search::finish() {
 }
 
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
-  if (!options.exchange || !options.collectives) return Search(problem, options).run();
+  if (!options.exchange || !options.collectives || options.straight)
+    return Search(problem, options).run();
   // Where closed forms price most exchanges, a short search answers nearly every question.
   Found known;
   int64_t work = 0;
-  if (problem.even && problem.always_line_up && !has_tables(*problem.topology)) {
+  const bool lines_up = problem.even && problem.always_line_up && !has_tables(*problem.topology);
+  if (lines_up) {
     SearchOptions brief = options;
     brief.work_budget = std::min(options.work_budget, brief_budget);
     known = Search(problem, brief).run();
@@ -340,9 +349,10 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
     work = known.work;
     known.least_ps = 0;
   }
-  // Else a plan of collectives alone, which is found for little, bounds the search first.
+  // Else a plan of collectives alone, which is found for little, bounds the search first; beside
+  // sums also one with exchanges straight to the target, where those are priced for little.
   SearchOptions first = options;
-  first.exchange = false;
+  first.straight = first.exchange = lines_up && problem.source.pending != 0;
   first.known = &known;
   first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * collectives_percent - work);
   const Found bounded = Search(problem, first).run();

@@ -47,7 +47,10 @@ struct SearchOptions {
   int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
   bool exchange = true;                 // false: collectives only (for comparisons)
-  bool collectives = true;              // false: one exchange, in one phase or two
+  // Exchanges lead to the target alone and to a few states that gathers lead on from: a good plan
+  // for little, of which nothing is proven.
+  bool straight = false;
+  bool collectives = true;  // false: one exchange, in one phase or two
 };
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t horizon_percent = 20;
 // Plans that gather last are tried, so many, where lists of aims are long.
 constexpr size_t most_gathers_last = 4;
+constexpr size_t straight_aims = 8;
 constexpr int least_atoms_to_gather_last = 4;
 
 }  // namespace
@@ -65,7 +66,8 @@ void Search::try_gathers_last() {
   const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
   if (p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable()) return;
   if (p_.target.made != 0 || p_.kept != 0 || !may_reduce(p_, p_.source, reduced)) return;
-  finer_targets(p_, world_, packed_source_, best_.ps, most_gathers_last, work_.finer);
+  finer_targets(p_, world_, packed_source_, Until::one_exchange, best_.ps, most_gathers_last,
+                work_.finer);
   for (const FinerTarget& finer : work_.finer) {
     if (finer.least_ps >= best_.ps) break;
     const Edge edge = exchange_edge(p_, p_.source, finer.at, 1, best_.ps);
@@ -73,6 +75,84 @@ void Search::try_gathers_last() {
     const int32_t to = table_.intern(finer.at);
     relax(source_, edge, to);
     if (node(to).reached && node(to).parent == source_) collectives(to, finer.at, true);
+  }
+}
+
+void Search::try_reductions_first() {
+  const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
+  if (reduced == 0 || p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable() ||
+      p_.target.made != 0 || p_.kept != 0 || is_scalar(p_))
+    return;
+  uint16_t inside = 0;
+  for (unsigned left = reduced; left != 0; left &= left - 1) {
+    const int atom = __builtin_ctz(left);
+    if ((p_.digit_set[as_index(atom)] & ~p_.world.at_level(0)) == 0)
+      inside = static_cast<uint16_t>(inside | 1U << atom);
+  }
+  finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps, most_gathers_last,
+                work_.finer);
+  work_.finer.push_back({0, p_.target});
+  for (const FinerTarget& finer : work_.finer) {
+    reduce_first(finer.at, reduced);
+    if (inside != 0 && inside != reduced) reduce_first(finer.at, inside);
+  }
+}
+
+void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
+  if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
+  int32_t from = source_;
+  Edge scatter;
+  scatter.op = Op::reduce_scatter;
+  scatter.group = scatter.reduced = reduced;
+  SearchState at = p_.source;
+  const auto held = static_cast<uint16_t>(sharding(at, p_.dims) | at.pending | at.made);
+  // Atoms of the aim as it has them: those that are free now, or those that are reduced.
+  const auto each = [&](uint16_t atoms, auto put) {
+    for (int d = 0; d < p_.dims; ++d) {
+      for (int i = aim.begin_of(d); i < aim.end_of(d); ++i) {
+        const uint8_t atom = aim.atom[as_index(i)];
+        if ((atoms >> atom & 1) != 0) put(d, atom);
+      }
+    }
+  };
+  each(static_cast<uint16_t>(p_.all & ~held), [&](int d, uint8_t atom) {
+    Edge slice;
+    slice.op = Op::slice;
+    slice.group = static_cast<uint16_t>(1U << atom);
+    slice.to = at;
+    append(slice.to, p_.dims, d, atom);
+    if (p_.only_even && !cuts_evenly(p_, slice.to)) return;
+    at = slice.to;
+    const int32_t to = table_.intern(at);
+    relax(from, slice, to);
+    from = to;
+  });
+  scatter.to = at;
+  scatter.to.pending = static_cast<uint16_t>(at.pending & ~reduced);
+  each(reduced, [&](int d, uint8_t atom) { append(scatter.to, p_.dims, d, atom); });
+  if ((reduced & ~sharding(scatter.to, p_.dims)) != 0 || !node(from).reached ||
+      (p_.only_even && !cuts_evenly(p_, scatter.to)))
+    return;
+  price_collective(p_, at, scatter);
+  const int32_t scattered = table_.intern(scatter.to);
+  relax(from, scatter, scattered);
+  if (!node(scattered).reached || scatter.to == aim) return;
+  exchange_to(scattered, scatter.to, world_.pack(scatter.to), aim, world_.pack(aim), -1);
+  const int32_t landed = table_.intern(aim);
+  if (node(landed).reached && !(aim == p_.target)) collectives(landed, aim, true);
+}
+
+void Search::exchanges_straight(int32_t from, const SearchState& at) {
+  exchange_to_target(from, at);
+  if (!world_.usable() || p_.target.made != 0 || p_.kept != 0) return;
+  const Packed packed = world_.pack(at);
+  if (from == source_)
+    finer_targets(p_, world_, packed_source_, Until::any_steps, has_best_ ? best_.ps : INT64_MAX,
+                  straight_aims, work_.finer);
+  for (size_t i = 0; i < work_.finer.size(); ++i) {
+    const SearchState finer = work_.finer[i].at;
+    if (!(finer == at) && may_reduce(p_, at, at.pending))
+      exchange_to(from, at, packed, finer, world_.pack(finer), -1);
   }
 }
 

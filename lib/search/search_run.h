@@ -143,6 +143,16 @@ class Search {
   bool collectives(int32_t from, const SearchState& at, bool last_only);
   // Plans of an exchange and a gather (gather_last.h): a good plan cuts the lists of aims short.
   void try_gathers_last();
+  // Plans that reduce first, where little is held, and only then exchange: every free atom is cut
+  // away as the aim has it, one reduce_scatter completes all sums, or those inside of hosts.
+  //
+  //     hosts of 4, a 2 x b 4, S(0)P(sum) -> S(1)[1]S(1)[0]    reduce_scatter to S(0)S(1), and an
+  //                                                            exchange; in one exchange hosts
+  //                                                            would be sent 4 contributions
+  void try_reductions_first();
+  void reduce_first(const SearchState& aim, uint16_t reduced);
+  // The exchanges of a search that goes straight to the target (SearchOptions::straight).
+  void exchanges_straight(int32_t from, const SearchState& at);
   // The exchange that lands on the target but for what is still to be made pending.
   void exchange_to_target(int32_t from, const SearchState& at);
 

@@ -197,7 +197,10 @@ int main(int argc, char** argv) {
       {"5 mesh dims of 8, tensor rank 3, 8 ranks a host, random pairs", {8, 8, 8, 8, 8}, 3, 8, 200, false},
       {"6 mesh dims of 2, tensor rank 4, 8 ranks a host, random pairs", {2, 2, 2, 2, 2, 2}, 4, 8, 100, false},
       {"6 mesh dims, 1,048,576 ranks, tensor rank 4, 8 ranks a host, random pairs", {16, 16, 64, 4, 2, 8}, 4, 8, 100, false},
+      {"5 mesh dims, tensor rank 3, pending sums too", {2, 4, 2, 2, 4}, 3, 8, 100, true},
+      {"5 mesh dims of 2, tensor rank 3, pending sums too", {2, 2, 2, 2, 2}, 3, 8, 100, true},
       {"6 mesh dims, tensor rank 4, pending sums too", {2, 4, 2, 2, 2, 4}, 4, 8, 60, true},
+      {"6 mesh dims of 2, tensor rank 3, pending sums too", {2, 2, 2, 2, 2, 2}, 3, 8, 60, true},
   };
   for (const World& w : worlds) {
     if (std::string_view(w.name).find(only) != std::string_view::npos) run(w, seed);
