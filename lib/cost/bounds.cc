@@ -16,6 +16,25 @@ struct Share {
   int64_t ranks = 1;
 };
 
+// Of so many elements at most one has a contribution in a unit that wants it: where a digit cuts
+// the tensor before and after, but at another position, its value is one number of the element
+// before and another after, and only where both are the same a unit has both. Digits that go round
+// in a circle say no more than all but one of them.
+//
+//     a 2 x b 2, S(0)[a]P[b] -> S(1)[a]S(0)[b]    what a rank holds for a are rows, what it wants
+//                                                 are columns: half of the elements are summed by
+//                                                 a rank that does not want them
+int64_t share_apart(const DigitWorld& world, const DigitChange& p, DigitMask outside) {
+  DigitMask leave = p.src_only;
+  for (size_t i = 0; i < static_cast<size_t>(p.crossed); ++i) leave |= DigitMask{1} << p.before[i];
+  int moved = __builtin_popcount(leave & p.dst & outside);
+  int64_t least = moved > 0 ? INT64_MAX : 1;
+  for (int i = 0; i < world.count() && moved > 0; ++i) least = std::min(least, world.size(i));
+  int64_t apart = 1;
+  for (; moved > 0; moved -= 2) apart = saturating_mul(apart, least);
+  return apart;
+}
+
 // What a unit must fetch from outside of it, for the worst unit, shared by its ranks; and what
 // enters all units, shared by all ranks that hold different values. `outside`: digits that tell
 // units apart (all of them where the unit is a rank).
@@ -24,8 +43,12 @@ struct Share {
 // contributions in c > 1 units every element of the union needs something from outside, and all
 // units together carry (c - 1) + (t - 1) values an element, t the copies of the target.
 //
+// One value more of every element that no unit wants which holds a contribution to it: all but one
+// of `share_apart`.
+//
 // Shares are not rounded: collectives are priced by fractions of bytes.
-std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, DigitMask outside) {
+std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, DigitMask outside,
+                                bool some_made) {
   // What members hold: source digits outside, where no outside digit of the target cuts.
   DigitMask held = p.src_only & outside;
   bool crossed = false;
@@ -49,6 +72,9 @@ std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, D
     const int64_t copies = world.product(outside & ~p.dst & ~p.kept);  // of the target, over units
     needs[1] = {saturating_mul(p.total_bytes, contributions - 1 + copies - 1),
                 world.product(world.all() & ~p.kept)};
+    if (!some_made)
+      needs[1].bytes = saturating_add(
+          needs[1].bytes, p.total_bytes - floor_div(p.total_bytes, share_apart(world, p, outside)));
   }
   return needs;
 }
@@ -64,7 +90,7 @@ Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld
   DigitMask outside = world.all() & ~made;
   for (int k = 0; k < levels; ++k) {
     if (k > 0) outside &= ~world.at_level(k - 1);
-    const auto shares = unit_needs(world, p, outside);
+    const auto shares = unit_needs(world, p, outside, made != 0);
     if (k == 0) {
       for (const Share& share : shares)
         bounds.bytes = std::max(bounds.bytes, ceil_div(share.bytes, share.ranks));

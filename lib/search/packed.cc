@@ -28,6 +28,7 @@ int count_bits(uint64_t a, uint64_t b) {
 int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   if (!usable_) return 0;
   const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+  packed.digits |= digits.set;
   packed.outer_of_list[as_index(d)] |= digits.outer_set;
   packed.total = static_cast<uint8_t>(packed.total + digits.count);
   packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
@@ -130,6 +131,18 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
   result.beyond_outside = count(beyond_outside);
   result.held_outside = count(held_outside);
   return result;
+}
+
+void PackedWorld::count_apart(const Packed& from, const Packed& to, Difference& d) const {
+  Words same = differing(from, to);
+  Words same_outside{};
+  for (size_t w = 0; w < packed_words; ++w) {
+    same[w] = ~same[w] & from.taken[w] & to.taken[w];
+    same_outside[w] = same[w] & from.outer[w];
+  }
+  const uint32_t both = from.digits & to.digits;
+  d.apart = (__builtin_popcount(both) - count(same) + 1) / 2;
+  d.apart_outside = (__builtin_popcount(both & outer_set_) - count(same_outside) + 1) / 2;
 }
 
 void PackedWorld::count_pending(unsigned before, unsigned after, unsigned joined,
@@ -256,7 +269,8 @@ int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
 
 int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
   const PendingDigits& w = pending_digits(from, to);
-  if (w.reduced != 0) return reducing_bytes(w, to.total);
+  if (w.reduced != 0)
+    return reducing_bytes(difference_joined(from, to, w, every_slot()), w, to.total);
   if (w.joined != 0) {
     const Difference d = difference(without(from, w.joined), to, every_slot());
     return ceil_div(joined_missing(d, to.total), power(w.joined_count));
@@ -266,16 +280,17 @@ int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
 }
 
 // Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that
-// hold different values share.
-int64_t PackedWorld::carried(int contributions, int copies) const {
-  return saturating_mul(least_bytes(), power(contributions) - 1 + power(copies) - 1);
+// hold different values share, and one more of those that are apart.
+int64_t PackedWorld::carried(int contributions, int copies, int apart) const {
+  return saturating_add(saturating_mul(least_bytes(), power(contributions) - 1 + power(copies) - 1),
+                        least_bytes() - floor_div(least_bytes(), power(apart)));
 }
 
 // Every rank misses its whole target (cost/bounds.cc).
-int64_t PackedWorld::reducing_bytes(const PendingDigits& w, int total) const {
+int64_t PackedWorld::reducing_bytes(const Difference& d, const PendingDigits& w, int total) const {
   const int copies = total_ - total - w.kept - w.joined_count;
   return std::max(ceil_div(floor_div(least_bytes(), power(total)), power(w.joined_count)),
-                  ceil_div(carried(w.reduced, copies), power(total_ - w.kept)));
+                  ceil_div(carried(w.reduced, copies, d.apart), power(total_ - w.kept)));
 }
 
 // The same of units where contributions lie in several.
@@ -291,14 +306,14 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
   if (w.reduced_outside == 0 && !d.crossed_outside)
     missing = united - floor_div(united, power(d.held_outside));
   const bool inside_only = missing == 0 || outer_level_ == 0;
-  const Carried own =
-      larger_share({floor_div(least_bytes(), power(total)), power(w.joined_count)},
-                   {carried(w.reduced, total_ - total - w.kept - w.joined_count), sharing});
+  const Carried own = larger_share(
+      {floor_div(least_bytes(), power(total)), power(w.joined_count)},
+      {carried(w.reduced, total_ - total - w.kept - w.joined_count, d.apart), sharing});
   if (inside_only) return inside_ps(sources, own, growing);
   const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
   const Carried of_unit = larger_share(
       {saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside)},
-      {w.reduced_outside != 0 ? carried(w.reduced_outside, copies) : 0, sharing});
+      {w.reduced_outside != 0 ? carried(w.reduced_outside, copies, d.apart_outside) : 0, sharing});
   return std::max(reaching_out_ps(sources, own), outside_ps(sources, of_unit));
 }
 

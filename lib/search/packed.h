@@ -32,6 +32,7 @@ struct Packed {
   Words outer{};
   std::array<Words, 5> name{};                            // few slots: name[0][0] alone
   std::array<uint32_t, max_search_dims> outer_of_list{};  // digits outside of level 0
+  uint32_t digits = 0;                                    // in any list
   uint16_t pending = 0;                                   // atoms
   uint16_t made = 0;
   uint8_t total = 0;   // digits
@@ -136,7 +137,8 @@ class PackedWorld {
     int first = 0;
     int count = 0;
     int outers = 0;
-    uint32_t outer_set = 0;  // digits outside of level 0
+    uint32_t set = 0;        // digits
+    uint32_t outer_set = 0;  // of them outside of level 0
     // The words of few slots with the atom's digits in the first ones.
     uint64_t taken = 0;
     uint64_t outer = 0;
@@ -160,6 +162,10 @@ class PackedWorld {
     int beyond = 0;                     // what only `from` cuts
     int beyond_outside = 0;
     int held_outside = 0;  // what `from` cuts by outer digits where the target does not
+    // Of sums: at least so many of the digits that cut both, elsewhere, say something by themselves
+    // of where elements are (share_apart of cost/bounds.cc).
+    int apart = 0;
+    int apart_outside = 0;
   };
   // Digits of what is pending before and after.
   struct PendingDigits {
@@ -202,9 +208,10 @@ class PackedWorld {
     const auto small = [](int n) { return static_cast<uint64_t>(n); };
     const uint64_t flags = (d.crossed ? 1U : 0U) | (d.crossed_outside ? 2U : 0U) |
                            (d.crossed_from_outside ? 4U : 0U) | small(static_cast<int>(kind)) << 3;
-    const uint64_t key = counted_on_ | uint64_t{w.number} << 35 | flags << 30 |
-                         small(d.beyond) << 24 | small(d.beyond_outside) << 18 |
-                         small(d.held_outside) << 12 | small(total) << 6 | small(outers);
+    const uint64_t key = counted_on_ | uint64_t{w.number} << 45 | small(d.apart) << 40 |
+                         small(d.apart_outside) << 35 | flags << 30 | small(d.beyond) << 24 |
+                         small(d.beyond_outside) << 18 | small(d.held_outside) << 12 |
+                         small(total) << 6 | small(outers);
     Figures& known = figures_[key * 0x9e3779b97f4a7c15U >> (64 - figures_bits)];
     is_known = known.key == key;
     known.key = key;
@@ -233,8 +240,9 @@ class PackedWorld {
   // `from` without the digits of these atoms: what the ranks that differ on them alone hold
   // together.
   [[nodiscard]] Packed without(const Packed& from, unsigned atoms) const;
-  [[nodiscard]] int64_t carried(int contributions, int copies) const;
-  [[nodiscard]] int64_t reducing_bytes(const PendingDigits& w, int total) const;
+  [[nodiscard]] int64_t carried(int contributions, int copies, int apart) const;
+  [[nodiscard]] int64_t reducing_bytes(const Difference& d, const PendingDigits& w,
+                                       int total) const;
   [[nodiscard]] int64_t reducing_ps(const Difference& d, const PendingDigits& w, int total,
                                     int outers, bool growing) const;
   // `looked`: slots where what only `from` has counts.
@@ -244,8 +252,12 @@ class PackedWorld {
   [[nodiscard]] Difference difference_joined(const Packed& from, const Packed& to,
                                              const PendingDigits& w,
                                              const Packed::Words& looked) const {
-    return difference(w.joined != 0 ? without(from, w.joined) : from, to, looked);
+    if (w.joined != 0) return difference(without(from, w.joined), to, looked);
+    Difference d = difference(from, to, looked);
+    if (w.reduced != 0) count_apart(from, to, d);
+    return d;
   }
+  void count_apart(const Packed& from, const Packed& to, Difference& d) const;
   [[nodiscard]] const Packed::Words& every_slot() const {
     return slots_before_[static_cast<size_t>(p_->dims)];
   }
@@ -357,6 +369,7 @@ class PackedWorld {
   int name_bits_ = 0;
   size_t outer_level_ = 0;         // 0: every digit is inside
   int inside_ = 0;                 // digits inside a unit of level 0
+  uint32_t outer_set_ = 0;         // digits outside of it
   int total_ = 0;                  // all digits, and slots a dim
   int64_t exchanged_outside_ = 0;  // MB/s of exchanges over the outer links
   Pace pace_inside_;               // of exchanges

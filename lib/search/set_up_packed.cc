@@ -65,8 +65,10 @@ bool PackedWorld::find_outer_level() {
     outer_level_ = l;
   }
   inside_ = 0;
+  outer_set_ = 0;
   for (int i = 0; i < total_; ++i) {
     outer_[static_cast<size_t>(i)] = p_->world.level(i) > 0;
+    outer_set_ |= static_cast<uint32_t>(outer_[static_cast<size_t>(i)]) << i;
     if (p_->world.level(i) == 0) ++inside_;
   }
   return true;
@@ -126,6 +128,7 @@ PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
     const int digit = digits.first + k;
     const bool outer = outer_[as_index(digit)];
     digits.outers += outer ? 1 : 0;
+    digits.set |= uint32_t{1} << digit;
     digits.outer_set |= static_cast<uint32_t>(outer) << digit;
     if (!few_) continue;
     digits.taken |= uint64_t{1} << 4 * k;
@@ -135,14 +138,14 @@ PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
   return digits;
 }
 
-// The number of the basis is in the 21 bits above those of a key.
+// The number of the basis is in the 11 bits above those of a key.
 void PackedWorld::forget_figures() {
   pending_.fill({});
   pending_counted_ = 0;
-  counted_on_ += uint64_t{1} << 43;
+  counted_on_ += uint64_t{1} << 53;
   if (counted_on_ != 0) return;
   figures_.fill({});
-  counted_on_ = uint64_t{1} << 43;
+  counted_on_ = uint64_t{1} << 53;
 }
 
 }  // namespace meshplan

@@ -288,10 +288,10 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
     half.partial = {{h, ReduceOp::sum}};
     State shards = half;
     shards.partial.clear();
-    const int64_t plan = price(mesh, h100, tensor, pending,
-                               {step_of(Op::reduce_scatter, {g}, half),
-                                step_of(Op::all_reduce, {h}, shards),
-                                step_of(Op::to_partial, {g}, kept)});
+    const int64_t plan =
+        price(mesh, h100, tensor, pending,
+              {step_of(Op::reduce_scatter, {g}, half), step_of(Op::all_reduce, {h}, shards),
+               step_of(Op::to_partial, {g}, kept)});
     const Bounds b = lower_bounds(LevelMap(mesh, h100), tensor.shape, 2, 2, pending, kept);
     CHECK(b.ps <= plan);
     CHECK(b.ps > plan / 3);
@@ -313,6 +313,70 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
   }
 }
 
+namespace {
+
+// Values that all ranks carry at least, element by element: contributions but one, copies but one,
+// and one more where no rank that wants the element holds a contribution.
+int64_t carried_values(const std::vector<int64_t>& sizes, const State& src, const State& dst,
+                       std::span<const int64_t> extents) {
+  const Mesh mesh = test::mesh_of(sizes);
+  int64_t contributions = 1;
+  for (const PendingAtom& p : src.partial) contributions *= p.atom.size;
+  int64_t values = 0;
+  for (int64_t x = 0; x < extents[0]; ++x) {
+    for (int64_t y = 0; y < extents[1]; ++y) {
+      int64_t copies = 0;
+      bool meet = false;
+      for (int64_t i = 0; i < mesh_size(mesh); ++i) {
+        const auto at = coordinates_of(i, sizes);
+        const auto has = [&](const State& state) {
+          const Box box = box_of(state, extents, sizes, at);
+          return box[0].lo <= x && x < box[0].hi && box[1].lo <= y && y < box[1].hi;
+        };
+        if (!has(dst)) continue;
+        ++copies;
+        meet = meet || has(src);
+      }
+      values += contributions - 1 + copies - 1 + (meet ? 0 : 1);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("sums whose shards move carry one more value of each element that is apart") {
+  const std::vector<int64_t> extents{16, 16};
+  const std::vector<ReduceOp> ops{ReduceOp::sum};
+  Topology topology = topology_preset("uniform").value();
+  int64_t more = 0;
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 2, 2}, {4, 2}}) {
+    const Mesh mesh = test::mesh_of(sizes);
+    const LevelMap levels(mesh, topology);
+    for (const State& src : all_states(sizes, 2, ops)) {
+      if (src.partial.empty()) continue;
+      for (const State& dst : all_states(sizes, 2)) {
+        const int64_t bytes = 4 * carried_values(sizes, src, dst, extents);
+        int64_t own = 4;  // of the largest target, of which every rank lacks a contribution
+        for (const int64_t side : largest_box(dst, extents, sizes)) own *= side;
+        const int64_t bound = lower_bounds(levels, extents, 4, 4, src, dst).bytes;
+        CAPTURE(to_text(src, sizes));
+        CAPTURE(to_text(dst, sizes));
+        CHECK(bound <= std::max(own, ceil_div(bytes, mesh_size(mesh))));
+        more += bound > own;
+      }
+    }
+  }
+  CHECK(more > 100);
+  // Half of the rows are summed on the wrong rank, whichever sums them: 3 values of 2 elements.
+  const std::vector<int64_t> pair{2, 2};
+  const Mesh mesh = test::mesh_of(pair);
+  const State src = *parse_state("S(0)P(sum)", pair, 2);
+  const State dst = *parse_state("S(1)S(0)", pair, 2);
+  CHECK(lower_bounds(LevelMap(mesh, topology), extents, 4, 4, src, dst).bytes ==
+        3 * 16 * 16 * 4 / 2 / 4);
+}
+
 TEST_CASE("a copy of a mesh that lies closer than another does not bound their common step") {
   // Ranks 6 and 7 lie in two units, all other pairs in one: the step has the outer level's latency.
   Topology topology = test::two_levels(7, 0);
@@ -328,8 +392,7 @@ TEST_CASE("a copy of a mesh that lies closer than another does not bound their c
   cut.shards = {{b}};
   State whole;
   whole.shards = {{}};
-  const int64_t plan =
-      price(pairs, topology, tensor, cut, {step_of(Op::exchange, {b}, whole)});
+  const int64_t plan = price(pairs, topology, tensor, cut, {step_of(Op::exchange, {b}, whole)});
   CHECK(lower_bounds(LevelMap(pairs, topology), tensor.shape, 4, 4, cut, whole).ps <= plan);
 }
 
