@@ -42,7 +42,7 @@ struct SearchOptions {
   int64_t work_budget =
       40'000'000;  // units (search/work.h) before the best plan so far is given with its gap
   // A question that takes more is hard: better bounds are worth their work.
-  int64_t easy_work = 2'000'000;
+  int64_t easy_work = 250'000;
   // only a plan that takes less is wanted; none found: `exists` is false
   int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
