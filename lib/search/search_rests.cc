@@ -1,30 +1,12 @@
 // Better bounds on what is left, where a question turns out to be hard.
 #include "cost/finer_tiers.h"
 #include "search/search_run.h"
-#include "search/telling_units.h"
 
 namespace meshplan {
 namespace {
 
 // Of the budget.
 constexpr int64_t rests_percent = 30;
-// States by way of which units are asked what they say.
-constexpr size_t asked_states = 12;
-
-// Ways between the ends and some of the states.
-std::vector<std::pair<SearchState, SearchState>> some_ways(const PlanProblem& p,
-                                                           const std::vector<LeftState>& states) {
-  std::vector<std::pair<SearchState, SearchState>> ways{{p.source, p.target}};
-  const size_t step = std::max<size_t>(1, states.size() / asked_states);
-  for (size_t i = 0; i < states.size(); i += step) {
-    const SearchState& at = states[i].at;
-    ways.emplace_back(p.source, at);
-    ways.emplace_back(at, p.target);
-    const SearchState& other = states[(i * 7 + 3) % states.size()].at;
-    if ((other.pending & ~at.pending) == 0) ways.emplace_back(at, other);
-  }
-  return ways;
-}
 
 }  // namespace
 
@@ -52,13 +34,6 @@ void Search::raise_rests() {
   if (world_.usable() || !has_best_ || !options_.exchange || p_.kept != 0 || p_.target.made != 0 ||
       has_tables(*p_.topology) || !list_useful_states())
     return;
-  if (!p_.units.empty()) {
-    look_at_telling_units(p_, some_ways(p_, work_.left));
-    for (LeftState& state : work_.left) {
-      state.before = std::max(state.before, bound_between(p_, p_.source, state.at).ps);
-      state.left = std::max(state.left, bound_between(p_, state.at, p_.target).ps);
-    }
-  }
   LeftQuestion q;
   q.problem = &p_;
   q.world = &world_;
@@ -76,10 +51,7 @@ void Search::raise_rests() {
   size_t next = 0;
   for (size_t i = 0; i < work_.used; ++i) {
     AimList& list = work_.lists[i].list;
-    for (AimKey& key : list.keys) {
-      list.aims[key.aim].before = work_.left[next].before;
-      key.left = work_.left[next++].left;
-    }
+    for (AimKey& key : list.keys) key.left = work_.left[next++].left;
     sort_aims(list);
   }
 }

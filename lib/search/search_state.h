@@ -142,7 +142,7 @@ struct PlanProblem {
   mutable ListPairs pairs;         // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;  // of the exchange asked for last
   // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
-  mutable std::vector<UnitRanks> units;
+  std::vector<UnitRanks> units;
   mutable size_t telling_unit = 0;
   mutable UnitBoxTable unit_boxes;  // of their members
   int64_t ranks = 1;

@@ -11,10 +11,8 @@ namespace {
 
 // Larger meshes are not listed.
 constexpr int64_t most_ranks = 8'192;
-// Units looked at on each level, those of which a hard question chooses, and how many it does.
+// Units looked at on each level.
 constexpr size_t few_units = 3;
-constexpr size_t units_to_choose_of = 32;
-constexpr size_t most_chosen = 6;
 
 // A run of ranks in one unit, as a stretch of a class's list of ids.
 struct Run {
@@ -41,17 +39,15 @@ std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ran
 }
 
 // A few of them: those of the fewest ranks, spread over the mesh.
-std::vector<Run> telling(std::vector<Run> runs, size_t few) {
+std::vector<Run> telling(std::vector<Run> runs) {
   std::erase_if(runs, [](const Run& run) { return run.size() > most_unit_members; });
   std::stable_sort(runs.begin(), runs.end(),
                    [](const Run& a, const Run& b) { return a.size() < b.size(); });
-  if (runs.size() <= few) return runs;
+  if (runs.size() <= few_units) return runs;
   const auto others = std::find_if(
       runs.begin(), runs.end(), [&](const Run& run) { return run.size() > runs.front().size(); });
-  const auto fewest = std::max(static_cast<size_t>(others - runs.begin()), few);
-  std::vector<Run> spread{runs[0], runs[fewest / 2], runs[fewest - 1]};
-  for (size_t k = 3; k < few; ++k) spread.push_back(runs[(k - 2) * fewest / (few - 2) - k % 2]);
-  return spread;
+  const auto fewest = std::max(static_cast<size_t>(others - runs.begin()), few_units);
+  return {runs[0], runs[fewest / 2], runs[fewest - 1]};
 }
 
 // Members differ, so they are a grid where they are as many as its combinations.
@@ -85,85 +81,19 @@ UnitRanks ranks_of(const PlanProblem& p, const Run& run, int level, size_t numbe
   return unit;
 }
 
-// `few`: on each level.
-std::vector<UnitRanks> spread_units(const PlanProblem& p, size_t few) {
+}  // namespace
+
+std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
   std::vector<UnitRanks> units;
   // One rank needs nothing.
   if (p.atoms == 0 || p.ranks > most_ranks || has_tables(*p.topology)) return units;
   const std::vector<RankClass>& classes = p.levels->classes({}, {});
   for (int level = 1; level < p.levels->levels(); ++level) {
     const int64_t unit_ranks = p.bounded.levels[as_index(level - 1)].ranks;
-    for (const Run& run : telling(runs_of(classes, unit_ranks), few))
+    for (const Run& run : telling(runs_of(classes, unit_ranks)))
       units.push_back(ranks_of(p, run, level, units.size()));
   }
   return units;
-}
-
-void look_at(const PlanProblem& p, std::vector<UnitRanks> units) {
-  p.units = std::move(units);
-  for (size_t i = 0; i < p.units.size(); ++i) {
-    p.units[i].number = i;
-    p.units[i].asked = false;
-  }
-  p.unit_boxes = {};
-  p.pairs = {};
-  p.telling_unit = 0;
-}
-
-// What a unit says of a way: any plan's bytes, and those of one exchange.
-int64_t said_of(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                const SearchState& to) {
-  const UnitNeed& need = unit_need(p, unit, from, to);
-  const int64_t elements = saturating_add(std::max(need.least, need.leaving), need.one_phase);
-  if (elements == 0) return 0;
-  return saturating_add(
-      saturating_mul(unit.latency_ns, 1000),
-      transfer_ps(saturating_mul(elements, p.element), unit.members(), unit.bandwidth));
-}
-
-// The unit that says most, in shares of what it says, beyond what is said already; their number:
-// none says more.
-size_t most_telling(const std::vector<std::vector<int64_t>>& says,
-                    const std::vector<int64_t>& said) {
-  size_t best = says.size();
-  double most = 0;
-  for (size_t i = 0; i < says.size(); ++i) {
-    double more = 0;
-    for (size_t k = 0; k < said.size(); ++k) {
-      if (says[i][k] > said[k])
-        more += static_cast<double>(says[i][k] - said[k]) / static_cast<double>(says[i][k]);
-    }
-    if (more <= most) continue;
-    most = more;
-    best = i;
-  }
-  return best;
-}
-
-}  // namespace
-
-std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) { return spread_units(p, few_units); }
-
-void look_at_telling_units(const PlanProblem& p,
-                           std::span<const std::pair<SearchState, SearchState>> ways) {
-  const size_t before = p.units.size();
-  std::vector<UnitRanks> all = spread_units(p, units_to_choose_of);
-  if (all.size() <= before || ways.empty()) return;
-  look_at(p, std::move(all));
-  std::vector<std::vector<int64_t>> says(p.units.size());
-  for (size_t i = 0; i < p.units.size(); ++i) {
-    for (const auto& [from, to] : ways) says[i].push_back(said_of(p, p.units[i], from, to));
-  }
-  std::vector<int64_t> said(ways.size(), 0);
-  std::vector<UnitRanks> chosen;
-  while (chosen.size() < most_chosen) {
-    const size_t best = most_telling(says, said);
-    if (best == says.size()) break;
-    for (size_t k = 0; k < said.size(); ++k) said[k] = std::max(said[k], says[best][k]);
-    chosen.push_back(p.units[best]);
-  }
-  if (chosen.empty()) chosen.push_back(p.units.front());
-  look_at(p, std::move(chosen));
 }
 
 }  // namespace meshplan

@@ -2,12 +2,9 @@
 // large meshes a few of many, as what is left out only makes them say less.
 //
 //     24 x 16 x 2 x 6 on units of 8: 576 units, which begin at 3 places of the dim of 6
-//     3 of them, spread over the mesh, for every question
-//     6 of 32 for a hard one: those that say most of the states that its plans may go through
+//     3 of them, spread over the mesh
 #pragma once
 
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "search/unit_needs.h"
@@ -17,9 +14,5 @@ namespace meshplan {
 // Of those of each level with the fewest ranks of one copy, which share what enters among the
 // fewest links.
 [[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
-
-// Looks at others from now on: those of many that say most of plans between these states.
-void look_at_telling_units(const PlanProblem& p,
-                           std::span<const std::pair<SearchState, SearchState>> ways);
 
 }  // namespace meshplan

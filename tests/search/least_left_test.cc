@@ -101,33 +101,6 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   CHECK(refused > 300);
 }
 
-TEST_CASE(
-    "units are chosen by what they say: more of the same ways than those spread over the mesh") {
-  // 48 ranks on units of 10: five of them, the last with 8 ranks; those of 3 x 16 begin at many
-  // places.
-  test::SmallQuestion question({3, 16}, test::two_levels(10, 500), {{48, 96}, DType::bfloat16});
-  const auto p = question.problem();
-  REQUIRE(p);
-  REQUIRE(p->units.size() == 3);
-  std::mt19937_64 random(5);
-  std::vector<std::pair<SearchState, SearchState>> ways;
-  for (int k = 0; k < 40; ++k)
-    ways.emplace_back(test::random_state(*p, 0, random), test::random_state(*p, 0, random));
-  const auto bounds = [&] {
-    int64_t all = 0;
-    for (const auto& [from, to] : ways) {
-      const int64_t bound = unit_bound_ps(*p, from, to, pairs_of_lists(*p, from, to));
-      CHECK(bound <= price_between(*p, from, to, 1).predicted_ps);
-      all += bound;
-    }
-    return all;
-  };
-  const int64_t spread = bounds();
-  look_at_telling_units(*p, ways);
-  CHECK(p->units.size() <= 6);
-  CHECK(bounds() > spread);
-}
-
 TEST_CASE("a mesh of one rank has no units to look at, wherever the rank lies in its unit") {
   for (const int64_t rank : {0, 1, 4, 5, 7}) {
     test::SmallQuestion question({1}, test::two_levels(4, 500), {{4, 4}, DType::bfloat16}, {rank});
