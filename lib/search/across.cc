@@ -18,6 +18,10 @@ namespace {
 // Of one mesh with one set of pending reductions; beyond it those near the end alone.
 constexpr size_t most_states = 2'000;
 constexpr size_t most_orders = 720;
+// Work (search/work.h) a rank of either mesh: of a bound, which compares what units hold and want,
+// and of an exchange priced in one phase and in two.
+constexpr int64_t bounded_rank = 50;
+constexpr int64_t crossing_rank = 60;
 
 // A state of one mesh, and the way between it and the request's end there.
 struct Stop {
@@ -263,7 +267,7 @@ class AcrossSearch {
   }
 
   int64_t bound(const State& src, const State& dst) {
-    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * work::listed_rank / 2);
+    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * bounded_rank);
     return lower_bounds(leg(src, dst), *question_.meshes, *question_.topology).ps;
   }
 
@@ -355,7 +359,7 @@ class AcrossSearch {
                         int64_t most_ps = INT64_MAX) {
     ExchangeStep made =
         make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, most_ps);
-    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * work::listed_rank +
+    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * crossing_rank +
                   made.cost.traffic.work * work::listed);
     return made;
   }

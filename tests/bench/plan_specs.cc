@@ -7,6 +7,7 @@
 //     for seed in $(seq 0 99); do realistic.py --seed $seed > $seed.json; done
 //     bench_plan_specs *.json
 //     tests/bench/slowest_plans.py --only factors --print | bench_plan_specs -
+//     tests/bench/across_meshes.py | bench_plan_specs --all -
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
