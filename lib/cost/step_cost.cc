@@ -19,12 +19,6 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return all;
 }
 
-int64_t group_size(const std::vector<Atom>& atoms) {
-  int64_t size = 1;
-  for (const Atom& atom : atoms) size = saturating_mul(size, atom.size);
-  return size;
-}
-
 // Whether two orders of shards are one: mesh dims of size 1 cut nothing.
 bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
   const auto next = [](const std::vector<Atom>& order, size_t at) {
@@ -38,12 +32,6 @@ bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
     j = next(b, j + 1);
   }
   return i == a.size() && j == b.size();
-}
-
-int64_t parts_of(const std::vector<Atom>& order) {
-  int64_t parts = 1;
-  for (const Atom& atom : order) parts *= atom.size;
-  return parts;
 }
 
 // Whether a box of these sides is one stretch of the row-major memory of the larger one.
@@ -78,7 +66,7 @@ bool next_to_each_other(const State& before, const State& after) {
       }
       stride *= atom.size;
     }
-    behind = stride / parts_of(before.shards[d]);
+    behind = stride / product_of_sizes(before.shards[d]);
   }
   return last + 1 == chunks;
 }
@@ -89,7 +77,7 @@ bool lie_in_order(const State& coarser, const State& finer, std::span<const int6
                   const std::vector<int64_t>& large, const std::vector<int64_t>& small) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!cut_alike(coarser.shards[d], finer.shards[d]) &&
-        saturating_mul(small[d], parts_of(finer.shards[d])) != shape[d])
+        saturating_mul(small[d], product_of_sizes(finer.shards[d])) != shape[d])
       return false;
   }
   return in_one_stretch(small, large);
@@ -187,7 +175,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     }
     return cost;
   }
-  const int64_t group = group_size(step.mesh_dims);
+  const int64_t group = product_of_sizes(step.mesh_dims);
   StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group,
                                wire_element_bytes(q));
   cost.wire_bytes = group > 1 ? f.wire : 0;
@@ -245,7 +233,7 @@ void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
     step.wire_bytes = cost.wire_bytes;
     step.peak_bytes = cost.peak_bytes;
     step.predicted_ps = cost.predicted_ps;
-    if (!is_local(step.op) && (!is_collective(step.op) || group_size(step.mesh_dims) > 1))
+    if (!is_local(step.op) && (!is_collective(step.op) || product_of_sizes(step.mesh_dims) > 1))
       totals.collectives += step.phases;
     totals.wire_bytes = saturating_add(totals.wire_bytes, cost.wire_bytes);
     totals.predicted_ps = saturating_add(totals.predicted_ps, cost.predicted_ps);

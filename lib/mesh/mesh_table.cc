@@ -198,17 +198,30 @@ Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<i
   return Done{};
 }
 
-Status add_slice(MeshTable& table, std::string name, std::string_view of,
-                 const std::vector<std::string>& dims, std::string group_options) {
+namespace {
+
+// A view of some dims of a mesh in the order given, which `check` may refuse.
+template <typename Check>
+Status add_picked(MeshTable& table, std::string name, std::string_view of,
+                  const std::vector<std::string>& dims, std::string group_options, Check check) {
   if (const auto named = free_name(table, name); !named) return named.error();
   const auto base = operand(table, of);
   if (!base) return base.error();
   const auto picked = pick_dims(**base, dims);
   if (!picked) return picked.error();
-  if (const auto ordered = check_order(**base, *picked, "slice"); !ordered) return ordered.error();
+  if (const Status allowed = check(**base, *picked); !allowed) return allowed.error();
   add_in_universe(table.meshes, view_of(std::move(name), **base, dims_at(**base, *picked),
                                         std::move(group_options)));
   return Done{};
+}
+
+}  // namespace
+
+Status add_slice(MeshTable& table, std::string name, std::string_view of,
+                 const std::vector<std::string>& dims, std::string group_options) {
+  return add_picked(
+      table, std::move(name), of, dims, std::move(group_options),
+      [](const Mesh& base, const auto& picked) { return check_order(base, picked, "slice"); });
 }
 
 Status add_flatten(MeshTable& table, std::string name, std::string_view of,
@@ -331,14 +344,8 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
 
 Status add_transpose(MeshTable& table, std::string name, std::string_view of,
                      const std::vector<std::string>& dims, std::string group_options) {
-  if (const auto named = free_name(table, name); !named) return named.error();
-  const auto base = operand(table, of);
-  if (!base) return base.error();
-  const auto picked = pick_dims(**base, dims);
-  if (!picked) return picked.error();
-  add_in_universe(table.meshes, view_of(std::move(name), **base, dims_at(**base, *picked),
-                                        std::move(group_options)));
-  return Done{};
+  return add_picked(table, std::move(name), of, dims, std::move(group_options),
+                    [](const Mesh&, const auto&) { return Status(Done{}); });
 }
 
 Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<std::string>& dims,

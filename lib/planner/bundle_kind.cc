@@ -12,12 +12,6 @@
 namespace meshplan {
 namespace {
 
-int64_t group_size(const std::vector<Atom>& atoms) {
-  int64_t size = 1;
-  for (const Atom& atom : atoms) size = saturating_mul(size, atom.size);
-  return size;
-}
-
 StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& planned, size_t step,
                            const std::vector<HeldBoxes>& held) {
   TransferQuestion question;
@@ -92,7 +86,7 @@ void list_way(const WayQuestion& q, Way& way) {
       moved.ranks = held[i].ranks;
       moved.figures = step_figures(i == 0 ? request.src : planned.steps[i - 1].state, step.state,
                                    request.tensor.shape, held[i].mesh_shape, step.op,
-                                   group_size(step.mesh_dims), moved.element_bytes);
+                                   product_of_sizes(step.mesh_dims), moved.element_bytes);
     }
     way.steps.push_back(std::move(moved));
   }

@@ -136,8 +136,7 @@ void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
     const Mesh& on = *mesh;
     if (!step.mesh.empty()) mesh = &meshes[find_mesh(meshes_, step.mesh).value()];
     if (is_local(step.op)) continue;
-    int64_t ranks = 1;
-    for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+    const int64_t ranks = product_of_sizes(step.mesh_dims);
     const bool on_mesh = row_of(step.op).scope == OpScope::mesh;
     if (ranks == 1 && !on_mesh) continue;
     const PlanGroup& group =

@@ -47,9 +47,7 @@ int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step&
                ? std::max(after, mesh_size(plan.meshes.meshes[r.request.src_mesh]))
                : after;
   }
-  int64_t ranks = 1;
-  for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
-  return ranks;
+  return product_of_sizes(step.mesh_dims);
 }
 
 std::string step_level(const Plan& plan, const PlannedRedistribution& r, size_t step) {

@@ -16,17 +16,11 @@ std::vector<int32_t> changed_dims(const std::vector<Placement>& before,
   return changed;
 }
 
-int64_t shards_of(const std::vector<Atom>& order) {
-  int64_t shards = 1;
-  for (const Atom& atom : order) shards *= atom.size;
-  return shards;
-}
-
 // Some tensor dim is cut by two mesh dims or more into parts that are not all equal: PyTorch then
 // works with rank 0's sizes everywhere.
 bool has_uneven_nesting(const State& state, const TensorMeta& tensor) {
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    if (state.shards[d].size() > 1 && tensor.shape[d] % shards_of(state.shards[d]) != 0)
+    if (state.shards[d].size() > 1 && tensor.shape[d] % product_of_sizes(state.shards[d]) != 0)
       return true;
   }
   return false;
@@ -34,7 +28,7 @@ bool has_uneven_nesting(const State& state, const TensorMeta& tensor) {
 
 bool is_sharded(const State& state) {
   return std::any_of(state.shards.begin(), state.shards.end(),
-                     [](const auto& order) { return shards_of(order) > 1; });
+                     [](const auto& order) { return product_of_sizes(order) > 1; });
 }
 
 std::string quoted(const Mesh& mesh, const std::vector<int32_t>& dims) {

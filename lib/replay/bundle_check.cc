@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "replay/agreement.h"
 #include "replay/bundle_inside.h"
+#include "replay/gather_reports.h"
 
 namespace meshplan {
 namespace {
@@ -317,19 +318,8 @@ void add_encoded(const std::string& text, BundleReport& report) {
 
 // The findings of all processes.
 Status BundleRun::Inside::gather(BundleReport& report) const {
-  auto all = q.communicator->tell_all(encode(report), deadline());
-  if (!all) return all.error();
-  if (all->size() > 1) {
-    report.checked = report.wrong = 0;
-    report.differences.clear();
-    report.overruns.clear();
-    for (const std::string& text : *all) add_encoded(text, report);
-  }
-  std::stable_sort(report.differences.begin(), report.differences.end(),
-                   [](const Difference& x, const Difference& y) { return x.rank < y.rank; });
-  if (report.differences.size() > q.options->keep_differences)
-    report.differences.resize(q.options->keep_differences);
-  return Done{};
+  return gather_reports(*q.communicator, deadline(), q.options->keep_differences, report, encode,
+                        add_encoded);
 }
 
 }  // namespace meshplan

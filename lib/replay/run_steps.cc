@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "replay/gather_reports.h"
 #include "replay/run_inside.h"
 
 namespace meshplan {
@@ -265,18 +266,10 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   } else if (in.q.options->graph) {
     if (auto done = in.check_recorded(report); !done) return done.error();
   }
-  auto all = in.q.communicator->tell_all(encode(report), in.deadline());
-  if (!all) return all.error();
-  if (all->size() > 1) {
-    report.checked = report.wrong = 0;
-    report.differences.clear();
-    report.overruns.clear();
-    for (const std::string& text : *all) add_encoded(text, report);
-  }
-  std::stable_sort(report.differences.begin(), report.differences.end(),
-                   [](const Difference& a, const Difference& b) { return a.rank < b.rank; });
-  if (report.differences.size() > in.q.options->keep_differences)
-    report.differences.resize(in.q.options->keep_differences);
+  if (auto done = gather_reports(*in.q.communicator, in.deadline(), in.q.options->keep_differences,
+                                 report, encode, add_encoded);
+      !done)
+    return done.error();
   return report;
 }
 

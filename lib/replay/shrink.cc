@@ -13,8 +13,7 @@ namespace {
 // The intervals of one shard order, by row-major coordinates on the mesh dims of the order.
 std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent,
                                 const std::vector<int64_t>& mesh_shape) {
-  int64_t total = 1;
-  for (const Atom& a : order) total *= a.size;
+  const int64_t total = product_of_sizes(order);
   std::vector<Interval> out;
   std::vector<int64_t> coordinates(mesh_shape.size());
   for (int64_t i = 0; i < total; ++i) {

@@ -58,8 +58,7 @@ Status check_pairs(const Plan& plan, const ReplayOptions& options) {
                            ", the host backend supports at most " + with_commas(max_host_pairs) +
                            "; replay the same redistribution on fewer ranks, or use --backend mpi");
       }
-      int64_t group = 1;
-      for (const Atom& atom : r.steps[i].mesh_dims) group = saturating_mul(group, atom.size);
+      const int64_t group = product_of_sizes(r.steps[i].mesh_dims);
       const int64_t pairs = saturating_mul(world, group);
       if (pairs <= max_host_pairs) continue;
       return environment("redistribution '" + r.request.id + "', step " + std::to_string(i) +

@@ -42,9 +42,7 @@ namespace {
 // Whether ranks of the mesh want one box, which a unit then need fetch only once.
 bool has_copies(const State& state, const Mesh& mesh) {
   int64_t boxes = 1;
-  for (const auto& order : state.shards) {
-    for (const Atom& atom : order) boxes = saturating_mul(boxes, atom.size);
-  }
+  for (const auto& order : state.shards) boxes = saturating_mul(boxes, product_of_sizes(order));
   return boxes < mesh_size(mesh);
 }
 

@@ -45,6 +45,12 @@ Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placemen
 
 }  // namespace
 
+int64_t product_of_sizes(std::span<const Atom> atoms) {
+  int64_t product = 1;
+  for (const Atom& atom : atoms) product = saturating_mul(product, atom.size);
+  return product;
+}
+
 std::string to_text(const Atom& atom, std::span<const std::string> names,
                     std::span<const int64_t> mesh_shape) {
   const auto dim = static_cast<size_t>(atom.mesh_dim);

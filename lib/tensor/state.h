@@ -45,6 +45,8 @@ struct Atom {
                                              int64_t dim_coordinate) {
   return dim_coordinate / (dim_size / (atom.before * atom.size)) % atom.size;
 }
+// The product of their sizes: ranks that differ on these alone, or parts that they cut into.
+[[nodiscard]] int64_t product_of_sizes(std::span<const Atom> atoms);
 // "b" for the whole dim, "b:(1)2" for a part. `names` and `mesh_shape` have one entry per mesh dim.
 [[nodiscard]] std::string to_text(const Atom& atom, std::span<const std::string> names,
                                   std::span<const int64_t> mesh_shape);

@@ -34,12 +34,6 @@ bool holds(const Step& step, int32_t mesh_dim) {
                      [&](const Atom& atom) { return atom.mesh_dim == mesh_dim; });
 }
 
-int64_t ranks_of(const Step& step) {
-  int64_t ranks = 1;
-  for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
-  return ranks;
-}
-
 AuditFinding finding(const char* code, const char* kind, size_t step, std::string message) {
   AuditFinding found;
   found.code = code;
@@ -188,9 +182,8 @@ class Audit {
   void sequential_reductions() {
     if (!is_floating(request_.tensor.dtype)) return;
     int64_t used = 1;
-    for (const std::vector<Atom>& order : torch_.planned.dst.shards) {
-      for (const Atom& atom : order) used = saturating_mul(used, atom.size);
-    }
+    for (const std::vector<Atom>& order : torch_.planned.dst.shards)
+      used = saturating_mul(used, product_of_sizes(order));
     for (const PendingAtom& pending : torch_.planned.dst.partial)
       used = saturating_mul(used, pending.atom.size);
     const bool replicas = used < mesh_size(mesh_);
@@ -213,7 +206,7 @@ class Audit {
 
   void whole_reductions() {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      if (!steps_[i].reduce_op || ranks_of(steps_[i]) == 1) continue;
+      if (!steps_[i].reduce_op || product_of_sizes(steps_[i].mesh_dims) == 1) continue;
       // A mesh dim that shards the target by a later slice could have cut the tensor before this
       // step.
       std::vector<Atom> late;
