@@ -11,6 +11,7 @@
 #include "cost/step_cost.h"
 #include "planner/advice.h"
 #include "planner/bundles.h"
+#include "planner/cheaper_rules.h"
 #include "planner/numerics.h"
 #include "planner/plan_groups.h"
 #include "planner/question_key.h"
@@ -160,6 +161,9 @@ class Pipeline {
         return plan_optimal(question, levels_of(question.request->src_mesh), share);
       });
       work_ += options_.work_budget - budget.left;
+      const Request& request = *question.request;
+      if (found && !found->shortcuts.none() && request.src_mesh == request.dst_mesh)
+        take_cheaper_rules(question, levels_of(request.src_mesh), *found);
       return found;
     }
     auto found = rule_transitions(question);

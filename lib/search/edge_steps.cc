@@ -50,27 +50,25 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
                                       {"ranks", std::to_string(group_size(p, edge.group))}});
 }
 
-// The tensor narrowed, at coordinate 0, by what these mesh dims do not touch.
-std::vector<int64_t> shape_apart(const PlanProblem& p, const State& state,
-                                 const std::vector<Atom>& mesh_dims) {
+}  // namespace
+
+std::vector<int64_t> shape_apart(const State& state, const std::vector<Atom>& mesh_dims,
+                                 std::vector<int64_t> shape, std::span<const int64_t> mesh_sizes) {
   const auto touched = [&](const Atom& a) {
     return std::any_of(mesh_dims.begin(), mesh_dims.end(), [&](const Atom& m) {
       return m.mesh_dim == a.mesh_dim && m.before <= a.before &&
              a.before * a.size <= m.before * m.size;
     });
   };
-  std::vector<int64_t> shape = p.tensor.shape;
   std::vector<Atom> others;
   for (size_t d = 0; d < shape.size(); ++d) {
     others.clear();
     std::copy_if(state.shards[d].begin(), state.shards[d].end(), std::back_inserter(others),
                  [&](const Atom& a) { return !touched(a); });
-    if (!others.empty()) shape[d] = largest_shard(others, shape[d], p.mesh_sizes);
+    if (!others.empty()) shape[d] = largest_shard(others, shape[d], mesh_sizes);
   }
   return shape;
 }
-
-}  // namespace
 
 std::vector<Atom> every_dim(const Mesh& mesh) {
   std::vector<Atom> atoms;
@@ -150,7 +148,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
         step.reduce_op = op;
       }
     }
-    step.logical_shape = shape_apart(p, *before, step.mesh_dims);
+    step.logical_shape = shape_apart(*before, step.mesh_dims, p.tensor.shape, p.mesh_sizes);
     describe_change(*before, *p.mesh, step);
     step.why = reason(p, edge, step);
     before = &step.state;

@@ -1,6 +1,7 @@
 // From edges of the search to steps of the plan document.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "search/search.h"
@@ -13,6 +14,13 @@ namespace meshplan {
 
 // Fills src, dst, tensor_dim or moves of a step from the states around it.
 void describe_change(const State& before, const Mesh& mesh, Step& step);
+
+// The tensor narrowed, at coordinate 0, by what these mesh dims do not touch: the logical shape of
+// a step over them from that state.
+[[nodiscard]] std::vector<int64_t> shape_apart(const State& state,
+                                               const std::vector<Atom>& mesh_dims,
+                                               std::vector<int64_t> shape,
+                                               std::span<const int64_t> mesh_sizes);
 
 // Every mesh dim as an atom: what an exchange lists.
 [[nodiscard]] std::vector<Atom> every_dim(const Mesh& mesh);

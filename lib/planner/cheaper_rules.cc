@@ -1,0 +1,94 @@
+#include "planner/cheaper_rules.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/step_cost.h"
+#include "search/edge_steps.h"
+#include "tensor/box.h"
+#include "torch_rules/rule_planner.h"
+
+namespace meshplan {
+namespace {
+
+// The graph's rules look at every placement of every mesh dim.
+constexpr int64_t most_placements = 5'000;
+
+int64_t placements_of(const Mesh& mesh, size_t tensor_rank) {
+  int64_t all = 1;
+  for (const MeshDim& dim : mesh.dims) {
+    if (dim.size > 1) all = saturating_mul(all, static_cast<int64_t>(tensor_rank) + 2);
+  }
+  return all;
+}
+
+Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
+                 const std::vector<Step>& steps) {
+  PlannedRedistribution planned;
+  planned.request = *question.request;
+  planned.steps = steps;
+  price_redistribution(planned, *question.meshes, levels);
+  return planned.totals;
+}
+
+int64_t largest_bytes(const Request& request, const State& state, const Mesh& mesh) {
+  int64_t bytes = element_bytes(request.tensor.dtype);
+  for (const int64_t extent : largest_box(state, request.tensor.shape, mesh_shape(mesh)))
+    bytes = saturating_mul(bytes, extent);
+  return bytes;
+}
+
+// The default rule: no state on the way is larger than the larger end.
+bool keeps_to_ends(const Request& request, const std::vector<Step>& steps, const Mesh& mesh) {
+  const int64_t most = std::max(largest_bytes(request, request.src, mesh),
+                                largest_bytes(request, request.dst, mesh));
+  return std::all_of(steps.begin(), steps.end(), [&](const Step& step) {
+    return largest_bytes(request, step.state, mesh) <= most;
+  });
+}
+
+// The greedy rules count the logical shape of a step in a way of their own.
+void as_searched(const Request& request, const Mesh& mesh, std::vector<Step>& steps) {
+  const State* before = &request.src;
+  for (Step& step : steps) {
+    step.logical_shape =
+        shape_apart(*before, step.mesh_dims, request.tensor.shape, mesh_shape(mesh));
+    before = &step.state;
+  }
+}
+
+bool is_allowed(const PlanQuestion& question, const Mesh& mesh, const std::vector<Step>& steps,
+                const Totals& totals) {
+  const int64_t limit = question.options->max_memory_bytes;
+  if (limit == 0) return keeps_to_ends(*question.request, steps, mesh);
+  return limit < 0 || totals.peak_bytes <= limit;
+}
+
+}  // namespace
+
+void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list) {
+  const Request& request = *question.request;
+  if (request.any_dst_order || question.options->one_reduction) return;
+  const Mesh& mesh = levels.mesh();
+  int64_t best_ps = totals_of(question, levels, list.steps).predicted_ps;
+  for (const PlannerKind planner : {PlannerKind::greedy, PlannerKind::graph}) {
+    if (planner == PlannerKind::graph &&
+        placements_of(mesh, request.tensor.shape.size()) > most_placements)
+      continue;
+    PlanOptions options = *question.options;
+    options.planner = planner;
+    const PlanQuestion asked{question.meshes, question.topology, question.request, &options};
+    const auto rules = rule_transitions(asked);
+    if (!rules) continue;
+    StepList other = merged_steps(asked, *rules);
+    as_searched(request, mesh, other.steps);
+    const Totals totals = totals_of(question, levels, other.steps);
+    if (totals.predicted_ps >= best_ps || !is_allowed(question, mesh, other.steps, totals))
+      continue;
+    best_ps = totals.predicted_ps;
+    list.steps = std::move(other.steps);
+    list.dst = std::move(other.dst);
+  }
+}
+
+}  // namespace meshplan
