@@ -170,6 +170,8 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   MoveLimits limits;
   limits.most_work = most_work;
   collective_moves(problem, problem.source, first, limits);
+  // The search makes contributions last, and never reduces them again.
+  std::erase_if(first, [](const Edge& edge) { return edge.op == Op::to_partial; });
   SearchState landing = problem.target;
   landing.made = 0;
   for (int phases : {1, 2}) {
