@@ -131,8 +131,7 @@ class BundleBound {
 
   // MB/s of the links over which the rank of a set meets ranks of the bundle outside of the set:
   // of the levels whose unit has more of them than its part inside does. `inside`: ranks of the
-  // set, by unit.
-  // Exchanges alone: at the rate that they reach.
+  // set, by unit. `exchanges`: at the rate that they reach.
   [[nodiscard]] int64_t bandwidth(int64_t id, const UnitCounts& inside, bool exchanges) const {
     const auto count = [&](const UnitCounts& counts, int level) {
       const auto found = counts.find({level, units_.unit(id, level)});
@@ -144,9 +143,7 @@ class BundleBound {
       const int64_t more = count(members_, l) - count(inside, l);
       if (more > outside) {
         const TopologyLevel& level = topology_.levels[static_cast<size_t>(l)];
-        // Rounded up: no exchange is faster.
-        add_up_to(sum, exchanges ? ceil_div(level.mb_per_s * level.exchange_percent, 100)
-                                 : level.mb_per_s);
+        add_up_to(sum, exchanges ? exchange_mb_per_s(level) : level.mb_per_s);
       }
       outside = more;
     }
@@ -213,8 +210,8 @@ class BundleBound {
   std::vector<int64_t> level_ranks_;
   LevelUnits units_;
   std::vector<size_t> firsts_;
-  std::set<int64_t> ids_;                   // of all ranks of the bundle
-  std::set<std::vector<int64_t>> joined_;   // ranks of each mesh, ascending
+  std::set<int64_t> ids_;                  // of all ranks of the bundle
+  std::set<std::vector<int64_t>> joined_;  // ranks of each mesh, ascending
   std::map<int64_t, std::vector<const std::vector<int64_t>*>> meshes_of_;  // each rank
   std::map<std::pair<int, int64_t>, Crossing>
       crossings_;                      // by level, and rank or unit inside of it

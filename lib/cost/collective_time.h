@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "base/int_math.h"
 #include "plan/plan.h"
 #include "transfer/level_map.h"
 #include "transfer/traffic.h"
@@ -39,6 +40,11 @@ enum class Peers : uint8_t { none, number, number_and_rate };
 // nothing.
 [[nodiscard]] int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers peers,
                                  int64_t copied_bytes);
+
+// MB/s that exchanges and all_to_alls reach over links of the level; rounded up, as bounds need it.
+[[nodiscard]] inline int64_t exchange_mb_per_s(const TopologyLevel& level) {
+  return ceil_div(level.mb_per_s * level.exchange_percent, 100);
+}
 
 // Of so many bytes a rank over a common denominator those that are beyond the near ones.
 [[nodiscard]] int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes);

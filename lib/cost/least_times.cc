@@ -4,23 +4,13 @@
 
 #include "base/int_math.h"
 #include "cost/collective_time.h"
+#include "cost/protocols.h"
 
 namespace meshplan {
 namespace {
 
 // Sizes of one step that are tried; larger ones count as if nothing were left after them.
 constexpr int most_tried = 256;
-
-// ceil(log2(count)).
-int64_t doublings(int64_t count) {
-  int64_t steps = 0;
-  for (int64_t reached = 1; reached < count; reached = saturating_mul(reached, 2)) ++steps;
-  return steps;
-}
-
-int64_t shared(int64_t mb_per_s, int64_t share) {
-  return std::max<int64_t>(1, mb_per_s * share / whole_share);
-}
 
 using Numbers = std::array<int64_t, max_levels>;
 
@@ -91,8 +81,8 @@ void LeastTimes::add_protocol(const Topology& topology, const Protocol& protocol
     const ProtocolLevel& at = protocol.levels[l];
     hops[l] = at.hop_ns;
     tree_hops[l] = l == 0 ? at.hop_ns : at.tree_ns;
-    ring.mb_per_s[l] = shared(level.mb_per_s, at.share);
-    tree.mb_per_s[l] = shared(level.mb_per_s, at.tree_share);
+    ring.mb_per_s[l] = share_of(level.mb_per_s, at.share);
+    tree.mb_per_s[l] = share_of(level.mb_per_s, at.tree_share);
     if (level.switch_mb_per_s > 0) outermost_switches = static_cast<int>(l);
   }
   ring.rank_ns = least_from(hops, levels)[0];
@@ -111,13 +101,9 @@ void LeastTimes::add_protocol(const Topology& topology, const Protocol& protocol
     switches.rank_ns = saturating_mul(2, least_from(tree_hops, levels)[outside]);
   }
   for (size_t l = 0; l < outside; ++l) {
-    const TopologyLevel& level = topology.levels[l];
-    switches.mb_per_s[l] = level.mb_per_s;
-    if (level.switch_mb_per_s == 0) continue;
-    // A group of m inside a unit moves 2 (m-1)/m of its bytes, counted as 2.
-    const int64_t most = l + 1 == levels ? INT64_MAX : level.ranks;
-    switches.mb_per_s[l] =
-        std::max<int64_t>(1, level.switch_mb_per_s - level.switch_mb_per_s / most);
+    switches.mb_per_s[l] = topology.levels[l].mb_per_s;
+    if (topology.levels[l].switch_mb_per_s > 0)
+      switches.mb_per_s[l] = std::max<int64_t>(1, reached_by_switches(topology, l));
   }
   kinds_.push_back(switches);
 }
@@ -132,8 +118,7 @@ void LeastTimes::add_exchanges(const Topology& topology) {
     const TopologyLevel& level = topology.levels[l];
     kind.base_ns[l] = level.latency_ns;
     peers[l] = level.per_peer_ns;
-    // Rounded up: no exchange is faster.
-    kind.mb_per_s[l] = ceil_div(level.mb_per_s * level.exchange_percent, 100);
+    kind.mb_per_s[l] = exchange_mb_per_s(level);
   }
   kind.base_ns = least_from(kind.base_ns, levels);
   kind.rank_ns = least_from(peers, levels)[0];

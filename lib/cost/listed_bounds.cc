@@ -17,8 +17,6 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t listed_pairs = 1'024;  // of a unit's ranks and boxes
-
 // Ranks sorted into sets that share none; ranks with a negative key are in none.
 struct Partition {
   std::vector<int32_t> order;
@@ -183,25 +181,16 @@ class Copy {
   void take_without_holders() {
     if (topology_->levels.size() < 2) return;
     std::vector<int32_t> members;
-    std::vector<int32_t> boxes;
-    for (size_t first = 0, end = 0; first < ranks_.size(); first = end) {
-      boxes.clear();
-      const int64_t unit = links_.unit(ranks_[first].id, 0);
-      for (end = first; end < ranks_.size() && links_.unit(ranks_[end].id, 0) == unit; ++end) {
-        if (ranks_[end].held >= 0) boxes.push_back(ranks_[end].held);
-      }
-      std::sort(boxes.begin(), boxes.end());
-      boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
-      if (boxes.size() * (end - first) > listed_pairs) continue;
-      for (const int32_t box : boxes) {
+    links_.for_holding_units(ranks_, 0, [&](const RankLinks::HoldingUnit& unit) {
+      for (const int32_t box : unit.boxes) {
         members.clear();
-        for (size_t i = first; i < end; ++i) {
+        for (size_t i = unit.first; i < unit.end; ++i) {
           if (ranks_[i].held != box) members.push_back(static_cast<int32_t>(i));
         }
         const int64_t missed = alike_->needs.of(members).in;
         if (missed > 0) take(missed, links_.border_bandwidth(members));
       }
-    }
+    });
     (void)alike_->needs.take_wanting();
   }
 

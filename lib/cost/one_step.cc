@@ -8,8 +8,6 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t listed_pairs = 1'024;  // of a unit's ranks and boxes
-
 // The shards of a grid that are not empty, to count those that meet a box.
 class Meeting {
  public:
@@ -101,27 +99,17 @@ class OneExchange {
   // Over the links that leave units of the level inside of `level`: what no member of the unit
   // holds.
   void count_units(int level) {
-    std::vector<int32_t> held;
-    for (size_t first = 0, end = 0; first < all_.ranks.size(); first = end) {
-      held.clear();
-      const int64_t unit = links_.unit(all_.ranks[first].id, level - 1);
-      for (end = first;
-           end < all_.ranks.size() && links_.unit(all_.ranks[end].id, level - 1) == unit; ++end) {
-        if (all_.ranks[end].held >= 0) held.push_back(all_.ranks[end].held);
-      }
-      std::sort(held.begin(), held.end());
-      held.erase(std::unique(held.begin(), held.end()), held.end());
-      if (held.size() * (end - first) > listed_pairs) continue;
-      for (size_t i = first; i < end; ++i) {
+    links_.for_holding_units(all_.ranks, level - 1, [&](const RankLinks::HoldingUnit& unit) {
+      for (size_t i = unit.first; i < unit.end; ++i) {
         const int32_t wanted = all_.ranks[i].wanted;
         if (wanted < 0) continue;
         int64_t elements = all_.wanted.volume(wanted);
-        for (const int32_t box : held)
+        for (const int32_t box : unit.boxes)
           elements -= shared_elements(all_.wanted, wanted, all_.held, box);
         const LevelSet leaving = links_.leaving(level, links_.of_rank(static_cast<int32_t>(i)));
         carry(elements, 1, links_.exchange_bandwidth(leaving));
       }
-    }
+    });
   }
 
   [[nodiscard]] const OneStep& step() const { return step_; }

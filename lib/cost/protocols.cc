@@ -7,17 +7,6 @@
 namespace meshplan {
 namespace {
 
-// Steps of a tree over so many.
-int64_t tree_depth(int64_t units) {
-  int64_t depth = 0;
-  for (int64_t reached = 1; reached < units; reached = saturating_mul(reached, 2)) ++depth;
-  return depth;
-}
-
-int64_t shared(int64_t mb_per_s, int64_t share) {
-  return std::max<int64_t>(1, mb_per_s * share / whole_share);
-}
-
 // The outermost level whose switches join members of the group; -1: none.
 int switch_level(const Topology& topology, std::span<const int64_t> members) {
   int found = -1;
@@ -41,9 +30,9 @@ class Ways {
       const int64_t hops = floor_div(g, inner) - floor_div(g, members_[l]);
       way.steps[l] = saturating_mul(hops, row_of(bytes_.op).rounds);
       way.step_ns[l] = protocol.levels[l].hop_ns;
-      way.mb_per_s[l] = shared(topology_.levels[l].mb_per_s, protocol.levels[l].share);
+      way.mb_per_s[l] = share_of(topology_.levels[l].mb_per_s, protocol.levels[l].share);
       if (protocol.near_bytes > 0)
-        way.far_mb_per_s[l] = shared(topology_.levels[l].mb_per_s, protocol.levels[l].far_share);
+        way.far_mb_per_s[l] = share_of(topology_.levels[l].mb_per_s, protocol.levels[l].far_share);
       inner = members_[l];
     }
     return way;
@@ -82,12 +71,12 @@ class Ways {
     int64_t inner = 1;
     for (size_t l = 0; l < members_.size(); ++l) {
       const ProtocolLevel& level = way.protocol->levels[l];
-      way.mb_per_s[l] = shared(topology_.levels[l].mb_per_s, level.tree_share);
+      way.mb_per_s[l] = share_of(topology_.levels[l].mb_per_s, level.tree_share);
       if (members_[l] != inner) {
         way.traffic.bytes[l] = saturating_mul(saturating_mul(bytes_.whole, 2), floor_div(g, inner));
         way.traffic.peers[l] = 1;
         if (l >= first) {
-          way.steps[l] = 2 * tree_depth(floor_div(members_[l], inner));
+          way.steps[l] = 2 * doublings(floor_div(members_[l], inner));
           way.step_ns[l] = level.tree_ns;
         }
       }
@@ -101,6 +90,18 @@ class Ways {
 };
 
 }  // namespace
+
+int64_t doublings(int64_t count) {
+  int64_t steps = 0;
+  for (int64_t reached = 1; reached < count; reached = saturating_mul(reached, 2)) ++steps;
+  return steps;
+}
+
+int64_t reached_by_switches(const Topology& topology, size_t level) {
+  const TopologyLevel& at = topology.levels[level];
+  const int64_t most = level + 1 == topology.levels.size() ? INT64_MAX : at.ranks;
+  return at.switch_mb_per_s - at.switch_mb_per_s / most;
+}
 
 int64_t latency_ns(const ProtocolWay& way) {
   int128 ns = way.start_ns;
@@ -175,9 +176,9 @@ ProtocolWay fastest_exchange(const Topology& topology, const Traffic& traffic,
       const ProtocolLevel& at = protocol.levels[l];
       way.steps[l] = traffic.peers[l];
       way.step_ns[l] = at.hop_ns;
-      way.mb_per_s[l] = shared(topology.levels[l].mb_per_s, at.share);
+      way.mb_per_s[l] = share_of(topology.levels[l].mb_per_s, at.share);
       if (protocol.near_bytes > 0)
-        way.far_mb_per_s[l] = shared(topology.levels[l].mb_per_s, at.far_share);
+        way.far_mb_per_s[l] = share_of(topology.levels[l].mb_per_s, at.far_share);
     }
     const int64_t ps = way_ps(topology, way, copied_bytes);
     if (fastest.protocol != nullptr && ps >= least) continue;
@@ -200,12 +201,7 @@ Topology bound_topology(const Topology& topology, bool reduces) {
   for (size_t l = 0; l < bound.levels.size(); ++l) {
     TopologyLevel& level = bound.levels[l];
     level.peer_mb_per_s = level.peer_bytes = level.near_bytes = level.far_mb_per_s = 0;
-    // A group of m inside a unit moves 2 (m-1)/m of its bytes, counted as 2 where switches reduce.
-    if (reduces && level.switch_mb_per_s > 0) {
-      const int64_t most = l + 1 == bound.levels.size() ? INT64_MAX : level.ranks;
-      const int64_t reached = level.switch_mb_per_s - level.switch_mb_per_s / most;
-      level.mb_per_s = std::max(level.mb_per_s, reached);
-    }
+    if (reduces) level.mb_per_s = std::max(level.mb_per_s, reached_by_switches(topology, l));
     level.switch_mb_per_s = 0;
     // A step that reaches the level takes one hop over it at least.
     for (const Protocol& protocol : topology.protocols) {

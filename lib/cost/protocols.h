@@ -44,6 +44,16 @@ struct ProtocolWay {
 [[nodiscard]] int64_t way_ps(const Topology& topology, const ProtocolWay& way,
                              int64_t copied_bytes);
 
+// A share of a bandwidth in ten-thousandths, 1 MB/s at least.
+[[nodiscard]] inline int64_t share_of(int64_t mb_per_s, int64_t share) {
+  return std::max<int64_t>(1, mb_per_s * share / whole_share);
+}
+// ceil(log2(count)): the depth of a tree over so many.
+[[nodiscard]] int64_t doublings(int64_t count);
+// MB/s that no group comes above whose members in one unit are reduced by its switches: a group of
+// m moves 2 (m-1)/m of its bytes, counted as 2. 0: the level has none.
+[[nodiscard]] int64_t reached_by_switches(const Topology& topology, size_t level);
+
 // Whether protocols price such a collective.
 [[nodiscard]] inline bool by_protocols(const Topology& topology, Op op) {
   return std::any_of(topology.protocols.begin(), topology.protocols.end(),

@@ -4,6 +4,7 @@
 //                                what leaves a host goes over level 1
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,33 @@ class RankLinks {
   [[nodiscard]] int64_t exchange_bandwidth(LevelSet set) const;
   [[nodiscard]] int64_t least_latency_ns(LevelSet set) const;
   [[nodiscard]] int64_t least_per_peer_ns(LevelSet set) const;
+
+  // The ranks of one unit, from index `first` on, and the distinct boxes that they hold, ascending.
+  struct HoldingUnit {
+    size_t first = 0;
+    size_t end = 0;
+    std::vector<int32_t> boxes;
+  };
+  // visit(HoldingUnit) for each unit of a level in which few ranks and boxes are to be paired.
+  // `ranks`: those of the links.
+  template <class Visit>
+  void for_holding_units(std::span<const RankBoxes> ranks, int level, Visit visit) const {
+    constexpr size_t most_pairs = 1'024;
+    HoldingUnit holding;
+    for (size_t first = 0; first < ranks.size(); first = holding.end) {
+      holding.first = holding.end = first;
+      holding.boxes.clear();
+      const int64_t here = unit(ranks[first].id, level);
+      for (; holding.end < ranks.size() && unit(ranks[holding.end].id, level) == here;
+           ++holding.end) {
+        if (ranks[holding.end].held >= 0) holding.boxes.push_back(ranks[holding.end].held);
+      }
+      std::sort(holding.boxes.begin(), holding.boxes.end());
+      holding.boxes.erase(std::unique(holding.boxes.begin(), holding.boxes.end()),
+                          holding.boxes.end());
+      if (holding.boxes.size() * (holding.end - first) <= most_pairs) visit(holding);
+    }
+  }
 
  private:
   // Whether units of the outer level are made of whole units of the inner.

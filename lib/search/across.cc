@@ -328,10 +328,8 @@ class AcrossSearch {
         top.ps = saturating_add(landing.bound_ps, landing.ps);
       } else {
         top.crossing = cross(source, landing);
-        if (top.crossing)
-          top.ps = saturating_add(top.crossing->cost.predicted_ps, landing.ps);
-        else
-          continue;
+        if (!top.crossing) continue;
+        top.ps = saturating_add(top.crossing->cost.predicted_ps, landing.ps);
       }
       push(std::move(top));
     }

@@ -85,7 +85,7 @@ class ExchangeFloor {
       int64_t bandwidth = 0;
       int64_t latency = INT64_MAX;
       for (size_t l = k; l < levels.size(); ++l) {
-        bandwidth += ceil_div(levels[l].mb_per_s * levels[l].exchange_percent, 100);
+        bandwidth += exchange_mb_per_s(levels[l]);
         latency = std::min(latency, levels[l].latency_ns);
       }
       latency = std::max(latency, start_ns(*p_.topology, peers_, phases_));
