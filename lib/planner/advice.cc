@@ -59,6 +59,7 @@ class Adviser {
     for (size_t q = 0; q < prices_.questions(); ++q) {
       const FlattenedPlan& without = prices_.plan_with(q, before, effort);
       const FlattenedPlan& with = prices_.plan_with(q, after, effort);
+      if (effort == Effort::settled && !(without.settled && with.settled)) continue;
       const int64_t saved_ps = without.totals.predicted_ps - with.totals.predicted_ps;
       if (saved_ps <= 0) continue;
       add_weighted(change.saved_ps, saved_ps, prices_.times(q));
@@ -151,7 +152,7 @@ std::vector<Warning> missing_flattens(const MeshTable& meshes, FlattenPrices& pr
     declared |= set_of(candidate);
     const FlattenedPlan& after = prices.plan_with(question, declared, Effort::settled);
     const int64_t saves_ps = before.totals.predicted_ps - after.totals.predicted_ps;
-    if (saves_ps <= 0) continue;
+    if (saves_ps <= 0 || !before.settled || !after.settled) continue;
     const Step* step = prices.step_on(question, after, candidate);
     const FlattenCandidate& set = prices.candidates()[candidate];
     Warning w =

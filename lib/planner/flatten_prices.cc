@@ -73,6 +73,7 @@ struct FlattenPrices::Question {
   Request request;  // the target normalised
   int64_t times = 0;
   work::Budget budget;
+  work::Budget settling;    // of searches that go as far as the planner's
   int64_t least_ps = 0;     // no sets make it take less
   FlattenSets visible = 0;  // candidates that may change its plan
   std::map<FlattenSets, FlattenedPlan> known;
@@ -127,6 +128,7 @@ size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, i
       effective_target(planned.request, mesh_shape(meshes_.meshes[planned.request.src_mesh]));
   question.times = times;
   question.budget.left = work;
+  question.settling.left = work / work::advice_percent * work::search_percent;
   question.known[0] = {planned.totals, planned.steps};
   question.least_ps = planned.totals.predicted_ps;
   questions_.push_back(std::move(question));
@@ -294,11 +296,19 @@ FlattenedPlan FlattenPrices::best_with(Question& question, FlattenSets sets, Eff
     if (auto set = on_mesh(candidates_[i], question.request.src_mesh))
       declared.push_back(*std::move(set));
   }
-  work::Budget of_its_own{options_.work_budget / 100 * work::search_percent};
-  work::Budget& budget = effort == Effort::settled ? of_its_own : question.budget;
-  if (auto plan = search(question, declared, sets, best.totals.predicted_ps, budget))
+  if (effort == Effort::rough) {
+    if (auto plan = search(question, declared, sets, best.totals.predicted_ps, question.budget))
+      best = *std::move(plan);
+    best.settled = !question.budget.used_up();
+    return best;
+  }
+  const int64_t own = options_.work_budget / 100 * work::search_percent;
+  work::Budget share{std::min(own, question.settling.left)};
+  const int64_t given = share.left;
+  if (auto plan = search(question, declared, sets, best.totals.predicted_ps, share))
     best = *std::move(plan);
-  best.settled = effort == Effort::settled || !budget.used_up();
+  question.settling.spend(given - share.left);
+  best.settled = given == own || !share.used_up();
   return best;
 }
 
@@ -307,8 +317,8 @@ const FlattenedPlan& FlattenPrices::plan_with(size_t question, FlattenSets sets,
   sets &= asked.visible;
   if (asked.known[0].totals.predicted_ps <= asked.least_ps) return asked.known[0];
   const auto found = asked.known.find(sets);
-  if (found != asked.known.end() && (effort == Effort::rough || found->second.settled))
-    return found->second;
+  const bool enough = effort == Effort::rough || asked.settling.used_up();
+  if (found != asked.known.end() && (enough || found->second.settled)) return found->second;
   return asked.known[sets] = best_with(asked, sets, effort);
 }
 

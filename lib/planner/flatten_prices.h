@@ -64,8 +64,8 @@ class FlattenPrices {
   [[nodiscard]] const std::vector<FlattenCandidate>& candidates() const { return candidates_; }
   [[nodiscard]] size_t questions() const;
   [[nodiscard]] int64_t times(size_t question) const;
-  // The best plan with these sets declared. Law: settled, it takes what the question takes in the
-  // file with these declarations, where that search ends.
+  // The best plan with these sets declared. Law: where it is settled, it takes what the question
+  // takes in the file with these declarations. It is not where the work did not suffice.
   [[nodiscard]] const FlattenedPlan& plan_with(size_t question, FlattenSets sets,
                                                Effort effort = Effort::rough);
   // Whether the plan runs a collective on the candidate; then its first.

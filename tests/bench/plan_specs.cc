@@ -64,25 +64,25 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
   for (const MeshDim& dim : spec->meshes.meshes.front().dims)
     mesh += (mesh.back() == ' ' ? "" : "x") + std::to_string(dim.size);
   for (const Request& request : spec->requests) {
-    QuestionPlanner planner(spec->meshes, topology, *options);
     const double before = thread_ms();
-    const auto planned = planner.answer(request);
+    const PlanOutcome outcome = plan_requests(spec->meshes, topology, {request}, *options, "");
     Row row;
     row.ms = thread_ms() - before;
     row.what = mesh + " " + request.id;
-    if (!planned) {
-      row.what += ": " + planned.error().message;
+    if (!outcome.failures.empty()) {
+      row.what += ": " + outcome.failures.front().error.message;
     } else {
-      const Totals& totals = planned->totals;
+      const PlannedRedistribution& planned = outcome.plan.redistributions.front();
+      const Totals& totals = planned.totals;
       row.us = static_cast<double>(totals.predicted_ps) / 1e6;
       if (totals.predicted_ps > 0)
-        row.gap = 100.0 * static_cast<double>(planned->proven_gap_ps) /
+        row.gap = 100.0 * static_cast<double>(planned.proven_gap_ps) /
                   static_cast<double>(totals.predicted_ps);
       if (totals.lower_bound_ps > 0)
         row.bound =
             static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
-      row.trace = planned->trace;
-      if (row.gap > 0) row.left_out = " (" + to_text(planned->shortcuts) + ")";
+      row.trace = planned.trace;
+      if (row.gap > 0) row.left_out = " (" + to_text(planned.shortcuts) + ")";
     }
     rows.push_back(std::move(row));
   }
