@@ -68,10 +68,9 @@ int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchStat
   last = std::min(last, floors.one_phase_ps);
   if (at.pending == p.target.pending) last = std::min(last, floors.two_phases_ps);
   // Where latencies do not grow, a second step adds one latency to whatever is left.
-  const int64_t several =
-      p.times.grow()
-          ? std::max(world.several_ps(packed, target), world.reordered_ps(packed, target, true))
-          : saturating_add(least, world.least_step_ps(0, 2));
+  const int64_t several = p.times.grow() ? std::max(world.several_ps(packed, target),
+                                                    world.reordered_ps(packed, target, true))
+                                         : saturating_add(least, world.another_step_ps());
   return std::max(least, std::min(last, several));
 }
 

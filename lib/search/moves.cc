@@ -329,11 +329,12 @@ bool list_collectives(const PlanProblem& p, const SearchState& from, std::vector
 namespace {
 
 // Elements of the largest piece that a rank sends to one other, for bytes_of of the op table.
-int64_t piece_elements(const PlanProblem& p, const SearchState& from, const Edge& edge) {
+int64_t piece_elements(const PlanProblem& p, const SearchState& from, const Edge& edge,
+                       int64_t members) {
   const OpPiece piece = row_of(edge.op).piece;
   if (piece == OpPiece::box_after) return box_elements(p, edge.to);
   if (piece != OpPiece::overlap) return box_elements(p, from);
-  if (p.even) return floor_div(box_elements(p, from), group_size(p, edge.group));
+  if (p.even) return floor_div(box_elements(p, from), members);
   const std::vector<int64_t> before = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
   const std::vector<int64_t> after =
       largest_box(to_state(p, edge.to), p.tensor.shape, p.mesh_sizes);
@@ -376,12 +377,17 @@ void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge)
     return;
   }
   const OpBytes moved =
-      bytes_of(edge.op, saturating_mul(piece_elements(p, from, edge), element), g);
+      bytes_of(edge.op, saturating_mul(piece_elements(p, from, edge, g), element), g);
   const CollectiveBytes bytes{edge.op, moved.whole, moved.piece, 0};
-  const int64_t ps = p.exact_levels
-                         ? alike_groups_ps(p, edge.group, bytes)
-                         : collective_ps(*p.topology, group_shapes(p, edge.group), bytes);
-  edge.cost = {ps, 1, moved.wire};
+  KnownTimes::Entry& known = p.known_times.slot(bytes, edge.group);
+  if (known.whole != bytes.whole || known.piece != bytes.piece || known.group != edge.group ||
+      known.op != edge.op) {
+    const int64_t ps = p.exact_levels
+                           ? alike_groups_ps(p, edge.group, bytes)
+                           : collective_ps(*p.topology, group_shapes(p, edge.group), bytes);
+    known = {bytes.whole, bytes.piece, edge.group, edge.op, ps};
+  }
+  edge.cost = {known.ps, 1, moved.wire};
 }
 
 bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,

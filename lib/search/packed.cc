@@ -29,7 +29,6 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
   if (!usable_) return 0;
   const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
   packed.digits |= digits.set;
-  packed.outer_of_list[as_index(d)] |= digits.outer_set;
   packed.total = static_cast<uint8_t>(packed.total + digits.count);
   packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
   if (few_) {
@@ -37,8 +36,12 @@ int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
     packed.taken[0] |= digits.taken << shift;
     packed.outer[0] |= digits.outer << shift;
     packed.name[0][0] |= digits.name << shift;
+    packed.outer_in_list[0] |= uint64_t{digits.outer_set} << d * total_;
     return digits.count;
   }
+  const uint128 in_list = static_cast<uint128>(digits.outer_set) << d * total_;
+  packed.outer_in_list[0] |= static_cast<uint64_t>(in_list);
+  packed.outer_in_list[1] |= static_cast<uint64_t>(in_list >> 64);
   for (int k = 0; k < digits.count; ++k) {
     const int digit = digits.first + k;
     const int bit = d * total_ + count + k;
@@ -97,18 +100,26 @@ inline int PackedWorld::count(const Words& marks) const {
 
 inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const Packed& to,
                                                        const Words& looked) const {
+  return few_ ? difference_of_few(from, to, looked[0]) : difference_of_many(from, to, looked);
+}
+
+inline PackedWorld::Difference PackedWorld::difference_of_few(const Packed& from, const Packed& to,
+                                                              uint64_t looked) {
+  const uint64_t differ = differing_of_few(from, to);
+  const uint64_t beyond = from.taken[0] & ~to.taken[0] & looked;
   Difference result;
-  if (few_) {
-    const uint64_t differ = differing_of_few(from, to);
-    const uint64_t beyond = from.taken[0] & ~to.taken[0] & looked[0];
-    result.crossed = differ != 0;
-    result.crossed_outside = (differ & from.outer[0] & to.outer[0]) != 0;
-    result.crossed_from_outside = (differ & from.outer[0]) != 0;
-    result.beyond = count_of_few(beyond);
-    result.beyond_outside = count_of_few(from.outer[0] & beyond);
-    result.held_outside = count_of_few(from.outer[0] & ~to.outer[0] & (looked[0] | to.taken[0]));
-    return result;
-  }
+  result.set(Difference::crossed_at, differ != 0);
+  result.set(Difference::crossed_outside_at, (differ & from.outer[0] & to.outer[0]) != 0);
+  result.set(Difference::crossed_from_outside_at, (differ & from.outer[0]) != 0);
+  result.set(Difference::beyond_at, count_of_few(beyond));
+  result.set(Difference::beyond_outside_at, count_of_few(from.outer[0] & beyond));
+  result.set(Difference::held_outside_at,
+             count_of_few(from.outer[0] & ~to.outer[0] & (looked | to.taken[0])));
+  return result;
+}
+
+PackedWorld::Difference PackedWorld::difference_of_many(const Packed& from, const Packed& to,
+                                                        const Words& looked) const {
   const Words differ = differing(from, to);
   Words beyond{};
   Words beyond_outside{};
@@ -124,13 +135,22 @@ inline PackedWorld::Difference PackedWorld::difference(const Packed& from, const
     beyond_outside[w] = from.outer[w] & beyond[w];
     held_outside[w] = from.outer[w] & ~to.outer[w] & (looked[w] | to.taken[w]);
   }
-  result.crossed = crossed != 0;
-  result.crossed_outside = crossed_outside != 0;
-  result.crossed_from_outside = crossed_from_outside != 0;
-  result.beyond = count(beyond);
-  result.beyond_outside = count(beyond_outside);
-  result.held_outside = count(held_outside);
+  Difference result;
+  result.set(Difference::crossed_at, crossed != 0);
+  result.set(Difference::crossed_outside_at, crossed_outside != 0);
+  result.set(Difference::crossed_from_outside_at, crossed_from_outside != 0);
+  result.set(Difference::beyond_at, count(beyond));
+  result.set(Difference::beyond_outside_at, count(beyond_outside));
+  result.set(Difference::held_outside_at, count(held_outside));
   return result;
+}
+
+[[gnu::noinline]] PackedWorld::Difference PackedWorld::difference_of_sums(
+    const Packed& from, const Packed& to, const PendingDigits& w, const Words& looked) const {
+  if (w.joined != 0) return difference(without(from, w.joined), to, looked);
+  Difference d = difference(from, to, looked);
+  if (w.reduced != 0) count_apart(from, to, d);
+  return d;
 }
 
 void PackedWorld::count_apart(const Packed& from, const Packed& to, Difference& d) const {
@@ -141,8 +161,9 @@ void PackedWorld::count_apart(const Packed& from, const Packed& to, Difference& 
     same_outside[w] = same[w] & from.outer[w];
   }
   const uint32_t both = from.digits & to.digits;
-  d.apart = (__builtin_popcount(both) - count(same) + 1) / 2;
-  d.apart_outside = (__builtin_popcount(both & outer_set_) - count(same_outside) + 1) / 2;
+  d.set(Difference::apart_at, (__builtin_popcount(both) - count(same) + 1) / 2);
+  d.set(Difference::apart_outside_at,
+        (__builtin_popcount(both & outer_set_) - count(same_outside) + 1) / 2);
 }
 
 void PackedWorld::count_pending(unsigned before, unsigned after, unsigned joined,
@@ -209,7 +230,7 @@ int64_t PackedWorld::bound_ps(const Packed& from, const Packed& to) {
 int64_t PackedWorld::several_ps(const Packed& from, const Packed& to) {
   if (!p_->times.grow()) {
     const int64_t least = bound_ps(from, to);
-    return least == 0 ? 0 : saturating_add(least, least_step_ps(0, 2));
+    return least == 0 ? 0 : saturating_add(least, another_step_ps_);
   }
   const PendingDigits& w = pending_digits(from, to);
   return least_ps(difference_joined(from, to, w, every_slot()), w, to.total, to.outers,
@@ -239,11 +260,11 @@ int64_t PackedWorld::bound_to_growing_ps(const Packed& from, const Packed& part,
 int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int total, int outers,
                            bool growing) {
   if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
-  if (!d.crossed && d.beyond == 0) return 0;
-  const Carried own{missing(total, d.beyond, d.crossed)};
-  if (!d.crossed_outside && d.held_outside == 0) return inside_ps(d.beyond, own, growing);
-  const Carried of_unit = fetched(outers, d.held_outside, d.crossed_outside, w.kept_inside);
-  return std::max(reaching_out_ps(d.beyond, own), outside_ps(d.beyond, of_unit));
+  if (!d.crossed() && d.beyond() == 0) return 0;
+  const Carried own{missing(total, d.beyond(), d.crossed())};
+  if (!d.crossed_outside() && d.held_outside() == 0) return inside_ps(d.beyond(), own, growing);
+  const Carried of_unit = fetched(outers, d.held_outside(), d.crossed_outside(), w.kept_inside);
+  return std::max(reaching_out_ps(d.beyond(), own), outside_ps(d.beyond(), of_unit));
 }
 
 // The ranks that differ on what is joined alone are one unit, whose members share what it needs.
@@ -253,10 +274,10 @@ int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int 
   const int64_t need = joined_missing(d, total);
   if (need == 0) return 0;
   const Carried own{need, power(w.joined_count)};
-  if (!d.crossed_outside && d.held_outside == 0) return inside_ps(0, own, true);
+  if (!d.crossed_outside() && d.held_outside() == 0) return inside_ps(0, own, true);
   const int64_t united = floor_div(least_bytes(), power(outers));
   const int64_t missing =
-      d.crossed_outside ? united : united - floor_div(united, power(d.held_outside));
+      d.crossed_outside() ? united : united - floor_div(united, power(d.held_outside()));
   const Carried of_unit{saturating_mul(missing, power(w.kept_inside)),
                         power(inside_ + w.joined_outside)};
   return std::max(reaching_out_ps(0, own), outside_ps(0, of_unit));
@@ -264,7 +285,7 @@ int64_t PackedWorld::joined_ps(const Difference& d, const PendingDigits& w, int 
 
 int64_t PackedWorld::joined_missing(const Difference& d, int total) const {
   const int64_t united = floor_div(least_bytes(), power(total));
-  return d.crossed ? united : united - floor_div(united, power(d.beyond));
+  return d.crossed() ? united : united - floor_div(united, power(d.beyond()));
 }
 
 int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
@@ -276,7 +297,7 @@ int64_t PackedWorld::bound_bytes(const Packed& from, const Packed& to) {
     return ceil_div(joined_missing(d, to.total), power(w.joined_count));
   }
   const Difference d = difference(from, to, every_slot());
-  return missing(to.total, d.beyond, d.crossed);
+  return missing(to.total, d.beyond(), d.crossed());
 }
 
 // Bytes that all ranks carry, (contributions - 1) + (copies - 1) values an element, which all that
@@ -290,7 +311,7 @@ int64_t PackedWorld::carried(int contributions, int copies, int apart) const {
 int64_t PackedWorld::reducing_bytes(const Difference& d, const PendingDigits& w, int total) const {
   const int copies = total_ - total - w.kept - w.joined_count;
   return std::max(ceil_div(floor_div(least_bytes(), power(total)), power(w.joined_count)),
-                  ceil_div(carried(w.reduced, copies, d.apart), power(total_ - w.kept)));
+                  ceil_div(carried(w.reduced, copies, d.apart()), power(total_ - w.kept)));
 }
 
 // The same of units where contributions lie in several.
@@ -300,20 +321,21 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
   const auto larger_share = [](const Carried& a, const Carried& b) {
     return static_cast<int128>(a.bytes) * b.ranks >= static_cast<int128>(b.bytes) * a.ranks ? a : b;
   };
-  const int sources = w.joined != 0 ? 0 : w.reduced + d.beyond;
+  const int sources = w.joined != 0 ? 0 : w.reduced + d.beyond();
   const int64_t united = floor_div(least_bytes(), power(outers));
   int64_t missing = united;
-  if (w.reduced_outside == 0 && !d.crossed_outside)
-    missing = united - floor_div(united, power(d.held_outside));
+  if (w.reduced_outside == 0 && !d.crossed_outside())
+    missing = united - floor_div(united, power(d.held_outside()));
   const bool inside_only = missing == 0 || outer_level_ == 0;
   const Carried own = larger_share(
       {floor_div(least_bytes(), power(total)), power(w.joined_count)},
-      {carried(w.reduced, total_ - total - w.kept - w.joined_count, d.apart), sharing});
+      {carried(w.reduced, total_ - total - w.kept - w.joined_count, d.apart()), sharing});
   if (inside_only) return inside_ps(sources, own, growing);
   const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
   const Carried of_unit = larger_share(
       {saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside)},
-      {w.reduced_outside != 0 ? carried(w.reduced_outside, copies, d.apart_outside) : 0, sharing});
+      {w.reduced_outside != 0 ? carried(w.reduced_outside, copies, d.apart_outside()) : 0,
+       sharing});
   return std::max(reaching_out_ps(sources, own), outside_ps(sources, of_unit));
 }
 
@@ -323,22 +345,19 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   const PendingDigits& w = pending_digits(from, to);
   if (w.reduced != 0) return 0;
   const Difference d = difference(from, to, every_slot());
-  if (!d.crossed_outside && d.held_outside == 0) return 0;
+  if (!d.crossed_outside() && d.held_outside() == 0) return 0;
   return saturating_add(
       saturating_add(outer_latency_, outer_per_peer_),
-      fetch_ps(to.outers, d.held_outside, d.crossed_outside, w.kept_at_once_inside));
+      fetch_ps(to.outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside));
 }
 
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to, bool several) const {
   if (outer_level_ == 0 || p_->kept != 0 || (from.made | to.made) != 0) return 0;
-  uint32_t shared = 0;
-  for (size_t d = 0; d < as_index(p_->dims); ++d)
-    shared |= from.outer_of_list[d] & to.outer_of_list[d];
-  if (shared == 0) return 0;
+  const Words shared{from.outer_in_list[0] & to.outer_in_list[0],
+                     from.outer_in_list[1] & to.outer_in_list[1]};
+  if ((shared[0] | shared[1]) == 0) return 0;
   // Outer digits that both have in one list, and those of them in one slot.
-  int in_one_list = 0;
-  for (size_t d = 0; d < as_index(p_->dims); ++d)
-    in_one_list += count_bits(from.outer_of_list[d] & to.outer_of_list[d], 0);
+  const int in_one_list = count_bits(shared[0], shared[1]);
   Words in_one_slot = differing(from, to);
   for (size_t w = 0; w < packed_words; ++w)
     in_one_slot[w] = ~in_one_slot[w] & from.outer[w] & to.taken[w];
@@ -381,11 +400,11 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
 // Pieces received, contributions among them: from the nearest holders, so what some unit mate has
 // comes from inside (exchange_digits.cc).
 int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total) {
-  const int64_t bytes = piece(total + d.beyond, w.reduced != 0);
-  const int64_t all = power(d.beyond + w.reduced);
-  const int64_t near = power(d.beyond - d.beyond_outside + w.reduced - w.reduced_outside);
-  const int64_t inside = d.crossed && !d.crossed_from_outside ? near : near - 1;
-  const int64_t outside = d.crossed_from_outside ? all : all - near;
+  const int64_t bytes = piece(total + d.beyond(), w.reduced != 0);
+  const int64_t all = power(d.beyond() + w.reduced);
+  const int64_t near = power(d.beyond() - d.beyond_outside() + w.reduced - w.reduced_outside);
+  const int64_t inside = d.crossed() && !d.crossed_from_outside() ? near : near - 1;
+  const int64_t outside = d.crossed_from_outside() ? all : all - near;
   int64_t latency = inside > 0 ? first_latency_ : 0;
   int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
   int64_t peers = saturating_mul(inside, first_per_peer_);
@@ -403,10 +422,11 @@ int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits
 int64_t PackedWorld::two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
                                          int outers) {
   const int64_t sharing = power(inside_ - w.kept_at_once_inside - (total - outers));
-  const int64_t wanted = missing(total, d.beyond, d.crossed);
-  const int64_t fetched = d.crossed_from_outside ? ceil_div(wanted, sharing)
-                                                 : share(outers, d.held_outside, d.crossed_outside,
-                                                         w.kept_at_once_inside);
+  const int64_t wanted = missing(total, d.beyond(), d.crossed());
+  const int64_t fetched =
+      d.crossed_from_outside()
+          ? ceil_div(wanted, sharing)
+          : share(outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside);
   PhaseTime fetch;
   PhaseTime share_out;
   if (fetched > 0 && outer_level_ > 0)

@@ -30,10 +30,10 @@ struct Packed {
   using Words = std::array<uint64_t, packed_words>;
   Words taken{};
   Words outer{};
-  std::array<Words, 5> name{};                            // few slots: name[0][0] alone
-  std::array<uint32_t, max_search_dims> outer_of_list{};  // digits outside of level 0
-  uint32_t digits = 0;                                    // in any list
-  uint16_t pending = 0;                                   // atoms
+  std::array<Words, 5> name{};  // few slots: name[0][0] alone
+  Words outer_in_list{};        // bit d * digits + n: list d holds digit n, outside of level 0
+  uint32_t digits = 0;          // in any list
+  uint16_t pending = 0;         // atoms
   uint16_t made = 0;
   uint8_t total = 0;   // digits
   uint8_t outers = 0;  // of them outside of level 0
@@ -117,6 +117,8 @@ class PackedWorld {
   [[nodiscard]] int64_t least_step_ps(int64_t bytes, int64_t ranks) const {
     return p_->times.ps({ranks}, bytes, 1, links(true));
   }
+  // What a step takes at least that moves nothing.
+  [[nodiscard]] int64_t another_step_ps() const { return another_step_ps_; }
   // What so many peers cost a rank at least: as many as its unit has may cost the least of any.
   [[nodiscard]] int64_t peers_ps(int64_t peers) const {
     const int64_t inside = std::min(peers, power(inside_) - 1);
@@ -154,18 +156,39 @@ class PackedWorld {
   [[nodiscard]] Basis basis_now() const;
   void lay_out_slots();
   void time_levels();
-  // Where two states differ, in digits.
+  // Where two states differ, in digits: numbers of a few bits each in one word, as figures are
+  // found by them. Each is set once.
   struct Difference {
-    bool crossed = false;
-    bool crossed_outside = false;       // both digits outside of level 0
-    bool crossed_from_outside = false;  // the digit before is
-    int beyond = 0;                     // what only `from` cuts
-    int beyond_outside = 0;
-    int held_outside = 0;  // what `from` cuts by outer digits where the target does not
+    enum At : int {
+      held_outside_at = 12,
+      beyond_outside_at = 18,
+      beyond_at = 24,
+      crossed_at = 30,
+      crossed_outside_at = 31,
+      crossed_from_outside_at = 32,
+      apart_outside_at = 35,
+      apart_at = 40,
+    };
+    void set(At at, int number) { bits |= static_cast<uint64_t>(number) << at; }
+    void set(At at, bool holds) { bits |= static_cast<uint64_t>(holds) << at; }
+    [[nodiscard]] bool holds(At at) const { return (bits >> at & 1) != 0; }
+    [[nodiscard]] int number(At at) const { return static_cast<int>(bits >> at & 63); }
+
+    [[nodiscard]] bool crossed() const { return holds(crossed_at); }
+    // Both digits lie outside of level 0; the one before does.
+    [[nodiscard]] bool crossed_outside() const { return holds(crossed_outside_at); }
+    [[nodiscard]] bool crossed_from_outside() const { return holds(crossed_from_outside_at); }
+    // What only `from` cuts, and of that by outer digits; what it cuts by outer digits where the
+    // target does not.
+    [[nodiscard]] int beyond() const { return number(beyond_at); }
+    [[nodiscard]] int beyond_outside() const { return number(beyond_outside_at); }
+    [[nodiscard]] int held_outside() const { return number(held_outside_at); }
     // Of sums: at least so many of the digits that cut both, elsewhere, say something by themselves
     // of where elements are (share_apart of cost/bounds.cc).
-    int apart = 0;
-    int apart_outside = 0;
+    [[nodiscard]] int apart() const { return number(apart_at) & 31; }
+    [[nodiscard]] int apart_outside() const { return number(apart_outside_at) & 31; }
+
+    uint64_t bits = 0;
   };
   // Digits of what is pending before and after.
   struct PendingDigits {
@@ -205,13 +228,10 @@ class PackedWorld {
   // Where they are kept, with `is_known` set where they are those asked for.
   Figures& figures_of(FigureKind kind, const Difference& d, const PendingDigits& w, int total,
                       int outers, bool& is_known) {
-    const auto small = [](int n) { return static_cast<uint64_t>(n); };
-    const uint64_t flags = (d.crossed ? 1U : 0U) | (d.crossed_outside ? 2U : 0U) |
-                           (d.crossed_from_outside ? 4U : 0U) | small(static_cast<int>(kind)) << 3;
-    const uint64_t key = counted_on_ | uint64_t{w.number} << 45 | small(d.apart) << 40 |
-                         small(d.apart_outside) << 35 | flags << 30 | small(d.beyond) << 24 |
-                         small(d.beyond_outside) << 18 | small(d.held_outside) << 12 |
-                         small(total) << 6 | small(outers);
+    // Around the bits of the difference.
+    const uint64_t key = counted_on_ | uint64_t{w.number} << 45 | d.bits |
+                         static_cast<uint64_t>(kind) << 33 | static_cast<uint64_t>(total) << 6 |
+                         static_cast<uint64_t>(outers);
     Figures& known = figures_[key * 0x9e3779b97f4a7c15U >> (64 - figures_bits)];
     is_known = known.key == key;
     known.key = key;
@@ -248,15 +268,20 @@ class PackedWorld {
   // `looked`: slots where what only `from` has counts.
   [[nodiscard]] Difference difference(const Packed& from, const Packed& to,
                                       const Packed::Words& looked) const;
+  [[nodiscard]] static Difference difference_of_few(const Packed& from, const Packed& to,
+                                                    uint64_t looked);
+  [[nodiscard]] Difference difference_of_many(const Packed& from, const Packed& to,
+                                              const Packed::Words& looked) const;
   // The same between `to` and what ranks that differ on what is joined alone hold together.
   [[nodiscard]] Difference difference_joined(const Packed& from, const Packed& to,
                                              const PendingDigits& w,
                                              const Packed::Words& looked) const {
-    if (w.joined != 0) return difference(without(from, w.joined), to, looked);
-    Difference d = difference(from, to, looked);
-    if (w.reduced != 0) count_apart(from, to, d);
-    return d;
+    return few_ && w.number == 0 ? difference_of_few(from, to, looked[0])
+                                 : difference_of_sums(from, to, w, looked);
   }
+  [[nodiscard]] Difference difference_of_sums(const Packed& from, const Packed& to,
+                                              const PendingDigits& w,
+                                              const Packed::Words& looked) const;
   void count_apart(const Packed& from, const Packed& to, Difference& d) const;
   [[nodiscard]] const Packed::Words& every_slot() const {
     return slots_before_[static_cast<size_t>(p_->dims)];
@@ -379,6 +404,7 @@ class PackedWorld {
   int64_t first_per_peer_ = 0;     // ps
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
+  int64_t another_step_ps_ = 0;
   int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
   // Of one part of the finest from outside; in two steps or more.
   std::array<int64_t, 2> finest_part_ps_{};
@@ -389,7 +415,7 @@ class PackedWorld {
   PendingDigits none_pending_;
   std::array<PendingDigits, 32> pending_;  // those last asked for, by hash
   unsigned pending_counted_ = 0;
-  static constexpr int figures_bits = 8;
+  static constexpr int figures_bits = 10;
   std::array<Figures, size_t{1} << figures_bits> figures_{};  // by hash
   uint64_t counted_on_ = 0;  // a number of the basis in the key's upper bits, never 0
   Basis basis_{};

@@ -165,29 +165,31 @@ void Search::exchange_to_target(int32_t from, const SearchState& at) {
 
 void Search::exchange_to(int32_t from, const SearchState& at, const Packed& packed,
                          const SearchState& to, const Packed& packed_to, int64_t left,
-                         int64_t soonest, int64_t reached) {
+                         int64_t soonest, int64_t* known_reached) {
   const int64_t gone = node(from).g.ps;
-  const int64_t spent = saturating_add(gone, std::max<int64_t>(left, 0));
+  const int64_t ahead = std::max<int64_t>(left, 0);
+  const int64_t spent = saturating_add(gone, ahead);
   const bool alike = at.pending == to.pending;
+  int64_t reached = known_reached == nullptr ? INT64_MAX : *known_reached;
   PackedWorld::ExchangeFloors floors;
   p_.work += work::floors;
-  if (has_best_ && world_.usable()) {
+  const bool floored = has_best_ && world_.usable();
+  if (floored) {
     floors = world_.exchange_floors(packed, packed_to);
     const int64_t floor =
         alike ? std::min(floors.one_phase_ps, floors.two_phases_ps) : floors.one_phase_ps;
     const int64_t least_ps = std::max(soonest, saturating_add(gone, floor));
-    if (least_ps > reached || saturating_add(least_ps, std::max<int64_t>(left, 0)) > best_.ps)
-      return;
+    if (least_ps > reached || saturating_add(least_ps, ahead) > best_.ps) return;
+    if (known_reached != nullptr) reached = *known_reached = reached_in(to);
   }
   for (int phases : {1, 2}) {
     if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
-    if (has_best_ && world_.usable()) {
+    if (floored) {
       PlanCost least = node(from).g;
       least.ps = std::max(
           soonest, saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps));
       least.collectives += phases;
-      if (least.ps > reached || !better_than_best(through(least, std::max<int64_t>(left, 0))))
-        continue;
+      if (least.ps > reached || !better_than_best(through(least, ahead))) continue;
       if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
     }
     const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
@@ -196,6 +198,8 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
     const int32_t reached_node = table_.intern(to);
     if (left >= 0) node(reached_node).h = std::max(node(reached_node).h, left);
     relax(from, edge, reached_node);
+    if (known_reached != nullptr && node(reached_node).reached)
+      reached = *known_reached = node(reached_node).g.ps;
   }
 }
 
@@ -338,8 +342,7 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
       const Aim& aim = list.aims[key.aim];
       if (aim.at == at) continue;
       if (!world_.usable()) {
-        if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached)
-          key.reached = node(to).g.ps;
+        key.reached = reached_in(aim.at);
         if (key.reached <= soonest) continue;
         // What the way to the aim may take at most.
         int64_t most = key.reached;
@@ -355,9 +358,7 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         exchange_later(from, at, aim.at, key.left, there, most);
         continue;
       }
-      exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, key.reached);
-      if (const int32_t to = table_.find(aim.at); to >= 0 && node(to).reached)
-        key.reached = node(to).g.ps;
+      exchange_to(from, at, packed, aim.at, aim.packed, key.left, outer, &key.reached);
     }
   }
 }

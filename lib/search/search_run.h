@@ -156,12 +156,18 @@ class Search {
   // The exchange that lands on the target but for what is still to be made pending.
   void exchange_to_target(int32_t from, const SearchState& at);
 
+  // The time in which a plan reaches a state already; INT64_MAX: none does.
+  [[nodiscard]] int64_t reached_in(const SearchState& s) {
+    const int32_t to = table_.find(s);
+    return to >= 0 && node(to).reached ? node(to).g.ps : INT64_MAX;
+  }
   // One exchange, in one phase and in two, where it may still lead to a better plan. `left`: the
-  // bound from there, -1 where not known. `soonest`: the time until there at least. `reached`: the
-  // time in which a plan reaches it already, or more.
+  // bound from there, -1 where not known. `soonest`: the time until there at least.
+  // `known_reached`: the time in which a plan reaches it already, or more, told anew where it is
+  // looked up; nullptr: not asked.
   void exchange_to(int32_t from, const SearchState& at, const Packed& packed, const SearchState& to,
                    const Packed& packed_to, int64_t left, int64_t soonest = 0,
-                   int64_t reached = INT64_MAX);
+                   int64_t* known_reached = nullptr);
 
   // The same where states do not pack: what the exchange takes at least decides when it is priced.
   // `most`: a way to it that takes longer is of no use.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost/bounds.h"
+#include "cost/collective_time.h"
 #include "cost/exchange.h"
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
@@ -96,6 +97,23 @@ inline void drop_last(SearchState& s, int dims, int d, int count) {
 // Atoms in any list.
 [[nodiscard]] uint16_t sharding(const SearchState& s, int dims);
 
+// Times of collectives that were priced, by what decides them; a state leads on by many alike.
+struct KnownTimes {
+  struct Entry {
+    int64_t whole = -1;  // bytes, as of CollectiveBytes
+    int64_t piece = 0;
+    uint16_t group = 0;
+    Op op = Op::slice;
+    int64_t ps = 0;
+  };
+  std::array<Entry, 16> entries{};
+  Entry& slot(const CollectiveBytes& bytes, uint16_t group) {
+    const uint64_t key = static_cast<uint64_t>(bytes.whole) ^ uint64_t { group } << 32 ^
+                         static_cast<uint64_t>(bytes.op) << 52;
+    return entries[key * 0x9e3779b97f4a7c15U >> 60];
+  }
+};
+
 struct PlanProblem {
   const LevelMap* levels = nullptr;
   const Topology* topology = nullptr;  // what steps are priced in
@@ -155,6 +173,7 @@ struct PlanProblem {
   mutable std::vector<const std::vector<GroupShape>*> shapes;  // by mask
   uint16_t source_pending = 0;                                 // pending before the first step
   Shortcuts shortcuts;                                         // taken in setting it up
+  mutable KnownTimes known_times;                              // of collectives
   mutable TurnTable turns;         // of whole pieces, where digits are known
   mutable bool estimated = false;  // some price was an estimate
   mutable int64_t work = 0;        // units (search/work.h) that its functions took so far

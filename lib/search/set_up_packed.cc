@@ -106,6 +106,7 @@ void PackedWorld::time_levels() {
     least_per_peer_ = std::min(least_per_peer_, saturating_mul(levels[l].per_peer_ns, 1000));
     if (l == outer_level_) least_outer_per_peer_ = least_per_peer_;
   }
+  another_step_ps_ = least_step_ps(0, 2);
   finest_part_ps_ = {};
   if (outer_level_ == 0) return;
   for (const bool several : {false, true})
