@@ -22,6 +22,19 @@ void RoundLoad::add(const RoundLoad& other) {
   }
 }
 
+void RoundLoad::add_to_messages(const RoundLoad& other) {
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    for (int l = 0; l < levels_; ++l) {
+      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
+      const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
+      add_up(cell.received, more.received);
+      add_up(cell.sent, more.sent);
+      raise(cell.peers_in, more.peers_in);
+      raise(cell.peers_out, more.peers_out);
+    }
+  }
+}
+
 RankLoad RoundLoad::of_rank(size_t rank) const {
   RankLoad load;
   for (int l = 0; l < levels_; ++l) {

@@ -26,6 +26,8 @@ class RoundLoad {
  public:
   RoundLoad(size_t ranks, int levels) : tally_(ranks, levels), ranks_(ranks), levels_(levels) {}
   void add(const RoundLoad& other);
+  // The same as if both had one message for a pair that is in both: peers are the most of the two.
+  void add_to_messages(const RoundLoad& other);
 
   [[nodiscard]] RankLoad of_rank(size_t rank) const;
   // The most over ranks.

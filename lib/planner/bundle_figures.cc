@@ -97,15 +97,14 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
-std::optional<RoundLoad> FigureCounter::load_of(const Way& way, int64_t tensors) {
-  bool idle = false;
+std::optional<std::vector<RoundLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
+  std::vector<RoundLoad> loads;
   for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way)) {
-    idle = idle || moved.pairs.empty();
+    if (moved.pairs.empty()) return std::nullopt;
     counter_.add(moved.pairs, moved.element_bytes, tensors);
+    loads.push_back(counter_.take());
   }
-  RoundLoad load = counter_.take();
-  if (idle) return std::nullopt;
-  return load;
+  return loads;
 }
 
 void FigureCounter::count_collective(const std::vector<Kind>& kinds,
@@ -118,11 +117,7 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
   for (const KindPart& part : round.parts) {
     const Way& way = kinds[part.kind].ways[chosen[part.kind]];
     const WayStep& step = way.steps[part.step];
-    const Request& request = way.planned.request;
-    const bool landed =
-        request.src_mesh != request.dst_mesh &&
-        way.planned.steps[step.index].mesh == plan_.meshes.meshes[request.dst_mesh].name;
-    mesh = landed ? request.dst_mesh : request.src_mesh;
+    mesh = mesh_of_collective(plan_, way.planned, step.index);
     dims = &step.mesh_dims;
     counted.packing = &step.ranks;
     const int64_t times = part.to - part.from;

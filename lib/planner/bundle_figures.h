@@ -25,9 +25,8 @@ class FigureCounter {
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
-  // What so many tensors exchange in all steps of the way, in one wave; nullopt where one of its
-  // exchanges moves nothing.
-  [[nodiscard]] std::optional<RoundLoad> load_of(const Way& way, int64_t tensors);
+  // What so many tensors exchange, by exchange of the way; nullopt where one of them moves nothing.
+  [[nodiscard]] std::optional<std::vector<RoundLoad>> loads_of(const Way& way, int64_t tensors);
 
  private:
   // Of one round while figures are counted.

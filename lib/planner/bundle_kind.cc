@@ -51,6 +51,23 @@ bool runs_in_rounds(const PlannedRedistribution& planned) {
                      [](const Step& step) { return step.phases == 1; });
 }
 
+size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned, size_t step) {
+  const Request& request = planned.request;
+  const bool landed = request.src_mesh != request.dst_mesh &&
+                      planned.steps[step].mesh == plan.meshes.meshes[request.dst_mesh].name;
+  return landed ? request.dst_mesh : request.src_mesh;
+}
+
+StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
+                               size_t step) {
+  const auto& steps = planned.steps;
+  const Request& request = planned.request;
+  return step_figures(
+      step == 0 ? request.src : steps[step - 1].state, steps[step].state, request.tensor.shape,
+      mesh_shape(plan.meshes.meshes[mesh_of_collective(plan, planned, step)]), steps[step].op,
+      product_of_sizes(steps[step].mesh_dims), wire_element_bytes(planned, step));
+}
+
 void list_way(const WayQuestion& q, Way& way) {
   if (way.listed) return;
   way.listed = true;
@@ -80,13 +97,12 @@ void list_way(const WayQuestion& q, Way& way) {
       const bool in_pieces = goes_in_pieces(planned, i);
       moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
                                       : cuts_of(cut, transfers, held[i], held[i + 1]);
-      if (in_pieces) got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
+      if (in_pieces && goes_in_pieces(planned, i + 1))
+        got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
     } else {
       moved.mesh_dims = step.mesh_dims;
       moved.ranks = held[i].ranks;
-      moved.figures = step_figures(i == 0 ? request.src : planned.steps[i - 1].state, step.state,
-                                   request.tensor.shape, held[i].mesh_shape, step.op,
-                                   product_of_sizes(step.mesh_dims), moved.element_bytes);
+      moved.figures = collective_figures(*q.plan, planned, i);
     }
     way.steps.push_back(std::move(moved));
   }

@@ -39,6 +39,10 @@ struct Kind {
   std::vector<size_t> members;  // indices into the plan's redistributions
   int64_t tensors = 0;
   std::vector<Way> ways;
+  // Those of the ways [gathering, gathers_end) gather behind one exchange.
+  size_t gathering = 0;
+  size_t gathers_end = 0;
+  [[nodiscard]] bool gathers_by(size_t way) const { return way >= gathering && way < gathers_end; }
 };
 
 struct WayQuestion {
@@ -47,6 +51,12 @@ struct WayQuestion {
 };
 // Whether rounds can run it: no step goes in two phases.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
+// The mesh of whose ranks a collective step of the plan takes groups.
+[[nodiscard]] size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned,
+                                        size_t step);
+// Of one tensor.
+[[nodiscard]] StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
+                                             size_t step);
 // Fills `steps` and `between`.
 void list_way(const WayQuestion& question, Way& way);
 

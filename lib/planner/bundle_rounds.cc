@@ -158,36 +158,39 @@ class Buckets {
   std::map<std::pair<int64_t, size_t>, std::vector<KindPart>> parts_;
 };
 
-// Steps of kinds that also run collectives: those of one op and group together, in launches of so
-// many tensors, one behind the other.
+// A bucket of kinds that also run collectives, step by step: those of one op and group together.
 class StepByStep {
  public:
   StepByStep(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-             int64_t tensors_a_round)
-      : kinds_(kinds), chosen_(chosen), most_(tensors_a_round) {}
+             const RoundLimits& limits)
+      : kinds_(kinds), chosen_(chosen), limits_(limits) {}
 
-  void add(size_t kind) {
-    const Way& way = kinds_[kind].ways[chosen_[kind]];
+  void add(const KindShare& share) {
+    const Way& way = kinds_[share.kind].ways[chosen_[share.kind]];
     for (size_t s = 0; s < way.steps.size(); ++s) {
       const Step& step = way.planned.steps[way.steps[s].index];
-      launches_[{s, step.op, step.group, to_key(step)}].push_back(kind);
+      launches_[{s, step.op, step.group, to_key(step)}].push_back(share);
     }
   }
 
   void take(std::vector<KindRound>& rounds) {
-    for (const auto& [key, kinds] : launches_) {
+    for (const auto& [key, shares] : launches_) {
+      const auto& [step, op, group, on] = key;
+      const int64_t most = op == Op::exchange
+                               ? limits_.tensors_a_round
+                               : std::min(limits_.tensors_a_round, limits_.tensors_a_launch);
       KindRound round;
-      int64_t room = most_;
+      int64_t room = most;
       const auto flush = [&] {
         if (!round.parts.empty()) rounds.push_back(std::move(round));
         round = {};
-        room = most_;
+        room = most;
       };
-      for (const size_t kind : kinds) {
-        for (int64_t from = 0; from < kinds_[kind].tensors;) {
+      for (const KindShare& share : shares) {
+        for (int64_t from = share.tensors.lo; from < share.tensors.hi;) {
           if (room == 0) flush();
-          const int64_t to = from + std::min(room, kinds_[kind].tensors - from);
-          round.parts.push_back({kind, std::get<0>(key), from, to, 0, 1});
+          const int64_t to = from + std::min(room, share.tensors.hi - from);
+          round.parts.push_back({share.kind, step, from, to, 0, 1});
           room -= to - from;
           from = to;
         }
@@ -211,9 +214,32 @@ class StepByStep {
 
   const std::vector<Kind>& kinds_;
   const std::vector<size_t>& chosen_;
-  int64_t most_;
-  std::map<Key, std::vector<size_t>> launches_;
+  const RoundLimits& limits_;
+  std::map<Key, std::vector<KindShare>> launches_;
 };
+
+// Kinds that also run collectives, bucket by bucket.
+void add_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                const RoundLimits& limits, std::vector<KindRound>& rounds) {
+  const int64_t buckets =
+      std::min({limits.buckets, limits.buckets_behind, most_behind(kinds, chosen)});
+  for (int64_t b = 0; b < buckets; ++b) {
+    StepByStep bucket(kinds, chosen, limits);
+    int64_t next = 0;  // where kinds of fewer tensors than buckets begin
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      const Way& way = kinds[k].ways[chosen[k]];
+      if (way.steps.empty() || way.only_exchanges()) continue;
+      const int64_t tensors = kinds[k].tensors;
+      const int64_t at = (b + buckets - next) % buckets;
+      if (tensors < buckets) next = (next + tensors) % buckets;
+      const KindShare share{k,
+                            {floor_div(saturating_mul(tensors, at), buckets),
+                             floor_div(saturating_mul(tensors, at + 1), buckets)}};
+      if (share.tensors.lo < share.tensors.hi) bucket.add(share);
+    }
+    bucket.take(rounds);
+  }
+}
 
 // What goes through buckets together, one section behind the other.
 struct Section {
@@ -299,27 +325,32 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
     if (section.alone && first > 0) rounds[first].after = ends_of(rounds, first);
   }
   const size_t overlapping = rounds.size();
-  StepByStep behind(kinds, chosen, limits.tensors_a_round);
-  for (size_t k = 0; k < kinds.size(); ++k) {
-    const Way& way = kinds[k].ways[chosen[k]];
-    if (!way.steps.empty() && !way.only_exchanges()) behind.add(k);
-  }
-  behind.take(rounds);
+  add_behind(kinds, chosen, limits, rounds);
   // A launch behind the buckets waits for all of them.
   if (overlapping > 0 && rounds.size() > overlapping)
     rounds[overlapping].after = ends_of(rounds, overlapping);
   return rounds;
 }
 
+int64_t most_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen) {
+  int64_t most = 0;
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Way& way = kinds[k].ways[chosen[k]];
+    if (!way.steps.empty() && !way.only_exchanges()) most = std::max(most, kinds[k].tensors);
+  }
+  return most;
+}
+
 int64_t launches_of_collectives(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                                 const RoundLimits& limits) {
   int64_t rounds = 0;
+  const int64_t most = std::min(limits.tensors_a_round, limits.tensors_a_launch);
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Way& way = kinds[k].ways[chosen[k]];
     if (way.only_exchanges()) continue;
-    rounds =
-        saturating_add(rounds, saturating_mul(static_cast<int64_t>(way.steps.size()),
-                                              floor_div(kinds[k].tensors, limits.tensors_a_round)));
+    const auto collectives = std::count_if(way.steps.begin(), way.steps.end(),
+                                           [](const WayStep& s) { return s.op != Op::exchange; });
+    rounds = saturating_add(rounds, saturating_mul(collectives, floor_div(kinds[k].tensors, most)));
   }
   return rounds;
 }

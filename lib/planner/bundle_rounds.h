@@ -5,7 +5,8 @@
 //
 // A bucket takes the same share of every kind, so that all senders and all receivers have work in
 // every round. Step s of bucket b is a round on stream s, behind step s - 1 of the bucket: so it
-// runs beside step 0 of bucket b + s. Kinds with collectives come behind, step by step.
+// runs beside step 0 of bucket b + s. Kinds with collectives come behind, in buckets of their own,
+// all steps of one before the next: collectives overlap with nothing.
 //
 // Shares are even, or fall from bucket to bucket where a later step takes less than the first, and
 // rise where it takes more: so steps that run at the same time take as long as each other, and the
@@ -47,9 +48,11 @@ struct KindRound {
 
 struct RoundLimits {
   int64_t buckets = 1;
-  std::vector<int64_t> shares;  // of each bucket, in parts of their sum; none: even
-  int64_t tensors_a_round = 1;  // of collectives
-  bool apart = false;           // whether every kind has buckets of its own, one behind the other
+  std::vector<int64_t> shares;           // of each bucket, in parts of their sum; none: even
+  int64_t buckets_behind = INT64_MAX;    // of kinds with collectives; at most `buckets`
+  int64_t tensors_a_round = INT64_MAX;   // of kinds with collectives
+  int64_t tensors_a_launch = INT64_MAX;  // of one collective: it has messages for each
+  bool apart = false;  // whether every kind has buckets of its own, one behind the other
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
 
@@ -63,6 +66,10 @@ struct RoundLimits {
 [[nodiscard]] std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                                  const std::vector<size_t>& chosen,
                                                  const RoundLimits& limits);
+
+// Tensors of a kind with collectives, the most over kinds; 0: there are none.
+[[nodiscard]] int64_t most_behind(const std::vector<Kind>& kinds,
+                                  const std::vector<size_t>& chosen);
 
 // The rounds of kinds with collectives, at least.
 [[nodiscard]] int64_t launches_of_collectives(const std::vector<Kind>& kinds,

@@ -144,10 +144,24 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   }
   while (overlaps && limits.buckets < most_buckets && last_ps > close_ps_) {
     limits.buckets *= 2;
-    if (!gains()) break;
+    if (gains()) continue;
+    limits.buckets /= 2;
+    break;
   }
+  consider_fewer_behind(chosen, limits);
   if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
   return Done{};
+}
+
+// Kinds with collectives in fewer buckets than the others need.
+void BundleSchedules::consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits) {
+  const int64_t most = std::min(limits.buckets, most_behind(kinds_, chosen));
+  for (limits.buckets_behind = 1; limits.buckets_behind < most; limits.buckets_behind *= 2) {
+    const BundleFigures figures = count(chosen, limits);
+    if (!fits(figures)) continue;
+    keep(chosen, figures);
+    return;
+  }
 }
 
 // Shares that fall or rise as the last step's time is to the first one's, or half as steeply. What
@@ -174,9 +188,10 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
 }
 
 Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen) {
-  const int64_t tensors_a_round = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
+  const int64_t most_tensors = most_behind(kinds_, chosen);
+  const int64_t tensors_a_launch = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
   RoundLimits limits;
-  limits.tensors_a_round = tensors_a_round;
+  limits.tensors_a_launch = tensors_a_launch;
   StagingTries tries(bundle_.max_staging_bytes);
   for (;;) {
     const int64_t rounds = launches_of_collectives(kinds_, chosen, limits);
@@ -186,7 +201,7 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
     if (!limits.apart && !fits_messages(figures)) {
       limits = {};
-      limits.tensors_a_round = tensors_a_round;
+      limits.tensors_a_launch = tensors_a_launch;
       limits.apart = true;
       continue;
     }
@@ -201,9 +216,13 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
       continue;
     }
     if (has_most || (is_stuck && found_)) return does_not_fit(figures).error();
+    // Where every bucket has one tensor of a kind at most, rounds have fewer kinds.
+    if (limits.buckets >= most_tensors) {
+      const int64_t now = std::min(limits.tensors_a_round, static_cast<int64_t>(kinds_.size()));
+      limits.tensors_a_round = std::max<int64_t>(1, now / 2);
+    }
     const int64_t twice = saturating_mul(limits.buckets, 2);
     limits.buckets = std::min(most_buckets, fits_staging(figures) ? twice : tries.next());
-    limits.tensors_a_round = std::max<int64_t>(1, limits.tensors_a_round / 2);
   }
 }
 

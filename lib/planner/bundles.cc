@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "cost/bundle_bound.h"
 #include "cost/listed_bounds.h"
 #include "cost/step_cost.h"
+#include "planner/bundle_choice.h"
 #include "planner/bundle_figures.h"
 #include "planner/bundle_schedule.h"
 #include "planner/numerics.h"
@@ -56,7 +56,8 @@ class BundlePlanner {
         groups_(groups),
         ranks_(make_rank_table(plan.meshes)),
         levels_(plan.meshes.meshes.size()),
-        counter_(plan, ranks_, levels_) {}
+        counter_(plan, ranks_, levels_),
+        times_(plan, kinds_, levels_, counter_) {}
 
   Result<PlannedBundle> answer() {
     PlannedBundle planned;
@@ -106,7 +107,8 @@ class BundlePlanner {
     }
   }
 
-  // Exchanges first, at once in both cuts; the plan for itself last, where rounds can run it.
+  // Exchanges first, at once in both cuts, then those that gather; the plan for itself last, where
+  // rounds can run it.
   void make_ways(Kind& kind) {
     const PlannedRedistribution& own = alone(kind);
     const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
@@ -122,6 +124,7 @@ class BundlePlanner {
         all.push_back(*own_stops);
       std::erase_if(all, [&](const Stops& stops) { return has_idle_step(request, stops); });
       add_ways(kind, asked, all, Room::for_messages);
+      add_gathering_ways(kind, asked);
       // Ways that leave no room say how much staging they need.
       if (kind.ways.empty() && !runs_in_rounds(own)) add_ways(kind, asked, all, Room::any);
     }
@@ -135,6 +138,17 @@ class BundlePlanner {
       for (const bool whole : {false, true})
         add_way(kind, exchanges_through(asked, stops, whole), room);
     }
+  }
+
+  void add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
+    const Request& request = *asked.request;
+    kind.gathering = kind.ways.size();
+    for (const Stops& stops : gathered_stops(asked, levels_of(request.dst_mesh))) {
+      if (has_idle_step(request, stops)) continue;
+      for (const bool whole : {false, true})
+        add_way(kind, gathers_through(asked, stops, whole), Room::for_messages);
+    }
+    kind.gathers_end = kind.ways.size();
   }
 
   // Whether the boxes between its steps leave an eighth of the staging at least.
@@ -166,43 +180,24 @@ class BundlePlanner {
     kind.ways.emplace_back().planned = std::move(planned);
   }
 
-  // What all of a kind's tensors move on a way; null where an exchange of it moves nothing, which
-  // no plan has.
-  const RoundLoad* load_of(size_t kind, size_t way) {
-    const auto [at, fresh] = loads_.try_emplace({kind, way}, std::nullopt);
-    if (fresh) at->second = counter_.load_of(kinds_[kind].ways[way], kinds_[kind].tensors);
-    return at->second ? &*at->second : nullptr;
-  }
-
-  // As if everything overlapped, and collectives came one by one behind it.
-  int64_t overlapped_ps(const std::vector<size_t>& chosen) {
-    RoundLoad all = counter_.no_load();
-    int64_t collectives = 0;
-    for (size_t k = 0; k < kinds_.size(); ++k) {
-      const Way& way = kinds_[k].ways[chosen[k]];
-      const RoundLoad* load = load_of(k, chosen[k]);
-      if (load == nullptr) return INT64_MAX;
-      all.add(*load);
-      if (!way.only_exchanges()) {
-        collectives = saturating_add(
-            collectives, saturating_mul(way.planned.totals.predicted_ps, kinds_[k].tensors));
-      }
-    }
-    return saturating_add(all.predicted_ps(plan_.topology), collectives);
-  }
-
   [[nodiscard]] int64_t close_ps() const {
     return saturating_add(bound_ps_,
                           floor_div(saturating_mul(bound_ps_, close_enough_percent), 100));
   }
   [[nodiscard]] bool is_close(int64_t ps) const { return ps <= close_ps(); }
 
-  // Ways whose bytes together take least: all kinds by one family of stops, then kind by kind.
+  // Whether the way overlaps with those of others, or the kind has none that does.
+  [[nodiscard]] static bool overlaps(const Kind& kind, size_t way) {
+    return kind.ways[way].only_exchanges() || !kind.ways.front().only_exchanges();
+  }
+
+  // Ways whose bytes together take least, of those that overlap: all kinds by one family of stops,
+  // then kind by kind.
   std::vector<size_t> least_load() {
     std::vector<size_t> best(kinds_.size(), 0);
-    int64_t best_ps = overlapped_ps(best);
+    int64_t best_ps = times_.about_ps(best);
     const auto consider = [&](const std::vector<size_t>& other) {
-      const int64_t ps = overlapped_ps(other);
+      const int64_t ps = times_.about_ps(other);
       if (ps >= best_ps) return;
       best_ps = ps;
       best = other;
@@ -212,15 +207,27 @@ class BundlePlanner {
     for (size_t way = 1; way < most_ways && !is_close(best_ps); ++way) {
       std::vector<size_t> other = best;
       for (size_t k = 0; k < kinds_.size(); ++k) {
-        if (way < kinds_[k].ways.size()) other[k] = way;
+        if (way < kinds_[k].ways.size() && overlaps(kinds_[k], way)) other[k] = way;
       }
       consider(other);
     }
     for (size_t k = 0; k < kinds_.size() && !is_close(best_ps); ++k) {
       for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
+        if (!overlaps(kinds_[k], way)) continue;
         std::vector<size_t> other = best;
         other[k] = way;
         consider(other);
+      }
+    }
+    // Of those that go at once as many by their own plan, or in the first cut, as may.
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      if (best[k] > 1) continue;
+      for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
+        std::vector<size_t> other = best;
+        other[k] = way;
+        if (!overlaps(kinds_[k], way) || times_.about_ps(other) > best_ps) continue;
+        best = std::move(other);
+        break;
       }
     }
     return best;
@@ -253,6 +260,26 @@ class BundlePlanner {
     return ps[1] < ps[0] ? 1 : 0;
   }
 
+  // Kinds that can gather by what takes least of those ways, the others as in `others`.
+  std::vector<size_t> gathering(const std::vector<size_t>& others) {
+    std::vector<size_t> best = others;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      if (kinds_[k].gathering < kinds_[k].gathers_end) best[k] = kinds_[k].gathering;
+    }
+    int64_t best_ps = times_.about_ps(best);
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      for (size_t way = kinds_[k].gathering; way < kinds_[k].gathers_end; ++way) {
+        std::vector<size_t> other = best;
+        other[k] = way;
+        const int64_t ps = times_.about_ps(other);
+        if (ps >= best_ps) continue;
+        best_ps = ps;
+        best = std::move(other);
+      }
+    }
+    return best;
+  }
+
   // The best schedule of the few choices.
   Status choose(BundleSchedules& schedules) {
     for (const Kind& kind : kinds_) {
@@ -271,6 +298,7 @@ class BundlePlanner {
     }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
+    if (!is_close(times_.about_ps(least))) choices.push_back(gathering(least));
     if (most_steps(least) >= many_steps) choices.push_back(own);
     for (const std::vector<size_t>* other :
          {&least, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {
@@ -280,6 +308,8 @@ class BundlePlanner {
     Status last = Done{};
     for (const auto& chosen : choices) {
       if (schedules.found() && is_close(schedules.figures().totals.predicted_ps)) break;
+      if (schedules.found() && times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps)
+        continue;
       last = schedules.consider({&plan_, &ranks_}, chosen);
     }
     return schedules.found() ? Status(Done{}) : last;
@@ -327,7 +357,7 @@ class BundlePlanner {
   std::vector<std::unique_ptr<LevelMap>> levels_;  // by mesh; those of the members
   FigureCounter counter_;
   std::vector<Kind> kinds_;
-  std::map<std::pair<size_t, size_t>, std::optional<RoundLoad>> loads_;  // by kind and way
+  ChoiceTimes times_;
   int64_t bound_ps_ = 0;
 };
 

@@ -12,6 +12,9 @@
 namespace meshplan {
 namespace {
 
+constexpr const char* brings_parts =
+    "brings every copy of the target a part of its own, which they then share";
+
 // A sub-axis that holds copies of the target, and the level that its ranks meet on.
 struct FreeAxis {
   Atom atom;
@@ -45,6 +48,25 @@ std::vector<FreeAxis> free_axes(const State& target, const LevelMap& levels) {
     }
   }
   return axes;
+}
+
+// Whole mesh dims that hold copies of the target, those on inner levels first.
+std::vector<Atom> free_dims(const State& target, const LevelMap& levels) {
+  std::vector<std::pair<int, Atom>> dims;
+  for (size_t m = levels.mesh().dims.size(); m-- > 0;) {
+    const int64_t size = levels.mesh().dims[m].size;
+    if (size == 1 || !holds_copies(target, m)) continue;
+    int outermost = levels.regular() ? 0 : levels.levels() - 1;
+    if (levels.regular()) {
+      for (const LevelDigit& digit : levels.digits(m)) outermost = std::max(outermost, digit.level);
+    }
+    dims.push_back({outermost, Atom{static_cast<int32_t>(m), 1, size}});
+  }
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Atom> atoms;
+  for (const auto& [level, atom] : dims) atoms.push_back(atom);
+  return atoms;
 }
 
 // Which tensor dims to cut last, each true or false.
@@ -187,6 +209,58 @@ std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_le
   return all;
 }
 
+std::vector<Stops> gathered_stops(const PlanQuestion& question, const LevelMap& dst_levels) {
+  const Request& request = *question.request;
+  const State target = landing_of(request);
+  const auto sizes = mesh_shape(dst_levels.mesh());
+  const std::vector<Atom> dims = free_dims(target, dst_levels);
+  std::vector<Stops> all;
+  if (dims.empty()) return all;
+  const std::vector<int64_t> box = largest_box(target, request.tensor.shape, sizes);
+  for (size_t d = 0; d < box.size(); ++d) {
+    if (box[d] < product_of_sizes(dims)) continue;
+    Stops& stops = all.emplace_back(Stops{target});
+    for (const Atom& dim : dims) {
+      stops.push_back(stops.back());
+      stops.back().shards[d].push_back(dim);
+    }
+    std::reverse(stops.begin(), stops.end());
+  }
+  return all;
+}
+
+StepList gathers_through(const PlanQuestion& question, const Stops& stops, bool whole_pieces) {
+  const Request& request = *question.request;
+  const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
+  PlanQuestion fetch = question;
+  Request fetched = request;
+  fetched.dst = stops.front();
+  fetch.request = &fetched;
+  StepList list = exchanges_through(fetch, {stops.front()}, whole_pieces);
+  if (!list.steps.empty()) list.steps.front().why = brings_parts;
+  list.dst = request.dst;
+  for (size_t i = 1; i < stops.size(); ++i) {
+    Step step;
+    step.op = Op::all_gather;
+    for (size_t d = 0; d < stops[i].shards.size(); ++d) {
+      if (stops[i - 1].shards[d].size() > stops[i].shards[d].size())
+        step.mesh_dims = {stops[i - 1].shards[d].back()};
+    }
+    step.merged = 1;
+    step.state = stops[i];
+    if (request.src_mesh != request.dst_mesh) step.mesh = dst_mesh.name;
+    step.logical_shape =
+        shape_apart(stops[i - 1], step.mesh_dims, request.tensor.shape, mesh_shape(dst_mesh));
+    describe_change(stops[i - 1], dst_mesh, step);
+    step.why =
+        "shares the parts of the copies that the exchange brought, packed with those of the "
+        "other members";
+    list.steps.push_back(std::move(step));
+  }
+  add_partials(request, dst_mesh, stops.back(), list.steps);
+  return list;
+}
+
 std::optional<Stops> stops_of_steps(const PlanQuestion& question, const std::vector<Step>& steps) {
   const Request& request = *question.request;
   if (!request.src.partial.empty() || !request.dst.partial.empty()) return std::nullopt;
@@ -222,8 +296,7 @@ StepList exchanges_through(const PlanQuestion& question, const Stops& stops, boo
     step.logical_shape = request.tensor.shape;
     if (i == 0) set_reduction(step, request.src, stops[i]);
     step.whole_pieces = whole_pieces;
-    step.why = i + 1 < stops.size()
-                   ? "brings every copy of the target a part of its own, which they then share"
+    step.why = i + 1 < stops.size() ? brings_parts
                : i > 0 ? "shares what the step before brought among the copies of the target"
                        : "sends every rank just the boxes that it misses, packed with those of "
                          "the other members";

@@ -1,5 +1,5 @@
-// Plans that only exchange, each in one phase: what a bundle is made of, whose rounds pay a latency
-// once for many tensors, and overlap.
+// Plans that exchange in one phase: what a bundle is made of, whose rounds pay a latency once for
+// many tensors, and overlap; and plans that gather behind one exchange.
 //
 //     hosts of 8, serve 16 ranks, target R     at once         every rank fetches it all
 //                                              by a stop       S(0) over all 16, then R: the source
@@ -31,6 +31,16 @@ using Stops = std::vector<State>;
 // before it crosses.
 [[nodiscard]] std::optional<Stops> stops_of_steps(const PlanQuestion& question,
                                                   const std::vector<Step>& steps);
+
+// The target cut further over every whole mesh dim that holds copies of it, then without the
+// outermost of them, and so on to the target: an exchange brings each copy a part of its own, and
+// one all_gather a dim shares them. Along each tensor dim that has as many slices, the first one
+// first. None where no mesh dim holds copies.
+[[nodiscard]] std::vector<Stops> gathered_stops(const PlanQuestion& question,
+                                                const LevelMap& dst_levels);
+// One exchange to the first of such stops, then all_gathers, and the local steps behind them.
+[[nodiscard]] StepList gathers_through(const PlanQuestion& question, const Stops& stops,
+                                       bool whole_pieces);
 
 // Steps through the stops, and the local ones behind them that make partials. The request's target
 // stands as it is.

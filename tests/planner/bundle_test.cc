@@ -11,67 +11,12 @@
 #include <set>
 #include <tuple>
 
-#include "cost/topology.h"
-#include "planner/planner.h"
+#include "planner/small_bundle.h"
 #include "transfer/listed_transfers.h"
 #include "transfer/piece_transfers.h"
 
 namespace meshplan {
 namespace {
-
-Topology hosts_of(int64_t ranks, int64_t latency_ns) {
-  Topology topology;
-  topology.levels = {{"inside", ranks, 370'000, latency_ns, 0},
-                     {"across", 1'048'576, 45'000, 2 * latency_ns, 0}};
-  return topology;
-}
-
-using Dims = std::vector<std::pair<std::string, int64_t>>;
-
-int64_t ranks_in(const Dims& dims) {
-  int64_t ranks = 1;
-  for (const auto& [name, size] : dims) ranks *= size;
-  return ranks;
-}
-
-MeshTable two_roots(const Dims& src, const Dims& dst, int64_t first_of_dst) {
-  MeshTable table;
-  REQUIRE(add_root(table, "train", ranks_in(src), {}, src).ok());
-  std::vector<int64_t> ranks;
-  for (int64_t i = 0; i < ranks_in(dst); ++i) ranks.push_back(first_of_dst + i);
-  REQUIRE(add_root(table, "serve", ranks_in(dst), ranks, dst).ok());
-  return table;
-}
-
-State state_of(const MeshTable& table, size_t mesh, const std::string& text, size_t dims) {
-  auto state = parse_state(text, mesh_shape(table.meshes[mesh]), dims);
-  REQUIRE_MESSAGE(state.ok(), text);
-  return *state;
-}
-
-Request request_of(const MeshTable& table, const std::string& id, std::vector<int64_t> shape,
-                   const std::string& src, const std::string& dst, int64_t count) {
-  Request request;
-  request.id = id;
-  request.dst_mesh = table.meshes.size() > 1 ? 1 : 0;
-  request.tensor = {shape, DType::bfloat16};
-  request.src = state_of(table, 0, src, shape.size());
-  request.dst = state_of(table, request.dst_mesh, dst, shape.size());
-  request.count = count;
-  return request;
-}
-
-// One bundle of all requests.
-Plan planned(const MeshTable& table, const Topology& topology, const std::vector<Request>& requests,
-             BundleRequest bundle) {
-  bundle.id = "all";
-  for (size_t i = 0; i < requests.size(); ++i) bundle.members.push_back(i);
-  PlanOptions options;
-  options.advice = false;
-  PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {bundle});
-  for (const PlanFailure& failure : outcome.failures) FAIL(failure.error.message);
-  return std::move(outcome.plan);
-}
 
 // One tensor of a member on its way.
 struct Tensor {
@@ -218,11 +163,6 @@ void check(const Plan& plan) {
   const auto read = read_plan(write_plan(plan));
   REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().message));
   CHECK(write_plan(*read) == write_plan(plan));
-}
-
-double above_bound(const Plan& plan) {
-  const BundleTotals& totals = plan.bundles.front().totals;
-  return static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
 }
 
 }  // namespace

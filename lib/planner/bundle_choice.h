@@ -1,0 +1,52 @@
+// What a choice of ways takes, before it is put into rounds.
+//
+//     kind w, 4 tensors, by an exchange                      one round of 6 tensors,
+//     kind v, 2 tensors, by an exchange and an all_gather    one launch of 2
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/bundle_figures.h"
+
+namespace meshplan {
+
+class ChoiceTimes {
+ public:
+  // What all of it points at stays where it is. `levels`: of every mesh of the bundle, by index.
+  ChoiceTimes(const Plan& plan, const std::vector<Kind>& kinds,
+              const std::vector<std::unique_ptr<LevelMap>>& levels, FigureCounter& counter);
+
+  // As if all first exchanges were one round, all second ones another that runs at the same time,
+  // and so on, and collectives of one group one launch behind them. INT64_MAX where an exchange
+  // moves nothing, which no plan has. `chosen`: the way of each kind.
+  [[nodiscard]] int64_t about_ps(const std::vector<size_t>& chosen);
+  // No rounds take less: the bytes of all exchanges over the busiest links, then those of
+  // collectives.
+  [[nodiscard]] int64_t least_ps(const std::vector<size_t>& chosen);
+
+ private:
+  // Collectives that may be launched together: mesh, op and mesh dims.
+  using Launch = std::tuple<size_t, Op, std::vector<std::tuple<int32_t, int64_t, int64_t>>>;
+  struct Moved {
+    std::optional<std::vector<RoundLoad>> loads;  // by exchange; none: one of them moves nothing
+    std::map<Launch, CollectiveBytes> collectives;
+  };
+  const Moved& moved(size_t kind, size_t way);
+  [[nodiscard]] int64_t ps(const std::vector<size_t>& chosen, const Topology& topology);
+  [[nodiscard]] int64_t collective_ps(const Launch& launch, const CollectiveBytes& bytes,
+                                      const Topology& topology) const;
+
+  const Plan& plan_;
+  const std::vector<Kind>& kinds_;
+  const std::vector<std::unique_ptr<LevelMap>>& levels_;
+  FigureCounter& counter_;
+  Topology bytes_alone_;
+  std::map<std::pair<size_t, size_t>, Moved> moved_;  // by kind and way
+};
+
+}  // namespace meshplan
