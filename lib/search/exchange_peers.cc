@@ -67,9 +67,12 @@ class PeerCounter {
   }
   // Ranks of a unit that differ on these atoms, or more.
   [[nodiscard]] int64_t inside(unsigned atoms) const {
-    if (!p_.exact_levels)
-      return std::min(p_.topology->levels.front().ranks,
-                      group_size(p_, static_cast<uint16_t>(atoms)));
+    if (!p_.exact_levels) {
+      int64_t ranks = 1;
+      for (; atoms != 0; atoms &= atoms - 1)
+        ranks = saturating_mul(ranks, p_.inside[as_index(__builtin_ctz(atoms))]);
+      return std::min(p_.topology->levels.front().ranks, ranks);
+    }
     DigitMask digits = 0;
     for (; atoms != 0; atoms &= atoms - 1)
       digits |= p_.digit_set[static_cast<size_t>(__builtin_ctz(atoms))];

@@ -1,6 +1,9 @@
 #include "search/least_left.h"
 
 #include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
 
 #include "base/int_math.h"
 #include "search/exchange_floor.h"
@@ -11,42 +14,93 @@
 namespace meshplan {
 namespace {
 
-class Backwards {
+// Of a state or a step that is of no use; sums of two do not overflow.
+constexpr int64_t too_long = INT64_MAX >> 4;
+// Of more nothing is said: an exchange between any two of them would be looked at.
+constexpr size_t most_states = 2'048;
+
+// How well it is known what an exchange takes at least; each takes more work than the one before.
+enum class Known : uint8_t { latency, peers, bound, floors, price };
+constexpr int known_bits = 3;
+
+// What one exchange takes at least, in whichever number of phases; one that does not run: too long.
+class Least {
  public:
-  Backwards(const LeftQuestion& question, std::vector<LeftState>& states)
+  Least() : Least(too_long, Known::price) {}
+  Least(int64_t ps, Known known)
+      : packed_(std::min(ps, too_long) << known_bits | static_cast<int64_t>(known)) {}
+  [[nodiscard]] int64_t ps() const { return packed_ >> known_bits; }
+  [[nodiscard]] Known known() const {
+    return static_cast<Known>(packed_ & ((1 << known_bits) - 1));
+  }
+
+ private:
+  int64_t packed_;
+};
+
+class Ways {
+ public:
+  Ways(const LeftQuestion& question, std::vector<LeftState>& states)
       : q_(question), p_(*question.problem), states_(states), work_before_(p_.work) {}
 
   void run() {
-    if (!list_moves()) return;
+    if (states_.size() > most_states || !find_ends() || !list_moves()) return;
+    exchanges_.resize(states_.size());
     ways_.assign(states_.size(), {});
-    for (size_t i = 0; i < states_.size(); ++i) {
-      if (states_[i].at == p_.target) ways_[i].left = 0;
-    }
+    ways_[target_].left = 0;
+    int64_t reached = 0;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
-      ways_[next].settled = true;
-      if (work_left() < 0) return raise(ways_[next].left);
-      if (saturating_add(states_[next].before, ways_[next].left) <= q_.most_ps) lead_back(next);
+      reached = ways_[next].left;
+      if (work_left() < 0 || reached >= q_.most_ps) return raise(reached);
+      if (next != source_) {
+        settle(next);
+      } else if (!price_on_way()) {
+        return raise(reached);
+      }
     }
     raise(INT64_MAX);
   }
 
  private:
   struct Way {
-    int64_t left = INT64_MAX;  // by the best way known
-    bool settled = false;
+    int64_t left = too_long;  // by the best way known
+    bool settled = false;     // there is no better one by what is known of exchanges
+    bool by_exchange = false;
+    size_t next = 0;  // where it leads first
   };
   struct Move {
-    size_t from = 0;
+    size_t other = 0;
     int64_t ps = 0;
+  };
+  // Of one exchange, in one phase and in two.
+  struct Phases {
+    std::array<int64_t, 2> ps{too_long, too_long};
+    std::array<bool, 2> priced{true, true};
+    [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
+    [[nodiscard]] Least least() const {
+      return {ps[sooner()], priced[sooner()] ? Known::price : Known::floors};
+    }
   };
 
   [[nodiscard]] int64_t work_left() const { return q_.most_work - (p_.work - work_before_); }
+  // From so much on, what is left is too much.
+  [[nodiscard]] int64_t most_left(size_t i) const { return q_.most_ps - states_[i].before + 1; }
 
-  // The collectives and slices that lead to each state; false where that takes too much.
+  // Numbers the states; false where source or target is not among them.
+  bool find_ends() {
+    for (const LeftState& state : states_) (void)numbers_.intern(state.at);
+    const int32_t source = numbers_.find(p_.source);
+    const int32_t target = numbers_.find(p_.target);
+    if (source < 0 || target < 0) return false;
+    source_ = as_index(source);
+    target_ = as_index(target);
+    return true;
+  }
+
+  // Collectives and slices; false where that takes too much.
   bool list_moves() {
-    NodeTable numbers;
-    for (const LeftState& state : states_) (void)numbers.intern(state.at);
-    moves_.resize(states_.size());
+    leading_to_.resize(states_.size());
+    leading_on_.resize(states_.size());
     MoveLimits limits;
     limits.least_latency_ps = q_.collective_latency_ps;
     limits.world = q_.world;
@@ -59,63 +113,178 @@ class Backwards {
       if (limits.most_work <= 0 || !list_collectives(p_, states_[i].at, edges, limits))
         return false;
       for (Edge& edge : edges) {
-        const int32_t to = numbers.find(edge.to);
+        const int32_t to = numbers_.find(edge.to);
         if (to < 0) continue;
         if (!is_local(edge.op) && edge.cost.collectives == 0)
           price_collective(p_, states_[i].at, edge);
-        moves_[as_index(to)].push_back({i, edge.cost.ps});
+        leading_to_[as_index(to)].push_back({i, edge.cost.ps});
+        leading_on_[i].push_back({as_index(to), edge.cost.ps});
       }
     }
     return true;
   }
 
-  // From so much on, what is left is too much.
-  [[nodiscard]] int64_t most_left(size_t i) const { return q_.most_ps - states_[i].before + 1; }
-
-  // Of those not settled; the number of states where nothing leads to the rest.
+  // Of those not settled; the number of states where nothing leads on from the rest.
   [[nodiscard]] size_t nearest() const {
+    p_.work += static_cast<int64_t>(states_.size()) / 16;
     size_t best = states_.size();
+    int64_t least = too_long;
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (ways_[i].settled || ways_[i].left == INT64_MAX) continue;
-      if (best == states_.size() || ways_[i].left < ways_[best].left) best = i;
+      if (ways_[i].settled || ways_[i].left >= least) continue;
+      best = i;
+      least = ways_[i].left;
     }
     return best;
   }
 
-  void lead_back(size_t to) {
-    const int64_t left = ways_[to].left;
-    for (const Move& move : moves_[to]) offer(move.from, saturating_add(move.ps, left));
+  void settle(size_t to) {
+    ways_[to].settled = true;
+    const auto farther =
+        std::upper_bound(settled_.begin(), settled_.end(), ways_[to].left,
+                         [&](int64_t left, size_t other) { return left < ways_[other].left; });
+    settled_.insert(farther, to);
+    if (exchanges_[to].empty()) list_exchanges(to);
+    for (const Move& move : leading_to_[to]) offer_move(move.other, to, move.ps);
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (!ways_[i].settled) lead_back_by_exchange(i, to);
+      if (!ways_[i].settled) offer_exchange(i, to);
     }
   }
-  // No less than what is known to be left.
-  void offer(size_t i, int64_t left) {
-    ways_[i].left = std::min(ways_[i].left, std::max(left, states_[i].left));
+  void list_exchanges(size_t to) {
+    exchanges_[to].resize(states_.size());
+    const SearchState& aim = states_[to].at;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const SearchState& from = states_[i].at;
+      const auto reduced = static_cast<uint16_t>(from.pending & ~aim.pending);
+      if (i == to || (aim.pending & ~from.pending) != 0 || !may_reduce(p_, from, reduced)) continue;
+      exchanges_[to][i] = {q_.exchange_latency_ps, Known::latency};
+    }
   }
 
-  void lead_back_by_exchange(size_t i, size_t to) {
+  // No less than what is known to be left.
+  void offer(size_t i, size_t to, int64_t left, bool by_exchange) {
+    left = std::max(left, states_[i].left);
+    if (left < ways_[i].left && left < most_left(i)) ways_[i] = {left, false, by_exchange, to};
+  }
+  void offer_move(size_t i, size_t to, int64_t ps) {
+    if (!ways_[i].settled) offer(i, to, saturating_add(ps, ways_[to].left), false);
+  }
+  void offer_exchange(size_t i, size_t to) {
+    if (ways_[i].left <= states_[i].left) return;
+    // What it may take.
+    const int64_t most = std::min(ways_[i].left, most_left(i)) - ways_[to].left;
+    const Least& least = exchanges_[to][i];
+    while (least.ps() < most && least.known() < Known::floors) refine(i, to, most);
+    if (least.ps() < most) offer(i, to, least.ps() + ways_[to].left, true);
+  }
+
+  // Prices what takes longest of the exchanges on the way from the source that are not priced yet.
+  // False where there is none.
+  bool price_on_way() {
+    size_t longest = states_.size();
+    int64_t most = -1;
+    for (size_t i = source_; i != target_; i = ways_[i].next) {
+      if (!ways_[i].by_exchange) continue;
+      const Least& least = exchanges_[ways_[i].next][i];
+      if (least.known() == Known::price || least.ps() <= most) continue;
+      most = least.ps();
+      longest = i;
+    }
+    if (longest == states_.size()) return false;
+    const size_t to = ways_[longest].next;
+    refine(longest, to, most_left(longest) - ways_[to].left);
+    if (exchanges_[to][longest].ps() > most) lose(longest);
+    return true;
+  }
+
+  // The way from a state takes longer than was known: all that lead by it are found again.
+  void lose(size_t first) {
+    enum Mark : uint8_t { unknown, lost, stays };
+    std::vector<Mark> marks(states_.size(), unknown);
+    marks[first] = lost;
+    marks[target_] = stays;
+    std::vector<size_t> passed;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (ways_[i].left == too_long) continue;
+      passed.clear();
+      size_t at = i;
+      for (; marks[at] == unknown; at = ways_[at].next) passed.push_back(at);
+      for (const size_t state : passed) marks[state] = marks[at];
+    }
+    std::erase_if(settled_, [&](size_t state) { return marks[state] == lost; });
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (marks[i] != lost) continue;
+      ways_[i] = {};
+      for (const Move& move : leading_on_[i]) {
+        if (marks[move.other] == stays && ways_[move.other].settled)
+          offer_move(i, move.other, move.ps);
+      }
+      size_t looked = 0;
+      for (; looked < settled_.size(); ++looked) {
+        const size_t to = settled_[looked];
+        if (ways_[to].left + q_.exchange_latency_ps >= std::min(ways_[i].left, most_left(i))) break;
+        offer_exchange(i, to);
+      }
+      p_.work += static_cast<int64_t>(looked) * work::key;
+    }
+  }
+
+  // Comes to know one thing more of an exchange. `most`: that it may take.
+  void refine(size_t i, size_t to, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    if ((aim.pending & ~from.pending) != 0) return;
-    p_.work += work::key;
-    if (ways_[i].left <= states_[i].left) return;
-    // What the exchange may take.
-    const int64_t most = std::min(ways_[i].left, most_left(i)) - ways_[to].left;
-    if (q_.exchange_latency_ps >= most) return;
-    const int64_t bound = bound_between(p_, from, aim, false, most).ps;
-    if (bound >= most) return;
-    int64_t least = exchange_floor_ps(p_, from, aim, 1, most);
-    if (q_.two_phases && from.pending == aim.pending && members_share(p_, aim))
-      least = std::min(least, exchange_floor_ps(p_, from, aim, 2, std::min(most, least)));
-    offer(i, saturating_add(std::max(bound, least), ways_[to].left));
+    Least& least = exchanges_[to][i];
+    const int64_t ps = least.ps();
+    switch (least.known()) {
+      case Known::latency:
+        // By levels peers cost little beside what the bound says.
+        least = {p_.times.grow() ? std::max(ps, few_peers_floor_ps(p_, from, aim)) : ps,
+                 Known::peers};
+        return;
+      case Known::peers:
+        least = {std::max(ps, bound_between(p_, from, aim, false, most).ps), Known::bound};
+        return;
+      case Known::bound:
+        least = floor_both(i, to, ps, most).least();
+        return;
+      case Known::floors:
+        least = price_sooner(i, to, most).least();
+        return;
+      case Known::price:
+        return;
+    }
+  }
+  Phases& phases(size_t i, size_t to) { return phases_[i * states_.size() + to]; }
+  const Phases& floor_both(size_t i, size_t to, int64_t least_ps, int64_t most) {
+    const SearchState& from = states_[i].at;
+    const SearchState& aim = states_[to].at;
+    Phases& both = phases(i, to);
+    for (const size_t k : {0, 1}) {
+      if (k == 1 && (!q_.two_phases || from.pending != aim.pending || !members_share(p_, aim)))
+        continue;
+      const int64_t floor = exchange_floor_ps(p_, from, aim, static_cast<int>(k) + 1, most);
+      both.ps[k] = std::min(std::max(least_ps, floor), too_long);
+      both.priced[k] = false;
+    }
+    return both;
+  }
+  // Where that takes too much to list, its floor stays.
+  const Phases& price_sooner(size_t i, size_t to, int64_t most) {
+    Phases& both = phases(i, to);
+    const size_t k = both.sooner();
+    const bool before = std::exchange(p_.estimated, false);
+    const Edge edge =
+        exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1, most);
+    if (!p_.estimated) both.ps[k] = std::min(std::max(both.ps[k], edge.cost.ps), too_long);
+    both.priced[k] = true;
+    p_.estimated = before;
+    return both;
   }
 
-  // What is left from those that are not settled is `settled` at least.
-  void raise(int64_t settled) {
+  // What is left from those that are not settled is `reached` at least.
+  void raise(int64_t reached) {
     for (size_t i = 0; i < states_.size(); ++i) {
-      const int64_t left = std::min(ways_[i].settled ? ways_[i].left : settled, most_left(i));
-      states_[i].left = std::max(states_[i].left, left);
+      const int64_t left = ways_[i].settled ? ways_[i].left : reached;
+      states_[i].left = std::max(states_[i].left, std::min(left, most_left(i)));
     }
   }
 
@@ -123,14 +292,21 @@ class Backwards {
   const PlanProblem& p_;
   std::vector<LeftState>& states_;
   int64_t work_before_;
-  std::vector<std::vector<Move>> moves_;  // by where they lead
+  NodeTable numbers_;
+  size_t source_ = 0;
+  size_t target_ = 0;
+  std::vector<std::vector<Move>> leading_to_;  // by where they lead
+  std::vector<std::vector<Move>> leading_on_;  // by where they start
+  std::vector<std::vector<Least>> exchanges_;  // by where they lead, from each state
+  std::unordered_map<uint64_t, Phases> phases_;
   std::vector<Way> ways_;
+  std::vector<size_t> settled_;  // nearest first
 };
 
 }  // namespace
 
 void raise_left(const LeftQuestion& question, std::vector<LeftState>& states) {
-  Backwards(question, states).run();
+  Ways(question, states).run();
 }
 
 }  // namespace meshplan

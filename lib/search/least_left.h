@@ -6,8 +6,12 @@
 //     in steps                     more than 830: one exchange takes too long, two fetch and share
 //                                  in turn
 //
-// It is the cheapest way backwards from the target by floors of exchanges (exchange_floor.h) and
-// prices of collectives.
+// It is the cheapest way backwards from the target by prices of collectives and by what is known of
+// exchanges: floors (exchange_floor.h), and the prices of those that lie on the cheapest way from
+// the source, the longest first. What takes long decides which ways are cheap, so few are priced:
+//
+//     S(0)S(1)S(2) -> RRR on 24 x 32 x 8, at last a step that takes 22 ms at least and 24 in truth:
+//     priced first, it refuses all ways by states that are soon reached, and end with that step
 #pragma once
 
 #include <vector>
@@ -35,9 +39,9 @@ struct LeftQuestion {
 };
 
 // Raises what is left from each state; where a plan by way of it is of no use, to more than
-// `most_ps` less what is before. The states are all that such a plan may go through, the target
-// among them; nothing is made pending on the way. Law: no plan by way of these states with
-// collectives and exchanges that takes `most_ps` at most has less left.
+// `most_ps` less what is before. The states are all that such a plan may go through, source and
+// target among them, else nothing is raised; nothing is made pending on the way. Law: no plan by
+// way of these states with collectives and exchanges that takes `most_ps` at most has less left.
 void raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
 
 }  // namespace meshplan

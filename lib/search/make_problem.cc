@@ -106,6 +106,7 @@ class ProblemMaker {
     p_.ranks = mesh_size(*p_.mesh);
     list_ranks();
     if (!p_.exact_levels || !p_.even) p_.units = units_to_look_at(p_);
+    p_.inside = inside_units(p_);
     set_bytes();
     allow_groups();
     limit_memory();

@@ -6,7 +6,7 @@ namespace meshplan {
 namespace {
 
 // Of the budget.
-constexpr int64_t rests_percent = 30;
+constexpr int64_t rests_percent = 70;
 
 }  // namespace
 
@@ -26,7 +26,30 @@ bool Search::list_useful_states() {
       work_.left.push_back({aim.at, aim.before, key.left});
     }
   }
+  // What slices lead to takes no step before it.
+  NodeTable seen;
+  add_sliced(p_.source, seen);
   return true;
+}
+
+void Search::add_sliced(const SearchState& at, NodeTable& seen) {
+  if (seen.find(at) >= 0) return;
+  (void)seen.intern(at);
+  p_.work += work::state;
+  const int64_t left = rest(table_.intern(at));
+  if (left > best_.ps) return;
+  const auto is_same = [&](const LeftState& state) { return state.at == at; };
+  if (std::none_of(work_.left.begin(), work_.left.end(), is_same))
+    work_.left.push_back({at, 0, left});
+  if (is_scalar(p_)) return;
+  for (unsigned free = p_.all & ~at.pending & ~at.made & ~sharding(at, p_.dims); free != 0;
+       free &= free - 1) {
+    for (int d = 0; d < p_.dims; ++d) {
+      SearchState next = at;
+      append(next, p_.dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
+      if (!p_.only_even || cuts_evenly(p_, next)) add_sliced(next, seen);
+    }
+  }
 }
 
 void Search::raise_rests() {

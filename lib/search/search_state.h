@@ -156,6 +156,8 @@ struct PlanProblem {
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
+  // By atom, where levels are not exact: the most coordinates on it of one unit's ranks.
+  std::array<int64_t, max_atoms> inside{};
   ListMeetings meetings;           // the same
   mutable ListPairs pairs;         // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;  // of the exchange asked for last

@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
 #include "search/search_state.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -94,6 +95,26 @@ std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
       units.push_back(ranks_of(p, run, level, units.size()));
   }
   return units;
+}
+
+std::array<int64_t, max_atoms> inside_units(const PlanProblem& p) {
+  if (p.exact_levels || p.ranks > most_ranks) return p.size;
+  std::array<int64_t, max_atoms> most{};
+  std::vector<CoordinatesOn> on_atoms;
+  for (int a = 0; a < p.atoms; ++a)
+    on_atoms.emplace_back(std::span(&p.atom[as_index(a)], 1), p.mesh_sizes);
+  std::vector<int64_t> on;
+  for (const Run& run : runs_of(p.levels->classes({}, {}), p.topology->levels[0].ranks)) {
+    for (int a = 0; a < p.atoms; ++a) {
+      on.clear();
+      for (size_t i = run.begin; i < run.end; ++i)
+        on.push_back(on_atoms[as_index(a)].number(run.ranks->indices[i]));
+      std::sort(on.begin(), on.end());
+      const auto count = std::unique(on.begin(), on.end()) - on.begin();
+      most[as_index(a)] = std::max<int64_t>(most[as_index(a)], count);
+    }
+  }
+  return most;
 }
 
 }  // namespace meshplan

@@ -89,6 +89,14 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
         REQUIRE(states[i].left <=
                 std::max(before[i].left, std::min(rest.cost.ps, q.most_ps - states[i].before + 1)));
       }
+      // A plan that is not the cheapest is known: what lies on the cheapest way is priced.
+      std::vector<LeftState> looser = before;
+      q.most_ps = best.cost.ps + best.cost.ps / 5;
+      raise_left(q, looser);
+      for (const LeftState& state : looser) {
+        if (state.at == p->source) CHECK(state.left == best.cost.ps);
+      }
+      q.most_ps = best.cost.ps;
       // Cut short, it still says no more than that.
       std::vector<LeftState> some = before;
       q.most_work = 2'000;
@@ -99,6 +107,20 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   MESSAGE(raised << " raised, " << refused << " refused");
   CHECK(raised > 300);
   CHECK(refused > 300);
+}
+
+TEST_CASE("a unit that cuts mesh dims unevenly has few of their coordinates") {
+  // Units of 8 ranks begin at 0, 2 and 4 of the 6 coordinates of the last dim.
+  test::SmallQuestion question({12, 2, 4, 6}, test::two_levels(8, 500),
+                               {{60, 64}, DType::bfloat16});
+  question.request.src.shards = {{{0, 1, 12}}, {{1, 1, 2}, {2, 1, 4}, {3, 1, 6}}};
+  const auto p = question.problem();
+  REQUIRE(p);
+  REQUIRE(!p->exact_levels);
+  for (int i = 0; i < p->atoms; ++i) {
+    const std::array<int64_t, 4> inside{1, 1, 2, 6};
+    CHECK(p->inside[as_index(i)] == inside[as_index(p->atom[as_index(i)].mesh_dim)]);
+  }
 }
 
 TEST_CASE("a mesh of one rank has no units to look at, wherever the rank lies in its unit") {
