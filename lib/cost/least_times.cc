@@ -188,43 +188,77 @@ int64_t LeastTimes::latency_ns(const Kind& kind, const Asked& asked) const {
   return std::min(best, saturating_add(step_ns(kind, 2, 0), steps_ns(2, asked.level)));
 }
 
-const int64_t* LeastTimes::latencies_ns(const Asked& asked) const {
-  if (kinds_.front().growth == Growth::none && !asked.several)
-    return &kinds_.front().base_ns[static_cast<size_t>(asked.level)];
+std::vector<int64_t> LeastTimes::latencies_ns(const Asked& asked) const {
+  Asked two = asked;
+  two.ranks = std::max<int64_t>(2, asked.ranks);
+  std::vector<int64_t> latencies;
+  for (const Kind& kind : kinds_) latencies.push_back(latency_ns(kind, two));
+  return latencies;
+}
+
+int64_t LeastTimes::bandwidth(const Kind& kind, uint32_t levels) {
+  int64_t mb_per_s = 0;
+  for (uint32_t left = levels; left != 0; left &= left - 1)
+    mb_per_s += kind.mb_per_s[static_cast<size_t>(__builtin_ctz(left))];
+  return mb_per_s;
+}
+
+// No kind is of use that takes longer to start than another and reaches no more.
+void LeastTimes::add_lines(Known& known) const {
+  const std::vector<int64_t> latencies = latencies_ns(known.asked);
+  std::vector<Line> lines;
+  for (size_t k = 0; k < kinds_.size(); ++k)
+    lines.push_back({saturating_mul(latencies[k], 1000), bandwidth(kinds_[k], known.levels)});
+  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return a.latency_ps != b.latency_ps ? a.latency_ps < b.latency_ps : a.mb_per_s > b.mb_per_s;
+  });
+  known.begin = static_cast<uint32_t>(memory_->lines.size());
+  for (const Line& line : lines) {
+    if (known.end != 0 && line.mb_per_s <= memory_->lines.back().mb_per_s) continue;
+    memory_->lines.push_back(line);
+    known.end = static_cast<uint32_t>(memory_->lines.size());
+  }
+}
+
+std::span<const LeastTimes::Line> LeastTimes::lines_of(const Asked& asked, uint32_t levels) const {
   std::vector<Known>& slots = memory_->slots;
-  std::vector<int64_t>& known = memory_->known;
-  if (slots.size() * kinds_.size() < 2 * (known.size() + kinds_.size())) make_room();
+  if (slots.size() < 2 * (memory_->known + 1)) make_room();
   const size_t mask = slots.size() - 1;
-  const uint64_t key = static_cast<uint64_t>(asked.ranks) << 6 |
+  const uint64_t key = static_cast<uint64_t>(asked.ranks) << 14 |
+                       static_cast<uint64_t>(levels) << 6 |
                        static_cast<uint64_t>(asked.level) << 2 | (asked.several ? 2U : 0U) |
                        (asked.kind_does ? 1U : 0U);
   for (size_t i = key * 0x9e3779b97f4a7c15U >> 32 & mask;; i = (i + 1) & mask) {
-    if (slots[i].at == SIZE_MAX) {
-      Asked two = asked;
-      two.ranks = std::max<int64_t>(2, asked.ranks);
-      slots[i] = {asked, known.size()};
-      for (const Kind& kind : kinds_) known.push_back(latency_ns(kind, two));
+    Known& known = slots[i];
+    if (known.end == 0) {
+      ++memory_->known;
+      known.asked = asked;
+      known.levels = levels;
+      add_lines(known);
     }
-    if (slots[i].asked == asked) return &known[slots[i].at];
+    if (known.asked == asked && known.levels == levels)
+      return std::span(memory_->lines).subspan(known.begin, known.end - known.begin);
   }
 }
 
 void LeastTimes::make_room() const {
   const size_t before = memory_->slots.size();
   memory_->slots.assign(std::max<size_t>(32, before * 2), {});
-  memory_->known.clear();  // soon known again
+  memory_->known = 0;  // soon known again
+  memory_->lines.clear();
 }
 
 int64_t LeastTimes::ps(const Asked& asked, int64_t bytes, int64_t carriers, uint32_t levels) const {
-  const int64_t* latencies = latencies_ns(asked);
+  if (!grow() && !asked.several) {
+    const Kind& kind = kinds_.front();
+    return saturating_add(saturating_mul(kind.base_ns[static_cast<size_t>(asked.level)], 1000),
+                          transfer_ps(bytes, carriers, bandwidth(kind, levels)));
+  }
   int64_t least = INT64_MAX;
-  for (size_t k = 0; k < kinds_.size(); ++k) {
-    const int64_t latency = saturating_mul(latencies[k], 1000);
-    if (latency >= least) continue;
-    int64_t bandwidth = 0;
-    for (uint32_t left = levels; left != 0; left &= left - 1)
-      bandwidth += kinds_[k].mb_per_s[static_cast<size_t>(__builtin_ctz(left))];
-    least = std::min(least, saturating_add(latency, transfer_ps(bytes, carriers, bandwidth)));
+  for (const Line& line : lines_of(asked, levels)) {
+    if (line.latency_ps >= least) break;
+    least = std::min(least,
+                     saturating_add(line.latency_ps, transfer_ps(bytes, carriers, line.mb_per_s)));
   }
   return least;
 }

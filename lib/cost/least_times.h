@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,8 @@ class LeastTimes {
     bool several = false;    // two steps or more
     bool operator==(const Asked&) const = default;
   };
-  // By kind; valid until the next call.
-  [[nodiscard]] const int64_t* latencies_ns(const Asked& asked) const;
+  // By kind.
+  [[nodiscard]] std::vector<int64_t> latencies_ns(const Asked& asked) const;
   // ps of such steps that move bytes / carriers over links of the levels of a set (bit l: level l).
   [[nodiscard]] int64_t ps(const Asked& asked, int64_t bytes, int64_t carriers,
                            uint32_t levels) const;
@@ -70,10 +71,18 @@ class LeastTimes {
     std::array<int64_t, max_levels> mb_per_s{};
     bool operator==(const Kind&) const = default;
   };
-  // What was asked before, and where its latencies are.
+  // A latency, and the bandwidth that the kind with it reaches over the links asked for.
+  struct Line {
+    int64_t latency_ps = 0;
+    int64_t mb_per_s = 0;
+  };
+  // What was asked before, of which links, and where the lines that may be the least for some bytes
+  // are: latencies ascend, and so do bandwidths.
   struct Known {
     Asked asked;
-    size_t at = SIZE_MAX;
+    uint32_t levels = 0;
+    uint32_t begin = 0;
+    uint32_t end = 0;  // 0: nothing was asked
   };
   // Shared by all questions of a thread on topologies that are alike.
   struct Memory {
@@ -81,7 +90,8 @@ class LeastTimes {
     std::vector<Kind> kinds;
     std::map<std::pair<int64_t, int>, int64_t> steps;
     std::vector<Known> slots;  // open addressing
-    std::vector<int64_t> known;
+    size_t known = 0;
+    std::vector<Line> lines;
   };
   void remember();
   void add_protocol(const Topology& topology, const Protocol& protocol, bool reduces);
@@ -92,6 +102,10 @@ class LeastTimes {
   // The least of a step of the kind and those that are left after it.
   [[nodiscard]] int64_t with_step_ns(const Kind& kind, const Asked& asked, int64_t below_ns) const;
   [[nodiscard]] int64_t latency_ns(const Kind& kind, const Asked& asked) const;
+  // Valid until the next call.
+  [[nodiscard]] std::span<const Line> lines_of(const Asked& asked, uint32_t levels) const;
+  void add_lines(Known& known) const;
+  [[nodiscard]] static int64_t bandwidth(const Kind& kind, uint32_t levels);
   void make_room() const;
 
   std::vector<Kind> kinds_;

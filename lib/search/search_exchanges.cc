@@ -313,20 +313,24 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
   AimList& list = aims(pending, at.made);
   const int64_t soonest = saturating_add(g.ps, exchange_latency_ps_);
   for (const AimGroup& group : list.groups) {
-    const AimKey& nearest = list.keys[group.begin];
-    if (has_best_ && saturating_add(soonest, nearest.left) > best_.ps) break;
-    if (saturating_add(soonest, nearest.left) > look_to_) {
-      next_look_ = std::min(next_look_, saturating_add(soonest, nearest.left));
+    const int64_t nearest_ps = saturating_add(soonest, list.keys[group.begin].left);
+    if (has_best_ && nearest_ps > best_.ps) break;
+    if (nearest_ps > look_to_) {
+      next_look_ = std::min(next_look_, nearest_ps);
       break;
     }
+    // Aims that are reached sooner than any exchange from here could are of no use.
+    uint32_t k = group.begin;
+    while (k < group.end && list.keys[k].reached <= soonest) ++k;
+    if (k == group.end) continue;
     int64_t outer = soonest;
     if (world_.usable()) {
       p_.work += work::floors;
-      const Packed& first = list.aims[nearest.aim].packed;
+      const Packed& first = list.aims[list.keys[k].aim].packed;
       outer = std::max(outer, saturating_add(g.ps, std::max(world_.outer_bound_ps(packed, first),
                                                             world_.reordered_ps(packed, first))));
     }
-    for (uint32_t k = group.begin; k < group.end; ++k) {
+    for (; k < group.end; ++k) {
       AimKey& key = list.keys[k];
       const int64_t least = saturating_add(outer, key.left);
       if (has_best_ && least > best_.ps) break;

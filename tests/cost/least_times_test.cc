@@ -78,6 +78,16 @@ TEST_CASE("no collective and no two in a row take less, and more that is asked t
       CHECK(times.ps({a[1] * b[1], std::max(level(a), level(b))}, received, 1, 3) <= price(a) + price(b));
       CHECK(times.ps({a[1], level(a), false, true}, received, 1, 3) <= price(a) + price(b));
     }
+    // The least over kinds, of which those are passed over that no bytes need.
+    const LeastTimes::Asked any{1 + random.below(500), static_cast<int>(random.below(2)), random.one_in(2), random.one_in(3)};
+    for (const uint32_t levels : {1U, 2U, 3U}) {
+      int64_t least = INT64_MAX;
+      for (size_t k = 0; k < times.kinds(); ++k) {
+        const int64_t mb_per_s = (levels & 1 ? times.mb_per_s(k, 0) : 0) + (levels & 2 ? times.mb_per_s(k, 1) : 0);
+        least = std::min(least, times.latencies_ns(any)[k] * 1'000 + transfer_ps(whole, 3, mb_per_s));
+      }
+      CHECK(times.ps(any, whole, 3, levels) == least);
+    }
     LeastTimes::Asked asked{2 + random.below(500), static_cast<int>(random.below(2)), random.one_in(2), false};
     const int64_t ps = times.ps(asked, whole, 3, 3);
     LeastTimes::Asked more = asked;
