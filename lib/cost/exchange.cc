@@ -100,22 +100,38 @@ bool latencies_grow_outwards(const Topology& topology) {
       [](const TopologyLevel& a, const TopologyLevel& b) { return a.latency_ns < b.latency_ns; });
 }
 
+// What it takes at least that has such traffic in its even cut and in whole pieces, or more.
+int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraffic& even,
+                        const ExchangeTraffic& whole) {
+  if (phases == 2) return least_in_two_phases_ps(topology, even);
+  return std::min(priced(topology, even, false, Peers::number).predicted_ps,
+                  priced(topology, whole, true, Peers::number).predicted_ps);
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   const Topology& topology = q.levels->topology();
+  int64_t least_ps = 0;  // where all that was asked for is listed
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
-      if (q.phases == 2) return least_in_two_phases_ps(topology, even) > q.most_ps;
-      return priced(topology, even, false, Peers::number).predicted_ps > q.most_ps &&
-             priced(topology, whole, true, Peers::number).predicted_ps > q.most_ps;
+      least_ps = least_listed_ps(topology, q.phases, even, whole);
+      return least_ps > q.most_ps;
     };
   }
+  const auto at_least = [&] {
+    ExchangeCost cost;
+    cost.predicted_ps = least_ps;
+    cost.at_least = true;
+    return cost;
+  };
   if (q.phases == 2) {
     const auto listed = list_exchange_in_two_phases(q);
     if (!listed) return std::nullopt;
+    if (least_ps > q.most_ps) return at_least();
     return priced_in_two_phases(topology, *listed, q.chunks);
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
+  if (least_ps > q.most_ps) return at_least();
   const ExchangeCost even = priced(topology, listed->even, false);
   const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
   if (q.whole_pieces) return *q.whole_pieces ? whole : even;
@@ -155,10 +171,10 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
       priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::even), false);
   if (q.whole_pieces == false || !has_several_holders(*q.world, *q.change)) return even;
   // The even cut on a tie.
-  const ExchangeCost whole =
-      price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
+  ExchangeCost whole = price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
   if (whole.predicted_ps >= even.predicted_ps) return even;
   if (!whole.traffic.exact && whole.predicted_ps <= q.most_ps) return std::nullopt;
+  whole.at_least = !whole.traffic.exact;
   return whole;
 }
 

@@ -18,6 +18,8 @@ struct ExchangeCost {
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
   int64_t chunks = 1;         // of two phases
+  // The price is above most_ps, and what it takes at least: not all was listed or counted.
+  bool at_least = false;
   // a finer tier's collective that moves the same boxes: the time is never below its own
   SameBoxes least;
   // False: too much to list. One phase: an upper estimate of received bytes stands in. Two phases:
@@ -29,7 +31,7 @@ struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
-  // a price above it is of no use: a listing may end once it is, with a price in between
+  // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
 };
 

@@ -73,7 +73,8 @@ struct FlattenPrices::Question {
   Request request;  // the target normalised
   int64_t times = 0;
   work::Budget budget;
-  work::Budget settling;    // of searches that go as far as the planner's
+  work::Budget settling;  // of searches that go as far as the planner's
+  std::shared_ptr<ListingMemory> listings;
   int64_t least_ps = 0;     // no sets make it take less
   FlattenSets visible = 0;  // candidates that may change its plan
   std::map<FlattenSets, FlattenedPlan> known;
@@ -121,7 +122,8 @@ std::optional<DimSet> FlattenPrices::on_mesh(const FlattenCandidate& candidate, 
   return std::nullopt;
 }
 
-size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, int64_t work) {
+size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, int64_t work,
+                          std::shared_ptr<ListingMemory> listings) {
   Question question;
   question.request = planned.request;
   question.request.dst =
@@ -129,6 +131,7 @@ size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, i
   question.times = times;
   question.budget.left = work;
   question.settling.left = work / work::advice_percent * work::search_percent;
+  question.listings = std::move(listings);
   question.known[0] = {planned.totals, planned.steps};
   question.least_ps = planned.totals.predicted_ps;
   questions_.push_back(std::move(question));
@@ -145,13 +148,16 @@ std::optional<FlattenedPlan> FlattenPrices::search(Question& question,
                                                    FlattenSets sets, int64_t below_ps,
                                                    work::Budget& budget) {
   if (budget.used_up()) return std::nullopt;
-  take_up(question);
   const MeshTable& meshes = question.crosses() ? table_with(sets) : meshes_;
+  // What was listed for one question is not for the next, so that each takes the same work whatever
+  // was asked before it.
   const LevelMap& levels = levels_of(question.request.src_mesh);
+  levels.remember_listings(question.listings);
   const PlanQuestion asked{&meshes, &topology_, &question.request, &options_};
   const int64_t before = budget.left;
   auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps});
   work_ += before - budget.left;
+  question.listings = levels.shared_listings();
   if (!list) return std::nullopt;
   PlannedRedistribution planned;
   planned.request = question.request;
@@ -229,15 +235,6 @@ void FlattenPrices::find_candidates(Question& question) {
       question.useless.push_back(set);
     }
   }
-}
-
-// What was listed for one question is not for the next, so that each takes the same work whatever
-// was asked before it.
-void FlattenPrices::take_up(const Question& question) {
-  if (taken_up_ == &question) return;
-  taken_up_ = &question;
-  for (const size_t mesh : {question.request.src_mesh, question.request.dst_mesh})
-    levels_of(mesh).forget_listings();
 }
 
 void FlattenPrices::find_candidates() {

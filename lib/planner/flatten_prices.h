@@ -54,8 +54,9 @@ class FlattenPrices {
   FlattenPrices& operator=(const FlattenPrices&) = delete;
 
   // One question of the file, as planned, which happens `times` in all; its number. `work`: units
-  // that may be spent on it.
-  size_t add(const PlannedRedistribution& planned, int64_t times, int64_t work);
+  // that may be spent on it. `listings`: what was listed on its source mesh to plan it.
+  size_t add(const PlannedRedistribution& planned, int64_t times, int64_t work,
+             std::shared_ptr<ListingMemory> listings = nullptr);
   // After the last: finds the candidates, every set on which the best plan of some question with it
   // declared runs a collective and that makes that plan cheaper; at most 64, and of a question with
   // too many sets to try only those that its plan with all of them uses.
@@ -77,7 +78,6 @@ class FlattenPrices {
  private:
   struct Question;
 
-  void take_up(const Question& question);
   void find_candidates(Question& question);
   std::vector<DimSet> sets_to_try(Question& question);
   void add_candidate(Question& question, const DimSet& set, FlattenedPlan plan);
@@ -97,7 +97,6 @@ class FlattenPrices {
   std::vector<Question> questions_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
   std::map<FlattenSets, MeshTable> tables_;
-  const void* taken_up_ = nullptr;  // the question that listings are remembered of
   int64_t work_ = 0;
 };
 

@@ -49,6 +49,12 @@ void check_price(const PlannedRedistribution& planned, int64_t searched_ps) {
                      std::to_string(planned.totals.predicted_ps) + " ps: " + planned.trace);
 }
 
+// What advice on a planned question may still take, and what was listed to plan it.
+struct LeftForAdvice {
+  int64_t work = 0;
+  std::shared_ptr<ListingMemory> listings;
+};
+
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
@@ -68,8 +74,8 @@ class Pipeline {
     searched_options_.groups = GroupPolicy::declared;
   }
 
-  // Plans, names, prices and proves one question; what of its work is left for advice.
-  Result<PlannedRedistribution> answer(const Request& request, int64_t& advice_work) {
+  // Plans, names, prices and proves one question; what is left for advice.
+  Result<PlannedRedistribution> answer(const Request& request, LeftForAdvice& left) {
     const Mesh& mesh = meshes_.meshes[request.src_mesh];
     for (const size_t m : {request.src_mesh, request.dst_mesh}) {
       if (auto few = check_units(levels_of(m)); !few) return few.error();
@@ -110,8 +116,11 @@ class Pipeline {
     if (rules) {
       value_warnings(question, *rules, planned);
     } else {
-      advice_work = options_.advice ? budget.left / 100 * work::advice_percent : 0;
-      budget.spend(advice_work);
+      if (options_.advice) {
+        left.work = budget.left / 100 * work::advice_percent;
+        left.listings = levels_of(request.src_mesh).shared_listings();
+      }
+      budget.spend(left.work);
       add_alternatives(question, planned, budget);
     }
     if (options_.audit) planned.audit = audit(question, rules, planned, budget);
@@ -348,7 +357,7 @@ class Pipeline {
 // One question of a file.
 struct Answered {
   Result<PlannedRedistribution> answer;
-  int64_t advice_work = 0;
+  LeftForAdvice left{};
   int64_t times = 0;  // redistributions that ask it
 };
 
@@ -369,7 +378,8 @@ int64_t advise(Plan& plan, const std::vector<Answered>& answered,
   std::vector<size_t> number(answered.size(), 0);
   for (size_t a = 0; a < answered.size(); ++a) {
     if (times[a] > 0)
-      number[a] = prices.add(*answered[a].answer, times[a], answered[a].advice_work);
+      number[a] = prices.add(*answered[a].answer, times[a], answered[a].left.work,
+                             answered[a].left.listings);
   }
   prices.find_candidates();
   const std::vector<size_t> advised = advised_flattens(plan.meshes, plan.topology, prices);
@@ -423,9 +433,9 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     const Request& request = requests[i];
     const auto [at, is_new] = index.try_emplace(question_key(request), answered.size());
     if (is_new) {
-      int64_t advice_work = 0;
-      answered.push_back({pipeline.answer(request, advice_work)});
-      answered.back().advice_work = advice_work;
+      LeftForAdvice left;
+      auto answer = pipeline.answer(request, left);
+      answered.push_back({std::move(answer), std::move(left)});
     }
     Answered& entry = answered[at->second];
     if (!entry.answer) {
@@ -478,8 +488,8 @@ QuestionPlanner::QuestionPlanner(const MeshTable& meshes, const Topology& topolo
 QuestionPlanner::~QuestionPlanner() = default;
 
 Result<PlannedRedistribution> QuestionPlanner::answer(const Request& request) {
-  int64_t advice_work = 0;
-  return parts_->pipeline.answer(request, advice_work);
+  LeftForAdvice left;
+  return parts_->pipeline.answer(request, left);
 }
 
 }  // namespace meshplan

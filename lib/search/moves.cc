@@ -423,6 +423,7 @@ Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchSt
   ExchangeCost cost = price_between(p, from, to, phases, most_ps);
   edge.whole_pieces = cost.whole_pieces;
   edge.chunks = static_cast<int16_t>(cost.chunks);
+  edge.at_least = cost.at_least;
   edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
   return edge;
 }

@@ -22,6 +22,7 @@ struct Edge {
   uint8_t phases = 1;
   int16_t chunks = 1;  // of two phases
   bool whole_pieces = false;
+  bool at_least = false;  // an exchange of which only that is known: cost.ps or more
   SearchState to;
   PlanCost cost;  // of this edge alone
 };

@@ -213,28 +213,39 @@ void Search::exchange_later(int32_t from, const SearchState& at, const SearchSta
     c.least.ps = std::max(soonest, saturating_add(c.g.ps, floor));
     if (c.least.ps > most) continue;
     c.least.collectives += phases;
-    const PlanCost f = through(c.least, left);
-    if (has_best_ && !better_than_best(f)) continue;
-    if (f.ps <= frontier_) {
+    if (through(c.least, left).ps <= frontier_) {
       price_candidate(c);
-      continue;
+    } else {
+      push(c);
     }
-    candidates_.push_back(c);
-    open_.push_back({f, ~static_cast<int32_t>(candidates_.size() - 1), c.g});
-    std::push_heap(open_.begin(), open_.end(), OpensLater());
   }
+}
+
+void Search::push(const Candidate& c) {
+  const PlanCost f = through(c.least, c.left);
+  if (has_best_ && !better_than_best(f)) return;
+  candidates_.push_back(c);
+  open_.push_back({f, ~static_cast<int32_t>(candidates_.size() - 1), c.g});
+  std::push_heap(open_.begin(), open_.end(), OpensLater());
 }
 
 void Search::price_candidate(const Candidate& c) {
   if (c.g != node(c.from).g) return;
   const int32_t to = table_.intern(c.to);
   if (node(to).reached && node(to).g < c.least) return;
-  const int64_t most_ps =
-      has_best_ ? best_.ps - saturating_add(c.g.ps, std::max<int64_t>(c.left, 0)) : INT64_MAX;
+  // It need not be priced to the end where something else is to be looked at sooner.
+  int64_t soonest = has_best_ ? best_.ps : INT64_MAX;
+  if (!open_.empty()) soonest = std::min(soonest, std::max(open_.front().f.ps, frontier_));
+  const int64_t most_ps = soonest == INT64_MAX ? soonest : soonest - saturating_add(c.g.ps, c.left);
   const SearchState at = node(c.from).at;
   const auto edge =
       priced_exchange(at, c.to, c.phases, most_ps, saturating_add(c.least.ps, c.left));
   if (!edge) return;
+  if (edge->at_least) {
+    Candidate later = c;
+    later.least.ps = std::max(c.least.ps, saturating_add(c.g.ps, edge->cost.ps));
+    return push(later);
+  }
   if (has_best_ && saturating_add(saturating_add(c.g.ps, edge->cost.ps), c.left) > best_.ps) return;
   node(to).h = std::max(node(to).h, c.left);
   relax(c.from, *edge, to);

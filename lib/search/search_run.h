@@ -110,6 +110,7 @@ class Search {
   }
 
   void push(int32_t i);
+  void push(const Candidate& c);
 
   // The plan of slices alone, the atom of the lowest number first; false where there is none.
   bool slice_to_target();
@@ -177,7 +178,8 @@ class Search {
   // `least_ps`: what a plan by it takes at least.
   std::optional<Edge> priced_exchange(const SearchState& from, const SearchState& to, int phases,
                                       int64_t most_ps, int64_t least_ps);
-  // A candidate that came up: priced, if it is still of use.
+  // A candidate that came up: priced, if it is still of use, or put back once it takes more than
+  // the next entry of the heap.
   void take_up(OpenNode top);
   void price_candidate(const Candidate& candidate);
 

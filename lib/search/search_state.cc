@@ -246,6 +246,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   if (most_ps != INT64_MAX) {
     ExchangeCost least;
     least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
+    least.at_least = true;
     if (least.predicted_ps > most_ps) return least;
   }
   p.work += 2 * work::state;

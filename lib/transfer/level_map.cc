@@ -214,9 +214,9 @@ const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart,
   return found->second;
 }
 
-ListingMemory& LevelMap::listings() const {
+const std::shared_ptr<ListingMemory>& LevelMap::shared_listings() const {
   if (!listings_) listings_ = std::make_shared<ListingMemory>();
-  return *listings_;
+  return listings_;
 }
 
 TurnMemory& LevelMap::turns() const {

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "mesh/mesh.h"
@@ -82,8 +83,13 @@ class LevelMap {
   // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches,
   // its advice and its prices ask for the same again; the next question starts anew, so that its
   // work is the same whatever was asked before it.
-  [[nodiscard]] ListingMemory& listings() const;
+  [[nodiscard]] ListingMemory& listings() const { return *shared_listings(); }
   void forget_listings() const { listings_.reset(); }
+  // The same, to be kept for the question; of another map of the mesh in the topology.
+  [[nodiscard]] const std::shared_ptr<ListingMemory>& shared_listings() const;
+  void remember_listings(std::shared_ptr<ListingMemory> listings) const {
+    listings_ = std::move(listings);
+  }
   // What was counted of holders' turns on the mesh (transfer/turns.h).
   [[nodiscard]] TurnMemory& turns() const;
   // The unit of level l of the rank at `position` in the rank map.

@@ -112,23 +112,25 @@ size_t common_atoms(const std::vector<Atom>& a, const std::vector<Atom>& b) {
 
 class Lister {
  public:
-  explicit Lister(const ListQuestion& q)
+  // `before`: a listing of the same that ended, to go on from; nullptr: from the first class.
+  explicit Lister(const ListQuestion& q, const ListingMemory::Entry* before = nullptr)
       : q_(q),
         src_mesh_(q.levels->mesh()),
-        left_(q.most_listed),
+        known_(before == nullptr ? 0 : before->classes),
+        left_(q.most_listed - (before == nullptr ? 0 : before->looked)),
         level_ranks_(level_ranks_of(q.levels->topology())) {
     for (const PendingAtom& p : q.src->partial) {
       (q.dst_mesh == nullptr && pending_in(*q.dst, p.atom) ? apart_ : reduced_).push_back(p.atom);
     }
   }
 
-  // Calls visit(ranks, units) for every class that differs from those before, until one says that
-  // it is enough; false: more to list than allowed.
+  // Calls visit(ranks, units) for every class that differs from those before and was not listed
+  // then, until one says that it is enough; false: more to list than allowed.
   template <class Visitor>
   bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
     // Setting up a rank takes as long as looking at a few shards.
-    const int64_t ranks_allowed = left_ / 4;
+    const int64_t ranks_allowed = q_.most_listed / 4;
     if (mesh_size(src_mesh_) > ranks_allowed ||
         (q_.dst_mesh != nullptr && mesh_size(*q_.dst_mesh) > ranks_allowed))
       return false;
@@ -142,17 +144,25 @@ class Lister {
     }
     const std::vector<int64_t> kinds = keep_apart();
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
+      const size_t first = known_ - classes_;  // that was not listed before
+      if (first >= like.ids.size()) {
+        classes_ += like.ids.size();
+        continue;
+      }
+      classes_ = known_;
       ranks_ += static_cast<int64_t>(like.indices.size());
+      // What was listed in part is known to be few enough.
       auto ranks = make_exchange_ranks(
           side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
-          side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()), left_);
+          side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()),
+          first > 0 ? INT64_MAX : left_);
       if (!ranks) return false;
       overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
       bool listed = true;
-      for (const std::vector<int64_t>& ids : like.ids) {
-        ranks->id = ids;
+      for (size_t i = first; i < like.ids.size() && listed && !enough_; ++i) {
+        ranks->id = like.ids[i];
         listed = one(*ranks, units, visit);
-        if (!listed || enough_) break;
+        known_ = ++classes_;
       }
       give_back(*std::move(ranks));
       if (!listed || enough_) return listed;
@@ -165,6 +175,8 @@ class Lister {
   // Ranks set up, and their overlaps.
   [[nodiscard]] int64_t ranks() const { return ranks_; }
   [[nodiscard]] int64_t overlaps() const { return overlaps_; }
+  // Classes listed, now or before.
+  [[nodiscard]] size_t classes() const { return classes_; }
   // A visitor said that it is enough.
   [[nodiscard]] bool ended_early() const { return enough_; }
 
@@ -227,6 +239,8 @@ class Lister {
 
   const ListQuestion& q_;
   const Mesh& src_mesh_;
+  size_t known_;  // classes that need no listing any more
+  size_t classes_ = 0;
   int64_t left_;
   int64_t ranks_ = 0;
   int64_t overlaps_ = 0;
@@ -250,34 +264,42 @@ std::string key_of(const ListQuestion& q, int phases) {
   return std::move(key).take();
 }
 
-// Lists by `list`, which gives what `Lister` made of the question, or nullopt; on one mesh with the
-// memory of its levels.
+int64_t work_of(const ListedPhase& listed) {
+  return listed.even.work + (listed.whole ? listed.whole->work : 0);
+}
+
+// Lists by list(lister, so far), which adds what `Lister` makes of the question to what is known so
+// far; false: too much. On one mesh with the memory of its levels.
 template <class List>
 std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& list) {
+  ListedPhase listed;
   if (q.dst_mesh != nullptr) {
     Lister lister(q);
-    return list(lister);
+    if (!list(lister, listed)) return std::nullopt;
+    return listed;
   }
   ListingMemory& memory = q.levels->listings();
   ListingMemory::Entry& known = memory.entries[key_of(q, phases)];
   if (q.most_listed <= known.too_few) return std::nullopt;
-  if (known.listed && known.looked <= q.most_listed) {
-    const ExchangeTraffic& even = known.listed->even;
-    if (known.complete) return known.listed;
-    if (q.is_enough && q.is_enough(even, known.listed->whole.value_or(even))) return known.listed;
+  const bool goes_on = known.listed && known.looked <= q.most_listed;
+  if (goes_on) {
+    listed = *known.listed;
+    if (known.complete) return listed;
+    if (q.is_enough && q.is_enough(listed.even, listed.whole.value_or(listed.even))) return listed;
   }
-  Lister lister(q);
-  std::optional<ListedPhase> listed = list(lister);
+  Lister lister(q, goes_on ? &known : nullptr);
+  const int64_t before = work_of(listed);
+  const bool suffices = list(lister, listed);
   memory.ranks += lister.ranks();
-  if (!listed) {
+  if (!suffices) {
     if (lister.ranks() > 0) memory.looked += q.most_listed;
     known.too_few = q.most_listed;
-    return listed;
+    return std::nullopt;
   }
-  memory.looked +=
-      lister.overlaps() + listed->even.work + (listed->whole ? listed->whole->work : 0);
+  memory.looked += lister.overlaps() + work_of(listed) - before;
   known.listed = listed;
   known.complete = !lister.ended_early();
+  known.classes = lister.classes();
   known.looked = lister.looked();
   return listed;
 }
@@ -285,10 +307,9 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
 }  // namespace
 
 std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
-  return remembered(question, 1, [&](Lister& lister) -> std::optional<ListedPhase> {
-    ListedPhase listed;
-    ExchangeTraffic whole;
-    bool several_holders = false;
+  return remembered(question, 1, [&](Lister& lister, ListedPhase& listed) {
+    ExchangeTraffic whole = listed.whole.value_or(listed.even);
+    bool several_holders = listed.whole.has_value();
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       const ListedPhase here = list_one_phase(ranks, units, question.element_bytes);
       join_traffic(listed.even, here.even);
@@ -296,21 +317,19 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
       several_holders = several_holders || here.whole;
       return question.is_enough && question.is_enough(listed.even, whole);
     };
-    if (!lister.for_each_class(join)) return std::nullopt;
+    if (!lister.for_each_class(join)) return false;
     if (several_holders) listed.whole = whole;
-    return listed;
+    return true;
   });
 }
 
 std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
-  const auto listed = remembered(question, 2, [&](Lister& lister) -> std::optional<ListedPhase> {
-    ListedPhase both;
+  const auto listed = remembered(question, 2, [&](Lister& lister, ListedPhase& both) {
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       join_traffic(both.even, list_two_phases(ranks, units, question.element_bytes));
       return question.is_enough && question.is_enough(both.even, both.even);
     };
-    if (!lister.for_each_class(join)) return std::nullopt;
-    return both;
+    return lister.for_each_class(join);
   });
   if (!listed) return std::nullopt;
   return listed->even;

@@ -35,7 +35,8 @@ struct ListQuestion {
   const State* dst = nullptr;  // what is pending in src and not in dst is reduced
   int64_t most_listed = listed_limit;
   // Asked after each class, with what those so far make of the even cut and of whole pieces (in two
-  // phases both are one): true ends the listing there. More classes never make it less.
+  // phases both are one): true ends the listing there. More classes never make it less. A listing
+  // that ended goes on from there when the same is asked again.
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
@@ -45,6 +46,7 @@ struct ListingMemory {
   struct Entry {
     std::optional<ListedPhase> listed;  // in two phases `even` is all
     bool complete = false;              // it did not end early
+    size_t classes = 0;                 // that were listed
     int64_t looked = 0;                 // how much of what may be listed it looked at
     int64_t too_few = -1;               // a limit that did not suffice; -1: none known
   };

@@ -41,6 +41,7 @@ struct Ends {
 TEST_CASE("no exchange takes less than what units need, and no plan less than their bound") {
   int floors = 0;
   int grids = 0;
+  int told_at_least = 0;
   for (const World& w :
        {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8},
         World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}, World{{3, 4, 2}, {10, 9}, 8},
@@ -71,13 +72,17 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         REQUIRE(bound <= cost.predicted_ps);
         REQUIRE(bound >= unit_bound_ps(listed, from, to, pairs_of_lists(listed, from, to)));
         grids += p->units.front().grid;
-        // A price above what is of use may be told too low, but not as low as that.
-        const int64_t most = cost.predicted_ps * 9 / 10;
-        const auto priced = [&](int64_t most_ps) {
-          return price_between(*p, from, to, phases, most_ps).predicted_ps;
-        };
-        REQUIRE(priced(most) >= std::min(most + 1, cost.predicted_ps));
-        REQUIRE(priced(cost.predicted_ps) == cost.predicted_ps);
+        // A price above what is of use may be told too low, but not as low as that; then only what
+        // the exchange takes at least is known, until more is of use.
+        p->levels->forget_listings();
+        for (const int64_t percent : {50, 75, 90, 100}) {
+          const int64_t most = cost.predicted_ps * percent / 100;
+          const ExchangeCost priced = price_between(*p, from, to, phases, most);
+          REQUIRE(priced.predicted_ps >= std::min(most + 1, cost.predicted_ps));
+          REQUIRE(priced.predicted_ps <= cost.predicted_ps);
+          REQUIRE((priced.at_least || priced.predicted_ps == cost.predicted_ps));
+          told_at_least += priced.at_least && most > floor;
+        }
       }
     }
     // The bound of the whole way, and of what the source grows to.
@@ -97,6 +102,39 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   }
   CHECK(floors > 1000);
   CHECK(grids > 1000);
+  CHECK(told_at_least > 500);
+}
+
+TEST_CASE("a price above what is of use is exact or told as the least that it may be") {
+  int told = 0;
+  for (const auto& [sizes, shape, inside] :
+       {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8},
+        World{{4, 2, 4}, {64, 64}, 4}, World{{2, 3, 4}, {48, 48}, 4}}) {
+    test::SmallQuestion question(sizes, test::two_levels(inside, 500), {shape, DType::float16});
+    const auto p = question.problem();
+    REQUIRE(p);
+    std::mt19937_64 random(11);
+    for (int k = 0; k < 1000; ++k) {
+      const auto& [from, to] = Ends(*p, k, random);
+      CAPTURE(to_text(to_state(*p, from), sizes));
+      CAPTURE(to_text(to_state(*p, to), sizes));
+      p->levels->forget_listings();
+      const ExchangeCost exact = price_between(*p, from, to, 1);
+      REQUIRE(!exact.at_least);
+      for (const int64_t percent : {30, 60, 90, 99, 100}) {
+        const int64_t most = exact.predicted_ps * percent / 100;
+        const ExchangeCost cost = price_between(*p, from, to, 1, most);
+        if (cost.at_least) {
+          REQUIRE(cost.predicted_ps > most);
+          REQUIRE(cost.predicted_ps <= exact.predicted_ps);
+          ++told;
+        } else {
+          REQUIRE(cost.predicted_ps == exact.predicted_ps);
+        }
+      }
+    }
+  }
+  CHECK(told > 1000);
 }
 
 TEST_CASE("uneven extents: no exchange takes less than its floor, no step less than the bound") {

@@ -44,6 +44,29 @@ TEST_CASE("what was listed before answers again, and what ended early only where
   CHECK(same(all, fresh()));
   CHECK(same(list_exchange(q), all));
   CHECK(levels.listings().entries.size() == 1);
+  // Class by class it comes to the same, and nothing is listed twice.
+  const int64_t work = all->even.work + all->whole->work;
+  for (const bool twice : {false, true}) {
+    levels.forget_listings();
+    int64_t before = 0;
+    int classes = 0;
+    do {
+      before = levels.listings().entries.empty() ? 0 : levels.listings().looked;
+      asked = 0;
+      q.is_enough = [&](const ExchangeTraffic&, const ExchangeTraffic&) {
+        return ++asked == (before == 0 ? 1 : 2) + (twice ? 1 : 0);
+      };
+      REQUIRE(list_exchange(q));
+      classes += levels.listings().looked > before;
+    } while (levels.listings().looked > before);
+    CHECK(classes == (twice ? 2 : 3));
+    q.is_enough = {};
+    CHECK(same(list_exchange(q), all));
+    CHECK(levels.listings().entries.begin()->second.listed->even.work +
+              levels.listings().entries.begin()->second.listed->whole->work ==
+          work);
+  }
+  CHECK(levels.listings().entries.size() == 1);
   // Of other bytes, another target, two phases: other questions.
   q.element_bytes = 2;
   CHECK(same(list_exchange(q), fresh()));
