@@ -312,7 +312,7 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
 }
 
 // Members that want one box share what is fetched of it. Then they pass on what each has fetched,
-// inside the unit.
+// inside the unit, and what they held before.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
                             int64_t outside, int64_t element) {
   PhaseTime fetch;
@@ -329,7 +329,7 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
   const int64_t passed = need.missing - need.least;
   if (passed > 0 && unit.level == 1) {
     const TopologyLevel& inner = p.topology->levels.front();
-    share_out = {step_ps(inner.latency_ns, 0, 0),
+    share_out = {step_ps(inner.latency_ns, saturating_mul(need.inside, inner.per_peer_ns), 0),
                  transfer_ps(saturating_mul(passed, element), unit.members(), inner.mb_per_s)};
   }
   return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
