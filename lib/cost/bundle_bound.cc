@@ -123,7 +123,8 @@ class BundleBound {
     add_set(meshes_[request.dst_mesh], targets);
   }
 
-  using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;  // ranks, by level and unit
+  using Sets = std::map<std::pair<int, int64_t>, std::vector<int64_t>>;  // ranks, by level and unit
+  using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;         // ranks, by level and unit
 
   void count_in(UnitCounts& counts, int64_t id) const {
     for (int l = 0; l < units_.levels(); ++l) ++counts[{l, units_.unit(id, l)}];
@@ -177,12 +178,46 @@ class BundleBound {
       transfer_ps_ = std::max(transfer_ps_, transfer_ps(bytes, 1, mb_per_s));
   }
 
+  // What the ranks of the set, which only exchanges enter and leave, take by their units of a level
+  // all together: of the bytes that cross borders of the units those that cross the set's at the
+  // rate that exchanges reach.
+  void take_in_units(const Crossing& crossing, const std::vector<int64_t>& set, int level,
+                     const Sets& sets) {
+    std::set<int64_t> units;
+    for (const int64_t id : set) units.insert(level == 0 ? id : units_.unit(id, level - 1));
+    Crossing all;
+    int64_t mb_per_s = 0;
+    size_t ranks = 0;
+    for (const int64_t unit : units) {
+      const std::vector<int64_t>& members = sets.at({level, unit});
+      ranks += members.size();
+      const Crossing& of_unit = crossings_.at({level, unit});
+      add_up_to(all.in, of_unit.in);
+      add_up_to(all.out, of_unit.out);
+      UnitCounts inside;
+      for (const int64_t id : members) count_in(inside, id);
+      for (const int64_t id : members) add_up_to(mb_per_s, bandwidth(id, inside, false));
+    }
+    if (ranks != set.size()) return;  // some units hold others too
+    // Of a byte that exchanges move over these links so many hundredths more count at least.
+    int64_t percent = 0;
+    for (auto l = static_cast<size_t>(level); l < topology_.levels.size(); ++l)
+      percent = std::max(percent, topology_.levels[l].exchange_percent);
+    const auto slower = [&](int64_t bytes) {
+      return saturating_add(bytes, floor_div(saturating_mul(bytes, 100 - percent), percent));
+    };
+    const auto counted = [&](int64_t bytes, int64_t by_exchange) {
+      return saturating_add(std::max<int64_t>(0, bytes - by_exchange), slower(by_exchange));
+    };
+    take({counted(all.in, crossing.in), counted(all.out, crossing.out)}, mb_per_s);
+  }
+
   int64_t slowest() {
     for (const int64_t id : ids_) count_in(members_, id);
     for (const std::vector<int64_t>& mesh : joined_) {
       for (const int64_t id : mesh) meshes_of_[id].push_back(&mesh);
     }
-    std::map<std::pair<int, int64_t>, std::vector<int64_t>> sets;  // those of crossings_
+    Sets sets;  // those of crossings_
     for (const int64_t id : ids_) {
       for (int level = 0; level < units_.levels(); ++level)
         sets[{level, level == 0 ? id : units_.unit(id, level - 1)}].push_back(id);
@@ -196,6 +231,8 @@ class BundleBound {
       std::vector<int64_t> set = materialise(plan_.meshes.meshes[index]);
       std::erase_if(set, [&](int64_t id) { return ids_.count(id) == 0; });
       take(crossing, bandwidth(set));
+      for (int level = 0; level < units_.levels() && only_exchanges_cross(set); ++level)
+        take_in_units(crossing, set, level, sets);
     }
     if (must_reach < 0) return 0;
     int64_t latency_ns = INT64_MAX;

@@ -11,7 +11,8 @@
 //
 // Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
 // Where each mesh lies inside the set or outside of it exchanges alone cross, at the rate that they
-// reach.
+// reach. So of what the units of such a set take in together as much crosses at that rate as the
+// set takes in, once, and the rest at most at the full one.
 // Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.
 #pragma once
 

@@ -35,11 +35,12 @@ void add(CollectiveBytes& sum, const CollectiveBytes& more) {
 
 ChoiceTimes::ChoiceTimes(const Plan& plan, const std::vector<Kind>& kinds,
                          const std::vector<std::unique_ptr<LevelMap>>& levels,
-                         FigureCounter& counter)
+                         FigureCounter& counter, int64_t most_staging)
     : plan_(plan),
       kinds_(kinds),
       levels_(levels),
       counter_(counter),
+      most_staging_(most_staging),
       bytes_alone_(without_latencies(plan.topology)) {}
 
 const ChoiceTimes::Moved& ChoiceTimes::moved(size_t kind, size_t way) {
@@ -70,33 +71,46 @@ int64_t ChoiceTimes::collective_ps(const Launch& launch, const CollectiveBytes& 
   return finer_ps(topology, levels_[mesh]->shapes(atoms), bytes, tier);
 }
 
-int64_t ChoiceTimes::ps(const std::vector<size_t>& chosen, const Topology& topology) {
+std::optional<ChoiceTimes::All> ChoiceTimes::all_of(const std::vector<size_t>& chosen,
+                                                    Messages messages) {
   std::vector<RoundLoad> rounds;  // by exchange
-  std::map<Launch, CollectiveBytes> collectives;
+  All all{counter_.no_load(), {}};
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const Moved& of_kind = moved(k, chosen[k]);
-    if (!of_kind.loads) return INT64_MAX;
+    if (!of_kind.loads) return std::nullopt;
     const std::vector<RoundLoad>& loads = *of_kind.loads;
     rounds.resize(std::max(rounds.size(), loads.size()), counter_.no_load());
-    for (size_t i = 0; i < loads.size(); ++i) rounds[i].add_to_messages(loads[i]);
-    for (const auto& [launch, bytes] : of_kind.collectives) add(collectives[launch], bytes);
+    for (size_t i = 0; i < loads.size(); ++i) {
+      if (messages == Messages::shared) rounds[i].add_to_messages(loads[i]);
+      if (messages == Messages::of_kinds) rounds[i].add(loads[i]);
+    }
+    for (const auto& [launch, bytes] : of_kind.collectives) add(all.collectives[launch], bytes);
   }
-  RoundLoad all = counter_.no_load();
-  for (const RoundLoad& round : rounds) all.add(round);
-  int64_t sum = all.predicted_ps(topology);
-  for (const auto& [launch, bytes] : collectives)
+  for (const RoundLoad& round : rounds) all.exchanges.add(round);
+  return all;
+}
+
+int64_t ChoiceTimes::ps(const All& all, const Topology& topology) const {
+  int64_t sum = all.exchanges.predicted_ps(topology);
+  for (const auto& [launch, bytes] : all.collectives)
     sum = saturating_add(sum, collective_ps(launch, bytes, topology));
   return sum;
 }
 
-int64_t ChoiceTimes::about_ps(const std::vector<size_t>& chosen) {
-  return ps(chosen, plan_.topology);
+int64_t ChoiceTimes::about_ps(const std::vector<size_t>& chosen, Messages messages) {
+  const std::optional<All> all = all_of(chosen, messages);
+  if (!all) return INT64_MAX;
+  const int64_t once = ps(*all, plan_.topology);
+  if (most_staging_ == 0) return once;
+  const int64_t more = ceil_div(all->exchanges.staging_bytes(), most_staging_) - 1;
+  if (more <= 0 || has_tables(plan_.topology)) return once;
+  const int64_t latencies = std::max<int64_t>(0, once - ps(*all, bytes_alone_));
+  return saturating_add(once, saturating_mul(more, latencies));
 }
 
 int64_t ChoiceTimes::least_ps(const std::vector<size_t>& chosen) {
-  if (has_tables(plan_.topology)) return 0;
-  const int64_t least = ps(chosen, bytes_alone_);
-  return least == INT64_MAX ? 0 : least;
+  const std::optional<All> all = all_of(chosen, Messages::shared);
+  return !all || has_tables(plan_.topology) ? 0 : ps(*all, bytes_alone_);
 }
 
 }  // namespace meshplan

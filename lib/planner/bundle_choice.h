@@ -15,16 +15,24 @@
 
 namespace meshplan {
 
+// Whether kinds share messages between two ranks, as they do, or have some of their own: then a
+// kind by itself that has fewer peers takes less.
+enum class Messages : uint8_t { shared, of_kinds };
+
 class ChoiceTimes {
  public:
   // What all of it points at stays where it is. `levels`: of every mesh of the bundle, by index.
+  // `most_staging`: bytes of a rank; 0: no limit.
   ChoiceTimes(const Plan& plan, const std::vector<Kind>& kinds,
-              const std::vector<std::unique_ptr<LevelMap>>& levels, FigureCounter& counter);
+              const std::vector<std::unique_ptr<LevelMap>>& levels, FigureCounter& counter,
+              int64_t most_staging);
 
   // As if all first exchanges were one round, all second ones another that runs at the same time,
   // and so on, and collectives of one group one launch behind them. INT64_MAX where an exchange
-  // moves nothing, which no plan has. `chosen`: the way of each kind.
-  [[nodiscard]] int64_t about_ps(const std::vector<size_t>& chosen);
+  // moves nothing, which no plan has. Latencies count for each bucket that the staging makes of it.
+  // `chosen`: the way of each kind.
+  [[nodiscard]] int64_t about_ps(const std::vector<size_t>& chosen,
+                                 Messages messages = Messages::shared);
   // No rounds take less: the bytes of all exchanges over the busiest links, then those of
   // collectives.
   [[nodiscard]] int64_t least_ps(const std::vector<size_t>& chosen);
@@ -37,7 +45,13 @@ class ChoiceTimes {
     std::map<Launch, CollectiveBytes> collectives;
   };
   const Moved& moved(size_t kind, size_t way);
-  [[nodiscard]] int64_t ps(const std::vector<size_t>& chosen, const Topology& topology);
+  struct All {
+    RoundLoad exchanges;
+    std::map<Launch, CollectiveBytes> collectives;
+  };
+  // Nothing where an exchange moves nothing.
+  [[nodiscard]] std::optional<All> all_of(const std::vector<size_t>& chosen, Messages messages);
+  [[nodiscard]] int64_t ps(const All& all, const Topology& topology) const;
   [[nodiscard]] int64_t collective_ps(const Launch& launch, const CollectiveBytes& bytes,
                                       const Topology& topology) const;
 
@@ -45,6 +59,7 @@ class ChoiceTimes {
   const std::vector<Kind>& kinds_;
   const std::vector<std::unique_ptr<LevelMap>>& levels_;
   FigureCounter& counter_;
+  int64_t most_staging_;
   Topology bytes_alone_;
   std::map<std::pair<size_t, size_t>, Moved> moved_;  // by kind and way
 };

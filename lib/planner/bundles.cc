@@ -57,7 +57,7 @@ class BundlePlanner {
         ranks_(make_rank_table(plan.meshes)),
         levels_(plan.meshes.meshes.size()),
         counter_(plan, ranks_, levels_),
-        times_(plan, kinds_, levels_, counter_) {}
+        times_(plan, kinds_, levels_, counter_, bundle.max_staging_bytes) {}
 
   Result<PlannedBundle> answer() {
     PlannedBundle planned;
@@ -193,11 +193,11 @@ class BundlePlanner {
 
   // Ways whose bytes together take least, of those that overlap: all kinds by one family of stops,
   // then kind by kind.
-  std::vector<size_t> least_load() {
+  std::vector<size_t> least_load(Messages messages) {
     std::vector<size_t> best(kinds_.size(), 0);
-    int64_t best_ps = times_.about_ps(best);
+    int64_t best_ps = times_.about_ps(best, messages);
     const auto consider = [&](const std::vector<size_t>& other) {
-      const int64_t ps = times_.about_ps(other);
+      const int64_t ps = times_.about_ps(other, messages);
       if (ps >= best_ps) return;
       best_ps = ps;
       best = other;
@@ -225,7 +225,7 @@ class BundlePlanner {
       for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
         std::vector<size_t> other = best;
         other[k] = way;
-        if (!overlaps(kinds_[k], way) || times_.about_ps(other) > best_ps) continue;
+        if (!overlaps(kinds_[k], way) || times_.about_ps(other, messages) > best_ps) continue;
         best = std::move(other);
         break;
       }
@@ -288,7 +288,8 @@ class BundlePlanner {
                        alone(kind).request.id + "' can run in rounds: " + why_none());
       }
     }
-    const std::vector<size_t> least = least_load();
+    const std::vector<size_t> least = least_load(Messages::shared);
+    const std::vector<size_t> least_of_kinds = least_load(Messages::of_kinds);
     const std::vector<size_t> at_once(kinds_.size(), 0);
     std::vector<size_t> own;
     for (const Kind& kind : kinds_) own.push_back(kind.ways.size() - 1);
@@ -298,10 +299,10 @@ class BundlePlanner {
     }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
-    if (!is_close(times_.about_ps(least))) choices.push_back(gathering(least));
+    if (!is_close(times_.about_ps(least))) choices.push_back(gathering(least_of_kinds));
     if (most_steps(least) >= many_steps) choices.push_back(own);
     for (const std::vector<size_t>* other :
-         {&least, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {
+         {&least, &least_of_kinds, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {
       if (std::find(choices.begin(), choices.end(), *other) == choices.end())
         choices.push_back(*other);
     }

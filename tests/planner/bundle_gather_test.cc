@@ -34,4 +34,21 @@ TEST_CASE("copies on many hosts gather what they fetched a part of, bucket by bu
   CHECK(fetched_before_all_was(in_buckets.bundles.front()) > 0);
 }
 
+TEST_CASE("copies are bounded by one of them fetched at the rate of exchanges, and all others") {
+  // Two hosts want all of it. Exchanges bring it once at least, at 9/10 of the 16 NICs of 45 GB/s;
+  // the other host may have it from an all_gather at most.
+  Topology slower = hosts_of(8, 0);
+  slower.levels[1].exchange_percent = 90;
+  const MeshTable table = two_roots({{"dp", 16}}, {{"dp", 16}}, 16);
+  const auto bound_of = [&](const std::string& dst, const Topology& topology) {
+    const std::vector<Request> requests{request_of(table, "w", {640, 960}, "S(0)", dst, 1)};
+    return planned(table, topology, requests, {}).bundles.front().totals.lower_bound_ps;
+  };
+  const int64_t once = int64_t{640} * 960 * 2 * 1'000'000 / 16 / 45'000;
+  const int64_t copied = bound_of("R", slower);
+  CHECK(copied >= once + once / 9 * 10);
+  CHECK(copied <= once + once / 9 * 10 + 20);
+  CHECK(bound_of("R", hosts_of(8, 0)) <= 2 * once + 20);
+}
+
 }  // namespace meshplan
