@@ -16,41 +16,55 @@ constexpr size_t most_sides = size_t{1} << 20;  // remembered
 
 size_t slot_of(uint64_t key) { return static_cast<size_t>(key * 0x9e3779b97f4a7c15U >> 32); }
 
-// Of the rank with these coordinates.
-Interval side_of(const PlanProblem& p, const SearchState& s, int d, const int32_t* coordinate) {
-  int64_t lo = 0;
-  int64_t left = is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  for (int i = s.begin_of(d); i < s.end_of(d);) {
-    const AtomRun run = run_of_atoms(p, s, d, i);
-    int64_t part = 0;
-    for (; i < run.end; ++i) {
-      const size_t atom = s.atom[as_index(i)];
-      part = part * p.size[atom] + coordinate[atom];
+// How a list of atoms cuts a dim: number n of it has part n / stride % parts of each run in turn.
+class ListCuts {
+ public:
+  ListCuts(const PlanProblem& p, const SearchState& s, int d)
+      : extent_(is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])]) {
+    for (int i = s.begin_of(d); i < s.end_of(d);) {
+      const AtomRun run = run_of_atoms(p, s, d, i);
+      runs_[as_index(count_++)] = {run.parts, run.cut_into, floor_div(run.cut_into, run.parts), 1};
+      i = run.end;
     }
-    const int64_t chunk = ceil_div(left, run.cut_into) * floor_div(run.cut_into, run.parts);
-    const int64_t first = std::min(left, part * chunk);
-    lo += first;
-    left = std::min(left - first, chunk);
+    for (int r = count_ - 1; r > 0; --r)
+      runs_[as_index(r - 1)].stride = runs_[as_index(r)].stride * runs_[as_index(r)].parts;
   }
-  return {lo, lo + left};
-}
+  // Law: ascends with the number, and those of two numbers are apart.
+  [[nodiscard]] Interval side(int64_t number) const {
+    int64_t lo = 0;
+    int64_t left = extent_;
+    for (int r = 0; r < count_; ++r) {
+      const Run& run = runs_[as_index(r)];
+      const int64_t part = run.stride == 1 ? number : number / run.stride;
+      number -= part * run.stride;
+      const int64_t chunk = ceil_div(left, run.cut_into) * run.chunks;
+      const int64_t first = std::min(left, part * chunk);
+      lo += first;
+      left = std::min(left - first, chunk);
+    }
+    return {lo, lo + left};
+  }
 
-// Sides of one list are equal or apart.
-void join(RankSides::Sides& sides) {
-  std::vector<Interval>& joined = sides.joined;
-  joined = sides.side;
-  std::sort(joined.begin(), joined.end(),
-            [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
-  size_t count = 0;
-  for (const Interval& side : joined) {
-    if (width(side) == 0) continue;
-    if (count > 0 && side.lo <= joined[count - 1].hi) {
-      joined[count - 1].hi = side.hi;
-    } else {
-      joined[count++] = side;
-    }
+ private:
+  struct Run {
+    int64_t parts = 1;
+    int64_t cut_into = 1;
+    int64_t chunks = 1;  // of the cut, a part
+    int64_t stride = 1;
+  };
+  int64_t extent_;
+  int count_ = 0;
+  std::array<Run, max_atoms> runs_;
+};
+
+// Joins what ascending sides have together: those that touch become one.
+void add_to(std::vector<Interval>& joined, const Interval& side) {
+  if (width(side) == 0) return;
+  if (!joined.empty() && side.lo <= joined.back().hi) {
+    joined.back().hi = std::max(joined.back().hi, side.hi);
+  } else {
+    joined.push_back(side);
   }
-  joined.resize(count);
 }
 
 }  // namespace
@@ -90,20 +104,45 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
 
 void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const {
   p.work += static_cast<int64_t>(ranks_) * work::rank_side;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i) sides.numbers *= p.size[s.atom[as_index(i)]];
-  static constexpr std::array<int32_t, max_atoms> first{};
-  sides.widest = width(side_of(p, s, d, first.data()));
-  for (size_t r = 0; r < ranks_; ++r) {
-    const int32_t* coordinate = coordinates(r);
-    sides.side.push_back(side_of(p, s, d, coordinate));
-    int64_t number = 0;
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-      const size_t atom = s.atom[as_index(i)];
-      number = number * p.size[atom] + coordinate[atom];
-    }
-    sides.number.push_back(number);
+  const ListCuts cuts(p, s, d);
+  sides.widest = width(cuts.side(0));
+  sides.number.assign(ranks_, 0);
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
+    const size_t atom = s.atom[as_index(i)];
+    const int64_t size = p.size[atom];
+    sides.numbers *= size;
+    for (size_t r = 0; r < ranks_; ++r)
+      sides.number[r] = sides.number[r] * size + coordinates(r)[atom];
   }
-  join(sides);
+  sides.side.reserve(ranks_);
+  thread_local std::vector<Interval> joined;
+  if (sides.numbers > static_cast<int64_t>(ranks_)) {
+    for (const int64_t number : sides.number) sides.side.push_back(cuts.side(number));
+    thread_local std::vector<Interval> ascending;
+    ascending = sides.side;
+    std::sort(ascending.begin(), ascending.end(),
+              [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+    joined.clear();
+    for (const Interval& side : ascending) add_to(joined, side);
+    sides.joined = joined;
+    return;
+  }
+  // Once a number, of which several ranks may have one.
+  thread_local std::vector<Interval> by_number;
+  thread_local std::vector<bool> is_held;
+  const auto numbers = static_cast<size_t>(sides.numbers);
+  by_number.resize(numbers);
+  is_held.assign(numbers, false);
+  for (size_t n = 0; n < numbers; ++n) by_number[n] = cuts.side(static_cast<int64_t>(n));
+  for (const int64_t number : sides.number) {
+    sides.side.push_back(by_number[static_cast<size_t>(number)]);
+    is_held[static_cast<size_t>(number)] = true;
+  }
+  joined.clear();
+  for (size_t n = 0; n < numbers; ++n) {
+    if (is_held[n]) add_to(joined, by_number[n]);
+  }
+  sides.joined = joined;
 }
 
 void RankSides::grow() const {
