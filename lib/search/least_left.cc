@@ -272,10 +272,10 @@ class Ways {
     Phases& both = phases(i, to);
     const size_t k = both.sooner();
     const bool before = std::exchange(p_.estimated, false);
-    const Edge edge =
-        exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1, most);
+    const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1,
+                                    std::min(most, both.ps[k]));
     if (!p_.estimated) both.ps[k] = std::min(std::max(both.ps[k], edge.cost.ps), too_long);
-    both.priced[k] = true;
+    both.priced[k] = !edge.at_least || both.ps[k] > most;
     p_.estimated = before;
     return both;
   }

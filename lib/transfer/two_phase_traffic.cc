@@ -18,22 +18,20 @@ namespace {
 //     rank 1 is a peer of rank 0 once, even if it also sends it part of what it held before
 class PassedOn {
  public:
-  PassedOn(const ExchangeRanks& ranks, const LevelUnits& units, Tally& inner)
+  // `nearest`: asked in the unit at hand.
+  PassedOn(const ExchangeRanks& ranks, Nearest& nearest, Tally& inner)
       : ranks_(ranks),
-        nearest_(ranks, units),
+        nearest_(nearest),
         inner_(inner),
         fetched_(ranks.size(), 0),
         giving_(ranks.shards(), 0),
         sharing_(ranks.shards(), 0) {}
 
-  // `fetched`: the parts of one wanted box; `members`: those of the unit.
-  void pass(std::span<const int32_t> members, std::span<const FetchedPart> fetched,
+  // `fetched`: the parts of one wanted box; `wanting`: the members of the unit that want it.
+  void pass(std::span<const int32_t> wanting, std::span<const FetchedPart> fetched,
             int64_t element_bytes) {
     const int32_t w = fetched.front().wanted;
-    wanting_.clear();
-    for (const int32_t m : members) {
-      if (ranks_.wanted[static_cast<size_t>(m)] == w) wanting_.push_back(m);
-    }
+    wanting_ = wanting;
     const int128 all = send(fetched, element_bytes);
     const int64_t strangers = count_peers_out(w);
     receive(all, strangers);
@@ -115,21 +113,13 @@ class PassedOn {
   }
 
   const ExchangeRanks& ranks_;
-  Nearest nearest_;
+  Nearest& nearest_;
   Tally& inner_;
   std::vector<int128> fetched_;   // by rank: bytes of the box at hand
   std::vector<int64_t> giving_;   // by shard: fetchers that hold and give it
   std::vector<int64_t> sharing_;  // by shard: members that want the box and hold it
-  std::vector<int32_t> wanting_;
+  std::span<const int32_t> wanting_;
   std::vector<int32_t> fetchers_;
-};
-
-// Two ranks, and the level of the link between them.
-struct Peers {
-  int32_t fetcher = 0;
-  int32_t holder = 0;
-  int32_t level = 0;
-  auto operator<=>(const Peers&) const = default;
 };
 
 }  // namespace
@@ -141,30 +131,32 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
   Tally inner(ranks.size(), units.levels());
   out.work =
       static_cast<int64_t>(ranks.size()) + list_inside_units(ranks, units, element_bytes, inner);
-  // Peers are counted once however many parts go from one rank to another.
-  std::vector<Peers> outside;
+  // Peers are counted once however many parts go from one rank to another. By holder: 1 + the last
+  // that fetched from it.
+  std::vector<int32_t> fetched_by(ranks.size(), 0);
   TwoPhases phases(ranks, units);
-  PassedOn passed(ranks, units, inner);
+  PassedOn passed(ranks, phases.nearest(), inner);
   UnitExchange unit;
   while (phases.next(unit)) {
     out.work += static_cast<int64_t>(unit.fetched.size());
-    outside.clear();
     for (const FetchedPart& f : unit.fetched) {
       const int64_t bytes = saturating_mul(f.elements, element_bytes);
-      add_up(outer.at(f.fetcher, f.level).received, bytes);
-      add_up(outer.at(f.holder, f.level).sent, bytes);
-      outside.push_back({f.fetcher, f.holder, f.level});
+      Tally::Cell& in = outer.at(f.fetcher, f.level);
+      Tally::Cell& out_of = outer.at(f.holder, f.level);
+      add_up(in.received, bytes);
+      add_up(out_of.sent, bytes);
+      if (std::exchange(fetched_by[static_cast<size_t>(f.holder)], f.fetcher + 1) == f.fetcher + 1)
+        continue;
+      ++in.peers_in;
+      ++out_of.peers_out;
     }
-    std::sort(outside.begin(), outside.end());
-    outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
-    for (const Peers& peers : outside) {
-      ++outer.at(peers.fetcher, peers.level).peers_in;
-      ++outer.at(peers.holder, peers.level).peers_out;
-    }
-    for (size_t begin = 0, end = 0; begin < unit.fetched.size(); begin = end) {
-      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.fetched[begin].wanted)
-        ++end;
-      passed.pass(unit.members, std::span(unit.fetched).subspan(begin, end - begin), element_bytes);
+    for (size_t begin = 0, k = 0; begin < unit.fetched.size(); ++k) {
+      size_t end = begin;
+      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.wanted[k]) ++end;
+      if (end > begin)
+        passed.pass(unit.members_of(k), std::span(unit.fetched).subspan(begin, end - begin),
+                    element_bytes);
+      begin = end;
     }
   }
   out.phase = {outer.most(), inner.most()};

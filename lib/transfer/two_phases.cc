@@ -1,6 +1,7 @@
 #include "transfer/two_phases.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/int_math.h"
 
@@ -16,47 +17,70 @@ TwoPhases::TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units)
     : ranks_(ranks),
       units_(units),
       nearest_(ranks, units),
-      turns_(ranks.shards()),
-      seen_(ranks.wants(), 0) {}
+      first_turn_(ranks.shards()),
+      number_(ranks.wants(), -1) {}
 
 bool TwoPhases::next(UnitExchange& unit) {
   if (at_ == ranks_.size()) return false;
   unit.members.clear();
   unit.wanted.clear();
+  unit.sharing_begin.assign(1, 0);
   unit.fetched.clear();
   const int64_t here = units_.unit(ranks_.id[at_], 0);
-  const auto mark = static_cast<int32_t>(at_ + 1);
   for (; at_ < ranks_.size() && units_.unit(ranks_.id[at_], 0) == here; ++at_) {
     unit.members.push_back(static_cast<int32_t>(at_));
     const int32_t w = ranks_.wanted[at_];
-    if (w < 0 || seen_[static_cast<size_t>(w)] == mark) continue;
-    seen_[static_cast<size_t>(w)] = mark;
-    unit.wanted.push_back(w);
+    if (w < 0) continue;
+    int32_t& number = number_[static_cast<size_t>(w)];
+    if (number < 0) {
+      number = static_cast<int32_t>(unit.wanted.size());
+      unit.wanted.push_back(w);
+      unit.sharing_begin.push_back(0);
+    }
+    ++unit.sharing_begin[static_cast<size_t>(number) + 1];
   }
-  for (int32_t w : unit.wanted) share_out(unit, w);
+  list_sharing(unit);
+  for (size_t k = 0; k < unit.wanted.size(); ++k) share_out(unit, k);
   return true;
 }
 
+// `sharing_begin` has how many members want each box.
+void TwoPhases::list_sharing(UnitExchange& unit) {
+  std::partial_sum(unit.sharing_begin.begin(), unit.sharing_begin.end(),
+                   unit.sharing_begin.begin());
+  unit.sharing.resize(static_cast<size_t>(unit.sharing_begin.back()));
+  next_.assign(unit.sharing_begin.begin(), unit.sharing_begin.end() - 1);
+  for (const int32_t m : unit.members) {
+    const int32_t w = ranks_.wanted[static_cast<size_t>(m)];
+    if (w < 0) continue;
+    int32_t& next = next_[static_cast<size_t>(number_[static_cast<size_t>(w)])];
+    unit.sharing[static_cast<size_t>(next++)] = m;
+  }
+  for (const int32_t w : unit.wanted) number_[static_cast<size_t>(w)] = -1;
+}
+
 int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t parts) {
-  auto& turns = turns_[static_cast<size_t>(shard)];
-  auto known = std::find_if(turns.begin(), turns.end(), [&](const Turn& turn) {
+  const auto is_same = [&](const Turn& turn) {
     return turn.level == near.level && turn.begin == near.begin && turn.parts == parts;
-  });
+  };
+  Turn& first = first_turn_[static_cast<size_t>(shard)];
+  if (first.asked == 0) first = {near.level, near.begin, parts, 0};
+  if (is_same(first)) return floor_mod(first.asked++, near.count);
+  auto& turns = turns_[shard];
+  auto known = std::find_if(turns.begin(), turns.end(), is_same);
   if (known == turns.end()) known = turns.insert(turns.end(), {near.level, near.begin, parts, 0});
   return floor_mod(known->asked++, near.count);
 }
 
-void TwoPhases::share_out(UnitExchange& unit, int32_t wanted) {
+void TwoPhases::share_out(UnitExchange& unit, size_t number) {
+  const int32_t wanted = unit.wanted[number];
   missing_.clear();
   for (const Overlap& overlap : ranks_.overlaps_of(wanted)) {
     if (nearest_.of(overlap.shard, unit.members.front()).level > 0) missing_.push_back(overlap);
   }
   if (missing_.empty()) return;
-  sharing_.clear();
-  for (int32_t m : unit.members) {
-    if (ranks_.wanted[static_cast<size_t>(m)] == wanted) sharing_.push_back(m);
-  }
-  const auto k = static_cast<int64_t>(sharing_.size());
+  const std::span<const int32_t> sharing = unit.members_of(number);
+  const auto k = static_cast<int64_t>(sharing.size());
   const auto boxes = static_cast<int64_t>(missing_.size());
   const int64_t parts = parts_to_share(boxes, k);
   // Part by part, shard by shard: a member's run holds different shards.
@@ -75,7 +99,7 @@ void TwoPhases::share_out(UnitExchange& unit, int32_t wanted) {
       f.part = part;
       f.parts = parts;
       f.elements = floor_div(overlap.elements, overlap.longest) * longest;
-      f.fetcher = sharing_[static_cast<size_t>(member)];
+      f.fetcher = sharing[static_cast<size_t>(member)];
       const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
       f.level = near.level;
       const int64_t turn = near.begin + take_turn(overlap.shard, near, parts);

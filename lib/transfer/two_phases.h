@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "transfer/exchange_cut.h"
@@ -28,9 +30,19 @@ struct FetchedPart {
 };
 
 struct UnitExchange {
-  std::vector<int32_t> members;      // rank indices, ascending
-  std::vector<int32_t> wanted;       // distinct wanted boxes, in order of the first member
-  std::vector<FetchedPart> fetched;  // not empty ones, in the order in which members share them
+  std::vector<int32_t> members;        // rank indices, ascending
+  std::vector<int32_t> wanted;         // distinct wanted boxes, in order of the first member
+  std::vector<int32_t> sharing;        // members that want the first box, those of the next, ...
+  std::vector<int32_t> sharing_begin;  // one more than there are wanted boxes
+  // Not empty ones, in the order of `wanted`, and in that in which members share them: what a
+  // member fetches stands in a row.
+  std::vector<FetchedPart> fetched;
+
+  // The members that want the k-th box, ascending.
+  [[nodiscard]] std::span<const int32_t> members_of(size_t k) const {
+    const auto begin = static_cast<size_t>(sharing_begin[k]);
+    return std::span(sharing).subspan(begin, static_cast<size_t>(sharing_begin[k + 1]) - begin);
+  }
 };
 
 // Into how many parts each missing box is cut: the least that lets the members that want a box
@@ -46,6 +58,7 @@ class TwoPhases {
   TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units);
   // The next unit; false at the end.
   bool next(UnitExchange& unit);
+  [[nodiscard]] Nearest& nearest() { return nearest_; }
 
  private:
   // How often one set of nearest holders was asked for parts of one size.
@@ -56,15 +69,19 @@ class TwoPhases {
     int64_t asked = 0;  // so far
   };
   int64_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
-  void share_out(UnitExchange& unit, int32_t wanted);
+  void list_sharing(UnitExchange& unit);
+  // What the unit misses of the box of this number.
+  void share_out(UnitExchange& unit, size_t number);
 
   const ExchangeRanks& ranks_;
   LevelUnits units_;
   Nearest nearest_;
   size_t at_ = 0;
-  std::vector<std::vector<Turn>> turns_;  // by shard
-  std::vector<int32_t> sharing_;          // members that want one box
-  std::vector<int32_t> seen_;  // by wanted box: 1 + the last unit's first rank that saw it
+  // By shard: what it was asked for first, and what else; `asked` 0: nothing yet.
+  std::vector<Turn> first_turn_;
+  std::unordered_map<int32_t, std::vector<Turn>> turns_;
+  std::vector<int32_t> number_;  // by wanted box: its place in the unit's; -1: none
+  std::vector<int32_t> next_;    // by place: where its next member goes
   std::vector<Overlap> missing_;
 };
 
