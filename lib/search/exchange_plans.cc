@@ -153,6 +153,32 @@ std::optional<State> spread_in_units(const State& target, int level, const Level
   return state;
 }
 
+// What each unit has of the state, spread over its ranks along tensor dim `d`.
+std::optional<State> spread_along(const State& state, int level, const LevelMap& levels, size_t d) {
+  std::optional<State> spread = outside_of(state, level, levels);
+  if (!spread) return std::nullopt;
+  for (size_t m = 0; m < levels.mesh().dims.size(); ++m) {
+    const Atom whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
+    for (const Atom& axis : part_of(whole, level, Side::inside, levels)) {
+      if (axis.size > 1) spread->shards[d].push_back(axis);
+    }
+  }
+  return spread;
+}
+
+// Each rank of a unit has one part along tensor dim `d` of what the unit has, then the same part of
+// what it wants: over the outer links a rank meets one rank of each other unit.
+std::optional<Stops> by_rails(const Request& request, int level, const LevelMap& levels, size_t d) {
+  const State target = landing_of(request);
+  std::optional<State> before = spread_along(request.src, level, levels, d);
+  std::optional<State> behind = spread_along(target, level, levels, d);
+  if (!before || !behind) return std::nullopt;
+  Stops stops;
+  if (!(*before == request.src)) stops.push_back(std::move(*before));
+  stops.push_back(std::move(*behind));
+  return stops;
+}
+
 // Joins leading factors of one mesh dim that stand one behind the other, as states have them.
 void join_axes(State& state) {
   for (auto& order : state.shards) {
@@ -205,6 +231,13 @@ std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_le
         spread_in_units(target, level, dst_levels, cut_outside(request.src, level, src_levels),
                         request.tensor.shape);
     if (spread) add({*spread});
+    if (request.src_mesh != request.dst_mesh || !request.src.partial.empty()) continue;
+    const Avoided cut_before = cut_outside(request.src, level, src_levels);
+    const Avoided cut_behind = cut_outside(target, level, dst_levels);
+    for (size_t d = 0; d < cut_before.size(); ++d) {
+      if (cut_before[d] || cut_behind[d]) continue;
+      if (auto rails = by_rails(request, level, dst_levels, d)) add(*std::move(rails));
+    }
   }
   return all;
 }

@@ -22,7 +22,8 @@ using Stops = std::vector<State>;
 
 // At once first. Then with stops, the same families for every request with such a target mesh:
 // over all sub-axes that hold copies, over those inside units of each level, over both one behind
-// the other, and by what each unit of a level needs, spread over its ranks. Each family once.
+// the other, and by what each unit of a level needs, spread over its ranks; on one mesh also by
+// what each unit has and by what it needs, spread alike. Each family once.
 [[nodiscard]] std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
                                           const LevelMap& dst_levels);
 

@@ -1,4 +1,4 @@
-// Bundles whose copies gather what each fetched a part of.
+// Bundles whose copies gather what each fetched a part of, and those whose ranks meet few others.
 #include <doctest/doctest.h>
 
 #include "planner/small_bundle.h"
@@ -49,6 +49,25 @@ TEST_CASE("copies are bounded by one of them fetched at the rate of exchanges, a
   CHECK(copied >= once + once / 9 * 10);
   CHECK(copied <= once + once / 9 * 10 + 20);
   CHECK(bound_of("R", hosts_of(8, 0)) <= 2 * once + 20);
+}
+
+TEST_CASE("where peers cost most a rank meets one rank of each other host, behind its own host") {
+  // Rows of every matrix to whole matrices: 12 hosts of 8 cut 4,096 rows unevenly, so that a part
+  // of the rows that a rank of another host wants lies on two or three of its ranks.
+  const Topology h100 = *topology_preset("h100");
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 96, {}, {{"fsdp", 12}, {"tp", 8}}).ok());
+  std::vector<Request> requests;
+  for (const int64_t rows : {4096, 1024, 14336}) {
+    requests.push_back(request_of(table, "w" + std::to_string(rows), {36, rows, 4096},
+                                  "S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]", 2));
+    requests.push_back(request_of(table, "v" + std::to_string(rows), {36, 4096, rows}, "S(1)S(2)",
+                                  "S(0)[0]S(0)[1]", 1));
+  }
+  const Plan plan = planned(table, h100, requests, {});
+  // Sends and receives of 11 other hosts, and of 7 ranks of the own one.
+  for (const BundleRound& round : plan.bundles.front().rounds)
+    CHECK(round.messages <= 2 * (11 + 7));
 }
 
 }  // namespace meshplan
