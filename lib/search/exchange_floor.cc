@@ -176,4 +176,10 @@ int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const S
   return floor;
 }
 
+int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
+                                const SearchState& to, int phases, int64_t enough_ps) {
+  if (p.units.empty() || is_not_floored(p, from, to)) return 0;
+  return unit_peers_floor_ps(p, from, to, phases, enough_ps);
+}
+
 }  // namespace meshplan

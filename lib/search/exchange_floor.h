@@ -22,6 +22,12 @@ struct PlanProblem;
                                         const SearchState& to, int phases,
                                         int64_t enough_ps = INT64_MAX);
 
+// The same by more than exchange_floor_ps counts, which takes longer (unit_needs.h); 0 where no
+// units are looked at.
+[[nodiscard]] int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
+                                              const SearchState& to, int phases,
+                                              int64_t enough_ps = INT64_MAX);
+
 // What it takes at least by its peers alone, in one phase or two: told soonest.
 [[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to);

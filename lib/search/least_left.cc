@@ -20,7 +20,7 @@ constexpr int64_t too_long = INT64_MAX >> 4;
 constexpr size_t most_states = 2'048;
 
 // How well it is known what an exchange takes at least; each takes more work than the one before.
-enum class Known : uint8_t { latency, peers, bound, floors, price };
+enum class Known : uint8_t { latency, peers, bound, floors, close_floors, price };
 constexpr int known_bits = 3;
 
 // What one exchange takes at least, in whichever number of phases; one that does not run: too long.
@@ -54,7 +54,7 @@ class Ways {
       if (work_left() < 0 || reached >= q_.most_ps) return raise(reached);
       if (next != source_) {
         settle(next);
-      } else if (!price_on_way()) {
+      } else if (!look_closer()) {
         return raise(reached);
       }
     }
@@ -76,9 +76,11 @@ class Ways {
   struct Phases {
     std::array<int64_t, 2> ps{too_long, too_long};
     std::array<bool, 2> priced{true, true};
+    bool close = false;  // floors
     [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
     [[nodiscard]] Least least() const {
-      return {ps[sooner()], priced[sooner()] ? Known::price : Known::floors};
+      const Known floor = close ? Known::close_floors : Known::floors;
+      return {ps[sooner()], priced[sooner()] ? Known::price : floor};
     }
   };
 
@@ -177,9 +179,9 @@ class Ways {
     if (least.ps() < most) offer(i, to, least.ps() + ways_[to].left, true);
   }
 
-  // Prices what takes longest of the exchanges on the way from the source that are not priced yet.
-  // False where there is none.
-  bool price_on_way() {
+  // Comes to know more of what takes longest of the exchanges on the way from the source that are
+  // not priced yet: its close floor, then its price. False where there is none.
+  bool look_closer() {
     size_t longest = states_.size();
     int64_t most = -1;
     for (size_t i = source_; i != target_; i = ways_[i].next) {
@@ -247,6 +249,9 @@ class Ways {
         least = floor_both(i, to, ps, most).least();
         return;
       case Known::floors:
+        least = floor_closely(i, to, most).least();
+        return;
+      case Known::close_floors:
         least = price_sooner(i, to, most).least();
         return;
       case Known::price:
@@ -265,6 +270,17 @@ class Ways {
       both.ps[k] = std::min(std::max(least_ps, floor), too_long);
       both.priced[k] = false;
     }
+    return both;
+  }
+  const Phases& floor_closely(size_t i, size_t to, int64_t most) {
+    Phases& both = phases(i, to);
+    for (const size_t k : {0, 1}) {
+      if (both.priced[k]) continue;
+      const int64_t floor =
+          close_exchange_floor_ps(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1, most);
+      both.ps[k] = std::min(std::max(both.ps[k], floor), too_long);
+    }
+    both.close = true;
     return both;
   }
   // Where that takes too much to list, its floor stays.

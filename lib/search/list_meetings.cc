@@ -113,4 +113,12 @@ const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const SearchSta
   return found.most;
 }
 
+int64_t parts_met(const PlanProblem& p, const SearchState& s, int d, int64_t lo, int64_t hi) {
+  const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  const auto begin_before = [&](int64_t at) {
+    return parts_within(p, s, d, s.begin_of(d), extent, at);
+  };
+  return begin_before(hi) - begin_before(lo + 1) + 1;
+}
+
 }  // namespace meshplan

@@ -40,4 +40,8 @@ class ListMeetings {
   mutable size_t taken_ = 0;
 };
 
+// Parts of list d of `s` that are not empty and meet [lo, hi), which is not empty.
+[[nodiscard]] int64_t parts_met(const PlanProblem& p, const SearchState& s, int d, int64_t lo,
+                                int64_t hi);
+
 }  // namespace meshplan

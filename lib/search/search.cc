@@ -310,10 +310,17 @@ Found Search::finish() {
   found.work = p_.work - work_before_;
   found.shortcuts = shortcuts_;
   found.shortcuts.add(p_.shortcuts);
+  const auto is_estimated = [](const Edge& edge) { return edge.estimated; };
+  const bool estimated =
+      p_.estimated || std::any_of(found.edges.begin(), found.edges.end(), is_estimated);
+  if (estimated) {
+    found.shortcuts.add(Shortcut::estimated_price);
+  } else {
+    unpriced_ps_ = std::min(unpriced_ps_, estimated_ps_);
+  }
   const int64_t least_left_out = std::min(exhausted_ ? frontier_ : INT64_MAX, unpriced_ps_);
   if (exhausted_ || (has_best_ && unpriced_ps_ < best_.ps))
     found.shortcuts.add(Shortcut::work_budget);
-  if (p_.estimated) found.shortcuts.add(Shortcut::estimated_price);
   found.least_ps = least_.ps;
   if (found.shortcuts.none()) {
     found.least_ps = best_.ps;

@@ -22,7 +22,8 @@ struct Edge {
   uint8_t phases = 1;
   int16_t chunks = 1;  // of two phases
   bool whole_pieces = false;
-  bool at_least = false;  // an exchange of which only that is known: cost.ps or more
+  bool at_least = false;   // an exchange of which only that is known: cost.ps or more
+  bool estimated = false;  // one that takes too much to list, as nothing better was known yet
   SearchState to;
   PlanCost cost;  // of this edge alone
 };

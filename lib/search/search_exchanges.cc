@@ -193,7 +193,11 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
       if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
     }
     const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
-    const Edge edge = exchange_edge(p_, at, to, phases, most_ps);
+    const int64_t least_ps = std::max(soonest, saturating_add(gone, exchange_latency_ps_));
+    const auto priced = priced_exchange(at, to, phases, most_ps,
+                                        saturating_add(least_ps, std::max<int64_t>(left, 0)));
+    if (!priced) continue;
+    const Edge& edge = *priced;
     if (has_best_ && saturating_add(spent, edge.cost.ps) > best_.ps) continue;
     const int32_t reached_node = table_.intern(to);
     if (left >= 0) node(reached_node).h = std::max(node(reached_node).h, left);
@@ -258,12 +262,11 @@ std::optional<Edge> Search::priced_exchange(const SearchState& from, const Searc
   const bool exact = !p_.estimated;
   p_.estimated = before;
   if (exact) return edge;
-  if (!has_best_) {
-    p_.estimated = true;
-    return edge;
-  }
-  unpriced_ps_ = std::min(unpriced_ps_, least_ps);
-  return std::nullopt;
+  int64_t& least_left_out = has_best_ ? unpriced_ps_ : estimated_ps_;
+  least_left_out = std::min(least_left_out, least_ps);
+  if (has_best_) return std::nullopt;
+  edge.estimated = true;
+  return edge;
 }
 
 AimList& Search::aims(uint16_t pending, uint16_t made) {

@@ -174,7 +174,7 @@ class Search {
   // `most`: a way to it that takes longer is of no use.
   void exchange_later(int32_t from, const SearchState& at, const SearchState& to, int64_t left,
                       int64_t soonest, int64_t most);
-  // Prices an exchange; nothing where that takes too long, while there is a plan to go on from.
+  // Prices an exchange; where that takes too long nothing, or an estimate while there is no plan.
   // `least_ps`: what a plan by it takes at least.
   std::optional<Edge> priced_exchange(const SearchState& from, const SearchState& to, int phases,
                                       int64_t most_ps, int64_t least_ps);
@@ -237,7 +237,9 @@ class Search {
   bool exhausted_ = false;
   int64_t work_before_ = 0;
   int64_t frontier_ = 0;
-  int64_t unpriced_ps_ = INT64_MAX;  // what plans take at least by exchanges that were not priced
+  // What plans take at least by exchanges that were not priced, or only by an estimate.
+  int64_t unpriced_ps_ = INT64_MAX;
+  int64_t estimated_ps_ = INT64_MAX;
   // Exchanges of the node at hand: a plan by those looked at now takes more than looked_to_ and up
   // to look_to_ at least, by the others at least next_look_. ps.
   int64_t looked_to_ = -1;

@@ -10,6 +10,7 @@
 #include "search/search_state.h"
 #include "search/work.h"
 #include "tensor/box.h"
+#include "transfer/two_phases.h"
 
 namespace meshplan {
 namespace {
@@ -345,6 +346,63 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
     const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, phases);
     return phases == 1 ? one_phase_floor_ps(p, unit, need, outside, element)
                        : two_phases_floor_ps(p, unit, need, outside, element);
+  });
+}
+
+namespace {
+
+// Of other units, in one exchange: the most that one member has, in one phase if pieces go whole
+// and if each is cut over all its holders.
+struct PeersOutside {
+  int64_t whole = 0;
+  int64_t parts = 0;
+};
+PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
+                           const SearchState& from, const SearchState& to, int phases) {
+  const uint16_t apart = atoms_apart(from, to);
+  const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+  const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
+  const unsigned held = sharding(from, p.dims) | reduced | apart;
+  const int64_t holders = group_size(p, static_cast<uint16_t>(p.all & ~held));
+  p.work += static_cast<int64_t>(need.wants.size()) * work::peers;
+  const bool outermost = as_index(unit.level) + 1 == p.topology->levels.size();
+  PeersOutside most;
+  for (size_t w = 0; w < need.wants.size(); ++w) {
+    if (wanted.box[w].elements == 0) continue;
+    int64_t shards = group_size(p, reduced);
+    int64_t longest = p.idle_longest;  // of a piece, at least
+    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+      const int64_t lo = wanted.low[as_index(d) * wanted.size() + w];
+      const int64_t hi = wanted.high[as_index(d) * wanted.size() + w];
+      shards = saturating_mul(shards, parts_met(p, from, d, lo, hi));
+      if (from.length(d) == 0) longest = std::max(longest, hi - lo);
+    }
+    int64_t outside = std::max<int64_t>(0, shards - need.wants[w].near);
+    if (phases == 2 && outside > 0) {
+      const int64_t members = need.wants[w].members;
+      const int64_t parts = parts_to_share(outside, members);
+      outside = ceil_div(longest < parts ? outside : outside * parts, members);
+    }
+    most.whole = std::max(most.whole, outside);
+    // Nearer holders there may be on levels between.
+    const int64_t asked = outermost ? std::min(holders, longest) : 1;
+    most.parts = std::max(most.parts, saturating_mul(outside, asked));
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                            int phases, int64_t enough_ps) {
+  const int64_t element = (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+  return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
+    const UnitNeed& need = unit_need(p, unit, from, to);
+    if (need.wants.empty()) return int64_t{0};
+    const PeersOutside outside = peers_outside(p, unit, need, from, to, phases);
+    if (phases == 2) return two_phases_floor_ps(p, unit, need, outside.whole, element);
+    return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element),
+                    one_phase_floor_ps(p, unit, need, outside.parts, element));
   });
 }
 

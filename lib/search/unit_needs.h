@@ -86,5 +86,10 @@ struct UnitAsked {
 [[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
                                              const SearchState& to, int phases,
                                              int64_t enough_ps = INT64_MAX);
+// The same with the members' peers outside counted one by one, in one phase for each cut: it says
+// more, and takes longer.
+[[nodiscard]] int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from,
+                                          const SearchState& to, int phases,
+                                          int64_t enough_ps = INT64_MAX);
 
 }  // namespace meshplan

@@ -109,6 +109,26 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   CHECK(refused > 300);
 }
 
+TEST_CASE(
+    "an exchange that takes too much to list leaves a plan proven that it cannot be cheaper than") {
+  // 6,144 ranks, [8192, 28672]: every rank would miss 768 parts, from other hosts; collectives on
+  // single mesh dims lead nowhere, so that its estimate is the first plan.
+  test::SmallQuestion question({24, 32, 8}, *topology_preset("h100"),
+                               {{8192, 28672}, DType::bfloat16});
+  question.options.groups = GroupPolicy::declared;
+  const std::vector<Atom> order{{0, 1, 24}, {1, 1, 32}};
+  question.request.src.shards = {{}, order};
+  question.request.dst.shards = {order, {}};
+  const auto p = question.problem();
+  REQUIRE(p);
+  (void)price_between(*p, p->source, p->target, 1);
+  CHECK(p->estimated);
+  const Found found = find_cheapest(*p);
+  REQUIRE(found.exists);
+  CHECK(to_text(found.shortcuts) == "none");
+  CHECK(found.cost.ps == 241'129'630);
+}
+
 TEST_CASE("a unit that cuts mesh dims unevenly has few of their coordinates") {
   // Units of 8 ranks begin at 0, 2 and 4 of the 6 coordinates of the last dim.
   test::SmallQuestion question({12, 2, 4, 6}, test::two_levels(8, 500),

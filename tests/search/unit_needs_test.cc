@@ -68,6 +68,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         const int64_t floor = unit_exchange_floor_ps(*p, from, to, phases);
         REQUIRE(floor <= cost.predicted_ps);
         floors += floor > 0;
+        REQUIRE(close_exchange_floor_ps(*p, from, to, phases) <= cost.predicted_ps);
         const int64_t bound = unit_bound_ps(*p, from, to, pairs_of_lists(*p, from, to));
         REQUIRE(bound <= cost.predicted_ps);
         REQUIRE(bound >= unit_bound_ps(listed, from, to, pairs_of_lists(listed, from, to)));
@@ -140,6 +141,7 @@ TEST_CASE("a price above what is of use is exact or told as the least that it ma
 TEST_CASE("uneven extents: no exchange takes less than its floor, no step less than the bound") {
   int floors = 0;
   int64_t tight = 0;
+  int64_t closer = 0;
   Topology three_levels = test::two_levels(4, 300);
   three_levels.levels.back().ranks = 16;
   three_levels.levels.push_back({"far", 1'048'576, 12'500, 20'000, 100, 100});
@@ -188,6 +190,9 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
         const int64_t floor = exchange_floor_ps(*p, from, to, phases);
         REQUIRE(floor <= cost.predicted_ps);
         REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
+        const int64_t close = close_exchange_floor_ps(*p, from, to, phases);
+        REQUIRE(close <= cost.predicted_ps);
+        closer += close > floor;
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
         floors += floor > 0;
         tight += floor > cost.predicted_ps / 4 * 3;
@@ -210,6 +215,8 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
   }
   CHECK(floors > 7'500);
   CHECK(tight > floors / 2);
+  MESSAGE(closer << " of " << floors << " closer");
+  CHECK(closer > floors / 20);
 }
 
 TEST_CASE("the unit with the fewest ranks needs the most: the bound of a gather by hand") {
