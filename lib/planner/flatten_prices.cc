@@ -224,7 +224,10 @@ void FlattenPrices::find_candidates(Question& question) {
   const int64_t kept = question.budget.left / 100 * (100 - work::sets_percent);
   for (const DimSet& set : sets) {
     if (question.budget.left <= kept) return;
-    auto plan = search(question, {set}, 0, now.predicted_ps, question.budget);
+    // The best plan with every set declared that runs on this one alone is the best with it.
+    auto plan = question.with_all->settled && runs_on_set(question, *question.with_all, set)
+                    ? question.with_all
+                    : search(question, {set}, 0, now.predicted_ps, question.budget);
     const bool used =
         plan && std::any_of(plan->steps.begin(), plan->steps.end(), [&](const Step& step) {
           return runs_on_group(step) && dims_of(step) == set;
@@ -271,6 +274,15 @@ bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& pla
   return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
     return !runs_on_group(step) || step.mesh_dims.size() < 2 ||
            find_native_flatten(meshes, mesh_of(question, step), dims_of(step));
+  });
+}
+
+bool FlattenPrices::runs_on_set(const Question& question, const FlattenedPlan& plan,
+                                const DimSet& set) const {
+  const Mesh& mesh = meshes_.meshes[question.request.src_mesh];
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return !runs_on_group(step) || step.mesh_dims.size() < 2 || dims_of(step) == set ||
+           find_native_flatten(meshes_, mesh, dims_of(step));
   });
 }
 

@@ -85,6 +85,9 @@ class FlattenPrices {
                                       FlattenSets sets, int64_t below_ps, work::Budget& budget);
   FlattenedPlan best_with(Question& question, FlattenSets sets, Effort effort);
   bool runs_with(const Question& question, const FlattenedPlan& plan, FlattenSets sets);
+  // Whether it runs with this set of the question's mesh declared beside those that are.
+  [[nodiscard]] bool runs_on_set(const Question& question, const FlattenedPlan& plan,
+                                 const DimSet& set) const;
   [[nodiscard]] const Mesh& mesh_of(const Question& question, const Step& step) const;
   [[nodiscard]] std::optional<DimSet> on_mesh(const FlattenCandidate& candidate, size_t mesh) const;
   const MeshTable& table_with(FlattenSets sets);
