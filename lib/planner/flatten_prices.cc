@@ -75,8 +75,10 @@ struct FlattenPrices::Question {
   work::Budget budget;
   work::Budget settling;  // of searches that go as far as the planner's
   std::shared_ptr<ListingMemory> listings;
-  int64_t least_ps = 0;     // no sets make it take less
-  FlattenSets visible = 0;  // candidates that may change its plan
+  bool finding = false;                  // its candidates, in searches that share
+  std::shared_ptr<PlanProblem> problem;  // what these know
+  int64_t least_ps = 0;                  // no sets make it take less
+  FlattenSets visible = 0;               // candidates that may change its plan
   std::map<FlattenSets, FlattenedPlan> known;
   std::optional<FlattenedPlan> with_all;  // every set of the mesh
   std::vector<DimSet> useless;            // by themselves
@@ -155,7 +157,8 @@ std::optional<FlattenedPlan> FlattenPrices::search(Question& question,
   levels.remember_listings(question.listings);
   const PlanQuestion asked{&meshes, &topology_, &question.request, &options_};
   const int64_t before = budget.left;
-  auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps});
+  auto* known = question.finding ? &question.problem : nullptr;
+  auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps, known});
   work_ += before - budget.left;
   question.listings = levels.shared_listings();
   if (!list) return std::nullopt;
@@ -241,7 +244,12 @@ void FlattenPrices::find_candidates(Question& question) {
 }
 
 void FlattenPrices::find_candidates() {
-  for (Question& question : questions_) find_candidates(question);
+  for (Question& question : questions_) {
+    question.finding = true;
+    find_candidates(question);
+    question.finding = false;
+    question.problem.reset();
+  }
   for (Question& question : questions_) {
     const size_t mesh = question.request.src_mesh;
     for (size_t i = 0; i < candidates_.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
 #include "cost/step_figures.h"
@@ -83,6 +84,18 @@ std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& lev
   return targets;
 }
 
+// nullptr: more atoms or tensor dims than a search holds.
+std::shared_ptr<PlanProblem> problem_of(const PlanQuestion& question, const LevelMap& levels,
+                                        const State& target, const WhatIf& what_if) {
+  const bool remembers = what_if.known != nullptr && !question.request->any_dst_order;
+  if (remembers && *what_if.known) return *what_if.known;
+  auto made = make_problem(levels, *question.meshes, *question.request, target, *question.options);
+  if (!made) return nullptr;
+  auto problem = std::make_shared<PlanProblem>(*std::move(made));
+  if (remembers) *what_if.known = problem;
+  return problem;
+}
+
 Error nothing_fits(const PlanQuestion& question, int64_t least, bool searched) {
   const std::string limit =
       "no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes);
@@ -116,7 +129,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
       least_ps = std::min(least_ps, target.bound_ps);
       break;
     }
-    auto problem = make_problem(levels, *question.meshes, request, target.state, *question.options);
+    const auto problem = problem_of(question, levels, target.state, what_if);
     if (!problem) {
       Request one = request;
       one.dst = target.state;
@@ -124,11 +137,13 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
       list.shortcuts.add(Shortcut::too_many_axes);
       return list;
     }
+    const std::vector<uint8_t> allowed = problem->allowed;
     declare(*problem, what_if.also_declared);
     search.work_budget = budget.left;
     // Of equal times the fewer collectives count.
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     const Found found = find_cheapest(*problem, search);
+    problem->allowed = allowed;
     budget.spend(found.work + work::problem);
     shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);

@@ -2,6 +2,8 @@
 // its proven gap.
 #pragma once
 
+#include <memory>
+
 #include "base/result.h"
 #include "plan/question.h"
 #include "search/search.h"
@@ -16,6 +18,10 @@ struct WhatIf {
       also_declared;  // sets of mesh dims that count as declared flattened
   int64_t below_ps =
       INT64_MAX;  // only a plan that takes less is wanted; an error (no_plan) where none was found
+  // What searches of the question know, which differ in nothing but the above and have the
+  // same `levels`: taken up and left for the next. Not for any order of the target, nor across
+  // meshes.
+  std::shared_ptr<PlanProblem>* known = nullptr;
 };
 
 // Plans the question's request as it stands (backward targets already normalised). Across meshes:
