@@ -332,7 +332,7 @@ TEST_CASE("on the same ranks every rank of a host fetches the same share of what
   REQUIRE(add_root(table, "train", 32, {}, {{"fsdp", 4}, {"tp", 8}}).ok());
   REQUIRE(add_root(table, "serve", 32, {}, {{"dp", 8}, {"tp", 4}}).ok());
   const std::vector<Request> requests{
-      request_of(table, "w", {640, 960}, "S(0)[0]S(0)[1]", "RS(0)", 4)};
+      request_of(table, "w", {160, 240}, "S(0)[0]S(0)[1]", "RS(0)", 4)};
   const Plan plan = planned(table, hosts_of(8, 0), requests, {});
   check(plan);
   CHECK(above_bound(plan) < 1.05);
