@@ -41,9 +41,19 @@ class Least {
 class Ways {
  public:
   Ways(const LeftQuestion& question, std::vector<LeftState>& states)
-      : q_(question), p_(*question.problem), states_(states), work_before_(p_.work) {}
+      : q_(question),
+        p_(*question.problem),
+        states_(states),
+        work_before_(p_.work),
+        most_ps_(question.most_ps) {}
 
-  void run() {
+  KnownWay run() {
+    raise_all();
+    return std::move(plan_);
+  }
+
+ private:
+  void raise_all() {
     if (states_.size() > most_states || !find_ends() || !list_moves()) return;
     exchanges_.resize(states_.size());
     ways_.assign(states_.size(), {});
@@ -51,22 +61,22 @@ class Ways {
     int64_t reached = 0;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
       reached = ways_[next].left;
-      if (work_left() < 0 || reached >= q_.most_ps) return raise(reached);
+      if (work_left() < 0 || reached >= most_ps_) return raise(reached);
       if (next != source_) {
         settle(next);
-      } else if (!look_closer()) {
+      } else if (!try_way() && !look_closer()) {
         return raise(reached);
       }
     }
     raise(INT64_MAX);
   }
 
- private:
   struct Way {
     int64_t left = too_long;  // by the best way known
     bool settled = false;     // there is no better one by what is known of exchanges
     bool by_exchange = false;
     size_t next = 0;  // where it leads first
+    int64_t ps = 0;   // of the step there
   };
   struct Move {
     size_t other = 0;
@@ -76,6 +86,7 @@ class Ways {
   struct Phases {
     std::array<int64_t, 2> ps{too_long, too_long};
     std::array<bool, 2> priced{true, true};
+    std::array<bool, 2> exact{false, false};
     bool close = false;  // floors
     [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
     [[nodiscard]] Least least() const {
@@ -86,7 +97,7 @@ class Ways {
 
   [[nodiscard]] int64_t work_left() const { return q_.most_work - (p_.work - work_before_); }
   // From so much on, what is left is too much.
-  [[nodiscard]] int64_t most_left(size_t i) const { return q_.most_ps - states_[i].before + 1; }
+  [[nodiscard]] int64_t most_left(size_t i) const { return most_ps_ - states_[i].before + 1; }
 
   // Numbers the states; false where source or target is not among them.
   bool find_ends() {
@@ -163,12 +174,12 @@ class Ways {
   }
 
   // No less than what is known to be left.
-  void offer(size_t i, size_t to, int64_t left, bool by_exchange) {
-    left = std::max(left, states_[i].left);
-    if (left < ways_[i].left && left < most_left(i)) ways_[i] = {left, false, by_exchange, to};
+  void offer(size_t i, size_t to, int64_t ps, bool by_exchange) {
+    const int64_t left = std::max(saturating_add(ps, ways_[to].left), states_[i].left);
+    if (left < ways_[i].left && left < most_left(i)) ways_[i] = {left, false, by_exchange, to, ps};
   }
   void offer_move(size_t i, size_t to, int64_t ps) {
-    if (!ways_[i].settled) offer(i, to, saturating_add(ps, ways_[to].left), false);
+    if (!ways_[i].settled) offer(i, to, ps, false);
   }
   void offer_exchange(size_t i, size_t to) {
     if (ways_[i].left <= states_[i].left) return;
@@ -176,7 +187,41 @@ class Ways {
     const int64_t most = std::min(ways_[i].left, most_left(i)) - ways_[to].left;
     const Least& least = exchanges_[to][i];
     while (least.ps() < most && least.known() < Known::floors) refine(i, to, most);
-    if (least.ps() < most) offer(i, to, least.ps() + ways_[to].left, true);
+    if (least.ps() < most) offer(i, to, least.ps(), true);
+  }
+
+  // At the first, the second, the fourth time and so on prices every exchange on the way from the
+  // source: a plan, where it takes less than the best one known. Whether something was learnt.
+  bool try_way() {
+    ++looks_;
+    if ((looks_ & (looks_ - 1)) != 0 || p_.peak_limit != INT64_MAX) return false;
+    int64_t all = 0;
+    for (size_t i = source_; i != target_; i = ways_[i].next) all += ways_[i].ps;
+    std::vector<size_t> raised;
+    KnownWay way;
+    bool is_plan = true;
+    for (size_t i = source_; i != target_ && all < most_ps_; i = ways_[i].next) {
+      const size_t to = ways_[i].next;
+      way.push_back({states_[to].at, 0});
+      if (!ways_[i].by_exchange) continue;
+      const Least& least = exchanges_[to][i];
+      while (least.known() < Known::price && all < most_ps_ && work_left() > 0) {
+        refine(i, to, most_left(i) - ways_[to].left);
+        all += least.ps() - ways_[i].ps;
+        ways_[i].ps = least.ps();
+        if (raised.empty() || raised.back() != i) raised.push_back(i);
+      }
+      const Phases& both = phases(i, to);
+      is_plan = is_plan && both.exact[both.sooner()];
+      way.back().phases = static_cast<int>(both.sooner()) + 1;
+    }
+    if (raised.empty()) return false;
+    if (all < most_ps_ && is_plan) {
+      most_ps_ = all;
+      plan_ = std::move(way);
+    }
+    lose(raised);
+    return true;
   }
 
   // Comes to know more of what takes longest of the exchanges on the way from the source that are
@@ -194,15 +239,15 @@ class Ways {
     if (longest == states_.size()) return false;
     const size_t to = ways_[longest].next;
     refine(longest, to, most_left(longest) - ways_[to].left);
-    if (exchanges_[to][longest].ps() > most) lose(longest);
+    if (exchanges_[to][longest].ps() > most) lose({longest});
     return true;
   }
 
-  // The way from a state takes longer than was known: all that lead by it are found again.
-  void lose(size_t first) {
+  // The ways from some states take longer than was known: all that lead by them are found again.
+  void lose(const std::vector<size_t>& firsts) {
     enum Mark : uint8_t { unknown, lost, stays };
     std::vector<Mark> marks(states_.size(), unknown);
-    marks[first] = lost;
+    for (const size_t first : firsts) marks[first] = lost;
     marks[target_] = stays;
     std::vector<size_t> passed;
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -291,6 +336,7 @@ class Ways {
     const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1,
                                     std::min(most, both.ps[k]));
     if (!p_.estimated) both.ps[k] = std::min(std::max(both.ps[k], edge.cost.ps), too_long);
+    both.exact[k] = !p_.estimated && !edge.at_least;
     both.priced[k] = !edge.at_least || both.ps[k] > most;
     p_.estimated = before;
     return both;
@@ -308,6 +354,9 @@ class Ways {
   const PlanProblem& p_;
   std::vector<LeftState>& states_;
   int64_t work_before_;
+  int64_t most_ps_;    // of a plan that is of any use
+  int64_t looks_ = 0;  // at ways from the source
+  KnownWay plan_;      // that takes most_ps_, where one was found
   NodeTable numbers_;
   size_t source_ = 0;
   size_t target_ = 0;
@@ -321,8 +370,8 @@ class Ways {
 
 }  // namespace
 
-void raise_left(const LeftQuestion& question, std::vector<LeftState>& states) {
-  Ways(question, states).run();
+KnownWay raise_left(const LeftQuestion& question, std::vector<LeftState>& states) {
+  return Ways(question, states).run();
 }
 
 }  // namespace meshplan

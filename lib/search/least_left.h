@@ -38,10 +38,19 @@ struct LeftQuestion {
   int64_t most_work = INT64_MAX;  // beyond it the rest stays as it is but for what is known
 };
 
+// A plan from the source, as where its steps lead; phases 0: a collective, or local steps.
+struct WayStep {
+  SearchState to;
+  int phases = 0;
+};
+using KnownWay = std::vector<WayStep>;
+
 // Raises what is left from each state; where a plan by way of it is of no use, to more than
 // `most_ps` less what is before. The states are all that such a plan may go through, source and
 // target among them, else nothing is raised; nothing is made pending on the way. Law: no plan by
 // way of these states with collectives and exchanges that takes `most_ps` at most has less left.
-void raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
+// Gives a plan that takes less than `most_ps`, where one was found: what is left is then told of
+// plans that take no longer than it.
+[[nodiscard]] KnownWay raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
 
 }  // namespace meshplan

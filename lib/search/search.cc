@@ -16,7 +16,9 @@ constexpr int64_t without_plan = 4;
 // without exchanges may.
 constexpr int64_t list_percent = 25;
 constexpr int64_t collectives_percent = 25;
+// Floors of units often settle an uneven question without: then less.
 constexpr int64_t even_percent = 25;
+constexpr int64_t even_beside_units_percent = 3;
 // Of a search that most questions need no more of.
 constexpr int64_t brief_budget = 4'000'000;
 
@@ -350,7 +352,8 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   if (problem.ranks > few_ranks && !problem.even && problem.exact_levels &&
       boxes_are_products(problem, problem.source, problem.target)) {
     SearchOptions brief = options;
-    brief.work_budget = options.work_budget / 100 * even_percent;
+    brief.work_budget = options.work_budget / 100 *
+                        (problem.units.empty() ? even_percent : even_beside_units_percent);
     const PlanProblem even = even_part(problem);
     known = find_cheapest(even, brief);
     work = known.work;

@@ -1,5 +1,6 @@
 // Better bounds on what is left, where a question turns out to be hard.
 #include "cost/finer_tiers.h"
+#include "search/moves.h"
 #include "search/search_run.h"
 
 namespace meshplan {
@@ -52,6 +53,24 @@ void Search::add_sliced(const SearchState& at, NodeTable& seen) {
   }
 }
 
+void Search::take_way(const KnownWay& way) {
+  int32_t from = source_;
+  for (const WayStep& step : way) {
+    const SearchState at = node(from).at;
+    const int32_t to = table_.intern(step.to);
+    std::vector<Edge> edges;
+    if (step.phases > 0) {
+      edges.push_back(exchange_edge(p_, at, step.to, step.phases));
+    } else {
+      (void)collective_moves(p_, at, edges);
+    }
+    for (const Edge& edge : edges) {
+      if (edge.to == step.to) relax(from, edge, to);
+    }
+    from = to;
+  }
+}
+
 void Search::raise_rests() {
   rests_raised_ = true;
   if (world_.usable() || !has_best_ || !options_.exchange || p_.kept != 0 || p_.target.made != 0 ||
@@ -66,7 +85,7 @@ void Search::raise_rests() {
   q.exchange_latency_ps = exchange_latency_ps_;
   q.two_phases = two_levels_;
   q.most_work = options_.work_budget / 100 * rests_percent;
-  raise_left(q, work_.left);
+  take_way(raise_left(q, work_.left));
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));
     n.h = std::max(n.h, state.left);

@@ -189,6 +189,8 @@ class Search {
   // Every state that a plan of use may go through; false where they are too many, or to list them
   // takes half the budget.
   bool list_useful_states();
+  // A plan that was found on the way.
+  void take_way(const KnownWay& way);
   // Adds what slices from `at` lead to, itself included, to these where it may be of use.
   void add_sliced(const SearchState& at, NodeTable& seen);
   // Whether an entry of the heap went back into it, as a plan takes more by what is left now.
