@@ -6,8 +6,9 @@
 namespace meshplan {
 namespace {
 
-// Of the budget.
+// Of the budget; less where no units are looked at, as floors say less there.
 constexpr int64_t rests_percent = 70;
+constexpr int64_t rests_without_units_percent = 35;
 
 }  // namespace
 
@@ -84,7 +85,8 @@ void Search::raise_rests() {
   q.collective_latency_ps = least_latency_ps_;
   q.exchange_latency_ps = exchange_latency_ps_;
   q.two_phases = two_levels_;
-  q.most_work = options_.work_budget / 100 * rests_percent;
+  q.most_work =
+      options_.work_budget / 100 * (p_.units.empty() ? rests_without_units_percent : rests_percent);
   take_way(raise_left(q, work_.left));
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));
