@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<const char*, shortcut_kinds> names = {
     "work_budget",   "too_many_axes",   "parking_dims", "uneven_states",
     "padded_prices", "frozen_prefixes", "few_aims",     "estimated_price",
-    "few_landings",  "few_orders",      "for_bundle"};
+    "few_landings",  "few_orders",      "for_bundle",   "made_sums"};
 
 Shortcuts work_alone() {
   Shortcuts alone;

@@ -16,9 +16,9 @@
 namespace meshplan {
 
 enum class Shortcut : uint8_t {
-  work_budget,      // the work that a question may take was used up
-  too_many_axes,    // more mesh or tensor dims than a search holds: one exchange, no search
-  parking_dims,     // tensor dims that neither end shards, and that shards could rest on, left out
+  work_budget,    // the work that a question may take was used up
+  too_many_axes,  // more mesh or tensor dims than a search holds: one exchange, no search
+  parking_dims,   // tensor dims that neither end shards, and that shards could rest on, left out
   // The next three stand in plans of earlier versions only, which are still read.
   uneven_states,    // states that cut a tensor dim unevenly left out
   padded_prices,    // exchanges priced on extents rounded up
@@ -28,8 +28,9 @@ enum class Shortcut : uint8_t {
   few_landings,     // across meshes: only some states tried on either side of the crossing
   few_orders,       // only some of the orders that "dst_order": "any" allows
   for_bundle,       // planned for its bundle, not for itself
+  made_sums,  // contributions made on the way and reduced again: rules that do beat the search
 };
-constexpr int shortcut_kinds = 11;
+constexpr int shortcut_kinds = 12;
 [[nodiscard]] const char* to_text(Shortcut shortcut);
 [[nodiscard]] std::optional<Shortcut> parse_shortcut(std::string_view name);
 

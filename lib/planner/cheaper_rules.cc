@@ -13,13 +13,27 @@ namespace {
 
 // The graph's rules look at every placement of every mesh dim.
 constexpr int64_t most_placements = 5'000;
+// By the topology each of their steps is priced.
+constexpr int64_t most_priced_placements = 256;
 
-int64_t placements_of(const Mesh& mesh, size_t tensor_rank) {
-  int64_t all = 1;
+struct RulesAsked {
+  PlannerKind planner;
+  CostModel cost_model;
+};
+
+// Those that plan such a question in a short time.
+std::vector<RulesAsked> rules_of(const Request& request, const Mesh& mesh) {
+  std::vector<RulesAsked> rules{{PlannerKind::greedy, CostModel::dtensor}};
+  int64_t placements = 1;
   for (const MeshDim& dim : mesh.dims) {
-    if (dim.size > 1) all = saturating_mul(all, static_cast<int64_t>(tensor_rank) + 2);
+    if (dim.size > 1)
+      placements =
+          saturating_mul(placements, static_cast<int64_t>(request.tensor.shape.size()) + 2);
   }
-  return all;
+  if (placements <= most_placements) rules.push_back({PlannerKind::graph, CostModel::dtensor});
+  if (placements <= most_priced_placements && makes_sums(request))
+    rules.push_back({PlannerKind::graph, CostModel::topology});
+  return rules;
 }
 
 Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
@@ -66,17 +80,24 @@ bool is_allowed(const PlanQuestion& question, const Mesh& mesh, const std::vecto
 
 }  // namespace
 
+bool makes_sums(const Request& request) {
+  const std::vector<PendingAtom>& before = request.src.partial;
+  return std::any_of(request.dst.partial.begin(), request.dst.partial.end(),
+                     [&](const PendingAtom& after) {
+                       return after.atom.size > 1 &&
+                              std::find(before.begin(), before.end(), after) == before.end();
+                     });
+}
+
 void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list) {
   const Request& request = *question.request;
-  if (request.any_dst_order || question.options->one_reduction) return;
+  if (question.options->one_reduction) return;
   const Mesh& mesh = levels.mesh();
   int64_t best_ps = totals_of(question, levels, list.steps).predicted_ps;
-  for (const PlannerKind planner : {PlannerKind::greedy, PlannerKind::graph}) {
-    if (planner == PlannerKind::graph &&
-        placements_of(mesh, request.tensor.shape.size()) > most_placements)
-      continue;
+  for (const RulesAsked& one : rules_of(request, mesh)) {
     PlanOptions options = *question.options;
-    options.planner = planner;
+    options.planner = one.planner;
+    options.cost_model = one.cost_model;
     const PlanQuestion asked{question.meshes, question.topology, question.request, &options};
     const auto rules = rule_transitions(asked);
     if (!rules) continue;
@@ -88,6 +109,9 @@ void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, St
     best_ps = totals.predicted_ps;
     list.steps = std::move(other.steps);
     list.dst = std::move(other.dst);
+    if (!list.shortcuts.none() && !list.shortcuts.has(Shortcut::made_sums)) continue;
+    list.shortcuts.add(Shortcut::made_sums);
+    list.least_ps = 0;
   }
 }
 

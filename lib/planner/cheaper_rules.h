@@ -10,7 +10,13 @@
 
 namespace meshplan {
 
-// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out.
+// Whether the target has contributions that the source does not. The search makes them last. Rules
+// may make them sooner and reduce them again, which takes less where one rank holds nearly all: a
+// reduce_scatter sends every rank a share, where the holder would send all of it.
+[[nodiscard]] bool makes_sums(const Request& request);
+
+// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out; a plan that
+// was proven is not any more where one is cheaper (Shortcut::made_sums).
 void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list);
 
 }  // namespace meshplan

@@ -171,7 +171,8 @@ class Pipeline {
       });
       work_ += options_.work_budget - budget.left;
       const Request& request = *question.request;
-      if (found && !found->shortcuts.none() && request.src_mesh == request.dst_mesh)
+      if (found && request.src_mesh == request.dst_mesh &&
+          (!found->shortcuts.none() || makes_sums(request)))
         take_cheaper_rules(question, levels_of(request.src_mesh), *found);
       return found;
     }
