@@ -9,30 +9,26 @@
 
 namespace meshplan {
 
-void RoundLoad::add(const RoundLoad& other) {
+template <class JoinPeers>
+void RoundLoad::add_bytes_and(const RoundLoad& other, JoinPeers&& join_peers) {
   for (size_t rank = 0; rank < ranks_; ++rank) {
     for (int l = 0; l < levels_; ++l) {
       Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
       const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
       add_up(cell.received, more.received);
       add_up(cell.sent, more.sent);
-      cell.peers_in += more.peers_in;
-      cell.peers_out += more.peers_out;
+      join_peers(cell.peers_in, more.peers_in);
+      join_peers(cell.peers_out, more.peers_out);
     }
   }
 }
 
+void RoundLoad::add(const RoundLoad& other) {
+  add_bytes_and(other, [](auto& peers, auto more) { peers += more; });
+}
+
 void RoundLoad::add_to_messages(const RoundLoad& other) {
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    for (int l = 0; l < levels_; ++l) {
-      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
-      const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
-      add_up(cell.received, more.received);
-      add_up(cell.sent, more.sent);
-      raise(cell.peers_in, more.peers_in);
-      raise(cell.peers_out, more.peers_out);
-    }
-  }
+  add_bytes_and(other, [](auto& peers, auto more) { raise(peers, more); });
 }
 
 RankLoad RoundLoad::of_rank(size_t rank) const {

@@ -38,6 +38,9 @@ class RoundLoad {
 
  private:
   friend class RoundCounter;
+  // join_peers(mine, more) of each number of peers.
+  template <class JoinPeers>
+  void add_bytes_and(const RoundLoad& other, JoinPeers&& join_peers);
   Tally tally_;
   size_t ranks_;
   int levels_;

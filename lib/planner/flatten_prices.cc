@@ -50,6 +50,14 @@ DimSet dims_of(const Step& step) {
   return set;
 }
 
+// Whether holds(step, dims) of every collective that needs a set of mesh dims declared.
+template <class Holds>
+bool all_groups(const FlattenedPlan& plan, Holds&& holds) {
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return !runs_on_group(step) || step.mesh_dims.size() < 2 || holds(step, dims_of(step));
+  });
+}
+
 // The name that the set is declared under: its dims' names, and "_" behind them where another set
 // has that name. None: no flatten can be declared of these dims as they lie.
 std::optional<std::string> declare(MeshTable& meshes, const Mesh& mesh, const DimSet& set) {
@@ -279,18 +287,16 @@ const Mesh& FlattenPrices::mesh_of(const Question& question, const Step& step) c
 bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& plan,
                               FlattenSets sets) {
   const MeshTable& meshes = table_with(sets);
-  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return !runs_on_group(step) || step.mesh_dims.size() < 2 ||
-           find_native_flatten(meshes, mesh_of(question, step), dims_of(step));
+  return all_groups(plan, [&](const Step& step, const DimSet& dims) {
+    return find_native_flatten(meshes, mesh_of(question, step), dims).has_value();
   });
 }
 
 bool FlattenPrices::runs_on_set(const Question& question, const FlattenedPlan& plan,
                                 const DimSet& set) const {
   const Mesh& mesh = meshes_.meshes[question.request.src_mesh];
-  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return !runs_on_group(step) || step.mesh_dims.size() < 2 || dims_of(step) == set ||
-           find_native_flatten(meshes_, mesh, dims_of(step));
+  return all_groups(plan, [&](const Step&, const DimSet& dims) {
+    return dims == set || find_native_flatten(meshes_, mesh, dims).has_value();
   });
 }
 

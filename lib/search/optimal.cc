@@ -137,13 +137,14 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
       list.shortcuts.add(Shortcut::too_many_axes);
       return list;
     }
-    const std::vector<uint8_t> allowed = problem->allowed;
+    std::vector<uint8_t> allowed;
+    if (!what_if.also_declared.empty()) allowed = problem->allowed;
     declare(*problem, what_if.also_declared);
     search.work_budget = budget.left;
     // Of equal times the fewer collectives count.
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     const Found found = find_cheapest(*problem, search);
-    problem->allowed = allowed;
+    if (!what_if.also_declared.empty()) problem->allowed = std::move(allowed);
     budget.spend(found.work + work::problem);
     shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);

@@ -312,6 +312,12 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   return step_ps(latency_ns, peers_ns, slowest);
 }
 
+// Of an element in an exchange between two states.
+int64_t element_bytes_between(const PlanProblem& p, const SearchState& from,
+                              const SearchState& to) {
+  return (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+}
+
 // Members that want one box share what is fetched of it. Then they pass on what each has fetched,
 // inside the unit, and what they held before.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
@@ -340,7 +346,7 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
 
 int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                                int phases, int64_t enough_ps) {
-  const int64_t element = (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+  const int64_t element = element_bytes_between(p, from, to);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, phases);
@@ -395,7 +401,7 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
 
 int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                             int phases, int64_t enough_ps) {
-  const int64_t element = (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+  const int64_t element = element_bytes_between(p, from, to);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     if (need.wants.empty()) return int64_t{0};

@@ -48,13 +48,18 @@ int64_t volume(const Box& box) {
   return elements;
 }
 
-Box intersect(const Box& a, const Box& b) {
-  Box out(a.size());
+void intersect(const Box& a, const Box& b, Box& both) {
+  both.resize(a.size());
   for (size_t d = 0; d < a.size(); ++d) {
-    int64_t lo = std::max(a[d].lo, b[d].lo);
-    out[d] = {lo, std::max(lo, std::min(a[d].hi, b[d].hi))};
+    const int64_t lo = std::max(a[d].lo, b[d].lo);
+    both[d] = {lo, std::max(lo, std::min(a[d].hi, b[d].hi))};
   }
-  return out;
+}
+
+Box intersect(const Box& a, const Box& b) {
+  Box both;
+  intersect(a, b, both);
+  return both;
 }
 
 std::vector<int64_t> index_at(const Box& box, int64_t at) {

@@ -28,6 +28,8 @@ using Box = std::vector<Interval>;
 // Elements of the box.
 [[nodiscard]] int64_t volume(const Box& box);
 [[nodiscard]] Box intersect(const Box& a, const Box& b);
+// The same in storage that is kept.
+void intersect(const Box& a, const Box& b, Box& both);
 // The tensor index of element number `at` in the row-major buffer of `box`.
 [[nodiscard]] std::vector<int64_t> index_at(const Box& box, int64_t at);
 // "[0:4, 2:8]"

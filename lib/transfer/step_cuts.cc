@@ -21,15 +21,6 @@ StepCut cut_of(const Box& whole, int d, const Box& part, int32_t from, int32_t t
   return cut;
 }
 
-// As intersect, in storage that is kept.
-void set_intersection(const Box& a, const Box& b, Box& both) {
-  both.resize(a.size());
-  for (size_t d = 0; d < a.size(); ++d) {
-    const int64_t lo = std::max(a[d].lo, b[d].lo);
-    both[d] = {lo, std::max(lo, std::min(a[d].hi, b[d].hi))};
-  }
-}
-
 auto order_of(const StepCut& c) { return std::tie(c.from, c.to, c.length, c.lo, c.hi); }
 
 std::vector<StepCut> joined(std::vector<StepCut> cuts) {
@@ -78,7 +69,7 @@ std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& tran
       const int32_t from = before.ranks[static_cast<size_t>(t.from)];
       if (from == to) continue;
       for (const GotBox& sent : got[static_cast<size_t>(t.from)]) {
-        set_intersection(t.box, sent.box, part);
+        intersect(t.box, sent.box, part);
         if (volume(part) > 0) cuts.push_back(cut_of(sent.cut, sent.dim, part, from, to));
       }
     }
