@@ -5,6 +5,8 @@
 //       by a stop     step 0: 2 B from rank 0 to each; step 1: 2 B from each to each other
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "cost/round_time.h"
@@ -39,6 +41,8 @@ struct Kind {
   std::vector<size_t> members;  // indices into the plan's redistributions
   int64_t tensors = 0;
   std::vector<Way> ways;
+  // Index into `ways`, by family of stops (search/exchange_plans.h) and whether pieces go whole.
+  std::map<std::pair<int, bool>, size_t> families;
   // Those of the ways [gathering, gathers_end) gather behind one exchange.
   size_t gathering = 0;
   size_t gathers_end = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -24,6 +25,8 @@ namespace {
 
 // A bundle this close to its bound is not worth looking at other ways: in percent above it.
 constexpr int64_t close_enough_percent = 1;
+// What a kind's plan for itself is numbered as among families of stops.
+constexpr int own_family = -1;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -117,12 +120,11 @@ class BundlePlanner {
       Request request = own.request;
       request.dst = own.dst;
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
-      std::vector<Stops> all =
+      std::vector<FamilyStops> all =
           stops_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh));
-      const std::optional<Stops> own_stops = stops_of_steps(asked, std::as_const(own.steps).list());
-      if (own_stops && std::find(all.begin(), all.end(), *own_stops) == all.end())
-        all.push_back(*own_stops);
-      std::erase_if(all, [&](const Stops& stops) { return has_idle_step(request, stops); });
+      if (const auto own_stops = stops_of_steps(asked, std::as_const(own.steps).list()))
+        all.push_back({own_family, *own_stops});
+      std::erase_if(all, [&](const FamilyStops& f) { return has_idle_step(request, f.stops); });
       add_ways(kind, asked, all, Room::for_messages);
       add_gathering_ways(kind, asked);
       // Ways that leave no room say how much staging they need.
@@ -133,10 +135,21 @@ class BundlePlanner {
 
   enum class Room : uint8_t { for_messages, any };
 
-  void add_ways(Kind& kind, const PlanQuestion& asked, const std::vector<Stops>& all, Room room) {
-    for (const Stops& stops : all) {
-      for (const bool whole : {false, true})
-        add_way(kind, exchanges_through(asked, stops, whole), room);
+  void add_ways(Kind& kind, const PlanQuestion& asked, const std::vector<FamilyStops>& all,
+                Room room) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto same = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
+                                     [&](const auto& f) { return f.stops == all[i].stops; });
+      for (const bool whole : {false, true}) {
+        const size_t before = kind.ways.size();
+        if (same->family == all[i].family) {
+          add_way(kind, exchanges_through(asked, all[i].stops, whole), room);
+          if (kind.ways.size() > before) kind.families[{all[i].family, whole}] = before;
+        } else if (const auto known = kind.families.find({same->family, whole});
+                   known != kind.families.end()) {
+          kind.families[{all[i].family, whole}] = known->second;
+        }
+      }
     }
   }
 
@@ -202,12 +215,16 @@ class BundlePlanner {
       best_ps = ps;
       best = other;
     };
-    size_t most_ways = 0;
-    for (const Kind& kind : kinds_) most_ways = std::max(most_ways, kind.ways.size());
-    for (size_t way = 1; way < most_ways && !is_close(best_ps); ++way) {
+    std::set<std::pair<int, bool>> families;
+    for (const Kind& kind : kinds_) {
+      for (const auto& [family, way] : kind.families) families.insert(family);
+    }
+    for (const auto& family : families) {
+      if (is_close(best_ps)) break;
       std::vector<size_t> other = best;
       for (size_t k = 0; k < kinds_.size(); ++k) {
-        if (way < kinds_[k].ways.size() && overlaps(kinds_[k], way)) other[k] = way;
+        const auto way = kinds_[k].families.find(family);
+        if (way != kinds_[k].families.end()) other[k] = way->second;
       }
       consider(other);
     }

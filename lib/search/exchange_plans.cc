@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "search/edge_steps.h"
+#include "search/even_units.h"
 #include "search/exchange_step.h"
 #include "tensor/box.h"
 #include "transfer/round_transfers.h"
@@ -197,11 +198,19 @@ void join_axes(State& state) {
 
 }  // namespace
 
-std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
-                            const LevelMap& dst_levels) {
-  const Request& request = *question.request;
+namespace {
+
+// Families of one level are numbered from a multiple of this, those of other units from another.
+constexpr int families_of_level = 16;
+constexpr int families_of_units = 8 * families_of_level;
+
+// Of which families stops are listed.
+enum class Families : uint8_t { all, of_inner_units };
+
+// The families by these units, numbered from `family` on.
+void add_families(Families which, const Request& request, const LevelMap& src_levels,
+                  const LevelMap& dst_levels, int family, std::vector<FamilyStops>& all) {
   const State target = landing_of(request);
-  std::vector<Stops> all{{target}};
   const std::vector<FreeAxis> axes = free_axes(target, dst_levels);
   const auto shape = mesh_shape(dst_levels.mesh());
   // `target` cut over the axes whose level lies in [from, to), inner levels first.
@@ -214,30 +223,47 @@ std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_le
     }
     return state;
   };
-  const auto add = [&](Stops stops) {
+  const auto add = [&](int number, Stops stops) {
     for (State& stop : stops) join_axes(stop);
     stops.push_back(target);
-    if (std::adjacent_find(stops.begin(), stops.end()) != stops.end()) return;
-    if (std::find(all.begin(), all.end(), stops) == all.end()) all.push_back(std::move(stops));
+    stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+    all.push_back({number, std::move(stops)});
   };
   const int levels = dst_levels.levels();
-  add({cut(target, 0, levels)});
+  if (which == Families::all) add(family, {cut(target, 0, levels)});
   for (int level = 1; level < levels; ++level) {
+    int number = family + level * families_of_level;
     const State inner = cut(target, 0, level);
-    add({cut(inner, level, levels), inner});
-    add({inner});
-    add({cut(target, level, levels)});
+    add(number++, {cut(inner, level, levels), inner});
+    add(number++, {inner});
+    if (which == Families::of_inner_units) continue;
+    add(number++, {cut(target, level, levels)});
     const std::optional<State> spread =
         spread_in_units(target, level, dst_levels, cut_outside(request.src, level, src_levels),
                         request.tensor.shape);
-    if (spread) add({*spread});
+    if (spread) add(number, {*spread});
     if (request.src_mesh != request.dst_mesh || !request.src.partial.empty()) continue;
     const Avoided cut_before = cut_outside(request.src, level, src_levels);
     const Avoided cut_behind = cut_outside(target, level, dst_levels);
     for (size_t d = 0; d < cut_before.size(); ++d) {
+      ++number;
       if (cut_before[d] || cut_behind[d]) continue;
-      if (auto rails = by_rails(request, level, dst_levels, d)) add(*std::move(rails));
+      if (auto rails = by_rails(request, level, dst_levels, d)) add(number, *std::move(rails));
     }
+  }
+}
+
+}  // namespace
+
+std::vector<FamilyStops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
+                                  const LevelMap& dst_levels) {
+  const Request& request = *question.request;
+  std::vector<FamilyStops> all{{0, {landing_of(request)}}};
+  int family = 1;
+  add_families(Families::all, request, src_levels, dst_levels, family, all);
+  for (const auto& even : even_units_of(dst_levels)) {
+    family += families_of_units;
+    add_families(Families::of_inner_units, request, src_levels, even->levels(), family, all);
   }
   return all;
 }

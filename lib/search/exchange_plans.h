@@ -20,12 +20,20 @@ namespace meshplan {
 // has not: `dst` cut further over sub-axes that hold copies of it.
 using Stops = std::vector<State>;
 
-// At once first. Then with stops, the same families for every request with such a target mesh:
-// over all sub-axes that hold copies, over those inside units of each level, over both one behind
-// the other, and by what each unit of a level needs, spread over its ranks; on one mesh also by
-// what each unit has and by what it needs, spread alike. Each family once.
-[[nodiscard]] std::vector<Stops> stops_of(const PlanQuestion& question, const LevelMap& src_levels,
-                                          const LevelMap& dst_levels);
+// Stops of a family: what has the same number is cut alike, whatever tensor it is.
+struct FamilyStops {
+  int family = 0;
+  Stops stops;
+};
+
+// At once first, family 0. Then with stops: over all sub-axes that hold copies, over those inside
+// units of each level, over both one behind the other, and by what each unit of a level needs,
+// spread over its ranks; on one mesh also by what each unit has and by what it needs, spread alike.
+// Where units cut the target mesh unevenly, those inside units, and both one behind the other, also
+// by units that do not (even_units.h). Several families may have the same stops. They ascend.
+[[nodiscard]] std::vector<FamilyStops> stops_of(const PlanQuestion& question,
+                                                const LevelMap& src_levels,
+                                                const LevelMap& dst_levels);
 
 // The states that a plan passes, as stops of exchanges: collectives move in one launch what
 // exchanges move in pieces. Nullopt where it reduces, makes partials, or moves on the source's mesh

@@ -1,0 +1,28 @@
+// Bundles whose target mesh is cut unevenly by hosts.
+#include <doctest/doctest.h>
+
+#include "planner/small_bundle.h"
+
+namespace meshplan {
+
+TEST_CASE("hosts that cut the copies unevenly fetch shardings that each of them has whole") {
+  // Of 18 copies hosts of 9 have 4, 9 and 5: cut over 3 that follow one another each host has all
+  // parts. The least host fetches a third of the tensor a rank; four ranks need a quarter at least.
+  // Cut over all 18, a rank would fetch all but what its own host's ranks have.
+  const MeshTable table = two_roots({{"dp", 18}}, {{"dp", 18}}, 41);
+  const std::vector<Request> requests{request_of(table, "w", {3600, 3600}, "S(0)", "R", 12)};
+  const Plan plan = planned(table, hosts_of(9, 0), requests, {});
+  CHECK(above_bound(plan) < 1.36);
+}
+
+TEST_CASE("kinds go by one family of stops, of which some kinds have fewer") {
+  // The norm's boxes are the same however the host's ranks share them.
+  const MeshTable table = two_roots({{"fsdp", 8}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 20);
+  const std::vector<Request> requests{
+      request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 12),
+      request_of(table, "v", {8192, 1024}, "S(0)S(1)", "RS(1)", 3),
+      request_of(table, "norm", {4096}, "S(0)R", "RR", 20)};
+  CHECK(above_bound(planned(table, hosts_of(8, 0), requests, {})) < 1.02);  // 1.84 over all of them
+}
+
+}  // namespace meshplan
