@@ -106,6 +106,17 @@ def compiled(rank):
         after = program.step(loss)  # outside it is compiled anew: nothing is followed
         assert followed.summary.followed == inside and abs(after[0] - own[0]) <= 1e-6 * abs(own[0])
     assert counts == [2 * eager] * 3, f"{counts} followed compiled, {eager} a step eager"
+    # What compiled code leaves to PyTorch is traced any number of times and runs uncounted: it is said once, without a number.
+    torch._dynamo.reset()
+    loss = torch.compile(program.loss, backend="aot_eager", fullgraph=True)
+    with meshplan.follow(plan_of([("other", [3, 3], ["S(0)", "R"], ["R", "R"])]), strict=False) as followed:
+        got = [program.step(loss), program.step(loss)]
+    text = str(followed)
+    assert got == [own, own] and followed.summary.followed == 0, text
+    compiled_in = [line for line in text.splitlines() if line.startswith("  not followed in compiled code, not counted: not in the plan: ")]
+    assert compiled_in and len(compiled_in) == len(set(compiled_in)), text
+    eager_only = sum(followed.summary.not_followed.values())  # gradients' way to the weights' placements, outside of the graph
+    assert text.startswith(f"followed 0 of {eager_only} redistributions"), text
     return counts
 
 
@@ -212,6 +223,28 @@ def behaviour(rank):
     return True
 
 
+def single(rank):
+    """Mesh dims of one rank, on which a plan's states say R whatever was asked: found all the same, forward and backward."""
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (1, 4, 1), mesh_dim_names=("dp", "tp", "pp"))
+    to = {"R": Replicate(), "S(0)": Shard(0), "S(1)": Shard(1), "P(sum)": Partial()}
+    requests = [("gather", [30, 8], ["S(1)", "S(0)", "R"], ["S(0)", "R", "S(1)"]), ("nothing", [30, 8], ["S(1)", "S(1)", "S(1)"], ["S(0)", "S(1)", "R"]),
+                ("sum", [30, 8], ["P(sum)", "P(sum)", "P(sum)"], ["S(0)", "S(0)", "R"]), ("turn", [30, 8], ["S(0)", "S(0)", "R"], ["S(0)", "S(1)", "S(1)"])]
+    plan = plan_of(requests, mesh={"dims": [{"name": "dp", "size": 1}, {"name": "tp", "size": 4}, {"name": "pp", "size": 1}]})
+    whole = torch.arange(240.0).view(30, 8)
+    for name, _, src, dst in requests:
+        src, dst = ([to[p] for p in side] for side in (src, dst))
+        x = DTensor.from_local(whole * (rank + 1), mesh, src, run_check=False) if name == "sum" else distribute_tensor(whole, mesh, src)
+        own = x.redistribute(mesh, dst).to_local()
+        with meshplan.follow(plan) as followed:
+            got = x.redistribute(mesh, dst).to_local()
+        assert torch.equal(got, own) and followed.summary.ids == {name: 1}, f"{name}: {followed}"
+    return True
+
+
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -236,6 +269,7 @@ def main():
     print(f"compiled: {gloo_world.on_ranks(4, compiled)[0]} followed", flush=True)
     print(f"two phases, in up to {max(gloo_world.on_ranks(8, pipelined))} chunks", flush=True)
     gloo_world.on_ranks(4, behaviour)
+    gloo_world.on_ranks(4, single)
     gloo_world.on_ranks(4, failing)
     print("what is followed is what PyTorch computes, and nothing stays replaced")
     return 0

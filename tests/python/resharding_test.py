@@ -123,6 +123,7 @@ def body(rank):
     assert torch.equal(sums[2]._local_tensor, torch.full((6, 1), 1.1)), str(sums[2]._local_tensor)
     strides(on)
     plans(on)
+    single(on)
     refusals(on)
     import meshplan.capture
     with meshplan.capture.record() as recorder:
@@ -187,7 +188,8 @@ def plans(on):
 
     both = {"mesh": "both", "direction": "forward"}
     both_mesh = {"name": "both", "world": 8, "dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]}
-    entries = [entry("g", [16, 8], ["S(0)", "R"], ["R", "R"], 2, **both), entry("s", [16, 8], ["P(sum)", "R"], ["S(0)", "R"], reduce_dtype="float64", **both),
+    entries = [entry("g", [16, 8], ["S(0)", "R"], ["R", "R"], 2, **both), entry("h", [16, 8], ["S(0)", "R"], ["R", "R"], **both),
+               entry("s", [16, 8], ["P(sum)", "R"], ["S(0)", "R"], reduce_dtype="float64", **both),
                entry("r", [5, 8], ["P(avg)", "S(1)"], ["R", "S(1)"], **both), entry("t", [16, 8], ["S(0)", "R"], ["S(1)", "R"], **both),
                entry("c", [16, 8], ["R", "R"], ["R", "S(0)"], **both), entry("u", [16, 8], ["R", "P(sum)"], ["R", "S(1)"], **both),
                entry("i", [3], ["R", "R"], ["R", "R"], **both)]
@@ -196,18 +198,38 @@ def plans(on):
         plan = meshplan.plan({"schema": "meshplan/spec/1", "options": {"planner": planner}, "meshes": [both_mesh], "redistributions": entries,
                               "bundles": [{"id": "b", "redistributions": ["*"]}]})
         found |= {round["op"] for round in json.loads(plan)["bundles"][0]["rounds"]}
-        data = [whole(shape, torch.float32, 40 + i) for i, shape in enumerate([(16, 8)] * 3 + [(5, 8)] + [(16, 8)] * 3 + [(3,)])]
+        assert any("through" in part for round in json.loads(plan)["bundles"][0]["rounds"] for part in round["parts"]), "like members as one part"
+        data = [whole(shape, torch.float32, 40 + i) for i, shape in enumerate([(16, 8)] * 3 + [(5, 8)] + [(16, 8)] * 3 + [(3,), (16, 8)])]
         part = lambda i, placements, times: DTensor.from_local(  # noqa: E731
             (data[i] if placements[1] != S(1) else data[i][:, rank % 4 * 2:rank % 4 * 2 + 2]) * times, on["all"], placements, run_check=False)
         sources = [laid_out(data[0], on["all"], [S(0), R()]), laid_out(data[1], on["all"], [S(0), R()]), part(2, [Partial(), R()], rank // 4 + 1),
                    part(3, [Partial("avg"), S(1)], rank // 4 + 1), laid_out(data[4], on["all"], [S(0), R()]), laid_out(data[5], on["all"], [R(), R()]),
-                   part(6, [R(), Partial()], rank % 4), laid_out(data[7], on["all"], [R(), R()])]
-        placements = [[R(), R()], [R(), R()], [S(0), R()], [R(), S(1)], [S(1), R()], [R(), S(0)], [R(), S(1)], [R(), R()]]
-        wants = [t * times for t, times in zip(data, (1, 1, 3, 1.5, 1, 1, 6, 1))]
+                   part(6, [R(), Partial()], rank % 4), laid_out(data[7], on["all"], [R(), R()]), laid_out(data[8], on["all"], [S(0), R()])]
+        placements = [[R(), R()], [R(), R()], [S(0), R()], [R(), S(1)], [S(1), R()], [R(), S(0)], [R(), S(1)], [R(), R()], [R(), R()]]
+        wants = [t * times for t, times in zip(data, (1, 1, 3, 1.5, 1, 1, 6, 1, 1))]
         ends = {str(i): (on["all"], p) for i, p in enumerate(placements)}
         after = {str(i): empty_like(t, *ends[str(i)]) for i, t in enumerate(data)}
         check({str(i): t for i, t in enumerate(sources)}, after, {str(i): t for i, t in enumerate(wants)}, ends, plan=plan)
     assert {"exchange", "all_gather", "reduce_scatter", "all_reduce", "all_to_all"} <= found, found
+
+
+def single(on):
+    """A plan's bundle between meshes with a dim of one rank, on which its states say R whatever was asked."""
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import Shard as S
+    mesh = DeviceMesh("cpu", torch.tensor([[5, 1]]), mesh_dim_names=("pp", "tp"))
+    spec = {"schema": "meshplan/spec/1", "meshes": [{"name": "train", "world": 3, "ranks": [7, 2, 5], "dims": [{"name": "x", "size": 3}]},
+                                                   {"name": "serve", "world": 2, "ranks": [5, 1], "dims": [{"name": "pp", "size": 1}, {"name": "tp", "size": 2}]}],
+            "redistributions": [{"id": f"w{i}", "tensor": {"shape": [13, 7], "dtype": "float32"}, "src_mesh": "train", "dst_mesh": "serve", "src": ["S(0)"],
+                                 "dst": dst} for i, dst in enumerate((["S(1)", "S(1)"], ["S(0)", "S(1)"], ["R", "S(0)"]))],
+            "bundles": [{"id": "sync", "redistributions": ["*"]}]}
+    ends = {"w0": (mesh, [S(1), S(1)]), "w1": (mesh, [S(0), S(1)]), "w2": (mesh, [S(0), S(0)])}
+    wholes = {name: whole((13, 7), torch.float32, i) for i, name in enumerate(ends)}
+    before, after = {n: laid_out(t, on["three"], [S(0)]) for n, t in wholes.items()}, {n: empty_like(t, *ends[n]) for n, t in wholes.items()}
+    if torch.distributed.get_rank() in (1, 2, 5, 7):
+        check(before, after, wholes, ends, plan=meshplan.plan(spec))
 
 
 def refused(words, call):

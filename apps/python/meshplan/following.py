@@ -83,7 +83,7 @@ class Follower:
         for entry in self._entries.values():
             question = question_of(entry, self.meshes)
             if question is not None:
-                self._by_question.setdefault(question, []).append(entry)
+                self._by_question.setdefault(question.plain(), []).append(entry)
         self._matched: dict[Any, Union[Followed, Exception]] = {}
         self._restore: Optional[contextlib.ExitStack] = None
 
@@ -141,12 +141,13 @@ class Follower:
         found = self._match(current_spec, target_spec)
         if isinstance(found, NotInPlan) and self.strict:
             raise found
+        tracing = _are_we_tracing()
         if isinstance(found, Exception):
-            self.summary.left(str(found))
+            self.summary.left(str(found), tracing)
             return original(local_tensor, current_spec, target_spec, **keywords)
-        self.summary.asked_async += bool(keywords.get("async_op"))
-        if _are_we_tracing():
+        if tracing:
             return torch.ops.meshplan.redistribute(local_tensor, found.key)
+        self.summary.asked_async += bool(keywords.get("async_op"))
         return found.run(local_tensor)
 
     def _match(self, current: Any, target: Any) -> Union["Followed", Exception]:
@@ -172,7 +173,7 @@ class Follower:
         question = Question(_shape_of(current), dtype_name(current.tensor_meta.dtype),
                             tuple(current.mesh.shape), layout_of(current, norms=True),
                             layout_of(target, norms=True))
-        entries = self._by_question.get(question, [])
+        entries = self._by_question.get(question.plain(), [])
         entry = next((e for e in entries if ranks in self.meshes.copy_of(e["mesh"])), None)
         if entry is None:
             raise NotInPlan(f"not in the plan: {question}, on mesh {mesh_text(current.mesh)}"
@@ -184,7 +185,7 @@ class Follower:
             return f"; '{entries[0]['id']}' asks this on other ranks"
         moved = lambda q: (q.source, q.target, q.mesh_shape)  # noqa: E731
         like = [e for q, found in self._by_question.items() for e in found
-                if moved(q) == moved(question)]
+                if moved(q) == moved(question.plain())]
         if not like:
             return ""
         tensor = like[0]["tensor"]

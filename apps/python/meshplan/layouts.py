@@ -31,9 +31,16 @@ class Layout(NamedTuple):
             texts.append(f"{text}[{dims.index(dim)}]" if dims else text)
         return "".join(texts)
 
+    def plain(self, mesh_shape: tuple[int, ...]) -> "Layout":
+        """With R on mesh dims of one rank, whatever is said of them there: the same boxes, as the
+        states of a plan's steps have them."""
+        texts = tuple("R" if size == 1 else text for size, text in zip(mesh_shape, self.placements))
+        kept = ((d, tuple(m for m in dims if mesh_shape[m] > 1)) for d, dims in self.order)
+        return Layout(texts, tuple((d, dims) for d, dims in kept if list(dims) != sorted(dims)))
+
 
 class Question(NamedTuple):
-    """What a redistribution asks, without the mesh: equal questions move the same boxes."""
+    """What a redistribution asks, without the mesh: equal plain questions move the same boxes."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -43,6 +50,10 @@ class Question(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)} {self.source} -> {self.target}"
+
+    def plain(self) -> "Question":
+        ends = (layout.plain(self.mesh_shape) for layout in (self.source, self.target))
+        return Question(self.shape, self.dtype, self.mesh_shape, *ends)
 
 
 def layout_of_text(text: str) -> Layout:

@@ -180,6 +180,11 @@ class Question:
                 for layout, mesh in zip(self.layouts, self.meshes)]
         return f"{self.dtype}{list(self.shape)} {' -> '.join(ends)}"
 
+    def plain(self) -> "Question":
+        """With R on mesh dims of one rank: equal ones move the same boxes."""
+        source, target = (x.plain(mesh.shape) for x, mesh in zip(self.layouts, self.meshes))
+        return dataclasses.replace(self, layouts=(source, target))
+
     @staticmethod
     def of(source: DTensor, target: DTensor) -> "Question":
         return Question(tuple(source.shape), dtype_name(source.dtype),
@@ -269,7 +274,8 @@ def _members_of(document: Mapping[str, Any], bundle: Mapping[str, Any], names: l
                 questions: list[Question]) -> dict[tuple[str, int], int]:
     """(member, like tensor) -> number of the pair: every tensor of the bundle, each once."""
     meshes, entries = PlanMeshes(document), whole_entries(document)
-    asked = {name: _question_of(entries[name], meshes) for name in bundle["members"]}
+    asked = {name: _question_of(entries[name], meshes).plain() for name in bundle["members"]}
+    wanted = [question.plain() for question in questions]
     left = {name: list(range(entries[name]["count"])) for name in bundle["members"]}
     numbers: dict[tuple[str, int], int] = {}
 
@@ -278,12 +284,12 @@ def _members_of(document: Mapping[str, Any], bundle: Mapping[str, Any], names: l
 
     # Those that a key names first, so that no other tensor takes their place.
     named = [(number, next((m for m in left if ends_alike(m, name) and
-                            asked[m] == questions[number]), None))
+                            asked[m] == wanted[number]), None))
              for number, name in enumerate(names)]
     for number, member in sorted(named, key=lambda found: found[1] is None):
         if member is None or not left[member]:
             member = next((m for m, tensors in left.items()
-                           if tensors and asked[m] == questions[number]), None)
+                           if tensors and asked[m] == wanted[number]), None)
         if member is None:
             raise ValueError(f"the plan's bundle {bundle['id']!r} has no place for {names[number]}:"
                              f" {questions[number]}")

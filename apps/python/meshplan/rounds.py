@@ -165,13 +165,19 @@ class _Reader:
     def read_round(self, found: Mapping[str, Any]) -> Round:
         number = found["round"]
         launched = self.bundle["rounds"][number : number + 1]  # none behind the last: local steps
-        in_round = {(part["id"], part["step"]) for round in launched for part in round["parts"]}
+        in_round = {run for round in launched for part in round["parts"] for run in self.runs(part)}
         made = Round([], [], {}, {}, {})
         for part in found["parts"]:
             local = (part["id"], part["step"]) not in in_round
             work = self.read_part(part, found, made, local)
             (made.local if local else made.work).append(work)
         return made
+
+    def runs(self, part: Mapping[str, Any]) -> list[tuple[str, int]]:
+        """(member, step) of all members that a part stands for: from `id` to `through`."""
+        members = self.bundle["members"]
+        first, last = members.index(part["id"]), members.index(part.get("through", part["id"]))
+        return [(member, part["step"]) for member in members[first : last + 1]]
 
     def read_part(
         self, part: Mapping[str, Any], found: Mapping[str, Any], made: Round, local: bool

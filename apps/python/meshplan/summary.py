@@ -27,6 +27,9 @@ class Summary:
         self.messages = 0           # received
         self.wire_bytes = 0         # received, as the plan counts them without padding
         self.not_followed: dict[str, int] = {}  # why -> times
+        # Why compiled code has PyTorch's own in it, which runs uncounted: once, however often it is
+        # traced.
+        self.compiled_in: dict[str, None] = {}
         self.ids: dict[str, int] = {}           # id of the plan -> times
         self._steps: dict[int, StepTimes] = {}
 
@@ -41,12 +44,16 @@ class Summary:
         self.messages += step.messages
         self.wire_bytes += step.wire_bytes
 
-    def left(self, reason: str) -> None:
-        self.not_followed[reason] = self.not_followed.get(reason, 0) + 1
+    def left(self, reason: str, tracing: bool = False) -> None:
+        if tracing:
+            self.compiled_in[reason] = None
+        else:
+            self.not_followed[reason] = self.not_followed.get(reason, 0) + 1
 
     @property
     def asked(self) -> int:
-        """Redistributions that the program asked for."""
+        """Redistributions that the program asked for, but for those that compiled code has as
+        PyTorch's own."""
         return self.followed + sum(self.not_followed.values())
 
     def steps(self) -> list[StepTimes]:
@@ -69,4 +76,6 @@ class Summary:
                          f"{step.route.predicted_ns / 1e6:,.3f} ms")
         lines += [f"  not followed, {times:,} times: {reason}"
                   for reason, times in self.not_followed.items()]
+        lines += [f"  not followed in compiled code, not counted: {reason}"
+                  for reason in self.compiled_in]
         return "\n".join(lines)
