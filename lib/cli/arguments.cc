@@ -81,6 +81,15 @@ class Binder {
     const FlagDescription* flag = described(name);
     return flag == nullptr ? nullptr : app_.add_option(flag->names, field)->type_name(flag->value);
   }
+  // A name that is one: an empty word is a variable of a shell that was never set.
+  template <class Field>
+  void named(const char* name, Field& field) {
+    CLI::Option* option = value(name, field);
+    if (option == nullptr) return;
+    option->check([](const std::string& word) {
+      return word.empty() ? std::string("its value is empty") : std::string();
+    });
+  }
   void on(const char* name, bool& field) {
     if (const FlagDescription* flag = described(name)) app_.add_flag(flag->names, field);
   }
@@ -134,7 +143,7 @@ struct Words {
 };
 
 void bind(Binder& bind, Arguments& to, Words& words) {
-  bind.value("-o", to.output);
+  bind.named("-o", to.output);
   bind.choice("--format", to.format);
   bind.choice("--color", words.color);
   bind.choice("--diagnostics", words.diagnostics);
@@ -146,7 +155,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.choice("--rules", words.rules);
   bind.choice("--groups", words.groups);
   bind.choice("--cost-model", words.cost_model);
-  bind.value("--topology", to.planning.topology);
+  bind.named("--topology", to.planning.topology);
   bind.atleast("--ranks-per-host", to.planning.options.ranks_per_host, 1);
   bind.atleast("--max-memory", to.planning.options.max_memory_bytes, -1);
   bind.atleast("--max-groups", to.planning.options.max_groups, 0);
@@ -162,11 +171,11 @@ void bind(Binder& bind, Arguments& to, Words& words) {
 
   if (CLI::Option* option = bind.value("--fail-on", to.fail_on)) option->allow_extra_args(false);
   bind.choice("--only-if", to.only_if);
-  bind.value("--against", to.against);
+  bind.named("--against", to.against);
   bind.on("--new-file", to.new_file);
   bind.on("--git-driver", to.git_driver);
-  bind.value("--junit", to.junit);
-  bind.value("--record", to.record);
+  bind.named("--junit", to.junit);
+  bind.named("--record", to.record);
   bind.atleast("--jobs", to.jobs, 1);
 
   bind.choice("--backend", to.backend);
@@ -179,15 +188,15 @@ void bind(Binder& bind, Arguments& to, Words& words) {
   bind.on("--measure", to.measure);
   bind.on("--alone", to.alone);
   bind.atleast("--repeat", to.repeat, 1);
-  bind.value("--report", to.report);
+  bind.named("--report", to.report);
   bind.choice("--register", to.buffers);
   bind.on("--graph", to.graph);
   bind.atleast("--deadline", to.deadline, 1);
-  bind.value("--timeline", to.timeline);
-  bind.value("--nccl-tests", to.nccl_tests);
+  bind.named("--timeline", to.timeline);
+  bind.named("--nccl-tests", to.nccl_tests);
 
   bind.value("--ran", to.ran);
-  bind.value("--bundle", to.bundle);
+  bind.named("--bundle", to.bundle);
 
   bind.on("--ranks", to.ranks);
   bind.atleast("--rank", to.rank, 0);

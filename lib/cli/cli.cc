@@ -4,9 +4,9 @@
 #include <ostream>
 
 #include "base/check.h"
-#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cost/topology.h"
+#include "diag/outcome_codes.h"
 
 namespace meshplan {
 namespace {
@@ -28,8 +28,9 @@ int dispatch(Context& context, const Arguments& arguments) {
                             arguments.command + " has none");
 }
 
-// Outputs must not overwrite inputs or each other.
-Status check_outputs(System& system, const Arguments& arguments) {
+// The outputs, which must not overwrite inputs or each other.
+Result<std::vector<std::pair<std::string, std::string>>> checked_outputs(
+    System& system, const Arguments& arguments) {
   const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
   std::vector<std::string> inputs = arguments.inputs;
   inputs.push_back(arguments.against);
@@ -57,7 +58,7 @@ Status check_outputs(System& system, const Arguments& arguments) {
     }
     outputs.emplace_back(flag, path);
   }
-  return Done{};
+  return outputs;
 }
 
 // --diagnostics and --color hold for bad usage as well, where they could not be parsed with the
@@ -98,7 +99,8 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
       const auto written = context.write_output("-", *arguments->answer);
       return written ? 0 : context.fail("", written.error());
     }
-    const auto outputs = check_outputs(context.system, *arguments);
+    const auto outputs = checked_outputs(context.system, *arguments);
+    if (outputs) context.outputs = *outputs;
     code = outputs ? dispatch(context, *arguments) : context.fail("", outputs.error());
   }
   print_diagnostics(context);

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/warnings.h"
@@ -34,6 +35,8 @@ class Context {
   std::ostream& err;
   CommonFlags flags;
   Diagnostics diagnostics;  // rendered once, when the command ends
+  // Flags of files that the command is to write, and the files.
+  std::vector<std::pair<std::string, std::string>> outputs;
 
   // The text of a file, or of stdin for "-".
   [[nodiscard]] Result<std::string> read_input(const std::string& path);

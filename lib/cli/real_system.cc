@@ -157,6 +157,11 @@ bool RealSystem::is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+bool RealSystem::may_wait(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
+
 Result<std::vector<std::string>> RealSystem::list_json(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;

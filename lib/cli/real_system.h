@@ -12,6 +12,7 @@ class RealSystem : public System {
   [[nodiscard]] Status write_parts(const std::string& path, const TextWriter& write) override;
   [[nodiscard]] bool same_file(const std::string& a, const std::string& b) override;
   [[nodiscard]] bool is_folder(const std::string& path) override;
+  [[nodiscard]] bool may_wait(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list_json(const std::string& folder) override;
   [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& command) override;
   [[nodiscard]] Result<int> run_attached(const std::vector<std::string>& command,

@@ -46,6 +46,8 @@ class System {
   // Whether both paths lead to one regular file.
   [[nodiscard]] virtual bool same_file(const std::string& a, const std::string& b) = 0;
   [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;
+  // Whether the path leads to a pipe, socket or device: what reading may wait for without end.
+  [[nodiscard]] virtual bool may_wait(const std::string& path) = 0;
   // Files below the folder whose names end in ".json", with their paths, ascending; hidden ones
   // left out.
   [[nodiscard]] virtual Result<std::vector<std::string>> list_json(const std::string& folder) = 0;

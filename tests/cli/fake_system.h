@@ -18,6 +18,7 @@ class FakeSystem : public System {
   std::map<std::string, std::string> files;
   std::map<std::string, std::string> variables;
   std::set<Stream> terminals;
+  std::set<std::string> pipes;
   std::vector<std::string> writes;
   std::vector<std::vector<std::string>> programs;
   std::string program_output;
@@ -55,6 +56,7 @@ class FakeSystem : public System {
     return std::any_of(files.begin(), files.end(),
                        [&](const auto& file) { return file.first.rfind(path + "/", 0) == 0; });
   }
+  bool may_wait(const std::string& path) override { return pipes.count(path) > 0; }
   Result<std::vector<std::string>> list_json(const std::string& folder) override {
     std::vector<std::string> names;
     for (const auto& [name, text] : files) {

@@ -43,6 +43,67 @@ TEST_CASE("an output that is an input or another output is refused before anythi
   }
 }
 
+TEST_CASE("what a spec names is a file that is at hand, and that no output overwrites") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  system.files["levels.json"] = R"({"levels": [{"ranks": 4, "gb_per_s": 1, "latency_ns": 1}]})";
+  system.pipes = {"pipe"};
+  const auto overlay = [&](const std::string& extended, const std::string& topology) {
+    system.files["overlay.json"] = R"({"schema": "meshplan/spec/1", "extends": ")" + extended +
+                                   R"(", "topology": {"file": ")" + topology + "\"}}";
+    return "overlay.json";
+  };
+  struct Story {
+    std::string extended, topology, output, part;
+  };
+  for (const Story& s : std::vector<Story>{
+           {"pipe", "levels.json", "new", "cannot read pipe: is a pipe or a device"},
+           {"spec.json", "pipe", "new", "cannot read pipe: is a pipe or a device"},
+           {"spec.json\\u0000.old", "levels.json", "new",
+            "spec.json\\x00.old: no file has a zero byte in its name"},
+           {"spec.json", "levels.json\\u0000", "new",
+            "levels.json\\x00: no file has a zero byte in its name"},
+           {"spec.json", "levels.json", "spec.json",
+            "--output spec.json would overwrite spec.json; write to another file"},
+           {"spec.json", "levels.json", "levels.json",
+            "--output levels.json would overwrite levels.json"},
+       }) {
+    CAPTURE(s.part);
+    const std::string name = overlay(s.extended, s.topology);
+    const auto files = system.files;
+    const Answer answer = run(system, {"plan", name, "-o", s.output});
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find(s.part) != std::string::npos);
+    CHECK(answer.err.find("--> overlay.json:1:") != std::string::npos);
+    CHECK(system.files == files);
+  }
+  CHECK(run(system, {"plan", overlay("spec.json", "levels.json"), "-o", "new"}).code == 0);
+}
+
+TEST_CASE("a flag whose value is empty is refused, not taken as absent") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "-q"}).code == 0);
+  const auto files = system.files;
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"plan", "spec.json", "-o", ""},
+                                             {"plan", "spec.json", "--output="},
+                                             {"plan", "spec.json", "--topology", ""},
+                                             {"show", "plan.json", "-o", ""},
+                                             {"diff", "plan.json", "plan.json", "--against", ""},
+                                             {"check", "spec.json", "--record", ""},
+                                             {"check", "spec.json", "--junit", ""},
+                                             {"run", "plan.json", "--report", ""},
+                                             {"transfers", "plan.json", "--bundle", ""}}) {
+    CAPTURE(words);
+    const Answer answer = run(system, words);
+    CHECK(answer.code == 2);
+    CHECK(answer.err.find("error[E0601]: ") == 0);
+    CHECK(answer.out.empty());
+    CHECK(system.files == files);
+  }
+}
+
 TEST_CASE("stdin is read up to the limit that holds for files") {
   FakeSystem system;
   // A stream that never ends and holds nothing but blanks.

@@ -122,6 +122,20 @@ TEST_CASE("the same file is known by any of its names") {
   CHECK(!system.same_file("/dev/null", "/dev/null"));  // loses nothing
 }
 
+TEST_CASE("a pipe or a device may be waited for, a file, a folder and what is not there never") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("pipe", folder / "link");
+  REQUIRE(system.write_file(folder / "a", "x").ok());
+  CHECK(system.may_wait(folder / "pipe"));
+  CHECK(system.may_wait(folder / "link"));
+  CHECK(system.may_wait("/dev/zero"));
+  CHECK(!system.may_wait(folder / "a"));
+  CHECK(!system.may_wait(folder.path));
+  CHECK(!system.may_wait(folder / "none"));
+}
+
 TEST_CASE("what has no end is read up to a limit, what is too large not at all") {
   const Folder folder;
   RealSystem system;
