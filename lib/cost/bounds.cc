@@ -203,6 +203,12 @@ Bounds lower_bounds(const LevelMap& levels, std::span<const int64_t> shape, int6
 }
 
 Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topology& topology) {
+  const LevelMap levels(meshes.meshes[request.src_mesh], topology);
+  return lower_bounds(request, meshes, levels);
+}
+
+Bounds lower_bounds(const Request& request, const MeshTable& meshes, const LevelMap& levels) {
+  const Topology& topology = levels.topology();
   const Mesh& src_mesh = meshes.meshes[request.src_mesh];
   const Mesh& dst_mesh = meshes.meshes[request.dst_mesh];
   const int64_t element = element_bytes(request.tensor.dtype);
@@ -217,7 +223,6 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topol
                            dst, most_ranks);
     });
   }
-  LevelMap levels(src_mesh, topology);
   return least_of(request, [&](const State& dst, int64_t most_ranks) {
     return bound_on_one_mesh(levels, request.tensor.shape, element, reduce_element, request.src,
                              dst, most_ranks);

@@ -16,6 +16,9 @@ struct Bounds {
 };
 
 // Of one request; with "dst_order": "any" the least over the orders of whole mesh dims.
+// `levels`: of its source mesh.
+[[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes,
+                                  const LevelMap& levels);
 [[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes,
                                   const Topology& topology);
 

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
-#include "base/text.h"
 #include "cost/step_cost.h"
 #include "search/optimal.h"
 #include "torch_rules/rule_planner.h"
@@ -16,60 +15,6 @@ namespace {
 constexpr size_t most_candidates = 64;
 // Of more mesh dims only the sets that the plan with everything declared uses are tried.
 constexpr size_t all_sets_up_to = 5;
-constexpr size_t most_dims = 12;
-
-std::vector<size_t> wide_dims(const Mesh& mesh) {
-  std::vector<size_t> wide;
-  for (size_t m = 0; m < mesh.dims.size(); ++m) {
-    if (mesh.dims[m].size > 1) wide.push_back(m);
-  }
-  return wide;
-}
-
-// Sets of two wide dims or more.
-std::vector<DimSet> sets_of_dims(const Mesh& mesh) {
-  const std::vector<size_t> wide = wide_dims(mesh);
-  std::vector<DimSet> sets;
-  if (wide.size() > most_dims) return sets;
-  for (size_t pick = 1; pick < size_t{1} << wide.size(); ++pick) {
-    if ((pick & (pick - 1)) == 0) continue;
-    DimSet set;
-    for (size_t i = 0; i < wide.size(); ++i) {
-      if ((pick >> i & 1) != 0) set.push_back(wide[i]);
-    }
-    sets.push_back(std::move(set));
-  }
-  return sets;
-}
-
-bool runs_on_group(const Step& step) { return step.op != Op::exchange && !is_local(step.op); }
-
-DimSet dims_of(const Step& step) {
-  DimSet set;
-  for (const Atom& a : step.mesh_dims) set.push_back(static_cast<size_t>(a.mesh_dim));
-  return set;
-}
-
-// Whether holds(step, dims) of every collective that needs a set of mesh dims declared.
-template <class Holds>
-bool all_groups(const FlattenedPlan& plan, Holds&& holds) {
-  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return !runs_on_group(step) || step.mesh_dims.size() < 2 || holds(step, dims_of(step));
-  });
-}
-
-// The name that the set is declared under: its dims' names, and "_" behind them where another set
-// has that name. None: no flatten can be declared of these dims as they lie.
-std::optional<std::string> declare(MeshTable& meshes, const Mesh& mesh, const DimSet& set) {
-  std::vector<std::string> dims;
-  for (const size_t m : set) dims.push_back(mesh.dims[m].name);
-  std::string name = join(dims, "_");
-  constexpr size_t tries = 100;
-  for (size_t i = 0; i < tries; ++i, name += "_") {
-    if (declare_flatten(meshes, mesh.name, dims, name)) return name;
-  }
-  return std::nullopt;
-}
 
 bool cheaper(const Totals& a, const Totals& b) {
   return std::pair(a.predicted_ps, a.collectives) < std::pair(b.predicted_ps, b.collectives);
@@ -82,7 +27,7 @@ struct FlattenPrices::Question {
   int64_t times = 0;
   work::Budget budget;
   work::Budget settling;  // of searches that go as far as the planner's
-  std::shared_ptr<ListingMemory> listings;
+  LeftForAdvice left;
   bool finding = false;                  // its candidates, in searches that share
   std::shared_ptr<PlanProblem> problem;  // what these know
   int64_t least_ps = 0;                  // no sets make it take less
@@ -112,7 +57,7 @@ const MeshTable& FlattenPrices::table_with(FlattenSets sets) {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       if ((sets & set_of(i)) == 0) continue;
       const FlattenCandidate& candidate = candidates_[i];
-      const auto name = declare(found->second, meshes_.meshes[candidate.mesh], candidate.dims);
+      const auto name = declare_set(found->second, meshes_.meshes[candidate.mesh], candidate.dims);
       MESHPLAN_CHECK(name.has_value(), "a flatten that could be declared cannot be any more");
     }
   }
@@ -132,16 +77,15 @@ std::optional<DimSet> FlattenPrices::on_mesh(const FlattenCandidate& candidate, 
   return std::nullopt;
 }
 
-size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, int64_t work,
-                          std::shared_ptr<ListingMemory> listings) {
+size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, LeftForAdvice left) {
   Question question;
   question.request = planned.request;
   question.request.dst =
       effective_target(planned.request, mesh_shape(meshes_.meshes[planned.request.src_mesh]));
   question.times = times;
-  question.budget.left = work;
-  question.settling.left = work / work::advice_percent * work::search_percent;
-  question.listings = std::move(listings);
+  question.budget.left = left.work;
+  question.settling.left = left.work / work::advice_percent * work::search_percent;
+  question.left = std::move(left);
   question.known[0] = {planned.totals, planned.steps};
   question.least_ps = planned.totals.predicted_ps;
   questions_.push_back(std::move(question));
@@ -162,31 +106,35 @@ std::optional<FlattenedPlan> FlattenPrices::search(Question& question,
   // What was listed for one question is not for the next, so that each takes the same work whatever
   // was asked before it.
   const LevelMap& levels = levels_of(question.request.src_mesh);
-  levels.remember_listings(question.listings);
+  levels.remember_listings(question.left.listings);
   const PlanQuestion asked{&meshes, &topology_, &question.request, &options_};
   const int64_t before = budget.left;
   auto* known = question.finding ? &question.problem : nullptr;
   auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps, known});
   work_ += before - budget.left;
-  question.listings = levels.shared_listings();
+  question.left.listings = levels.shared_listings();
   if (!list) return std::nullopt;
-  PlannedRedistribution planned;
-  planned.request = question.request;
-  planned.steps = std::move(list->steps);
-  price_redistribution(planned, meshes, levels);
-  if (planned.totals.predicted_ps >= below_ps) return std::nullopt;
-  return FlattenedPlan{planned.totals, planned.steps};
+  FlattenedPlan plan = priced(question, meshes, std::move(list->steps));
+  if (plan.totals.predicted_ps >= below_ps) return std::nullopt;
+  return plan;
 }
 
-std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
-  const Mesh& mesh = meshes_.meshes[question.request.src_mesh];
-  std::vector<DimSet> sets = sets_of_dims(mesh);
-  MeshTable spare = meshes_;
-  std::erase_if(sets, [&](const DimSet& set) {
-    return find_native_flatten(meshes_, mesh, set) || !declare(spare, mesh, set);
-  });
-  if (sets.empty()) return sets;
-  const int64_t before = question.budget.left;
+FlattenedPlan FlattenPrices::priced(const Question& question, const MeshTable& meshes,
+                                    std::vector<Step> steps) {
+  PlannedRedistribution planned;
+  planned.request = question.request;
+  planned.steps = std::move(steps);
+  price_redistribution(planned, meshes, levels_of(question.request.src_mesh));
+  return {planned.totals, planned.steps};
+}
+
+bool FlattenPrices::plan_with_all(Question& question, const std::vector<DimSet>& sets) {
+  if (question.left.with_every_set) {
+    question.budget.spend(question.left.every_set_work);
+    FlattenedPlan plan = priced(question, meshes_, *std::move(question.left.with_every_set));
+    if (plan.totals.predicted_ps < question.least_ps) question.with_all = std::move(plan);
+    return true;
+  }
   bool ended = false;
   question.with_all =
       work::on_share(question.budget, work::everything_percent, [&](work::Budget& share) {
@@ -194,6 +142,18 @@ std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
         ended = !share.used_up();
         return plan;
       });
+  return ended;
+}
+
+std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
+  const size_t number = question.request.src_mesh;
+  const Mesh& mesh = meshes_.meshes[number];
+  const auto [found, fresh] = undeclared_.try_emplace(number);
+  if (fresh) found->second = undeclared_sets(meshes_, mesh);
+  std::vector<DimSet> sets = found->second;
+  if (sets.empty()) return sets;
+  const int64_t before = question.budget.left;
+  const bool ended = plan_with_all(question, sets);
   // A search that did not end says nothing of what sets bring.
   if (!ended) question.least_ps = question.known[0].totals.lower_bound_ps;
   if (!question.with_all) return {};
@@ -221,7 +181,7 @@ void FlattenPrices::add_candidate(Question& question, const DimSet& set, Flatten
   if (number == most_candidates) return;
   if (number == candidates_.size()) {
     MeshTable all = table_with(set_of(number) - 1);
-    auto name = declare(all, meshes_.meshes[mesh], set);
+    auto name = declare_set(all, meshes_.meshes[mesh], set);
     MESHPLAN_CHECK(name.has_value(), "a flatten that could be declared cannot be any more");
     candidates_.push_back({mesh, set, *std::move(name)});
   }
@@ -230,7 +190,9 @@ void FlattenPrices::add_candidate(Question& question, const DimSet& set, Flatten
 
 void FlattenPrices::find_candidates(Question& question) {
   const Totals now = question.known[0].totals;
-  if (question.crosses() || now.collectives == 0 || now.predicted_ps == now.lower_bound_ps) return;
+  if (question.left.none_missing || question.crosses() || now.collectives == 0 ||
+      now.predicted_ps == now.lower_bound_ps)
+    return;
   const std::vector<DimSet> sets = sets_to_try(question);
   const int64_t kept = question.budget.left / 100 * (100 - work::sets_percent);
   for (const DimSet& set : sets) {
@@ -287,16 +249,16 @@ const Mesh& FlattenPrices::mesh_of(const Question& question, const Step& step) c
 bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& plan,
                               FlattenSets sets) {
   const MeshTable& meshes = table_with(sets);
-  return all_groups(plan, [&](const Step& step, const DimSet& dims) {
-    return find_native_flatten(meshes, mesh_of(question, step), dims).has_value();
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return runs_as_declared(meshes, mesh_of(question, step), step);
   });
 }
 
 bool FlattenPrices::runs_on_set(const Question& question, const FlattenedPlan& plan,
                                 const DimSet& set) const {
   const Mesh& mesh = meshes_.meshes[question.request.src_mesh];
-  return all_groups(plan, [&](const Step&, const DimSet& dims) {
-    return dims == set || find_native_flatten(meshes_, mesh, dims).has_value();
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return dims_of(step) == set || runs_as_declared(meshes_, mesh, step);
   });
 }
 

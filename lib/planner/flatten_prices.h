@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "plan/question.h"
+#include "planner/flatten_sets.h"
+#include "planner/widest_first.h"
 #include "search/work.h"
 #include "transfer/level_map.h"
 
 namespace meshplan {
-
-// Mesh dims in mesh order.
-using DimSet = std::vector<size_t>;
 
 // A set of mesh dims that is not declared, and a name that is free for it.
 struct FlattenCandidate {
@@ -53,10 +52,8 @@ class FlattenPrices {
   FlattenPrices(const FlattenPrices&) = delete;
   FlattenPrices& operator=(const FlattenPrices&) = delete;
 
-  // One question of the file, as planned, which happens `times` in all; its number. `work`: units
-  // that may be spent on it. `listings`: what was listed on its source mesh to plan it.
-  size_t add(const PlannedRedistribution& planned, int64_t times, int64_t work,
-             std::shared_ptr<ListingMemory> listings = nullptr);
+  // One question of the file, as planned, which happens `times` in all; its number.
+  size_t add(const PlannedRedistribution& planned, int64_t times, LeftForAdvice left);
   // After the last: finds the candidates, every set on which the best plan of some question with it
   // declared runs a collective and that makes that plan cheaper; at most 64, and of a question with
   // too many sets to try only those that its plan with all of them uses.
@@ -80,6 +77,9 @@ class FlattenPrices {
 
   void find_candidates(Question& question);
   std::vector<DimSet> sets_to_try(Question& question);
+  // The best plan with every set declared; whether it is known to be that.
+  bool plan_with_all(Question& question, const std::vector<DimSet>& sets);
+  FlattenedPlan priced(const Question& question, const MeshTable& meshes, std::vector<Step> steps);
   void add_candidate(Question& question, const DimSet& set, FlattenedPlan plan);
   std::optional<FlattenedPlan> search(Question& question, const std::vector<DimSet>& also_declared,
                                       FlattenSets sets, int64_t below_ps, work::Budget& budget);
@@ -100,6 +100,7 @@ class FlattenPrices {
   std::vector<Question> questions_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
   std::map<FlattenSets, MeshTable> tables_;
+  std::map<size_t, std::vector<DimSet>> undeclared_;  // by mesh
   int64_t work_ = 0;
 };
 

@@ -49,12 +49,6 @@ void check_price(const PlannedRedistribution& planned, int64_t searched_ps) {
                      std::to_string(planned.totals.predicted_ps) + " ps: " + planned.trace);
 }
 
-// What advice on a planned question may still take, and what was listed to plan it.
-struct LeftForAdvice {
-  int64_t work = 0;
-  std::shared_ptr<ListingMemory> listings;
-};
-
 // One file's planning: the passes in their order, and what they share.
 class Pipeline {
  public:
@@ -74,7 +68,7 @@ class Pipeline {
     searched_options_.groups = GroupPolicy::declared;
   }
 
-  // Plans, names, prices and proves one question; what is left for advice.
+  // Plans, names, prices and proves one question. `left`: for advice, where that is wanted.
   Result<PlannedRedistribution> answer(const Request& request, LeftForAdvice& left) {
     const Mesh& mesh = meshes_.meshes[request.src_mesh];
     for (const size_t m : {request.src_mesh, request.dst_mesh}) {
@@ -91,7 +85,7 @@ class Pipeline {
     const PlanQuestion question{searched_meshes_, &topology_, &effective, &searched_options_};
     std::optional<RuleAnswer> rules;
     work::Budget budget{options_.work_budget};
-    auto found = steps_for(question, rules, budget);
+    auto found = steps_for(question, rules, budget, left);
     if (!found) return found.error();
     StepList list = *std::move(found);
     if (rules) planned.planner = rules->planner;
@@ -105,7 +99,9 @@ class Pipeline {
     groups_.name_groups(planned);
     price_redistribution(planned, meshes_, levels_of(request.src_mesh));
     if (!rules && list.shortcuts.none()) check_price(planned, list.least_ps);
-    const Bounds bounds = lower_bounds(effective, meshes_, topology_);
+    Bounds bounds;  // of what takes nothing: 0
+    if (planned.totals.predicted_ps > 0 || planned.totals.wire_bytes > 0)
+      bounds = lower_bounds(effective, meshes_, levels_of(request.src_mesh));
     planned.totals.lower_bound_bytes = bounds.bytes;
     planned.totals.lower_bound_ps = bounds.ps;
     planned.proven_gap_ps =
@@ -160,14 +156,19 @@ class Pipeline {
   }
   [[nodiscard]] std::vector<PlanGroup> groups() const { return groups_.groups(); }
   [[nodiscard]] int64_t work() const { return work_; }
+  // Whether missing flattens are looked for.
+  [[nodiscard]] bool advises() const {
+    return options_.advice && options_.planner == PlannerKind::optimal &&
+           options_.groups == GroupPolicy::declared;
+  }
 
  private:
   // Of the planner that the options name; `rules`: what PyTorch's rules gave, where they planned.
   Result<StepList> steps_for(const PlanQuestion& question, std::optional<RuleAnswer>& rules,
-                             work::Budget& budget) {
+                             work::Budget& budget, LeftForAdvice& left) {
     if (options_.planner == PlannerKind::optimal) {
       auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
-        return plan_optimal(question, levels_of(question.request->src_mesh), share);
+        return searched(question, share, left);
       });
       work_ += options_.work_budget - budget.left;
       const Request& request = *question.request;
@@ -180,6 +181,14 @@ class Pipeline {
     if (!found) return found.error();
     rules = *std::move(found);
     return merged_steps(question, *rules);
+  }
+
+  Result<StepList> searched(const PlanQuestion& question, work::Budget& budget,
+                            LeftForAdvice& left) {
+    const size_t mesh = question.request->src_mesh;
+    const auto [undeclared, fresh] = undeclared_.try_emplace(mesh);
+    if (fresh && advises()) undeclared->second = undeclared_sets(meshes_, meshes_.meshes[mesh]);
+    return plan_widest_first(question, levels_of(mesh), undeclared->second, budget, left);
   }
 
   // Of a searched plan.
@@ -296,35 +305,10 @@ class Pipeline {
       found.better_trace = trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh],
                                     meshes_.meshes[request.dst_mesh]);
     }
-    if (torch) add_torch_moves_more(*torch, planned, findings);
+    if (!torch) return findings;
+    if (auto more = torch_moves_more(meshes_, *torch, planned))
+      findings.push_back(*std::move(more));
     return findings;
-  }
-
-  // A0408: what this plan saves, where PyTorch's takes longer or, as long, moves more.
-  void add_torch_moves_more(const TorchPlan& torch, const PlannedRedistribution& planned,
-                            std::vector<AuditFinding>& findings) const {
-    const Totals& theirs = torch.planned.totals;
-    const Totals& ours = planned.totals;
-    if (theirs.predicted_ps < ours.predicted_ps ||
-        (theirs.predicted_ps == ours.predicted_ps && theirs.wire_bytes <= ours.wire_bytes))
-      return;
-    const auto figures = [](const Totals& totals) {
-      return human_bytes(totals.wire_bytes) + " a rank in " + with_commas(totals.collectives) +
-             (totals.collectives == 1 ? " collective, " : " collectives, ") +
-             human_ns(ns_of_ps(totals.predicted_ps));
-    };
-    AuditFinding found;
-    found.code = "A0408";
-    found.kind = "torch_moves_more";
-    found.message = "PyTorch's own plan moves " + figures(theirs) + "; this plan " + figures(ours);
-    found.wire_bytes = theirs.wire_bytes;
-    found.predicted_ps = theirs.predicted_ps;
-    found.better_wire_bytes = ours.wire_bytes;
-    found.better_predicted_ps = ours.predicted_ps;
-    found.better_trace =
-        trace_of(planned.request.src, planned.steps, meshes_.meshes[planned.request.src_mesh],
-                 meshes_.meshes[planned.request.dst_mesh]);
-    findings.push_back(std::move(found));
   }
 
   // The native rules' best plan, priced; with one_reduction where that leaves any.
@@ -352,6 +336,7 @@ class Pipeline {
   Plan& plan_;  // what proofs refer to: meshes, topology, groups
   PlanGroups groups_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh
+  std::map<size_t, std::vector<DimSet>> undeclared_;    // by mesh, for advice
   int64_t work_ = 0;
 };
 
@@ -378,9 +363,7 @@ int64_t advise(Plan& plan, const std::vector<Answered>& answered,
   FlattenPrices prices(plan.meshes, plan.topology, plan.options);
   std::vector<size_t> number(answered.size(), 0);
   for (size_t a = 0; a < answered.size(); ++a) {
-    if (times[a] > 0)
-      number[a] = prices.add(*answered[a].answer, times[a], answered[a].left.work,
-                             answered[a].left.listings);
+    if (times[a] > 0) number[a] = prices.add(*answered[a].answer, times[a], answered[a].left);
   }
   prices.find_candidates();
   const std::vector<size_t> advised = advised_flattens(plan.meshes, plan.topology, prices);
@@ -410,6 +393,14 @@ std::optional<MeshTable> best_of_any(const MeshTable& meshes, const Topology& to
   return with_flattens(meshes, ranking.chosen);
 }
 
+Plan plan_for(const MeshTable& meshes, const Topology& topology, const PlanOptions& options) {
+  Plan plan;
+  plan.meshes = meshes;
+  plan.topology = topology;
+  plan.options = options;
+  return plan;
+}
+
 }  // namespace
 
 PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
@@ -417,11 +408,8 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                           std::string spec_digest, const std::vector<BundleRequest>& bundles) {
   PlanOutcome outcome;
   Plan& plan = outcome.plan;
+  plan = plan_for(meshes, topology, options);
   plan.spec_digest = std::move(spec_digest);
-  plan.meshes = meshes;
-  plan.topology = topology;
-  plan.options = options;
-
   Pipeline pipeline(meshes, topology, options, plan);
   const std::optional<MeshTable> best_groups =
       best_of_any(meshes, topology, requests, options, bundles, outcome.work);
@@ -464,19 +452,16 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   if (!bundles.empty())
     std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
   outcome.work += pipeline.work();
-  if (options.advice && options.planner == PlannerKind::optimal &&
-      options.groups == GroupPolicy::declared && outcome.failures.empty())
+  if (pipeline.advises() && outcome.failures.empty())
     outcome.work += advise(plan, answered, answer_of);
   plan.totals = totals_of_file(plan);
   return outcome;
 }
 
 struct QuestionPlanner::Parts {
-  Parts(const MeshTable& meshes, const Topology& topology, const PlanOptions& options)
-      : pipeline(meshes, topology, options, plan) {
-    plan.meshes = meshes;
-    plan.topology = topology;
-    plan.options = options;
+  Parts(const MeshTable& meshes, const Topology& topology, PlanOptions options)
+      : plan(plan_for(meshes, topology, options)), pipeline(meshes, topology, plan.options, plan) {
+    plan.options.advice = false;
   }
   Plan plan;  // what proofs refer to
   Pipeline pipeline;

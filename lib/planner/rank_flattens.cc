@@ -22,16 +22,6 @@ struct Candidate {
   std::vector<std::string> dims;
 };
 
-// Declares a set under a name of its own: an existing flatten of that name has another layout.
-bool declare(MeshTable& meshes, const Candidate& set) {
-  std::string name = join(set.dims, "_");
-  constexpr size_t tries = 100;
-  for (size_t i = 0; i < tries; ++i, name += "_") {
-    if (declare_flatten(meshes, set.mesh, set.dims, name)) return true;
-  }
-  return false;
-}
-
 // Those that PyTorch's rules warn of.
 std::vector<Candidate> warned_of(const Plan& plan) {
   std::vector<Candidate> candidates;
@@ -42,7 +32,7 @@ std::vector<Candidate> warned_of(const Plan& plan) {
       const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
         return c.mesh == w.mesh && c.dims == w.dims;
       });
-      if (!known && declare(spare, {w.mesh, w.dims})) candidates.push_back({w.mesh, w.dims});
+      if (!known && declare_set(spare, w.mesh, w.dims)) candidates.push_back({w.mesh, w.dims});
     }
   }
   return candidates;
@@ -107,9 +97,10 @@ class FilePrices {
       int64_t& times = questions.try_emplace(question_key(request), i, 0).first->second.second;
       times = saturating_add(times, request.count);
     }
+    LeftForAdvice left;
+    left.work = options_.work_budget / 100 * work::advice_percent;
     for (const auto& [key, question] : questions)
-      searched_->add(plan.redistributions[question.first], question.second,
-                     options_.work_budget / 100 * work::advice_percent);
+      searched_->add(plan.redistributions[question.first], question.second, left);
     searched_->find_candidates();
     for (const FlattenCandidate& set : searched_->candidates()) {
       const Mesh& mesh = meshes_.meshes[set.mesh];
@@ -121,7 +112,7 @@ class FilePrices {
   // PyTorch's rules plan the whole file again.
   int64_t planned_ps(const std::vector<size_t>& sets) {
     MeshTable with = meshes_;
-    for (const size_t set : sets) declare(with, candidates_[set]);
+    for (const size_t set : sets) declare_set(with, candidates_[set].mesh, candidates_[set].dims);
     const PlanOutcome outcome = plan_requests(with, topology_, requests_, options_, "");
     work_ += outcome.work;
     return outcome.plan.totals.predicted_ps;
@@ -237,7 +228,7 @@ std::vector<Request> not_bundled(const std::vector<Request>& requests,
 
 MeshTable with_flattens(const MeshTable& meshes, const std::vector<RankedFlatten>& flattens) {
   MeshTable with = meshes;
-  for (const RankedFlatten& flatten : flattens) declare(with, {flatten.mesh, flatten.dims});
+  for (const RankedFlatten& flatten : flattens) declare_set(with, flatten.mesh, flatten.dims);
   return with;
 }
 

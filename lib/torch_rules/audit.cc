@@ -272,6 +272,32 @@ std::vector<AuditFinding> audit_findings(const PlanQuestion& question, const Tor
   return Audit(question, torch).run();
 }
 
+std::optional<AuditFinding> torch_moves_more(const MeshTable& meshes, const TorchPlan& torch,
+                                             const PlannedRedistribution& planned) {
+  const Totals& theirs = torch.planned.totals;
+  const Totals& ours = planned.totals;
+  if (theirs.predicted_ps < ours.predicted_ps ||
+      (theirs.predicted_ps == ours.predicted_ps && theirs.wire_bytes <= ours.wire_bytes))
+    return std::nullopt;
+  const auto figures = [](const Totals& totals) {
+    return human_bytes(totals.wire_bytes) + " a rank in " + with_commas(totals.collectives) +
+           (totals.collectives == 1 ? " collective, " : " collectives, ") +
+           human_ns(ns_of_ps(totals.predicted_ps));
+  };
+  AuditFinding found;
+  found.code = "A0408";
+  found.kind = "torch_moves_more";
+  found.message = "PyTorch's own plan moves " + figures(theirs) + "; this plan " + figures(ours);
+  found.wire_bytes = theirs.wire_bytes;
+  found.predicted_ps = theirs.predicted_ps;
+  found.better_wire_bytes = ours.wire_bytes;
+  found.better_predicted_ps = ours.predicted_ps;
+  found.better_trace =
+      trace_of(planned.request.src, planned.steps, meshes.meshes[planned.request.src_mesh],
+               meshes.meshes[planned.request.dst_mesh]);
+  return found;
+}
+
 AuditFinding not_executable(const Error& refusal) {
   AuditFinding found = finding("A0403", "not_executable", 0, refusal.message);
   found.step = -1;

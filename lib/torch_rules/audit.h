@@ -11,7 +11,7 @@
 //     A0405 sequential_reductions   replicas may get results that differ in the last bits
 //     A0406 whole_reduction         reduces what the target shards, before slicing it
 //     A0407 merged_costs_more       a merged step that surely costs more than its parts would
-//     A0408 torch_moves_more        its own plan costs more than the one beside it (planner.cc)
+//     A0408 torch_moves_more        its own plan costs more than the one beside it
 //
 // A0401 is exact: with w the width that the shards outside the merged ones leave, a rank's piece of
 // [0, w) under the nested rule differs from its piece under one shard over the product of the
@@ -37,6 +37,11 @@ struct TorchPlan {
                                                        const TorchPlan& torch);
 // A0403, for a question that rule_transitions refused.
 [[nodiscard]] AuditFinding not_executable(const Error& refusal);
+
+// A0408, where PyTorch's plan takes longer than the planned one or, as long, moves more.
+[[nodiscard]] std::optional<AuditFinding> torch_moves_more(const MeshTable& meshes,
+                                                           const TorchPlan& torch,
+                                                           const PlannedRedistribution& planned);
 
 // The widths that the ranks have left of `extent` after these shards, largest first, each once.
 [[nodiscard]] std::vector<int64_t> widths_left(std::span<const Atom> order, int64_t extent);

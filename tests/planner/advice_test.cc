@@ -8,6 +8,7 @@
 #include "../cost/all_states.h"
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
+#include "planner/flatten_sets.h"
 #include "planner/planner.h"
 #include "planner/rank_flattens.h"
 
@@ -160,6 +161,44 @@ TEST_CASE("the same of files of a few questions on meshes of three and four dims
   MESSAGE(all.sets << " sets, " << all.warnings << " warnings, " << all.more << " of them beside another");
   CHECK(all.warnings > 40);
   CHECK(all.more > 5);
+}
+
+TEST_CASE("a question takes as long whether advice is asked for or not, and no set is advised that no plan needs") {
+  std::mt19937 random(11);
+  int64_t missing = 0;
+  int64_t planned = 0;
+  for (const auto& [sizes, topology] : {std::pair{std::vector<int64_t>{4, 12}, *topology_preset("h100")},
+                                       {std::vector<int64_t>{2, 3, 2}, *topology_preset("h100")},
+                                       {std::vector<int64_t>{12, 8}, uniform_topology()},
+                                       {std::vector<int64_t>{2, 2, 4}, test::two_levels(4, 500)}}) {
+    const MeshTable meshes = table_of(sizes);
+    MeshTable all = meshes;
+    for (const DimSet& set : undeclared_sets(meshes, meshes.meshes[0])) REQUIRE(declare_set(all, meshes.meshes[0], set));
+    const auto states = all_states(sizes, 2, {ReduceOp::sum});
+    for (int i = 0; i < 60; ++i) {
+      Request r;
+      r.id = "r";
+      r.src = states[random() % states.size()];
+      r.dst = states[random() % states.size()];
+      if (!r.dst.partial.empty() || r.src == r.dst) continue;
+      r.tensor = {{random() % 3 == 0 ? 16 : 4096, random() % 2 == 0 ? 5003 : 4096}, DType::bfloat16};
+      PlanOptions quiet;
+      quiet.advice = false;
+      const Plan with = plan_requests(meshes, topology, {r}, {}, "").plan;
+      const Plan without = plan_requests(meshes, topology, {r}, quiet, "").plan;
+      const Plan every = plan_requests(all, topology, {r}, quiet, "").plan;
+      const PlannedRedistribution& one = with.redistributions.front();
+      CAPTURE(one.trace);
+      CHECK(one.totals == without.redistributions.front().totals);
+      CHECK(one.proven_gap_ps == without.redistributions.front().proven_gap_ps);
+      const bool saves = every.redistributions.front().totals.predicted_ps < one.totals.predicted_ps;
+      if (!saves) CHECK(one.warnings.empty());
+      missing += saves ? 1 : 0;
+      ++planned;
+    }
+  }
+  CHECK(missing > 10);
+  CHECK(planned > missing + 100);
 }
 
 TEST_CASE("a set is advised where it repays its communicator and saves more than the model's error") {
