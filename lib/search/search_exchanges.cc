@@ -9,8 +9,10 @@ namespace meshplan {
 namespace {
 
 // Of what lies between the time of the best plan and what is looked at: how far ahead exchanges are
-// priced.
+// priced. Where latencies grow with ranks, bounds lie further below prices, so that a short horizon
+// would be reached again and again.
 constexpr int64_t horizon_percent = 20;
+constexpr int64_t far_horizon_percent = 70;
 // Plans that gather last are tried, so many, where lists of aims are long.
 constexpr size_t most_gathers_last = 4;
 constexpr size_t straight_aims = 8;
@@ -299,8 +301,9 @@ void Search::exchanges(int32_t from) {
   const Packed packed = world_.pack(at);
   const uint16_t open = at.pending;
   looked_to_ = node(from).looked_to;
-  look_to_ = has_best_ ? saturating_add(frontier_, (best_.ps - frontier_) / 100 * horizon_percent)
-                       : INT64_MAX;
+  const int64_t percent = p_.times.grow() ? far_horizon_percent : horizon_percent;
+  look_to_ =
+      has_best_ ? saturating_add(frontier_, (best_.ps - frontier_) / 100 * percent) : INT64_MAX;
   next_look_ = INT64_MAX;
   for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
     if (may_reduce(p_, at, q)) exchanges_reducing(from, at, packed, q);
