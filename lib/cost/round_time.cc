@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/collective_time.h"
+#include "transfer/level_map.h"
 #include "transfer/level_units.h"
 
 namespace meshplan {
@@ -66,6 +67,61 @@ int64_t RoundLoad::messages() const {
 int64_t RoundLoad::predicted_ps(const Topology& topology) const {
   return traffic_ps(topology, tally_.most(), Peers::number_and_rate,
                     saturating_mul(2, wire_bytes()));
+}
+
+int64_t RoundLoad::predicted_ps(const Topology& topology, const std::vector<bool>& ranks,
+                                int outermost) const {
+  int64_t most_received = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    int64_t received = 0;
+    for (int l = 0; l <= outermost && ranks[rank]; ++l)
+      add_up(received, tally_.at(static_cast<int32_t>(rank), l).received);
+    raise(most_received, received);
+  }
+  return traffic_ps(topology, tally_.most(ranks, outermost), Peers::number_and_rate,
+                    saturating_mul(2, most_received));
+}
+
+void WaveCollectives::add(int64_t takes_ps, const std::vector<int32_t>& on_ranks, int outermost,
+                          size_t all_ranks) {
+  add_up(ps, takes_ps);
+  level = std::max(level, outermost);
+  ranks.resize(all_ranks, false);
+  for (const int32_t rank : on_ranks) ranks[static_cast<size_t>(rank)] = true;
+}
+
+int64_t wave_ps(const Topology& topology, const RoundLoad& exchanges,
+                const WaveCollectives& collectives) {
+  const int64_t apart = exchanges.predicted_ps(topology);
+  if (collectives.ranks.empty()) return apart;
+  const int64_t behind = exchanges.predicted_ps(topology, collectives.ranks, collectives.level);
+  return std::max(apart, saturating_add(collectives.ps, behind));
+}
+
+size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned, size_t step) {
+  const Request& request = planned.request;
+  const bool landed = request.src_mesh != request.dst_mesh &&
+                      planned.steps[step].mesh == plan.meshes.meshes[request.dst_mesh].name;
+  return landed ? request.dst_mesh : request.src_mesh;
+}
+
+int outermost_level_of_collective(const Plan& plan, const PlannedRedistribution& planned,
+                                  size_t step) {
+  const LevelMap levels(plan.meshes.meshes[mesh_of_collective(plan, planned, step)], plan.topology);
+  return outermost_level(levels.shapes(planned.steps[step].mesh_dims));
+}
+
+std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& ranks,
+                                         const PlannedRedistribution& planned, size_t step) {
+  const Mesh& mesh = plan.meshes.meshes[mesh_of_collective(plan, planned, step)];
+  const bool across = planned.request.src_mesh != planned.request.dst_mesh;
+  const std::vector<int32_t>& numbers = ranks.of_positions(*mesh.universe);
+  std::vector<int32_t> all;
+  for (int64_t copy = 0; copy < (across ? 1 : mesh_copies(mesh)); ++copy) {
+    for (int64_t index = 0; index < mesh_size(mesh); ++index)
+      all.push_back(numbers[static_cast<size_t>(position_of(mesh, copy, index))]);
+  }
+  return all;
 }
 
 RoundCounter::RoundCounter(const RankTable& ranks, const Topology& topology)

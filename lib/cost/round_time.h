@@ -2,6 +2,9 @@
 //
 //     round 0 on stream 0     rank 0 sends 8 B over level 1     wave: rank 0 has 8 B over level 1
 //     round 1 on stream 1     rank 0 sends 4 B over level 0           and 4 B over level 0
+//
+//     an all_gather over level 0 beside round 0     the longer of the two
+//     beside round 1                                the all_gather, then the 4 B
 #pragma once
 
 #include <cstdint>
@@ -35,6 +38,9 @@ class RoundLoad {
   [[nodiscard]] int64_t staging_bytes() const;
   [[nodiscard]] int64_t messages() const;
   [[nodiscard]] int64_t predicted_ps(const Topology& topology) const;
+  // Of what some ranks have over the levels up to `outermost`.
+  [[nodiscard]] int64_t predicted_ps(const Topology& topology, const std::vector<bool>& ranks,
+                                     int outermost) const;
 
  private:
   friend class RoundCounter;
@@ -45,6 +51,28 @@ class RoundLoad {
   size_t ranks_;
   int levels_;
 };
+
+// The collectives of a wave.
+struct WaveCollectives {
+  int64_t ps = 0;           // what they take one after another
+  std::vector<bool> ranks;  // those of their meshes; none: there are no collectives
+  int level = -1;           // the outermost one that joins ranks of a group
+  void add(int64_t takes_ps, const std::vector<int32_t>& on_ranks, int outermost, size_t all_ranks);
+};
+// Exchanges and collectives at the same time (plan/bundle.h, "a wave").
+[[nodiscard]] int64_t wave_ps(const Topology& topology, const RoundLoad& exchanges,
+                              const WaveCollectives& collectives);
+
+// Of a collective in a round of a bundle: the mesh of whose ranks it takes groups, and the replay
+// ranks of that mesh that take part.
+[[nodiscard]] size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned,
+                                        size_t step);
+[[nodiscard]] std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& ranks,
+                                                       const PlannedRedistribution& planned,
+                                                       size_t step);
+// The outermost level that joins ranks of one of its groups.
+[[nodiscard]] int outermost_level_of_collective(const Plan& plan,
+                                                const PlannedRedistribution& planned, size_t step);
 
 // Sums what pairs of ranks exchange in one round after the other; storage is kept.
 class RoundCounter {

@@ -80,8 +80,8 @@ struct RoundFrame {
   int64_t stream = 0;
   int64_t wave = 0;
   int64_t parts = 0;
-  int64_t wire_bytes = 0;
-  int64_t predicted_ns = 0;
+  int64_t wire_bytes = 0;    // 0: not known
+  int64_t predicted_ns = 0;  // the same
 };
 struct WaveTimes {
   std::vector<size_t> rounds;         // in flight together

@@ -33,6 +33,18 @@ BundleTimes frame_of(const PlannedBundle& bundle) {
   return times;
 }
 
+void add(const Plan& plan, const RankTable& ranks, const BundleRound& round,
+         WaveCollectives& collectives) {
+  for (const RoundPart& part : round.parts) {
+    const PlannedRedistribution& planned = plan.redistributions[part.member];
+    const auto step = static_cast<size_t>(part.step);
+    // What it takes counts once.
+    const int64_t ps = &part == &round.parts.front() ? round.predicted_ps : 0;
+    collectives.add(ps, ranks_of_collective(plan, ranks, planned, step),
+                    outermost_level_of_collective(plan, planned, step), ranks.global_ids.size());
+  }
+}
+
 // Predictions of waves of several rounds; of smaller shapes and fewer tensors those of rounds, too.
 void price(const BundleRun::Question& q, const BundleRun& run, BundleTimes& times) {
   const Topology& topology = q.plan->topology;
@@ -41,10 +53,12 @@ void price(const BundleRun::Question& q, const BundleRun& run, BundleTimes& time
   int64_t sum_ps = 0;
   for (WaveTimes& wave : times.waves) {
     RoundLoad all(counter.ranks(), counter.levels());
-    bool exchanges = true;
+    WaveCollectives collectives;
     for (const size_t r : wave.rounds) {
       if (times.rounds[r].op != Op::exchange) {
-        exchanges = false;
+        add(*q.plan, *q.ranks, q.bundle->rounds[r], collectives);
+        // Of collectives of smaller shapes nothing is said.
+        if (times.smaller) times.rounds[r].wire_bytes = times.rounds[r].predicted_ns = 0;
         continue;
       }
       std::vector<PairElements> pairs;
@@ -57,13 +71,12 @@ void price(const BundleRun::Question& q, const BundleRun& run, BundleTimes& time
       }
       all.add(load);
     }
-    if (exchanges) {
-      wave.predicted_ns = ns_of_ps(all.predicted_ps(topology));
-      sum_ps += all.predicted_ps(topology);
+    if (collectives.ranks.empty() || !times.smaller) {
+      const int64_t ps = wave_ps(topology, all, collectives);
+      wave.predicted_ns = ns_of_ps(ps);
+      sum_ps += ps;
     } else {
-      // A collective has a wave for itself; of smaller shapes nothing is said.
-      times.complete = !times.smaller;
-      wave.predicted_ns = times.smaller ? 0 : times.rounds[wave.rounds.front()].predicted_ns;
+      times.complete = false;
     }
   }
   if (!times.smaller) return;

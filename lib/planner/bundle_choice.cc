@@ -1,6 +1,7 @@
 #include "planner/bundle_choice.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
@@ -24,6 +25,12 @@ CollectiveBytes times(CollectiveBytes bytes, int64_t tensors) {
   return bytes;
 }
 
+std::vector<Atom> atoms_of(const std::vector<std::tuple<int32_t, int64_t, int64_t>>& dims) {
+  std::vector<Atom> atoms;
+  for (const auto& [mesh_dim, before, size] : dims) atoms.push_back({mesh_dim, before, size});
+  return atoms;
+}
+
 void add(CollectiveBytes& sum, const CollectiveBytes& more) {
   sum.op = more.op;
   sum.whole = saturating_add(sum.whole, more.whole);
@@ -33,10 +40,11 @@ void add(CollectiveBytes& sum, const CollectiveBytes& more) {
 
 }  // namespace
 
-ChoiceTimes::ChoiceTimes(const Plan& plan, const std::vector<Kind>& kinds,
+ChoiceTimes::ChoiceTimes(const Plan& plan, const RankTable& ranks, const std::vector<Kind>& kinds,
                          const std::vector<std::unique_ptr<LevelMap>>& levels,
                          FigureCounter& counter, int64_t most_staging)
     : plan_(plan),
+      ranks_(ranks),
       kinds_(kinds),
       levels_(levels),
       counter_(counter),
@@ -58,6 +66,8 @@ const ChoiceTimes::Moved& ChoiceTimes::moved(size_t kind, size_t way) {
     CollectiveBytes bytes = collective_figures(plan_, planned, i).bytes;
     bytes.op = step.op;
     add(moved.collectives[launch], times(bytes, kinds_[kind].tensors));
+    const auto [ranks, new_mesh] = moved.ranks.try_emplace(std::get<0>(launch));
+    if (new_mesh) ranks->second = ranks_of_collective(plan_, ranks_, planned, i);
   }
   return moved;
 }
@@ -65,16 +75,14 @@ const ChoiceTimes::Moved& ChoiceTimes::moved(size_t kind, size_t way) {
 int64_t ChoiceTimes::collective_ps(const Launch& launch, const CollectiveBytes& bytes,
                                    const Topology& topology) const {
   const auto& [mesh, op, dims] = launch;
-  std::vector<Atom> atoms;
-  for (const auto& [mesh_dim, before, size] : dims) atoms.push_back({mesh_dim, before, size});
   std::string tier;
-  return finer_ps(topology, levels_[mesh]->shapes(atoms), bytes, tier);
+  return finer_ps(topology, levels_[mesh]->shapes(atoms_of(dims)), bytes, tier);
 }
 
 std::optional<ChoiceTimes::All> ChoiceTimes::all_of(const std::vector<size_t>& chosen,
                                                     Messages messages) {
   std::vector<RoundLoad> rounds;  // by exchange
-  All all{counter_.no_load(), {}};
+  All all{counter_.no_load(), {}, {}};
   for (size_t k = 0; k < kinds_.size(); ++k) {
     const Moved& of_kind = moved(k, chosen[k]);
     if (!of_kind.loads) return std::nullopt;
@@ -85,32 +93,49 @@ std::optional<ChoiceTimes::All> ChoiceTimes::all_of(const std::vector<size_t>& c
       if (messages == Messages::of_kinds) rounds[i].add(loads[i]);
     }
     for (const auto& [launch, bytes] : of_kind.collectives) add(all.collectives[launch], bytes);
+    all.ranks.insert(of_kind.ranks.begin(), of_kind.ranks.end());
   }
   for (const RoundLoad& round : rounds) all.exchanges.add(round);
   return all;
 }
 
-int64_t ChoiceTimes::ps(const All& all, const Topology& topology) const {
-  int64_t sum = all.exchanges.predicted_ps(topology);
-  for (const auto& [launch, bytes] : all.collectives)
+int64_t ChoiceTimes::ps(const All& all, const Topology& topology, Launches launches) const {
+  const int64_t exchanges = all.exchanges.predicted_ps(topology);
+  if (all.collectives.empty()) return exchanges;
+  int64_t sum = 0;
+  int innermost = INT_MAX;
+  for (const auto& [launch, bytes] : all.collectives) {
     sum = saturating_add(sum, collective_ps(launch, bytes, topology));
-  return sum;
+    innermost = std::min(
+        innermost,
+        outermost_level(levels_[std::get<0>(launch)]->shapes(atoms_of(std::get<2>(launch)))));
+  }
+  if (launches == Launches::behind) return saturating_add(exchanges, sum);
+  std::vector<size_t> part_in(counter_.ranks(), 0);  // meshes whose collectives
+  for (const auto& [mesh, ranks] : all.ranks) {
+    for (const int32_t rank : ranks) ++part_in[static_cast<size_t>(rank)];
+  }
+  std::vector<bool> in_all(part_in.size());
+  for (size_t r = 0; r < part_in.size(); ++r) in_all[r] = part_in[r] == all.ranks.size();
+  const int64_t behind = all.exchanges.predicted_ps(topology, in_all, innermost);
+  return std::max(exchanges, saturating_add(sum, behind));
 }
 
-int64_t ChoiceTimes::about_ps(const std::vector<size_t>& chosen, Messages messages) {
+int64_t ChoiceTimes::about_ps(const std::vector<size_t>& chosen, Messages messages,
+                              Launches launches) {
   const std::optional<All> all = all_of(chosen, messages);
   if (!all) return INT64_MAX;
-  const int64_t once = ps(*all, plan_.topology);
+  const int64_t once = ps(*all, plan_.topology, launches);
   if (most_staging_ == 0) return once;
   const int64_t more = ceil_div(all->exchanges.staging_bytes(), most_staging_) - 1;
   if (more <= 0 || has_tables(plan_.topology)) return once;
-  const int64_t latencies = std::max<int64_t>(0, once - ps(*all, bytes_alone_));
+  const int64_t latencies = std::max<int64_t>(0, once - ps(*all, bytes_alone_, launches));
   return saturating_add(once, saturating_mul(more, latencies));
 }
 
 int64_t ChoiceTimes::least_ps(const std::vector<size_t>& chosen) {
   const std::optional<All> all = all_of(chosen, Messages::shared);
-  return !all || has_tables(plan_.topology) ? 0 : ps(*all, bytes_alone_);
+  return !all || has_tables(plan_.topology) ? 0 : ps(*all, bytes_alone_, Launches::beside);
 }
 
 }  // namespace meshplan

@@ -19,43 +19,52 @@ namespace meshplan {
 // kind by itself that has fewer peers takes less.
 enum class Messages : uint8_t { shared, of_kinds };
 
+// Whether collectives run behind all exchanges, or beside those that share no link with them.
+enum class Launches : uint8_t { behind, beside };
+
 class ChoiceTimes {
  public:
   // What all of it points at stays where it is. `levels`: of every mesh of the bundle, by index.
   // `most_staging`: bytes of a rank; 0: no limit.
-  ChoiceTimes(const Plan& plan, const std::vector<Kind>& kinds,
+  ChoiceTimes(const Plan& plan, const RankTable& ranks, const std::vector<Kind>& kinds,
               const std::vector<std::unique_ptr<LevelMap>>& levels, FigureCounter& counter,
               int64_t most_staging);
 
   // As if all first exchanges were one round, all second ones another that runs at the same time,
-  // and so on, and collectives of one group one launch behind them. INT64_MAX where an exchange
-  // moves nothing, which no plan has. Latencies count for each bucket that the staging makes of it.
+  // and so on, and collectives of one group one launch behind them, or beside them: what the ranks
+  // that take part in all of them exchange over the links that each uses comes behind. INT64_MAX
+  // where an exchange moves nothing, which no plan has. Latencies count for each bucket that the
+  // staging makes of it.
   // `chosen`: the way of each kind.
   [[nodiscard]] int64_t about_ps(const std::vector<size_t>& chosen,
-                                 Messages messages = Messages::shared);
-  // No rounds take less: the bytes of all exchanges over the busiest links, then those of
-  // collectives.
+                                 Messages messages = Messages::shared,
+                                 Launches launches = Launches::behind);
+  // No rounds take less: the same of bytes alone, beside one another.
   [[nodiscard]] int64_t least_ps(const std::vector<size_t>& chosen);
 
  private:
   // Collectives that may be launched together: mesh, op and mesh dims.
   using Launch = std::tuple<size_t, Op, std::vector<std::tuple<int32_t, int64_t, int64_t>>>;
+  using Collectives = std::map<Launch, CollectiveBytes>;
   struct Moved {
     std::optional<std::vector<RoundLoad>> loads;  // by exchange; none: one of them moves nothing
-    std::map<Launch, CollectiveBytes> collectives;
+    Collectives collectives;
+    std::map<size_t, std::vector<int32_t>> ranks;  // that take part in them, by mesh
   };
   const Moved& moved(size_t kind, size_t way);
   struct All {
     RoundLoad exchanges;
-    std::map<Launch, CollectiveBytes> collectives;
+    Collectives collectives;
+    std::map<size_t, std::vector<int32_t>> ranks;  // as those of a kind
   };
   // Nothing where an exchange moves nothing.
   [[nodiscard]] std::optional<All> all_of(const std::vector<size_t>& chosen, Messages messages);
-  [[nodiscard]] int64_t ps(const All& all, const Topology& topology) const;
+  [[nodiscard]] int64_t ps(const All& all, const Topology& topology, Launches launches) const;
   [[nodiscard]] int64_t collective_ps(const Launch& launch, const CollectiveBytes& bytes,
                                       const Topology& topology) const;
 
   const Plan& plan_;
+  const RankTable& ranks_;
   const std::vector<Kind>& kinds_;
   const std::vector<std::unique_ptr<LevelMap>>& levels_;
   FigureCounter& counter_;

@@ -132,7 +132,9 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
     add(out.messages, 2);
   }
   std::string tier;
-  out.predicted_ps = finer_ps(plan_.topology, levels_[mesh]->shapes(*dims), bytes, tier);
+  const std::vector<GroupShape>& shapes = levels_[mesh]->shapes(*dims);
+  out.predicted_ps = finer_ps(plan_.topology, shapes, bytes, tier);
+  counted.level = outermost_level(shapes);
   counted.packed = out.staging_bytes;
 }
 
@@ -206,21 +208,21 @@ void FigureCounter::count_waves(const std::vector<Kind>& kinds, const std::vecto
       kinds, chosen, counter_.ranks(), [&](size_t wave, const std::vector<int64_t>& boxes) {
         RoundLoad load(counter_.ranks(), counter_.levels());
         std::vector<int64_t> staged = boxes;
-        int64_t collective_ps = 0;
+        WaveCollectives collectives;
         for (const size_t r : in_wave[wave]) {
           if (counted[r].load) {
             load.add(*counted[r].load);
             continue;
           }
-          collective_ps = figures.rounds[r].predicted_ps;
+          collectives.add(figures.rounds[r].predicted_ps, *counted[r].packing, counted[r].level,
+                          counter_.ranks());
           for (const int32_t rank : *counted[r].packing) {
             int64_t& sum = staged[static_cast<size_t>(rank)];
             sum = saturating_add(sum, counted[r].packed);
           }
         }
         figures.totals.predicted_ps =
-            saturating_add(figures.totals.predicted_ps,
-                           std::max(collective_ps, load.predicted_ps(plan_.topology)));
+            saturating_add(figures.totals.predicted_ps, wave_ps(plan_.topology, load, collectives));
         for (size_t rank = 0; rank < staged.size(); ++rank) {
           const RankLoad own = load.of_rank(rank);
           most[rank] = std::max(

@@ -24,6 +24,7 @@ class FigureCounter {
   [[nodiscard]] BundleFigures count(const std::vector<Kind>& kinds,
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
+  [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange, by exchange of the way; nullopt where one of them moves nothing.
   [[nodiscard]] std::optional<std::vector<RoundLoad>> loads_of(const Way& way, int64_t tensors);
@@ -34,6 +35,7 @@ class FigureCounter {
     std::optional<RoundLoad> load;  // of exchanges
     int64_t packed = 0;             // by a collective, on each of its ranks:
     const std::vector<int32_t>* packing = nullptr;
+    int level = -1;  // the outermost one that joins ranks of its groups
   };
   Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                       const KindRound& round, BundleRound& out);

@@ -51,13 +51,6 @@ bool runs_in_rounds(const PlannedRedistribution& planned) {
                      [](const Step& step) { return step.phases == 1; });
 }
 
-size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned, size_t step) {
-  const Request& request = planned.request;
-  const bool landed = request.src_mesh != request.dst_mesh &&
-                      planned.steps[step].mesh == plan.meshes.meshes[request.dst_mesh].name;
-  return landed ? request.dst_mesh : request.src_mesh;
-}
-
 StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
                                size_t step) {
   const auto& steps = planned.steps;

@@ -55,9 +55,6 @@ struct WayQuestion {
 };
 // Whether rounds can run it: no step goes in two phases.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
-// The mesh of whose ranks a collective step of the plan takes groups.
-[[nodiscard]] size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned,
-                                        size_t step);
 // Of one tensor.
 [[nodiscard]] StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
                                              size_t step);

@@ -43,6 +43,20 @@ struct KindShare {
   Interval tensors;
 };
 
+// What one launch runs: op, group, and mesh with mesh dims.
+using LaunchKey = std::tuple<Op, std::string, std::string>;
+
+LaunchKey key_of(const Step& step) {
+  std::string key = step.mesh;
+  if (step.op == Op::exchange) return {step.op, step.group, key};
+  for (const Atom& a : step.mesh_dims) {
+    key += ' ' + std::to_string(a.mesh_dim) + ':' + std::to_string(a.before) + 'x' +
+           std::to_string(a.size);
+  }
+  if (step.reduce_op) key += to_text(*step.reduce_op);
+  return {step.op, step.group, key};
+}
+
 // The first of so many buckets, then the sum of the shares up to each.
 std::vector<int64_t> ends_of_shares(int64_t buckets, const std::vector<int64_t>& shares) {
   std::vector<int64_t> ends{0};
@@ -51,14 +65,17 @@ std::vector<int64_t> ends_of_shares(int64_t buckets, const std::vector<int64_t>&
   return ends;
 }
 
-// Rounds of kinds that only exchange: what shares so many buckets.
+// Rounds of what shares so many buckets: of each step one of all exchanges, and one of all
+// collectives that may be launched together.
 class Buckets {
  public:
   // `ends`: of the share of each bucket, in units.
   Buckets(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-          const std::vector<KindShare>& shares, std::vector<int64_t> ends)
+          const RoundLimits& limits, const std::vector<KindShare>& shares,
+          std::vector<int64_t> ends)
       : kinds_(kinds),
         chosen_(chosen),
+        tensors_a_launch_(limits.tensors_a_launch),
         buckets_(static_cast<int64_t>(ends.size()) - 1),
         ends_(std::move(ends)) {
     int64_t bytes = 0;
@@ -68,21 +85,31 @@ class Buckets {
   }
 
   [[nodiscard]] std::vector<KindRound> take() {
+    std::map<std::pair<size_t, LaunchKey>, int64_t> streams;
+    for (const auto& [where, parts] : parts_) streams[{where.step, where.launch}] = 0;
+    int64_t next = 0;
+    for (auto& [launch, stream] : streams) stream = next++;
     std::vector<KindRound> rounds;
-    std::map<std::pair<int64_t, size_t>, size_t> number;  // of the round, by bucket and step
-    for (int64_t b = 0; b < buckets_; ++b) {
-      for (size_t s = 0; s < steps_; ++s) {
-        const auto found = parts_.find({b, s});
-        if (found == parts_.end()) continue;
-        KindRound round;
-        round.stream = static_cast<int64_t>(s);
-        if (s > 0) {
-          if (const auto before = number.find({b, s - 1}); before != number.end())
-            round.after.push_back(before->second);
+    std::map<size_t, size_t> last;  // round of each kind in the bucket
+    int64_t bucket = 0;
+    for (auto& [where, parts] : parts_) {
+      if (where.bucket != bucket) last.clear();
+      bucket = where.bucket;
+      const size_t first = rounds.size();
+      const bool exchanges = std::get<Op>(where.launch) == Op::exchange;
+      add_rounds(std::move(parts), streams.at({where.step, where.launch}),
+                 exchanges ? INT64_MAX : tensors_a_launch_, rounds);
+      for (size_t r = first; r < rounds.size(); ++r) {
+        for (const KindPart& part : rounds[r].parts) {
+          if (const auto before = last.find(part.kind); before != last.end())
+            rounds[r].after.push_back(before->second);
         }
-        round.parts = std::move(found->second);
-        number[{b, s}] = rounds.size();
-        rounds.push_back(std::move(round));
+        std::sort(rounds[r].after.begin(), rounds[r].after.end());
+        rounds[r].after.erase(std::unique(rounds[r].after.begin(), rounds[r].after.end()),
+                              rounds[r].after.end());
+      }
+      for (size_t r = first; r < rounds.size(); ++r) {
+        for (const KindPart& part : rounds[r].parts) last[part.kind] = r;
       }
     }
     return rounds;
@@ -95,10 +122,40 @@ class Buckets {
     return saturating_mul(share.tensors.hi - share.tensors.lo, tensor_bytes(way_of(share.kind)));
   }
 
+  // A round in each bucket.
+  struct Where {
+    int64_t bucket = 0;
+    size_t step = 0;
+    LaunchKey launch;
+    auto operator<=>(const Where&) const = default;
+  };
+  [[nodiscard]] Where where(const Way& way, int64_t bucket, size_t step) const {
+    const Step& of = way.planned.steps[way.steps[step].index];
+    return {bucket, step, of.op == Op::exchange ? LaunchKey{Op::exchange, "", ""} : key_of(of)};
+  }
+
+  // One round, or several behind one another of so many tensors at most.
+  static void add_rounds(std::vector<KindPart> parts, int64_t stream, int64_t most_tensors,
+                         std::vector<KindRound>& rounds) {
+    int64_t room = 0;
+    for (KindPart& part : parts) {
+      while (part.from < part.to) {
+        if (room == 0) {
+          rounds.emplace_back().stream = stream;
+          room = most_tensors;
+        }
+        KindPart taken = part;
+        taken.to = part.from + std::min(room, part.to - part.from);
+        room -= taken.to - taken.from;
+        part.from = taken.to;
+        rounds.back().parts.push_back(taken);
+      }
+    }
+  }
+
   void add(const KindShare& share) {
     const Way& way = way_of(share.kind);
     const int64_t tensors = share.tensors.hi - share.tensors.lo;
-    steps_ = std::max(steps_, way.steps.size());
     const int64_t pieces = pieces_of(tensors, way, ends_.back(), unit_bytes_);
     const int64_t items = saturating_mul(tensors, pieces);
     const int64_t first = share.tensors.lo * pieces;
@@ -129,7 +186,7 @@ class Buckets {
     }
     add_pieces(kind, way, bucket, pieces, {items.lo, whole_from * pieces});
     for (size_t s = 0; whole_from < whole_to && s < way.steps.size(); ++s)
-      parts_[{bucket, s}].push_back({kind, s, whole_from, whole_to, 0, 1});
+      parts_[where(way, bucket, s)].push_back({kind, s, whole_from, whole_to, 0, 1});
     add_pieces(kind, way, bucket, pieces, {whole_to * pieces, items.hi});
   }
 
@@ -140,9 +197,9 @@ class Buckets {
       const int64_t piece = item - tensor * pieces;
       for (size_t s = 0; s < way.steps.size(); ++s) {
         if (goes_in_pieces(way.planned, way.steps[s].index)) {
-          parts_[{bucket, s}].push_back({kind, s, tensor, tensor + 1, piece, pieces});
+          parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, piece, pieces});
         } else if (piece + 1 == pieces) {
-          parts_[{bucket, s}].push_back({kind, s, tensor, tensor + 1, 0, 1});
+          parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, 0, 1});
         }
       }
     }
@@ -150,12 +207,12 @@ class Buckets {
 
   const std::vector<Kind>& kinds_;
   const std::vector<size_t>& chosen_;
+  int64_t tensors_a_launch_;
   int64_t buckets_;
   std::vector<int64_t> ends_;
   int64_t unit_bytes_ = 0;
-  size_t steps_ = 0;
   int64_t next_ = 0;
-  std::map<std::pair<int64_t, size_t>, std::vector<KindPart>> parts_;
+  std::map<Where, std::vector<KindPart>> parts_;
 };
 
 // A bucket of kinds that also run collectives, step by step: those of one op and group together.
@@ -169,14 +226,14 @@ class StepByStep {
     const Way& way = kinds_[share.kind].ways[chosen_[share.kind]];
     for (size_t s = 0; s < way.steps.size(); ++s) {
       const Step& step = way.planned.steps[way.steps[s].index];
-      launches_[{s, step.op, step.group, to_key(step)}].push_back(share);
+      launches_[{s, key_of(step)}].push_back(share);
     }
   }
 
   void take(std::vector<KindRound>& rounds) {
     for (const auto& [key, shares] : launches_) {
-      const auto& [step, op, group, on] = key;
-      const int64_t most = op == Op::exchange
+      const auto& [step, launch] = key;
+      const int64_t most = std::get<Op>(launch) == Op::exchange
                                ? limits_.tensors_a_round
                                : std::min(limits_.tensors_a_round, limits_.tensors_a_launch);
       KindRound round;
@@ -200,22 +257,10 @@ class StepByStep {
   }
 
  private:
-  using Key = std::tuple<size_t, Op, std::string, std::string>;
-  static std::string to_key(const Step& step) {
-    std::string key = step.mesh;
-    if (step.op == Op::exchange) return key;
-    for (const Atom& a : step.mesh_dims) {
-      key += ' ' + std::to_string(a.mesh_dim) + ':' + std::to_string(a.before) + 'x' +
-             std::to_string(a.size);
-    }
-    if (step.reduce_op) key += to_text(*step.reduce_op);
-    return key;
-  }
-
   const std::vector<Kind>& kinds_;
   const std::vector<size_t>& chosen_;
   const RoundLimits& limits_;
-  std::map<Key, std::vector<KindShare>> launches_;
+  std::map<std::pair<size_t, LaunchKey>, std::vector<KindShare>> launches_;  // by step
 };
 
 // Kinds that also run collectives, bucket by bucket.
@@ -254,7 +299,7 @@ std::vector<Section> sections_of(const std::vector<Kind>& kinds, const std::vect
   std::vector<Section> behind;
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Way& way = kinds[k].ways[chosen[k]];
-    if (way.steps.empty() || !way.only_exchanges()) continue;
+    if (way.steps.empty() || (!way.only_exchanges() && !limits.beside)) continue;
     const int64_t each = tensor_bytes(way);
     if (may_go_alone(kinds[k]) && bytes_between(way) > limits.most_between) {
       for (int64_t t = 0; t < kinds[k].tensors; ++t)
@@ -318,14 +363,15 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
       buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
     auto ends = ends_of_shares(buckets, buckets == limits.buckets ? limits.shares : even);
-    for (KindRound& round : Buckets(kinds, chosen, section.shares, std::move(ends)).take()) {
+    for (KindRound& round :
+         Buckets(kinds, chosen, limits, section.shares, std::move(ends)).take()) {
       for (size_t& before : round.after) before += first;
       rounds.push_back(std::move(round));
     }
     if (section.alone && first > 0) rounds[first].after = ends_of(rounds, first);
   }
   const size_t overlapping = rounds.size();
-  add_behind(kinds, chosen, limits, rounds);
+  if (!limits.beside) add_behind(kinds, chosen, limits, rounds);
   // A launch behind the buckets waits for all of them.
   if (overlapping > 0 && rounds.size() > overlapping)
     rounds[overlapping].after = ends_of(rounds, overlapping);

@@ -5,8 +5,9 @@
 //
 // A bucket takes the same share of every kind, so that all senders and all receivers have work in
 // every round. Step s of bucket b is a round on stream s, behind step s - 1 of the bucket: so it
-// runs beside step 0 of bucket b + s. Kinds with collectives come behind, in buckets of their own,
-// all steps of one before the next: collectives overlap with nothing.
+// runs beside step 0 of bucket b + s. Kinds with collectives go through the same buckets, where
+// those of one step, op and group are a round on a stream of their own; or they come behind, in
+// buckets of their own, all steps of one before the next.
 //
 // Shares are even, or fall from bucket to bucket where a later step takes less than the first, and
 // rise where it takes more: so steps that run at the same time take as long as each other, and the
@@ -52,7 +53,8 @@ struct RoundLimits {
   int64_t buckets_behind = INT64_MAX;    // of kinds with collectives; at most `buckets`
   int64_t tensors_a_round = INT64_MAX;   // of kinds with collectives
   int64_t tensors_a_launch = INT64_MAX;  // of one collective: it has messages for each
-  bool apart = false;  // whether every kind has buckets of its own, one behind the other
+  bool beside = false;  // whether kinds with collectives go through the same buckets
+  bool apart = false;   // whether every kind has buckets of its own, one behind the other
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
 

@@ -1,6 +1,7 @@
 #include "planner/bundle_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "base/int_math.h"
@@ -36,20 +37,24 @@ int64_t evenly(int64_t buckets, int64_t tensors) {
   return buckets;
 }
 
-// What the rounds of the first step and of the last one take together.
+// What the rounds of the first step and of the last one take together, each on a stream.
 struct StepTimes {
   int64_t first_ps = 0;
   int64_t last_ps = 0;
 };
 
 StepTimes step_times(const std::vector<BundleRound>& rounds) {
-  int64_t last = 0;
-  for (const BundleRound& round : rounds) last = std::max(last, round.stream);
-  StepTimes times;
+  std::map<int64_t, int64_t> streams;
+  bool collectives = false;
   for (const BundleRound& round : rounds) {
-    if (round.stream == 0) times.first_ps = saturating_add(times.first_ps, round.predicted_ps);
-    if (round.stream == last) times.last_ps = saturating_add(times.last_ps, round.predicted_ps);
+    int64_t& sum = streams[round.stream];
+    sum = saturating_add(sum, round.predicted_ps);
+    collectives = collectives || round.op != Op::exchange;
   }
+  StepTimes times{streams.begin()->second, streams.rbegin()->second};
+  // Few kinds may have the last collectives: what takes longest behind the first step.
+  for (auto stream = std::next(streams.begin()); collectives && stream != streams.end(); ++stream)
+    times.last_ps = std::max(times.last_ps, stream->second);
   return times;
 }
 
@@ -149,8 +154,28 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
     break;
   }
   consider_fewer_behind(chosen, limits);
+  if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, first->limits);
   if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
   return Done{};
+}
+
+// Collectives of a bucket beside the exchanges of the next.
+void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLimits limits) {
+  if (limits.apart || most_behind(kinds_, chosen) == 0) return;
+  limits.beside = true;
+  limits.buckets_behind = limits.tensors_a_round = INT64_MAX;
+  int64_t last_ps = INT64_MAX;
+  std::optional<BundleFigures> first;
+  for (limits.buckets = std::max<int64_t>(2, limits.buckets); limits.buckets <= most_buckets;
+       limits.buckets *= 2) {
+    const BundleFigures figures = count(chosen, limits);
+    const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
+    if (figures.totals.predicted_ps >= worth_ps) break;
+    last_ps = figures.totals.predicted_ps;
+    if (fits(figures)) keep(chosen, figures);
+    if (!first) first = figures;
+  }
+  if (first) consider_uneven_shares(chosen, limits, *first);
 }
 
 // Kinds with collectives in fewer buckets than the others need.

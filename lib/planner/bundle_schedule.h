@@ -34,6 +34,7 @@ class BundleSchedules {
     RoundLimits limits;
     BundleFigures figures;
   };
+  void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                               const BundleFigures& even);

@@ -60,7 +60,7 @@ class BundlePlanner {
         ranks_(make_rank_table(plan.meshes)),
         levels_(plan.meshes.meshes.size()),
         counter_(plan, ranks_, levels_),
-        times_(plan, kinds_, levels_, counter_, bundle.max_staging_bytes) {}
+        times_(plan, ranks_, kinds_, levels_, counter_, bundle.max_staging_bytes) {}
 
   Result<PlannedBundle> answer() {
     PlannedBundle planned;
@@ -278,17 +278,17 @@ class BundlePlanner {
   }
 
   // Kinds that can gather by what takes least of those ways, the others as in `others`.
-  std::vector<size_t> gathering(const std::vector<size_t>& others) {
+  std::vector<size_t> gathering(const std::vector<size_t>& others, Launches launches) {
     std::vector<size_t> best = others;
     for (size_t k = 0; k < kinds_.size(); ++k) {
       if (kinds_[k].gathering < kinds_[k].gathers_end) best[k] = kinds_[k].gathering;
     }
-    int64_t best_ps = times_.about_ps(best);
+    int64_t best_ps = times_.about_ps(best, Messages::shared, launches);
     for (size_t k = 0; k < kinds_.size(); ++k) {
       for (size_t way = kinds_[k].gathering; way < kinds_[k].gathers_end; ++way) {
         std::vector<size_t> other = best;
         other[k] = way;
-        const int64_t ps = times_.about_ps(other);
+        const int64_t ps = times_.about_ps(other, Messages::shared, launches);
         if (ps >= best_ps) continue;
         best_ps = ps;
         best = std::move(other);
@@ -316,7 +316,11 @@ class BundlePlanner {
     }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
-    if (!is_close(times_.about_ps(least))) choices.push_back(gathering(least_of_kinds));
+    if (!is_close(times_.about_ps(least))) {
+      choices.push_back(gathering(least_of_kinds, Launches::behind));
+      std::vector<size_t> beside = gathering(least_of_kinds, Launches::beside);
+      if (beside != choices.front()) choices.push_back(std::move(beside));
+    }
     if (most_steps(least) >= many_steps) choices.push_back(own);
     for (const std::vector<size_t>* other :
          {&least, &least_of_kinds, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {

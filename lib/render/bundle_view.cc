@@ -132,8 +132,9 @@ std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle) {
   text +=
       "\nA round of exchanges takes the latency of the outermost level in use once, a message to "
       "each peer once, and the bytes of the busiest rank over each level, of all its parts "
-      "together; rounds of one wave run at the same time and share what they use of a level. The "
-      "bundle takes the sum of its waves.\n";
+      "together; rounds of one wave run at the same time and share what they use of a level: what "
+      "exchanges move over the levels of a collective beside them comes behind it. The bundle takes "
+      "the sum of its waves.\n";
   text += "No schedule takes less than " + time_text(bundle.totals.lower_bound_ps) +
           ": some rank, host or mesh must take in, or give away, so many bytes over its links. "
           "This one is at most " +

@@ -45,6 +45,9 @@ struct GroupShape {
   auto operator<=>(const GroupShape&) const = default;
 };
 
+// The outermost level on which ranks of a group meet; -1: groups of one rank.
+[[nodiscard]] int outermost_level(const std::vector<GroupShape>& shapes);
+
 // A sub-axis of a mesh dim that lies on one level: ranks that differ only on it are in one unit of
 // `level` and in different ones below it.
 struct LevelDigit {

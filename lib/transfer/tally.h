@@ -39,12 +39,14 @@ class Tally {
   [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
   [[nodiscard]] Traffic most() const {
     Traffic traffic;
-    for (size_t i = 0; i < cells_.size();) {
-      for (size_t l = 0; l < levels_; ++l, ++i) {
-        const Cell& c = cells_[i];
-        raise(traffic.bytes[l], std::max(c.received, c.sent));
-        raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
-      }
+    for (size_t rank = 0; rank * levels_ < cells_.size(); ++rank) raise_to(traffic, rank, levels_);
+    return traffic;
+  }
+  // Of some ranks, over the levels up to `outermost`.
+  [[nodiscard]] Traffic most(const std::vector<bool>& ranks, int outermost) const {
+    Traffic traffic;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank]) raise_to(traffic, rank, static_cast<size_t>(outermost) + 1);
     }
     return traffic;
   }
@@ -54,6 +56,14 @@ class Tally {
     int64_t all = 0;
     for (size_t l = 0; l < levels_; ++l) add_up(all, cells_[rank * levels_ + l].*what);
     return all;
+  }
+  // To what the rank has over so many levels.
+  void raise_to(Traffic& traffic, size_t rank, size_t levels) const {
+    for (size_t l = 0; l < levels; ++l) {
+      const Cell& c = cells_[rank * levels_ + l];
+      raise(traffic.bytes[l], std::max(c.received, c.sent));
+      raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
+    }
   }
   size_t levels_;
   std::vector<Cell> cells_;

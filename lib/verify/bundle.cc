@@ -110,7 +110,6 @@ Result<Recounted> verify_bundle(const Plan& plan, const PlannedBundle& bundle) {
   verification::BundleView view = verification::make_bundle_view(plan, bundle);
   if (auto problem = verification::check_rounds(view)) return wrong(problem);
   verification::fill_waves(view);
-  if (auto problem = verification::check_collectives_alone(view)) return wrong(problem);
   verification::WorkLeft work{most_bundle_work};
   std::vector<verification::BoxLife> lives;
   if (auto problem = verification::check_order(view, work, lives)) return wrong(problem);

@@ -4,7 +4,7 @@
 // It checks, in this order:
 //   1. members: each in the plan, once, in no other bundle, of steps in one phase;
 //   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the
-//      round's op and group; only what may go in pieces does; a collective is alone in its wave;
+//      round's op and group; only what may go in pieces does;
 //   3. order: every step that communicates runs, for every like tensor and every piece, once, in a
 //      later wave than what it needs;
 //   4. figures: bytes, staging, messages and time of every round and of the whole, counted rank by

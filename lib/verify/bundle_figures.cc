@@ -59,10 +59,9 @@ class Counter {
   BundleFigures count() {
     BundleFigures figures;
     const std::vector<size_t> order = in_order_of_waves();
-    for (size_t i = 0; i < order.size() && !figures.problem && !work_.used_up();) {
+    for (size_t i = 0; i < order.size() && !figures.problem && !refused_ && !work_.used_up();) {
       (void)work_.take(static_cast<int64_t>(ranks_.size()));
-      figures.problem = is_exchange(order[i]) ? count_exchanges(order, i)
-                                              : count_collective(order[i++], figures.left_out);
+      figures.problem = count_wave(order, i, figures.left_out);
     }
     if (!figures.problem && !work_.used_up()) figures.problem = check_totals();
     // What was not counted to the end is not wrong.
@@ -89,21 +88,44 @@ class Counter {
     return order;
   }
 
+  // What its collectives take one after another, whose ranks take part, and the number of levels up
+  // to the outermost on which ranks of a group meet.
+  struct Together {
+    TimeRange time;
+    std::set<uint32_t> ranks;
+    size_t levels = 0;
+  };
+
   // All rounds of the wave that begins at `i`, which is left behind.
-  Problem count_exchanges(const std::vector<size_t>& order, size_t& i) {
+  Problem count_wave(const std::vector<size_t>& order, size_t& i,
+                     std::vector<std::string>& left_out) {
     const int64_t wave = view_.wave[order[i]];
     wave_load_.clear();
-    for (; i < order.size() && view_.wave[order[i]] == wave; ++i) {
-      if (!add_parts(order[i])) return std::nullopt;
-      const MostLoad most = round_load_.most();
-      const RoundFigures is{most.received, most.packed, most.messages, time_of(most)};
-      if (auto problem = check_round(order[i], is)) return problem;
-      (void)work_.take(static_cast<int64_t>(round_load_.touched().size() * ranks_.levels()));
-      wave_load_.add(round_load_);
-    }
-    add_time(time_of(wave_load_.most()));
+    Together collectives;
     memory_.go_to(wave);
+    for (; i < order.size() && view_.wave[order[i]] == wave; ++i) {
+      auto problem = is_exchange(order[i]) ? count_exchange(order[i])
+                                           : count_collective(order[i], collectives, left_out);
+      if (problem || refused_ || work_.used_up()) return problem;
+    }
+    const int64_t apart = time_of(wave_load_.most()).least_ps;
+    const int64_t behind = time_of(wave_load_.most_over(collectives.levels, [&](uint32_t rank) {
+                             return collectives.ranks.count(rank);
+                           })).least_ps;
+    const auto with = [&](int64_t ps) { return std::max(apart, saturating_add(ps, behind)); };
+    add_time({with(collectives.time.least_ps), with(collectives.time.most_ps)});
     memory_.add_packed(wave_load_);
+    return std::nullopt;
+  }
+
+  // Adds it to the wave's load.
+  Problem count_exchange(size_t round) {
+    if (!add_parts(round)) return std::nullopt;
+    const MostLoad most = round_load_.most();
+    const RoundFigures is{most.received, most.packed, most.messages, time_of(most)};
+    if (auto problem = check_round(round, is)) return problem;
+    (void)work_.take(static_cast<int64_t>(round_load_.touched().size() * ranks_.levels()));
+    wave_load_.add(round_load_);
     return std::nullopt;
   }
 
@@ -133,8 +155,8 @@ class Counter {
     return {ps, ps};
   }
 
-  // Alone in its wave.
-  Problem count_collective(size_t round, std::vector<std::string>& left_out) {
+  // Adds it to the wave's collectives.
+  Problem count_collective(size_t round, Together& wave, std::vector<std::string>& left_out) {
     RoundFigures is;
     Moved all;
     std::set<const Slots*> slots;  // whose ranks take part
@@ -155,8 +177,10 @@ class Counter {
     }
     (void)work_.take(static_cast<int64_t>(parts.size()));
     const auto first = static_cast<size_t>(parts.front().step);
-    const auto time = time_of_groups(step_view(view_, kind_of(parts.front()), first), all);
-    if (!time) {
+    const StepView one = step_view(view_, kind_of(parts.front()), first);
+    const auto time = time_of_groups(one, all);
+    const auto levels = levels_of_groups(one);
+    if (!time || !levels) {
       refused_ = true;
       return std::nullopt;
     }
@@ -166,9 +190,13 @@ class Counter {
       left_out.push_back(place_of_round(round) +
                          ": predicted_ns, which lies between two points of a measured table");
     }
-    add_time(*time);
-    memory_.go_to(view_.wave[round]);
-    for (const Slots* these : slots) memory_.add_packed(these->ranks, is.staging);
+    wave.time.least_ps = saturating_add(wave.time.least_ps, time->least_ps);
+    wave.time.most_ps = saturating_add(wave.time.most_ps, time->most_ps);
+    wave.levels = std::max(wave.levels, *levels);
+    for (const Slots* these : slots) {
+      memory_.add_packed(these->ranks, is.staging);
+      wave.ranks.insert(these->ranks.begin(), these->ranks.end());
+    }
     return std::nullopt;
   }
 

@@ -14,7 +14,10 @@ int64_t bytes_of(int128 tensors, int64_t bytes) {
 
 BundleMemory::BundleMemory(const BundleView& view, const std::vector<BoxLife>& lives,
                            BundleTraffic& traffic, const BundleRanks& ranks)
-    : live_(ranks.size(), 0), ends_(ranks.size(), 0), most_(ranks.size(), 0) {
+    : live_(ranks.size(), 0),
+      packed_(ranks.size(), 0),
+      ends_(ranks.size(), 0),
+      most_(ranks.size(), 0) {
   std::map<std::pair<size_t, size_t>, size_t> known;
   for (const BoxLife& life : lives) {
     const auto [found, added] = known.try_emplace({life.kind, life.step}, boxes_.size());
@@ -56,11 +59,13 @@ void BundleMemory::go_to(int64_t wave) {
     for (const RankBytes& rank : box.bytes)
       live_[rank.rank] += int128{bytes_of(box.tensors, rank.bytes)} - bytes_of(before, rank.bytes);
   }
+  std::fill(packed_.begin(), packed_.end(), 0);
   for (uint32_t rank = 0; rank < live_.size(); ++rank) count(rank, 0);
 }
 
 void BundleMemory::count(uint32_t rank, int64_t packed) {
-  const int64_t all = saturated(live_[rank] + packed);
+  packed_[rank] = saturating_add(packed_[rank], packed);
+  const int64_t all = saturated(live_[rank] + packed_[rank]);
   most_[rank] = std::max(most_[rank], all);
   staging_ = std::max(staging_, all);
 }

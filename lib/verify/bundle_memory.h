@@ -21,7 +21,7 @@ class BundleMemory {
 
   // Goes on to the wave, with the boxes that exist in it. Waves ascend.
   void go_to(int64_t wave);
-  // What ranks have packed in it.
+  // What ranks have packed in it, all rounds together.
   void add_packed(const RankLoad& load);
   void add_packed(const std::vector<uint32_t>& ranks, int64_t packed_by_each);
 
@@ -39,14 +39,15 @@ class BundleMemory {
     std::vector<RankBytes> bytes;
     int128 tensors = 0;
   };
-  void count(uint32_t rank, int64_t packed);
+  void count(uint32_t rank, int64_t packed);  // more of the wave
 
   std::vector<LiveBox> boxes_;
   std::vector<Change> changes_;  // by wave
   size_t done_ = 0;
-  std::vector<int128> live_;   // bytes of boxes by rank; each box held at INT64_MAX
-  std::vector<int64_t> ends_;  // sources and targets
-  std::vector<int64_t> most_;  // the most so far beside them
+  std::vector<int128> live_;     // bytes of boxes by rank; each box held at INT64_MAX
+  std::vector<int64_t> packed_;  // in the wave so far
+  std::vector<int64_t> ends_;    // sources and targets
+  std::vector<int64_t> most_;    // the most so far beside them
   int64_t staging_ = 0;
 };
 

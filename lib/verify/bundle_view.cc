@@ -225,21 +225,4 @@ Problem check_rounds(const BundleView& view) {
   return std::nullopt;
 }
 
-Problem check_collectives_alone(const BundleView& view) {
-  const std::vector<BundleRound>& rounds = view.bundle->rounds;
-  std::vector<size_t> met(static_cast<size_t>(view.waves), rounds.size());  // first of the wave
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    size_t& first = met[static_cast<size_t>(view.wave[r])];
-    if (first == rounds.size()) {
-      first = r;
-    } else if (rounds[r].op != Op::exchange || rounds[first].op != Op::exchange) {
-      const size_t collective = rounds[r].op != Op::exchange ? r : first;
-      return place_of_round(collective) + ": " + to_text(rounds[collective].op) + " runs in wave " +
-             std::to_string(view.wave[r]) + " beside " +
-             place_of_round(collective == r ? first : r) + ", expected to be alone in it";
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace meshplan::verification

@@ -63,7 +63,5 @@ void fill_waves(BundleView& view);
 
 // What a round must be before its figures are looked at (bundle.h, 2).
 [[nodiscard]] Problem check_rounds(const BundleView& view);
-// The waves are filled in.
-[[nodiscard]] Problem check_collectives_alone(const BundleView& view);
 
 }  // namespace meshplan::verification

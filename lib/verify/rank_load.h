@@ -50,11 +50,17 @@ class RankLoad {
     }
   }
   [[nodiscard]] MostLoad most() const {
+    return most_over(levels_, [](uint32_t) { return true; });
+  }
+  // Over the first `levels` levels, of ranks of which `counts(rank)`.
+  template <class Counts>
+  [[nodiscard]] MostLoad most_over(size_t levels, const Counts& counts) const {
     MostLoad most;
     for (const uint32_t rank : touched_) {
+      if (!counts(rank)) continue;
       int64_t received = 0;
       int64_t messages = 0;
-      for (size_t l = 0; l < levels_; ++l) {
+      for (size_t l = 0; l < levels; ++l) {
         const Load& load = loads_[rank * levels_ + l];
         received = saturating_add(received, load.received);
         messages += load.to + load.from;

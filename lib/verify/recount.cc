@@ -165,11 +165,32 @@ Collective collective_of(const StepView& view) {
                             largest_box(view.step->state, view.tensor->shape, sizes));
 }
 
+namespace {
+
+std::optional<std::vector<GroupPattern>> patterns_of_groups(const StepView& view) {
+  const auto group = layout_of(*view.src_mesh, mesh_shape(*view.src_mesh), view.step->mesh_dims);
+  if (!group) return std::nullopt;
+  return Units(*view.src_mesh->universe, view.plan->topology).patterns(*group);
+}
+
+}  // namespace
+
+std::optional<size_t> levels_of_groups(const StepView& view) {
+  const auto patterns = patterns_of_groups(view);
+  if (!patterns) return std::nullopt;
+  size_t used = 0;
+  for (const GroupPattern& pattern : *patterns) {
+    for (size_t l = used; l < view.plan->topology.levels.size(); ++l) {
+      const int64_t inside = l == 0 ? 1 : pattern.members[l - 1];
+      if (pattern.alike ? pattern.members[l] > inside : pattern.more[l] > 0) used = l + 1;
+    }
+  }
+  return used;
+}
+
 std::optional<TimeRange> time_of_groups(const StepView& view, const Moved& moved) {
   const Topology& topology = view.plan->topology;
-  const auto group = layout_of(*view.src_mesh, mesh_shape(*view.src_mesh), view.step->mesh_dims);
-  const auto patterns =
-      group ? Units(*view.src_mesh->universe, topology).patterns(*group) : std::nullopt;
+  const auto patterns = patterns_of_groups(view);
   if (!patterns) return std::nullopt;
   TimeRange time;
   for (const GroupPattern& pattern : *patterns) {

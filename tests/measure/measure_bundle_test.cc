@@ -31,6 +31,26 @@ Plan two_streams() {
   return plan;
 }
 
+// One tensor is gathered while the other one is fetched.
+Plan gathered_beside() {
+  const MeshTable table = train_and_serve(6, 4);
+  const HandStep gather{Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"};
+  Plan plan = plan_of(member(table, "train", "serve", {48, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), gather}), "w", 2);
+  PlannedBundle bundle;
+  bundle.request.id = "sync";
+  bundle.request.members = {0};
+  bundle.tensors = 2;
+  bundle.rounds.resize(4);
+  for (int64_t tensor = 0; tensor < 2; ++tensor) {
+    const auto at = static_cast<size_t>(tensor);
+    bundle.rounds[at].parts = {{0, 0, tensor, tensor + 1}};
+    bundle.rounds[at + 2] = {Op::all_gather, "", 1, {at}, {{0, 1, tensor, tensor + 1}}, 720, 0, 2, 9'000'000};
+  }
+  bundle.totals.predicted_ps = 50'000'000;
+  plan.bundles.push_back(bundle);
+  return plan;
+}
+
 MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
   const auto question = backend_question("host", plan, options.replay);
   REQUIRE(question.ok());
@@ -95,6 +115,29 @@ TEST_CASE("at smaller shapes predictions are those of the messages that are sent
   }
   CHECK(times.predicted_ns > 0);
   CHECK(times.predicted_ns <= sum);
+}
+
+TEST_CASE("a wave of exchanges and collectives takes both where they share links") {
+  const Plan plan = gathered_beside();
+  MeasureOptions options;
+  options.repetitions = 1;
+  const BundleTimes times = measure_on_host(plan, options).bundles.at(0);
+  CHECK(times.replay.wrong == 0);
+  REQUIRE(times.waves.size() == 3);
+  CHECK(times.waves[1].rounds.size() == 2);
+  // On one level the second exchange, of the ranks that gather, comes behind the all_gather; ranks
+  // of train have as many peers and bytes as they.
+  CHECK(times.waves[1].predicted_ns == 9'000 + times.waves[0].predicted_ns);
+  CHECK(times.waves[2].predicted_ns == 9'000);
+  // Of smaller shapes nothing is said of collectives.
+  options.replay.shrink = true;
+  const BundleTimes smaller = measure_on_host(plan, options).bundles.at(0);
+  REQUIRE(smaller.smaller);
+  CHECK(smaller.waves[0].predicted_ns > 0);
+  CHECK(smaller.waves[1].predicted_ns == 0);
+  CHECK(smaller.predicted_ns == 0);
+  CHECK(smaller.rounds[2].predicted_ns == 0);
+  CHECK(smaller.rounds[2].wire_bytes == 0);
 }
 
 TEST_CASE("a bundle that is only checked has what the plan says of its rounds") {

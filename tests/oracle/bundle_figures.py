@@ -2,24 +2,45 @@
 
 `messages` are those of exchange rounds: (round, sender, receiver) -> bytes.
 """
+import itertools
 from fractions import Fraction
 
 import numpy as np
 
+import oracle
 import price
 from meaning import Complaint, DTYPE_BYTES, count_of, held, state_of_request
+from replay import groups_by
 from transfers import level_between, one_phase
 
 
-def wave_ps(levels, messages, copy_mb_per_s, protocols):
-    """What messages take that travel at once; a peer in two rounds counts twice."""
+def wave_ps(levels, messages, copy_mb_per_s, protocols, beside=None):
+    """What messages take that travel at once; a peer in two rounds counts twice. `beside`: what
+    collectives take, their ranks and the outermost level that they use; what these exchange over
+    its links and those inside comes behind them."""
+    if beside:
+        taken, ranks, outermost = beside
+        shared = {}
+        for (number, sender, receiver), size in messages.items():
+            if level_between(levels, sender, receiver) <= outermost:
+                shared[number, sender, receiver] = size
+        behind = loads_ps(levels, shared, copy_mb_per_s, protocols, ranks)
+        return max(wave_ps(levels, messages, copy_mb_per_s, protocols), taken + behind)
+    return loads_ps(levels, messages, copy_mb_per_s, protocols)
+
+
+def loads_ps(levels, messages, copy_mb_per_s, protocols, of_ranks=None):
+    """By the loads of all ranks, or of some."""
     loads, peers, used = {}, {}, set()
     arrived = {}
     for (_, sender, receiver), size in messages.items():
         level = level_between(levels, sender, receiver)
-        used.add(level)
-        arrived[receiver] = arrived.get(receiver, 0) + size
         for end in ((sender, "out", level), (receiver, "in", level)):
+            if of_ranks is not None and end[0] not in of_ranks:
+                continue
+            used.add(level)
+            if end[1] == "in":
+                arrived[receiver] = arrived.get(receiver, 0) + size
             loads[end] = loads.get(end, 0) + size
             peers[end] = peers.get(end, 0) + 1
     if not used:
@@ -28,7 +49,7 @@ def wave_ps(levels, messages, copy_mb_per_s, protocols):
             for found in (loads, peers)]
     time = levels[max(used)].latency_ns * 1000 + sum(l.per_peer_ns * 1000 * n for l, n in zip(levels, most[1]))
     time = max(time + price.seconds_of(levels, most[0], True, most[1]), price.pairs_time(levels, protocols, *most))
-    return price.whole_ps(time + price.copy_time(2 * max(arrived.values()), copy_mb_per_s))
+    return price.whole_ps(time + price.copy_time(2 * max(arrived.values(), default=0), copy_mb_per_s))
 
 
 def compare(where, key, planned, counted, below=0):
@@ -36,14 +57,41 @@ def compare(where, key, planned, counted, below=0):
         raise Complaint(key, f"{where}: {key} {planned}, counted {counted}")
 
 
-def check_rounds(plan, bundle, waves, messages, levels):
-    """Bytes and time of every round of exchanges, and the time of all waves."""
+def groups_of_collective(run, part, meshes, ids):
+    """The ranks of each of its groups."""
+    red = run.plan_reds[part["id"]]
+    mesh = meshes[mesh_of_collective(red, part["step"])]
+    coordinates = list(itertools.product(*(range(n) for n in mesh.shape)))
+    inside = groups_by(coordinates, oracle.parts_of(red["steps"][part["step"]]["mesh_dims"], mesh))
+    for copy in range(len(run.tensors[red["id"], 0].worlds)):
+        of_copy = [ids[mesh.name][p] for p in mesh.positions(copy)]
+        yield from ([of_copy[at] for at in group] for group in inside)
+
+
+def collectives_of(run, waves, levels, meshes, ids):
+    """wave -> what its collectives take one after another, their ranks, and the outermost level on
+    which two ranks of a group meet."""
+    beside = {}
+    for number, planned in enumerate(run.bundle["rounds"]):
+        if planned["op"] == "exchange":
+            continue
+        taken, ranks, outermost = beside.get(waves[number], (0, set(), 0))
+        for part in planned["parts"]:
+            groups = list(groups_of_collective(run, part, meshes, ids))
+            ranks = ranks | {rank for group in groups for rank in group}
+            outermost = max([outermost] + [level_between(levels, group[0], rank) for group in groups for rank in group[1:]])
+        beside[waves[number]] = (taken + 1000 * planned["predicted_ns"], ranks, outermost)
+    return beside
+
+
+def check_rounds(plan, bundle, waves, messages, levels, beside):
+    """Bytes and time of every round of exchanges, and the time of all waves. `beside`: their
+    collectives."""
     copy, protocols = plan["topology"]["copy_mb_per_s"], plan["topology"].get("protocols", ())
     totals, collectives, time = bundle["totals"], 0, 0
     for number, planned in enumerate(bundle["rounds"]):
         if planned["op"] != "exchange":
             collectives += 1
-            time += 1000 * planned["predicted_ns"]
             continue
         where = f"{bundle['id']} round {number}"
         own = {key: size for key, size in messages.items() if key[0] == number}
@@ -53,7 +101,8 @@ def check_rounds(plan, bundle, waves, messages, levels):
         compare(where, "wire_bytes", planned["wire_bytes"], max(got.values(), default=0))
         compare(where, "predicted_ns", planned["predicted_ns"], price.rounded_ns(wave_ps(levels, own, copy, protocols)))
     for wave in sorted(set(waves)):
-        time += wave_ps(levels, {k: s for k, s in messages.items() if waves[k[0]] == wave}, copy, protocols)
+        own = {k: s for k, s in messages.items() if waves[k[0]] == wave}
+        time += wave_ps(levels, own, copy, protocols, beside.get(wave))
     compare(bundle["id"], "predicted_ns", totals["predicted_ns"], price.rounded_ns(time), collectives)
     for key in ("wire_bytes", "messages"):
         compare(bundle["id"], key, totals[key], sum(r[key] for r in bundle["rounds"]))
@@ -77,6 +126,12 @@ def waves_of_steps(run, waves, red):
         yield k, ran
 
 
+def mesh_of_collective(red, step):
+    """The name of the mesh of whose ranks it takes groups."""
+    before = next((s["mesh"] for s in red["steps"][step::-1] if "mesh" in s), None)
+    return before or red.get("src_mesh", red.get("mesh", "mesh"))
+
+
 def check_memory(run, waves, messages, ids_of_mesh):
     """Staging of every rank in every wave, boxes between steps with it, and the limits."""
     bundle, staged, always = run.bundle, {}, {}
@@ -89,9 +144,7 @@ def check_memory(run, waves, messages, ids_of_mesh):
     for number, planned in enumerate(bundle["rounds"]):
         if planned["op"] != "exchange":
             red = run.plan_reds[planned["parts"][0]["id"]]
-            step = red["steps"][planned["parts"][0]["step"]]
-            before = next((s["mesh"] for s in red["steps"][planned["parts"][0]["step"]::-1] if "mesh" in s), None)
-            mesh = step.get("mesh") or before or red.get("src_mesh", red.get("mesh", "mesh"))
+            mesh = mesh_of_collective(red, planned["parts"][0]["step"])
             copies = len(run.tensors[red["id"], 0].worlds)
             for rank in ids_of_mesh(mesh, copies):
                 stage(rank, waves[number], planned["staging_bytes"])

@@ -97,14 +97,27 @@ def check_mutant(meshplan, plan, seed):
         raise Complaint("mutant", f"verify ends with {answer.code} where {place} is one off: {answer.err[:200]}")
 
 
+def waves_of(rounds):
+    """A round runs one wave behind the latest that it waits for, and behind the last on its stream."""
+    waves, last = [], {}
+    for planned in rounds:
+        before = [waves[r] for r in planned.get("after", [])] + [last.get(planned.get("stream", 0), -1)]
+        waves.append(max(before) + 1)
+        last[planned.get("stream", 0)] = waves[-1]
+    return waves
+
+
 def note_seen(bundle, seen):
     seen["bundles"] += 1
     seen["several rounds"] += len(bundle["rounds"]) > 1
     seen["streams"] += any(r.get("stream", 0) for r in bundle["rounds"])
     seen["pieces"] += any("pieces" in p for r in bundle["rounds"] for p in r["parts"])
     seen["two steps"] += any(p["step"] > 0 for r in bundle["rounds"] for p in r["parts"])
-    for planned in bundle["rounds"]:
+    ops = {}
+    for planned, wave in zip(bundle["rounds"], waves_of(bundle["rounds"])):
         seen["collectives"] += planned["op"] != "exchange"
+        ops.setdefault(wave, set()).add(planned["op"])
+    seen["collectives beside others"] += any(len(of_wave) > 1 for of_wave in ops.values())
 
 
 def check_bundle(meshplan, spec, plan, bundle, path, slow):
@@ -123,7 +136,8 @@ def check_bundle(meshplan, spec, plan, bundle, path, slow):
     run, messages = listed_bundles.execute_bundle(spec, plan, bundle, document, meshes)
     messages = {k: n for k, n in messages.items() if bundle["rounds"][k[0]]["op"] == "exchange"}
     waves, levels = [r["wave"] for r in document["rounds"]], oracle.levels_of(plan["topology"])
-    bundle_figures.check_rounds(plan, bundle, waves, messages, levels)
+    beside = bundle_figures.collectives_of(run, waves, levels, meshes, ids)
+    bundle_figures.check_rounds(plan, bundle, waves, messages, levels, beside)
     bundle_figures.check_memory(run, waves, messages, lambda mesh, copies: [
         ids[mesh][p] for k in range(copies) for p in meshes[mesh].positions(k)])
     asked = next(b for b in spec["bundles"] if b["id"] == bundle["id"])

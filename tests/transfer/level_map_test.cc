@@ -96,3 +96,12 @@ TEST_CASE(
     check(mixed.meshes[0], units_of(ranks));
   }
 }
+
+TEST_CASE("the outermost level of a group is the last on which more of it meet") {
+  CHECK(outermost_level({{true, {2, 2, 8}, {}}}) == 2);
+  CHECK(outermost_level({{true, {2, 8, 8}, {}}}) == 1);
+  CHECK(outermost_level({{true, {4, 4, 4}, {}}}) == 0);
+  CHECK(outermost_level({{true, {1, 1, 1}, {}}}) == -1);
+  // Of groups that sit differently any.
+  CHECK(outermost_level({{true, {4, 4, 4}, {}}, {false, {2, 3, 3}, {1, 2, 0}}}) == 1);
+}

@@ -57,13 +57,6 @@ class BundleFollower {
         return "round " + std::to_string(r) + ": " + problem;
     }
     set_waves();
-    for (size_t a = 0; a < waves_.size(); ++a) {
-      for (size_t b = 0; b < a; ++b) {
-        const bool exchanges =
-            bundle_.rounds[a].op == Op::exchange && bundle_.rounds[b].op == Op::exchange;
-        if (waves_[a] == waves_[b] && !exchanges) return "a collective is not alone";
-      }
-    }
     for (const auto& [at, member] : members_) {
       for (int64_t t = 0; t < request_of(at).count; ++t) {
         if (auto problem = follow(at, t); !problem.empty())
@@ -129,7 +122,8 @@ class BundleFollower {
         return contributions.emplace(ranks[rank].reduced, contributions.size()).first->second;
       };
       for (const OracleMessage& m : oracle_messages(view, ranks))
-        member.sent[s].push_back({ranks[m.from].id, ranks[m.to].id, m.box, contribution_of(m.from)});
+        member.sent[s].push_back(
+            {ranks[m.from].id, ranks[m.to].id, m.box, contribution_of(m.from)});
       for (size_t r = 0; r < ranks.size(); ++r) {
         if (!ranks[r].holds || !ranks[r].wants) continue;
         const Box kept = intersect(ranks[r].held, ranks[r].wanted);
@@ -194,14 +188,16 @@ class BundleFollower {
   // Whether all later steps that may be cut leave dim d as the first has it.
   [[nodiscard]] bool is_steady(const OracleMember& member, size_t d) const {
     for (size_t s = 1; s < member.steps.size() && may_be_cut(member, s); ++s) {
-      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d]) return false;
+      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d])
+        return false;
     }
     return true;
   }
 
   // The part of a box that is its piece: along its longest dim, the lowest of them; of the steady
   // dims where one is 16 wide.
-  [[nodiscard]] Box piece_of(const OracleMember& member, const Box& box, int64_t piece, int64_t pieces) const {
+  [[nodiscard]] Box piece_of(const OracleMember& member, const Box& box, int64_t piece,
+                             int64_t pieces) const {
     if (pieces == 1) return box;
     std::vector<size_t> wide;
     for (size_t d = 0; d < box.size(); ++d) {

@@ -204,7 +204,7 @@ TEST_CASE("uneven extents go in pieces, some of them empty") {
   x.check();
 }
 
-TEST_CASE("collectives on one mesh run together, alone in their wave") {
+TEST_CASE("collectives on one mesh run together, beside others one after another") {
   HandBundle x({2}, {4});
   x.add_member({8, 2}, "S(0)", {{Op::all_gather, "R", {0}}}, 3, 1);
   x.add_member({4}, "S(0)", {{Op::all_gather, "R", {0}}}, 1, 1);
@@ -214,12 +214,22 @@ TEST_CASE("collectives on one mesh run together, alone in their wave") {
               {3 * 48 + 12, 0, 8, 10'000'000 + 1'560});
   x.set_totals(0, 3 * (16 + 64) + 4 + 16, 10'001'560);
   x.check();
-  SUBCASE("no two of them") {
-    x.bundle.rounds[0].parts.pop_back();
+  SUBCASE("two at the same time") {
+    x.bundle.rounds.clear();
+    x.add_round(0, {}, {{0, 0, 0, 3, 0, 1}}, {3 * 48, 0, 6, 10'001'440});
     x.add_round(1, {}, {{1, 0, 0, 1, 0, 1}}, {12, 0, 2, 10'000'120});
-    CHECK(
-        x.message() ==
-        "bundle 'sync': round 1: all_gather runs in wave 0 beside round 0, expected to be alone in it");
+    x.set_totals(0, 260, 10'001'440 + 10'000'120);
+    x.check();
+  }
+  SUBCASE("beside an exchange") {
+    // Both of train send 16 B to each of serve, which exchange that over the links that they gather
+    // over: behind it. It takes more alone, for train's sake.
+    x.add_member({8}, "S(0)", {{Op::exchange, "R"}}, 1);
+    x.add_round(1, {}, {{2, 0, 0, 1, 0, 1}}, {32, 64, 4, 12'000'640});
+    x.set_totals(64, 260 + 32 + 32, 10'001'560 + 11'000'320);
+    x.check();
+    x.set_totals(64, 260 + 32 + 32, 10'001'560 + 12'000'640);
+    CHECK(x.message() != "");
   }
   SUBCASE("packed on every rank") {
     // Columns are gathered through a buffer of the whole: 64 B.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,55 @@ class BundleOracle : private BundleFollower {
     return traffic_ps(plan_.topology, traffic, Peers::number_and_rate, 2 * received);
   }
 
-  void count_collective(BundleRound& round, std::map<int64_t, int64_t>& packed) {
+  // The collectives of a wave: what they take one after another, their ranks by id, and the
+  // outermost level on which two ranks of a group meet.
+  struct Collectives {
+    int64_t ps = 0;
+    std::set<int64_t> ids;
+    size_t level = 0;
+  };
+
+  // Groups of the step, rank by rank: those that differ on its mesh dims alone.
+  [[nodiscard]] size_t outermost_of_groups(const OracleStep& step) const {
+    const std::vector<int64_t> sizes = mesh_shape(*step.from);
+    std::map<std::pair<int64_t, std::vector<int64_t>>, std::vector<int64_t>> groups;  // ids
+    const int64_t copies = step.across ? 1 : mesh_copies(*step.from);
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      for (int64_t i = 0; i < mesh_size(*step.from); ++i) {
+        std::vector<int64_t> rest = coordinates_of(i, sizes);
+        for (const Atom& atom : step.step->mesh_dims) {
+          const auto dim = static_cast<size_t>(atom.mesh_dim);
+          const int64_t stride = sizes[dim] / atom.before / atom.size;
+          rest[dim] -= rest[dim] / stride % atom.size * stride;
+        }
+        const int64_t position = position_of(*step.from, copy, i);
+        groups[{copy, rest}].push_back(rank_at(*step.from->universe, position));
+      }
+    }
+    size_t outermost = 0;
+    for (const auto& [where, ids] : groups) {
+      for (const int64_t id : ids) {
+        if (id != ids.front())
+          outermost = std::max(outermost, oracle_level(plan_.topology, ids.front(), id));
+      }
+    }
+    return outermost;
+  }
+
+  // What some ranks have over the levels up to one.
+  static Loads part_of(const Loads& loads, const Collectives& collectives) {
+    Loads part;
+    for (const auto& [id, load] : loads) {
+      if (collectives.ids.count(id) == 0) continue;
+      Load& own = part[id] = load;
+      for (size_t l = collectives.level + 1; l < own.in.size(); ++l)
+        own.in[l] = own.out[l] = own.from[l] = own.to[l] = 0;
+    }
+    return part;
+  }
+
+  void count_collective(BundleRound& round, std::map<int64_t, int64_t>& packed,
+                        Collectives& collectives) {
     CollectiveBytes all{round.op, 0, 0, 0};
     const OracleStep* first = nullptr;
     for (const RoundPart& part : round.parts) {
@@ -107,16 +156,21 @@ class BundleOracle : private BundleFollower {
         all.copied += one.bytes.copied;
       }
     }
+    std::set<int64_t> of_round;
     for (const RoundPart& part : round.parts) {
       const OracleMember& member = members_.at(part.member);
       const OracleStep& step = member.steps[static_cast<size_t>(part.step)];
-      for (const auto& [id, box] : boxes_of(member, *step.from, *step.before))
-        packed[id] = round.staging_bytes;
+      for (const auto& [id, box] : boxes_of(member, *step.from, *step.before)) {
+        of_round.insert(id);
+        collectives.ids.insert(id);
+      }
+      collectives.level = std::max(collectives.level, outermost_of_groups(step));
     }
+    for (const int64_t id : of_round) packed[id] += round.staging_bytes;
     std::string tier;
     const LevelMap levels(*first->from, plan_.topology);
-    round.predicted_ps =
-        finer_ps(plan_.topology, levels.shapes(first->step->mesh_dims), all, tier);
+    round.predicted_ps = finer_ps(plan_.topology, levels.shapes(first->step->mesh_dims), all, tier);
+    collectives.ps += round.predicted_ps;
   }
 
   void count() {
@@ -127,14 +181,14 @@ class BundleOracle : private BundleFollower {
     const int64_t last = waves_.empty() ? -1 : *std::max_element(waves_.begin(), waves_.end());
     for (int64_t wave = 0; wave <= last; ++wave) {
       Loads all;
+      Collectives collectives;
       std::map<int64_t, int64_t> packed;
       for (size_t r = 0; r < waves_.size(); ++r) {
         if (waves_[r] != wave) continue;
         BundleRound& round = judged_.rounds[r];
         round.wire_bytes = round.staging_bytes = round.messages = round.predicted_ps = 0;
         if (round.op != Op::exchange) {
-          count_collective(round, packed);
-          totals.predicted_ps += round.predicted_ps;
+          count_collective(round, packed, collectives);
         } else {
           const Pairs pairs = pairs_of(round);
           Loads loads;
@@ -152,7 +206,10 @@ class BundleOracle : private BundleFollower {
         totals.wire_bytes += round.wire_bytes;
         totals.messages += round.messages;
       }
-      totals.predicted_ps += time_of(all);
+      totals.predicted_ps +=
+          collectives.ids.empty()
+              ? time_of(all)
+              : std::max(time_of(all), collectives.ps + time_of(part_of(all, collectives)));
       add_boxes(wave, packed);
       for (const auto& [id, bytes] : packed) {
         totals.staging_bytes = std::max(totals.staging_bytes, bytes);
@@ -210,7 +267,6 @@ class BundleOracle : private BundleFollower {
 
   JudgedBundle judged_;
 };
-
 
 // Gives a bundle the figures that it should have, with a bound of half its time. What is wrong with
 // it; empty where nothing is.
