@@ -26,6 +26,8 @@ constexpr int64_t most_uneven = 8;
 constexpr int64_t most_ratio = 4;
 // All shares together have so many parts at most.
 constexpr int64_t most_parts = 64;
+// The smallest share has so many parts at most.
+constexpr int64_t finest_least = 4;
 // Ratios are counted in parts of one.
 constexpr int64_t fine_parts = 4096;
 
@@ -64,9 +66,9 @@ struct Ratio {
   int64_t before = 1;
 };
 
-// Shares in parts of the smallest one: a tensor that is cut goes in as many pieces as they have
-// parts, and a plan lists its pieces.
-std::vector<int64_t> uneven_shares(int64_t buckets, const Ratio& ratio) {
+// Shares of which the smallest has so many parts: a tensor that is cut goes in as many pieces as
+// they have parts, and a plan lists its pieces.
+std::vector<int64_t> uneven_shares(int64_t buckets, const Ratio& ratio, int64_t parts_of_least) {
   const int64_t before = std::max<int64_t>(1, ratio.before);
   const int64_t each = std::clamp(floor_div(saturating_mul(ratio.share, fine_parts), before),
                                   fine_parts / most_ratio, fine_parts * most_ratio);
@@ -74,8 +76,17 @@ std::vector<int64_t> uneven_shares(int64_t buckets, const Ratio& ratio) {
   for (int64_t b = 1; b < buckets; ++b)
     shares.push_back(floor_div(shares.back() * each, fine_parts));
   const int64_t least = std::min(shares.front(), shares.back());
-  for (int64_t& share : shares) share = floor_div(2 * share + least, 2 * least);
+  for (int64_t& share : shares) share = floor_div(2 * share * parts_of_least + least, 2 * least);
   return shares;
+}
+
+// As finely as `most_parts` allow; none where they do not.
+std::vector<int64_t> finest_shares(int64_t buckets, const Ratio& ratio) {
+  for (int64_t parts_of_least = finest_least; parts_of_least > 0; parts_of_least /= 2) {
+    std::vector<int64_t> shares = uneven_shares(buckets, ratio, parts_of_least);
+    if (std::accumulate(shares.begin(), shares.end(), int64_t{0}) <= most_parts) return shares;
+  }
+  return {};
 }
 
 // What more buckets save of the staging: of b buckets it is about A + B / b, where B are messages,
@@ -201,9 +212,8 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
   for (const Ratio& ratio : {steep, gentle}) {
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
-      limits.shares = uneven_shares(limits.buckets, ratio);
-      if (std::accumulate(limits.shares.begin(), limits.shares.end(), int64_t{0}) > most_parts)
-        break;
+      limits.shares = finest_shares(limits.buckets, ratio);
+      if (limits.shares.empty()) break;
       const BundleFigures figures = count(chosen, limits);
       if (figures.totals.predicted_ps >= last_ps) break;
       last_ps = figures.totals.predicted_ps;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -25,8 +26,8 @@ namespace {
 
 // A bundle this close to its bound is not worth looking at other ways: in percent above it.
 constexpr int64_t close_enough_percent = 1;
-// What a kind's plan for itself is numbered as among families of stops.
-constexpr int own_family = -1;
+// What a kind's plan for itself is numbered as among families of stops: it comes last.
+constexpr int own_family = INT_MAX;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 

@@ -214,15 +214,19 @@ void add_families(Families which, const Request& request, const LevelMap& src_le
   const std::vector<FreeAxis> axes = free_axes(target, dst_levels);
   const auto shape = mesh_shape(dst_levels.mesh());
   // `target` cut over the axes whose level lies in [from, to), inner levels first.
-  const auto cut = [&](const State& start, int from, int to) {
+  const auto cut = [&](const State& start, int from, int to, const Avoided& avoided = {}) {
     State state = start;
     for (int level = from; level < to; ++level) {
       for (const FreeAxis& axis : axes) {
-        if (axis.level == level) state = cut_over(state, axis.atom, request.tensor.shape, shape);
+        if (axis.level == level)
+          state = cut_over(state, axis.atom, request.tensor.shape, shape, avoided);
       }
     }
     return state;
   };
+  // Tensor dims that the source does not cut: what is cut along the others comes from few ranks.
+  Avoided uncut;
+  for (const auto& order : request.src.shards) uncut.push_back(order.empty());
   const auto add = [&](int number, Stops stops) {
     for (State& stop : stops) join_axes(stop);
     stops.push_back(target);
@@ -236,6 +240,9 @@ void add_families(Families which, const Request& request, const LevelMap& src_le
     const State inner = cut(target, 0, level);
     add(number++, {cut(inner, level, levels), inner});
     add(number++, {inner});
+    const State along = cut(target, 0, level, uncut);
+    add(number++, {cut(along, level, levels, uncut), along});
+    add(number++, {along});
     if (which == Families::of_inner_units) continue;
     add(number++, {cut(target, level, levels)});
     const std::optional<State> spread =

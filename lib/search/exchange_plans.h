@@ -29,6 +29,7 @@ struct FamilyStops {
 // At once first, family 0. Then with stops: over all sub-axes that hold copies, over those inside
 // units of each level, over both one behind the other, and by what each unit of a level needs,
 // spread over its ranks; on one mesh also by what each unit has and by what it needs, spread alike.
+// Those inside units also along the tensor dims that the source cuts: few ranks send a part then.
 // Where units cut the target mesh unevenly, those inside units, and both one behind the other, also
 // by units that do not (even_units.h). Several families may have the same stops. They ascend.
 [[nodiscard]] std::vector<FamilyStops> stops_of(const PlanQuestion& question,

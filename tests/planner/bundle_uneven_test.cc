@@ -15,6 +15,24 @@ TEST_CASE("hosts that cut the copies unevenly fetch shardings that each of them 
   CHECK(above_bound(plan) < 1.36);
 }
 
+TEST_CASE("a family that pipelines comes before the plan of the tensor for itself") {
+  // What the tensor would do by itself, one all_gather behind the other as exchanges, is as short
+  // by bytes, but its three steps take no buckets as small.
+  const MeshTable table = two_roots({{"dp", 4}, {"tp", 1}}, {{"dp", 4}, {"tp", 8}}, 1024);
+  const std::vector<Request> requests{request_of(table, "w", {8192, 8192}, "RS(0)", "RS(0)", 1)};
+  CHECK(above_bound(planned(table, hosts_of(8, 0), requests, {})) < 1.02);
+}
+
+TEST_CASE("where peers cost most copies are cut as the source is") {
+  Topology slow = hosts_of(9, 2000);
+  slow.levels[1].per_peer_ns = 14'000;
+  const MeshTable table = two_roots({{"dp", 36}}, {{"dp", 18}}, 41);
+  // Parts along the longer dim would come from all 36 ranks.
+  const std::vector<Request> requests{request_of(table, "w", {3600, 7200}, "S(0)", "R", 12)};
+  const Plan plan = planned(table, slow, requests, {});
+  CHECK(plan.bundles.front().rounds.front().messages <= 4);
+}
+
 TEST_CASE("kinds go by one family of stops, of which some kinds have fewer") {
   // The norm's boxes are the same however the host's ranks share them.
   const MeshTable table = two_roots({{"fsdp", 8}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 20);
