@@ -45,7 +45,7 @@ def shipped(args):
         spec = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
         for one in spec.get("redistributions", []):
             for topology in args.topologies:
-                yield f"{path.stem} {one['id']} {topology}", {**{key: spec[key] for key in spec if key not in ("budgets", "allow")}, "redistributions": [one]}, topology
+                yield f"{path.stem} {one['id']} {topology}", {**{key: spec[key] for key in spec if key not in ("budgets", "allow", "bundles")}, "redistributions": [one]}, topology
 
 
 def named(_):
