@@ -46,6 +46,16 @@ void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
   }
 }
 
+Found find_with(PlanProblem& p, const std::vector<std::vector<size_t>>& also_declared,
+                const SearchOptions& search) {
+  if (also_declared.empty()) return find_cheapest(p, search);
+  std::vector<uint8_t> allowed = p.allowed;
+  declare(p, also_declared);
+  Found found = find_cheapest(p, search);
+  p.allowed = std::move(allowed);
+  return found;
+}
+
 // More atoms or tensor dims than a search holds: one exchange, which always runs.
 StepList one_exchange(const Request& request, const LevelMap& levels) {
   const State landing = landing_of(request);
@@ -84,17 +94,27 @@ std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& lev
   return targets;
 }
 
-// nullptr: more atoms or tensor dims than a search holds.
-std::shared_ptr<PlanProblem> problem_of(const PlanQuestion& question, const LevelMap& levels,
-                                        const State& target, const WhatIf& what_if) {
-  const bool remembers = what_if.known != nullptr && !question.request->any_dst_order;
-  if (remembers && *what_if.known) return *what_if.known;
-  auto made = make_problem(levels, *question.meshes, *question.request, target, *question.options);
-  if (!made) return nullptr;
-  auto problem = std::make_shared<PlanProblem>(*std::move(made));
-  if (remembers) *what_if.known = problem;
-  return problem;
-}
+// The problem of one target: the one that searches of the question share, or, as most are asked
+// once, one without a memory of its own.
+class AskedProblem {
+ public:
+  AskedProblem(const PlanQuestion& question, const LevelMap& levels, const State& target,
+               std::shared_ptr<PlanProblem>* known)
+      : own_(known != nullptr && *known ? std::optional<PlanProblem>()
+                                        : make_problem(levels, *question.meshes, *question.request,
+                                                       target, *question.options)) {
+    if (known == nullptr) return;
+    if (own_) *known = std::make_shared<PlanProblem>(*std::move(own_));
+    own_.reset();
+    shared_ = *known;
+  }
+  // nullptr: more atoms or tensor dims than a search holds.
+  [[nodiscard]] PlanProblem* get() { return own_ ? &*own_ : shared_.get(); }
+
+ private:
+  std::optional<PlanProblem> own_;
+  std::shared_ptr<PlanProblem> shared_;
+};
 
 Error nothing_fits(const PlanQuestion& question, int64_t least, bool searched) {
   const std::string limit =
@@ -122,29 +142,27 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
   Shortcuts shortcuts;
   SearchOptions search;
   search.below_ps = what_if.below_ps;
-  for (const Target& target : targets_of(question, levels, budget, shortcuts)) {
+  for (Target& target : targets_of(question, levels, budget, shortcuts)) {
     if (best && target.bound_ps > best_cost.ps) break;
     if (best && budget.used_up()) {
       shortcuts.add(Shortcut::work_budget);
       least_ps = std::min(least_ps, target.bound_ps);
       break;
     }
-    const auto problem = problem_of(question, levels, target.state, what_if);
-    if (!problem) {
+    AskedProblem asked(question, levels, target.state,
+                       request.any_dst_order ? nullptr : what_if.known);
+    PlanProblem* const problem = asked.get();
+    if (problem == nullptr) {
       Request one = request;
       one.dst = target.state;
       StepList list = one_exchange(one, levels);
       list.shortcuts.add(Shortcut::too_many_axes);
       return list;
     }
-    std::vector<uint8_t> allowed;
-    if (!what_if.also_declared.empty()) allowed = problem->allowed;
-    declare(*problem, what_if.also_declared);
     search.work_budget = budget.left;
     // Of equal times the fewer collectives count.
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
-    const Found found = find_cheapest(*problem, search);
-    if (!what_if.also_declared.empty()) problem->allowed = std::move(allowed);
+    const Found found = find_with(*problem, what_if.also_declared, search);
     budget.spend(found.work + work::problem);
     shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);
@@ -160,7 +178,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     best_cost = found.cost;
     best.emplace();
     best->steps = steps_of_edges(*problem, found.edges, "");
-    best->dst = target.state;
+    best->dst = std::move(target.state);
   }
   if (!best) return nothing_fits(question, least, searched);
   best->shortcuts = shortcuts;
