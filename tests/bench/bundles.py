@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a weight sync takes, planned as one bundle and by the rules of other systems, each as its ratio to meshplan's lower bound.
 
-usage: bundles.py MESHPLAN [--stride N] [--jobs N] [--only WORD] [--above DIR] [--seconds N]
+usage: bundles.py MESHPLAN [--stride N] [--jobs N] [--only WORD] [--above DIR] [--seconds N] [--topology NAME]
 
 Layouts: from training with TP 1 2 4 8 x DP 2 4 8 16 to inference with TP 1 2 4 8 x DP 1 2 4 8 16 on other ranks, 320 in all; --stride N plans every Nth.
 Tensors: one; the 723 of Llama-3 70B; the 45,300 of DeepSeek-V3, every expert by itself. Then pairs of meshes as people have them.
 --only WORD leaves out settings and pairs whose line does not have the word; --above DIR keeps the specs of bundles above 1.05 in DIR.
+--topology NAME plans the pairs on that preset in place of h100; --only=' -> ' is the pairs alone.
 --seconds N gives up a plan that takes more than N seconds of processor; layouts are then listed as planned/asked, and ratios are of those planned.
 
 Columns, each a schedule of all tensors, by the busiest rank over its links:
@@ -346,11 +347,12 @@ def pairs():
 
 
 def print_pairs(args):
-    print("\nPairs of meshes on h100, disjoint unless it says so: ratios to the lower bound")
+    print(f"\nPairs of meshes on {args.topology}, disjoint unless it says so: ratios to the lower bound")
     print(f"{'':54}{'tensors':>8}{'rounds':>7}{'bound ms':>10}{'bundle':>8}{'alone':>8}{'processor':>11}{'memory':>8}{'plan file':>10}", flush=True)
     for name, spec in pairs():
         if args.only not in name:
             continue
+        spec["topology"] = args.topology
         try:
             bundle, seconds, size, megabytes = planned(args.meshplan, spec, args.seconds)
         except TooLong:
@@ -371,6 +373,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--above", default="")
     parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--topology", default="h100")
     args = parser.parse_args()
     started = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
