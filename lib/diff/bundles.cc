@@ -7,6 +7,16 @@
 namespace meshplan {
 namespace {
 
+// The id of the bundle that it is in; nullptr: none.
+const std::string* bundle_of(const Plan& plan, size_t redistribution) {
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const std::vector<size_t>& members = bundle.request.members;
+    if (std::binary_search(members.begin(), members.end(), redistribution))
+      return &bundle.request.id;
+  }
+  return nullptr;
+}
+
 const PlannedBundle* find(const Plan& plan, const std::string& id) {
   const auto found =
       std::find_if(plan.bundles.begin(), plan.bundles.end(),
@@ -65,6 +75,12 @@ bool same_rounds(const Plan& old_plan, const PlannedBundle& before, const Plan& 
 }
 
 }  // namespace
+
+std::string common_bundle(const Plan& before, size_t i, const Plan& after, size_t j) {
+  const std::string* const was = bundle_of(before, i);
+  const std::string* const is = bundle_of(after, j);
+  return was != nullptr && is != nullptr && *was == *is ? *is : "";
+}
 
 std::vector<std::string> compare_bundles(const Plan& before, const Plan& after) {
   std::vector<std::string> texts;

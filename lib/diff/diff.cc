@@ -324,6 +324,7 @@ class Comparison {
     d.new_count = after.request.count;
     d.old_totals = weighted(before);
     d.new_totals = weighted(after);
+    d.bundle = common_bundle(old_, i, new_, j);
     d.old_trace = before.trace;
     d.new_trace = after.trace;
     d.severity = change.numerics.empty() ? cost_severity(*d.old_totals, *d.new_totals)

@@ -50,6 +50,9 @@ struct RedistributionDiff {
   int64_t new_count = 0;
   std::optional<Totals> old_totals;  // count-weighted
   std::optional<Totals> new_totals;
+  // The bundle that it moves with in both plans: the figures are those of it by itself, and
+  // those of the bundle decide; "": none.
+  std::string bundle;
   std::string old_trace;
   std::string new_trace;
   // The module and the line that ask for it, as the new plan notes them, or the old one where it is
@@ -89,7 +92,7 @@ struct PlanDiff {
 
 // More predicted time, or at equal time more bytes; with `percent`, by more than that.
 [[nodiscard]] bool costs_more(const Totals& old_totals, const Totals& new_totals,
-                             int64_t more_than_percent = 0);
+                              int64_t more_than_percent = 0);
 
 // "+1.5 ms, +2.2 %": the increase from `before` to `after`, with tenths of a percent; "" if equal.
 [[nodiscard]] std::string percent_text(int64_t before, int64_t after);

@@ -16,7 +16,8 @@ void write_totals(JsonWriter& w, const char* name, const std::optional<Totals>& 
 
 void write_redistribution(JsonWriter& w, const RedistributionDiff& d) {
   w.open('{');
-  w.fields({{"causes", d.causes},
+  w.fields({{"bundle", d.bundle.empty() ? std::nullopt : std::optional(d.bundle)},
+            {"causes", d.causes},
             {"change", to_text(d.kind)},
             {"id", d.id},
             {"module", d.module.empty() ? std::nullopt : std::optional(d.module)}});

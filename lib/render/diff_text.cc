@@ -55,6 +55,13 @@ std::string count_text(const RedistributionDiff& d) {
   return count > 1 ? " x" + with_commas(count) : "";
 }
 
+// What a bundle takes is not what its members take by themselves.
+std::string severity_text(const RedistributionDiff& d) {
+  const bool by_itself = !d.bundle.empty() && (d.severity == DiffSeverity::cheaper ||
+                                               d.severity == DiffSeverity::dearer);
+  return std::string(to_text(d.severity)) + (by_itself ? " by itself" : "");
+}
+
 char mark_of(DiffKind kind) {
   return kind == DiffKind::added ? '+' : kind == DiffKind::removed ? '-' : '~';
 }
@@ -120,7 +127,7 @@ class TextDiff {
   void redistribution(const RedistributionDiff& d) {
     static constexpr const char* colors[] = {"", "", "32", "31", "35"};
     std::string head =
-        std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + to_text(d.severity);
+        std::string(1, mark_of(d.kind)) + " " + d.id + count_text(d) + "  " + severity_text(d);
     if (!d.old_id.empty()) head += ", " + std::string(to_text(d.kind)) + " from " + d.old_id;
     const std::string place = diff_place(d);
     if (!place.empty()) head += "  [" + place + "]";
@@ -157,7 +164,7 @@ Table diff_table(const PlanDiff& diff, const std::vector<const RedistributionDif
     std::vector<std::string> cells = {
         diff_place(d).empty() ? d.id : d.id + " [" + diff_place(d) + "]",
         with_commas(d.kind == DiffKind::removed ? d.old_count : d.new_count),
-        kind + to_text(d.severity),
+        kind + severity_text(d),
         cell(d.old_totals, d.new_totals, collectives_change),
         cell(d.old_totals, d.new_totals, bytes_change),
         cell(d.old_totals, d.new_totals, time_change),

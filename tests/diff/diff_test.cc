@@ -211,6 +211,28 @@ TEST_CASE("another planner, other options and another mesh are causes") {
   CHECK(mesh.redistributions[0].causes == mesh.declarations);
 }
 
+TEST_CASE("what moves with the same bundle as before is named so, as its own figures do not decide") {
+  const auto in_bundle = [](const World& world, const std::string& id) {
+    Plan plan = plan_of(world);
+    PlannedBundle bundle;
+    bundle.request.id = id;
+    bundle.request.members = {1};
+    bundle.tensors = 1;
+    plan.bundles.push_back(bundle);
+    return plan;
+  };
+  World larger = example();
+  larger.requests[1].tensor.shape = {128, 64};
+  const PlanDiff diff = diff_plans(in_bundle(example(), "sync"), in_bundle(larger, "sync"));
+  REQUIRE(diff.redistributions.size() == 1);
+  CHECK(diff.redistributions[0].severity == DiffSeverity::dearer);
+  CHECK(diff.redistributions[0].bundle == "sync");
+  CHECK(nlohmann::json::parse(diff_json(diff, false))["redistributions"][0]["bundle"] == "sync");
+  // In another bundle, or in none.
+  CHECK(diff_plans(in_bundle(example(), "sync"), in_bundle(larger, "other")).redistributions[0].bundle.empty());
+  CHECK(diff_plans(plan_of(example()), in_bundle(larger, "sync")).redistributions[0].bundle.empty());
+}
+
 TEST_CASE("percentages are exact tenths, away from zero at halves") {
   CHECK(percent_text(1000, 1000).empty());
   CHECK(percent_text(1000, 1025) == "+2.5 %");

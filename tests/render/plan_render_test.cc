@@ -291,5 +291,27 @@ TEST_CASE("a comment for a pull request never exceeds its limit and never ends i
   }
 }
 
+TEST_CASE("a diff says of what moves with a bundle that it is dearer by itself") {
+  PlanDiff diff;
+  diff.compared = 1;
+  diff.severity = DiffSeverity::dearer;
+  RedistributionDiff& d = diff.redistributions.emplace_back();
+  d.id = "weights";
+  d.old_count = d.new_count = 1;
+  d.severity = DiffSeverity::dearer;
+  d.old_totals = d.new_totals = Totals{};
+  d.new_totals->predicted_ps = 1'000'000;
+  const auto says = [&](const std::string& text) {
+    return render_diff_text(diff, {}).find(text) != std::string::npos &&
+           render_diff_markdown(diff, {}).find(text) != std::string::npos;
+  };
+  CHECK_FALSE(says("by itself"));
+  CHECK(says("weights"));
+  d.bundle = "sync";
+  CHECK(says("dearer by itself"));
+  d.severity = DiffSeverity::numerics;
+  CHECK_FALSE(says("by itself"));
+}
+
 }  // namespace
 }  // namespace meshplan
