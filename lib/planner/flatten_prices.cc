@@ -28,10 +28,10 @@ struct FlattenPrices::Question {
   work::Budget budget;
   work::Budget settling;  // of searches that go as far as the planner's
   LeftForAdvice left;
-  bool finding = false;                  // its candidates, in searches that share
-  std::shared_ptr<PlanProblem> problem;  // what these know
-  int64_t least_ps = 0;                  // no sets make it take less
-  FlattenSets visible = 0;               // candidates that may change its plan
+  bool finding = false;     // its candidates, in searches that share
+  bool found = false;       // they are known
+  int64_t least_ps = 0;     // no sets make it take less
+  FlattenSets visible = 0;  // candidates that may change its plan
   std::map<FlattenSets, FlattenedPlan> known;
   std::optional<FlattenedPlan> with_all;  // every set of the mesh
   std::vector<DimSet> useless;            // by themselves
@@ -89,7 +89,12 @@ size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, L
   question.known[0] = {planned.totals, planned.steps};
   question.least_ps = planned.totals.predicted_ps;
   questions_.push_back(std::move(question));
+  if (questions_.back().left.problem) find_once(questions_.back());
   return questions_.size() - 1;
+}
+
+void FlattenPrices::set_times(size_t question, int64_t times) {
+  questions_[question].times = times;
 }
 
 size_t FlattenPrices::questions() const { return questions_.size(); }
@@ -105,11 +110,13 @@ std::optional<FlattenedPlan> FlattenPrices::search(Question& question,
   const MeshTable& meshes = question.crosses() ? table_with(sets) : meshes_;
   // What was listed for one question is not for the next, so that each takes the same work whatever
   // was asked before it.
-  const LevelMap& levels = levels_of(question.request.src_mesh);
+  const size_t mesh = question.request.src_mesh;
+  const LevelMap& levels =
+      question.left.levels != nullptr ? *question.left.levels : levels_of(mesh);
   levels.remember_listings(question.left.listings);
   const PlanQuestion asked{&meshes, &topology_, &question.request, &options_};
   const int64_t before = budget.left;
-  auto* known = question.finding ? &question.problem : nullptr;
+  auto* known = question.finding ? &question.left.problem : nullptr;
   auto list = plan_optimal(asked, levels, budget, {also_declared, below_ps, known});
   work_ += before - budget.left;
   question.left.listings = levels.shared_listings();
@@ -213,13 +220,17 @@ void FlattenPrices::find_candidates(Question& question) {
   }
 }
 
+void FlattenPrices::find_once(Question& question) {
+  if (std::exchange(question.found, true)) return;
+  question.finding = true;
+  find_candidates(question);
+  question.finding = false;
+  question.left.problem.reset();
+  question.left.levels = nullptr;
+}
+
 void FlattenPrices::find_candidates() {
-  for (Question& question : questions_) {
-    question.finding = true;
-    find_candidates(question);
-    question.finding = false;
-    question.problem.reset();
-  }
+  for (Question& question : questions_) find_once(question);
   for (Question& question : questions_) {
     const size_t mesh = question.request.src_mesh;
     for (size_t i = 0; i < candidates_.size(); ++i) {

@@ -52,8 +52,10 @@ class FlattenPrices {
   FlattenPrices(const FlattenPrices&) = delete;
   FlattenPrices& operator=(const FlattenPrices&) = delete;
 
-  // One question of the file, as planned, which happens `times` in all; its number.
+  // One question of the file, as planned, which happens `times` in all; its number. Where its
+  // problem is left its candidates are found now, and the problem is let go.
   size_t add(const PlannedRedistribution& planned, int64_t times, LeftForAdvice left);
+  void set_times(size_t question, int64_t times);
   // After the last: finds the candidates, every set on which the best plan of some question with it
   // declared runs a collective and that makes that plan cheaper; at most 64, and of a question with
   // too many sets to try only those that its plan with all of them uses.
@@ -76,6 +78,7 @@ class FlattenPrices {
   struct Question;
 
   void find_candidates(Question& question);
+  void find_once(Question& question);
   std::vector<DimSet> sets_to_try(Question& question);
   // The best plan with every set declared; whether it is known to be that.
   bool plan_with_all(Question& question, const std::vector<DimSet>& sets);

@@ -344,26 +344,30 @@ class Pipeline {
 struct Answered {
   Result<PlannedRedistribution> answer;
   LeftForAdvice left{};
-  int64_t times = 0;  // redistributions that ask it
+  int64_t times = 0;               // redistributions that ask it
+  std::optional<size_t> number{};  // where advice asks for it, too
 };
 
-// Missing flattens of the whole file, without what its bundles run; returns the work.
-int64_t advise(Plan& plan, const std::vector<Answered>& answered,
-               const std::vector<size_t>& answer_of) {
-  std::vector<bool> bundled(plan.redistributions.size(), false);
-  for (const PlannedBundle& bundle : plan.bundles) {
-    for (const size_t member : bundle.request.members) bundled[member] = true;
+// By redistribution: whether a bundle runs it.
+std::vector<bool> in_bundles(const std::vector<BundleRequest>& bundles, size_t redistributions) {
+  std::vector<bool> bundled(redistributions, false);
+  for (const BundleRequest& bundle : bundles) {
+    for (const size_t member : bundle.members) bundled[member] = true;
   }
+  return bundled;
+}
+
+// Missing flattens of the whole file, without what its bundles run.
+void advise(Plan& plan, FlattenPrices& prices, const std::vector<Answered>& answered,
+            const std::vector<size_t>& answer_of, const std::vector<bool>& bundled) {
   std::vector<int64_t> times(answered.size(), 0);
   for (size_t i = 0; i < plan.redistributions.size(); ++i) {
     if (!bundled[i])
       times[answer_of[i]] =
           saturating_add(times[answer_of[i]], plan.redistributions[i].request.count);
   }
-  FlattenPrices prices(plan.meshes, plan.topology, plan.options);
-  std::vector<size_t> number(answered.size(), 0);
   for (size_t a = 0; a < answered.size(); ++a) {
-    if (times[a] > 0) number[a] = prices.add(*answered[a].answer, times[a], answered[a].left);
+    if (answered[a].number) prices.set_times(*answered[a].number, times[a]);
   }
   prices.find_candidates();
   const std::vector<size_t> advised = advised_flattens(plan.meshes, plan.topology, prices);
@@ -372,11 +376,11 @@ int64_t advise(Plan& plan, const std::vector<Answered>& answered,
     if (bundled[i]) continue;
     auto& known = warnings[answer_of[i]];
     const bool is_new = !known;
-    if (is_new) known = missing_flattens(plan.meshes, prices, number[answer_of[i]], advised);
+    if (is_new)
+      known = missing_flattens(plan.meshes, prices, *answered[answer_of[i]].number, advised);
     plan.redistributions[i].warnings = *known;
     if (is_new && !known->empty()) check_claims(plan, plan.redistributions[i]);
   }
-  return prices.work();
 }
 
 // With groups "any" and max_groups K: the table with the K sets declared that save most.
@@ -414,6 +418,9 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   const std::optional<MeshTable> best_groups =
       best_of_any(meshes, topology, requests, options, bundles, outcome.work);
   if (best_groups) pipeline.search_on(*best_groups);
+  std::optional<FlattenPrices> prices;
+  if (pipeline.advises()) prices.emplace(plan.meshes, plan.topology, plan.options);
+  const std::vector<bool> bundled = in_bundles(bundles, requests.size());
   std::unordered_map<std::string, size_t> index;
   std::vector<Answered> answered;
   std::vector<size_t> answer_of;  // of every redistribution
@@ -431,6 +438,9 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
       outcome.failures.push_back({i, entry.answer.error()});
       continue;
     }
+    if (prices && !bundled[i] && !entry.number)
+      entry.number = prices->add(*entry.answer, 1, std::move(entry.left));
+    entry.left.problem.reset();
     ++entry.times;
     answer_of.push_back(at->second);
     PlannedRedistribution& planned = plan.redistributions.emplace_back(*entry.answer);
@@ -452,8 +462,8 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   if (!bundles.empty())
     std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
   outcome.work += pipeline.work();
-  if (pipeline.advises() && outcome.failures.empty())
-    outcome.work += advise(plan, answered, answer_of);
+  if (prices && outcome.failures.empty()) advise(plan, *prices, answered, answer_of, bundled);
+  if (prices) outcome.work += prices->work();
   plan.totals = totals_of_file(plan);
   return outcome;
 }

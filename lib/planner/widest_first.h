@@ -19,6 +19,8 @@
 
 namespace meshplan {
 
+struct PlanProblem;
+
 // What planning a question leaves for advice on it.
 struct LeftForAdvice {
   int64_t work = 0;                         // units that may be spent
@@ -28,6 +30,10 @@ struct LeftForAdvice {
   bool none_missing = false;
   std::optional<std::vector<Step>> with_every_set;
   int64_t every_set_work = 0;
+  // What these searches know, which takes much memory, and the levels that it belongs to; nullptr
+  // where nothing is missing.
+  std::shared_ptr<PlanProblem> problem;
+  const LevelMap* levels = nullptr;
 };
 
 // The best plan of a question whose work is counted down, on the sets that are declared.

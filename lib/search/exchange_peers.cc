@@ -23,18 +23,21 @@ class PeerCounter {
     const unsigned reduced = from.pending & ~to.pending;
     const unsigned copies = all & ~unsigned{sharding(to, p.dims)};
     const unsigned holders = all & ~reduced & ~unsigned{sharding(from, p.dims)};
-    copies_ = group_size(p, static_cast<uint16_t>(copies));
-    holders_ = group_size(p, static_cast<uint16_t>(holders));
-    copies_inside_ = inside(copies);
-    holding_units_ = p.exact_levels ? holders_ / inside(holders) : holders_;
-    shards_ = group_size(p, static_cast<uint16_t>(reduced));
-    shards_inside_ = inside(reduced);
+    const KnownPeers::Differing& on_copies = differing(copies);
+    const KnownPeers::Differing& on_holders = differing(holders);
+    const KnownPeers::Differing& on_reduced = differing(reduced);
+    copies_ = on_copies.ranks;
+    holders_ = on_holders.ranks;
+    copies_inside_ = on_copies.inside;
+    holding_units_ = p.exact_levels ? holders_ / on_holders.inside : holders_;
+    shards_ = on_reduced.ranks;
+    shards_inside_ = on_reduced.inside;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
       const ListMeetings::Most& most = p.meetings.of(p, from, to, d);
       shards_ = saturating_mul(shards_, most.shards);
       targets_ = saturating_mul(targets_, most.targets);
-      shards_inside_ *= std::min(most.shards, inside(on_list(from, d)));
-      targets_inside_ *= std::min(most.targets, inside(on_list(to, d)));
+      shards_inside_ *= std::min(most.shards, differing(on_list(from, d)).inside);
+      targets_inside_ *= std::min(most.targets, differing(on_list(to, d)).inside);
     }
     const int64_t unit = p.topology->levels.front().ranks;
     shards_inside_ = std::min(shards_inside_, unit);
@@ -64,6 +67,11 @@ class PeerCounter {
   // Of so many requests for parts of one shard, by one of its holders.
   [[nodiscard]] int64_t each_holder(int64_t requests) const {
     return ceil_div(std::max<int64_t>(0, requests), holders_);
+  }
+  [[nodiscard]] const KnownPeers::Differing& differing(unsigned atoms) const {
+    KnownPeers::Differing& known = p_.known_peers.differing[atoms];
+    if (known.ranks == 0) known = {group_size(p_, static_cast<uint16_t>(atoms)), inside(atoms)};
+    return known;
   }
   // Ranks of a unit that differ on these atoms, or more.
   [[nodiscard]] int64_t inside(unsigned atoms) const {
@@ -98,7 +106,10 @@ ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from, cons
   KnownPeers& known = p.known_peers;
   if (known.from == from && known.to == to) return known.peers;
   p.work += work::peers;
-  known = {from, to, PeerCounter(p, from, to).count()};
+  known.differing.resize(size_t{1} << p.atoms);
+  known.peers = PeerCounter(p, from, to).count();
+  known.from = from;
+  known.to = to;
   return known.peers;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "search/search_state_bytes.h"
 
@@ -23,11 +24,17 @@ struct ExchangePeers {
   int64_t fetched_from = 0;
   int64_t passed_to = 0;
 };
-// Two different states: what was asked last is remembered.
+// Two different states: what was asked last is remembered; and by mask of atoms how many ranks
+// differ on them, in all and in one unit of the innermost level at most, 0 where not asked yet.
 struct KnownPeers {
   SearchState from;
   SearchState to;
   ExchangePeers peers;
+  struct Differing {
+    int64_t ranks = 0;
+    int64_t inside = 0;
+  };
+  std::vector<Differing> differing;
 };
 [[nodiscard]] ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from,
                                            const SearchState& to);

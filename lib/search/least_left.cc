@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <utility>
 
 #include "base/int_math.h"
 #include "search/exchange_floor.h"
+#include "search/known_exchanges.h"
 #include "search/moves.h"
 #include "search/search_nodes.h"
 #include "search/work.h"
@@ -14,29 +14,8 @@
 namespace meshplan {
 namespace {
 
-// Of a state or a step that is of no use; sums of two do not overflow.
-constexpr int64_t too_long = INT64_MAX >> 4;
 // Of more nothing is said: an exchange between any two of them would be looked at.
 constexpr size_t most_states = 2'048;
-
-// How well it is known what an exchange takes at least; each takes more work than the one before.
-enum class Known : uint8_t { latency, peers, bound, floors, close_floors, price };
-constexpr int known_bits = 3;
-
-// What one exchange takes at least, in whichever number of phases; one that does not run: too long.
-class Least {
- public:
-  Least() : Least(too_long, Known::price) {}
-  Least(int64_t ps, Known known)
-      : packed_(std::min(ps, too_long) << known_bits | static_cast<int64_t>(known)) {}
-  [[nodiscard]] int64_t ps() const { return packed_ >> known_bits; }
-  [[nodiscard]] Known known() const {
-    return static_cast<Known>(packed_ & ((1 << known_bits) - 1));
-  }
-
- private:
-  int64_t packed_;
-};
 
 class Ways {
  public:
@@ -45,7 +24,8 @@ class Ways {
         p_(*question.problem),
         states_(states),
         work_before_(p_.work),
-        most_ps_(question.most_ps) {}
+        most_ps_(question.most_ps),
+        known_(question.problem->known_exchanges) {}
 
   KnownWay run() {
     raise_all();
@@ -55,7 +35,7 @@ class Ways {
  private:
   void raise_all() {
     if (states_.size() > most_states || !find_ends() || !list_moves()) return;
-    exchanges_.resize(states_.size());
+    exchanges_.assign(states_.size(), nullptr);
     ways_.assign(states_.size(), {});
     ways_[target_].left = 0;
     int64_t reached = 0;
@@ -82,26 +62,16 @@ class Ways {
     size_t other = 0;
     int64_t ps = 0;
   };
-  // Of one exchange, in one phase and in two.
-  struct Phases {
-    std::array<int64_t, 2> ps{too_long, too_long};
-    std::array<bool, 2> priced{true, true};
-    std::array<bool, 2> exact{false, false};
-    bool close = false;  // floors
-    [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
-    [[nodiscard]] Least least() const {
-      const Known floor = close ? Known::close_floors : Known::floors;
-      return {ps[sooner()], priced[sooner()] ? Known::price : floor};
-    }
-  };
-
   [[nodiscard]] int64_t work_left() const { return q_.most_work - (p_.work - work_before_); }
   // From so much on, what is left is too much.
   [[nodiscard]] int64_t most_left(size_t i) const { return most_ps_ - states_[i].before + 1; }
 
   // Numbers the states; false where source or target is not among them.
   bool find_ends() {
-    for (const LeftState& state : states_) (void)numbers_.intern(state.at);
+    for (const LeftState& state : states_) {
+      (void)numbers_.intern(state.at);
+      known_as_.push_back(known_.number(state.at));
+    }
     const int32_t source = numbers_.find(p_.source);
     const int32_t target = numbers_.find(p_.target);
     if (source < 0 || target < 0) return false;
@@ -156,22 +126,14 @@ class Ways {
         std::upper_bound(settled_.begin(), settled_.end(), ways_[to].left,
                          [&](int64_t left, size_t other) { return left < ways_[other].left; });
     settled_.insert(farther, to);
-    if (exchanges_[to].empty()) list_exchanges(to);
+    if (exchanges_[to] == nullptr)
+      exchanges_[to] = known_.to(p_, known_as_[to], q_.exchange_latency_ps);
     for (const Move& move : leading_to_[to]) offer_move(move.other, to, move.ps);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (!ways_[i].settled) offer_exchange(i, to);
     }
   }
-  void list_exchanges(size_t to) {
-    exchanges_[to].resize(states_.size());
-    const SearchState& aim = states_[to].at;
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const SearchState& from = states_[i].at;
-      const auto reduced = static_cast<uint16_t>(from.pending & ~aim.pending);
-      if (i == to || (aim.pending & ~from.pending) != 0 || !may_reduce(p_, from, reduced)) continue;
-      exchanges_[to][i] = {q_.exchange_latency_ps, Known::latency};
-    }
-  }
+  LeastExchange& exchange(size_t from, size_t to) { return exchanges_[to][known_as_[from]]; }
 
   // No less than what is known to be left.
   void offer(size_t i, size_t to, int64_t ps, bool by_exchange) {
@@ -185,7 +147,7 @@ class Ways {
     if (ways_[i].left <= states_[i].left) return;
     // What it may take.
     const int64_t most = std::min(ways_[i].left, most_left(i)) - ways_[to].left;
-    const Least& least = exchanges_[to][i];
+    const LeastExchange& least = exchange(i, to);
     while (least.ps() < most && least.known() < Known::floors) refine(i, to, most);
     if (least.ps() < most) offer(i, to, least.ps(), true);
   }
@@ -204,14 +166,14 @@ class Ways {
       const size_t to = ways_[i].next;
       way.push_back({states_[to].at, 0});
       if (!ways_[i].by_exchange) continue;
-      const Least& least = exchanges_[to][i];
+      const LeastExchange& least = exchange(i, to);
       while (least.known() < Known::price && all < most_ps_ && work_left() > 0) {
         refine(i, to, most_left(i) - ways_[to].left);
         all += least.ps() - ways_[i].ps;
         ways_[i].ps = least.ps();
         if (raised.empty() || raised.back() != i) raised.push_back(i);
       }
-      const Phases& both = phases(i, to);
+      const LeastOfPhases& both = phases(i, to);
       is_plan = is_plan && both.exact[both.sooner()];
       way.back().phases = static_cast<int>(both.sooner()) + 1;
     }
@@ -231,7 +193,7 @@ class Ways {
     int64_t most = -1;
     for (size_t i = source_; i != target_; i = ways_[i].next) {
       if (!ways_[i].by_exchange) continue;
-      const Least& least = exchanges_[ways_[i].next][i];
+      const LeastExchange& least = exchange(i, ways_[i].next);
       if (least.known() == Known::price || least.ps() <= most) continue;
       most = least.ps();
       longest = i;
@@ -239,7 +201,7 @@ class Ways {
     if (longest == states_.size()) return false;
     const size_t to = ways_[longest].next;
     refine(longest, to, most_left(longest) - ways_[to].left);
-    if (exchanges_[to][longest].ps() > most) lose({longest});
+    if (exchange(longest, to).ps() > most) lose({longest});
     return true;
   }
 
@@ -279,7 +241,7 @@ class Ways {
   void refine(size_t i, size_t to, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    Least& least = exchanges_[to][i];
+    LeastExchange& least = exchange(i, to);
     const int64_t ps = least.ps();
     switch (least.known()) {
       case Known::latency:
@@ -303,11 +265,11 @@ class Ways {
         return;
     }
   }
-  Phases& phases(size_t i, size_t to) { return phases_[i * states_.size() + to]; }
-  const Phases& floor_both(size_t i, size_t to, int64_t least_ps, int64_t most) {
+  LeastOfPhases& phases(size_t i, size_t to) { return known_.phases(known_as_[i], known_as_[to]); }
+  const LeastOfPhases& floor_both(size_t i, size_t to, int64_t least_ps, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    Phases& both = phases(i, to);
+    LeastOfPhases& both = phases(i, to);
     for (const size_t k : {0, 1}) {
       if (k == 1 && (!q_.two_phases || from.pending != aim.pending || !members_share(p_, aim)))
         continue;
@@ -317,8 +279,8 @@ class Ways {
     }
     return both;
   }
-  const Phases& floor_closely(size_t i, size_t to, int64_t most) {
-    Phases& both = phases(i, to);
+  const LeastOfPhases& floor_closely(size_t i, size_t to, int64_t most) {
+    LeastOfPhases& both = phases(i, to);
     for (const size_t k : {0, 1}) {
       if (both.priced[k]) continue;
       const int64_t floor =
@@ -329,8 +291,8 @@ class Ways {
     return both;
   }
   // Where that takes too much to list, its floor stays.
-  const Phases& price_sooner(size_t i, size_t to, int64_t most) {
-    Phases& both = phases(i, to);
+  const LeastOfPhases& price_sooner(size_t i, size_t to, int64_t most) {
+    LeastOfPhases& both = phases(i, to);
     const size_t k = both.sooner();
     const bool before = std::exchange(p_.estimated, false);
     const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1,
@@ -362,8 +324,9 @@ class Ways {
   size_t target_ = 0;
   std::vector<std::vector<Move>> leading_to_;  // by where they lead
   std::vector<std::vector<Move>> leading_on_;  // by where they start
-  std::vector<std::vector<Least>> exchanges_;  // by where they lead, from each state
-  std::unordered_map<uint64_t, Phases> phases_;
+  KnownExchanges& known_;
+  std::vector<uint32_t> known_as_;         // the number of each state there
+  std::vector<LeastExchange*> exchanges_;  // by where they lead; nullptr: not asked yet
   std::vector<Way> ways_;
   std::vector<size_t> settled_;  // nearest first
 };

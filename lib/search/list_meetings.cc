@@ -82,6 +82,16 @@ ListMeetings::Slot& ListMeetings::slot(uint64_t from, uint64_t to) const {
   }
 }
 
+const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const SearchState& s, int d,
+                                               uint64_t key) const {
+  const auto [known, is_new] = ends_.try_emplace(key);
+  if (is_new) {
+    const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+    Ends(p, s, d, known->second).list(s.begin_of(d), 0, extent);
+  }
+  return known->second;
+}
+
 const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const SearchState& from,
                                            const SearchState& to, int d) const {
   if (slots_.size() < 2 * (taken_ + 1)) {
@@ -95,11 +105,9 @@ const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const SearchSta
   const uint64_t to_key = list_key(to, d);
   Slot& found = slot(from_key, to_key);
   if (found.most.shards != 0) return found.most;
-  thread_local std::vector<int64_t> shards;
-  thread_local std::vector<int64_t> targets;
+  const std::vector<int64_t>& shards = ends(p, from, d, from_key);
+  const std::vector<int64_t>& targets = ends(p, to, d, to_key);
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  Ends(p, from, d, shards).list(from.begin_of(d), 0, extent);
-  Ends(p, to, d, targets).list(to.begin_of(d), 0, extent);
   p.work += static_cast<int64_t>(shards.size() + targets.size()) / 4 + work::bound;
   // The first part is as wide as any.
   const ListMeetings::Most first{

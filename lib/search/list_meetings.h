@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "search/search_state_bytes.h"
@@ -36,8 +37,12 @@ class ListMeetings {
     Most most{0, 0};  // 0 shards: the slot is free
   };
   [[nodiscard]] Slot& slot(uint64_t from, uint64_t to) const;
+  // Where the first parts of list d end.
+  [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p, const SearchState& s, int d,
+                                                 uint64_t key) const;
   mutable std::vector<Slot> slots_;
   mutable size_t taken_ = 0;
+  mutable std::unordered_map<uint64_t, std::vector<int64_t>> ends_;  // by list
 };
 
 // Parts of list d of `s` that are not empty and meet [lo, hi), which is not empty.

@@ -20,6 +20,7 @@
 #include "mesh/mesh_table.h"
 #include "plan/plan.h"
 #include "search/exchange_peers.h"
+#include "search/known_exchanges.h"
 #include "search/list_meetings.h"
 #include "search/list_pairs.h"
 #include "search/rank_sides.h"
@@ -161,6 +162,7 @@ struct PlanProblem {
   ListMeetings meetings;           // the same
   mutable ListPairs pairs;         // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;  // of the exchange asked for last
+  mutable KnownExchanges known_exchanges;
   // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
   std::vector<UnitRanks> units;
   mutable size_t telling_unit = 0;

@@ -1,0 +1,85 @@
+// How well it is known what an exchange between two states takes at least. The searches of one
+// question, which differ in the collectives that may run, ask for the same exchanges: what one has
+// come to know of them serves the next.
+//
+//     declared sets alone      floors of 40,000 pairs of 600 states, 300 prices
+//     every set declared       the same pairs but for a few: nothing is asked anew
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "search/search_state_bytes.h"
+
+namespace meshplan {
+
+struct PlanProblem;
+
+// Of a state or a step that is of no use; sums of two do not overflow.
+constexpr int64_t too_long = INT64_MAX >> 4;
+
+// Each takes more work than the one before.
+enum class Known : uint8_t { latency, peers, bound, floors, close_floors, price };
+
+// What one exchange takes at least, in whichever number of phases; one that does not run: too long.
+class LeastExchange {
+ public:
+  LeastExchange() : LeastExchange(too_long, Known::price) {}
+  LeastExchange(int64_t ps, Known known)
+      : packed_(std::min(ps, too_long) << known_bits | static_cast<int64_t>(known)) {}
+  [[nodiscard]] int64_t ps() const { return packed_ >> known_bits; }
+  [[nodiscard]] Known known() const {
+    return static_cast<Known>(packed_ & ((1 << known_bits) - 1));
+  }
+
+ private:
+  static constexpr int known_bits = 3;
+  int64_t packed_;
+};
+
+// The same in one phase and in two.
+struct LeastOfPhases {
+  std::array<int64_t, 2> ps{too_long, too_long};
+  std::array<bool, 2> priced{true, true};
+  std::array<bool, 2> exact{false, false};
+  bool close = false;  // floors
+  [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
+  [[nodiscard]] LeastExchange least() const {
+    const Known floor = close ? Known::close_floors : Known::floors;
+    return {ps[sooner()], priced[sooner()] ? Known::price : floor};
+  }
+};
+
+// By numbers of states, which stay as they are. A copy knows nothing, as it may be of another
+// question.
+class KnownExchanges {
+ public:
+  KnownExchanges() = default;
+  KnownExchanges(const KnownExchanges& /*other*/) {}
+  KnownExchanges& operator=(const KnownExchanges& /*other*/) { return *this; }
+  KnownExchanges(KnownExchanges&&) = default;
+  KnownExchanges& operator=(KnownExchanges&&) = default;
+  ~KnownExchanges() = default;
+
+  [[nodiscard]] uint32_t number(const SearchState& s);
+  // From every state that has a number to `to`. `latency_ps`: what exchanges take at least. Valid
+  // until the next state gets a number.
+  [[nodiscard]] LeastExchange* to(const PlanProblem& p, uint32_t to, int64_t latency_ps);
+  [[nodiscard]] LeastOfPhases& phases(uint32_t from, uint32_t to) {
+    return phases_[uint64_t{from} << 32 | to];
+  }
+
+ private:
+  struct Hash {
+    size_t operator()(const SearchState& s) const;
+  };
+  std::unordered_map<SearchState, uint32_t, Hash> numbers_;
+  std::vector<SearchState> states_;
+  std::vector<std::vector<LeastExchange>> to_;  // by where they lead, from each state
+  std::unordered_map<uint64_t, LeastOfPhases> phases_;
+};
+
+}  // namespace meshplan
