@@ -75,6 +75,19 @@ void cut_evenly(const Question& q, int32_t receiver, const Overlap& overlap,
   }
 }
 
+// In the order of targets, of which there are so many; those of one target as they were.
+std::vector<ExchangeTransfer> by_target(std::vector<ExchangeTransfer> transfers, size_t targets) {
+  const auto less = [](const auto& a, const auto& b) { return a.target < b.target; };
+  if (std::is_sorted(transfers.begin(), transfers.end(), less)) return transfers;
+  std::vector<size_t> next(targets + 1, 0);  // place of the next transfer, by target
+  for (const ExchangeTransfer& t : transfers) ++next[static_cast<size_t>(t.target) + 1];
+  for (size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
+  std::vector<ExchangeTransfer> sorted(transfers.size());
+  for (ExchangeTransfer& t : transfers)
+    sorted[next[static_cast<size_t>(t.target)]++] = std::move(t);
+  return sorted;
+}
+
 }  // namespace
 
 std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> sources,
@@ -102,10 +115,7 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
     }
   });
   // Of one target they are in the order of shards already.
-  std::stable_sort(
-      transfers.begin(), transfers.end(),
-      [](const ExchangeTransfer& a, const ExchangeTransfer& b) { return a.target < b.target; });
-  return transfers;
+  return by_target(std::move(transfers), targets.size());
 }
 
 TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
