@@ -39,6 +39,7 @@ struct Way {
 
 struct Kind {
   std::vector<size_t> members;  // indices into the plan's redistributions
+  std::vector<int64_t> firsts;  // of each member, its first tensor among those of the kind
   int64_t tensors = 0;
   std::vector<Way> ways;
   // Index into `ways`, by family of stops (search/exchange_plans.h) and whether pieces go whole.

@@ -404,16 +404,18 @@ int64_t launches_of_collectives(const std::vector<Kind>& kinds, const std::vecto
 std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind, const Way& way,
                                 const Plan& plan) {
   std::vector<RoundPart> parts;
-  int64_t first = 0;  // tensor of the member
-  for (const size_t member : kind.members) {
+  const auto behind = std::upper_bound(kind.firsts.begin(), kind.firsts.end(), part.from);
+  for (size_t m = behind - kind.firsts.begin() - 1;
+       m < kind.members.size() && kind.firsts[m] < part.to; ++m) {
+    const size_t member = kind.members[m];
+    const int64_t first = kind.firsts[m];
     const int64_t count = plan.redistributions[member].request.count;
     const int64_t from = std::max(part.from, first);
-    const int64_t to = std::min(part.to, first + count);
+    const int64_t to = std::min(part.to, saturating_add(first, count));
     if (from < to) {
       parts.push_back({member, static_cast<int64_t>(way.steps[part.step].index), from - first,
                        to - first, part.piece, part.pieces});
     }
-    first += count;
   }
   return parts;
 }

@@ -251,8 +251,9 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
       continue;
     }
     if (has_most || (is_stuck && found_)) return does_not_fit(figures).error();
-    // Where every bucket has one tensor of a kind at most, rounds have fewer kinds.
-    if (limits.buckets >= most_tensors) {
+    // Where every bucket has one tensor of a kind at most, or no more buckets are made, rounds have
+    // fewer kinds.
+    if (limits.buckets >= std::min(most_tensors, most_buckets)) {
       const int64_t now = std::min(limits.tensors_a_round, static_cast<int64_t>(kinds_.size()));
       limits.tensors_a_round = std::max<int64_t>(1, now / 2);
     }

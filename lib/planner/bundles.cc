@@ -105,6 +105,7 @@ class BundlePlanner {
       if (fresh) kinds_.emplace_back();
       Kind& kind = kinds_[at->second];
       kind.members.push_back(member);
+      kind.firsts.push_back(kind.tensors);
       kind.tensors = saturating_add(kind.tensors, request.count);
       (void)levels_of(request.src_mesh);
       (void)levels_of(request.dst_mesh);

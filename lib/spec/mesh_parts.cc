@@ -51,8 +51,8 @@ bool add_ranks(Reader& reader, uint32_t entry, ListedRanks& list) {
   if (!run) return true;
   const auto [first, last] = *run;
   if (static_cast<uint64_t>(last - first) >= most_listed_ranks - list.ranks.size()) return false;
-  for (int64_t rank = first; rank <= last; ++rank) {
-    list.ranks.push_back(rank);
+  for (int64_t behind = 0; behind <= last - first; ++behind) {  // first + behind: any int64
+    list.ranks.push_back(first + behind);
     list.places.push_back(entry);
   }
   return true;

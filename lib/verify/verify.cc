@@ -202,7 +202,9 @@ class StepWalk {
     if (!problem && step.phases > 1 && plan_.topology.levels.size() < 2)
       problem = "two phases on a topology of one level";
     if (!problem) problem = verification::check_merged(step);
-    if (!problem && !crosses_)
+    if (!problem && crossing && step.logical_shape != shape)
+      problem = "its logical shape is not that of the tensor, which it moves whole";
+    if (!problem && !crossing)
       problem = verification::check_logical_shape(redistribution_, sizes, *before_, step);
     if (problem) return problem;
     trace_ += arrow_of(step);

@@ -241,6 +241,19 @@ TEST_CASE("more rounds than anyone could read are refused, not planned for minut
         "max_messages (1,024) or split its counts");
 }
 
+TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
+  const MeshTable table = two_roots({{"x", 8}, {"y", 8}}, {{"x", 8}, {"y", 4}}, 64);
+  const std::vector<Request> requests{
+      request_of(table, "a", {6400, 1000}, "S(0)R", "RS(0)", 10'000),
+      request_of(table, "b", {6500, 1000}, "S(0)R", "RS(1)", 10'000)};
+  const PlanOutcome outcome = plan_requests(table, *topology_preset("h100"), requests, {}, "",
+                                            {{"all", {0, 1}, 1, 1'000'000, 1024}});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(outcome.failures[0].error.message ==
+        "bundle 'all' needs 4471500 bytes of staging per rank, max_staging_bytes allows 1000000; "
+        "raise it");
+}
+
 TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of the bound") {
   for (const int64_t latency : {0, 1}) {
     const MeshTable table = two_roots({{"dp", 2}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 96);

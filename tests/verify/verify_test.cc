@@ -180,6 +180,9 @@ TEST_CASE("across meshes an exchange carries everything over") {
   CHECK(verdict(plan) == "right");
   cross(2, "S(0)S(1)", "S(1)[0]S(1)[1]");
   CHECK(verdict(plan) == "right");
+  r.steps[0].logical_shape = {4, 8};
+  CHECK(contains(verdict(plan), "step 0 (exchange): its logical shape is not that of the tensor"));
+  r.steps[0].logical_shape = {8, 8};
   r.steps[0].mesh = "mesh";
   CHECK(contains(verdict(plan), "step 0"));
   cross(1, "P(sum)R", "S(1)");
