@@ -83,13 +83,18 @@ std::vector<MeasuredRow> rows_of(const std::vector<MeasuredRow>& rows, Op op) {
   return some;
 }
 
+// As a topology may have it: a time that a log rounds to nothing gives any rate.
+int64_t as_bandwidth(double mb_per_s) {
+  return std::llround(std::clamp(mb_per_s, 1.0, static_cast<double>(max_mb_per_s)));
+}
+
 // The fastest that rows have moved bytes over each level: a bandwidth to begin with.
 void seed_bandwidths(Topology& topology, const std::vector<MeasuredRow>& rows) {
   for (size_t l = 0; l < topology.levels.size(); ++l) {
     double most = 0;
     for (const MeasuredRow& row : rows)
       most = std::max(most, bytes_over(traffic_of(row), l) * 1000 / static_cast<double>(row.ns));
-    if (most >= 1) topology.levels[l].mb_per_s = std::llround(most);
+    if (most >= 1) topology.levels[l].mb_per_s = as_bandwidth(most);
   }
 }
 
@@ -130,7 +135,7 @@ void seed_levels(Topology& topology, const std::vector<MeasuredRow>& rows) {
     level.peer_mb_per_s = level.peer_bytes = 0;
     if (l != slowest || piece.near == 0) continue;
     level.near_bytes = std::max<int64_t>(1, std::llround(piece.near));
-    level.far_mb_per_s = std::max<int64_t>(1, std::llround(1000 / piece.far_slope));
+    level.far_mb_per_s = as_bandwidth(1000 / piece.far_slope);
   }
 }
 
@@ -211,7 +216,7 @@ void seed_peer_rates(Topology& topology, const std::vector<MeasuredRow>& pairs) 
     if (least < 1 || least > 0.9 * static_cast<double>(level.mb_per_s)) continue;
     level.near_bytes = level.far_mb_per_s = 0;
     level.exchange_percent = 100;
-    level.peer_mb_per_s = std::llround(least);
+    level.peer_mb_per_s = as_bandwidth(least);
     level.peer_bytes = held == most ? 0 : held;
   }
 }

@@ -78,6 +78,14 @@ TEST_CASE("a fit predicts what was measured and, nearly, the sizes held out") {
   }
 }
 
+TEST_CASE("times that a log rounds to nothing fit a topology that is read again") {
+  for (const Op op : {Op::all_reduce, Op::exchange}) {
+    const auto fitted = calibrate(uniform_topology(), {row_of_size(op, 4, int64_t{1} << 50, 1)});
+    REQUIRE(fitted.ok());
+    CHECK(check_topology(fitted->topology).ok());
+  }
+}
+
 TEST_CASE("sizes that are held out stay out of the fit that predicts them") {
   std::vector<MeasuredRow> rows;
   for (int64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 2)
