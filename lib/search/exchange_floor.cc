@@ -1,11 +1,11 @@
 #include "search/exchange_floor.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
 #include "search/exchange_peers.h"
+#include "search/list_pairs.h"
 #include "search/search_state.h"
 #include "search/unit_needs.h"
 #include "search/work.h"
@@ -61,20 +61,26 @@ class ExchangeFloor {
  public:
   ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases)
       : p_(p), phases_(phases), peers_(exchange_peers(p, from, to)) {
-    p.listed_ranks.limit_memory();
-    for (int d = 0; d < p_.dims; ++d)
-      sides_[as_index(d)] = {&p.listed_ranks.of(p, from, d), &p.listed_ranks.of(p, to, d)};
     contributions_ = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
     const int64_t apart =
         group_size(p, static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made)));
     holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
+    elements_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
+    shard_ = shared_ = p.idle_elements;
+    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+      const int64_t before = p.listed_ranks.of(p, from, d).widest;
+      shard_ *= before;
+      shared_ *= std::min(before, p.listed_ranks.of(p, to, d).widest);
+    }
+    // Every element of a shard is wanted by as many ranks, of which holders have at most their
+    // box's share; in one phase the holders send the rest. In two, others pass on what they
+    // fetched.
+    if (shard_ != 0 && phases == 1) elements_ = std::max(elements_, saturated(ceil_share(1)));
   }
 
-  [[nodiscard]] int64_t ps() {
-    receive();
-    send();
+  [[nodiscard]] int64_t ps() const {
     if (elements_ == 0) return 0;
     int64_t most = 0;
     // What goes beyond units of the level before takes its levels and those outside of it.
@@ -99,31 +105,6 @@ class ExchangeFloor {
   }
 
  private:
-  void receive() {
-    for (size_t r = 0; r < p_.listed_ranks.ranks(); ++r) {
-      int64_t wanted = p_.idle_elements;
-      int64_t overlap = p_.idle_elements;
-      for (int d = 0; d < p_.dims && !is_scalar(p_) && wanted > 0; ++d) {
-        const Interval& before = sides_[as_index(d)][0]->side[r];
-        const Interval& after = sides_[as_index(d)][1]->side[r];
-        wanted *= width(after);
-        overlap *= overlap_width(before, after);
-      }
-      if (wanted == 0) continue;
-      elements_ = std::max(elements_, saturating_mul(contributions_, wanted) - overlap);
-    }
-  }
-  // Every element of a shard is wanted by as many ranks, of which holders have at most their box's
-  // share; in one phase the holders send the rest. In two, others pass on what they fetched.
-  void send() {
-    shard_ = shared_ = p_.idle_elements;
-    for (int d = 0; d < p_.dims && !is_scalar(p_); ++d) {
-      const int64_t before = sides_[as_index(d)][0]->widest;
-      shard_ *= before;
-      shared_ *= std::min(before, sides_[as_index(d)][1]->widest);
-    }
-    if (shard_ != 0 && phases_ == 1) elements_ = std::max(elements_, saturated(ceil_share(1)));
-  }
   // What a holder sends at least to ranks outside of its unit.
   [[nodiscard]] int64_t sent_beyond(int64_t unit_ranks) const {
     if (phases_ == 1) return saturated(ceil_share(unit_ranks));
@@ -139,7 +120,6 @@ class ExchangeFloor {
   const PlanProblem& p_;
   int phases_;
   ExchangePeers peers_;
-  std::array<std::array<const RankSides::Sides*, 2>, max_search_dims> sides_;
   int64_t contributions_ = 1;
   int64_t element_ = 1;
   int64_t holders_ = 1;   // of a shard

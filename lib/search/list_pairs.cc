@@ -1,5 +1,9 @@
 #include "search/list_pairs.h"
 
+#include <algorithm>
+#include <array>
+
+#include "base/int_math.h"
 #include "search/search_state.h"
 #include "search/work.h"
 
@@ -59,11 +63,17 @@ ListPairs::Place ListPairs::of(const PlanProblem& p, const SearchState& from, co
 void ListPairs::add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d) {
   ranks_ = p.listed_ranks.ranks();
   p.work += static_cast<int64_t>(ranks_ + p.units.size()) * work::rank_side;
-  values_.push_back(cuts_evenly(p, from, d) && cuts_evenly(p, to, d) ? 1 : 0);
+  const size_t flags = values_.size();
+  values_.push_back(cuts_evenly(p, from, d) && cuts_evenly(p, to, d) ? is_even : 0);
   const std::vector<Interval>& before = p.listed_ranks.of(p, from, d).side;
   const std::vector<Interval>& after = p.listed_ranks.of(p, to, d).side;
   for (const Interval& side : after) values_.push_back(width(side));
   for (size_t r = 0; r < ranks_; ++r) values_.push_back(overlap_width(before[r], after[r]));
+  const auto all_equal = [](const int64_t* of_ranks, size_t ranks) {
+    return std::all_of(of_ranks, of_ranks + ranks, [&](int64_t n) { return n == *of_ranks; });
+  };
+  const int64_t* const wants = values_.data() + flags + 1;
+  if (all_equal(wants, ranks_) && all_equal(wants + ranks_, ranks_)) values_[flags] |= is_alike;
   for (const UnitRanks& unit : p.units) {
     const std::vector<Interval>& held = unit.sides.of(p, from, d).joined;
     const std::vector<Interval>& wanted = unit.sides.of(p, to, d).joined;
@@ -85,6 +95,40 @@ PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const S
   PairPlaces at{};
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) at[as_index(d)] = p.pairs.of(p, from, to, d);
   return at;
+}
+
+int64_t most_missing(const PlanProblem& p, const PairPlaces& at, int64_t contributions) {
+  const size_t ranks = p.listed_ranks.ranks();
+  if (p.total_elements == 0 || ranks == 0) return 0;
+  if (is_scalar(p)) return saturating_mul(contributions - 1, p.idle_elements);
+  // Dims along which all ranks are alike count once.
+  int64_t wanted_by_all = p.idle_elements;
+  int64_t kept_by_all = p.idle_elements;
+  std::array<const int64_t*, max_search_dims> wanted;
+  std::array<const int64_t*, max_search_dims> kept;
+  size_t apart = 0;
+  for (int d = 0; d < p.dims; ++d) {
+    const ListPairs::Place pair = at[as_index(d)];
+    wanted[apart] = p.pairs.wanted(pair);
+    kept[apart] = p.pairs.kept(pair);
+    if (!p.pairs.alike(pair)) {
+      ++apart;
+      continue;
+    }
+    wanted_by_all *= *wanted[apart];
+    kept_by_all *= *kept[apart];
+  }
+  int64_t most = 0;
+  for (size_t r = 0; r < (apart == 0 ? 1 : ranks); ++r) {
+    int64_t all = wanted_by_all;
+    int64_t had = kept_by_all;
+    for (size_t d = 0; d < apart; ++d) {
+      all *= wanted[d][r];
+      had *= kept[d][r];
+    }
+    most = std::max(most, saturating_mul(contributions, all) - had);
+  }
+  return most;
 }
 
 }  // namespace meshplan

@@ -32,7 +32,9 @@ class ListPairs {
   [[nodiscard]] Place of(const PlanProblem& p, const SearchState& from, const SearchState& to,
                          int d);
   // Whether both lists cut the dim evenly.
-  [[nodiscard]] bool even(Place pair) const { return values_[pair] != 0; }
+  [[nodiscard]] bool even(Place pair) const { return (values_[pair] & is_even) != 0; }
+  // Whether all listed ranks want as much and have as much of it.
+  [[nodiscard]] bool alike(Place pair) const { return (values_[pair] & is_alike) != 0; }
   // Elements that each of the listed ranks (PlanProblem::listed_ranks) wants, and has of these.
   [[nodiscard]] const int64_t* wanted(Place pair) const { return &values_[pair + 1]; }
   [[nodiscard]] const int64_t* kept(Place pair) const { return &values_[pair + 1 + ranks_]; }
@@ -49,6 +51,10 @@ class ListPairs {
     uint64_t to = 0;
     Place place = 0;  // 1 + the place; 0: the slot is free
   };
+  // What stands at a place: these flags, what each rank wants, what it keeps, and what each unit
+  // holds, wants, and both.
+  static constexpr int64_t is_even = 1;
+  static constexpr int64_t is_alike = 2;
   [[nodiscard]] Slot& slot(uint64_t from, uint64_t to);
   void grow();
   void add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d);
@@ -63,5 +69,10 @@ class ListPairs {
 using PairPlaces = std::array<ListPairs::Place, max_search_dims>;
 [[nodiscard]] PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from,
                                         const SearchState& to);
+
+// The most elements that one of the listed ranks' target has and its source has not, where each
+// comes in so many contributions, of which a source has one.
+[[nodiscard]] int64_t most_missing(const PlanProblem& p, const PairPlaces& at,
+                                   int64_t contributions);
 
 }  // namespace meshplan

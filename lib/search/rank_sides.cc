@@ -115,34 +115,26 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
       sides.number[r] = sides.number[r] * size + coordinates(r)[atom];
   }
   sides.side.reserve(ranks_);
-  thread_local std::vector<Interval> joined;
   if (sides.numbers > static_cast<int64_t>(ranks_)) {
     for (const int64_t number : sides.number) sides.side.push_back(cuts.side(number));
-    thread_local std::vector<Interval> ascending;
-    ascending = sides.side;
+    std::vector<Interval> ascending = sides.side;
     std::sort(ascending.begin(), ascending.end(),
               [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
-    joined.clear();
-    for (const Interval& side : ascending) add_to(joined, side);
-    sides.joined = joined;
+    for (const Interval& side : ascending) add_to(sides.joined, side);
     return;
   }
   // Once a number, of which several ranks may have one.
-  thread_local std::vector<Interval> by_number;
-  thread_local std::vector<bool> is_held;
   const auto numbers = static_cast<size_t>(sides.numbers);
-  by_number.resize(numbers);
-  is_held.assign(numbers, false);
+  std::vector<Interval> by_number(numbers);
+  std::vector<bool> is_held(numbers, false);
   for (size_t n = 0; n < numbers; ++n) by_number[n] = cuts.side(static_cast<int64_t>(n));
   for (const int64_t number : sides.number) {
     sides.side.push_back(by_number[static_cast<size_t>(number)]);
     is_held[static_cast<size_t>(number)] = true;
   }
-  joined.clear();
   for (size_t n = 0; n < numbers; ++n) {
-    if (is_held[n]) add_to(joined, by_number[n]);
+    if (is_held[n]) add_to(sides.joined, by_number[n]);
   }
-  sides.joined = joined;
 }
 
 void RankSides::grow() const {

@@ -277,23 +277,6 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
 
 namespace {
 
-// The most elements that one of the listed ranks' target has and its source has not. `at`: the
-// pairs of lists.
-int64_t missing_elements(const PlanProblem& p, const PairPlaces& at) {
-  if (p.total_elements == 0 || is_scalar(p)) return 0;
-  int64_t most = 0;
-  for (size_t r = 0; r < p.listed_ranks.ranks(); ++r) {
-    int64_t wanted = p.idle_elements;
-    int64_t kept = p.idle_elements;
-    for (int d = 0; d < p.dims; ++d) {
-      wanted *= p.pairs.wanted(at[as_index(d)])[r];
-      kept *= p.pairs.kept(at[as_index(d)])[r];
-    }
-    most = std::max(most, wanted - kept);
-  }
-  return most;
-}
-
 bool all_even(const PlanProblem& p, const PairPlaces& at) {
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
     if (!p.pairs.even(at[as_index(d)])) return false;
@@ -365,7 +348,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     // What `from` grows to holds no more than it.
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
-    missing = missing_elements(p, at());
+    missing = most_missing(p, at(), 1);
     p.work += static_cast<int64_t>(p.listed_ranks.ranks());
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
