@@ -16,26 +16,6 @@ constexpr int64_t most_placements = 5'000;
 // By the topology each of their steps is priced.
 constexpr int64_t most_priced_placements = 256;
 
-struct RulesAsked {
-  PlannerKind planner;
-  CostModel cost_model;
-};
-
-// Those that plan such a question in a short time.
-std::vector<RulesAsked> rules_of(const Request& request, const Mesh& mesh) {
-  std::vector<RulesAsked> rules{{PlannerKind::greedy, CostModel::dtensor}};
-  int64_t placements = 1;
-  for (const MeshDim& dim : mesh.dims) {
-    if (dim.size > 1)
-      placements =
-          saturating_mul(placements, static_cast<int64_t>(request.tensor.shape.size()) + 2);
-  }
-  if (placements <= most_placements) rules.push_back({PlannerKind::graph, CostModel::dtensor});
-  if (placements <= most_priced_placements && makes_sums(request))
-    rules.push_back({PlannerKind::graph, CostModel::topology});
-  return rules;
-}
-
 Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
                  const std::vector<Step>& steps) {
   PlannedRedistribution planned;
@@ -80,6 +60,22 @@ bool is_allowed(const PlanQuestion& question, const Mesh& mesh, const std::vecto
 
 }  // namespace
 
+std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh) {
+  // PyTorch's rules place mesh dims of one rank, too.
+  int64_t placements = 1;
+  for (size_t m = 0; m < mesh.dims.size(); ++m)
+    placements = saturating_mul(placements, static_cast<int64_t>(request.tensor.shape.size()) + 2);
+  const bool few = placements <= most_placements;
+  std::vector<RulesAsked> rules;
+  // Of other orders than the default one it is the graph that greedy asks.
+  if (few || (is_default_order(request.src) && is_default_order(request.dst)))
+    rules.push_back({PlannerKind::greedy, CostModel::dtensor});
+  if (few) rules.push_back({PlannerKind::graph, CostModel::dtensor});
+  if (placements <= most_priced_placements && makes_sums(request))
+    rules.push_back({PlannerKind::graph, CostModel::topology});
+  return rules;
+}
+
 bool makes_sums(const Request& request) {
   const std::vector<PendingAtom>& before = request.src.partial;
   return std::any_of(request.dst.partial.begin(), request.dst.partial.end(),
@@ -94,7 +90,7 @@ void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, St
   if (question.options->one_reduction) return;
   const Mesh& mesh = levels.mesh();
   int64_t best_ps = totals_of(question, levels, list.steps).predicted_ps;
-  for (const RulesAsked& one : rules_of(request, mesh)) {
+  for (const RulesAsked& one : rules_in_time(request, mesh)) {
     PlanOptions options = *question.options;
     options.planner = one.planner;
     options.cost_model = one.cost_model;

@@ -5,6 +5,8 @@
 //     graph's rules                               2.0 ms: reduce_scatter, all_reduce, two gathers
 #pragma once
 
+#include <vector>
+
 #include "plan/question.h"
 #include "transfer/level_map.h"
 
@@ -14,6 +16,13 @@ namespace meshplan {
 // may make them sooner and reduce them again, which takes less where one rank holds nearly all: a
 // reduce_scatter sends every rank a share, where the holder would send all of it.
 [[nodiscard]] bool makes_sums(const Request& request);
+
+struct RulesAsked {
+  PlannerKind planner = PlannerKind::greedy;
+  CostModel cost_model = CostModel::dtensor;
+};
+// Those of PyTorch's rules that plan such a question in a short time; none: all take seconds.
+[[nodiscard]] std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh);
 
 // `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out; a plan that
 // was proven is not any more where one is cheaper (Shortcut::made_sums).
