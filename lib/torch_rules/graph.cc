@@ -4,12 +4,15 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include "base/int_math.h"
 #include "cost/step_cost.h"
+#include "cost/step_figures.h"
 #include "plan/describe_moves.h"
 #include "torch_rules/dtensor_cost.h"
 #include "torch_rules/merge.h"
+#include "transfer/level_map.h"
 
 namespace meshplan {
 namespace {
@@ -139,7 +142,9 @@ class EdgeCost {
         mesh_(question.meshes->meshes[question.request->src_mesh]),
         shape_(mesh_shape(mesh_)),
         model_(question.options->cost_model, shape_, question.request->tensor,
-               ranks_per_host(question)) {}
+               ranks_per_host(question)) {
+    if (by_topology()) levels_.emplace(mesh_, *question.topology);
+  }
 
   [[nodiscard]] bool by_topology() const {
     return question_.options->cost_model == CostModel::topology;
@@ -150,6 +155,8 @@ class EdgeCost {
   // Picoseconds of the topology's price, for any state.
   [[nodiscard]] double priced(const State& before, size_t mesh_dim, const Placement& src,
                               const Placement& dst) const {
+    // Nothing moves.
+    if (is_local(op_between(src, dst)) || shape_[mesh_dim] == 1) return 0;
     const Transition transition{static_cast<int32_t>(mesh_dim), src, dst, {}};
     State after = before;
     apply_transition(after, transition, shape_, ShardPosition::last);
@@ -167,7 +174,7 @@ class EdgeCost {
     asked.reduce_dtype = question_.request->reduce_dtype;
     asked.before = &before;
     asked.step = &step;
-    return static_cast<double>(price_step(asked).predicted_ps);
+    return static_cast<double>(price_step_on(*levels_, asked).predicted_ps);
   }
 
  private:
@@ -175,6 +182,7 @@ class EdgeCost {
   const Mesh& mesh_;
   std::vector<int64_t> shape_;
   DtensorCost model_;
+  std::optional<LevelMap> levels_;  // by_topology only
 };
 
 class Search {
