@@ -1,6 +1,7 @@
 #include "cost/round_time.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "base/int_math.h"
@@ -10,12 +11,12 @@
 
 namespace meshplan {
 
-template <class JoinPeers>
-void RoundLoad::add_bytes_and(const RoundLoad& other, JoinPeers&& join_peers) {
+template <class Load, class JoinPeers>
+void RoundLoad::add_bytes_and(const Load& other, JoinPeers&& join_peers) {
   for (size_t rank = 0; rank < ranks_; ++rank) {
     for (int l = 0; l < levels_; ++l) {
       Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
-      const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
+      const Tally::Cell& more = other.at(static_cast<int32_t>(rank), l);
       add_up(cell.received, more.received);
       add_up(cell.sent, more.sent);
       join_peers(cell.peers_in, more.peers_in);
@@ -25,11 +26,29 @@ void RoundLoad::add_bytes_and(const RoundLoad& other, JoinPeers&& join_peers) {
 }
 
 void RoundLoad::add(const RoundLoad& other) {
+  add_bytes_and(other.tally_, [](auto& peers, auto more) { peers += more; });
+}
+
+void RoundLoad::add(const KeptLoad& other) {
   add_bytes_and(other, [](auto& peers, auto more) { peers += more; });
 }
 
-void RoundLoad::add_to_messages(const RoundLoad& other) {
+void RoundLoad::add_to_messages(const KeptLoad& other) {
   add_bytes_and(other, [](auto& peers, auto more) { raise(peers, more); });
+}
+
+KeptLoad::KeptLoad(const RoundLoad& load) : levels_(static_cast<size_t>(load.levels_)) {
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> known;
+  for (size_t rank = 0; rank < load.ranks_; ++rank) {
+    for (int l = 0; l < load.levels_; ++l) {
+      const Tally::Cell& cell = load.tally_.at(static_cast<int32_t>(rank), l);
+      const auto [at, fresh] =
+          known.try_emplace({cell.received, cell.sent, cell.peers_in, cell.peers_out},
+                            static_cast<uint32_t>(cells_.size()));
+      if (fresh) cells_.push_back(cell);
+      of_.push_back(at->second);
+    }
+  }
 }
 
 RankLoad RoundLoad::of_rank(size_t rank) const {

@@ -24,13 +24,16 @@ struct RankLoad {
   int64_t messages = 0;  // sends and receives
 };
 
+class KeptLoad;
+
 // Bytes and peers of every rank over every level.
 class RoundLoad {
  public:
   RoundLoad(size_t ranks, int levels) : tally_(ranks, levels), ranks_(ranks), levels_(levels) {}
   void add(const RoundLoad& other);
+  void add(const KeptLoad& other);
   // The same as if both had one message for a pair that is in both: peers are the most of the two.
-  void add_to_messages(const RoundLoad& other);
+  void add_to_messages(const KeptLoad& other);
 
   [[nodiscard]] RankLoad of_rank(size_t rank) const;
   // The most over ranks.
@@ -44,12 +47,27 @@ class RoundLoad {
 
  private:
   friend class RoundCounter;
+  friend class KeptLoad;
   // join_peers(mine, more) of each number of peers.
-  template <class JoinPeers>
-  void add_bytes_and(const RoundLoad& other, JoinPeers&& join_peers);
+  template <class Load, class JoinPeers>
+  void add_bytes_and(const Load& other, JoinPeers&& join_peers);
   Tally tally_;
   size_t ranks_;
   int levels_;
+};
+
+// A load of which many are kept: most ranks have the numbers of another, which are there once.
+class KeptLoad {
+ public:
+  explicit KeptLoad(const RoundLoad& load);
+  [[nodiscard]] const Tally::Cell& at(int32_t rank, int level) const {
+    return cells_[of_[static_cast<size_t>(rank) * levels_ + static_cast<size_t>(level)]];
+  }
+
+ private:
+  size_t levels_;
+  std::vector<uint32_t> of_;  // by rank and level: which of the cells
+  std::vector<Tally::Cell> cells_;
 };
 
 // The collectives of a wave.

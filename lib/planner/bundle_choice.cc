@@ -79,63 +79,115 @@ int64_t ChoiceTimes::collective_ps(const Launch& launch, const CollectiveBytes& 
   return finer_ps(topology, levels_[mesh]->shapes(atoms_of(dims)), bytes, tier);
 }
 
-std::optional<ChoiceTimes::All> ChoiceTimes::all_of(const std::vector<size_t>& chosen,
-                                                    Messages messages) {
-  std::vector<RoundLoad> rounds;  // by exchange
-  All all{counter_.no_load(), {}, {}};
-  for (size_t k = 0; k < kinds_.size(); ++k) {
-    const Moved& of_kind = moved(k, chosen[k]);
-    if (!of_kind.loads) return std::nullopt;
-    const std::vector<RoundLoad>& loads = *of_kind.loads;
-    rounds.resize(std::max(rounds.size(), loads.size()), counter_.no_load());
-    for (size_t i = 0; i < loads.size(); ++i) {
-      if (messages == Messages::shared) rounds[i].add_to_messages(loads[i]);
-      if (messages == Messages::of_kinds) rounds[i].add(loads[i]);
-    }
-    for (const auto& [launch, bytes] : of_kind.collectives) add(all.collectives[launch], bytes);
-    all.ranks.insert(of_kind.ranks.begin(), of_kind.ranks.end());
+void ChoiceTimes::add_kind(Sum& sum, size_t kind, size_t way, Messages messages) {
+  const Moved& of_kind = moved(kind, way);
+  ++added_;
+  if (!of_kind.loads) {
+    sum.idle = true;
+    return;
   }
-  for (const RoundLoad& round : rounds) all.exchanges.add(round);
-  return all;
+  const std::vector<KeptLoad>& loads = *of_kind.loads;
+  sum.rounds.resize(std::max(sum.rounds.size(), loads.size()), counter_.no_load());
+  for (size_t i = 0; i < loads.size(); ++i) {
+    if (messages == Messages::shared) sum.rounds[i].add_to_messages(loads[i]);
+    if (messages == Messages::of_kinds) sum.rounds[i].add(loads[i]);
+  }
+  for (const auto& [launch, bytes] : of_kind.collectives) add(sum.collectives[launch], bytes);
+  for (const auto& [mesh, ranks] : of_kind.ranks) {
+    const auto [at, fresh] = sum.ranks.try_emplace(mesh, kind, &ranks);
+    if (kind < at->second.first) at->second = {kind, &ranks};
+  }
 }
 
-int64_t ChoiceTimes::ps(const All& all, const Topology& topology, Launches launches) const {
-  const int64_t exchanges = all.exchanges.predicted_ps(topology);
-  if (all.collectives.empty()) return exchanges;
-  int64_t sum = 0;
+ChoiceTimes::Sum ChoiceTimes::sum_of(const std::vector<size_t>& chosen, Messages messages) {
+  Sum sum;
+  for (size_t k = 0; k < kinds_.size(); ++k) add_kind(sum, k, chosen[k], messages);
+  return sum;
+}
+
+RoundLoad ChoiceTimes::exchanges_of(const Sum& sum) const {
+  RoundLoad exchanges = counter_.no_load();
+  for (const RoundLoad& round : sum.rounds) exchanges.add(round);
+  return exchanges;
+}
+
+int64_t ChoiceTimes::ps(const Sum& sum, const RoundLoad& exchanges, const Topology& topology,
+                        Launches launches) const {
+  const int64_t apart = exchanges.predicted_ps(topology);
+  if (sum.collectives.empty()) return apart;
+  int64_t together = 0;
   int innermost = INT_MAX;
-  for (const auto& [launch, bytes] : all.collectives) {
-    sum = saturating_add(sum, collective_ps(launch, bytes, topology));
+  for (const auto& [launch, bytes] : sum.collectives) {
+    together = saturating_add(together, collective_ps(launch, bytes, topology));
     innermost = std::min(
         innermost,
         outermost_level(levels_[std::get<0>(launch)]->shapes(atoms_of(std::get<2>(launch)))));
   }
-  if (launches == Launches::behind) return saturating_add(exchanges, sum);
+  if (launches == Launches::behind) return saturating_add(apart, together);
   std::vector<size_t> part_in(counter_.ranks(), 0);  // meshes whose collectives
-  for (const auto& [mesh, ranks] : all.ranks) {
-    for (const int32_t rank : ranks) ++part_in[static_cast<size_t>(rank)];
+  for (const auto& [mesh, ranks] : sum.ranks) {
+    for (const int32_t rank : *ranks.second) ++part_in[static_cast<size_t>(rank)];
   }
   std::vector<bool> in_all(part_in.size());
-  for (size_t r = 0; r < part_in.size(); ++r) in_all[r] = part_in[r] == all.ranks.size();
-  const int64_t behind = all.exchanges.predicted_ps(topology, in_all, innermost);
-  return std::max(exchanges, saturating_add(sum, behind));
+  for (size_t r = 0; r < part_in.size(); ++r) in_all[r] = part_in[r] == sum.ranks.size();
+  const int64_t behind = exchanges.predicted_ps(topology, in_all, innermost);
+  return std::max(apart, saturating_add(together, behind));
+}
+
+int64_t ChoiceTimes::about_ps(const Sum& sum, Launches launches) const {
+  if (sum.idle) return INT64_MAX;
+  const RoundLoad exchanges = exchanges_of(sum);
+  const int64_t once = ps(sum, exchanges, plan_.topology, launches);
+  if (most_staging_ == 0) return once;
+  const int64_t more = ceil_div(exchanges.staging_bytes(), most_staging_) - 1;
+  if (more <= 0 || has_tables(plan_.topology)) return once;
+  const int64_t latencies = std::max<int64_t>(0, once - ps(sum, exchanges, bytes_alone_, launches));
+  return saturating_add(once, saturating_mul(more, latencies));
 }
 
 int64_t ChoiceTimes::about_ps(const std::vector<size_t>& chosen, Messages messages,
                               Launches launches) {
-  const std::optional<All> all = all_of(chosen, messages);
-  if (!all) return INT64_MAX;
-  const int64_t once = ps(*all, plan_.topology, launches);
-  if (most_staging_ == 0) return once;
-  const int64_t more = ceil_div(all->exchanges.staging_bytes(), most_staging_) - 1;
-  if (more <= 0 || has_tables(plan_.topology)) return once;
-  const int64_t latencies = std::max<int64_t>(0, once - ps(*all, bytes_alone_, launches));
-  return saturating_add(once, saturating_mul(more, latencies));
+  return about_ps(sum_of(chosen, messages), launches);
 }
 
 int64_t ChoiceTimes::least_ps(const std::vector<size_t>& chosen) {
-  const std::optional<All> all = all_of(chosen, Messages::shared);
-  return !all || has_tables(plan_.topology) ? 0 : ps(*all, bytes_alone_, Launches::beside);
+  const Sum sum = sum_of(chosen, Messages::shared);
+  if (sum.idle || has_tables(plan_.topology)) return 0;
+  return ps(sum, exchanges_of(sum), bytes_alone_, Launches::beside);
+}
+
+struct ChoiceTimes::Settling {
+  std::vector<size_t>* chosen = nullptr;
+  Messages messages = Messages::shared;
+  Launches launches = Launches::behind;
+  const Pick* pick = nullptr;
+};
+
+void ChoiceTimes::settle(std::vector<size_t>& chosen, Messages messages, Launches launches,
+                         const Pick& pick) {
+  settle_range({&chosen, messages, launches, &pick}, {0, static_cast<int64_t>(kinds_.size())}, {});
+}
+
+void ChoiceTimes::settle_range(const Settling& settling, Interval kinds, const Sum& others) {
+  if (kinds.lo + 1 >= kinds.hi) {
+    if (kinds.lo == kinds.hi) return;
+    const auto k = static_cast<size_t>(kinds.lo);
+    (*settling.chosen)[k] = (*settling.pick)(k, [&](size_t way) {
+      Sum sum = others;
+      add_kind(sum, k, way, settling.messages);
+      return about_ps(sum, settling.launches);
+    });
+    return;
+  }
+  const int64_t half = kinds.lo + (kinds.hi - kinds.lo) / 2;
+  const auto settle_beside = [&](Interval part, Interval beside) {
+    Sum sum = others;
+    for (auto k = static_cast<size_t>(beside.lo); k < static_cast<size_t>(beside.hi); ++k)
+      add_kind(sum, k, (*settling.chosen)[k], settling.messages);
+    settle_range(settling, part, sum);
+  };
+  settle_beside({kinds.lo, half}, {half, kinds.hi});
+  settle_beside({half, kinds.hi}, {kinds.lo, half});
 }
 
 }  // namespace meshplan

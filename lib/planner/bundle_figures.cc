@@ -97,12 +97,12 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
-std::optional<std::vector<RoundLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
-  std::vector<RoundLoad> loads;
+std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
+  std::vector<KeptLoad> loads;
   for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way)) {
     if (moved.pairs.empty()) return std::nullopt;
     counter_.add(moved.pairs, moved.element_bytes, tensors);
-    loads.push_back(counter_.take());
+    loads.emplace_back(counter_.take());
   }
   return loads;
 }

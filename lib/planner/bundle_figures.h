@@ -27,7 +27,7 @@ class FigureCounter {
   [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange, by exchange of the way; nullopt where one of them moves nothing.
-  [[nodiscard]] std::optional<std::vector<RoundLoad>> loads_of(const Way& way, int64_t tensors);
+  [[nodiscard]] std::optional<std::vector<KeptLoad>> loads_of(const Way& way, int64_t tensors);
 
  private:
   // Of one round while figures are counted.

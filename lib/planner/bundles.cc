@@ -230,26 +230,36 @@ class BundlePlanner {
       }
       consider(other);
     }
-    for (size_t k = 0; k < kinds_.size() && !is_close(best_ps); ++k) {
-      for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
-        if (!overlaps(kinds_[k], way)) continue;
-        std::vector<size_t> other = best;
-        other[k] = way;
-        consider(other);
-      }
-    }
-    // Of those that go at once as many by their own plan, or in the first cut, as may.
-    for (size_t k = 0; k < kinds_.size(); ++k) {
-      if (best[k] > 1) continue;
-      for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
-        std::vector<size_t> other = best;
-        other[k] = way;
-        if (!overlaps(kinds_[k], way) || times_.about_ps(other, messages) > best_ps) continue;
-        best = std::move(other);
-        break;
-      }
-    }
+    settle_least(best, best_ps, messages);
+    settle_own(best, best_ps, messages);
     return best;
+  }
+
+  // Kind by kind what takes least, until all are close.
+  void settle_least(std::vector<size_t>& best, int64_t& best_ps, Messages messages) {
+    if (is_close(best_ps)) return;
+    times_.settle(best, messages, Launches::behind, [&](size_t k, const auto& about_ps) {
+      size_t least = best[k];
+      for (size_t way = 0; way < kinds_[k].ways.size() && !is_close(best_ps); ++way) {
+        if (!overlaps(kinds_[k], way)) continue;
+        const int64_t ps = about_ps(way);
+        if (ps >= best_ps) continue;
+        best_ps = ps;
+        least = way;
+      }
+      return least;
+    });
+  }
+
+  // Of those that go at once as many by their own plan, or in the first cut, as may.
+  void settle_own(std::vector<size_t>& best, int64_t best_ps, Messages messages) {
+    times_.settle(best, messages, Launches::behind, [&](size_t k, const auto& about_ps) {
+      if (best[k] > 1) return best[k];
+      for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
+        if (overlaps(kinds_[k], way) && about_ps(way) <= best_ps) return way;
+      }
+      return best[k];
+    });
   }
 
   [[nodiscard]] size_t most_steps(const std::vector<size_t>& chosen) const {
@@ -286,16 +296,16 @@ class BundlePlanner {
       if (kinds_[k].gathering < kinds_[k].gathers_end) best[k] = kinds_[k].gathering;
     }
     int64_t best_ps = times_.about_ps(best, Messages::shared, launches);
-    for (size_t k = 0; k < kinds_.size(); ++k) {
+    times_.settle(best, Messages::shared, launches, [&](size_t k, const auto& about_ps) {
+      size_t least = best[k];
       for (size_t way = kinds_[k].gathering; way < kinds_[k].gathers_end; ++way) {
-        std::vector<size_t> other = best;
-        other[k] = way;
-        const int64_t ps = times_.about_ps(other, Messages::shared, launches);
+        const int64_t ps = about_ps(way);
         if (ps >= best_ps) continue;
         best_ps = ps;
-        best = std::move(other);
+        least = way;
       }
-    }
+      return least;
+    });
     return best;
   }
 

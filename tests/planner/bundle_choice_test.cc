@@ -1,0 +1,113 @@
+#include "planner/bundle_choice.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "planner/small_bundle.h"
+#include "search/exchange_plans.h"
+
+namespace meshplan {
+namespace {
+
+// Kinds of one tensor each, of shapes that all differ, with every way that there is.
+class ManyKinds {
+ public:
+  ManyKinds(size_t count, int64_t max_staging)
+      : table_(two_roots({{"fsdp", 4}, {"tp", 2}}, {{"dp", 4}, {"tp", 2}}, 8)),
+        topology_(hosts_of(4, 10'000)) {
+    std::vector<Request> requests;
+    for (size_t k = 0; k < count; ++k) {
+      const auto odd = static_cast<int64_t>(k);
+      const bool cut = k % 3 != 0;
+      requests.push_back(request_of(table_, "w" + std::to_string(k), {96 + 8 * odd, 160 + 3 * odd},
+                                    cut ? "S(0)S(1)" : "S(0)R", cut ? "RS(1)" : "RR", 1));
+    }
+    plan_ = planned(table_, topology_, requests, {});
+    ranks_ = make_rank_table(plan_.meshes);
+    for (const Mesh& mesh : plan_.meshes.meshes)
+      levels_.push_back(std::make_unique<LevelMap>(mesh, topology_));
+    for (size_t k = 0; k < count; ++k) add_kind(k, requests[k]);
+    counter_ = std::make_unique<FigureCounter>(plan_, ranks_, levels_);
+    times_ = std::make_unique<ChoiceTimes>(plan_, ranks_, kinds_, levels_, *counter_, max_staging);
+  }
+
+  [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+  [[nodiscard]] ChoiceTimes& times() { return *times_; }
+
+ private:
+  void add_kind(size_t k, const Request& request) {
+    Kind& kind = kinds_.emplace_back();
+    kind.members = {k};
+    kind.firsts = {0};
+    kind.tensors = 1;
+    const PlanQuestion question{&plan_.meshes, &topology_, &request, &plan_.options};
+    const auto add = [&](StepList list) {
+      PlannedRedistribution& way = kind.ways.emplace_back().planned;
+      way = plan_.redistributions[k];
+      way.steps = std::move(list.steps);
+    };
+    for (const FamilyStops& family : stops_of(question, *levels_[0], *levels_[1]))
+      add(exchanges_through(question, family.stops, false));
+    for (const Stops& stops : gathered_stops(question, *levels_[1]))
+      add(gathers_through(question, stops, false));
+  }
+
+  MeshTable table_;
+  Topology topology_;
+  Plan plan_;
+  RankTable ranks_;
+  std::vector<std::unique_ptr<LevelMap>> levels_;
+  std::vector<Kind> kinds_;
+  std::unique_ptr<FigureCounter> counter_;
+  std::unique_ptr<ChoiceTimes> times_;
+};
+
+TEST_CASE("kinds are settled by what each choice takes, those before settled, those behind not") {
+  for (const int64_t staging : {int64_t{0}, int64_t{20'000}}) {
+    ManyKinds all(11, staging);
+    for (const Messages messages : {Messages::shared, Messages::of_kinds}) {
+      for (const Launches launches : {Launches::behind, Launches::beside}) {
+        std::vector<size_t> chosen(all.kinds().size(), 0);
+        std::vector<size_t> expected = chosen;
+        size_t asked = 0;
+        all.times().settle(chosen, messages, launches, [&](size_t k, const auto& about_ps) {
+          CHECK(k == asked++);
+          size_t slowest = 0;
+          int64_t most_ps = -1;
+          for (size_t way = 0; way < all.kinds()[k].ways.size(); ++way) {
+            expected[k] = way;
+            const int64_t ps = about_ps(way);
+            CHECK(ps == all.times().about_ps(expected, messages, launches));
+            if (ps > most_ps) slowest = way;
+            most_ps = std::max(most_ps, ps);
+          }
+          expected[k] = slowest;
+          return slowest;
+        });
+        CHECK(asked == all.kinds().size());
+        CHECK(chosen == expected);
+        // Not all by one way, or nothing was learned.
+        CHECK(std::any_of(chosen.begin(), chosen.end(), [](size_t way) { return way != 0; }));
+      }
+    }
+  }
+}
+
+TEST_CASE("settling n kinds adds up n log n of them, and one more for each way asked about") {
+  ManyKinds all(64, 0);
+  size_t ways = 0;
+  std::vector<size_t> chosen(all.kinds().size(), 0);
+  const int64_t before = all.times().added();
+  all.times().settle(chosen, Messages::shared, Launches::behind,
+                     [&](size_t k, const auto& about_ps) {
+                       for (size_t way = 0; way < all.kinds()[k].ways.size(); ++way, ++ways)
+                         CHECK(about_ps(way) > 0);
+                       return size_t{0};
+                     });
+  CHECK(ways > 64);
+  CHECK(all.times().added() - before == 64 * 6 + static_cast<int64_t>(ways));
+}
+
+}  // namespace
+}  // namespace meshplan
