@@ -97,11 +97,13 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
     context.flags = arguments->common;
     if (arguments->answer) {
       const auto written = context.write_output("-", *arguments->answer);
-      return written ? 0 : context.fail("", written.error());
+      code = written ? 0 : context.fail("", written.error());
+    } else if (const auto outputs = checked_outputs(context.system, *arguments); !outputs) {
+      code = context.fail("", outputs.error());
+    } else {
+      context.outputs = *outputs;
+      code = dispatch(context, *arguments);
     }
-    const auto outputs = checked_outputs(context.system, *arguments);
-    if (outputs) context.outputs = *outputs;
-    code = outputs ? dispatch(context, *arguments) : context.fail("", outputs.error());
   }
   print_diagnostics(context);
   return code;

@@ -8,10 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <iostream>
-#include <system_error>
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "cli/cannot_write.h"
 #include "diag/outcome_codes.h"
 
 namespace meshplan {
@@ -59,8 +59,7 @@ Status Context::write_parts(const std::string& path, const TextWriter& write) {
     out.flush();
     if (out) return Done{};
     reader_left = errno == EPIPE;
-    return environment(std::string("cannot write to stdout: ") +
-                       std::generic_category().message(errno));
+    return cannot_write("to stdout", errno != 0 ? errno : EIO);
   });
   return reader_left ? Status(Done{}) : written;
 }

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "cli/cannot_write.h"
 #include "cli/run_writer.h"
 #include "cli/temporary_file.h"
 #include "replay_host/launch.h"
@@ -62,10 +63,6 @@ bool read_some(int fd, std::string& to) {
   if (n < 0) return errno == EINTR;
   to.append(buffer.data(), static_cast<size_t>(n));
   return n > 0;
-}
-
-Error cannot_write(const std::string& path, int error) {
-  return bad_input("cannot write " + path + ": " + reason(error));
 }
 
 // Writes every part to the descriptor, which outlives it.

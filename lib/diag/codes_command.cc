@@ -30,7 +30,7 @@ std::vector<CodeEntry> command_codes() {
        "meshplan plna spec.json", "meshplan plan spec.json"},
       {"E0602", "environment", "something is missing on this machine",
        "A replay over MPI or NCCL needs a build with that backend, its libraries and enough ranks "
-       "or GPUs. The host backend runs everywhere.",
+       "or GPUs. The host backend runs everywhere. What is written needs space on its disk.",
        "meshplan run plan.json --backend nccl", "meshplan run plan.json --backend host"},
       {"E0603", "not_current", "a committed plan that is out of date",
        "The spec, its options or meshplan changed after the plan was written. The message lists "

@@ -82,6 +82,18 @@ TEST_CASE("a text in parts replaces the file whole, or not at all where its writ
   CHECK(folder.names() == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("a full disk is the environment's fault, a path that is none to write to the user's") {
+  const Folder folder;
+  RealSystem system;
+  const auto full = system.write_file("/dev/full", "x");
+  REQUIRE(!full.ok());
+  CHECK(full.error() == environment("cannot write /dev/full: No space left on device"));
+  const auto astray = system.write_file(folder / "none/x", "x");
+  REQUIRE(!astray.ok());
+  CHECK(astray.error() ==
+        bad_input("cannot write " + (folder / "none/x") + ": No such file or directory"));
+}
+
 TEST_CASE("links are written through, those to nothing too, and those that go round are refused") {
   const Folder folder;
   RealSystem system;
