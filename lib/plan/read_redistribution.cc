@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "plan/read_parts.h"
+#include "plan/torch_fix.h"
 
 namespace meshplan {
 namespace {
@@ -133,6 +134,18 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
   return step;
 }
 
+// A fix says again, for whoever applies it, what its warning says.
+void read_fix(const Value& fix, Warning& warning) {
+  const Value name = fix.at("name");
+  warning.fix_name = name.text();
+  if (warning.fix_name.empty()) name.fail("expected the name of a flattened dim");
+  const Value dims = fix.at("dims");
+  if (dims.texts() != warning.dims) dims.fail("expected the dims of the warning");
+  const Value torch = fix.at("torch");
+  if (torch.text() != torch_fix(warning))
+    torch.fail("expected the call that declares it: " + torch_fix(warning));
+}
+
 Warning read_warning(const Value& value) {
   Warning warning;
   const Value kind = value.at("kind");
@@ -153,9 +166,9 @@ Warning read_warning(const Value& value) {
       saturating_mul(value.at("saves_ns").integer(-ns_of_ps(INT64_MAX), ns_of_ps(INT64_MAX)), 1000);
   warning.saves_collectives =
       value.at("saves_collectives").integer(std::numeric_limits<int64_t>::min());
-  if (const Value fix = value.at("fix"); !fix.is_null()) warning.fix_name = fix.at("name").text();
   warning.mesh = value.at("mesh").text();
   warning.message = value.at("message").text();
+  if (const Value fix = value.at("fix"); !fix.is_null()) read_fix(fix, warning);
   return warning;
 }
 
@@ -182,8 +195,7 @@ std::vector<Note> read_notes(const Value& value) {
   value.each_member([&](std::string_view key, const Value& member) {
     if (key.substr(0, 2) == "x-") notes.push_back({std::string(key), member.canonical()});
   });
-  std::sort(notes.begin(), notes.end(),
-            [](const Note& a, const Note& b) { return a.key < b.key; });
+  std::sort(notes.begin(), notes.end(), [](const Note& a, const Note& b) { return a.key < b.key; });
   return notes;
 }
 

@@ -10,6 +10,7 @@
 #include "plan/firsts.h"
 #include "plan/plan.h"
 #include "plan/read_parts.h"
+#include "plan/torch_fix.h"
 
 namespace meshplan {
 namespace {
@@ -18,13 +19,6 @@ template <class T>
 std::optional<std::string> text_of(const std::optional<T>& value) {
   if (!value) return std::nullopt;
   return to_text(*value);
-}
-
-bool is_identifier(std::string_view name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
 }
 
 class PlanWriter {
@@ -293,18 +287,6 @@ class PlanWriter {
                {"saves_collectives", warning.saves_collectives},
                {"saves_ns", floor_ns_of_ps(warning.saves_ps)}});
     w_.close();
-  }
-
-  // mesh["dp", "tp"]._flatten("dp_tp")
-  static std::string torch_fix(const Warning& warning) {
-    std::string call = (is_identifier(warning.mesh) ? warning.mesh : std::string("mesh")) + "[";
-    for (size_t i = 0; i < warning.dims.size(); ++i) {
-      if (i > 0) call += ", ";
-      append_json_string(call, warning.dims[i]);
-    }
-    call += "]._flatten(";
-    append_json_string(call, warning.fix_name);
-    return call + ")";
   }
 
   void write_finding(const AuditFinding& finding) {

@@ -129,6 +129,7 @@ namespace verification {
 Problem check_bundle_members(const Plan& plan) {
   std::unordered_set<std::string> ids;
   for (const PlannedBundle& bundle : plan.bundles) {
+    if (bundle.request.id.empty()) return std::string("a bundle has an empty id");
     if (!ids.insert(bundle.request.id).second)
       return "two bundles are called '" + bundle.request.id + "'";
     if (auto problem = check_request(plan, bundle)) return place_of(bundle) + ": " + *problem;

@@ -11,12 +11,13 @@
 #include "verify/traffic.h"
 
 namespace meshplan::verification {
-namespace {
 
 std::string numbers(const char* what, int64_t said, const char* where, int64_t is) {
   return std::string(what) + " is " + std::to_string(said) + ", " + where + " " +
          std::to_string(is);
 }
+
+namespace {
 
 // A total that was rounded up from a sum of picoseconds, of which each part is known rounded up,
 // `times` over.
@@ -172,52 +173,6 @@ Problem check_bounds(const PlannedRedistribution& redistribution) {
   return std::nullopt;
 }
 
-Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution) {
-  const Totals& totals = redistribution.totals;
-  // Savings of a search are beside those before them, of PyTorch's rules each by itself.
-  int64_t saved_before = 0;
-  int64_t collectives_before = 0;
-  const bool together = redistribution.planner == PlannerKind::optimal;
-  for (const Warning& warning : redistribution.warnings) {
-    const std::string name =
-        std::string("its warning ") + to_text(warning.kind) + " over " + join(warning.dims, ", ");
-    if (warning.kind == WarningKind::missing_flatten) {
-      auto index = find_mesh(plan.meshes, warning.mesh);
-      std::vector<size_t> dims;
-      for (const std::string& dim : warning.dims) {
-        if (index) dims.push_back(find_dim(plan.meshes.meshes[*index], dim).value_or(0));
-      }
-      if (index && find_flatten(plan.meshes, plan.meshes.meshes[*index], dims) != nullptr)
-        return name + ": these dims are flattened already";
-    } else if (warning.saves_ps != 0 || warning.saves_collectives != 0) {
-      return name + numbers(": saves_ns", floor_ns_of_ps(warning.saves_ps),
-                            "nothing is saved without a flatten, so it should be", 0);
-    }
-    // The plan with the flatten declared has at least one step, on it, and keeps to the bounds.
-    const int64_t saves = floor_ns_of_ps(warning.saves_ps);
-    const int64_t most = ns_of_ps(totals.predicted_ps) - floor_ns_of_ps(totals.lower_bound_ps);
-    const int64_t in_sum = saturating_add(saved_before, saves);
-    if (in_sum > most)
-      return name + numbers(": saves_ns", in_sum, "above its bound the plan takes", most);
-    const int64_t collectives = saturating_add(collectives_before, warning.saves_collectives);
-    if (collectives > std::max<int64_t>(0, totals.collectives - 1))
-      return name + numbers(": saves_collectives", collectives, "the plan has", totals.collectives);
-    if (together) {
-      saved_before = in_sum;
-      collectives_before = collectives;
-    }
-    const std::string saved = "saves " + human_ns(saves);
-    if (saves > 0 && warning.message.find(saved) == std::string::npos)
-      return name + ": its message does not say that it " + saved;
-    if (redistribution.planner != PlannerKind::optimal) continue;
-    if (warning.operations != totals.collectives)
-      return name + numbers(": operations", warning.operations, "the plan has", totals.collectives);
-    // Less than a nanosecond saved is none in the file.
-    if (saves < 0) return name + numbers(": saves_ns", saves, "it should be at least", 0);
-  }
-  return std::nullopt;
-}
-
 std::string out_of_range(const std::string& place, const char* what, int64_t is,
                          const std::string& range) {
   return "topology, " + place + ": " + what + " is " + std::to_string(is) + ", expected " + range;
@@ -303,6 +258,7 @@ Problem check_names(const Plan& plan) {
   std::unordered_set<std::string_view> ids;
   ids.reserve(plan.redistributions.size());
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
+    if (redistribution.request.id.empty()) return "a redistribution has an empty id";
     if (!ids.insert(redistribution.request.id).second)
       return "two redistributions are called '" + redistribution.request.id + "'";
     if (redistribution.request.count < 1) {

@@ -5,8 +5,8 @@
 //   bounds    no plan receives or takes less than its own lower bounds; a gap is what lies between,
 //             where something was left out, and else 0; less only where the work of a search ended
 //   options   what the file was planned under: memory limit, rules, groups
-//   notes     alternatives are not cheaper than the plan; warnings save no more than there is to
-//             save
+//   notes     alternatives are not cheaper than the plan; what warnings say is checked in
+//             warnings.h
 //   the file  totals weighted by count; topology in range; ids once; flattened dims of meshes that
 //             exist
 //
@@ -23,6 +23,9 @@
 #include "verify/digits.h"
 
 namespace meshplan::verification {
+
+// "saves_ns is 5, the plan has 3": what a message says of two numbers.
+[[nodiscard]] std::string numbers(const char* what, int64_t said, const char* where, int64_t is);
 
 struct Figures {
   std::optional<int64_t> ps;          // of all steps; nullopt: not all were counted
@@ -45,7 +48,6 @@ struct WrongFigure {
 [[nodiscard]] Problem check_bounds(const PlannedRedistribution& redistribution);
 // Whether its gap comes of a bound that only the search knew.
 [[nodiscard]] bool has_gap_of_its_own(const PlannedRedistribution& redistribution);
-[[nodiscard]] Problem check_notes(const Plan& plan, const PlannedRedistribution& redistribution);
 
 [[nodiscard]] Problem check_topology_numbers(const Topology& topology);
 [[nodiscard]] Problem check_names(const Plan& plan);

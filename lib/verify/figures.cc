@@ -337,29 +337,6 @@ Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
          " unmerged ones, which its unmerged trace does not have: '" + unmerged + "'";
 }
 
-Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution) {
-  for (const Warning& warning : redistribution.warnings) {
-    const std::string name = std::string("its warning ") + to_text(warning.kind);
-    auto index = find_mesh(plan.meshes, warning.mesh);
-    if (!index) return name + " is about mesh '" + warning.mesh + "', which the plan lacks";
-    const Mesh& mesh = plan.meshes.meshes[*index];
-    std::optional<size_t> last;
-    for (const std::string& dim : warning.dims) {
-      auto at = find_dim(mesh, dim);
-      if (!at || (last && *at <= *last))
-        return name + " names '" + dim + "', which is not a dim of mesh '" + warning.mesh +
-               "' or out of order";
-      last = at;
-    }
-    if (warning.dims.size() < 2 || warning.operations < 1 || is_alone(warning.collective)) {
-      return name + " is about " + std::to_string(warning.dims.size()) + " dims and " +
-             std::to_string(warning.operations) + " " + to_text(warning.collective) +
-             " steps: there is nothing to merge";
-    }
-  }
-  return std::nullopt;
-}
-
 Problem check_totals(const PlannedRedistribution& redistribution) {
   Totals sum;
   for (const Step& step : redistribution.steps) {

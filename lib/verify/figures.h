@@ -54,9 +54,6 @@ namespace meshplan::verification {
 // the merged ones stand for.
 [[nodiscard]] Problem check_unmerged_trace(const PlannedRedistribution& redistribution);
 
-// Warnings name two or more dims of their mesh, in mesh order, and collectives.
-[[nodiscard]] Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution);
-
 // The totals of a redistribution are those of its steps.
 [[nodiscard]] Problem check_totals(const PlannedRedistribution& redistribution);
 

@@ -10,6 +10,7 @@
 #include "verify/coverage.h"
 #include "verify/figures.h"
 #include "verify/step_rules.h"
+#include "verify/warnings.h"
 
 namespace meshplan {
 namespace {
@@ -258,7 +259,7 @@ Result<Recounted> verify_figures(const Plan& plan, const PlannedRedistribution& 
 Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution) {
   if (const auto problem = verification::check_bounds(redistribution))
     return error_at(redistribution, *problem);
-  if (const auto problem = verification::check_notes(plan, redistribution))
+  if (const auto problem = verification::check_savings(plan, redistribution))
     return error_at(redistribution, *problem);
   return Done{};
 }

@@ -104,6 +104,21 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
         r.warnings.push_back({WarningKind::missing_flatten, {"b", "a"}, Op::all_gather, 2, 0, 0, "b_a", "mesh", ""});
       },
       "its warning missing_flatten names 'a'");
+  broken(
+      [](Plan&, R& r) {
+        r.warnings.push_back({WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, 0, 0, "b_a", "mesh", ""});
+      },
+      "its warning missing_flatten over a, b has the fix 'b_a', which is not named after them");
+  broken(
+      [](Plan&, R& r) {
+        r.warnings.push_back({WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, 0, 0, "", "mesh", ""});
+      },
+      "its warning missing_flatten over a, b has the fix ''");
+  broken(
+      [](Plan&, R& r) {
+        r.warnings.push_back({WarningKind::uneven_shape, {"a", "b"}, Op::all_gather, 2, 0, 0, "a_b", "mesh", ""});
+      },
+      "its warning uneven_shape has the fix 'a_b', and no flatten mends it");
   broken([](Plan&, R& r) { r.totals.collectives = 3; }, "its total of collectives is 3, its steps have 2");
   broken([](Plan& p, R&) { p.totals.collectives = 3; }, "the file's total of collectives is 3");
   broken([](Plan&, R& r) { r.steps[1].group = "a"; }, "step 1 (all_gather): group 'a' has layout 2:4");
@@ -275,7 +290,7 @@ TEST_CASE("an exchange in two phases is counted phase by phase") {
 TEST_CASE(
     "what a plan was planned under, and what it says beside its steps, is held against them") {
   const MeshTable table = table_of({{"a", 2}, {"b", 4}});
-  const Plan right = hand_plan(table, {8, 8}, "S(0)S(1)", {{Op::all_gather, {"a", "b"}, "RR"}});
+  const Plan right = hand_plan(table, {64, 64}, "S(0)S(1)", {{Op::all_gather, {"a", "b"}, "RR"}});
   REQUIRE(verdict(right) == "right");
   const auto broken = [&](const std::function<void(Plan&, PlannedRedistribution&)>& change) {
     Plan plan = right;
@@ -337,7 +352,8 @@ TEST_CASE(
       warning.mesh = "mesh";
       warning.operations = 1;
       warning.saves_ps = 5'000;
-      warning.message = "saves 5 ns";
+      warning.fix_name = "a_b";
+      warning.message = "one all_reduce over a, b: declare a_b; saves 5 ns";
       change(warning);
     });
   };
@@ -349,6 +365,29 @@ TEST_CASE(
                  "saves_collectives is 1, the plan has 1"));
   CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }),
                  "its message does not say that it saves 7 ns"));
+  // One collective of at least 10 us is there, and no more fit into the time of the plan.
+  CHECK(contains(warned([](Warning& w) { w.saves_collectives = -1; }),
+                 "saves_collectives is -1, collectives that the time left has room for: "));
+  CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a: declare a_b; saves 5 ns"; }),
+                 "its message does not say that it is about all_reduce over them"));
+  CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a, b; saves 5 ns"; }),
+                 "its message does not name the fix a_b"));
+  const auto by_rules = [&](const std::function<void(Warning&)>& change) {
+    return broken([&](Plan&, R& r) {
+      r.planner = PlannerKind::graph;
+      r.rules = Rules::dtensor;
+      r.unmerged_trace = "S(0)S(1)->S(0)R->RR";
+      Warning& warning = r.warnings.own().emplace_back();
+      warning = {WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, -5'000, 0, "a_b", "mesh",
+                 "2 all_gather steps over a, b would be 1 (a_b)"};
+      change(warning);
+    });
+  };
+  CHECK(by_rules([](Warning&) {}) == "right");
+  CHECK(contains(by_rules([](Warning& w) { w.saves_collectives = -1; }),
+                 "saves_collectives is -1, it should be at least 0"));
+  CHECK(contains(by_rules([](Warning& w) { w.operations = 3; }),
+                 "operations is 3, its steps of that op stand for 2"));
 }
 
 TEST_CASE("exchanges say what they do, and no more") {

@@ -1,0 +1,168 @@
+#include "verify/warnings.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "base/text.h"
+#include "verify/claims.h"
+#include "verify/op_rules.h"
+
+namespace meshplan::verification {
+namespace {
+
+// The name of a flatten of these dims: joined by "_", and more of them where that is taken.
+bool is_named_after(const std::string& name, const std::vector<std::string>& dims) {
+  const std::string joined = join(dims, "_");
+  return name.rfind(joined, 0) == 0 &&
+         name.find_first_not_of('_', joined.size()) == std::string::npos;
+}
+
+// No collective takes less under the topology, in nanoseconds.
+int64_t least_collective_ns(const Topology& topology) {
+  int64_t least = INT64_MAX;
+  for (const TopologyLevel& level : topology.levels) least = std::min(least, level.latency_ns);
+  for (const Protocol& protocol : topology.protocols) least = std::min(least, protocol.base_ns);
+  for (const MeasuredTable& table : topology.tables) {
+    for (const auto& [bytes, ns] : table.points) least = std::min(least, ns);
+  }
+  return least;
+}
+
+// Steps of the unmerged plan that run this op.
+int64_t unmerged_steps_of(const PlannedRedistribution& redistribution, Op op) {
+  int64_t count = 0;
+  for (const Step& step : redistribution.steps) count += step.op == op ? step.merged : 0;
+  return count;
+}
+
+bool is_flattened(const Plan& plan, const Warning& warning) {
+  const auto index = find_mesh(plan.meshes, warning.mesh);
+  if (!index) return false;
+  const Mesh& mesh = plan.meshes.meshes[*index];
+  std::vector<size_t> dims;
+  for (const std::string& dim : warning.dims) dims.push_back(find_dim(mesh, dim).value_or(0));
+  return find_flatten(plan.meshes, mesh, dims) != nullptr;
+}
+
+// What the message leaves out of what its warning says.
+Problem check_message(const Warning& warning) {
+  const auto lacks = [&](const std::string& text) {
+    return warning.message.find(text) == std::string::npos;
+  };
+  const int64_t saves = floor_ns_of_ps(warning.saves_ps);
+  const std::string saved = "saves " + human_ns(saves);
+  if (saves > 0 && lacks(saved)) return "its message does not say that it " + saved;
+  if (lacks(to_text(warning.collective) + std::string(" ")) ||
+      lacks("over " + join(warning.dims, ", ")))
+    return "its message does not say that it is about " + std::string(to_text(warning.collective)) +
+           " over them";
+  if (lacks(warning.fix_name)) return "its message does not name the fix " + warning.fix_name;
+  return std::nullopt;
+}
+
+// What is saved, of one redistribution: by a search beside what the warnings before save, by
+// PyTorch's rules each by itself.
+class Savings {
+ public:
+  Savings(const Plan& plan, const PlannedRedistribution& redistribution)
+      : totals_(redistribution.totals),
+        searched_(redistribution.planner == PlannerKind::optimal),
+        least_ns_(least_collective_ns(plan.topology)) {}
+
+  // The plan with the flatten declared has at least one step, on it, and keeps to the bounds.
+  Problem check(const Warning& warning) {
+    const int64_t saves = floor_ns_of_ps(warning.saves_ps);
+    const int64_t predicted = ns_of_ps(totals_.predicted_ps);
+    const int64_t most = predicted - floor_ns_of_ps(totals_.lower_bound_ps);
+    const int64_t in_sum = saturating_add(saved_ns_, saves);
+    if (in_sum > most) return numbers("saves_ns", in_sum, "above its bound the plan takes", most);
+    const int64_t collectives = saturating_add(saved_collectives_, warning.saves_collectives);
+    if (collectives > std::max<int64_t>(0, totals_.collectives - 1))
+      return numbers("saves_collectives", collectives, "the plan has", totals_.collectives);
+    // What is merged only becomes less.
+    if (!searched_ && warning.saves_collectives < 0)
+      return numbers("saves_collectives", warning.saves_collectives, "it should be at least", 0);
+    if (searched_) {
+      // Less than a nanosecond saved is none in the file.
+      if (saves < 0) return numbers("saves_ns", saves, "it should be at least", 0);
+      const int64_t room = least_ns_ > 0 ? (predicted - in_sum) / least_ns_ : INT64_MAX;
+      if (collectives < saturating_add(totals_.collectives, -room))
+        return numbers("saves_collectives", collectives,
+                       "collectives that the time left has room for:", room);
+      saved_ns_ = in_sum;
+      saved_collectives_ = collectives;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Totals& totals_;
+  bool searched_;
+  int64_t least_ns_;
+  int64_t saved_ns_ = 0;
+  int64_t saved_collectives_ = 0;
+};
+
+// `operations`: of a search the collectives of the plan, of PyTorch's rules the steps of a run.
+Problem check_operations(const PlannedRedistribution& redistribution, const Warning& warning) {
+  if (redistribution.planner == PlannerKind::optimal) {
+    const int64_t collectives = redistribution.totals.collectives;
+    if (warning.operations == collectives) return std::nullopt;
+    return numbers("operations", warning.operations, "the plan has", collectives);
+  }
+  const int64_t steps = unmerged_steps_of(redistribution, warning.collective);
+  if (warning.operations <= steps) return std::nullopt;
+  return numbers("operations", warning.operations, "its steps of that op stand for", steps);
+}
+
+}  // namespace
+
+Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution) {
+  for (const Warning& warning : redistribution.warnings) {
+    const std::string name = std::string("its warning ") + to_text(warning.kind);
+    auto index = find_mesh(plan.meshes, warning.mesh);
+    if (!index) return name + " is about mesh '" + warning.mesh + "', which the plan lacks";
+    const Mesh& mesh = plan.meshes.meshes[*index];
+    std::optional<size_t> last;
+    for (const std::string& dim : warning.dims) {
+      auto at = find_dim(mesh, dim);
+      if (!at || (last && *at <= *last))
+        return name + " names '" + dim + "', which is not a dim of mesh '" + warning.mesh +
+               "' or out of order";
+      last = at;
+    }
+    if (warning.dims.size() < 2 || warning.operations < 1 || is_alone(warning.collective)) {
+      return name + " is about " + std::to_string(warning.dims.size()) + " dims and " +
+             std::to_string(warning.operations) + " " + to_text(warning.collective) +
+             " steps: there is nothing to merge";
+    }
+    const bool missing = warning.kind == WarningKind::missing_flatten;
+    if (!missing && !warning.fix_name.empty())
+      return name + " has the fix '" + warning.fix_name + "', and no flatten mends it";
+    if (missing && !is_named_after(warning.fix_name, warning.dims))
+      return name + " over " + join(warning.dims, ", ") + " has the fix '" + warning.fix_name +
+             "', which is not named after them";
+  }
+  return std::nullopt;
+}
+
+Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribution) {
+  Savings savings(plan, redistribution);
+  for (const Warning& warning : redistribution.warnings) {
+    const std::string name =
+        std::string("its warning ") + to_text(warning.kind) + " over " + join(warning.dims, ", ");
+    if (warning.kind == WarningKind::missing_flatten) {
+      if (is_flattened(plan, warning)) return name + ": these dims are flattened already";
+    } else if (warning.saves_ps != 0 || warning.saves_collectives != 0) {
+      return name + numbers(": saves_ns", floor_ns_of_ps(warning.saves_ps),
+                            "nothing is saved without a flatten, so it should be", 0);
+    }
+    Problem problem = savings.check(warning);
+    if (!problem) problem = check_message(warning);
+    if (!problem) problem = check_operations(redistribution, warning);
+    if (problem) return name + ": " + *problem;
+  }
+  return std::nullopt;
+}
+
+}  // namespace meshplan::verification
