@@ -69,9 +69,11 @@ Status BundleRun::Inside::inject(size_t wave) const {
   if (needs_process(fault->kind) || fault->kind == FaultKind::memory) return Done{};
   for (const RoundPart& part : b->rounds[round].parts) {
     const auto step = static_cast<size_t>(part.step);
+    const std::vector<size_t> some = tensors_of(part);
+    if (some.empty()) continue;
     const auto made = transfers->of_part(part, place_of_round(round));
     if (!made) return made.error();
-    for (const size_t t : tensors_of(part)) {
+    for (const size_t t : some) {
       const RedistributionRun::Inside& run = *tensors[t].run;
       const HeldBoxes& after = run.held_boxes[step + 1];
       for (const size_t s : run.local_slots[step + 1]) {

@@ -95,7 +95,9 @@ struct BundleRun::Inside {
 
   Status make_tensors();
   [[nodiscard]] double bytes_in_all() const;
-  [[nodiscard]] std::vector<int64_t> numbers_of(size_t member, bool fewer) const;
+  [[nodiscard]] double bytes_of_tensor(const PlannedRedistribution& r) const;
+  // `fewer`: some that stand for all that are alike.
+  void choose_tensors(bool fewer);
   Status find_waves_of_steps();
   Status allocate_ends();
 

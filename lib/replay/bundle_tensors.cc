@@ -1,16 +1,17 @@
 // Which tensors of a bundle are replayed, when their steps run, and how long their boxes live.
 #include <algorithm>
-#include <set>
 
 #include "base/utf8.h"
+#include "plan/firsts.h"
+#include "replay/alike_tensors.h"
 #include "replay/bundle_inside.h"
 #include "transfer/listed_transfers.h"
 
 namespace meshplan {
 namespace {
 
-// More like tensors than this are replayed by some that stand for the others, unless full size is
-// asked for.
+// More tensors than this are replayed by some that stand for the others, unless full size is asked
+// for: like tensors of a member first, then members that repeat one another.
 constexpr int64_t most_tensors = 4096;
 
 }  // namespace
@@ -47,39 +48,39 @@ std::string BundleRun::Inside::place_of_wave(size_t wave) const {
 }
 
 double BundleRun::Inside::bytes_in_all() const {
+  const std::vector<size_t>& members = b->request.members;
+  const std::vector<size_t> firsts = firsts_of(q.plan->redistributions, members);
+  std::vector<double> of_one(members.size());  // bytes of a like tensor
   double bytes = 0;
-  for (const size_t member : b->request.members) {
-    const PlannedRedistribution& r = q.plan->redistributions[member];
-    double elements = 0;
-    for (const HeldBoxes& at : held_boxes_of(*q.plan, r, *q.ranks)) {
-      for (const Box& box : at.boxes)
-        elements += static_cast<double>(volume(box)) * static_cast<double>(at.copies);
-    }
-    bytes += elements * static_cast<double>(element_bytes(r.request.tensor.dtype)) *
-             static_cast<double>(r.request.count);
+  for (size_t m = 0; m < members.size(); ++m) {
+    const PlannedRedistribution& r = q.plan->redistributions[members[m]];
+    of_one[m] = firsts[m] == m ? bytes_of_tensor(r) : of_one[firsts[m]];
+    bytes += of_one[m] * static_cast<double>(r.request.count);
   }
   return bytes;
 }
 
-// All like tensors, or of each run of them that the rounds treat alike the first and the last.
-std::vector<int64_t> BundleRun::Inside::numbers_of(size_t member, bool fewer) const {
-  const int64_t count = q.plan->redistributions[member].request.count;
-  std::set<int64_t> cuts{0, count};
-  for (const BundleRound& round : b->rounds) {
-    for (const RoundPart& part : round.parts) {
-      if (part.member != member) continue;
-      cuts.insert(part.from);
-      cuts.insert(part.to);
-    }
+double BundleRun::Inside::bytes_of_tensor(const PlannedRedistribution& r) const {
+  double elements = 0;
+  for (const HeldBoxes& at : held_boxes_of(*q.plan, r, *q.ranks)) {
+    for (const Box& box : at.boxes)
+      elements += static_cast<double>(volume(box)) * static_cast<double>(at.copies);
   }
-  std::vector<int64_t> numbers;
-  for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
-    const int64_t end = *std::next(cut);
-    for (int64_t n = *cut; n < end; ++n) {
-      if (!fewer || n == *cut || n + 1 == end) numbers.push_back(n);
-    }
+  return elements * static_cast<double>(element_bytes(r.request.tensor.dtype));
+}
+
+void BundleRun::Inside::choose_tensors(bool fewer) {
+  const std::vector<AlikeRun> runs = alike_runs(*b, q.plan->redistributions);
+  std::vector<TensorRange> kept;
+  for (const AlikeRun& run : runs) kept.push_back(run.range);
+  if (fewer) {
+    // The first and the last stand for a run, and where that leaves too many, for all like it.
+    kept = ends_of(kept);
+    if (std::ssize(kept) > most_tensors) kept = ends_of_classes(runs, *b, q.plan->redistributions);
   }
-  return numbers;
+  for (const TensorRange& range : kept) {
+    for (int64_t n = range.from; n < range.to; ++n) chosen.push_back({range.member, n});
+  }
 }
 
 Status BundleRun::Inside::make_tensors() {
@@ -88,9 +89,7 @@ Status BundleRun::Inside::make_tensors() {
       !options.full_size &&
       (bytes > static_cast<double>(options.shrink_bundle_above_bytes) || b->tensors > most_tensors);
   const bool fewer = options.shrink || large;
-  for (const size_t member : b->request.members) {
-    for (const int64_t number : numbers_of(member, fewer)) chosen.push_back({member, number});
-  }
+  choose_tensors(fewer);
   smaller = static_cast<int64_t>(chosen.size()) < b->tensors;
   options.shrink_above_bytes =
       large ? options.shrink_bundle_above_bytes / std::max<int64_t>(1, std::ssize(chosen))
@@ -117,14 +116,13 @@ Status BundleRun::Inside::make_tensors() {
 }
 
 std::vector<size_t> BundleRun::Inside::tensors_of(const RoundPart& part) const {
-  std::vector<size_t> found;
   const auto all = of_member.find(part.member);
-  if (all == of_member.end()) return found;
-  for (const size_t t : all->second) {
-    const int64_t number = tensors[t].which.number;
-    if (number >= part.from && number < part.to) found.push_back(t);
-  }
-  return found;
+  if (all == of_member.end()) return {};
+  const auto first_from = [&](int64_t number) {
+    return std::partition_point(all->second.begin(), all->second.end(),
+                                [&](size_t t) { return tensors[t].which.number < number; });
+  };
+  return {first_from(part.from), first_from(part.to)};
 }
 
 namespace {

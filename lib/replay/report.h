@@ -85,7 +85,7 @@ struct BundleReport {
   std::string id;
   int64_t members = 0;
   int64_t tensors = 0;   // as planned
-  int64_t replayed = 0;  // like tensors that rounds treat alike may be fewer
+  int64_t replayed = 0;  // of those that rounds treat alike some may stand for all
   bool shrunk = false;   // some shape was
   int64_t ranks = 0;     // participating
   int64_t rounds = 0;

@@ -41,13 +41,14 @@ Status RoundPreparer::prepare_exchange() {
   for (const size_t at : packing_order(*in_.q.plan, round)) {
     const RoundPart& part = round.parts[at];
     const auto step = static_cast<size_t>(part.step);
+    const std::vector<size_t> tensors = in_.tensors_of(part);
+    if (tensors.empty()) continue;
     const std::string place = in_.place_of_round(round_) + ", part " + std::to_string(at);
     const auto made = in_.transfers->of_part(part, place);
     if (!made) return made.error();
     if ((*made)->op != Op::exchange)
       return wrong_data(place + ": " + to_text((*made)->op) + " is in a round of exchanges");
     kept.push_back(*made);
-    const std::vector<size_t> tensors = in_.tensors_of(part);
     count_pairs(part, **made, std::ssize(tensors));
     for (const size_t t : tensors) {
       auto target = target_of(t, step, **made);
@@ -253,13 +254,15 @@ Status RoundPreparer::prepare_collective() {
   for (size_t at = 0; at < round.parts.size(); ++at) {
     const RoundPart& part = round.parts[at];
     const auto step = static_cast<size_t>(part.step);
+    const std::vector<size_t> tensors = in_.tensors_of(part);
+    if (tensors.empty()) continue;
     const std::string place = in_.place_of_round(round_);
     const auto made = in_.transfers->of_part(part, place + ", part " + std::to_string(at));
     if (!made) return made.error();
     if ((*made)->op != round.op)
       return wrong_data(place + ": " + to_text((*made)->op) + " is in a round of " +
                         to_text(round.op));
-    for (const size_t t : in_.tensors_of(part)) {
+    for (const size_t t : tensors) {
       const RedistributionRun::Inside& run = *in_.tensors[t].run;
       PrepareQuestion question;
       question.before = &run.held_boxes[step];

@@ -118,6 +118,39 @@ TEST_CASE("a round that does not wait for what it needs brings wrong data, or is
   CHECK(report.error().message == "bundle 'sync': no round runs tensor 1 of redistribution 'w', step 0");
 }
 
+TEST_CASE("of very many members that repeat one another few are replayed, one at least for each way in which they move") {
+  constexpr size_t members = 5'000;
+  const MeshTable table = train_and_serve(2, 2);
+  const auto question = [&](int64_t extent) {
+    return member(table, "train", "serve", {extent}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")});
+  };
+  Plan plan = plan_of(question(8), "w0", 1);
+  for (size_t m = 1; m < members; ++m) add_member(plan, question(m % 2 == 0 ? 8 : 12), "w" + std::to_string(m), 1);
+  PlannedBundle bundle;
+  bundle.request.id = "sync";
+  bundle.request.max_staging_bytes = 0;
+  bundle.tensors = members;
+  bundle.rounds = {exchange_of({}), exchange_of({}, {0}), exchange_of({}, {}, 1), exchange_of({}, {2}, 1)};
+  for (size_t m = 0; m < members; ++m) {
+    bundle.request.members.push_back(m);
+    const size_t bucket = m < 4'000 ? 0 : 2;
+    for (const size_t step : {size_t{0}, size_t{1}}) bundle.rounds[bucket + step].parts.push_back(part(m, static_cast<int64_t>(step), 0, 1));
+  }
+  plan.bundles.push_back(bundle);
+  // Two questions in two buckets, the first and the last of each.
+  CHECK(replay_bundle(plan).replayed == 8);
+  ReplayOptions all;
+  all.full_size = true;
+  const BundleReport whole = replay_bundle(plan, all);
+  CHECK(whole.replayed == members);
+  CHECK(whole.checked == 2 * (2'500 * 8 + 2'500 * 12));
+  // The one that moves otherwise is among the few.
+  plan.bundles[0].rounds[1].parts.erase(plan.bundles[0].rounds[1].parts.begin() + 2'501);
+  const auto report = replay_on_host(plan, {});
+  REQUIRE_FALSE(report.ok());
+  CHECK(report.error().message == "bundle 'sync': no round runs tensor 0 of redistribution 'w2501', step 1");
+}
+
 TEST_CASE("any schedule of a sync brings every element of every tensor") {
   constexpr unsigned seed = 4711;
   std::mt19937 random(seed);
