@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/listed_bounds.h"
 #include "search/optimal.h"
 
 namespace meshplan {
@@ -11,11 +12,10 @@ namespace {
 // exchanges serves the one that is asked for; so many units on larger meshes, where questions end
 // with their work.
 constexpr int64_t widest_percent = 50;
-constexpr int64_t many_ranks = 8'192;
 constexpr int64_t brief_work = 400'000;
 
 int64_t widest_work(const Mesh& mesh, const work::Budget& budget) {
-  if (mesh_size(mesh) <= many_ranks) return budget.left / 100 * widest_percent;
+  if (mesh_size(mesh) <= bounded_ranks) return budget.left / 100 * widest_percent;
   return std::min(budget.left, brief_work);
 }
 

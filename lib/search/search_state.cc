@@ -214,9 +214,10 @@ bool members_share(const PlanProblem& p, const SearchState& to) {
   return (p.world.at_level(0) & ~taken) != 0;
 }
 
-// What one exchange may list while plans are searched, in pairs of a rank and a shard: ten
-// milliseconds' work. Beyond it a price is not exact (ExchangeCost::exact).
-constexpr int64_t searched_pairs = 200'000;
+// What one exchange may list while plans are searched, in pairs of a rank and a shard: fifteen
+// milliseconds' work, and as many ranks as bounds list. Beyond it a price is not exact
+// (ExchangeCost::exact).
+constexpr int64_t searched_pairs = 300'000;
 // The same of counting turns (TurnTable).
 constexpr int64_t searched_steps = 400'000;
 

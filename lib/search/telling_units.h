@@ -1,8 +1,5 @@
-// Which units bounds and floors look at, where levels cut a mesh unevenly or states a tensor: on
-// large meshes a few of many, as what is left out only makes them say less.
-//
-//     24 x 16 x 2 x 6 on units of 8: 576 units, which begin at 3 places of the dim of 6
-//     3 of them, spread over the mesh
+// Which units bounds and floors look at, where levels cut a mesh unevenly or states a tensor: a few
+// of many (transfer/few_units.h), as what is left out only makes them say less.
 #pragma once
 
 #include <vector>

@@ -226,6 +226,22 @@ const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart,
   return found->second;
 }
 
+const std::vector<UnitMembers>& LevelMap::few_units(int level, size_t most_members) const {
+  const auto [found, fresh] = few_units_.try_emplace({level, most_members});
+  if (fresh)
+    found->second =
+        list_few_units(classes({}, {}), level_ranks_[static_cast<size_t>(level)], most_members);
+  return found->second;
+}
+
+int64_t LevelMap::most_coordinates_inside(const Atom& atom) const {
+  const auto [found, fresh] = most_inside_.try_emplace(atom);
+  if (fresh)
+    found->second = meshplan::most_coordinates_inside(classes({}, {}), level_ranks_.front(), atom,
+                                                      mesh_shape(*mesh_));
+  return found->second;
+}
+
 const std::shared_ptr<ListingMemory>& LevelMap::shared_listings() const {
   if (!listings_) listings_ = std::make_shared<ListingMemory>();
   return listings_;

@@ -23,6 +23,7 @@
 
 #include "mesh/mesh.h"
 #include "plan/plan.h"
+#include "transfer/few_units.h"
 #include "transfer/rank_classes.h"
 
 namespace meshplan {
@@ -83,6 +84,10 @@ class LevelMap {
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
   [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart,
                                                       const std::vector<int64_t>& kinds) const;
+  // A few units of a level (transfer/few_units.h), and the most coordinates on a sub-axis that the
+  // ranks of one unit of the innermost level have, both remembered. Every rank is listed.
+  [[nodiscard]] const std::vector<UnitMembers>& few_units(int level, size_t most_members) const;
+  [[nodiscard]] int64_t most_coordinates_inside(const Atom& atom) const;
   // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches,
   // its advice and its prices ask for the same again; the next question starts anew, so that its
   // work is the same whatever was asked before it.
@@ -120,6 +125,8 @@ class LevelMap {
   mutable std::map<std::vector<Atom>, Shapes> remembered_;
   mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
+  mutable std::map<std::pair<int, size_t>, std::vector<UnitMembers>> few_units_;
+  mutable std::map<Atom, int64_t> most_inside_;
   mutable std::shared_ptr<ListingMemory> listings_;
   mutable std::shared_ptr<TurnMemory> turns_;
 };
