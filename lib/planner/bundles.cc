@@ -397,13 +397,22 @@ class BundlePlanner {
 
 }  // namespace
 
-Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups) {
-  const int64_t ranks = rank_count(plan.meshes);
-  if (ranks > bounded_ranks) {
-    return no_plan("bundle '" + bundle.id + "' is in a file of " + with_commas(ranks) +
-                   " ranks; bundles are planned on at most " + with_commas(bounded_ranks) +
-                   ": put it into a file of its own meshes");
+std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
+                                         const std::vector<BundleRequest>& bundles) {
+  const int64_t ranks = rank_count(meshes);
+  std::vector<PlanFailure> failures;
+  if (ranks <= bounded_ranks) return failures;
+  for (const BundleRequest& bundle : bundles) {
+    failures.push_back(
+        {bundle.members.front(),
+         no_plan("bundle '" + bundle.id + "' is in a file of " + with_commas(ranks) +
+                 " ranks; bundles are planned on at most " + with_commas(bounded_ranks) +
+                 ": put it into a file of its own meshes")});
   }
+  return failures;
+}
+
+Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups) {
   return BundlePlanner(plan, bundle, groups).answer();
 }
 

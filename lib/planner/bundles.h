@@ -10,12 +10,18 @@
 #include "base/result.h"
 #include "plan/plan.h"
 #include "planner/plan_groups.h"
+#include "planner/planner.h"
 
 namespace meshplan {
 
+// Those of a file whose ranks are too many to list, as bundles need them (no_plan): all or none.
+// To be asked before anything is planned that could not be used.
+[[nodiscard]] std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
+                                                       const std::vector<BundleRequest>& bundles);
+
 // The plan's redistributions are planned each for itself; those of the bundle's members become
-// what the bundle runs. Errors (no_plan): a tensor that does not fit the staging, a round that does
-// not fit the messages, whatever is done; too many ranks to list.
+// what the bundle runs. It is none that is refused. Errors (no_plan): a tensor that does not fit
+// the staging, a round that does not fit the messages, whatever is done.
 [[nodiscard]] Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle,
                                                 PlanGroups& groups);
 

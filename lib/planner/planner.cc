@@ -397,6 +397,25 @@ std::optional<MeshTable> best_of_any(const MeshTable& meshes, const Topology& to
   return with_flattens(meshes, ranking.chosen);
 }
 
+// Bundles where everything has a plan, and the groups that the plan uses.
+void add_bundles(Pipeline& pipeline, const std::vector<BundleRequest>& bundles,
+                 const std::vector<Answered>& answered, PlanOutcome& outcome) {
+  Plan& plan = outcome.plan;
+  if (bundles.empty() || !outcome.failures.empty()) {
+    for (const Answered& entry : answered) {
+      if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
+    }
+  } else {
+    pipeline.add_bundles(bundles, outcome.failures);
+    for (const PlannedRedistribution& planned : plan.redistributions)
+      pipeline.count_use(planned, 1);
+  }
+  plan.groups = pipeline.groups();
+  // Ways that a bundle did not take named some, too.
+  if (!bundles.empty())
+    std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
+}
+
 Plan plan_for(const MeshTable& meshes, const Topology& topology, const PlanOptions& options) {
   Plan plan;
   plan.meshes = meshes;
@@ -414,6 +433,8 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   Plan& plan = outcome.plan;
   plan = plan_for(meshes, topology, options);
   plan.spec_digest = std::move(spec_digest);
+  outcome.failures = refused_bundles(meshes, bundles);
+  if (!outcome.failures.empty()) return outcome;
   Pipeline pipeline(meshes, topology, options, plan);
   const std::optional<MeshTable> best_groups =
       best_of_any(meshes, topology, requests, options, bundles, outcome.work);
@@ -448,19 +469,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     planned.request.count = request.count;
     planned.request.notes = request.notes;
   }
-  if (bundles.empty() || !outcome.failures.empty()) {
-    for (const Answered& entry : answered) {
-      if (entry.answer) pipeline.count_use(*entry.answer, entry.times);
-    }
-  } else {
-    pipeline.add_bundles(bundles, outcome.failures);
-    for (const PlannedRedistribution& planned : plan.redistributions)
-      pipeline.count_use(planned, 1);
-  }
-  plan.groups = pipeline.groups();
-  // Ways that a bundle did not take named some, too.
-  if (!bundles.empty())
-    std::erase_if(plan.groups, [](const PlanGroup& g) { return g.used_by == 0; });
+  add_bundles(pipeline, bundles, answered, outcome);
   outcome.work += pipeline.work();
   if (prices && outcome.failures.empty()) advise(plan, *prices, answered, answer_of, bundled);
   if (prices) outcome.work += prices->work();

@@ -397,6 +397,23 @@ TEST_CASE("like members behind one another are one part of the plan file") {
         "/bundles/0/rounds/0/parts/0/pieces: expected whole tensors beside \"through\"");
 }
 
+TEST_CASE("a bundle on more ranks than are listed is refused before anything is planned") {
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 131'072, {}, {{"dp", 16'384}, {"tp", 8}}).ok());
+  std::vector<Request> requests;
+  for (const char* id : {"a", "b", "c"}) {
+    requests.push_back(request_of(table, id, {1 << 20, 4'096}, "S(0)S(1)", "RS(0)", 1));
+  }
+  const auto outcome = plan_requests(table, uniform_topology(), requests, {}, "", {{"sync", {1, 2}}});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(outcome.failures[0].index == 1);
+  CHECK(outcome.failures[0].error ==
+        no_plan("bundle 'sync' is in a file of 131,072 ranks; bundles are planned on at most 65,536: "
+                "put it into a file of its own meshes"));
+  CHECK(outcome.work == 0);
+  CHECK(outcome.plan.redistributions.empty());
+}
+
 TEST_CASE("random bundles: followed element by element") {
   std::mt19937 random(20261123);
   const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
