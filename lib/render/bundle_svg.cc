@@ -49,7 +49,7 @@ FrameSize bundle_picture_size(const PlannedBundle& bundle) {
 }
 
 std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const ShowOptions& options) {
-  const std::vector<RoundTime> times = round_times(bundle, options.costs);
+  const std::vector<RoundTime> times = round_times(plan, bundle, options.costs);
   int64_t end = 1;
   for (const RoundTime& time : times) end = std::max(end, saturating_add(time.start, time.length));
   const auto place = [&](int64_t time) {

@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "cost/wave_times.h"
 
 namespace meshplan {
 namespace {
@@ -93,19 +94,57 @@ Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptio
   return table;
 }
 
-std::vector<RoundTime> round_times(const PlannedBundle& bundle, bool costs) {
-  const std::vector<int64_t> waves = waves_of(bundle.rounds);
-  std::vector<RoundTime> times;
-  std::vector<int64_t> longest;  // by wave
-  for (size_t r = 0; r < waves.size(); ++r) {
-    times.push_back({0, costs ? ns_of_ps(bundle.rounds[r].predicted_ps) : 1});
-    const auto wave = static_cast<size_t>(waves[r]);
-    if (longest.size() <= wave) longest.resize(wave + 1, 0);
-    longest[wave] = std::max(longest[wave], times[r].length);
+namespace {
+
+// When waves begin, and the last one ends, in nanoseconds.
+std::vector<int64_t> wave_starts(const Plan& plan, const PlannedBundle& bundle,
+                                 const std::vector<int64_t>& wave_of) {
+  std::vector<int64_t> lengths;
+  if (const auto times = wave_times_ps(plan, bundle)) {
+    lengths = *times;
+  } else {
+    // A plan that nothing can run, and verify refuses: as if the rounds of a wave shared nothing.
+    for (size_t r = 0; r < wave_of.size(); ++r) {
+      const auto wave = static_cast<size_t>(wave_of[r]);
+      if (lengths.size() <= wave) lengths.resize(wave + 1, 0);
+      lengths[wave] = std::max(lengths[wave], bundle.rounds[r].predicted_ps);
+    }
   }
+  int64_t all = 0;
+  for (const int64_t length : lengths) all = saturating_add(all, length);
+  // A file has whole nanoseconds, so that they may be a few apart.
+  const int64_t end = ns_of_ps(bundle.totals.predicted_ps);
   std::vector<int64_t> starts{0};
-  for (const int64_t length : longest) starts.push_back(saturating_add(starts.back(), length));
-  for (size_t r = 0; r < waves.size(); ++r) times[r].start = starts[static_cast<size_t>(waves[r])];
+  int64_t at = 0;
+  for (const int64_t length : lengths) {
+    at = saturating_add(at, length);
+    starts.push_back(all == 0 ? 0 : static_cast<int64_t>(int128{end} * at / all));
+  }
+  return starts;
+}
+
+}  // namespace
+
+std::vector<RoundTime> round_times(const Plan& plan, const PlannedBundle& bundle, bool costs) {
+  const std::vector<int64_t> wave_of = waves_of(bundle.rounds);
+  std::vector<RoundTime> times;
+  if (!costs) {
+    for (const int64_t wave : wave_of) times.push_back({wave, 1});
+    return times;
+  }
+  const std::vector<int64_t> starts = wave_starts(plan, bundle, wave_of);
+  std::vector<int64_t> collectives = starts;  // by wave: when the next one begins
+  for (size_t r = 0; r < wave_of.size(); ++r) {
+    const auto wave = static_cast<size_t>(wave_of[r]);
+    const int64_t room = starts[wave + 1] - starts[wave];
+    const int64_t length = std::min(room, ns_of_ps(bundle.rounds[r].predicted_ps));
+    if (bundle.rounds[r].op == Op::exchange) {
+      times.push_back({starts[wave + 1] - length, length});
+    } else {
+      times.push_back({std::min(collectives[wave], starts[wave + 1] - length), length});
+      collectives[wave] = saturating_add(collectives[wave], length);
+    }
+  }
   return times;
 }
 

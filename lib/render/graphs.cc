@@ -152,10 +152,10 @@ class Timeline {
     end();
   }
 
-  // Rounds on a track for each stream, a wave as long as its longest round alone.
+  // Rounds on a track for each stream, each as long as it takes by itself (round_times).
   void add(const PlannedBundle& bundle) {
     const std::vector<int64_t> waves = waves_of(bundle.rounds);
-    const std::vector<RoundTime> times = round_times(bundle, true);
+    const std::vector<RoundTime> times = round_times(plan_, bundle, true);
     for (size_t r = 0; r < waves.size(); ++r) {
       const BundleRound& round = bundle.rounds[r];
       event("round " + std::to_string(r), "round", saturating_add(now_, times[r].start),

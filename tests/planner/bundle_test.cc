@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
 
+#include "cost/wave_times.h"
 #include "planner/small_bundle.h"
 #include "transfer/listed_transfers.h"
 #include "transfer/piece_transfers.h"
@@ -159,6 +161,9 @@ void check(const Plan& plan) {
         1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps)));
   if (bundle.request.max_staging_bytes > 0)
     CHECK(bundle.totals.staging_bytes <= bundle.request.max_staging_bytes);
+  const auto waves = wave_times_ps(plan, bundle);
+  REQUIRE(waves.ok());
+  CHECK(std::accumulate(waves->begin(), waves->end(), int64_t{0}) == bundle.totals.predicted_ps);
   if (only_exchanges(plan)) Follower(plan, bundle).follow();
   const auto read = read_plan(write_plan(plan));
   REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().message));
