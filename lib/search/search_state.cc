@@ -247,6 +247,9 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   if (most_ps != INT64_MAX) {
     ExchangeCost least;
     least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
+    if (least.predicted_ps <= most_ps)
+      least.predicted_ps = std::max(least.predicted_ps,
+                                    close_exchange_floor_ps(p, from, to, phases, most_ps));
     least.at_least = true;
     if (least.predicted_ps > most_ps) return least;
   }
