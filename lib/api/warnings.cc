@@ -4,7 +4,9 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cost/worth.h"
+#include "diag/outcome_codes.h"
 #include "json/scan.h"
 
 namespace meshplan {
@@ -112,17 +114,43 @@ std::string declaration_of(const Plan& plan, const Warning& warning) {
          "\", \"flatten\": " + dims + "}";
 }
 
+namespace {
+
+// Of a kind that is not silenced: an error or a warning. Returns whether it is an error.
+bool add_warning(const WarningPolicy& policy, const std::string& name, Diagnostic diagnostic,
+                 Diagnostics& diagnostics) {
+  const bool is_error = policy.all_errors || names(policy.errors, name);
+  diagnostic.severity = is_error ? Severity::error : Severity::warning;
+  diagnostics.add(std::move(diagnostic));
+  return is_error;
+}
+
+bool report_cut_short(const WarningPolicy& policy, const Spec& spec, Diagnostics& diagnostics) {
+  const std::string name = "incomplete-recording";
+  const bool allowed = std::any_of(spec.allow.begin(), spec.allow.end(), [](const Allow& entry) {
+    return entry.code == code_incomplete;
+  });
+  if (!spec.cut_short || allowed || names(policy.silenced, name)) return false;
+  Diagnostic diagnostic;
+  diagnostic.code = std::string(code_incomplete);
+  diagnostic.place = spec.cut_short->place;
+  diagnostic.message = "the recording ends where its program failed with '" +
+                       printable(spec.cut_short->why, 300) +
+                       "': what it asks for behind that is missing";
+  diagnostic.help = "record it again, to the end of the program";
+  return add_warning(policy, name, std::move(diagnostic), diagnostics);
+}
+
+}  // namespace
+
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics) {
-  bool fails = false;
+  bool fails = report_cut_short(policy, spec, diagnostics);
   for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
     const std::string name = policy_name(merged.warning.kind);
     if (names(policy.silenced, name)) continue;
-    const bool is_error = policy.all_errors || names(policy.errors, name);
-    fails = fails || is_error;
     Diagnostic diagnostic;
     diagnostic.code = warning_code(merged.warning.kind);
-    diagnostic.severity = is_error ? Severity::error : Severity::warning;
     diagnostic.place = places.redistribution(merged.first);
     diagnostic.message = message_of(plan, merged);
     diagnostic.weight = merged.warning.saves_ps;
@@ -132,7 +160,7 @@ bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec
       diagnostic.help = std::string("add to ") +
                         (simple ? "\"flattened\" of \"mesh\"" : "\"meshes\"") + ": " + declaration;
     }
-    diagnostics.add(std::move(diagnostic));
+    fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
   }
   return fails;
 }

@@ -1,4 +1,5 @@
-// Merges the warnings of the planners over a file, and locates redistributions in a spec.
+// Merges the warnings of the planners over a file, adds those of the file itself, and locates
+// redistributions in a spec.
 #pragma once
 
 #include <optional>
@@ -53,8 +54,8 @@ class SpecPlaces {
   size_t placed_ = 0;
 };
 
-// Adds the merged warnings to the diagnostics under the policy; returns whether one of them is an
-// error.
+// Adds the merged warnings to the diagnostics under the policy, and that a recording was cut short;
+// returns whether one of them is an error.
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics);
 

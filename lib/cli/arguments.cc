@@ -203,8 +203,8 @@ void bind(Binder& bind, Arguments& to, Words& words) {
 }
 
 Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy& policy) {
-  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape",
-                                                 "non-ascending"};
+  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape", "non-ascending",
+                                                 "incomplete-recording"};
   std::vector<std::string> all = {"error"};
   for (const std::string& kind : kinds) {
     all.push_back("no-" + kind);

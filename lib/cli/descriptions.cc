@@ -222,9 +222,10 @@ const std::vector<FlagDescription>& common_flag_descriptions() {
       {"-v,--verbose", "", "print more messages"},
       {"-W",
        "error|no-KIND|...",
-       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending)",
+       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending, incomplete-recording)",
        {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending",
-        "no-missing-flatten", "no-uneven-shape", "no-non-ascending"}},
+        "error=incomplete-recording", "no-missing-flatten", "no-uneven-shape", "no-non-ascending",
+        "no-incomplete-recording"}},
       {"--diagnostics", "text|json|github|sarif",
        "how errors and warnings are printed on stderr (default: text)"},
   };

@@ -5,7 +5,8 @@
 //     E03xx  meshes: sizes, ranks, dims, flattens, views
 //     E04xx  redistributions: placements, orders, tensors, budgets, silenced warnings
 //     E05xx  plan files            E06xx  the command line            N07xx  no plan exists
-//     W03xx  warnings of the planners  W08xx  changes that a diff reports  A04xx  audit findings
+//     W03xx  warnings of the planners and of recordings
+//     W08xx  changes that a diff reports                A04xx  audit findings
 #pragma once
 
 #include <optional>

@@ -71,6 +71,14 @@ std::vector<CodeEntry> advice_codes() {
     "src_order": [{"tensor_dim": 0, "mesh_dims": ["tp", "dp"]}])~",
                R"~(["R", "R"])~"),
        planned(two_dims + declared, graph, "[1024]", R"~(["S(0)", "S(0)"])~", R"~(["R", "R"])~")},
+      {"W0304", "incomplete_recording", "a recording that was cut short",
+       "The program that was recorded failed, which the recorder notes as x-incomplete. The file has "
+       "what it asked for until then; what it asks for behind that is missing, in the plan and its "
+       "totals too. Let the program run to the end of the recording and record it again. -W "
+       "no-incomplete-recording hides the warning, -W error makes it an error.",
+       planned(two_dims, "  \"x-incomplete\": \"KeyError: 'layers'\",\n", "[16]",
+               R"~(["R", "S(0)"])~", R"~(["R", "R"])~"),
+       planned(two_dims, "", "[16]", R"~(["R", "S(0)"])~", R"~(["R", "R"])~")},
       {"A0401", "merged_uneven_gather", "PyTorch gathers uneven nested shards like a flat shard",
        "10 elements sharded over 2 and then over 2 are pieces of 3, 2, 3 and 2; sharded over 4 "
        "they are 3, 3, 3 and 1. PyTorch merges the two all_gathers of the nested shards into one "

@@ -20,6 +20,8 @@ constexpr std::string_view code_not_current = "E0603";
 constexpr std::string_view code_over_budget = "E0604";  // a budget that the plan exceeds
 // a recorded spec that its program no longer gives
 constexpr std::string_view code_drifted = "E0605";
+// a recording that was cut short, a warning
+constexpr std::string_view code_incomplete = "W0304";
 constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise

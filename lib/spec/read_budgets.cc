@@ -79,7 +79,7 @@ void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& c
   }
 }
 
-// Only the planners' warnings can be silenced.
+// Only the planners' warnings can be silenced, and that of a recording.
 void check_silenced(Reader& reader, uint32_t index, const std::string& code) {
   const CodeEntry* entry = find_code(code);
   const auto planners = [](std::string_view known) { return known.substr(0, 3) == "W03"; };

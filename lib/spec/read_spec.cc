@@ -134,6 +134,15 @@ void read_recorded_part(Reader& reader, const Keys& keys, Reading& to) {
                                   keys.meshes == 0 || keys.mesh != 0);
 }
 
+// A recorder's note that its program failed: what it would have asked for then is not in the file.
+void read_note(const JsonDocument& document, Spec& spec) {
+  const uint32_t note = find_key(document, 0, "x-incomplete");
+  if (note == 0 || document.nodes[note].kind != JsonKind::string) return;
+  std::string buffer;
+  spec.cut_short = {std::string(string_of(document, document.nodes[note], buffer)),
+                    place_of(document, note)};
+}
+
 bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnostics, Reading& to);
 
 // Reads what a file adds to. What cannot be read of it is reported there; then nothing that refers
@@ -203,6 +212,7 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     bundles.recorded_again = true;
   } else {
     read_recorded_part(reader, *keys, to);
+    read_note(*document, to.spec);
   }
   if (to.spec.extended) {
     bundles.beneath = to.spec.extended->file;

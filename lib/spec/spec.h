@@ -40,6 +40,12 @@ struct SpecText {
   std::shared_ptr<const std::string> text;
 };
 
+// What a recorder says of a recording that was cut short: why, and where it says so.
+struct CutShort {
+  std::string why;  // "KeyError: 'layers'"
+  Place place;
+};
+
 // What a file says, or several: one with "extends" (an overlay) adds to the file that it names.
 //   - Meshes and redistributions are those of the extended file, and the overlay has none.
 //   - The overlay's topology takes the place of the other; so do single options, single limits of a
@@ -53,11 +59,12 @@ struct Spec {
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
   std::vector<BundleRequest> bundles;
-  // "sha256:..." over the compact canonical JSON of the comment-free spec; of an overlay, followed by
-  // the digest of what it extends.
+  // "sha256:..." over the compact canonical JSON of the comment-free spec; of an overlay, followed
+  // by the digest of what it extends.
   std::string digest;
   // The file whose redistributions these are; nullopt: the one that was read.
   std::optional<SpecText> extended;
+  std::optional<CutShort> cut_short;  // "x-incomplete" of the file whose redistributions these are
   // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
   // failure of the planner is shown.
   std::vector<std::pair<size_t, size_t>> request_spans;
@@ -69,8 +76,8 @@ using FileReader = std::function<Result<std::string>(const std::string& path)>;
 // Reads a whole spec; every problem goes to `diagnostics` and the result is empty if there was an
 // error. Never throws on any byte sequence.
 // `again`: a recording that takes the place of the meshes, redistributions and recorded bundles
-// (those with "x-recorded": true) of the file where they stand; what else is in that file is read as
-// if it extended the recording.
+// (those with "x-recorded": true) of the file where they stand; what else is in that file is read
+// as if it extended the recording.
 [[nodiscard]] std::optional<Spec> read_spec(std::string_view text, const std::string& file,
                                             const FileReader& read_file, Diagnostics& diagnostics,
                                             const SpecText* again = nullptr);
