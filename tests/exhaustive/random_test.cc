@@ -61,6 +61,7 @@ MeshTable random_views(Random& random) {
 Request random_question(Random& random, const MeshTable& table, PlannerKind planner) {
   const auto meshes = static_cast<int64_t>(table.meshes.size());
   Request request;
+  request.id = "r";
   request.src_mesh = static_cast<size_t>(random.below(meshes));
   request.dst_mesh = request.src_mesh;
   if (planner == PlannerKind::optimal && random.one_in(4)) request.dst_mesh = static_cast<size_t>(random.below(meshes));
