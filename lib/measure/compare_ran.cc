@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "tensor/box.h"
+#include "tensor/largest_elements.h"
 
 namespace meshplan {
 namespace {
@@ -37,12 +38,6 @@ std::set<std::vector<int64_t>> communicators_of(const Mesh& mesh,
     found.insert(std::move(ranks));
   }
   return found;
-}
-
-int64_t volume_of(const std::vector<int64_t>& sizes) {
-  int64_t n = 1;
-  for (const int64_t size : sizes) n = saturating_mul(n, size);
-  return n;
 }
 
 // A communicating step of the plan.
@@ -105,10 +100,9 @@ class Comparer {
     Expected expected;
     expected.left = saturating_mul(request.count, times_);
     // Padded to the largest shard; a reduce_scatter gives one of its largest for each rank.
-    const int64_t largest =
-        step.op == Op::reduce_scatter
-            ? saturating_mul(ranks, volume_of(largest_box(step.state, tensor, shape)))
-            : volume_of(largest_box(before, tensor, shape));
+    const int64_t largest = step.op == Op::reduce_scatter
+                                ? saturating_mul(ranks, largest_elements(step.state, tensor, shape))
+                                : largest_elements(before, tensor, shape);
     const int64_t bytes = saturating_mul(largest, element);
     expected.in_bytes.insert(bytes);
     if (!crosses && mesh_size(mesh) <= 65'536) {

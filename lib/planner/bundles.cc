@@ -20,6 +20,7 @@
 #include "planner/numerics.h"
 #include "planner/question_key.h"
 #include "search/exchange_plans.h"
+#include "tensor/largest_elements.h"
 
 namespace meshplan {
 namespace {
@@ -172,10 +173,10 @@ class BundlePlanner {
     const auto shape = mesh_shape(plan_.meshes.meshes[request.dst_mesh]);
     int64_t between = 0;
     for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
-      int64_t bytes = element_bytes(request.tensor.dtype);
-      for (const int64_t extent : largest_box(planned.steps[i].state, request.tensor.shape, shape))
-        bytes = saturating_mul(bytes, extent);
-      between = saturating_add(between, bytes);
+      between = saturating_add(
+          between,
+          saturating_mul(element_bytes(request.tensor.dtype),
+                         largest_elements(planned.steps[i].state, request.tensor.shape, shape)));
     }
     const int64_t staging = bundle_.max_staging_bytes;
     return staging == 0 || between <= staging - floor_div(staging, 8);

@@ -5,7 +5,7 @@
 #include "base/int_math.h"
 #include "cost/step_cost.h"
 #include "search/edge_steps.h"
-#include "tensor/box.h"
+#include "tensor/largest_elements.h"
 #include "torch_rules/rule_planner.h"
 
 namespace meshplan {
@@ -26,10 +26,8 @@ Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
 }
 
 int64_t largest_bytes(const Request& request, const State& state, const Mesh& mesh) {
-  int64_t bytes = element_bytes(request.tensor.dtype);
-  for (const int64_t extent : largest_box(state, request.tensor.shape, mesh_shape(mesh)))
-    bytes = saturating_mul(bytes, extent);
-  return bytes;
+  return saturating_mul(element_bytes(request.tensor.dtype),
+                        largest_elements(state, request.tensor.shape, mesh_shape(mesh)));
 }
 
 // The default rule: no state on the way is larger than the larger end.

@@ -6,6 +6,7 @@
 #include "search/exchange_floor.h"
 #include "search/work.h"
 #include "tensor/box.h"
+#include "tensor/largest_elements.h"
 
 namespace meshplan {
 
@@ -90,12 +91,9 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
     return floor_div(p.total_elements, parts);
   }
   p.work += work::key;
+  if (p.total_elements == INT64_MAX)
+    return largest_elements(to_state(p, s), p.tensor.shape, p.mesh_sizes);
   int64_t elements = 1;
-  if (p.total_elements == INT64_MAX) {
-    for (const int64_t side : largest_box(to_state(p, s), p.tensor.shape, p.mesh_sizes))
-      elements = saturating_mul(elements, side);
-    return elements;
-  }
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.listed_ranks.of(p, s, d).widest;
   return elements * p.idle_elements;
 }
@@ -248,8 +246,8 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     ExchangeCost least;
     least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
     if (least.predicted_ps <= most_ps)
-      least.predicted_ps = std::max(least.predicted_ps,
-                                    close_exchange_floor_ps(p, from, to, phases, most_ps));
+      least.predicted_ps =
+          std::max(least.predicted_ps, close_exchange_floor_ps(p, from, to, phases, most_ps));
     least.at_least = true;
     if (least.predicted_ps > most_ps) return least;
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tensor/box.h"
+#include "tensor/largest_elements.h"
 
 using namespace meshplan;
 
@@ -148,4 +149,17 @@ TEST_CASE("bytes of a tensor saturate instead of overflowing") {
   CHECK(tensor_bytes({{3, 5}, DType::bfloat16}) == 30);
   CHECK(tensor_bytes({{INT64_MAX, 3}, DType::int8}) == INT64_MAX);
   CHECK(tensor_bytes({{INT64_MAX, 0}, DType::int64}) == 0);
+}
+
+TEST_CASE("the largest box has the elements of all its sides, held at the end of 64 bits") {
+  const std::vector<int64_t> mesh{2, 3};
+  const auto elements = [&](const std::string& state, const std::vector<int64_t>& shape) {
+    return largest_elements(*parse_state(state, mesh, shape.size()), shape, mesh);
+  };
+  CHECK(elements("S(0)S(1)", {7, 10}) == 4 * 4);
+  CHECK(elements("S(1)[0]S(1)[1]", {7, 10}) == 7 * 2);
+  CHECK(elements("RP(sum)", {7, 10}) == 70);
+  CHECK(elements("RR", {}) == 1);
+  CHECK(elements("RR", {7, 0}) == 0);
+  CHECK(elements("RS(0)", {int64_t{1} << 40, int64_t{1} << 40}) == INT64_MAX);
 }

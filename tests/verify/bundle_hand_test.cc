@@ -255,7 +255,7 @@ TEST_CASE("a batch of 16 on meshes of 12") {
 Plan planned_with_bundle(Random& random) {
   for (;;) {
     const MeshTable meshes = test::bundle_meshes(random);
-    const Topology topology = test::random_levels(random);
+    const Topology topology = test::bundle_levels(random);
     std::vector<Request> requests;
     for (int64_t i = 0; i < 3; ++i) {
       Request& request = requests.emplace_back();

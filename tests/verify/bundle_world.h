@@ -13,28 +13,17 @@
 
 #include "planner/planner.h"
 #include "verify/bundle_oracle.h"
+#include "verify/random_levels.h"
 #include "verify/random_world.h"
 
 namespace meshplan::test {
 
-inline Topology random_levels(Random& random) {
-  static const std::vector<int64_t> units{1, 2, 2, 3, 4, 4, 6, 8};
-  Topology topology;
-  int64_t ranks = random.pick(units);
-  const int64_t levels = 1 + random.below(3);
-  for (int64_t l = 0; l < levels; ++l) {
-    TopologyLevel level;
-    level.name = "l" + std::to_string(l);
-    level.ranks = l + 1 == levels ? 1'048'576 : ranks;
-    ranks *= random.one_in(4) ? 1 : random.pick(units);
-    level.mb_per_s = 1 + random.below(400);
-    level.latency_ns = random.below(30'000);
-    level.per_peer_ns = random.below(600);
-    level.exchange_percent = random.one_in(3) ? 1 + random.below(100) : 100;
+// Slow levels, of which some send a peer no more than so much.
+inline Topology bundle_levels(Random& random) {
+  Topology topology = random_levels(random, 400);
+  for (TopologyLevel& level : topology.levels) {
     if (random.one_in(4)) level.peer_mb_per_s = 1 + random.below(100);
-    topology.levels.push_back(level);
   }
-  if (random.one_in(3)) topology.copy_mb_per_s = 1 + random.below(1'000);
   return topology;
 }
 
@@ -67,7 +56,7 @@ class BundleWorld {
  public:
   BundleWorld(Random& random, int64_t members) : random_(random) {
     plan.meshes = bundle_meshes(random);
-    plan.topology = random_levels(random);
+    plan.topology = bundle_levels(random);
     while (static_cast<int64_t>(plan.redistributions.size()) < members) add_member();
     PlannedBundle& bundle = plan.bundles.emplace_back();
     bundle.request.id = "sync";

@@ -10,6 +10,7 @@
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "verify/exchange_oracle.h"
+#include "verify/random_levels.h"
 #include "verify/random_world.h"
 #include "verify/recount.h"
 #include "verify/verify.h"
@@ -30,26 +31,6 @@ uint64_t seed() {
 int64_t rounds(int64_t usual) {
   const char* given = std::getenv("MESHPLAN_TEST_ROUNDS");  // NOLINT(concurrency-mt-unsafe)
   return given == nullptr ? usual : std::strtoll(given, nullptr, 10);
-}
-
-Topology random_topology(Random& random) {
-  static const std::vector<int64_t> units{1, 2, 2, 3, 4, 4, 6, 8};
-  Topology topology;
-  int64_t ranks = random.pick(units);
-  const int64_t levels = 1 + random.below(3);
-  for (int64_t l = 0; l < levels; ++l) {
-    TopologyLevel level;
-    level.name = "l" + std::to_string(l);
-    level.ranks = l + 1 == levels ? 1'048'576 : ranks;
-    ranks *= random.one_in(4) ? 1 : random.pick(units);
-    level.mb_per_s = 1 + random.below(400'000);
-    level.latency_ns = random.below(30'000);
-    level.per_peer_ns = random.below(600);
-    level.exchange_percent = random.one_in(3) ? 1 + random.below(100) : 100;
-    topology.levels.push_back(level);
-  }
-  if (random.one_in(3)) topology.copy_mb_per_s = 1 + random.below(1'000'000);
-  return topology;
 }
 
 // A mesh of some dims over a world, or a view of it that has copies or another order.
@@ -138,7 +119,7 @@ Case random_exchange(Random& random) {
     }
     c.dst.partial = c.src.partial;
   }
-  c.plan.topology = random_topology(random);
+  c.plan.topology = test::random_levels(random, 400'000);
   c.step.op = Op::exchange;
   c.step.state = c.dst;
   c.step.whole_pieces = random.one_in(2);
@@ -301,7 +282,7 @@ TEST_CASE(
     const int64_t orders = options.planner == PlannerKind::greedy ? 0 : 2;
     Request request = test::random_request(random, table, orders);
     if (random.one_in(3)) request.reduce_dtype = DType::float64;
-    const Topology topology = random_topology(random);
+    const Topology topology = test::random_levels(random, 400'000);
     const std::string place = "round " + std::to_string(round) + ": ";
     try {
       const PlanOutcome outcome = plan_requests(table, topology, {request}, options, "");
@@ -319,7 +300,7 @@ TEST_CASE(
 
 // Levels with protocols or with tables of ascending points on top of them.
 Topology finer_topology(Random& random) {
-  Topology topology = random_topology(random);
+  Topology topology = test::random_levels(random, 400'000);
   if (random.one_in(2)) {
     return test::with_random_protocols(random, topology);
   }

@@ -40,6 +40,15 @@ def even_list(tensors):
     return list(shapes.pop())
 
 
+def even_splits(*lists):
+    """Checks that each list of rows, one for each rank, has one number of them."""
+    for splits in lists:
+        if splits and len({str(s) for s in splits}) > 1:
+            raise NotCovered(
+                "all_to_all with uneven splits (rows chosen by data, a ring's rotation)"
+            )
+
+
 def whole(shape, size):
     return [size] if not shape else [shape[0] * size, *shape[1:]]
 
@@ -94,12 +103,10 @@ def read_reduce_scatter(args, kwargs, size):
 
 def read_all_to_all_single(args, kwargs, size):
     tensor = argument(args, kwargs, 1, "input")
-    for i, name in ((2, "output_split_sizes"), (3, "input_split_sizes")):
-        splits = argument(args, kwargs, i, name)
-        if splits and len({str(s) for s in splits}) > 1:
-            raise NotCovered(
-                "all_to_all with uneven splits (rows chosen by data, a ring's rotation)"
-            )
+    even_splits(
+        argument(args, kwargs, 2, "output_split_sizes"),
+        argument(args, kwargs, 3, "input_split_sizes"),
+    )
     return tensor, all_to_all_tensor(list(tensor.shape), size), "S(1)", "S(0)"
 
 
@@ -179,11 +186,7 @@ def functional_reduce_scatter(args, size):
 
 
 def functional_all_to_all(args, size):
-    for splits in args[1:3]:
-        if len({str(s) for s in splits}) > 1:
-            raise NotCovered(
-                "all_to_all with uneven splits (rows chosen by data, a ring's rotation)"
-            )
+    even_splits(*args[1:3])
     return args[0], all_to_all_tensor(list(args[0].shape), size), "S(1)", "S(0)"
 
 
