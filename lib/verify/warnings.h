@@ -11,9 +11,9 @@ namespace meshplan::verification {
 [[nodiscard]] Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribution);
 
 // None is of dims that are flattened already, and none saves more than there is to save, in time or
-// in collectives, or leaves more collectives than the time left has room for; each is about as many
-// steps as the plan may have of it, and its message says the dims, the fix and the saving. The
-// figures and bounds of the redistribution must have been checked.
+// in collectives, or leaves more collectives than any plan has; each is about as many steps as the
+// plan may have of it, and its message says the dims, the fix and the saving. The figures and
+// bounds of the redistribution must have been checked.
 [[nodiscard]] Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribution);
 
 }  // namespace meshplan::verification

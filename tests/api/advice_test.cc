@@ -180,3 +180,21 @@ TEST_CASE(
   MESSAGE(helped << " groups taken");
   CHECK(helped > 10);
 }
+
+TEST_CASE("advice may leave more collectives, where some move nothing and take no time") {
+  const std::string spec = R"~({"schema": "meshplan/spec/1", "meshes": [
+    {"name": "w", "world": 8, "dims": [{"name": "a", "size": 4}, {"name": "b", "size": 2}]},
+    {"name": "v0", "of": "w", "unflatten": "a", "sizes": [1, 4], "dims": ["v0o", "v0i"]}],
+  "redistributions": [
+    {"id": "r0", "tensor": {"shape": [1], "dtype": "int32"}, "src_mesh": "v0", "dst_mesh": "w",
+     "src": ["R", "P(sum)", "P(sum)"], "dst": ["R", "R"]},
+    {"id": "r3", "tensor": {"shape": [1, 1], "dtype": "int64"}, "mesh": "v0", "src": ["R", "S(0)", "S(0)"], "dst": ["R", "R", "R"]}]})~";
+  Diagnostics diagnostics(10);
+  int code = 0;
+  const auto planned = plan_spec_text(spec, beside_specs, {"spec.json", {}, std::nullopt, {}}, diagnostics, code);
+  REQUIRE(planned);
+  const auto& warnings = planned->plan.redistributions[0].warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].saves_collectives < 0);
+  CHECK(verify_plan(planned->plan).ok());
+}

@@ -365,9 +365,10 @@ TEST_CASE(
                  "saves_collectives is 1, the plan has 1"));
   CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }),
                  "its message does not say that it saves 7 ns"));
-  // One collective of at least 10 us is there, and no more fit into the time of the plan.
-  CHECK(contains(warned([](Warning& w) { w.saves_collectives = -1; }),
-                 "saves_collectives is -1, collectives that the time left has room for: "));
+  // One that moves nothing takes no time: there may be more of them where a flatten is declared.
+  CHECK(warned([](Warning& w) { w.saves_collectives = -1; }) == "right");
+  CHECK(contains(warned([](Warning& w) { w.saves_collectives = -4096; }),
+                 "saves_collectives is -4096, it should be at least -4095"));
   CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a: declare a_b; saves 5 ns"; }),
                  "its message does not say that it is about all_reduce over them"));
   CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a, b; saves 5 ns"; }),
