@@ -10,6 +10,7 @@ namespace {
 // near the ends; the second where states do not pack.
 constexpr int64_t most_aim_visits = 150'000;
 constexpr int64_t most_slow_aim_visits = 20'000;
+constexpr int64_t easy_work_of_many = 30'000;
 // How many times the budget a search may take that has no plan yet.
 constexpr int64_t without_plan = 4;
 // The share of the budget that one list of moves may take, and the one that a search for a plan
@@ -107,7 +108,7 @@ Found Search::run() {
     std::pop_heap(open_.begin(), open_.end(), OpensLater());
     OpenNode top = open_.back();
     open_.pop_back();
-    if (!rests_raised_ && p_.work - work_before_ > options_.easy_work) raise_rests();
+    if (!rests_raised_ && p_.work - work_before_ > easy_work()) raise_rests();
     if (top.node < 0) {
       if (has_best_ && !better_than_best(top.f)) break;
       take_up(top);
@@ -137,6 +138,13 @@ Found Search::run() {
     if (exhausted_) break;
   }
   return finish();
+}
+
+// Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
+// soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
+int64_t Search::easy_work() const {
+  if (p_.units.empty() || p_.ranks <= few_ranks) return options_.easy_work;
+  return std::min(options_.easy_work, easy_work_of_many);
 }
 
 bool Search::put_back(OpenNode top, int64_t least_ps) {

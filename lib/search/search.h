@@ -43,7 +43,8 @@ struct SearchOptions {
   // here holds for tests that ask the search alone.
   int64_t work_budget =
       40'000'000;  // units (search/work.h) before the best plan so far is given with its gap
-  // A question that takes more is hard: better bounds are worth their work.
+  // A question that takes more is hard: better bounds are worth their work. Where bounds
+  // look at the units of many ranks, less is enough.
   int64_t easy_work = 250'000;
   // only a plan that takes less is wanted; none found: `exists` is false
   int64_t below_ps = INT64_MAX;
