@@ -10,6 +10,10 @@ namespace {
 // What a further piece, and a further slope in one, must be worth: the sum of |log factor|.
 constexpr double piece_price = 0.10;
 constexpr double far_price = 0.05;
+// From which on times of neighbouring sizes jump: between two pieces, and within the steep slope of
+// one.
+constexpr double least_jump = 1.25;
+constexpr double least_steep_jump = 1.6;
 // No line is flatter: 1e6 GB/s.
 constexpr double least_slope = 1e-6;
 
@@ -79,6 +83,10 @@ Fitted best_piece(const Points& points, size_t first, size_t last) {
     const double errors = errors_of(piece, points, first, last);
     if (!best || errors < best->errors) best = Fitted{piece, errors};
   };
+  if (last == 0 && points.size() > 1) {  // The smallest size alone, below a jump: all latency.
+    const CurvePiece flat{points[0].ns, least_slope, 0, 0, 0};
+    return {flat, errors_of(flat, points, 0, 0)};
+  }
   const double before = first == 0 ? 0 : points[first - 1].ns;
   for (const double least : {0.0, before / 2, before}) {
     for (size_t end = first; end <= last; ++end) {
@@ -103,6 +111,25 @@ void never_fall(Points& points) {
       points[at - 1].ns = points[at].ns = mean;
     }
   }
+}
+
+// No row says where between two measured sizes a curve jumps: in between, the mean of what the
+// lower and the upper size tell, so that a prediction is off by the root of the jump at most. None
+// where the upper one tells less than `least` times as much. Of the lower one's slope half counts,
+// as it is unsure beyond its sizes.
+std::optional<CurvePiece> bridge(const CurvePiece& below, const CurvePiece& above,
+                                 const CurvePoint& from, const CurvePoint& to, double least) {
+  const double middle = (from.bytes + to.bytes) / 2;
+  const double start = time_of(below, from.bytes);
+  const double proportional = start * middle / from.bytes;
+  const double low = (start + std::min(proportional, time_of(below, middle))) / 2;
+  const double high = time_of(above, middle);
+  if (high < low * least) return std::nullopt;
+  CurvePiece piece;
+  piece.start_ns = start;  // so that it undercuts no smaller size
+  piece.slope = std::max((std::sqrt(low * high) - start) / middle, least_slope);
+  piece.most_size = to.size - 1;
+  return piece;
 }
 
 // Every so many points of a long curve, its ends among them.
@@ -151,15 +178,23 @@ std::vector<CurvePiece> cut_curve(std::vector<CurvePoint> points, int most) {
   for (size_t i = 1; i < endings.size(); ++i) {
     if (endings[i][n - 1].errors < endings[k][n - 1].errors) k = i;
   }
-  std::vector<CurvePiece> pieces;
+  std::vector<CurvePiece> pieces;  // the last comes first
   for (size_t last = n - 1;; --k) {
     const Ending& ending = endings[k][last];
-    pieces.push_back(ending.piece);
+    CurvePiece piece = ending.piece;
     if (last + 1 < n) {
       const double middle = std::sqrt(static_cast<double>(points[last].size) *
                                       static_cast<double>(points[last + 1].size));
-      pieces.back().most_size = std::llround(middle);
+      const CurvePiece above = pieces.back();
+      const auto jump = bridge(piece, above, points[last], points[last + 1], least_jump);
+      if (jump) pieces.push_back(*jump);
+      piece.most_size = jump ? points[last].size : std::llround(middle);
     }
+    for (size_t i = last; i > ending.first; --i) {
+      const auto jump = bridge(piece, piece, points[i - 1], points[i], least_steep_jump);
+      if (jump) pieces.push_back(*jump);
+    }
+    pieces.push_back(piece);
     if (ending.first == 0) break;
     last = ending.first - 1;
   }

@@ -35,7 +35,8 @@ struct CurvePiece {
 };
 [[nodiscard]] double time_of(const CurvePiece& piece, double bytes);
 
-// The pieces of a curve, at most `most` of them; `points` ascend in bytes and size.
+// The pieces of a curve, at most `most` of them and one for each gap between sizes in which it
+// jumps; `points` ascend in bytes and size.
 [[nodiscard]] std::vector<CurvePiece> cut_curve(std::vector<CurvePoint> points, int most);
 
 }  // namespace meshplan

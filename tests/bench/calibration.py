@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Calibrates a topology on this machine's MPI and says how well it predicts sizes that it was not fitted from, and what the noise is.
 
-usage: calibration.py MESHPLAN [--ranks N,N] [--backend mpi|host] [--repeat N] [--smallest BYTES] [--largest BYTES] [--prefix WORDS] [--keep FOLDER]
+usage: calibration.py MESHPLAN [--ranks N,N] [--backend mpi|host] [--repeat N] [--passes N] [--smallest BYTES] [--largest BYTES] [--prefix WORDS] [--keep FOLDER]
 
 Measures (`run --measure`) all_gather, reduce_scatter, all_reduce and all_to_all over all ranks, and exchange, which turns a tensor on a mesh of 2 x
 RANKS / 2 (with 2 ranks: moves its shard), at sizes of 1 and 1.5 times powers of two. `calibrate` fits a topology to both reports; every other
 size of each curve is held out of a second fit, which predicts it. Then everything is measured again: the same rows twice are the noise, and the
 topology is compared with rows that it has never seen (--against).
 
+--passes: how often all sizes are measured one behind the other, of which every row has the median: on a machine with other work, what disturbs one
+pass does not disturb the next.
 --prefix: what to start processes with, such as "chrt -r 10" where others work beside. MESHPLAN_BACKENDS says where the backends are.
 """
 import argparse
+import itertools
 import json
 import math
 import os
@@ -40,15 +43,21 @@ def specs(ranks, sizes):
         yield planner, {"schema": "meshplan/spec/1", "mesh": {"dims": dims}, "redistributions": redistributions}
 
 
-def measured(path):
-    """(redistribution, step) -> op and median."""
-    return {(r["id"], i): (s["op"], s["time"]["median_ns"])
-            for r in json.load(open(path))["redistributions"] for i, s in enumerate(r["steps"]) if "time" in s and s["level"] >= 0}
+def measured(paths):
+    """(planner, redistribution, step) -> the median of the reports' medians."""
+    times = {}
+    for path in paths:
+        planner = os.path.basename(path).split(".")[1]
+        for r in json.load(open(path))["redistributions"]:
+            for i, s in enumerate(r["steps"]):
+                if "time" in s and s["level"] >= 0:
+                    times.setdefault((planner, r["id"], i), []).append(s["time"]["median_ns"])
+    return {key: statistics.median(all_of) for key, all_of in times.items()}
 
 
 def noise(first, second):
     """Factors between two measurements of the same rows."""
-    return [max(a / b, b / a) for key, (_, a) in first.items() for b in [second[key][1]]]
+    return [max(a / second[key], second[key] / a) for key, a in first.items()]
 
 
 def quality(factors):
@@ -71,6 +80,7 @@ def main():
     parser.add_argument("--ranks", default="2,4,8")
     parser.add_argument("--backend", default="mpi")
     parser.add_argument("--repeat", default="40")
+    parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--smallest", type=int, default=1 << 12)
     parser.add_argument("--largest", type=int, default=1 << 24)
     parser.add_argument("--prefix", default="")
@@ -91,8 +101,8 @@ def main():
             run([arguments.meshplan, "plan", file(planner + ".spec"), "--planner", planner, "-o", file(planner), "-q"])
         reports = {"first": [], "second": []}
         for turn, paths in reports.items():
-            for planner in ("greedy", "optimal"):
-                paths.append(file(planner + "." + turn))
+            for number, planner in itertools.product(range(arguments.passes), ("greedy", "optimal")):
+                paths.append(file(f"{planner}.{turn}.{number}"))
                 start = ["--launch", str(ranks)] if arguments.backend == "mpi" else []
                 run(arguments.prefix.split() + [arguments.meshplan, "run", file(planner), "--backend", arguments.backend, *start, "--full-size",
                                                 "--measure", "--repeat", arguments.repeat, "--report", paths[-1], "-q"])
@@ -104,7 +114,7 @@ def main():
         for op, factors in by_op(table).items():
             print(f"    {op:15} {quality(factors)}")
             bad = bad or statistics.median(factors) > 1.10 or max(factors) > 1.5
-        twice = [f for a, b in zip(reports["first"], reports["second"]) for f in noise(measured(a), measured(b))]
+        twice = noise(measured(reports["first"]), measured(reports["second"]))
         print(f"  measured twice  {len(twice):5} rows: {quality(twice)}")
         for again in reports["second"]:
             lines = run([arguments.meshplan, "calibrate", "--topology", file("topology"), "--against", again, "-q"]).splitlines()
