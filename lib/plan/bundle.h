@@ -21,6 +21,12 @@
 // piece i needs piece i of the step before. Any other step needs all pieces of the step before it.
 // A tensor has the same `pieces` in all its steps, or from some step on 1.
 //
+// An exchange in two phases (in no chunks) goes in an even number 2 c of pieces, whatever the steps
+// before it do, of all of which any piece needs all: of every box of its first phase, and of every
+// box of its second and what a rank keeps, the i-th of c near-equal parts along its longest dim are
+// piece 2 i and piece 2 i + 1. What a rank fetches lands in its box after the step, and piece
+// 2 i + 1 passes it on from there, in a later wave.
+//
 // Messages. In a round of exchanges every rank sends each peer one message: the boxes of all parts,
 // each row-major, without gaps. Parts lie in the order of their elements' bytes on the wire, the
 // widest first (so that every box begins at a multiple of its element), then as they are listed; of

@@ -21,8 +21,10 @@ class BetweenSteps {
   void add(const KindPart& part, const Way& way, int64_t wave) {
     if (way.between.empty()) return;
     const WayStep& step = way.steps[part.step];
-    const size_t begin = part.step == 0 ? 0 : way.steps[part.step - 1].index + 1;
-    const bool last = part.step + 1 == way.steps.size();
+    size_t first = part.step;  // of those of the step of the plan
+    while (first > 0 && way.steps[first - 1].index == step.index) --first;
+    const size_t begin = first == 0 ? 0 : way.steps[first - 1].index + 1;
+    const bool last = way.steps.back().index == step.index;
     const size_t end = last ? way.between.size() : step.index + 1;
     // It reads the box before it, makes those of the local steps since the last one, and its own.
     for (size_t i = begin > 0 ? begin - 1 : 0; i < end; ++i)

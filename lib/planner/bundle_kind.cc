@@ -40,8 +40,13 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
   for (size_t i = 0; i < way.planned.steps.size(); ++i) {
     const Step& step = way.planned.steps[i];
     if (step.op != Op::exchange) continue;
-    moved.push_back({pairs_of(transfers_of(q, way.planned, i, held), held[i], held[i + 1]),
-                     wire_element_bytes(way.planned, i)});
+    const StepTransfers transfers = transfers_of(q, way.planned, i, held);
+    const int64_t width = wire_element_bytes(way.planned, i);
+    if (step.phases == 1) moved.push_back({pairs_of(transfers, held[i], held[i + 1]), width});
+    for (int phase = 1; step.phases == 2 && phase <= 2; ++phase) {
+      const StepTransfers whole = part_of_phase(transfers, phase, 0, 1);
+      moved.push_back({pairs_of(whole, held[i], held[i + 1]), width});
+    }
   }
   return moved;
 }
@@ -85,6 +90,14 @@ void list_way(const WayQuestion& q, Way& way) {
     moved.index = i;
     moved.op = step.op;
     moved.element_bytes = wire_element_bytes(planned, i);
+    if (step.phases == 2) {
+      const StepTransfers transfers = transfers_of(q, planned, i, held);
+      for (moved.phase = 1; moved.phase <= 2; ++moved.phase) {
+        moved.cuts = cuts_of_phase(transfers, moved.phase, held[i], held[i + 1]);
+        way.steps.push_back(moved);
+      }
+      continue;
+    }
     if (step.op == Op::exchange) {
       StepTransfers transfers = transfers_of(q, planned, i, held);
       const bool in_pieces = goes_in_pieces(planned, i);

@@ -19,6 +19,7 @@ namespace meshplan {
 // A step of one tensor.
 struct WayStep {
   size_t index = 0;  // into the steps of the plan
+  int phase = 0;     // 1 or 2 of an exchange in two phases, which is two of these
   Op op = Op::exchange;
   int64_t element_bytes = 1;    // on the way
   std::vector<StepCut> cuts;    // of an exchange
@@ -54,7 +55,7 @@ struct WayQuestion {
   const Plan* plan = nullptr;
   const RankTable* ranks = nullptr;
 };
-// Whether rounds can run it: no step goes in two phases.
+// Whether rounds can run it as it is: no step goes in two phases, which may be in chunks.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
 // Of one tensor.
 [[nodiscard]] StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,

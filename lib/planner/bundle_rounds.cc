@@ -28,10 +28,18 @@ int64_t tensor_bytes(const Way& way) {
   return bytes;
 }
 
+// Whether the step that communicates runs piece by piece: of an exchange in two phases both do,
+// where no other step is before it.
+bool is_cut(const Way& way, size_t step) {
+  const WayStep& at = way.steps[step];
+  if (at.phase == 0) return goes_in_pieces(way.planned, at.index);
+  return at.index == way.steps.front().index && !way.planned.request.tensor.shape.empty();
+}
+
 // The pieces of each of so many tensors that are spread over so many units of `unit_bytes`.
 int64_t pieces_of(int64_t tensors, const Way& way, int64_t units, int64_t unit_bytes) {
   if (units == 1 || saturating_mul(tensor_bytes(way), small_parts) <= unit_bytes) return 1;
-  if (!goes_in_pieces(way.planned, way.steps.front().index)) return 1;
+  if (!is_cut(way, 0)) return 1;
   const int64_t each = floor_div(units, tensors);
   if (each * tensors == units) return each;
   return std::max(cuts_between, 2 * (each + 1));
@@ -196,7 +204,7 @@ class Buckets {
       const int64_t tensor = floor_div(item, pieces);
       const int64_t piece = item - tensor * pieces;
       for (size_t s = 0; s < way.steps.size(); ++s) {
-        if (goes_in_pieces(way.planned, way.steps[s].index)) {
+        if (is_cut(way, s)) {
           parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, piece, pieces});
         } else if (piece + 1 == pieces) {
           parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, 0, 1});
@@ -412,10 +420,13 @@ std::vector<RoundPart> parts_of(const KindPart& part, const Kind& kind, const Wa
     const int64_t count = plan.redistributions[member].request.count;
     const int64_t from = std::max(part.from, first);
     const int64_t to = std::min(part.to, saturating_add(first, count));
-    if (from < to) {
-      parts.push_back({member, static_cast<int64_t>(way.steps[part.step].index), from - first,
-                       to - first, part.piece, part.pieces});
-    }
+    if (from >= to) continue;
+    const WayStep& step = way.steps[part.step];
+    RoundPart& out = parts.emplace_back();
+    out = {member,     static_cast<int64_t>(step.index), from - first, to - first, part.piece,
+           part.pieces};
+    if (step.phase > 0) out.piece = 2 * part.piece + step.phase - 1;
+    if (step.phase > 0) out.pieces = 2 * part.pieces;
   }
   return parts;
 }

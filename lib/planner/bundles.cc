@@ -142,11 +142,12 @@ class BundlePlanner {
                 Room room) {
     for (size_t i = 0; i < all.size(); ++i) {
       const auto same = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
-                                     [&](const auto& f) { return f.stops == all[i].stops; });
+                                     [&](const auto& f) { return f.same_steps(all[i]); });
       for (const bool whole : {false, true}) {
         const size_t before = kind.ways.size();
+        if (whole && all[i].phases == 2 && all[i].stops.size() == 1) continue;
         if (same->family == all[i].family) {
-          add_way(kind, exchanges_through(asked, all[i].stops, whole), room);
+          add_way(kind, exchanges_through(asked, all[i].stops, whole, all[i].phases), room);
           if (kind.ways.size() > before) kind.families[{all[i].family, whole}] = before;
         } else if (const auto known = kind.families.find({same->family, whole});
                    known != kind.families.end()) {

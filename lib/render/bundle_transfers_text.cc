@@ -300,7 +300,9 @@ class BundleWriter {
   Status write_row(const ListedPart& part, const ListedTransfer& transfer, int64_t tensor,
                    bool packed) {
     ListedRow row{&transfer, tensor, std::nullopt};
-    if (packed && transfer.action == TransferAction::send) {
+    const bool sent =
+        transfer.action == TransferAction::send || transfer.action == TransferAction::share;
+    if (packed && sent) {
       int64_t& offset = offsets_[transfer.from.rank][transfer.to.rank];
       row.message_offset = offset;
       offset += volume(transfer.box) * part.wire;

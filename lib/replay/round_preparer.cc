@@ -71,7 +71,7 @@ void RoundPreparer::count_pairs(const RoundPart& part, const StepTransfers& tran
   const int64_t size = wire_element_bytes(in_.q.plan->redistributions[part.member], step);
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     for (const Transfer& t : transfers.slots[slot].transfers) {
-      const int32_t from = held[step].ranks[static_cast<size_t>(t.from)];
+      const int32_t from = sender_rank(t, held[step], held[step + 1]);
       const int32_t to = held[step + 1].ranks[slot];
       const int64_t bytes = volume(t.box) * size * tensors;
       if (from != to && bytes > 0) bytes_[{from, to}] += bytes;
@@ -112,9 +112,9 @@ void RoundPreparer::add_boxes(const Target& target) {
   const StepTransfers& transfers = *target.transfers;
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     const int32_t to = after.ranks[slot];
-    for (const Transfer* t : in_message_order(transfers.slots[slot], before)) {
+    for (const Transfer* t : in_message_order(transfers.slots[slot], before, after)) {
       const auto source = static_cast<size_t>(t->from);
-      const int32_t from = before.ranks[source];
+      const int32_t from = sender_rank(*t, before, after);
       if (number(from) < 0 && number(to) < 0) continue;
       Boxed boxed{&t->box,
                   target.dtype,
@@ -123,16 +123,18 @@ void RoundPreparer::add_boxes(const Target& target) {
                   t->contribution > 0,
                   transfers.reduce_op.value_or(ReduceOp::sum),
                   t->contribution};
-      const Box& held = box_of_slot(before, t->from);
+      // What was fetched is in the sender's box after the step.
+      const Box& held = box_of_slot(t->fetched ? after : before, t->from);
+      std::byte* const data = t->fetched ? target.to[source] : target.from[source];
       if (from != to) {
         if (number(to) >= 0) receives_[{to, from}].push_back(boxed);
-        boxed.data = target.from[source];
+        boxed.data = data;
         boxed.whole = &held;
         if (number(from) >= 0) sends_[{from, to}].push_back(boxed);
       } else if (boxed.combines) {
-        unpacks_.push_back({to, boxed, target.from[source], &held});
+        unpacks_.push_back({to, boxed, data, &held});
       } else {
-        copy(0, to, boxed, target.from[source], held, boxed.data, *boxed.whole);
+        copy(0, to, boxed, data, held, boxed.data, *boxed.whole);
       }
     }
   }

@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* brings_parts =
     "brings every copy of the target a part of its own, which they then share";
+constexpr const char* shares_fetching =
+    "fetches once what the ranks of a unit lack together, then shares it inside, packed with "
+    "boxes of the other members";
 
 // A sub-axis that holds copies of the target, and the level that its ranks meet on.
 struct FreeAxis {
@@ -272,6 +275,13 @@ std::vector<FamilyStops> stops_of(const PlanQuestion& question, const LevelMap& 
     family += families_of_units;
     add_families(Families::of_inner_units, request, src_levels, even->levels(), family, all);
   }
+  const bool reduces = !request.src.partial.empty() || !request.dst.partial.empty();
+  if (!dst_levels.regular() && dst_levels.levels() > 1 && !reduces) {
+    const Stops all_cut = all[1].stops;
+    family += families_of_units;
+    all.push_back({family, {landing_of(request)}, 2});
+    all.push_back({family + 1, all_cut, 2});
+  }
   return all;
 }
 
@@ -345,7 +355,8 @@ std::optional<Stops> stops_of_steps(const PlanQuestion& question, const std::vec
   return stops;
 }
 
-StepList exchanges_through(const PlanQuestion& question, const Stops& stops, bool whole_pieces) {
+StepList exchanges_through(const PlanQuestion& question, const Stops& stops, bool whole_pieces,
+                           int phases) {
   const Request& request = *question.request;
   const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
   const bool crosses = request.src_mesh != request.dst_mesh;
@@ -361,8 +372,10 @@ StepList exchanges_through(const PlanQuestion& question, const Stops& stops, boo
     if (crosses) step.mesh = dst_mesh.name;
     step.logical_shape = request.tensor.shape;
     if (i == 0) set_reduction(step, request.src, stops[i]);
-    step.whole_pieces = whole_pieces;
-    step.why = i + 1 < stops.size() ? brings_parts
+    step.phases = i + 1 < stops.size() ? 1 : phases;
+    step.whole_pieces = whole_pieces && step.phases == 1;
+    step.why = step.phases == 2       ? shares_fetching
+               : i + 1 < stops.size() ? brings_parts
                : i > 0 ? "shares what the step before brought among the copies of the target"
                        : "sends every rank just the boxes that it misses, packed with those of "
                          "the other members";

@@ -24,6 +24,10 @@ using Stops = std::vector<State>;
 struct FamilyStops {
   int family = 0;
   Stops stops;
+  int phases = 1;  // of the exchange to the last of them
+  [[nodiscard]] bool same_steps(const FamilyStops& other) const {
+    return stops == other.stops && phases == other.phases;
+  }
 };
 
 // At once first, family 0. Then with stops: over all sub-axes that hold copies, over those inside
@@ -31,7 +35,9 @@ struct FamilyStops {
 // spread over its ranks; on one mesh also by what each unit has and by what it needs, spread alike.
 // Those inside units also along the tensor dims that the source cuts: few ranks send a part then.
 // Where units cut the target mesh unevenly, those inside units, and both one behind the other, also
-// by units that do not (even_units.h). Several families may have the same stops. They ascend.
+// by units that do not (even_units.h); and, as units then have unequal numbers of copies, to the
+// target in two phases, at once and from it cut over all sub-axes that hold copies. Several
+// families may have the same stops. They ascend.
 [[nodiscard]] std::vector<FamilyStops> stops_of(const PlanQuestion& question,
                                                 const LevelMap& src_levels,
                                                 const LevelMap& dst_levels);
@@ -55,6 +61,6 @@ struct FamilyStops {
 // Steps through the stops, and the local ones behind them that make partials. The request's target
 // stands as it is.
 [[nodiscard]] StepList exchanges_through(const PlanQuestion& question, const Stops& stops,
-                                         bool whole_pieces);
+                                         bool whole_pieces, int phases = 1);
 
 }  // namespace meshplan

@@ -59,8 +59,9 @@ class Lister {
   [[nodiscard]] int32_t after_rank(int32_t slot) const {
     return after_.ranks[static_cast<size_t>(slot)];
   }
-  [[nodiscard]] int32_t sender_rank(const Transfer& t) const {
-    return t.fetched ? after_rank(t.from) : before_rank(t.from);
+  // Of a piece: what was fetched is in the sender's new box.
+  [[nodiscard]] bool is_shared(const Transfer& t) const {
+    return t.fetched && transfers_.first_phase.empty();
   }
   [[nodiscard]] TransferEnd held_end(const HeldBoxes& held, size_t slot, const Box& box) const {
     const Box& whole = box_of_slot(held, static_cast<int64_t>(slot));
@@ -112,7 +113,9 @@ class Lister {
     }
     std::sort(sorted.begin(), sorted.end(), [&](const Transfer* a, const Transfer* b) {
       if (a->contribution != b->contribution) return a->contribution < b->contribution;
-      if (sender_rank(*a) != sender_rank(*b)) return sender_rank(*a) < sender_rank(*b);
+      const int32_t from_a = sender_rank(*a, before_, after_);
+      const int32_t from_b = sender_rank(*b, before_, after_);
+      if (from_a != from_b) return from_a < from_b;
       return starts_before(a->box, b->box);
     });
     for (const Transfer* t : sorted) {
@@ -124,12 +127,14 @@ class Lister {
       row.to = held_end(after_, slot, t->box);
       row.from = sender(*t);
       row.action = row.from.rank == row.to.rank ? TransferAction::copy : TransferAction::send;
+      if (is_shared(*t)) row.action = TransferAction::share;
       if (auto done = visit_(row); !done) return done;
     }
     return Done{};
   }
 
   [[nodiscard]] TransferEnd sender(const Transfer& t) const {
+    if (is_shared(t)) return held_end(after_, static_cast<size_t>(t.from), t.box);
     if (!t.fetched) return held_end(before_, static_cast<size_t>(t.from), t.box);
     const auto at = fetched_.find(std::pair(t.from, corner_of(t.box)));
     MESHPLAN_CHECK(at != fetched_.end() && at->second.box == t.box,
@@ -157,6 +162,8 @@ const char* to_text(TransferAction action) {
       return "copy";
     case TransferAction::send:
       return "send";
+    case TransferAction::share:
+      return "share";
   }
   return "";
 }

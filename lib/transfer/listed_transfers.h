@@ -22,7 +22,9 @@
 
 namespace meshplan {
 
-enum class TransferAction : uint8_t { fill, copy, send };
+// share: a send of what the rank got in an earlier piece of the same step, from its new box
+// (part_of_phase).
+enum class TransferAction : uint8_t { fill, copy, send, share };
 [[nodiscard]] const char* to_text(TransferAction action);
 
 // One end of a transfer. A box of a buffer that holds `whole`, row-major, begins at `offset`.

@@ -93,4 +93,26 @@ StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step, i
   return result;
 }
 
+StepTransfers part_of_phase(const StepTransfers& step, int phase, int64_t part, int64_t parts) {
+  StepTransfers result = step;
+  result.first_phase.clear();
+  for (SlotTransfers& slot : result.slots) slot.transfers.clear();
+  const auto add = [&](size_t slot, Transfer t) {
+    if (parts > 1) t.box = even_part(t.box, parts, part);
+    if (volume(t.box) > 0) result.slots[slot].transfers.push_back(std::move(t));
+  };
+  if (phase == 1) {
+    for (const FirstTransfer& f : step.first_phase)
+      add(static_cast<size_t>(f.to), {f.from, 0, false, f.box});
+    return result;
+  }
+  for (size_t slot = 0; slot < step.slots.size(); ++slot) {
+    for (const Transfer& t : step.slots[slot].transfers) {
+      // What it fetched itself is in its place.
+      if (!t.fetched || static_cast<size_t>(t.from) != slot) add(slot, t);
+    }
+  }
+  return result;
+}
+
 }  // namespace meshplan

@@ -10,7 +10,8 @@
 
 namespace meshplan {
 
-// Whether a step of a redistribution may run in several pieces.
+// Whether a step of a redistribution may run in several pieces, each of which is a part of all
+// that it moves.
 [[nodiscard]] bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step);
 
 // Along which dims boxes of step 0 are cut into pieces.
@@ -42,5 +43,11 @@ using GotBoxes = std::vector<std::vector<GotBox>>;  // by slot after the step
                                            int64_t piece, int64_t pieces);
 [[nodiscard]] StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step,
                                           int64_t piece, int64_t pieces);
+
+// Pieces of an exchange in two phases, which is not cut into chunks. `phase` 1: what is fetched, as
+// it lands in the box after the step; 2: what ranks keep and pass on, also of what they fetched,
+// from there. Of every box near-equal part `part` of `parts`.
+[[nodiscard]] StepTransfers part_of_phase(const StepTransfers& step, int phase, int64_t part,
+                                          int64_t parts);
 
 }  // namespace meshplan

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/int_math.h"
+
 namespace meshplan {
 
 int64_t wire_element_bytes(const PlannedRedistribution& r, size_t step) {
@@ -29,14 +31,13 @@ std::vector<size_t> packing_order(const Plan& plan, const BundleRound& round) {
   return order;
 }
 
-std::vector<const Transfer*> in_message_order(const SlotTransfers& slot, const HeldBoxes& before) {
+std::vector<const Transfer*> in_message_order(const SlotTransfers& slot, const HeldBoxes& before,
+                                              const HeldBoxes& after) {
   std::vector<const Transfer*> sorted;
   for (const Transfer& t : slot.transfers) {
     if (volume(t.box) > 0) sorted.push_back(&t);
   }
-  const auto rank_of = [&](const Transfer* t) {
-    return before.ranks[static_cast<size_t>(t->from)];
-  };
+  const auto rank_of = [&](const Transfer* t) { return sender_rank(*t, before, after); };
   std::sort(sorted.begin(), sorted.end(), [&](const Transfer* a, const Transfer* b) {
     if (a->contribution != b->contribution) return a->contribution < b->contribution;
     if (rank_of(a) != rank_of(b)) return rank_of(a) < rank_of(b);
@@ -111,14 +112,23 @@ Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const Roun
   if (const auto known = made_.find(key); known != made_.end()) return known->second;
   if (is_in_no_round(r.steps[step]))
     return wrong_data(place + ": a local step is in a round, and needs none");
-  if (r.steps[step].phases > 1)
-    return wrong_data(place + ": an exchange in two phases is in a round, which is one launch");
-  if (part.pieces > 1 && !goes_in_pieces(r, step))
+  const bool two_phases = r.steps[step].phases > 1;
+  if (two_phases) {
+    const bool is_cut = part.pieces > 2;
+    if (part.pieces % 2 != 0 || (is_cut && r.request.tensor.shape.empty()))
+      return wrong_data(place + ": an exchange in two phases goes in an even number of pieces");
+    if (r.steps[step].chunks > 1)
+      return wrong_data(place + ": an exchange in two phases is in a round, and in chunks");
+  } else if (part.pieces > 1 && !goes_in_pieces(r, step)) {
     return wrong_data(place + ": the step goes in no pieces");
+  }
   auto whole = of_step(part.member, step, place);
   if (!whole || part.pieces == 1) return whole;
   std::shared_ptr<const StepTransfers> made;
-  if (step == 0) {
+  if (two_phases) {
+    made = std::make_shared<const StepTransfers>(part_of_phase(
+        **whole, part.piece % 2 == 0 ? 1 : 2, floor_div(part.piece, 2), floor_div(part.pieces, 2)));
+  } else if (step == 0) {
     made = std::make_shared<const StepTransfers>(
         piece_of_first(piece_cut(r), **whole, part.piece, part.pieces));
   } else {

@@ -27,7 +27,8 @@ namespace meshplan {
 // The boxes of a slot in the order in which messages carry them: by contribution, sender and lower
 // corner. Empty ones are left out.
 [[nodiscard]] std::vector<const Transfer*> in_message_order(const SlotTransfers& slot,
-                                                            const HeldBoxes& before);
+                                                            const HeldBoxes& before,
+                                                            const HeldBoxes& after);
 
 // The first of the local steps that run with step `step`, which is none itself: all right before
 // it. `step` where there are none.
@@ -51,8 +52,8 @@ class MemberTransfers {
   // Of the whole step. `place` starts errors.
   [[nodiscard]] Result<std::shared_ptr<const StepTransfers>> of_step(size_t member, size_t step,
                                                                      const std::string& place);
-  // Of the part's piece. Refuses what no round runs: local steps, exchanges in two phases, pieces
-  // of steps that go in none.
+  // Of the part's piece. Refuses what no round runs: local steps, pieces of steps that go in none,
+  // exchanges in two phases in one piece.
   [[nodiscard]] Result<std::shared_ptr<const StepTransfers>> of_part(const RoundPart& part,
                                                                      const std::string& place);
 

@@ -51,12 +51,19 @@ std::vector<StepCut> cuts_of(const PieceCut& cut, const StepTransfers& transfers
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     const int32_t to = after.ranks[slot];
     for (const Transfer& t : transfers.slots[slot].transfers) {
-      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      const int32_t from = sender_rank(t, before, after);
       if (from != to && volume(t.box) > 0)
         cuts.push_back(cut_of(t.box, piece_dim(cut, t.box), t.box, from, to));
     }
   }
   return joined(std::move(cuts));
+}
+
+std::vector<StepCut> cuts_of_phase(const StepTransfers& transfers, int phase,
+                                   const HeldBoxes& before, const HeldBoxes& after) {
+  // Boxes are cut along their longest dim: no dim is steady.
+  const PieceCut longest{std::vector<bool>(before.shape.size(), false)};
+  return cuts_of(longest, part_of_phase(transfers, phase, 0, 1), before, after);
 }
 
 std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& transfers,
@@ -83,7 +90,7 @@ std::vector<PairElements> pairs_of(const StepTransfers& transfers, const HeldBox
   for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
     const int32_t to = after.ranks[slot];
     for (const Transfer& t : transfers.slots[slot].transfers) {
-      const int32_t from = before.ranks[static_cast<size_t>(t.from)];
+      const int32_t from = sender_rank(t, before, after);
       const int64_t elements = volume(t.box);
       if (from != to && elements > 0) pairs.push_back({from, to, elements});
     }

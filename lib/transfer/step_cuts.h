@@ -35,12 +35,17 @@ struct StepCut {
 [[nodiscard]] std::vector<StepCut> cuts_of_next(const GotBoxes& got, const StepTransfers& transfers,
                                                 const HeldBoxes& before, const HeldBoxes& after);
 
+// Of one phase of an exchange in two, in the parts of part_of_phase.
+[[nodiscard]] std::vector<StepCut> cuts_of_phase(const StepTransfers& transfers, int phase,
+                                                 const HeldBoxes& before, const HeldBoxes& after);
+
 struct PairElements {
   int32_t from = 0;
   int32_t to = 0;
   int64_t elements = 0;
 };
-// Of the whole step, one for each transfer: in no order, and pairs may be there several times.
+// Of the whole step in one phase, or of what part_of_phase gives: one for each transfer, in no
+// order, and pairs may be there several times.
 [[nodiscard]] std::vector<PairElements> pairs_of(const StepTransfers& transfers,
                                                  const HeldBoxes& before, const HeldBoxes& after);
 // By sender, then receiver; pairs that exchange nothing in this piece are left out.

@@ -32,6 +32,12 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
+// The replay rank that sends it.
+[[nodiscard]] inline int32_t sender_rank(const Transfer& t, const HeldBoxes& before,
+                                         const HeldBoxes& after) {
+  return (t.fetched ? after : before).ranks[static_cast<size_t>(t.from)];
+}
+
 // What one slot after the step is made of.
 struct SlotTransfers {
   int32_t self = -1;           // slot before of the same rank; -1: none

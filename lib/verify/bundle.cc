@@ -45,7 +45,7 @@ Problem check_request(const Plan& plan, const PlannedBundle& bundle) {
   return std::nullopt;
 }
 
-// Members are of steps in one phase, and are counted.
+// Members have no chunks, which would be pieces of their own, and are counted.
 Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
   int64_t tensors = 0;
   for (const size_t at : bundle.request.members) {
@@ -54,9 +54,9 @@ Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
       return "member '" + member.request.id + "': " + *problem;
     tensors = saturating_add(tensors, member.request.count);
     for (size_t s = 0; s < member.steps.size(); ++s) {
-      if (member.steps[s].phases == 1) continue;
-      return "member '" + member.request.id + "', step " + std::to_string(s) + ": phases is " +
-             std::to_string(member.steps[s].phases) + ", expected 1 in a bundle";
+      if (member.steps[s].chunks == 1) continue;
+      return "member '" + member.request.id + "', step " + std::to_string(s) + ": chunks is " +
+             std::to_string(member.steps[s].chunks) + ", expected 1 in a bundle";
     }
   }
   if (bundle.tensors == tensors) return std::nullopt;

@@ -2,11 +2,11 @@
 // It works out by itself who sends which box in every round, and reads no other module's answer.
 //
 // It checks, in this order:
-//   1. members: each in the plan, once, in no other bundle, of steps in one phase;
+//   1. members: each in the plan, once, in no other bundle, of steps in no chunks;
 //   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the
 //      round's op and group; only what may go in pieces does;
 //   3. order: every step that communicates runs, for every like tensor and every piece, once, in a
-//      later wave than what it needs;
+//      later wave than what it needs, in two phases what is passed on later than what is fetched;
 //   4. figures: bytes, staging, messages and time of every round and of the whole, counted rank by
 //      rank; they keep to the limits; the gap is what lies between time and bound.
 // So every element of every target arrives once: the steps are proven to bring it, and the pieces

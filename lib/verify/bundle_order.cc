@@ -17,7 +17,8 @@ struct Run {
 // What runs one step of the tensors at hand: the pieces so far, by number.
 struct StepRuns {
   size_t step = 0;
-  int64_t pieces = 0;  // of those that run; 0: none does
+  bool two_phases = false;  // its odd pieces need the even ones before them
+  int64_t pieces = 0;       // of those that run; 0: none does
   std::map<int64_t, const Run*> runs;
   std::multiset<int64_t> waves;
   bool touched = true;
@@ -40,7 +41,9 @@ class MemberOrder {
       : view_(view), at_(at), work_(work), lives_(lives) {
     const std::vector<BundleStep>& steps = view.steps_of(at);
     for (size_t s = 0; s < steps.size(); ++s) {
-      if (steps[s].communicates) steps_.emplace_back().step = s;
+      if (!steps[s].communicates) continue;
+      steps_.emplace_back().step = s;
+      steps_.back().two_phases = steps[s].step->phases == 2;
     }
     list_boxes(steps);
   }
@@ -69,6 +72,7 @@ class MemberOrder {
       if (auto problem = check_tensor(tensor)) return problem;
       for (size_t i = first; i < begun; ++i) {
         if (auto problem = check_waves(*begins[i], tensor)) return problem;
+        if (auto problem = check_phases(*begins[i], tensor)) return problem;
       }
       update_boxes(tensor);
       if (work_.used_up()) return std::nullopt;
@@ -153,7 +157,7 @@ class MemberOrder {
         return tensor_of(of, tensor) + " runs in " + std::to_string(there) + " pieces of " +
                std::to_string(of.pieces);
       }
-      if (i > 0 && of.pieces > 1 && of.pieces != steps_[i - 1].pieces) {
+      if (i > 0 && of.pieces > 1 && !of.two_phases && of.pieces != steps_[i - 1].pieces) {
         return tensor_of(of, tensor) + " goes in " + std::to_string(of.pieces) + " pieces where " +
                "step " + std::to_string(steps_[i - 1].step) + " goes in " +
                std::to_string(steps_[i - 1].pieces);
@@ -165,7 +169,18 @@ class MemberOrder {
 
   // Piece by piece behind a step that goes in the same pieces, else behind all of it.
   [[nodiscard]] static bool in_pieces(const StepRuns& before, const StepRuns& after) {
-    return after.pieces > 1 && after.pieces == before.pieces;
+    return after.pieces > 1 && after.pieces == before.pieces && !after.two_phases;
+  }
+
+  // What is passed on must be there.
+  Problem check_phases(const Run& run, int64_t tensor) {
+    const StepRuns& of = runs_of(run);
+    const int64_t piece = run.part->piece;
+    if (!of.two_phases) return std::nullopt;
+    const Run& fetching = *of.runs.at(piece - piece % 2);
+    const Run& passing = *of.runs.at(piece - piece % 2 + 1);
+    if (fetching.wave < passing.wave) return std::nullopt;
+    return too_early(passing, of, fetching.wave, tensor);
   }
 
   Problem check_waves(const Run& run, int64_t tensor) {

@@ -38,6 +38,10 @@ std::optional<SentBoxes> BundleTraffic::list_sent(size_t kind, size_t step, Sent
   exchange.src = at.before;
   exchange.dst = &at.step->state;
   exchange.whole_pieces = at.step->whole_pieces;
+  if (how == Sent::fetched || how == Sent::passed_on) {
+    return boxes_of_phase(exchange, how == Sent::fetched ? 1 : 2,
+                          ranks_.slots(*at.from, at.across).bases, ranks_, work_);
+  }
   auto boxes = sent_boxes(exchange, ranks_.slots(*at.from, at.across).bases, ranks_, work_);
   if (boxes && step == 0) boxes->steady = steady_dims(view_, kind);
   return boxes;
@@ -56,9 +60,14 @@ std::shared_ptr<const SentBoxes> BundleTraffic::sent(size_t kind, size_t step, S
 
 std::optional<PieceTraffic> BundleTraffic::count_piece(size_t kind, const RoundPart& part) {
   const auto step = static_cast<size_t>(part.step);
+  const int64_t element = moved_element_bytes(step_view(view_, kind, step));
+  if (view_.steps[kind][step].step->phases == 2) {
+    const auto phase = sent(kind, step, part.piece % 2 == 0 ? Sent::fetched : Sent::passed_on);
+    if (!phase) return std::nullopt;
+    return piece_of(*phase, part.piece / 2, part.pieces / 2, element, ranks_, work_);
+  }
   const auto boxes = sent(kind, step, part.pieces == 1 ? Sent::whole : Sent::behind);
   if (!boxes) return std::nullopt;
-  const int64_t element = moved_element_bytes(step_view(view_, kind, step));
   return piece_of(*boxes, part.piece, part.pieces, element, ranks_, work_);
 }
 

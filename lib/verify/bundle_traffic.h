@@ -52,8 +52,9 @@ class BundleTraffic {
 
  private:
   using Key = std::tuple<size_t, int64_t, int64_t, int64_t>;  // kind, step, piece, pieces
-  // The boxes of a step, or in the parts in which the steps before it brought them.
-  enum class Sent : uint8_t { whole, behind };
+  // The boxes of a step, or in the parts in which the steps before it brought them; of two phases
+  // those of either.
+  enum class Sent : uint8_t { whole, behind, fetched, passed_on };
   using SentKey = std::tuple<size_t, size_t, Sent>;  // kind, step
   [[nodiscard]] std::shared_ptr<const SentBoxes> sent(size_t kind, size_t step, Sent how);
   [[nodiscard]] std::optional<SentBoxes> list_sent(size_t kind, size_t step, Sent how);

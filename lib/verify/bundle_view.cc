@@ -116,10 +116,20 @@ class RoundRules {
       return is_not("pieces", part.pieces, "1 to " + std::to_string(most_tensor_pieces));
     if (part.piece < 0 || part.piece >= part.pieces)
       return is_not("piece", part.piece, "0 to " + std::to_string(part.pieces - 1));
+    if (view_.steps[kind][step].step->phases == 2) return check_phases(part, kind);
     if (part.pieces == 1 || may_go_in_pieces(view_, kind, step)) return std::nullopt;
     return "step " + std::to_string(part.step) + " goes in " + std::to_string(part.pieces) +
            " pieces, expected 1: only exchanges that reduce nothing do, of tensors with dims, and "
            "behind such exchanges alone";
+  }
+
+  // Of two phases: what is fetched and what is passed on in turn.
+  [[nodiscard]] Problem check_phases(const RoundPart& part, size_t kind) const {
+    const bool scalar = view_.member(kind).request.tensor.shape.empty();
+    if (part.pieces % 2 == 0 && (part.pieces == 2 || !scalar)) return std::nullopt;
+    return "step " + std::to_string(part.step) + " of two phases goes in " +
+           std::to_string(part.pieces) + " pieces, expected " +
+           (scalar ? "2" : "an even number of them");
   }
 
   // Collectives of one round run together: as one call on one group.

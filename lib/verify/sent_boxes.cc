@@ -6,7 +6,6 @@
 #include "verify/listing.h"
 
 namespace meshplan::verification {
-namespace {
 
 size_t longest_dim(std::span<const Interval> box) {
   size_t longest = 0;
@@ -15,6 +14,15 @@ size_t longest_dim(std::span<const Interval> box) {
   }
   return longest;
 }
+
+Interval part_of(const Interval& whole, int64_t parts, int64_t index) {
+  const int64_t each = width(whole) / parts;
+  const int64_t longer = width(whole) % parts;
+  const int64_t lo = whole.lo + index * each + std::min(index, longer);
+  return {lo, lo + each + (index < longer ? 1 : 0)};
+}
+
+namespace {
 
 // A dim narrower than this is not preferred for pieces: they could be empty.
 constexpr int64_t least_steady = 16;
@@ -26,14 +34,6 @@ size_t dim_of_pieces(std::span<const Interval> box, const std::vector<bool>& ste
       best = d;
   }
   return best ? *best : longest_dim(box);
-}
-
-// Near-equal part `index` of `whole` in `parts`.
-Interval part_of(const Interval& whole, int64_t parts, int64_t index) {
-  const int64_t each = width(whole) / parts;
-  const int64_t longer = width(whole) % parts;
-  const int64_t lo = whole.lo + index * each + std::min(index, longer);
-  return {lo, lo + each + (index < longer ? 1 : 0)};
 }
 
 class Lister {

@@ -49,6 +49,17 @@ constexpr int64_t most_sent_boxes = int64_t{1} << 22;
                                                   const std::vector<int64_t>& bases,
                                                   const BundleRanks& ranks, WorkLeft& work);
 
+// The boxes of one phase of an exchange in two, 1 or 2, cut along their longest dims. What a rank
+// fetches for itself is fetched, and not passed on to it. nullopt as above.
+[[nodiscard]] std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, int phase,
+                                                      const std::vector<int64_t>& bases,
+                                                      const BundleRanks& ranks, WorkLeft& work);
+
+// Near-equal part `index` of `whole` in `parts`.
+[[nodiscard]] Interval part_of(const Interval& whole, int64_t parts, int64_t index);
+// Ties: the lowest. The box has dims.
+[[nodiscard]] size_t longest_dim(std::span<const Interval> box);
+
 // What one rank has to do with one level in a piece.
 struct RankShare {
   uint32_t rank = 0;

@@ -107,11 +107,14 @@ def waves_of(rounds):
     return waves
 
 
-def note_seen(bundle, seen):
+def note_seen(plan, bundle, seen):
+    two_phases = {r["id"]: [number for number, step in enumerate(r["steps"]) if step.get("phases") == 2]
+                  for r in plan["redistributions"] if "steps" in r}
     seen["bundles"] += 1
     seen["several rounds"] += len(bundle["rounds"]) > 1
     seen["streams"] += any(r.get("stream", 0) for r in bundle["rounds"])
     seen["pieces"] += any("pieces" in p for r in bundle["rounds"] for p in r["parts"])
+    seen["two phases"] += any(p["step"] in two_phases.get(p["id"], ()) for r in bundle["rounds"] for p in r["parts"])
     seen["two steps"] += any(p["step"] > 0 for r in bundle["rounds"] for p in r["parts"])
     ops = {}
     for planned, wave in zip(bundle["rounds"], waves_of(bundle["rounds"])):
@@ -167,7 +170,7 @@ def check_spec(meshplan, spec, number, seen):
         with open(path, "w", encoding="utf-8") as file:
             file.write(answer.out)
         for bundle in plan["bundles"]:
-            note_seen(bundle, seen)
+            note_seen(plan, bundle, seen)
             check_bundle(meshplan, spec, plan, bundle, path, slow)
     finally:
         os.unlink(path)

@@ -96,12 +96,13 @@ class BundleRun:
                 raise Complaint("row", f"{where}: a box at {row['message_offset']} of its message, "
                                 f"expected {messages.get(pair, 0)}")
             messages[pair] = row["message_offset"] + row["bytes"]
-        elif row["action"] == "send" and part["op"] == "exchange":
+        elif row["action"] in ("send", "share") and part["op"] == "exchange":
             raise Complaint("row", f"{where}: a box is in no message")
         if row["action"] != "fill":
             if row["bytes"] != count_of(row["box"]) * wire:
                 raise Complaint("row", f"{where}: {row['bytes']} bytes of {row['box']}")
-            have, done = self.states[key].get(part["step"]), self.written.get((key, part["step"]))
+            state = part["step"] + (row["action"] == "share")  # what it got in an earlier piece of the step
+            have, done = self.states[key].get(state), self.written.get((key, state))
             if have is None or row["from"] not in have:
                 raise Complaint("row", f"{where}: rank {row['from']} has nothing to send")
             place = (row["from_box"], row["box"], row["from_offset"] // element)

@@ -135,8 +135,29 @@ def bundle_of(rng, name, members):
     return bundle
 
 
+def racks_of(rng):
+    """Copies for ranks that racks cut unevenly: what a rack needs is best fetched once, by all of its ranks."""
+    train, serve = rng.choice([2, 3, 4, 6, 8]), rng.choice([(2, 2), (3, 2), (5, 1), (5, 2), (6, 2), (7, 1), (3, 4), (6, 3)])
+    first, rack = train + rng.randrange(3), rng.choice([3, 4, 5, 6, 7, 9, 10])
+    reds = [{"id": f"w.{i}", "src_mesh": "train", "dst_mesh": "serve", "src": [rng.choice(["S(0)", "S(0)", "S(1)"])],
+             "dst": ["R", rng.choice(["R", "S(0)", "S(1)"])], "count": rng.randrange(1, 6),
+             "tensor": {"shape": [rng.choice([7, 24, 50, 100]), rng.choice([5, 8, 13])], "dtype": rng.choice(DTYPES)}}
+            for i in range(rng.choice([1, 2, 3, 4]))]
+    bundle = {"id": "sync", "redistributions": ["*"]}
+    if rng.random() < 0.5:
+        bundle["max_staging_bytes"] = rng.choice([200, 900, 2000, 5000])
+    latency = rng.choice([0, 0, 10])
+    levels = [{"ranks": rack, "gb_per_s": 400, "latency_ns": latency}, {"ranks": 1 << 20, "gb_per_s": rng.choice([20, 5]), "latency_ns": latency}]
+    return {"schema": "meshplan/spec/1", "topology": {"levels": levels}, "redistributions": reds, "bundles": [bundle],
+            "meshes": [{"name": "train", "world": train, "dims": [{"name": "x", "size": train}]},
+                       {"name": "serve", "world": serve[0] * serve[1], "ranks": [f"{first}-{first + serve[0] * serve[1] - 1}"],
+                        "dims": [{"name": "dp", "size": serve[0]}, {"name": "tp", "size": serve[1]}]}]}
+
+
 def spec_of(seed):
     rng = random.Random(f"bundles {seed}")
+    if seed % 10 == 7:
+        return racks_of(rng)
     part, views = meshes_of(rng)
     names = [f"w.{i}" for i in range(rng.choice([1, 2, 2, 3, 4, 6]))] + [f"g.{i}" for i in range(rng.choice([0, 0, 1, 2]))]
     reds = [member_of(rng, name, views) for name in names]

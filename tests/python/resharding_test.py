@@ -54,7 +54,7 @@ def check(before, after, wholes, ends, **options):
         plan = json.loads(options["plan"])
         listed = meshplan.bundle_transfers(options["plan"], plan["bundles"][0]["id"], dist.get_rank())
         rows = [(r["round"], row) for r in listed["rounds"] for part in r["parts"] for row in part["transfers"]
-                if r["op"] in ("exchange", "all_to_all") and row["action"] == "send" and row["to"] == dist.get_rank()]
+                if r["op"] in ("exchange", "all_to_all") and row["action"] in ("send", "share") and row["to"] == dist.get_rank()]
         assert done.wire_bytes == sum(row["bytes"] for _, row in rows), str(done)
         if all(r["op"] == "exchange" for r in plan["bundles"][0]["rounds"]):
             assert done.messages == len({(index, row["from"]) for index, row in rows}), str(done)
@@ -123,6 +123,7 @@ def body(rank):
     assert torch.equal(sums[2]._local_tensor, torch.full((6, 1), 1.1)), str(sums[2]._local_tensor)
     strides(on)
     plans(on)
+    two_phases(on)
     single(on)
     refusals(on)
     import meshplan.capture
@@ -153,6 +154,25 @@ SLOW_OUTSIDE = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "late
                            {"name": "outside", "ranks": 1048576, "gb_per_s": 0.001, "latency_ns": 1}]}
 TRAIN = {"name": "train", "world": 4, "dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]}
 SERVE = {"name": "serve", "world": 4, "ranks": "4-7", "dims": [{"name": "tp", "size": 4}]}
+
+
+def two_phases(on):
+    """Hosts of 3 have unequal numbers of copies: what their ranks lack together is fetched once, then passed on from where it landed."""
+    import json
+    import meshplan
+    import torch
+    from torch.distributed.tensor import Replicate as R, Shard as S
+    levels = [{"name": "inside", "ranks": 3, "gb_per_s": 100, "latency_ns": 0}, {"name": "outside", "ranks": 1 << 20, "gb_per_s": 1, "latency_ns": 0}]
+    other = {"name": "other", "world": 8, "dims": [{"name": "ep", "size": 4}, {"name": "tp", "size": 2}]}
+    for limit in (0, 9000):
+        plan = meshplan.plan({"schema": "meshplan/spec/1", "topology": {"levels": levels}, "meshes": [TRAIN, other], "redistributions": [
+            {"id": "sync.w", "tensor": {"shape": [64, 24], "dtype": "float32"}, "src": ["S(0)", "S(0)"], "dst": ["R", "S(0)"], "count": 2,
+             "src_mesh": "train", "dst_mesh": "other"}], "bundles": [{"id": "sync", "redistributions": ["sync.*"], "max_staging_bytes": limit or 1 << 20}]})
+        assert json.loads(plan)["redistributions"][0]["steps"][-1].get("phases") == 2, "two phases"
+        wholes = {name: whole((64, 24), torch.float32, i) for i, name in enumerate("ab")}
+        ends = {name: (on["other"], [R(), S(0)]) for name in wholes}
+        before = {name: laid_out(t, on["train"], [S(0), S(0)]) for name, t in wholes.items()}
+        check(before, {name: empty_like(t, *ends[name]) for name, t in wholes.items()}, wholes, ends, plan=plan)
 
 
 def plans(on):

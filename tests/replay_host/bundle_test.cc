@@ -278,12 +278,40 @@ TEST_CASE("a fault in a round is found and named by rank, bundle, round, tensor 
   }
 }
 
+TEST_CASE("of two phases what was fetched is passed on from the new box") {
+  // Hosts of 2 have ranks 0 1, 2 3 and 4 of train 0 1 and serve 2 3 4: of [8] ranks 2 and 3 fetch a half each for their host, rank 4 all of it.
+  for (const int64_t pieces : {2, 4, 6}) {
+    const MeshTable table = train_and_serve(2, 3);
+    Plan plan = plan_of(member(table, "train", "serve", {8}, DType::bfloat16, "S(0)", {onto("serve", "y", "R")}), "w", 3);
+    plan.topology.levels = {{"host", 2, 4'000, 0, 0}, {"all", 1'048'576, 1'000, 0, 0}};
+    plan.redistributions[0].steps[0].phases = 2;
+    PlannedBundle bundle;
+    bundle.request.id = "sync";
+    bundle.request.members = {0};
+    bundle.tensors = 3;
+    for (int64_t piece = 0; piece < pieces; piece += 2)
+      bundle.rounds.push_back(exchange_of({part(0, 0, 0, 3, piece, pieces)}));
+    for (int64_t piece = 1; piece < pieces; piece += 2)
+      bundle.rounds.push_back(exchange_of({part(0, 0, 0, 3, piece, pieces)}, {static_cast<size_t>(piece / 2)}, 1));
+    plan.bundles.push_back(bundle);
+    const BundleReport report = replay_bundle(plan);
+    CHECK(report.checked == 3 * 3 * 8);
+    // Rank 4 fetches from two ranks; ranks 2 and 3 send each other what they fetched.
+    for (const int64_t messages : report.messages) CHECK(messages == 2);
+    ReplayOptions options;
+    options.faults = {{pieces / 2, 3, FaultKind::flip}};
+    const auto spoiled = replay_on_host(plan, options);
+    REQUIRE(spoiled.ok());
+    CHECK_FALSE(all_right(*spoiled));
+  }
+}
+
 TEST_CASE("what no round runs is refused") {
   Plan plan = small_plan();
   plan.redistributions[1].steps[0].phases = 2;
   auto report = replay_on_host(plan, {});
   REQUIRE_FALSE(report.ok());
-  CHECK(report.error().message == "bundle 'sync', round 1, part 1: an exchange in two phases is in a round, which is one launch");
+  CHECK(report.error().message == "bundle 'sync', round 1, part 1: an exchange in two phases goes in an even number of pieces");
   plan = small_plan();
   plan.bundles[0].rounds[0].op = Op::all_gather;
   report = replay_on_host(plan, {});

@@ -118,4 +118,63 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
   }
 }
 
+TEST_CASE("pieces of two phases bring every element once, and pass on only what was fetched") {
+  // Units of 4 have 2, 4 and 3 of 9 ranks.
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 9, {2, 3, 4, 5, 6, 7, 8, 9, 10}, {{"a", 9}}).ok());
+  Plan plan;
+  plan.meshes = meshes;
+  plan.topology.levels = {{"host", 4, 100'000, 0, 0}, {"all", 1'048'576, 10'000, 0, 0}};
+  const RankTable ranks = make_rank_table(plan.meshes);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{18, 4}, {7, 5}, {100}, {3, 1, 2}}) {
+    PlannedRedistribution r;
+    r.request.tensor = {shape, DType::float32};
+    const std::vector<int64_t> sizes{9};
+    r.request.src = *parse_state("S(0)", sizes, shape.size());
+    r.request.dst = *parse_state("R", sizes, shape.size());
+    Step step;
+    step.op = Op::exchange;
+    step.phases = 2;
+    step.mesh_dims = {{0, 1, 9}};
+    step.state = r.request.dst;
+    r.steps.push_back(step);
+    const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
+    const auto transfers =
+        make_transfers({&held[0], &held[1], &r.steps[0], &ranks, &plan.topology, "here"});
+    REQUIRE(transfers.ok());
+    REQUIRE_FALSE(transfers->first_phase.empty());
+    for (const int64_t parts : {1, 2, 3, 5}) {
+      // By slot and index: how often it came so far.
+      std::map<std::pair<size_t, std::vector<int64_t>>, int> came;
+      for (int64_t part = 0; part < parts; ++part) {
+        for (const int phase : {1, 2}) {
+          const StepTransfers now = part_of_phase(*transfers, phase, part, parts);
+          const auto before = came;
+          for (size_t slot = 0; slot < now.slots.size(); ++slot) {
+            for (const Transfer& t : now.slots[slot].transfers) {
+              CHECK((phase == 2 || !t.fetched));
+              for (int64_t i = 0; i < volume(t.box); ++i) {
+                const std::vector<int64_t> index = index_at(t.box, i);
+                ++came[{slot, index}];
+                if (t.fetched) CHECK(before.contains({static_cast<size_t>(t.from), index}));
+              }
+            }
+          }
+          const auto cuts = cuts_of_phase(*transfers, phase, held[0], held[1]);
+          Pairs listed;
+          for (const PairElements& pair : pairs_of(now, held[0], held[1]))
+            listed[{pair.from, pair.to}] += pair.elements;
+          CHECK(counted(elements_of(cuts, part, parts)) == listed);
+        }
+      }
+      size_t wanted = 0;
+      for (int64_t slot = 0; slot < 9; ++slot)
+        wanted += static_cast<size_t>(volume(box_of_slot(held[1], slot)));
+      CHECK(came.size() == wanted);
+      for (const auto& [where, times] : came) CHECK(times == 1);
+    }
+  }
+}
+
 }  // namespace meshplan

@@ -155,7 +155,11 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
   }
   SUBCASE("two phases") {
     x.plan.redistributions[1].steps.front().phases = 2;
-    CHECK(x.message() == "bundle 'sync': member 'w2', step 0: phases is 2, expected 1 in a bundle");
+    CHECK(x.message() ==
+          "bundle 'sync': round 1, part 1: step 0 of two phases goes in 1 pieces, expected an even "
+          "number of them");
+    x.plan.redistributions[1].steps.front().chunks = 2;
+    CHECK(x.message() == "bundle 'sync': member 'w2', step 0: chunks is 2, expected 1 in a bundle");
   }
   SUBCASE("on two streams they share the links") {
     x.bundle.rounds[1].stream = 1;
@@ -164,6 +168,72 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
     x.bundle.totals.wire_bytes = 144;
     x.bundle.totals.messages = 4;
     x.check();
+  }
+}
+
+TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
+  // Hosts of 2: 1 ns a byte across, a quarter of it inside. Ranks 2 and 3 fetch a half of [8] each
+  // for their host, rank 4 all of it.
+  HandBundle x({2}, {3});
+  x.plan.topology.levels = {{"host", 2, 4'000, 0, 0}, {"all", 1'048'576, 1'000, 0, 0}};
+  x.add_member({8}, "S(0)", {{Op::exchange, "R"}}, 1);
+  x.plan.redistributions[0].steps.front().phases = 2;
+  x.add_round(0, {}, {{0, 0, 0, 1, 0, 2}}, {32, 32, 2, 32'000});
+  x.add_round(0, {}, {{0, 0, 0, 1, 1, 2}}, {16, 32, 2, 4'000});
+  // Rank 4 has 32 B of messages beside its target, rank 2 at last as many.
+  x.set_totals(32, 64, 36'000);
+  CHECK(x.message() == "right");
+  SUBCASE("in pieces") {
+    x.bundle.rounds.clear();
+    x.add_round(0, {}, {{0, 0, 0, 1, 0, 4}}, {16, 16, 2, 16'000});
+    x.add_round(0, {}, {{0, 0, 0, 1, 2, 4}}, {16, 16, 2, 16'000});
+    x.add_round(1, {0}, {{0, 0, 0, 1, 1, 4}}, {8, 16, 2, 2'000});
+    x.add_round(1, {1}, {{0, 0, 0, 1, 3, 4}}, {8, 16, 2, 2'000});
+    // Round 2 is beside round 1: rank 2 fetches 8 B, sends 8 and receives 8.
+    x.set_totals(24, 56, 34'000);
+    CHECK(x.message() == "right");
+    x.bundle.rounds[2].parts[0].piece = 3;
+    x.bundle.rounds[3].parts[0].piece = 1;
+    CHECK(x.message() ==
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 0 runs in wave 1, what it needs of step "
+          "0 in wave 1, expected an earlier one");
+  }
+  SUBCASE("in the other order") {
+    std::swap(x.bundle.rounds[0].parts, x.bundle.rounds[1].parts);
+    CHECK(x.message() ==
+          "bundle 'sync': round 0: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step "
+          "0 in wave 1, expected an earlier one");
+  }
+  SUBCASE("at the same time") {
+    x.bundle.rounds[1].stream = 1;
+    CHECK(x.message() ==
+          "bundle 'sync': round 1: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step "
+          "0 in wave 0, expected an earlier one");
+  }
+  SUBCASE("the second phase never") {
+    x.bundle.rounds.pop_back();
+    CHECK(x.message() == "bundle 'sync': tensor 0 of 'w1', step 0 runs in 1 pieces of 2");
+  }
+  SUBCASE("in three pieces") {
+    for (BundleRound& round : x.bundle.rounds) round.parts[0].pieces = 3;
+    CHECK(x.message() ==
+          "bundle 'sync': round 0, part 0: step 0 of two phases goes in 3 pieces, expected an even "
+          "number of them");
+  }
+  SUBCASE("figures of either are counted") {
+    for (BundleRound& round : x.bundle.rounds) {
+      for (int64_t* figure : {&round.wire_bytes, &round.staging_bytes, &round.messages}) {
+        for (const int64_t off : {-1, 1}) {
+          *figure += off;
+          CHECK(x.message() != "right");
+          *figure -= off;
+        }
+      }
+      round.predicted_ps += 1000;
+      CHECK(x.message() != "right");
+      round.predicted_ps -= 1000;
+    }
+    CHECK(x.message() == "right");
   }
 }
 

@@ -87,9 +87,9 @@ def bundle_transfers(plan: Document, bundle: str, rank: Optional[int] = None) ->
     transfers PLAN --bundle ID --rank R --format json` prints. {"rounds": [{"round", "wave",
     "after", "stream", "op", "group", "parts": [{"id", "from", "to", "step", "piece", "pieces",
     "dtype", "shape", "op", "reduce_op", "divisor", "contributions", "transfers": [row]}]}]}. A row
-    has "tensor", "action", "box" (elements), "bytes" and "message_offset" (bytes, in the packed
-    message that goes from a rank to a peer in the round), and of both ends rank, "_box" and
-    "_offset" (bytes). `rank` as for `transfers`.
+    has "tensor", "action" (also share, a send from the new box), "box" (elements), "bytes" and
+    "message_offset" (bytes, in the packed message that goes from a rank to a peer in the round),
+    and of both ends rank, "_box" and "_offset" (bytes). `rank` as for `transfers`.
     """
     if rank is not None and rank < 0:
         raise ValueError(f"rank {rank} is negative; None lists every rank")

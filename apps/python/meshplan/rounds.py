@@ -25,6 +25,9 @@ from meshplan.routes import (
 )
 
 
+SHARE = "share"  # an action: sends what the rank got in an earlier piece of the step
+
+
 class Buffer(NamedTuple):
     """Of a tensor, by its number among all that the bundle moves, before its step `index`."""
 
@@ -211,7 +214,8 @@ class _Reader:
     def note(self, row: Mapping[str, Any], part: Mapping[str, Any], wave: int) -> None:
         """Which buffers the row reads and writes, and when."""
         number = self.numbers[part["id"], row["tensor"]]
-        for end, index in (("from", part["step"]), ("to", part["step"] + 1)):
+        read = part["step"] + (1 if row["action"] == SHARE else 0)
+        for end, index in (("from", read), ("to", part["step"] + 1)):
             if row.get(end) == self.rank:
                 buffer = Buffer(number, index)
                 self.sizes[buffer] = sizes_of(row[end + "_box"]) or ()
@@ -238,7 +242,8 @@ class _Reader:
         at = row.get("message_offset", sizes.get(peer, 0))  # an all_to_all has no offsets of its own
         sizes[peer] = max(sizes.get(peer, 0), at + row["bytes"])
         if sent:
-            cell = Cell(before, part_of(row, "from", element), at, work.wide or work.dtype)
+            held = after if row["action"] == SHARE else before
+            cell = Cell(held, part_of(row, "from", element), at, work.wide or work.dtype)
             made.sends.setdefault(peer, []).append(cell)
         else:
             target = part_of(row, "to", element)
