@@ -62,7 +62,8 @@ struct Layout {
 // Whether each stride is a multiple of size * stride of the next finer mode. These are exactly the
 // layouts whose copies tile some world (PyTorch's check_orthogonal).
 [[nodiscard]] bool is_orthogonal(const Layout& layout);
-// Whether the strides of the modes of size > 1 descend (PyTorch's check_sorted).
+// Whether the strides of the modes of size > 1 descend, of the canonical form (PyTorch's
+// check_sorted).
 [[nodiscard]] bool is_sorted(const Layout& layout);
 
 // The concatenated modes of `parts`; make_layout checks that they fit in 64 bits. Law:

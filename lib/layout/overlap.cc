@@ -74,7 +74,7 @@ bool is_orthogonal(const Layout& layout) {
 
 bool is_sorted(const Layout& layout) {
   int64_t last = INT64_MAX;
-  for (const Mode& mode : layout.modes) {
+  for (const Mode& mode : coalesce(layout).modes) {
     if (mode.size == 1) continue;
     if (mode.stride > last) return false;
     last = mode.stride;

@@ -66,8 +66,8 @@ using Universes = std::span<const std::shared_ptr<const Universe>>;
                               std::vector<int64_t> ranks,
                               const std::vector<std::pair<std::string, int64_t>>& dims,
                               std::string group_options = {});
-// Errors: strides that do not descend, dims of size 1 ignored (the message suggests `transpose`);
-// unknown or repeated dims.
+// Errors: strides that do not descend, dims of size 1 ignored (the message suggests `transpose`),
+// but for all dims in the mesh's own order, as PyTorch; unknown or repeated dims.
 [[nodiscard]] Status add_slice(MeshTable& table, std::string name, std::string_view of,
                                const std::vector<std::string>& dims,
                                std::string group_options = {});

@@ -287,6 +287,9 @@ TEST_CASE("orthogonal and sorted") {
     const bool ascends = std::adjacent_find(all.begin(), all.end(), [](int64_t a, int64_t b) { return a >= b; }) == all.end();
     if (is_orthogonal(layout)) sorted.hold(is_sorted(layout) == ascends, layout);
   });
+  // PyTorch asks the canonical form, where (3:16, 8:2) is 24:2.
+  CHECK(is_sorted(Layout{{{4, 4}, {3, 16}, {8, 2}}}));
+  CHECK_FALSE(is_sorted(Layout{{{4, 4}, {3, 17}, {8, 2}}}));
 }
 
 }  // namespace meshplan

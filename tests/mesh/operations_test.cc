@@ -67,6 +67,12 @@ TEST_CASE("slices") {
       "reorder them with \"transpose\": [\"tp\", \"pp\"]");
   CHECK(table.meshes.size() == 1);
   CHECK(add_transpose(table, "s", "root", {"tp", "pp"}).ok());
+  // All of its dims in its own order is a slice of any mesh; some of them must descend.
+  CHECK(add_slice(table, "same", "s", {"tp", "pp"}).ok());
+  CHECK(materialise(table.meshes.back()) == materialise(table.meshes[1]));
+  CHECK(add_transpose(table, "turned", "root", {"tp", "dp", "pp"}).ok());
+  CHECK_FALSE(add_slice(table, "some", "turned", {"tp", "dp"}).ok());
+  CHECK_FALSE(add_slice(table, "other", "turned", {"dp", "tp", "pp"}).ok());
 }
 
 TEST_CASE("size-1 dims stand anywhere in an order") {
