@@ -219,13 +219,13 @@ Status add_picked(MeshTable& table, std::string name, std::string_view of,
 
 Status add_slice(MeshTable& table, std::string name, std::string_view of,
                  const std::vector<std::string>& dims, std::string group_options) {
-  return add_picked(table, std::move(name), of, dims, std::move(group_options),
-                    [](const Mesh& base, const auto& picked) -> Status {
-                      // All dims as they are is the mesh itself, whatever the order of a concatenated one.
-                      const bool all = picked.size() == base.dims.size() &&
-                                       std::is_sorted(picked.begin(), picked.end());
-                      return all ? Done{} : check_order(base, picked, "slice");
-                    });
+  // All dims as they are is the mesh itself, whatever the order of a concatenated one.
+  const auto check = [](const Mesh& base, const std::vector<size_t>& picked) -> Status {
+    const bool all = picked.size() == base.dims.size();
+    if (all && std::is_sorted(picked.begin(), picked.end())) return Done{};
+    return check_order(base, picked, "slice");
+  };
+  return add_picked(table, std::move(name), of, dims, std::move(group_options), check);
 }
 
 Status add_flatten(MeshTable& table, std::string name, std::string_view of,
