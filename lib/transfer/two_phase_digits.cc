@@ -9,6 +9,9 @@
 // Where positions are crossed, ranks differ in what they match. Two values of every crossed digit
 // make every kind of rank that there is: no kind needs more than two positions to differ. So the
 // figures of one rank of each kind are worked out, and the most of them is kept.
+//
+// Where missing boxes are not shared evenly, as 63 among 8 members (8, 8, .. 7), it is not told
+// which kind of rank fetches one more: every kind counts with what makes least, which is a bound.
 #include <algorithm>
 #include <array>
 #include <bitset>
@@ -23,20 +26,32 @@ namespace {
 
 // How one wanted box is fetched by the members of a unit that want it.
 struct Fetching {
-  int64_t parts = 1;  // that a missing box is cut into
-  int64_t run = 0;    // parts that each member fetches
-  int64_t bytes = 0;  // of a run
+  int64_t parts = 1;       // that a missing box is cut into
+  int64_t part_bytes = 0;  // of the least of them
+  int64_t run = 0;         // the most parts that a member fetches
+  // Of runs: what no member fetches less than, what some member fetches at least, and what none
+  // fetches more than; all the same where `even`.
+  int64_t least_bytes = 0;
+  int64_t bytes = 0;
+  int64_t most_bytes = 0;
+  bool even = true;  // parts and runs of one size
 };
-// nullopt: parts or runs of different sizes.
+// nullopt: some member fetches nothing, or some part is empty.
 std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longest,
                                  int64_t piece_bytes) {
   Fetching f;
   if (missing == 0) return f;
   f.parts = parts_to_share(missing, sharing);
-  if (floor_mod(longest, f.parts) != 0 || floor_mod(saturating_mul(missing, f.parts), sharing) != 0)
-    return std::nullopt;
-  f.run = floor_div(missing * f.parts, sharing);
-  f.bytes = saturating_mul(f.run, floor_div(piece_bytes, f.parts));
+  const int64_t shared = saturating_mul(missing, f.parts);
+  if (longest < f.parts || shared < sharing) return std::nullopt;
+  f.run = ceil_div(shared, sharing);
+  const int64_t line_bytes = floor_div(piece_bytes, longest);  // one index along the longest dim
+  f.part_bytes = saturating_mul(floor_div(longest, f.parts), line_bytes);
+  f.least_bytes = saturating_mul(floor_div(shared, sharing), f.part_bytes);
+  f.bytes = std::max(saturating_mul(f.run, f.part_bytes),
+                     ceil_div(saturating_mul(missing, piece_bytes), sharing));
+  f.most_bytes = saturating_mul(f.run, saturating_mul(ceil_div(longest, f.parts), line_bytes));
+  f.even = floor_mod(longest, f.parts) == 0 && floor_mod(shared, sharing) == 0;
   return f;
 }
 
@@ -129,6 +144,7 @@ bool TwoPhaseDigits::set_up(int levels) {
   if (!matched || (from_outside_ != 0 && !mismatched)) return false;
   matched_ = *matched;
   if (mismatched) mismatched_ = *mismatched;
+  out_.exact = matched_.even && (from_outside_ == 0 || mismatched_.even);
   wanting_units_ = world_.product(outside_ & ~after_both_);
   askers_ = world_.product(p_.dst_only & inside_);
   return true;
@@ -185,17 +201,17 @@ int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
   const int64_t holders = world_.product(all_ & ~p_.src);
   int64_t turns = 0;
   int64_t served = 0;
-  auto serve = [&](int64_t asking, int64_t parts) {
-    const int64_t asked = saturating_mul(saturating_mul(asking, askers_), parts);
+  auto serve = [&](int64_t asking, const Fetching& by) {
+    const int64_t asked = saturating_mul(saturating_mul(asking, askers_), by.parts);
     const int64_t times = ceil_div(asked, holders);
     turns += times;
-    served = saturating_add(served, saturating_mul(times, floor_div(c_.piece_bytes, parts)));
+    served = saturating_add(served, saturating_mul(times, by.part_bytes));
   };
   if (from_outside_ != 0 && matched_.parts != mismatched_.parts) {
-    serve(matching - holding, matched_.parts);
-    serve(wanting_units_ - matching, mismatched_.parts);
+    serve(matching - holding, matched_);
+    serve(wanting_units_ - matching, mismatched_);
   } else {
-    serve(wanting_units_ - holding, matched_.parts);
+    serve(wanting_units_ - holding, matched_.run > 0 ? matched_ : mismatched_);
   }
   Traffic& phase = out_.phase[0];
   phase.bytes[outer_] = std::max({phase.bytes[outer_], f.bytes, served});
@@ -207,10 +223,11 @@ int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
 // Gives how many bytes the rank sends: what it fetched to the others that want its box, and what it
 // holds to those of the unit that want it.
 int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
-  const int64_t rest = c_.target_bytes - (m.own ? c_.piece_bytes : 0) - f.bytes;
+  const int64_t received = c_.target_bytes - (m.own ? c_.piece_bytes : 0);  // in both phases
+  const int64_t rest = std::max<int64_t>(0, received - f.most_bytes);
   const int64_t others = f.run > 0 ? sharing_ - 1 : 0;
   int64_t told = others;
-  int64_t sent = saturating_mul(f.bytes, sharing_ - 1);
+  int64_t sent = saturating_mul(f.least_bytes, sharing_ - 1);
   if (m.to_outside) {
     int64_t asking = world_.product(inside_ & ~after_both_);
     if (m.source_inside) asking -= world_.product(inside_ & ~(p_.src | after_both_));
@@ -221,11 +238,12 @@ int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
       told += world_.product(inside_ & ~(p_.src | p_.dst));
     }
   }
+  const int64_t most_passed = saturating_mul(f.bytes, sharing_ - 1);  // by who fetches most
   Traffic& phase = out_.phase[1];
-  phase.bytes[0] = std::max({phase.bytes[0], rest, sent});
+  phase.bytes[0] = std::max({phase.bytes[0], rest, sent, most_passed});
   phase.peers[0] = std::max({phase.peers[0], heard(m, others), told});
   out_.received[1] = std::max(out_.received[1], rest);
-  out_.wire_bytes = std::max(out_.wire_bytes, f.bytes + rest);
+  out_.wire_bytes = std::max(out_.wire_bytes, received);
   return sent;
 }
 

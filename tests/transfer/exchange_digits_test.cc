@@ -75,8 +75,8 @@ const std::vector<World> worlds{{{2, 4}, {1024}},
 // part on either side.
 template <class Visitor>
 void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many,
-                   Visitor&& visit) {
-  for (const World& w : worlds) {
+                   Visitor&& visit, const std::vector<World>& in = worlds) {
+  for (const World& w : in) {
     const Mesh mesh = w.transposed ? transposed_mesh_of(w.sizes) : mesh_of(w.sizes);
     const Topology topology = levels_of(w.units);
     const LevelMap levels(mesh, topology);
@@ -110,6 +110,25 @@ void check_same(const ExchangeTraffic& digits, const ExchangeTraffic& listed) {
     REQUIRE(digits.phase[p].peers == listed.phase[p].peers);
   }
   if (digits.sent_is_known) REQUIRE(digits.sent_bytes == listed.sent_bytes);
+}
+
+// Of two phases: the same, or where not exact at most what is listed, and not far below.
+void check_near(const ExchangeTraffic& digits, const ExchangeTraffic& listed) {
+  if (digits.exact) return check_same(digits, listed);
+  REQUIRE(digits.wire_bytes == listed.wire_bytes);
+  REQUIRE(digits.sent_bytes <= listed.sent_bytes);
+  for (size_t p = 0; p < 2; ++p) {
+    CAPTURE(p);
+    const Traffic& least = digits.phase[p];
+    const Traffic& all = listed.phase[p];
+    REQUIRE(digits.received[p] <= listed.received[p]);
+    for (size_t l = 0; l < max_levels; ++l) {
+      CAPTURE(l);
+      REQUIRE(least.bytes[l] * all.denominator <= all.bytes[l] * least.denominator);
+      REQUIRE(least.peers[l] <= all.peers[l]);
+      REQUIRE(3 * least.bytes[l] * all.denominator >= 2 * all.bytes[l] * least.denominator);
+    }
+  }
 }
 
 }  // namespace
@@ -154,6 +173,7 @@ TEST_CASE("one phase in closed form equals the listing of every piece") {
 
 TEST_CASE("two phases in closed form equal the listing of every piece") {
   int64_t compared = 0;
+  int64_t below = 0;
   int64_t listed_only = 0;
   for_each_pair({{48, 48}, {24, 12}}, 11, [&](const DigitProblem& problem, const ListQuestion& q) {
     if (!same_pending(*q.src, *q.dst)) return;
@@ -164,11 +184,35 @@ TEST_CASE("two phases in closed form equal the listing of every piece") {
     }
     const auto listed = list_exchange_in_two_phases(q);
     REQUIRE(listed);
-    check_same(*digits, *listed);
-    ++compared;
+    check_near(*digits, *listed);
+    digits->exact ? ++compared : ++below;
   });
-  MESSAGE(compared << " pairs compared, " << listed_only << " have no closed form");
+  MESSAGE(compared << " pairs compared, " << below << " only from below, " << listed_only
+                   << " have no closed form");
   CHECK(compared > 1000);
+}
+
+TEST_CASE("two phases that members share unevenly are told from below") {
+  const std::vector<World> many{{{32, 4}, {4, 1024}},         {{20, 3}, {3, 1024}},
+                                {{2, 16, 4}, {4, 1024}},      {{18, 2, 2}, {4, 1024}},
+                                {{2, 32, 4}, {8, 1024}},      {{4, 32}, {4, 1024}, true},
+                                {{3, 2, 16}, {6, 1024}, true}};
+  int64_t compared = 0;
+  int64_t below = 0;
+  for_each_pair(
+      {{192, 640}, {360, 72}}, 7,
+      [&](const DigitProblem& problem, const ListQuestion& q) {
+        if (!same_pending(*q.src, *q.dst)) return;
+        const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels());
+        if (!digits) return;
+        const auto listed = list_exchange_in_two_phases(q);
+        REQUIRE(listed);
+        check_near(*digits, *listed);
+        digits->exact ? ++compared : ++below;
+      },
+      many);
+  MESSAGE(compared << " pairs compared, " << below << " only from below");
+  CHECK(below > 50);
 }
 
 // lib/transfer/README.md, "Closed forms", and lib/transfer/exchange_digits.h, two_phase_digits.cc.
