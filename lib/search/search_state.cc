@@ -217,7 +217,7 @@ bool members_share(const PlanProblem& p, const SearchState& to) {
 // (ExchangeCost::exact).
 constexpr int64_t searched_pairs = 300'000;
 // The same of counting turns (TurnTable).
-constexpr int64_t searched_steps = 400'000;
+constexpr int64_t searched_steps = 3'000'000;
 
 int64_t listing_work(const PlanProblem& p, const SearchState& from, const SearchState& to,
                      int64_t most_pairs) {
