@@ -39,11 +39,11 @@ struct LeftQuestion {
 };
 
 // A plan from the source, as where its steps lead; phases 0: a collective, or local steps.
-struct WayStep {
+struct KnownStep {
   SearchState to;
   int phases = 0;
 };
-using KnownWay = std::vector<WayStep>;
+using KnownWay = std::vector<KnownStep>;
 
 // Raises what is left from each state; where a plan by way of it is of no use, to more than
 // `most_ps` less what is before. The states are all that such a plan may go through, source and

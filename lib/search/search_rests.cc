@@ -56,7 +56,7 @@ void Search::add_sliced(const SearchState& at, NodeTable& seen) {
 
 void Search::take_way(const KnownWay& way) {
   int32_t from = source_;
-  for (const WayStep& step : way) {
+  for (const KnownStep& step : way) {
     const SearchState at = node(from).at;
     const int32_t to = table_.intern(step.to);
     std::vector<Edge> edges;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules for all of lib: lines of at most 100 columns, functions of at most 60 lines, no retired words.
+"""Rules for all of lib: lines of at most 100 columns, functions of at most 60 lines, types of one name each, no retired words.
 
 usage: clean.py [-v]
 
@@ -74,6 +74,30 @@ def functions(text):
             start = at + 1
 
 
+def types(text):
+    """(name with its namespaces and classes, line) of every type defined outside of unnamed namespaces and functions."""
+    clean = re.sub(r"^[ \t]*#[^\n]*", lambda m: " " * len(m.group(0)), without_literals(text), flags=re.MULTILINE)
+    scopes, start = [], 0  # a scope's name, None where its names are its own
+    for at, char in enumerate(clean):
+        if char == "{":
+            head = re.sub(r"template\s*<[^{};]*>(?=\s*(?:struct|class|union)\b)", "", clean[start:at])
+            found = re.fullmatch(r"\s*(?:inline\s+)?(namespace|struct|class|union|enum(?:\s+(?:class|struct))?)\s+"
+                                 r"(?:\[\[[^\]]*\]\]\s*)?([\w:]+(?:<[^{}]*>)?)(?:\s+final)?\s*(?::[^{}]*)?", head)
+            name = found.group(2) if found else None
+            if name and None not in scopes and found.group(1) != "namespace":
+                yield "::".join(scopes + [name]), clean.count("\n", 0, at) + 1
+            scopes.append(name)
+            start = at + 1
+        elif char == "}":
+            if scopes:
+                scopes.pop()
+            start = at + 1
+        elif char == ";":
+            start = at + 1
+        elif char == ":" and re.fullmatch(r"\s*(?:public|private|protected)\s*", clean[start:at]):
+            start = at + 1
+
+
 def too_wide(line):
     """A literal is not broken, and a raw literal shows text as it is: the rest of the line must fit."""
     rest = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line) if '"' in line else line
@@ -97,6 +121,16 @@ class CleanTest(unittest.TestCase):
         wrong = [f"{path}:{first}: {lines} lines: {head[:80]}" for path, text in sources() for first, lines, head in functions(text)
                  if lines > LINES and not TABLES.search(head)]
         self.assertEqual(wrong, [], f"functions of at most {LINES} lines: split by what they do")
+
+    def test_types_are_defined_once(self):
+        """Two types of one name in one program: the linker takes the functions of either for both, with no word of it."""
+        places = {}
+        for path, text in sources():
+            for name, line in types(text):
+                places.setdefault(name, []).append(f"{path}:{line}")
+        wrong = [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
+        self.assertGreater(len(places), 400)
+        self.assertEqual(wrong, [], "name them apart, or put them into unnamed namespaces")
 
     def test_no_retired_words(self):
         wrong = []
