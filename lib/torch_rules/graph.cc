@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/int_math.h"
+#include "base/text.h"
 #include "cost/step_cost.h"
 #include "cost/step_figures.h"
 #include "plan/describe_moves.h"
@@ -22,6 +23,9 @@ constexpr uint32_t none = UINT32_MAX;
 constexpr uint32_t code_replicate = 0;
 constexpr uint32_t code_partial = 1;  // + ReduceOp
 constexpr uint32_t code_shard = 6;    // + tensor dim
+// States to look at: a second at most, by the topology's prices too.
+constexpr int64_t most_states = 800'000;
+constexpr int64_t most_priced_states = 300'000;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 uint32_t code_of(const Placement& p) {
@@ -101,6 +105,12 @@ class StateTable {
     slots_[at] = index;
     if (nodes_.size() * 2 > slots_.size()) grow();
     return index;
+  }
+  // none: not interned.
+  [[nodiscard]] uint32_t find(Key key) const {
+    size_t at = slot(key);
+    while (slots_[at] != none && nodes_[slots_[at]].key != key) at = (at + 1) & (slots_.size() - 1);
+    return slots_[at];
   }
   Node& operator[](uint32_t index) { return nodes_[index]; }
 
@@ -206,8 +216,9 @@ class Search {
       goal_codes_.push_back(packing_.code(packing_.read(goal, i)));
   }
 
-  // The keys of the states on the chosen way, source and target included.
-  std::vector<Key> run() {
+  // The keys of the states on the chosen way, source and target included; none: more states to look
+  // at than `most`.
+  std::vector<Key> run(int64_t most) {
     const uint32_t start = table_.intern(packing_.pack(request_.src, shape_));
     goal_ = table_.intern(packing_.pack(request_.dst, shape_));
     table_[start].cost = 0;
@@ -218,6 +229,7 @@ class Search {
       queue_.pop_back();
       if (at == goal_) break;
       if (table_[at].settled) continue;
+      if (most-- == 0) return {};
       table_[at].settled = true;
       expand(at);
     }
@@ -264,16 +276,20 @@ class Search {
   }
 
   void push(uint32_t from, size_t mesh_dim, uint32_t code, uint32_t place, Op op) {
+    const Key key =
+        (table_[from].key ^ packing_.field(mesh_dim, codes_[mesh_dim], places_[mesh_dim])) |
+        packing_.field(mesh_dim, code, place);
+    // No step takes less than nothing: most states are reached as cheaply already, and to find one
+    // takes less than a price of the topology.
+    const uint32_t known = costs_.by_topology() ? table_.find(key) : none;
+    if (known != none && (table_[known].settled || table_[known].cost <= table_[from].cost)) return;
     const double step =
         costs_.by_topology()
             ? costs_.priced(before_, mesh_dim, placement_of(codes_[mesh_dim]), placement_of(code))
             : costs_.step(op, mesh_dim, shards_);
     const double cost = table_[from].cost + step;
     if (cost >= table_[goal_].cost) return;  // never before the target
-    const Key key =
-        (table_[from].key ^ packing_.field(mesh_dim, codes_[mesh_dim], places_[mesh_dim])) |
-        packing_.field(mesh_dim, code, place);
-    const uint32_t to = table_.intern(key);
+    const uint32_t to = known != none ? known : table_.intern(key);
     StateTable::Node& node = table_[to];
     if (node.settled || cost >= node.cost) return;
     node.cost = cost;
@@ -379,7 +395,15 @@ Result<std::vector<Transition>> graph_transitions(const PlanQuestion& question) 
                    " tensor dims; use --planner optimal");
   }
   Search search(question, packing);
-  const std::vector<Key> keys = search.run();
+  const int64_t most =
+      question.options->cost_model == CostModel::topology ? most_priced_states : most_states;
+  const std::vector<Key> keys = search.run(most);
+  if (keys.empty()) {
+    return no_plan("the graph planner stops after " + with_commas(most) + " states of " +
+                   std::to_string(shape.size()) + " mesh dims with " +
+                   std::to_string(request.tensor.shape.size()) +
+                   " tensor dims; use --planner optimal");
+  }
   std::vector<Transition> transitions;
   for (size_t step = 0; step + 1 < keys.size(); ++step) {
     for (size_t i = 0; i < shape.size(); ++i) {

@@ -23,7 +23,8 @@
 
 namespace meshplan {
 
-// Errors (no_plan): more mesh dims and tensor dims than a state has bits for.
+// Errors (no_plan): more mesh dims and tensor dims than a state has bits for, or more states to
+// look at than a second has room for.
 [[nodiscard]] Result<std::vector<Transition>> graph_transitions(const PlanQuestion& question);
 
 // Ranks of a host as the dtensor cost model counts them: --ranks-per-host, else the first level of

@@ -170,4 +170,24 @@ TEST_CASE(
   CHECK(message.find('\n') == std::string::npos);
 }
 
+TEST_CASE("PyTorch's graph ends, too: with a plan or with how far it looked") {
+  const Named named{{2, 1, 2, 1, 1, 1, 2},
+                    {13, 2, 10},
+                    "S(1) P(sum) P(sum) S(0) R P(avg) R",
+                    "S(2) S(0) R S(1) S(1) S(1) S(2)"};
+  PlanOptions graph;
+  graph.planner = PlannerKind::graph;
+  graph.cost_model = CostModel::topology;
+  const MeshTable table = mesh_of(named.sizes);
+  const Topology topology = topology_preset(named.topology).value();
+  const PlanOutcome many = plan_requests(table, topology, {request_of(named)}, graph, "");
+  REQUIRE(many.failures.size() == 1);
+  CHECK(many.failures.front().error.message ==
+        "the graph planner stops after 300,000 states of 7 mesh dims with 3 tensor dims; use --planner "
+        "optimal");
+  const Named fewer{{2, 2, 2, 1, 2}, {13, 2}, "S(1) P(sum) P(sum) S(0) R", "S(0) S(0) R S(1) S(1)"};
+  const PlanOutcome few = plan_requests(mesh_of(fewer.sizes), topology, {request_of(fewer)}, graph, "");
+  CHECK(few.failures.empty());
+}
+
 }  // namespace meshplan
