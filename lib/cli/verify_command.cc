@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "diag/outcome_codes.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
+#include "diag/outcome_codes.h"
 #include "verify/verify.h"
 
 namespace meshplan {

@@ -26,8 +26,7 @@ class WaveTimer {
         }) {
     const std::vector<size_t>& members = bundle.request.members;
     const std::vector<size_t> firsts = firsts_of(plan.redistributions, members);
-    for (size_t m = 0; m < members.size(); ++m)
-      first_of_.emplace(members[m], members[firsts[m]]);
+    for (size_t m = 0; m < members.size(); ++m) first_of_.emplace(members[m], members[firsts[m]]);
   }
 
   // Of rounds that run at the same time.
@@ -68,8 +67,8 @@ class WaveTimer {
     for (const auto& [what, times] : tensors) {
       const auto member = static_cast<size_t>(what[0]);
       const auto step = static_cast<size_t>(what[1]);
-      const auto made =
-          transfers_.of_part({member, what[1], 0, 1, what[2], what[3]}, "round " + std::to_string(index));
+      const auto made = transfers_.of_part({member, what[1], 0, 1, what[2], what[3]},
+                                           "round " + std::to_string(index));
       if (!made) return made.error();
       const std::vector<HeldBoxes>& held = transfers_.held(member);
       counter_.add(pairs_of(**made, held[step], held[step + 1]),

@@ -50,7 +50,7 @@ struct MergeResult {
 using IsDeclared = std::function<bool(std::span<const int32_t> mesh_dims)>;
 
 enum class MergeRule : uint8_t {
-  whole_run,        // PyTorch: all of a run or nothing
+  whole_run,  // PyTorch: all of a run or nothing
   // else its longest part that may merge (the first of equals), then the rest likewise
   largest_sub_run,
 };

@@ -54,12 +54,10 @@ Topology topology_of(const std::string& name) {
 // Picoseconds of the file with these sets declared.
 int64_t planned_ps(const PlannedSpec& planned, const std::vector<MergedWarning>& declared) {
   MeshTable meshes = planned.plan.meshes;
-  for (const MergedWarning& w : declared)
-    REQUIRE(declare_flatten(meshes, w.warning.mesh, w.warning.dims, w.warning.fix_name).ok());
+  for (const MergedWarning& w : declared) REQUIRE(declare_flatten(meshes, w.warning.mesh, w.warning.dims, w.warning.fix_name).ok());
   PlanOptions options = planned.plan.options;
   options.advice = false;
-  const PlanOutcome outcome = plan_requests(meshes, planned.plan.topology, planned.spec.requests,
-                                            options, "", planned.spec.bundles);
+  const PlanOutcome outcome = plan_requests(meshes, planned.plan.topology, planned.spec.requests, options, "", planned.spec.bundles);
   REQUIRE(outcome.failures.empty());
   return outcome.plan.totals.predicted_ps;
 }
@@ -103,8 +101,7 @@ bool proven(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE(
-    "on every shipped spec all that is advised saves what is promised in sum, and nothing advised is needless") {
+TEST_CASE("on every shipped spec all that is advised saves what is promised in sum, and nothing advised is needless") {
   for (const std::string name : {"", "h100", "gb200-nvl72"}) {
     size_t advised = 0;
     for (const fs::path& path : shipped_specs()) {
@@ -119,14 +116,12 @@ TEST_CASE(
       REQUIRE(planned);
       advised += try_advice(*planned);
     }
-    MESSAGE((name.empty() ? "the specs' own topologies" : name)
-            << ": " << advised << " sets advised");
+    MESSAGE((name.empty() ? "the specs' own topologies" : name) << ": " << advised << " sets advised");
     CHECK(advised > 3);
   }
 }
 
-TEST_CASE(
-    "on every shipped spec any groups, of which K at most, take what the file takes with those declared") {
+TEST_CASE("on every shipped spec any groups, of which K at most, take what the file takes with those declared") {
   size_t helped = 0;
   for (const fs::path& path : shipped_specs()) {
     for (const std::string name : {"", "h100"}) {
@@ -144,25 +139,22 @@ TEST_CASE(
         int code = 0;
         const auto any = plan_spec_text(text_of(path), beside_specs, question, diagnostics, code);
         REQUIRE(any);
-        const auto more = std::count_if(any->plan.groups.begin(), any->plan.groups.end(),
-                                        [](const PlanGroup& g) { return !g.declared; });
+        const auto more = std::count_if(any->plan.groups.begin(), any->plan.groups.end(), [](const PlanGroup& g) { return !g.declared; });
         CHECK(verify_plan(any->plan).ok());
         if (more > 0) {
           Plan fewer = any->plan;
           fewer.options.max_groups = more - 1;
           CHECK_FALSE(verify_plan(fewer).ok());
         }
-        const FlattenRanking ranking = rank_flattens(
-            any->plan.meshes, any->plan.topology,
-            not_bundled(any->spec.requests, any->spec.bundles), any->plan.options, most);
+        const FlattenRanking ranking = rank_flattens(any->plan.meshes, any->plan.topology,
+                                                     not_bundled(any->spec.requests, any->spec.bundles), any->plan.options, most);
         CHECK(ranking.chosen.size() <= static_cast<size_t>(most));
         PlanOptions options = any->plan.options;
         options.groups = GroupPolicy::declared;
         options.max_groups = -1;
         options.advice = false;
-        const PlanOutcome declared =
-            plan_requests(with_flattens(any->plan.meshes, ranking.chosen), any->plan.topology,
-                          any->spec.requests, options, "", any->spec.bundles);
+        const PlanOutcome declared = plan_requests(with_flattens(any->plan.meshes, ranking.chosen), any->plan.topology, any->spec.requests,
+                                                   options, "", any->spec.bundles);
         CHECK(declared.plan.totals.predicted_ps == any->plan.totals.predicted_ps);
         CHECK(declared.plan.totals.collectives == any->plan.totals.collectives);
         if (any->spec.bundles.empty() && !ranking.chosen.empty()) {

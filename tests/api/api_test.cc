@@ -29,15 +29,9 @@ Answer plan(const std::string& spec, const char* topology = nullptr) {
 Answer price(const std::string& spec, const char* topology = nullptr) {
   return {meshplan_price(spec.data(), spec.size(), topology), meshplan_free};
 }
-Answer verify(const std::string& text) {
-  return {meshplan_verify(text.data(), text.size()), meshplan_free};
-}
-std::string text_of(const Answer& answer) {
-  return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())};
-}
-json diagnostics_of(const Answer& answer) {
-  return json::parse(meshplan_diagnostics(answer.get()));
-}
+Answer verify(const std::string& text) { return {meshplan_verify(text.data(), text.size()), meshplan_free}; }
+std::string text_of(const Answer& answer) { return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())}; }
+json diagnostics_of(const Answer& answer) { return json::parse(meshplan_diagnostics(answer.get())); }
 
 const char* const small_spec =
     R"x({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 4}]},
@@ -126,10 +120,8 @@ TEST_CASE("a text extends no file") {
     CHECK(found[0]["code"] == "E0213");
     return found[0]["message"].get<std::string>();
   };
-  CHECK(refused("recorded.json") ==
-        "\"extends\" is relative to the folder of its file, and this text is in none");
-  CHECK(refused("/etc/recorded.json") ==
-        "'/etc/recorded.json' is not read here; put its content into the spec");
+  CHECK(refused("recorded.json") == "\"extends\" is relative to the folder of its file, and this text is in none");
+  CHECK(refused("/etc/recorded.json") == "'/etc/recorded.json' is not read here; put its content into the spec");
 }
 
 TEST_CASE("threads get what one gets alone") {
@@ -137,8 +129,7 @@ TEST_CASE("threads get what one gets alone") {
   const std::string alone = text_of(plan(spec));
   std::vector<std::string> texts(4);
   std::vector<std::thread> threads;
-  for (std::string& text : texts)
-    threads.emplace_back([&] { text = text_of(plan(spec)); });
+  for (std::string& text : texts) threads.emplace_back([&] { text = text_of(plan(spec)); });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& text : texts) CHECK(text == alone);
 }

@@ -14,16 +14,13 @@ using nlohmann::json;
 using Answer = std::unique_ptr<meshplan_answer, decltype(&meshplan_free)>;
 using Pricer = std::unique_ptr<meshplan_pricer, decltype(&meshplan_pricer_free)>;
 
-const std::string mesh_part =
-    R"x({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]})x";
+const std::string mesh_part = R"x({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]})x";
 
 Pricer make(const std::string& spec, const char* topology = nullptr) {
   meshplan_pricer* made = nullptr;
-  const Answer answer(meshplan_pricer_make(spec.data(), spec.size(), nullptr, topology, &made),
-                      meshplan_free);
+  const Answer answer(meshplan_pricer_make(spec.data(), spec.size(), nullptr, topology, &made), meshplan_free);
   CHECK((meshplan_code(answer.get()) == 0) == (made != nullptr));
-  if (made != nullptr)
-    CHECK(json::parse(meshplan_text(answer.get())) == json{{"dims", {"a", "b"}}});
+  if (made != nullptr) CHECK(json::parse(meshplan_text(answer.get())) == json{{"dims", {"a", "b"}}});
   return {made, meshplan_pricer_free};
 }
 
@@ -60,15 +57,13 @@ TEST_CASE("a batch is priced as its plans are") {
     std::vector<int64_t> ns;
     for (int times = 0; times < 2; ++times) {
       REQUIRE(meshplan_code(ask(pricer, batch, ns).get()) == 0);
-      CHECK(ns[0] ==
-            predicted_ns(R"x({"id": "x", "tensor": {"shape": [4096, 96], "dtype": "float32"},
+      CHECK(ns[0] == predicted_ns(R"x({"id": "x", "tensor": {"shape": [4096, 96], "dtype": "float32"},
                                        "src": ["P(sum)", "S(0)"], "dst": ["R", "R"]})x",
-                         topology));
-      CHECK(ns[1] ==
-            predicted_ns(R"x({"id": "x", "tensor": {"shape": [5003, 16], "dtype": "bfloat16"},
+                                  topology));
+      CHECK(ns[1] == predicted_ns(R"x({"id": "x", "tensor": {"shape": [5003, 16], "dtype": "bfloat16"},
                               "src": ["S(0)", "S(0)"], "dst": ["R", "S(1)"],
                               "src_order": [{"tensor_dim": 0, "mesh_dims": ["b", "a"]}]})x",
-                         topology));
+                                  topology));
     }
   }
 }
@@ -76,8 +71,7 @@ TEST_CASE("a batch is priced as its plans are") {
 TEST_CASE("a scalar has no dims; what no plan does is -1") {
   const Pricer pricer = make(mesh_part + "}");
   std::vector<int64_t> ns;
-  REQUIRE(meshplan_code(ask(pricer, {{}, {1, 1}, {-2, -2, -2, -2}, {-1, -1, -5, -5}}, ns).get()) ==
-          0);
+  REQUIRE(meshplan_code(ask(pricer, {{}, {1, 1}, {-2, -2, -2, -2}, {-1, -1, -5, -5}}, ns).get()) == 0);
   CHECK(ns[0] == predicted_ns(R"x({"id": "x", "tensor": {"shape": [], "dtype": "float32"},
                                    "src": ["P(sum)", "P(sum)"], "dst": ["R", "R"]})x",
                               nullptr));

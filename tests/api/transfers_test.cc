@@ -29,15 +29,13 @@ Answer transfers(const std::string& plan, const char* id, int64_t rank) {
   return {meshplan_transfers(plan.data(), plan.size(), id, rank), meshplan_free};
 }
 
-std::string text_of(const Answer& answer) {
-  return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())};
-}
+std::string text_of(const Answer& answer) { return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())}; }
 
 std::string listed(const std::string& text, const meshplan::TransfersQuestion& question) {
   const auto read = meshplan::try_read_plan(text);
   std::string out;
-  const auto written = meshplan::write_transfers_json(
-      std::get<meshplan::Plan>(read), question, [&](std::string_view part) -> meshplan::Status {
+  const auto written =
+      meshplan::write_transfers_json(std::get<meshplan::Plan>(read), question, [&](std::string_view part) -> meshplan::Status {
         out += part;
         return meshplan::Done{};
       });
@@ -74,13 +72,10 @@ TEST_CASE("an id, a rank or a plan that is not there is bad input") {
   const auto message = [](const Answer& answer) {
     CHECK(meshplan_code(answer.get()) == 2);
     CHECK(text_of(answer).empty());
-    return json::parse(meshplan_diagnostics(answer.get()))["diagnostics"][0]["message"]
-        .get<std::string>();
+    return json::parse(meshplan_diagnostics(answer.get()))["diagnostics"][0]["message"].get<std::string>();
   };
-  CHECK(message(transfers(plan, "expert", -1)) ==
-        "the plan has no redistribution 'expert'; did you mean 'experts'?");
-  CHECK(message(transfers(plan, nullptr, 16)) ==
-        "rank 16: the plan has 16 ranks between 0 and 15, and this is none of them");
+  CHECK(message(transfers(plan, "expert", -1)) == "the plan has no redistribution 'expert'; did you mean 'experts'?");
+  CHECK(message(transfers(plan, nullptr, 16)) == "rank 16: the plan has 16 ranks between 0 and 15, and this is none of them");
   CHECK(message(transfers("{}", nullptr, -1)) != "");
   std::string wrong = plan;
   wrong[wrong.find("\"wire_bytes\": ") + 14] ^= 1;
@@ -98,11 +93,10 @@ TEST_CASE("the rounds of a bundle, and those of one rank, as the command line li
     meshplan::BundleTransfersQuestion question{document.bundles.data(), std::nullopt};
     if (rank >= 0) question.rank = rank;
     std::string listed;
-    const auto written = meshplan::write_bundle_transfers_json(
-        document, question, [&](std::string_view part) -> meshplan::Status {
-          listed += part;
-          return meshplan::Done{};
-        });
+    const auto written = meshplan::write_bundle_transfers_json(document, question, [&](std::string_view part) -> meshplan::Status {
+      listed += part;
+      return meshplan::Done{};
+    });
     REQUIRE(written.ok());
     const Answer answer = asked("sync", rank);
     CHECK(meshplan_code(answer.get()) == 0);
@@ -113,6 +107,5 @@ TEST_CASE("the rounds of a bundle, and those of one rank, as the command line li
     CHECK(meshplan_code(refused.get()) == 2);
     CHECK(text_of(refused).empty());
   }
-  CHECK(std::string(meshplan_diagnostics(asked("synk", -1).get())).find("did you mean 'sync'?") !=
-        std::string::npos);
+  CHECK(std::string(meshplan_diagnostics(asked("synk", -1).get())).find("did you mean 'sync'?") != std::string::npos);
 }

@@ -75,7 +75,6 @@ TEST_CASE("floor_div and floor_mod equal the processor's division") {
   constexpr int64_t edge = int64_t{1} << 53;
   for (const int64_t a : {edge - 2, edge - 1, edge, edge + 1, INT64_MAX}) {
     const auto divisors = {int64_t{1}, int64_t{2}, int64_t{3}, edge - 1, edge, edge + 1, INT64_MAX};
-    for (const int64_t b : divisors)
-      check(a, b);
+    for (const int64_t b : divisors) check(a, b);
   }
 }

@@ -8,9 +8,7 @@ using namespace meshplan;
 
 namespace {
 
-bool share(const SharedList<std::string>& a, const SharedList<std::string>& b) {
-  return a.list().data() == b.list().data();
-}
+bool share(const SharedList<std::string>& a, const SharedList<std::string>& b) { return a.list().data() == b.list().data(); }
 
 }  // namespace
 

@@ -13,8 +13,8 @@
 #include "../cost/small_mesh.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
-#include "search/optimal.h"
 #include "planner/planner.h"
+#include "search/optimal.h"
 #include "verify/verify.h"
 
 using namespace meshplan;
@@ -144,9 +144,7 @@ void run(const World& w, uint64_t seed) {
     whole.push_back(us(t0, t2));
     const int64_t gap = found.shortcuts.none() ? 0 : found.cost.ps - found.least_ps;
     unproven += gap > 0;
-    if (gap > 0)
-      worst_gap =
-          std::max(worst_gap, static_cast<double>(gap) / static_cast<double>(found.cost.ps));
+    if (gap > 0) worst_gap = std::max(worst_gap, static_cast<double>(gap) / static_cast<double>(found.cost.ps));
   }
   // The whole answer as a file's planning gives it: states, steps, prices, proof.
   size_t some = std::min<size_t>(pairs.size(), 500);

@@ -48,8 +48,7 @@ double at(const std::vector<double>& sorted, double share) {
 }
 
 // `budget`: units of work a question may take (search/work.h); 0: the default.
-void plan_each(const std::string& text, const std::string& name, int64_t budget,
-               std::vector<Row>& rows) {
+void plan_each(const std::string& text, const std::string& name, int64_t budget, std::vector<Row>& rows) {
   Diagnostics diagnostics;
   const auto spec = read_spec(text, name, {}, diagnostics);
   if (!spec) {
@@ -61,8 +60,7 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
   if (budget > 0) options->work_budget = budget;
   const Topology topology = spec->topology ? *spec->topology : uniform_topology();
   std::string mesh = name + " ";
-  for (const MeshDim& dim : spec->meshes.meshes.front().dims)
-    mesh += (mesh.back() == ' ' ? "" : "x") + std::to_string(dim.size);
+  for (const MeshDim& dim : spec->meshes.meshes.front().dims) mesh += (mesh.back() == ' ' ? "" : "x") + std::to_string(dim.size);
   for (const Request& request : spec->requests) {
     const double before = thread_ms();
     const PlanOutcome outcome = plan_requests(spec->meshes, topology, {request}, *options, "");
@@ -75,12 +73,8 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
       const PlannedRedistribution& planned = outcome.plan.redistributions.front();
       const Totals& totals = planned.totals;
       row.us = static_cast<double>(totals.predicted_ps) / 1e6;
-      if (totals.predicted_ps > 0)
-        row.gap = 100.0 * static_cast<double>(planned.proven_gap_ps) /
-                  static_cast<double>(totals.predicted_ps);
-      if (totals.lower_bound_ps > 0)
-        row.bound =
-            static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
+      if (totals.predicted_ps > 0) row.gap = 100.0 * static_cast<double>(planned.proven_gap_ps) / static_cast<double>(totals.predicted_ps);
+      if (totals.lower_bound_ps > 0) row.bound = static_cast<double>(totals.predicted_ps) / static_cast<double>(totals.lower_bound_ps);
       row.trace = planned.trace;
       if (row.gap > 0) row.left_out = " (" + to_text(planned.shortcuts) + ")";
     }
@@ -89,8 +83,8 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
 }
 
 void print(const Row& row) {
-  std::printf("  %9.3f ms  gap %6.2f %%  %.3f us, x%.3f of its bound  %s  %s%s\n", row.ms, row.gap,
-              row.us, row.bound, row.what.c_str(), row.trace.c_str(), row.left_out.c_str());
+  std::printf("  %9.3f ms  gap %6.2f %%  %.3f us, x%.3f of its bound  %s  %s%s\n", row.ms, row.gap, row.us, row.bound, row.what.c_str(),
+              row.trace.c_str(), row.left_out.c_str());
 }
 
 void print_summary(std::vector<Row> rows, size_t top) {
@@ -106,17 +100,14 @@ void print_summary(std::vector<Row> rows, size_t top) {
     wide += row.gap > 5 ? 1 : 0;
   }
   std::sort(ms.begin(), ms.end());
-  std::printf("%zu redistributions, %.2f s: median %.3f ms, p90 %.3f, p99 %.3f, max %.3f\n",
-              rows.size(), all / 1e3, at(ms, 0.5), at(ms, 0.9), at(ms, 0.99), ms.back());
-  std::printf("%.2f %% proven, %zu with a gap above 5 %%\n",
-              100.0 * static_cast<double>(proven) / static_cast<double>(rows.size()), wide);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.ms > b.ms; });
+  std::printf("%zu redistributions, %.2f s: median %.3f ms, p90 %.3f, p99 %.3f, max %.3f\n", rows.size(), all / 1e3, at(ms, 0.5),
+              at(ms, 0.9), at(ms, 0.99), ms.back());
+  std::printf("%.2f %% proven, %zu with a gap above 5 %%\n", 100.0 * static_cast<double>(proven) / static_cast<double>(rows.size()), wide);
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
   std::printf("slowest\n");
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) print(rows[i]);
   std::erase_if(rows, [](const Row& row) { return row.gap == 0; });
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.gap > b.gap; });
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.gap > b.gap; });
   std::printf("not proven\n");
   for (size_t i = 0; i < std::min(top, rows.size()); ++i) print(rows[i]);
 }
@@ -138,8 +129,7 @@ int main(int argc, char** argv) {
       all = true;
     } else if (name == "-") {
       std::string line;
-      for (size_t n = 1; std::getline(std::cin, line); ++n)
-        plan_each(line, "line " + std::to_string(n), budget, rows);
+      for (size_t n = 1; std::getline(std::cin, line); ++n) plan_each(line, "line " + std::to_string(n), budget, rows);
     } else {
       std::ifstream file(name);
       std::stringstream text;

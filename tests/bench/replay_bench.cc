@@ -139,8 +139,7 @@ struct Ready {
   RankTable ranks;
   HostCommunicator communicator;
   std::optional<RedistributionRun> run;
-  explicit Ready(Plan made)
-      : plan(std::move(made)), ranks(make_rank_table(plan.meshes)), communicator(rank_count(plan.meshes), device) {
+  explicit Ready(Plan made) : plan(std::move(made)), ranks(make_rank_table(plan.meshes)), communicator(rank_count(plan.meshes), device) {
     options.full_size = true;
     const RedistributionRun::Question question{&plan, plan.redistributions.data(), &options, &ranks, &communicator, &device, nullptr};
     auto prepared = RedistributionRun::prepare(question);

@@ -29,8 +29,7 @@ TEST_CASE("every flag of every command is described, parsed and completed") {
       // A flag that the table describes and the parser does not bind is an unknown word to CLI11.
       std::vector<std::string> words = {command.name, "x", name};
       if (!flag.value.empty())
-        words.push_back(flag.value == "N" || flag.value == "K" || flag.value == "R" ||
-                                flag.value == "BYTES"
+        words.push_back(flag.value == "N" || flag.value == "K" || flag.value == "R" || flag.value == "BYTES"
                             ? "1"
                             : flag.value.substr(0, flag.value.find_first_of("|[")));
       if (command.name == "diff" && name != "--against") words.insert(words.begin() + 2, "y");
@@ -41,8 +40,7 @@ TEST_CASE("every flag of every command is described, parsed and completed") {
 }
 
 TEST_CASE("old spellings of option values are accepted") {
-  const auto apart =
-      parse_arguments({"diff", "a", "b", "--fail-on", "dearer=5%", "--only-if", "dearer"});
+  const auto apart = parse_arguments({"diff", "a", "b", "--fail-on", "dearer=5%", "--only-if", "dearer"});
   REQUIRE(apart.ok());
   CHECK(apart->fail_on == std::vector<std::string>{"slower=5%"});
   CHECK(apart->only_if == "slower");

@@ -15,9 +15,8 @@ TEST_CASE("check pairs the specs of a folder with the plans beside them, in stab
   system.files["d/b.plan.json"] = "{}";
   const Answer answer = run(system, {"check", "d", "-W", "no-missing-flatten"});
   CHECK(answer.code == 2);
-  CHECK(
-      answer.out ==
-      "ok    d/a.json: plans, d/a.plan.json is current\nfails d/b.json: d/b.plan.json cannot be read\nok    d/c.json: plans\n");
+  CHECK(answer.out ==
+        "ok    d/a.json: plans, d/a.plan.json is current\nfails d/b.json: d/b.plan.json cannot be read\nok    d/c.json: plans\n");
 }
 
 }  // namespace

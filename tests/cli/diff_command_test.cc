@@ -20,30 +20,25 @@ TEST_CASE("diff asks git for the old side without a shell") {
   CHECK(system.programs.size() == 1);
 }
 
-TEST_CASE(
-    "as a driver of git diff it names the file, shows colours in git's pager and never fails for what a file holds") {
+TEST_CASE("as a driver of git diff it names the file, shows colours in git's pager and never fails for what a file holds") {
   FakeSystem system;
   system.files["spec.json"] = spec;
   run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
   system.files["broken.json"] = "{\"schema\": \"meshplan/plan/1\"";
   const auto driven = [&](const std::string& old_file, const std::string& new_file) {
-    return run(system, {"diff", "--git-driver", "a b.json", old_file, "1234", "100644", new_file,
-                        "5678", "100644"});
+    return run(system, {"diff", "--git-driver", "a b.json", old_file, "1234", "100644", new_file, "5678", "100644"});
   };
   CHECK(driven("plan.json", "plan.json").out == "meshplan diff a/a b.json b/a b.json\n");
   const std::string added = driven("/dev/null", "plan.json").out;
   CHECK(added.find("\ndearer: 2 redistributions differ of 2\n") != std::string::npos);
   CHECK(added.find('\x1b') == std::string::npos);
-  CHECK(driven("plan.json", "/dev/null").out.find("\ncheaper: 2 redistributions differ of 2\n") !=
-        std::string::npos);
+  CHECK(driven("plan.json", "/dev/null").out.find("\ncheaper: 2 redistributions differ of 2\n") != std::string::npos);
   const Answer broken = driven("plan.json", "broken.json");
   CHECK(broken.code == 0);
   CHECK(broken.err.find("error[E0104]") == 0);
-  CHECK(run(system, {"diff", "--git-driver", "a.json"}).out ==
-        "meshplan diff a/a.json b/a.json\nunmerged\n");
-  CHECK(run(system, {"diff", "--git-driver", "a", "plan.json", "1", "2", "plan.json", "3", "4", "b",
-                     "renamed"})
-            .out == "meshplan diff a/a b/b\n");
+  CHECK(run(system, {"diff", "--git-driver", "a.json"}).out == "meshplan diff a/a.json b/a.json\nunmerged\n");
+  CHECK(run(system, {"diff", "--git-driver", "a", "plan.json", "1", "2", "plan.json", "3", "4", "b", "renamed"}).out ==
+        "meshplan diff a/a b/b\n");
   system.variables["GIT_PAGER_IN_USE"] = "true";
   CHECK(driven("/dev/null", "plan.json").out.find("\x1b[1mmeshplan diff") == 0);
   system.variables["NO_COLOR"] = "1";

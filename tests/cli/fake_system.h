@@ -24,16 +24,15 @@ class FakeSystem : public System {
   std::string program_output;
   int attached_code = 0;  // of run_attached; -1: the program cannot be started
   Variables given;        // to run_attached
-  bool broken = false;  // every read throws
-  bool full = false;    // no read finds memory
+  bool broken = false;    // every read throws
+  bool full = false;      // no read finds memory
   int64_t clock = 0;
 
   Result<std::string> read_file(const std::string& path) override {
     if (broken) throw std::logic_error("the fake is broken");
     if (full) throw std::bad_alloc();
     const auto file = files.find(path);
-    if (file == files.end())
-      return bad_input("cannot read " + path + ": No such file or directory");
+    if (file == files.end()) return bad_input("cannot read " + path + ": No such file or directory");
     return file->second;
   }
   Status write_file(const std::string& path, const std::string& text) override {
@@ -49,12 +48,9 @@ class FakeSystem : public System {
     });
     return written ? write_file(path, text) : written;
   }
-  bool same_file(const std::string& a, const std::string& b) override {
-    return a == b && files.count(a) > 0;
-  }
+  bool same_file(const std::string& a, const std::string& b) override { return a == b && files.count(a) > 0; }
   bool is_folder(const std::string& path) override {
-    return std::any_of(files.begin(), files.end(),
-                       [&](const auto& file) { return file.first.rfind(path + "/", 0) == 0; });
+    return std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.first.rfind(path + "/", 0) == 0; });
   }
   bool may_wait(const std::string& path) override { return pipes.count(path) > 0; }
   Result<std::vector<std::string>> list_json(const std::string& folder) override {
@@ -68,23 +64,20 @@ class FakeSystem : public System {
     programs.push_back(command);
     return program_output;
   }
-  Result<int> run_attached(const std::vector<std::string>& command,
-                           const Variables& defaults) override {
+  Result<int> run_attached(const std::vector<std::string>& command, const Variables& defaults) override {
     programs.push_back(command);
     given = defaults;
     if (attached_code < 0) return environment("cannot run " + command[0]);
     return attached_code;
   }
   FileWriting writing;  // what run_writer gives; exit_code -1: the program cannot be started
-  Result<FileWriting> run_writer(const std::string& name, const std::string& variable,
-                                 const WriterCommand& command) override {
+  Result<FileWriting> run_writer(const std::string& name, const std::string& variable, const WriterCommand& command) override {
     programs.push_back(command("/tmp/m/" + name));
     given = {{variable, "/tmp/m/" + name}};
     if (writing.exit_code < 0) return environment("cannot run " + programs.back()[0]);
     return writing;
   }
-  Result<int> launch(const std::vector<std::string>& command, int64_t ranks,
-                     std::string& messages) override {
+  Result<int> launch(const std::vector<std::string>& command, int64_t ranks, std::string& messages) override {
     programs.push_back(command);
     programs.back().push_back(std::to_string(ranks) + " ranks");
     messages = "rank number 1 ended with exit code 4\n";
@@ -106,8 +99,7 @@ struct Answer {
   std::string err;
 };
 
-inline Answer run(FakeSystem& system, const std::vector<std::string>& words,
-                  const std::string& input = {}) {
+inline Answer run(FakeSystem& system, const std::vector<std::string>& words, const std::string& input = {}) {
   std::istringstream in(input);
   std::ostringstream out;
   std::ostringstream err;

@@ -21,18 +21,13 @@ TEST_CASE("an output that is an input or another output is refused before anythi
     std::string part;
   };
   for (const Story& s : std::vector<Story>{
-           {{"plan", "spec.json", "-o", "spec.json"},
-            "--output spec.json would overwrite the input spec.json; write to another file"},
-           {{"plan", "spec.json", "--topology", "topology.json", "-o", "topology.json"},
-            "overwrite the input topology.json"},
+           {{"plan", "spec.json", "-o", "spec.json"}, "--output spec.json would overwrite the input spec.json; write to another file"},
+           {{"plan", "spec.json", "--topology", "topology.json", "-o", "topology.json"}, "overwrite the input topology.json"},
            {{"show", "plan.json", "--output=plan.json"}, "overwrite the input plan.json"},
            {{"diff", "plan.json", "spec.json", "-o", "spec.json"}, "overwrite the input spec.json"},
-           {{"check", "spec.json", "plan.json", "--junit", "plan.json"},
-            "--junit plan.json would overwrite the input plan.json"},
-           {{"run", "plan.json", "--report", "plan.json"},
-            "--report plan.json would overwrite the input plan.json"},
-           {{"run", "plan.json", "--measure", "--report", "new", "--timeline", "new"},
-            "--timeline new would overwrite what --report"},
+           {{"check", "spec.json", "plan.json", "--junit", "plan.json"}, "--junit plan.json would overwrite the input plan.json"},
+           {{"run", "plan.json", "--report", "plan.json"}, "--report plan.json would overwrite the input plan.json"},
+           {{"run", "plan.json", "--measure", "--report", "new", "--timeline", "new"}, "--timeline new would overwrite what --report"},
        }) {
     CAPTURE(s.words);
     const Answer answer = run(system, s.words);
@@ -49,8 +44,8 @@ TEST_CASE("what a spec names is a file that is at hand, and that no output overw
   system.files["levels.json"] = R"({"levels": [{"ranks": 4, "gb_per_s": 1, "latency_ns": 1}]})";
   system.pipes = {"pipe"};
   const auto overlay = [&](const std::string& extended, const std::string& topology) {
-    system.files["overlay.json"] = R"({"schema": "meshplan/spec/1", "extends": ")" + extended +
-                                   R"(", "topology": {"file": ")" + topology + "\"}}";
+    system.files["overlay.json"] =
+        R"({"schema": "meshplan/spec/1", "extends": ")" + extended + R"(", "topology": {"file": ")" + topology + "\"}}";
     return "overlay.json";
   };
   struct Story {
@@ -59,14 +54,10 @@ TEST_CASE("what a spec names is a file that is at hand, and that no output overw
   for (const Story& s : std::vector<Story>{
            {"pipe", "levels.json", "new", "cannot read pipe: is a pipe or a device"},
            {"spec.json", "pipe", "new", "cannot read pipe: is a pipe or a device"},
-           {"spec.json\\u0000.old", "levels.json", "new",
-            "spec.json\\x00.old: no file has a zero byte in its name"},
-           {"spec.json", "levels.json\\u0000", "new",
-            "levels.json\\x00: no file has a zero byte in its name"},
-           {"spec.json", "levels.json", "spec.json",
-            "--output spec.json would overwrite spec.json; write to another file"},
-           {"spec.json", "levels.json", "levels.json",
-            "--output levels.json would overwrite levels.json"},
+           {"spec.json\\u0000.old", "levels.json", "new", "spec.json\\x00.old: no file has a zero byte in its name"},
+           {"spec.json", "levels.json\\u0000", "new", "levels.json\\x00: no file has a zero byte in its name"},
+           {"spec.json", "levels.json", "spec.json", "--output spec.json would overwrite spec.json; write to another file"},
+           {"spec.json", "levels.json", "levels.json", "--output levels.json would overwrite levels.json"},
        }) {
     CAPTURE(s.part);
     const std::string name = overlay(s.extended, s.topology);
@@ -85,16 +76,15 @@ TEST_CASE("a flag whose value is empty is refused, not taken as absent") {
   system.files["spec.json"] = spec;
   REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "-q"}).code == 0);
   const auto files = system.files;
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"plan", "spec.json", "-o", ""},
-                                             {"plan", "spec.json", "--output="},
-                                             {"plan", "spec.json", "--topology", ""},
-                                             {"show", "plan.json", "-o", ""},
-                                             {"diff", "plan.json", "plan.json", "--against", ""},
-                                             {"check", "spec.json", "--record", ""},
-                                             {"check", "spec.json", "--junit", ""},
-                                             {"run", "plan.json", "--report", ""},
-                                             {"transfers", "plan.json", "--bundle", ""}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"plan", "spec.json", "-o", ""},
+                                                                                     {"plan", "spec.json", "--output="},
+                                                                                     {"plan", "spec.json", "--topology", ""},
+                                                                                     {"show", "plan.json", "-o", ""},
+                                                                                     {"diff", "plan.json", "plan.json", "--against", ""},
+                                                                                     {"check", "spec.json", "--record", ""},
+                                                                                     {"check", "spec.json", "--junit", ""},
+                                                                                     {"run", "plan.json", "--report", ""},
+                                                                                     {"transfers", "plan.json", "--bundle", ""}}) {
     CAPTURE(words);
     const Answer answer = run(system, words);
     CHECK(answer.code == 2);
@@ -127,8 +117,7 @@ TEST_CASE("stdin is read up to the limit that holds for files") {
 
 TEST_CASE("a bad file named twice is refused twice and reported once") {
   FakeSystem system;
-  system.files["bad.json"] =
-      "{\"schema\": \"meshplan/spec/1\", \"mesh\": {\"dims\": [{\"name\": \"dp\", \"siz\": 2}]}}";
+  system.files["bad.json"] = "{\"schema\": \"meshplan/spec/1\", \"mesh\": {\"dims\": [{\"name\": \"dp\", \"siz\": 2}]}}";
   for (const std::string command : {"diff", "check"}) {
     const Answer answer = run(system, {command, "bad.json", "bad.json"});
     CHECK(answer.code == 2);
@@ -143,8 +132,7 @@ TEST_CASE("a bug inside ends with a sentence and exit 70") {
   const Answer answer = run(system, {"plan", "spec.json"});
   CHECK(answer.code == 70);
   CHECK(answer.err.find("error[E0699]: this is a bug in meshplan") == 0);
-  CHECK(run(system, {"plan", "spec.json", "--diagnostics", "json"})
-            .err.find("{\"code\": \"E0699\"") != std::string::npos);
+  CHECK(run(system, {"plan", "spec.json", "--diagnostics", "json"}).err.find("{\"code\": \"E0699\"") != std::string::npos);
   CHECK(answer.err.find("the fake is broken") != std::string::npos);
   CHECK(answer.out.empty());
 }

@@ -41,8 +41,7 @@ TEST_CASE("tables fit the terminal and keep to ASCII where the locale does") {
   while (std::getline(lines, line) && !line.empty()) ++rows;
   while (std::getline(lines, line) && !line.empty()) {
     CHECK(line.size() <= 80);
-    CHECK(std::all_of(line.begin(), line.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+    CHECK(std::all_of(line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
     ++rows;
   }
   CHECK(rows > 5);
@@ -54,14 +53,10 @@ std::string harm_in(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text, at);
     if (length == 0) return "a stray byte at " + std::to_string(at);
-    if (text[at] != '\n' && is_control(text, at, length))
-      return "a control character at " + std::to_string(at);
+    if (text[at] != '\n' && is_control(text, at, length)) return "a control character at " + std::to_string(at);
     at += length;
   }
-  return text.find("\n::error::forged") == std::string::npos &&
-                 text.rfind("::error::forged", 0) != 0
-             ? ""
-             : "a forged line";
+  return text.find("\n::error::forged") == std::string::npos && text.rfind("::error::forged", 0) != 0 ? "" : "a forged line";
 }
 
 TEST_CASE("names from a file reach no terminal and no log as they are") {
@@ -88,11 +83,9 @@ TEST_CASE("names from a file reach no terminal and no log as they are") {
   system.files["spec.json"] = hostile("8");
   system.files["other.json"] = hostile("16");
   system.files["bad.json"] = hostile("\"" + evil + "\"");
-  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "--alternatives", "2", "--audit"})
-              .code == 0);
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "--alternatives", "2", "--audit"}).code == 0);
   std::vector<std::vector<std::string>> commands = {
-      {"plan", "spec.json", "-o", "again.json", "--max-groups", "1", "--groups", "any",
-       "--verbose"},
+      {"plan", "spec.json", "-o", "again.json", "--max-groups", "1", "--groups", "any", "--verbose"},
       {"plan", "bad.json"},
       {"show", "plan.json", "--id", "i\x1b[1m\n::error::forged"},
       {"explain", "plan.json"},
@@ -111,8 +104,7 @@ TEST_CASE("names from a file reach no terminal and no log as they are") {
       {"pl\x1b[2J\n::error::forged"},
   };
   for (const char* format : {"text", "markdown", "torch", "svg", "html", "mermaid", "dot"}) {
-    for (const char* detail : {"summary", "full"})
-      commands.push_back({"show", "plan.json", "--format", format, "--detail", detail});
+    for (const char* detail : {"summary", "full"}) commands.push_back({"show", "plan.json", "--format", format, "--detail", detail});
   }
   for (const char* format : {"text", "markdown", "github"}) {
     commands.push_back({"diff", "spec.json", "other.json", "--format", format, "--detail", "full"});

@@ -59,8 +59,7 @@ std::string mesh_of(const std::string& sizes) {
   std::istringstream list(sizes);
   int64_t n = 0;
   for (std::string size; list >> size; ++n) {
-    dims += (n > 0 ? ", " : "") +
-            ("{\"name\": \"d" + std::to_string(n) + "\", \"size\": " + size + "}");
+    dims += (n > 0 ? ", " : "") + ("{\"name\": \"d" + std::to_string(n) + "\", \"size\": " + size + "}");
   }
   return R"({"schema": "meshplan/spec/1", "mesh": {"dims": [)" + dims + R"(]}, "redistributions": [
       {"id": "x", "tensor": {"shape": [64], "dtype": "float32"}, "src": ["R", "R"], "dst": ["R", "R"]}]})";
@@ -72,8 +71,7 @@ TEST_CASE("what would be made of every rank is refused by number before it is ma
   system.files["largest.json"] = mesh_of("1099511627776 1048576");
   for (const char* name : {"large", "largest"}) {
     REQUIRE(run(system, {"plan", name + std::string(".json"), "-o", name, "-q"}).code == 0);
-    for (const std::vector<std::string>& more :
-         std::vector<std::vector<std::string>>{{}, {"--measure"}, {"--shrink"}}) {
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"--measure"}, {"--shrink"}}) {
       std::vector<std::string> words = {"run", name};
       words.insert(words.end(), more.begin(), more.end());
       const Answer ran = run(system, words);
@@ -83,27 +81,21 @@ TEST_CASE("what would be made of every rank is refused by number before it is ma
   }
   CHECK(run(system, {"run", "large"}).err.find("the plan has 262,144 ranks") != std::string::npos);
   std::string one_group = mesh_of("8192");
-  one_group.replace(one_group.find("\"src\""), std::string::npos,
-                    R"~("src": ["P(max)"], "dst": ["R"]}]})~");
+  one_group.replace(one_group.find("\"src\""), std::string::npos, R"~("src": ["P(max)"], "dst": ["R"]}]})~");
   system.files["pairs.json"] = one_group;
-  REQUIRE(run(system, {"plan", "pairs.json", "--planner", "greedy", "-o", "pairs", "-q"}).code ==
-          0);
+  REQUIRE(run(system, {"plan", "pairs.json", "--planner", "greedy", "-o", "pairs", "-q"}).code == 0);
   const Answer pairs = run(system, {"run", "pairs"});
   CHECK(pairs.code == 5);
-  CHECK(
-      pairs.err.find(
-          "groups of 8,192 ranks are 67,108,864 pairs of ranks in total, the host backend supports at most 16,777,216; ") !=
-      std::string::npos);
+  CHECK(pairs.err.find("groups of 8,192 ranks are 67,108,864 pairs of ranks in total, the host backend supports at most 16,777,216; ") !=
+        std::string::npos);
   const Answer mpi = run(system, {"run", "largest", "--backend", "mpi"});
   CHECK(mpi.code == 5);
   CHECK(mpi.err.find("the mpi backend supports at most 1,048,576; ") != std::string::npos);
   for (const char* format : {"text", "json"}) {
     const Answer listed = run(system, {"mesh", "largest.json", "--ranks", "--format", format});
     CHECK(listed.code == 2);
-    CHECK(
-        listed.err.find(
-            "--ranks is limited to worlds of 1,048,576 ranks, this one has 1,152,921,504,606,846,976; ") !=
-        std::string::npos);
+    CHECK(listed.err.find("--ranks is limited to worlds of 1,048,576 ranks, this one has 1,152,921,504,606,846,976; ") !=
+          std::string::npos);
     CHECK(run(system, {"mesh", "largest.json", "--rank", "17", "--format", format}).code == 0);
   }
 }
@@ -111,12 +103,10 @@ TEST_CASE("what would be made of every rank is refused by number before it is ma
 TEST_CASE("flags beat the options of the spec") {
   FakeSystem system;
   std::string greedy = spec;
-  greedy.insert(greedy.rfind('}'),
-                ", \"options\": {\"planner\": \"greedy\", \"rules\": \"dtensor\"}");
+  greedy.insert(greedy.rfind('}'), ", \"options\": {\"planner\": \"greedy\", \"rules\": \"dtensor\"}");
   system.files["spec.json"] = greedy;
   const auto planned_by = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"plan", "spec.json", "--format",
-                                      "text", "-W",        "no-missing-flatten"};
+    std::vector<std::string> words = {"plan", "spec.json", "--format", "text", "-W", "no-missing-flatten"};
     words.insert(words.end(), more.begin(), more.end());
     const std::string out = run(system, words).out;
     const size_t at = out.find("planner ");

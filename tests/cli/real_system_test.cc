@@ -90,8 +90,7 @@ TEST_CASE("a full disk is the environment's fault, a path that is none to write 
   CHECK(full.error() == environment("cannot write /dev/full: No space left on device"));
   const auto astray = system.write_file(folder / "none/x", "x");
   REQUIRE(!astray.ok());
-  CHECK(astray.error() ==
-        bad_input("cannot write " + (folder / "none/x") + ": No such file or directory"));
+  CHECK(astray.error() == bad_input("cannot write " + (folder / "none/x") + ": No such file or directory"));
 }
 
 TEST_CASE("links are written through, those to nothing too, and those that go round are refused") {
@@ -242,7 +241,8 @@ Result<FileWriting> written(const Folder& folder, const WriterCommand& command) 
 
 TEST_CASE("a program writes its file into a folder that is gone afterwards") {
   const Folder folder;
-  const auto done = written(folder, shell("cat; echo out; echo err >&2; echo text > \"$WHERE\"; basename \"$WHERE\"; (sleep 30 &) ; exit 7"));
+  const auto done =
+      written(folder, shell("cat; echo out; echo err >&2; echo text > \"$WHERE\"; basename \"$WHERE\"; (sleep 30 &) ; exit 7"));
   REQUIRE(done.ok());
   CHECK(done->exit_code == 7);
   CHECK(done->signal == 0);

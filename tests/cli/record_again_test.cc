@@ -21,15 +21,16 @@ Words by_shell(const std::string& command) { return {"/bin/sh", "-c", command}; 
 
 TEST_CASE("a python command runs its program under meshplan.capture") {
   CHECK(words("python train.py") == under_capture({"python"}, {"train.py"}));
-  CHECK(words("/opt/a/python3.11 -u  train.py -m x --steps=3") == under_capture({"/opt/a/python3.11", "-u"}, {"train.py", "-m", "x", "--steps=3"}));
+  CHECK(words("/opt/a/python3.11 -u  train.py -m x --steps=3") ==
+        under_capture({"/opt/a/python3.11", "-u"}, {"train.py", "-m", "x", "--steps=3"}));
   CHECK(words("python -W ignore -X dev -Wonce::cm -E 'my train.py' \"a b\" c\\ d ''") ==
         under_capture({"python", "-W", "ignore", "-X", "dev", "-Wonce::cm", "-E"}, {"my train.py", "a b", "c d", ""}));
 }
 
 TEST_CASE("it is recorded as it was: the rank, tensors and integers that the recording names") {
   const RecordedBy by = recorded_by(R"({"x-recorded": {"world": 96, "rank": 8, "read-integer": 4, "real-tensors": true}})", 12);
-  CHECK(words("python a.py", by) == Words{"python", "-m", "meshplan.capture", "--world", "96", "--rank", "8", "--real-tensors", "--read-integer",
-                                         "4", "-o", "/t/r.json", "a.py"});
+  CHECK(words("python a.py", by) == Words{"python", "-m", "meshplan.capture", "--world", "96", "--rank", "8", "--real-tensors",
+                                          "--read-integer", "4", "-o", "/t/r.json", "a.py"});
   for (const char* spec : {"{}", "{\"x-recorded\": 1}", "[", "{\"x-recorded\": {\"world\": \"many\"}}"}) {
     CHECK(recorded_by(spec, 12).world == 12);
     CHECK(recorded_by(spec, 12).rank == 0);
@@ -37,9 +38,10 @@ TEST_CASE("it is recorded as it was: the rank, tensors and integers that the rec
 }
 
 TEST_CASE("the shell runs every other command as it stands") {
-  for (const char* command : {"torchrun --nproc-per-node 8 train.py", "python -m torch.distributed.run train.py", "python -c 'import train'", "python -um train",
-                              "python", "python -u", "A=1 python train.py", "python train.py > log", "cd src && python train.py", "python $HOME/train.py",
-                              "python \"$HOME/train.py\"", "python 'train.py", "pythonic train.py", "make record", "", "python train.py \\"})
+  for (const char* command :
+       {"torchrun --nproc-per-node 8 train.py", "python -m torch.distributed.run train.py", "python -c 'import train'", "python -um train",
+        "python", "python -u", "A=1 python train.py", "python train.py > log", "cd src && python train.py", "python $HOME/train.py",
+        "python \"$HOME/train.py\"", "python 'train.py", "pythonic train.py", "make record", "", "python train.py \\"})
     CHECK_MESSAGE(words(command) == by_shell(command), command);
   CHECK(recording_command("make 'my record'", {12}, "a b.json") == "export MESHPLAN_RECORD='a b.json'; make 'my record'");
   CHECK(recording_command("python t.py 'it'\"'\"'s'", {12}, "r.json") == "python -m meshplan.capture --world 12 -o r.json t.py 'it'\\''s'");

@@ -37,8 +37,7 @@ struct Plans {
 
   Plans() {
     system.files["spec.json"] = repeating;
-    const Answer planned =
-        run(system, {"plan", "spec.json", "-o", "named.json", "-q", "-W", "no-missing-flatten"});
+    const Answer planned = run(system, {"plan", "spec.json", "-o", "named.json", "-q", "-W", "no-missing-flatten"});
     REQUIRE(planned.code == 0);
     named = json::parse(system.files["named.json"]);
     written_out = named;
@@ -89,8 +88,7 @@ TEST_CASE("every command takes a repeat and the same written out alike") {
   CHECK(verified.err.find("3 redistributions") != std::string::npos);
   CHECK(run(plans.system, {"verify", "out.json"}).code == 0);
   CHECK(run(plans.system, {"diff", "named.json", "out.json"}).code == 0);
-  CHECK(run(plans.system, {"check", "spec.json", "out.json", "-W", "no-missing-flatten"}).code ==
-        0);
+  CHECK(run(plans.system, {"check", "spec.json", "out.json", "-W", "no-missing-flatten"}).code == 0);
 }
 
 TEST_CASE("steps are shown once, under the first that has them") {
@@ -107,8 +105,7 @@ TEST_CASE("steps are shown once, under the first that has them") {
 
 TEST_CASE("a report names every redistribution") {
   Plans plans;
-  REQUIRE(run(plans.system, {"run", "named.json", "--backend", "host", "--report", "report.json"})
-              .code == 0);
+  REQUIRE(run(plans.system, {"run", "named.json", "--backend", "host", "--report", "report.json"}).code == 0);
   const json report = json::parse(plans.system.files["report.json"]);
   std::vector<std::string> ids;
   for (const json& r : report["redistributions"]) ids.push_back(r["id"]);

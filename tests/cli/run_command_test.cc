@@ -20,18 +20,15 @@ TEST_CASE("a run that lasts shows its progress on a terminal and takes it away")
   CHECK(run(system, {"run", "plan.json", "--quiet"}).err.empty());
 }
 
-TEST_CASE(
-    "--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {
+TEST_CASE("--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {
   FakeSystem system;
-  const auto nccl =
-      run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});
+  const auto nccl = run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});
   CHECK(nccl.code == 4);
   CHECK(nccl.err.find("rank number 1 ended with exit code 4") != std::string::npos);
   CHECK(run(system, {"run", "p.json", "--launch=2", "--backend", "mpi"}).code == 0);
   CHECK(system.programs ==
-        std::vector<std::vector<std::string>>{
-            {"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
-            {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
+        std::vector<std::vector<std::string>>{{"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
+                                              {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
 }
 
@@ -48,15 +45,13 @@ TEST_CASE("mpirun may start as root and more ranks than cores, and its own failu
   for (const int foreign : {1, 6, 137, 213}) {
     const auto failed = with_code(foreign);
     CHECK(failed.code == 5);
-    CHECK(failed.err.find("mpirun -n 8 failed with exit code " + std::to_string(foreign)) !=
-          std::string::npos);
+    CHECK(failed.err.find("mpirun -n 8 failed with exit code " + std::to_string(foreign)) != std::string::npos);
   }
   const auto missing = with_code(-1);
   CHECK(missing.code == 5);
   CHECK(missing.err.find("cannot run mpirun; install an MPI") != std::string::npos);
   const auto has = [&](const char* name) {
-    return std::any_of(system.given.begin(), system.given.end(),
-                       [&](const auto& variable) { return variable.first == name; });
+    return std::any_of(system.given.begin(), system.given.end(), [&](const auto& variable) { return variable.first == name; });
   };
   CHECK(has("OMPI_ALLOW_RUN_AS_ROOT"));
   CHECK(has("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"));

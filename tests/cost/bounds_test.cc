@@ -23,12 +23,10 @@ namespace {
 constexpr std::array<int64_t, 2> shape{5, 4};
 
 // Element by element, rank by rank, straight from the definitions.
-SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src, const State& dst,
-                    const std::set<int64_t>& ids) {
+SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src, const State& dst, const std::set<int64_t>& ids) {
   const auto src_shape = mesh_shape(src_mesh);
   const auto dst_shape = mesh_shape(dst_mesh);
-  auto coordinates_on = [](const State& state, const std::vector<int64_t>& sizes,
-                           const std::vector<int64_t>& at) {
+  auto coordinates_on = [](const State& state, const std::vector<int64_t>& sizes, const std::vector<int64_t>& at) {
     std::vector<int64_t> out;
     for (const PendingAtom& p : state.partial) {
       const auto m = static_cast<size_t>(p.atom.mesh_dim);
@@ -48,8 +46,7 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
       for (int64_t i = 0; i < mesh_size(src_mesh); ++i) {
         const auto at = coordinates_of(i, src_shape);
         if (!has(box_of(src, shape, src_shape, at), {x, y})) continue;
-        const bool member =
-            ids.count(rank_at(*src_mesh.universe, position_of(src_mesh, 0, i))) != 0;
+        const bool member = ids.count(rank_at(*src_mesh.universe, position_of(src_mesh, 0, i))) != 0;
         (member ? inside : outside).insert(coordinates_on(src, src_shape, at));
         all.insert(coordinates_on(src, src_shape, at));
       }
@@ -59,14 +56,11 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
         auto at = coordinates_of(i, dst_shape);
         if (!has(box_of(dst, shape, dst_shape, at), {x, y})) continue;
         for (const PendingAtom& p : dst.partial) at[static_cast<size_t>(p.atom.mesh_dim)] = 0;
-        const bool member =
-            ids.count(rank_at(*dst_mesh.universe, position_of(dst_mesh, 0, i))) != 0;
+        const bool member = ids.count(rank_at(*dst_mesh.universe, position_of(dst_mesh, 0, i))) != 0;
         ++(member ? cells[at].first : cells[at].second);
       }
-      const bool wanted_inside = std::any_of(cells.begin(), cells.end(),
-                                             [](const auto& c) { return c.second.second == 0; });
-      const bool wanted_outside = std::any_of(cells.begin(), cells.end(),
-                                              [](const auto& c) { return c.second.first == 0; });
+      const bool wanted_inside = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second.second == 0; });
+      const bool wanted_outside = std::any_of(cells.begin(), cells.end(), [](const auto& c) { return c.second.first == 0; });
       if (wanted_inside && inside.size() < all.size()) ++need.in;
       if (wanted_outside && outside.size() < all.size()) ++need.out;
     }
@@ -98,10 +92,8 @@ std::vector<Pair> mesh_pairs() {
   pairs.push_back({mesh(table, "world"), mesh(table, "turned")});
   pairs.push_back({mesh(mixed, "a"), mesh(mixed, "world")});
   // Two worlds of other ranks: disjoint, and half shared.
-  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}),
-                   *make_mesh("t", {{"a", 3}, {"b", 1}}, {4, 6, 5})});
-  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}),
-                   *make_mesh("t", {{"a", 2}, {"b", 2}}, {6, 2, 3, 7})});
+  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}), *make_mesh("t", {{"a", 3}, {"b", 1}}, {4, 6, 5})});
+  pairs.push_back({*make_mesh("s", {{"a", 2}, {"b", 2}}, {0, 1, 2, 3}), *make_mesh("t", {{"a", 2}, {"b", 2}}, {6, 2, 3, 7})});
   return pairs;
 }
 
@@ -171,8 +163,7 @@ TEST_CASE(
     const uint64_t columns = random() | 1;
     for (int32_t box = 0; box < a.count(); ++box) {
       if ((random() & 1) != 0) from.push_back(box);
-      const bool inside =
-          (rows >> b.shard(0, box) & 1) != 0 && (columns >> b.shard(1, box) & 1) != 0;
+      const bool inside = (rows >> b.shard(0, box) & 1) != 0 && (columns >> b.shard(1, box) & 1) != 0;
       if (product ? inside : (random() & 1) != 0) to.push_back(box);
     }
     int64_t pairs = 0;
@@ -189,8 +180,7 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   // 16 ranks on hosts of 8, then on 8 of them: what the other host holds, half of the tensor, comes
   // over 8 NICs.
   const Topology h100 = test::two_levels(8, 500);
-  const Mesh src =
-      *make_mesh("train", {{"r", 16}}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  const Mesh src = *make_mesh("train", {{"r", 16}}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   const Mesh dst = *make_mesh("serve", {{"r", 8}}, {0, 1, 2, 3, 4, 5, 6, 7});
   State sharded;
   sharded.shards = {{{0, 1, 16}}};
@@ -199,8 +189,7 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   const std::vector<int64_t> extent{1 << 20};
   const Bounds b = listed_bounds(h100, src, dst, extent, 4, sharded, whole);
   CHECK(b.bytes == (4 << 20) * 15 / 16);
-  CHECK(b.ps == 25'000'000 + std::max(transfer_ps((4 << 20) / 2, 8, 45'000),
-                                      transfer_ps((4 << 20) * 15 / 16, 1, 370'000 + 45'000)));
+  CHECK(b.ps == 25'000'000 + std::max(transfer_ps((4 << 20) / 2, 8, 45'000), transfer_ps((4 << 20) * 15 / 16, 1, 370'000 + 45'000)));
   // From 8 ranks to 64 others: the host gives all of it away over 8 NICs, and each rank serves 8 peers
   // in one exchange, which two steps cannot make up for.
   const Mesh few = *make_mesh("few", {{"r", 8}}, {0, 1, 2, 3, 4, 5, 6, 7});
@@ -211,8 +200,7 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   eighths.shards = {{{0, 1, 8}}};
   State cut;
   cut.shards = {{{0, 1, 64}}};
-  CHECK(listed_bounds(h100, few, many, extent, 4, eighths, cut).ps ==
-        25'000'000 + 8 * 500'000 + transfer_ps(4 << 20, 8, 45'000));
+  CHECK(listed_bounds(h100, few, many, extent, 4, eighths, cut).ps == 25'000'000 + 8 * 500'000 + transfer_ps(4 << 20, 8, 45'000));
 }
 
 TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {
@@ -231,8 +219,7 @@ TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {
 namespace {
 
 // The price of steps on a mesh of 2 hosts of 8, from P(sum)P(sum).
-int64_t price(const Mesh& mesh, const Topology& topology, const TensorMeta& tensor,
-              const State& src, const std::vector<Step>& steps) {
+int64_t price(const Mesh& mesh, const Topology& topology, const TensorMeta& tensor, const State& src, const std::vector<Step>& steps) {
   int64_t ps = 0;
   const State* before = &src;
   for (const Step& step : steps) {
@@ -273,8 +260,7 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
     Topology slow = test::two_levels(8, 0);
     slow.levels[1].mb_per_s = 1;
     const TensorMeta tensor{{1}, DType::float32};
-    const int64_t plan =
-        price(mesh, slow, tensor, pending, {step_of(Op::all_reduce, {h, g}, whole)});
+    const int64_t plan = price(mesh, slow, tensor, pending, {step_of(Op::all_reduce, {h, g}, whole)});
     CHECK(lower_bounds(LevelMap(mesh, slow), tensor.shape, 4, 4, pending, whole).ps <= plan);
   }
   {
@@ -290,8 +276,7 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
     shards.partial.clear();
     const int64_t plan =
         price(mesh, h100, tensor, pending,
-              {step_of(Op::reduce_scatter, {g}, half), step_of(Op::all_reduce, {h}, shards),
-               step_of(Op::to_partial, {g}, kept)});
+              {step_of(Op::reduce_scatter, {g}, half), step_of(Op::all_reduce, {h}, shards), step_of(Op::to_partial, {g}, kept)});
     const Bounds b = lower_bounds(LevelMap(mesh, h100), tensor.shape, 2, 2, pending, kept);
     CHECK(b.ps <= plan);
     CHECK(b.ps > plan / 3);
@@ -304,8 +289,7 @@ TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL
     sum.partial = {{{0, 1, 2}, ReduceOp::sum}};
     for (const int64_t extent : {1, 1 << 14, 1 << 26}) {
       const TensorMeta tensor{{extent}, DType::float32};
-      const int64_t plan =
-          price(two, nccl, tensor, sum, {step_of(Op::all_reduce, {{0, 1, 2}}, whole)});
+      const int64_t plan = price(two, nccl, tensor, sum, {step_of(Op::all_reduce, {{0, 1, 2}}, whole)});
       const Bounds b = lower_bounds(LevelMap(two, nccl), tensor.shape, 4, 4, sum, whole);
       CHECK(b.ps <= plan);
       CHECK(b.ps > plan / 3);
@@ -317,8 +301,7 @@ namespace {
 
 // Values that all ranks carry at least, element by element: contributions but one, copies but one,
 // and one more where no rank that wants the element holds a contribution.
-int64_t carried_values(const std::vector<int64_t>& sizes, const State& src, const State& dst,
-                       std::span<const int64_t> extents) {
+int64_t carried_values(const std::vector<int64_t>& sizes, const State& src, const State& dst, std::span<const int64_t> extents) {
   const Mesh mesh = test::mesh_of(sizes);
   int64_t contributions = 1;
   for (const PendingAtom& p : src.partial) contributions *= p.atom.size;
@@ -373,8 +356,7 @@ TEST_CASE("sums whose shards move carry one more value of each element that is a
   const Mesh mesh = test::mesh_of(pair);
   const State src = *parse_state("S(0)P(sum)", pair, 2);
   const State dst = *parse_state("S(1)S(0)", pair, 2);
-  CHECK(lower_bounds(LevelMap(mesh, topology), extents, 4, 4, src, dst).bytes ==
-        3 * 16 * 16 * 4 / 2 / 4);
+  CHECK(lower_bounds(LevelMap(mesh, topology), extents, 4, 4, src, dst).bytes == 3 * 16 * 16 * 4 / 2 / 4);
 }
 
 TEST_CASE("a copy of a mesh that lies closer than another does not bound their common step") {
@@ -399,8 +381,7 @@ TEST_CASE("a copy of a mesh that lies closer than another does not bound their c
 TEST_CASE("bounds of many ranks are exact and fast") {
   // S(0) to S(1) on as many other ranks: each misses its whole target. Processor time, the best of
   // 5 runs.
-  for (const auto& [ranks, limit_ms] :
-       std::vector<std::pair<int64_t, double>>{{2'048, 1.0}, {16'384, 10.0}}) {
+  for (const auto& [ranks, limit_ms] : std::vector<std::pair<int64_t, double>>{{2'048, 1.0}, {16'384, 10.0}}) {
     for (const std::string preset : {"h100", "gb200-nvl72", "tpu-v5p"}) {
       const Topology topology = *topology_preset(preset);
       const Mesh src = test::mesh_of({ranks});

@@ -146,7 +146,9 @@ TEST_CASE("after calibration more bytes never take less, and no bound exceeds a 
     const char* dst;
   };
   double tightest = 0;
-  for (const Story& story : {Story{Op::all_gather, "S(0)", "R"}, {Op::all_reduce, "P(sum)", "R"}, {Op::reduce_scatter, "P(sum)", "S(0)"},
+  for (const Story& story : {Story{Op::all_gather, "S(0)", "R"},
+                             {Op::all_reduce, "P(sum)", "R"},
+                             {Op::reduce_scatter, "P(sum)", "S(0)"},
                              {Op::all_to_all, "S(0)", "S(1)"}}) {
     for (int64_t rows = 8; rows <= 1 << 15; rows *= 8) {
       CAPTURE(story.src);
@@ -237,7 +239,8 @@ TEST_CASE("a curve is cut where it jumps and bends where it grows steeper") {
   CHECK(time_at(middle) / low == doctest::Approx(std::sqrt(high / low)).epsilon(0.05));
   CHECK(high / time_at(middle) == doctest::Approx(std::sqrt(high / low)).epsilon(0.05));
   // The smallest size alone below a jump is all latency.
-  const std::vector<CurvePiece> two = cut_curve({{4'096, 1'000, 4'096}, {8'192, 4'000, 8'192}, {16'384, 4'400, 16'384}, {32'768, 5'200, 32'768}}, 4);
+  const std::vector<CurvePiece> two =
+      cut_curve({{4'096, 1'000, 4'096}, {8'192, 4'000, 8'192}, {16'384, 4'400, 16'384}, {32'768, 5'200, 32'768}}, 4);
   REQUIRE(two.size() == 3);
   CHECK(two[0].start_ns == 1'000);
   CHECK(time_of(two[1], 6'144) == doctest::Approx(std::sqrt(1'000 * 3'900)).epsilon(0.05));

@@ -73,8 +73,7 @@ TEST_CASE("no collective and no two in a row take less, and more that is asked t
     if (received > 0) {
       CHECK(times.ps({a[1], level(a)}, received, 1, 3) <= price(a));
       const int64_t fetched = whole - (whole + a[1] - 1) / a[1] * a[0];
-      if (level(a) == 1 && fetched > 0)
-        CHECK(times.ps({a[1], 1, true}, fetched, a[0], 2) <= price(a));
+      if (level(a) == 1 && fetched > 0) CHECK(times.ps({a[1], 1, true}, fetched, a[0], 2) <= price(a));
       CHECK(times.ps({a[1] * b[1], std::max(level(a), level(b))}, received, 1, 3) <= price(a) + price(b));
       CHECK(times.ps({a[1], level(a), false, true}, received, 1, 3) <= price(a) + price(b));
     }

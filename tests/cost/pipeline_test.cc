@@ -76,15 +76,12 @@ TEST_CASE("what chunks take, each rounded up, is at least the whole rounded up o
 
 TEST_CASE("more traffic or latency never takes less time") {
   Random random(815);
-  const auto best = [](const PhaseTime& a, const PhaseTime& b) {
-    return pipelined_ps(a, b, best_chunks(a, b));
-  };
+  const auto best = [](const PhaseTime& a, const PhaseTime& b) { return pipelined_ps(a, b, best_chunks(a, b)); };
   for (int round = 0; round < 20'000; ++round) {
     PhaseTime first = random_phase(random);
     PhaseTime second = random_phase(random);
     const int64_t before = best(first, second);
-    int64_t* const terms[] = {&first.latency_ps, &first.transfer_ps, &second.latency_ps,
-                              &second.transfer_ps};
+    int64_t* const terms[] = {&first.latency_ps, &first.transfer_ps, &second.latency_ps, &second.transfer_ps};
     *terms[random.below(4)] += 1 + random.below(1'000);
     REQUIRE(best(first, second) >= before);
   }

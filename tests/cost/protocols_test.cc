@@ -32,9 +32,7 @@ int64_t latency_of(size_t protocol, int64_t hosts, int64_t gpus, Op op = Op::all
   return latency_ns(fastest_way(t, members, {op, 0, 0, 0}));
 }
 
-double us_of(size_t protocol, int64_t hosts, int64_t gpus) {
-  return static_cast<double>(latency_of(protocol, hosts, gpus)) / 1e3;
-}
+double us_of(size_t protocol, int64_t hosts, int64_t gpus) { return static_cast<double>(latency_of(protocol, hosts, gpus)) / 1e3; }
 
 }  // namespace
 
@@ -43,9 +41,8 @@ TEST_CASE("latencies of rings and of switches are those of NCCL's table") {
     int64_t hosts, gpus;
     double ll, ll128, simple;
   };
-  for (const Row& row : {Row{2, 8, 23.3, 44.6, 70.0}, Row{4, 8, 42.7, 79.2, 145.6},
-                         Row{8, 4, 49.5, 87.6, 188.0}, Row{8, 8, 81.5, 148.4, 296.8},
-                         Row{16, 8, 159.1, 286.8, 599.2}, Row{32, 8, 314.3, 563.6, 1204.0}}) {
+  for (const Row& row : {Row{2, 8, 23.3, 44.6, 70.0}, Row{4, 8, 42.7, 79.2, 145.6}, Row{8, 4, 49.5, 87.6, 188.0},
+                         Row{8, 8, 81.5, 148.4, 296.8}, Row{16, 8, 159.1, 286.8, 599.2}, Row{32, 8, 314.3, 563.6, 1204.0}}) {
     CAPTURE(row.hosts);
     CAPTURE(row.gpus);
     CHECK(std::abs(us_of(0, row.hosts, row.gpus) - row.ll) < 0.06);
@@ -53,8 +50,7 @@ TEST_CASE("latencies of rings and of switches are those of NCCL's table") {
     CHECK(std::abs(us_of(2, row.hosts, row.gpus) - row.simple) < 0.06);
   }
   int64_t ns = 53'000;
-  for (int64_t hosts = 2; hosts <= 32; hosts *= 2, ns += 28'000)
-    CHECK(latency_of(2, hosts, 8, Op::all_reduce) == ns);
+  for (int64_t hosts = 2; hosts <= 32; hosts *= 2, ns += 28'000) CHECK(latency_of(2, hosts, 8, Op::all_reduce) == ns);
   CHECK(latency_of(2, 1, 8, Op::all_reduce) == 25'000);
 }
 
@@ -63,8 +59,7 @@ TEST_CASE("bytes of trees and switches are counted twice, of rings by what a ran
   const std::vector<int64_t> inside{8, 8};
   const ProtocolWay way = fastest_way(t, inside, {Op::all_reduce, 1 << 30, 1 << 27, 0});
   CHECK(way.pattern == Pattern::switches);
-  CHECK(protocols_ps(t, inside, {Op::all_reduce, 1 << 30, 1 << 27, 0}) ==
-        25'000'000 + transfer_ps(int64_t{2} << 30, 1, 551'000));
+  CHECK(protocols_ps(t, inside, {Op::all_reduce, 1 << 30, 1 << 27, 0}) == 25'000'000 + transfer_ps(int64_t{2} << 30, 1, 551'000));
   // Two ranks alone: a ring moves half as much as switches do.
   const std::vector<int64_t> two{2, 2};
   CHECK(fastest_way(t, two, {Op::all_reduce, 1 << 30, 1 << 29, 0}).pattern == Pattern::ring);

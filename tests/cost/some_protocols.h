@@ -81,8 +81,7 @@ Topology with_random_protocols(Random& random, Topology topology) {
     Protocol pairs{"pairs", random.below(20'000), false, 0, {}};
     pairs.ops = bit_of(Op::all_to_all);
     if (random.one_in(2)) pairs.ops |= bit_of(Op::exchange);
-    for (size_t l = 0; l < topology.levels.size(); ++l)
-      pairs.levels.push_back({random.below(9'000), 1 + random.below(whole_share)});
+    for (size_t l = 0; l < topology.levels.size(); ++l) pairs.levels.push_back({random.below(9'000), 1 + random.below(whole_share)});
     topology.protocols.push_back(std::move(pairs));
   }
   return topology;

@@ -19,8 +19,8 @@ namespace meshplan {
 namespace {
 
 // One step on a mesh of one dim.
-StepCost price(const Topology& topology, int64_t ranks, const TensorMeta& tensor,
-               const std::string& before, Op op, const std::string& after) {
+StepCost price(const Topology& topology, int64_t ranks, const TensorMeta& tensor, const std::string& before, Op op,
+               const std::string& after) {
   const auto mesh = make_mesh("mesh", {{"a", ranks}});
   REQUIRE(mesh.ok());
   const std::vector<int64_t> sizes{ranks};
@@ -40,9 +40,8 @@ TEST_CASE("padded buffers and copies of large boxes") {
   Topology topology = uniform_topology();
   topology.copy_mb_per_s = 1;
   const TensorMeta tensor{{int64_t{1} << 30, int64_t{1} << 30}, DType::float32};  // 2^62 bytes
-  for (const auto& [before, op, after] :
-       {std::tuple{"S(1)", Op::all_gather, "R"}, std::tuple{"P(sum)", Op::reduce_scatter, "S(1)"},
-        std::tuple{"S(1)", Op::all_to_all, "S(0)"}, std::tuple{"P(sum)", Op::all_reduce, "R"}}) {
+  for (const auto& [before, op, after] : {std::tuple{"S(1)", Op::all_gather, "R"}, std::tuple{"P(sum)", Op::reduce_scatter, "S(1)"},
+                                          std::tuple{"S(1)", Op::all_to_all, "S(0)"}, std::tuple{"P(sum)", Op::all_reduce, "R"}}) {
     CAPTURE(before);
     CAPTURE(after);
     for (const int64_t ranks : {int64_t{2}, int64_t{1} << 20}) {
@@ -58,16 +57,14 @@ TEST_CASE("padded buffers and copies of large boxes") {
 TEST_CASE("an all_reduce over more ranks than its bytes times them fit") {
   const int64_t ranks = int64_t{1} << 40;
   const int64_t bytes = ranks - 4;
-  const StepCost cost = price(uniform_topology(), ranks, {{bytes / 4}, DType::float32}, "P(sum)",
-                              Op::all_reduce, "R");
+  const StepCost cost = price(uniform_topology(), ranks, {{bytes / 4}, DType::float32}, "P(sum)", Op::all_reduce, "R");
   // ceil(2 (g - 1) bytes / g), which is 2 bytes - 2 + 8 / g
   CHECK(cost.wire_bytes == 2 * bytes - 1);
 }
 
 TEST_CASE("boxes of two elements on so many ranks that they would be past the end together") {
   const int64_t ranks = int64_t{1} << 62;
-  const StepCost cost =
-      price(uniform_topology(), ranks, {{ranks + 1}, DType::int8}, "S(0)", Op::all_gather, "R");
+  const StepCost cost = price(uniform_topology(), ranks, {{ranks + 1}, DType::int8}, "S(0)", Op::all_gather, "R");
   CHECK(cost.wire_bytes == 2 * (ranks - 1));
   CHECK(cost.peak_bytes == INT64_MAX);
 }
@@ -75,15 +72,14 @@ TEST_CASE("boxes of two elements on so many ranks that they would be past the en
 TEST_CASE("NCCL's latency of a ring round all ranks that there can be") {
   Topology topology = uniform_topology();
   topology.protocols = nccl_protocols(1);
-  const StepCost cost =
-      price(topology, int64_t{1} << 61, {{64}, DType::float32}, "P(sum)", Op::all_reduce, "R");
+  const StepCost cost = price(topology, int64_t{1} << 61, {{64}, DType::float32}, "P(sum)", Op::all_reduce, "R");
   CHECK(cost.tier == "protocols");
   CHECK(cost.predicted_ps == INT64_MAX);
 }
 
 // Staging of a step on a mesh a 4 x b 2, in elements of one byte.
-int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op,
-                const std::vector<Atom>& group, const std::string& after) {
+int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op, const std::vector<Atom>& group,
+                const std::string& after) {
   const Mesh mesh = test::mesh_of({4, 2});
   const std::vector<int64_t> sizes{4, 2};
   const State from = parse_state(before, sizes, shape.size()).value();
@@ -145,9 +141,7 @@ TEST_CASE("a time is rounded up once: the slowest level and the copies together"
   CHECK(traffic_ps(topology, traffic, Peers::none, 85) == 10'000 + 17'095'000);
 
   std::mt19937_64 random(3);
-  const auto below = [&](int64_t end) {
-    return static_cast<int64_t>(random() % static_cast<uint64_t>(end));
-  };
+  const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
   for (int k = 0; k < 10'000; ++k) {
     topology = test::two_levels(8, 0);
     topology.copy_mb_per_s = 1 + below(5'000);
@@ -165,9 +159,7 @@ TEST_CASE("a time is rounded up once: the slowest level and the copies together"
       both *= topology.levels[l].mb_per_s;
     }
     for (size_t l = 0; l < 2; ++l)
-      slowest =
-          std::max(slowest, int128{traffic.bytes[l]} * 1'000'000 *
-                                (both / topology.levels[l].mb_per_s) * topology.copy_mb_per_s);
+      slowest = std::max(slowest, int128{traffic.bytes[l]} * 1'000'000 * (both / topology.levels[l].mb_per_s) * topology.copy_mb_per_s);
     const int128 exact = slowest + copied * 1'000'000 * both * traffic.denominator;
     const int128 of = all * both;
     REQUIRE(traffic_ps(topology, traffic, Peers::none, static_cast<int64_t>(copied)) ==

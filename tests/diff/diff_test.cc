@@ -256,8 +256,8 @@ TEST_CASE("the verdict of the JSON says what the conditions say") {
 }
 
 std::string text_of(const RedistributionDiff& d) {
-  std::string text = d.id + "|" + d.old_id + "|" + to_text(d.kind) + "|" + to_text(d.severity) + "|" + std::to_string(d.old_count) +
-                     "->" + std::to_string(d.new_count) + "|" + d.old_trace + "|" + d.new_trace + "|" + d.numerics;
+  std::string text = d.id + "|" + d.old_id + "|" + to_text(d.kind) + "|" + to_text(d.severity) + "|" + std::to_string(d.old_count) + "->" +
+                     std::to_string(d.new_count) + "|" + d.old_trace + "|" + d.new_trace + "|" + d.numerics;
   for (const std::string& cause : d.causes) text += "|" + cause;
   for (const StepDiff& step : d.steps) text += std::string("|") + to_text(step.kind) + " " + step.text;
   for (const auto& totals : {d.old_totals, d.new_totals}) text += totals ? "|" + std::to_string(totals->predicted_ps) : "|none";
@@ -267,16 +267,17 @@ std::string text_of(const RedistributionDiff& d) {
 TEST_CASE("redistributions that repeat one another differ as each would alone") {
   // Of every question several, with counts of their own, in the old file and in the new one.
   World before = by_pytorch(true);
-  for (const auto& [id, kind, count] : {std::tuple("loss again", 0, 7), std::tuple("weights again", 1, 3), std::tuple("loss at last", 0, 32)}) {
+  for (const auto& [id, kind, count] :
+       {std::tuple("loss again", 0, 7), std::tuple("weights again", 1, 3), std::tuple("loss at last", 0, 32)}) {
     before.requests.push_back(before.requests[static_cast<size_t>(kind)]);
     before.requests.back().id = id;
     before.requests.back().count = count;
   }
   World after = before;
   after.flattened = false;
-  after.requests[2].count = 8;                          // counted otherwise too
-  after.requests[3].tensor.shape = {128, 64};           // no repeat any more
-  after.requests[4] = after.requests[1];                // a repeat of another
+  after.requests[2].count = 8;                 // counted otherwise too
+  after.requests[3].tensor.shape = {128, 64};  // no repeat any more
+  after.requests[4] = after.requests[1];       // a repeat of another
   after.requests[4].id = "loss at last";
   std::vector<std::string> apart;
   for (size_t i = 0; i < before.requests.size(); ++i) {

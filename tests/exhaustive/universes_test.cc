@@ -104,7 +104,8 @@ struct Follower {
           const HeldBoxes& sender = transfer.fetched ? after : before;
           const int64_t from = ranks.global_ids[static_cast<size_t>(sender.ranks[static_cast<size_t>(transfer.from)])];
           if (transfer.fetched) {
-            CHECK_MESSAGE(fetched.count({from, to_text(transfer.box), transfer.chunk}) == 1, place << ": rank " << from << " passes on what it has not fetched");
+            CHECK_MESSAGE(fetched.count({from, to_text(transfer.box), transfer.chunk}) == 1,
+                          place << ": rank " << from << " passes on what it has not fetched");
           } else {
             REQUIRE_MESSAGE(has.count(from) == 1, place << ": rank " << from << " is not on the source mesh");
             CHECK_MESSAGE(intersect(transfer.box, has.at(from)) == transfer.box, place << ": rank " << from << " lacks what it sends");

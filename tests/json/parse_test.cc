@@ -80,9 +80,8 @@ bool check_laws(const std::string& text) {
 TEST_CASE("a text is accepted where nlohmann accepts it and no key is given twice") {
   for (const std::string text :
        {"{}", "[]", "0", "-0", "\"\"", "null", " [1, -2.5e3, true, false, null, \"a\\n\\u00e9\"] ",
-        R"({"a": {"b": [{}, [], [[]]]}, "c": 1})", R"({"a": "\\", "b": "\"", "\\u0061": 1})",
-        "// first\n[1, /* two */ 2] // last", "[/***/1/**//**/,//\n2]", "{\"a\"/**/:/**/1}",
-        "[18446744073709551616, 1e5, 9223372036854775808]", "\"\xC3\xA9\"", "//\r1"}) {
+        R"({"a": {"b": [{}, [], [[]]]}, "c": 1})", R"({"a": "\\", "b": "\"", "\\u0061": 1})", "// first\n[1, /* two */ 2] // last",
+        "[/***/1/**//**/,//\n2]", "{\"a\"/**/:/**/1}", "[18446744073709551616, 1e5, 9223372036854775808]", "\"\xC3\xA9\"", "//\r1"}) {
     CHECK_MESSAGE(check_laws(text), text);
   }
   for (const std::string text : {"",
@@ -119,10 +118,9 @@ TEST_CASE("random texts of JSON's characters follow the same laws") {
   constexpr unsigned seed = 20261122;
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  const std::vector<std::string> words = {
-      "{",           "}",  "[",  "]",   ",",   ":",    " ",    "\n",    "\"a\"", "\"b\\n\"",
-      "\"\\u0061\"", "1",  "-2", "0.5", "1e3", "true", "null", "//x\n", "/*y*/", "\"\xC3\xA9\"",
-      "\"",          "\\", "x",  "\r",  "\xC3"};
+  const std::vector<std::string> words = {"{",           "}",  "[",  "]",   ",",   ":",    " ",    "\n",    "\"a\"", "\"b\\n\"",
+                                          "\"\\u0061\"", "1",  "-2", "0.5", "1e3", "true", "null", "//x\n", "/*y*/", "\"\xC3\xA9\"",
+                                          "\"",          "\\", "x",  "\r",  "\xC3"};
   size_t good = 0;
   for (int i = 0; i < 20'000; ++i) {
     std::string text;
@@ -134,8 +132,7 @@ TEST_CASE("random texts of JSON's characters follow the same laws") {
         if (random() % 2 == 0) text.insert(at, words[random() % words.size()]);
       }
     } else {
-      for (auto length = random() % 12; length > 0; --length)
-        text += words[random() % words.size()];
+      for (auto length = random() % 12; length > 0; --length) text += words[random() % words.size()];
     }
     good += check_laws(text) ? 1 : 0;
   }
@@ -143,15 +140,13 @@ TEST_CASE("random texts of JSON's characters follow the same laws") {
 }
 
 TEST_CASE("every value and key knows its place") {
-  const std::string text =
-      "{ \"a\" : [ 12 , \"x\\\"y\" /*,*/ , { } ] ,\n\"\\u0062\":-1.5e2, \"c\": false}";
+  const std::string text = "{ \"a\" : [ 12 , \"x\\\"y\" /*,*/ , { } ] ,\n\"\\u0062\":-1.5e2, \"c\": false}";
   const auto parsed = parse_json(text, as_read);
   REQUIRE(std::holds_alternative<JsonDocument>(parsed));
   const auto& document = std::get<JsonDocument>(parsed);
   std::vector<std::string> values;
   for (const JsonNode& node : document.nodes) values.emplace_back(raw(document, node));
-  CHECK(values == std::vector<std::string>{text, R"([ 12 , "x\"y" /*,*/ , { } ])", "12",
-                                           R"("x\"y")", "{ }", "-1.5e2", "false"});
+  CHECK(values == std::vector<std::string>{text, R"([ 12 , "x\"y" /*,*/ , { } ])", "12", R"("x\"y")", "{ }", "-1.5e2", "false"});
   CHECK(document.nodes[3].escaped);
   CHECK(document.nodes[5].key_escaped);
   CHECK(document.nodes[5].kind == JsonKind::number);
@@ -163,10 +158,8 @@ TEST_CASE("every value and key knows its place") {
 
 TEST_CASE("what is refused is named with its byte") {
   const JsonRules strict{.fractions = false};
-  CHECK(refusal("[1, 18446744073709551616]", strict) ==
-        "the number 18446744073709551616 is not an integer of 64 bits at 4");
-  CHECK(refusal("[1, 9223372036854775808]", strict) ==
-        "the number 9223372036854775808 does not fit 64 bits at 4");
+  CHECK(refusal("[1, 18446744073709551616]", strict) == "the number 18446744073709551616 is not an integer of 64 bits at 4");
+  CHECK(refusal("[1, 9223372036854775808]", strict) == "the number 9223372036854775808 does not fit 64 bits at 4");
   CHECK(refusal("[1.5]", strict) == "the number 1.5 is not an integer of 64 bits at 1");
   CHECK(refusal("[-9223372036854775808, 9223372036854775807]", strict).empty());
   CHECK(refusal(R"({"a": {"b": 1, "b": 2}})") == "the key \"b\" is given twice in one object");
@@ -179,25 +172,22 @@ TEST_CASE("what is refused is named with its byte") {
 }
 
 TEST_CASE("the elements of one list are handed over one at a time") {
-  const std::string text =
-      R"({"a": 1, "list": [{"x": [1, 2]}, 5, [[]]], "b": {"list": [7, 8]}, "c": [9]})";
+  const std::string text = R"({"a": 1, "list": [{"x": [1, 2]}, 5, [[]]], "b": {"list": [7, 8]}, "c": [9]})";
   std::string seen;
   size_t most = 0;
-  const auto parsed =
-      parse_json_list(text, {}, "list", [&](const JsonDocument& document, uint32_t element) {
-        seen += pointer_to(document, element) + "=" + canonical_text(document, element) + " ";
-        most = std::max(most, document.nodes.size());
-        CHECK(find_key(document, 0, "a") != 0);
-        CHECK(find_key(document, 0, "b") == 0);
-      });
+  const auto parsed = parse_json_list(text, {}, "list", [&](const JsonDocument& document, uint32_t element) {
+    seen += pointer_to(document, element) + "=" + canonical_text(document, element) + " ";
+    most = std::max(most, document.nodes.size());
+    CHECK(find_key(document, 0, "a") != 0);
+    CHECK(find_key(document, 0, "b") == 0);
+  });
   CHECK(seen == R"(/list/0={"x":[1,2]} /list/1=5 /list/2=[[]] )");
   CHECK(most == 7);  // the root, a, list and {"x": [1, 2]}
   REQUIRE(std::holds_alternative<JsonDocument>(parsed));
   const auto& rest = std::get<JsonDocument>(parsed);
   CHECK(canonical_text(rest) == R"({"a":1,"b":{"list":[7,8]},"c":[9],"list":[]})");
   CHECK(rest.nodes[find_key(rest, 0, "list")].count == 3);
-  const auto twice = parse_json_list(R"({"list": [1], "list": [2]})", {}, "list",
-                                     [](const JsonDocument&, uint32_t) {});
+  const auto twice = parse_json_list(R"({"list": [1], "list": [2]})", {}, "list", [](const JsonDocument&, uint32_t) {});
   CHECK(std::holds_alternative<JsonRefusal>(twice));
 }
 

@@ -17,8 +17,7 @@ std::string problem(const std::string& text, const std::function<void(const Valu
   try {
     read(Value(std::get<JsonDocument>(parsed), 0));
   } catch (const Unreadable& found) {
-    return found.pointer + ": " + found.message + ", " +
-           text.substr(found.begin, found.end - found.begin);
+    return found.pointer + ": " + found.message + ", " + text.substr(found.begin, found.end - found.begin);
   }
   return "";
 }
@@ -42,26 +41,16 @@ TEST_CASE("values are read by type and range") {
           CHECK(!root.has("z"));
           CHECK(root.at("b/c").as_written() == R"({"d": true, "e": "x"})");
         }).empty());
-  const auto at = [&](const std::function<void(const Value&)>& read) {
-    return problem(text, read);
-  };
+  const auto at = [&](const std::function<void(const Value&)>& read) { return problem(text, read); };
   CHECK(at([](const Value& root) { (void)root.at("z"); }) == ": the key \"z\" is missing, " + text);
-  CHECK(at([](const Value& root) { (void)root.at("a").at("z"); }) ==
-        "/a: expected an object, [1, -5]");
-  CHECK(at([](const Value& root) { (void)root.at("a").integers(0); }) ==
-        "/a/1: -5 is out of range: expected 0 or more, -5");
-  CHECK(at([](const Value& root) { (void)root.at("a").first().integer(2, 4); }) ==
-        "/a/0: 1 is out of range: expected 2 to 4, 1");
-  CHECK(at([](const Value& root) { (void)root.at("f").integer(0); }) ==
-        "/f: expected a whole number, 2.5");
-  CHECK(at([](const Value& root) { (void)root.at("n").flag(); }) ==
-        "/n: expected true or false, null");
-  CHECK(at([](const Value& root) { (void)root.at("b/c").at("d").text(); }) ==
-        "/b~1c/d: expected a text, true");
+  CHECK(at([](const Value& root) { (void)root.at("a").at("z"); }) == "/a: expected an object, [1, -5]");
+  CHECK(at([](const Value& root) { (void)root.at("a").integers(0); }) == "/a/1: -5 is out of range: expected 0 or more, -5");
+  CHECK(at([](const Value& root) { (void)root.at("a").first().integer(2, 4); }) == "/a/0: 1 is out of range: expected 2 to 4, 1");
+  CHECK(at([](const Value& root) { (void)root.at("f").integer(0); }) == "/f: expected a whole number, 2.5");
+  CHECK(at([](const Value& root) { (void)root.at("n").flag(); }) == "/n: expected true or false, null");
+  CHECK(at([](const Value& root) { (void)root.at("b/c").at("d").text(); }) == "/b~1c/d: expected a text, true");
   CHECK(at([](const Value& root) { (void)root.at("n").texts(); }) == "/n: expected a list, null");
-  CHECK(at([](const Value& root) {
-          (void)root.at("b/c").at("e").must(std::optional<int>(), "op");
-        }) == "/b~1c/e: \"x\" is no op, \"x\"");
+  CHECK(at([](const Value& root) { (void)root.at("b/c").at("e").must(std::optional<int>(), "op"); }) == "/b~1c/e: \"x\" is no op, \"x\"");
 }
 
 }  // namespace meshplan

@@ -18,9 +18,7 @@ std::string sample(size_t indent, Breaks breaks) {
   w.open('{');
   const std::vector<int64_t> numbers = {1, -2, INT64_MAX, INT64_MIN};
   w.fields({{"empty", std::vector<std::string>()}, {"flag", true}, {"natural", UINT64_MAX}});
-  w.list("nested", numbers, [&](int64_t number) {
-    w.object({{"a", number}, {"b", std::nullopt}});
-  });
+  w.list("nested", numbers, [&](int64_t number) { w.object({{"a", number}, {"b", std::nullopt}}); });
   w.fields({{"none", std::optional<int>()}, {"number", 0.5}, {"numbers", numbers}});
   w.field("some", std::optional<std::string>("x"));
   w.field("text", "a\"b\\c\n\t\x01\x1f/\x7f\xC3\xA9\xFF");

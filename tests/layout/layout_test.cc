@@ -69,8 +69,7 @@ TEST_CASE("what has no right answer is refused, not rounded") {
   CHECK(text(complement(layout("4:2"), 0)) == "error: the complement of 4:2 in a world of 0 does not exist");
   CHECK(text(complement(layout("2:4611686018427387904"), most)) ==
         "error: the layout 2:4611686018427387904 reaches offset 4611686018427387904, beyond its world of 9223372036854775807");
-  CHECK(text(composition(layout("4:2"), layout("8:1"))) ==
-        "error: cannot compose 4:2 with 8:1: it has 4 elements, element 7 is requested");
+  CHECK(text(composition(layout("4:2"), layout("8:1"))) == "error: cannot compose 4:2 with 8:1: it has 4 elements, element 7 is requested");
   CHECK(text(composition(layout("(2,4):(8,1)"), layout("2:3"))) == "2:3");
   CHECK(text(composition(layout("(2,4):(8,1)"), layout("6:1"))) ==
         "error: cannot compose (2,4):(8,1) with 6:1: a mode of the second crosses from one mode of the first into the next, so the result "

@@ -30,7 +30,8 @@ Plan plan_of() {
   MESHPLAN_CHECK(add_root(plan.meshes, "mesh", 4, {}, {{"dp", 2}, {"tp", 2}}).ok(), "the mesh is valid");
   plan.topology = uniform_topology();
   const std::vector<int64_t> shape = {2, 2};
-  const auto add = [&](const std::string& id, int64_t count, std::vector<int64_t> tensor, const char* src, const char* dst, Op op, int32_t dim) {
+  const auto add = [&](const std::string& id, int64_t count, std::vector<int64_t> tensor, const char* src, const char* dst, Op op,
+                       int32_t dim) {
     PlannedRedistribution r;
     r.request.id = id;
     r.request.count = count;
@@ -49,13 +50,16 @@ Plan plan_of() {
 }
 
 json entry(int64_t record, const std::string& name, const std::string& group, std::vector<int64_t> in, std::vector<int64_t> out) {
+  // clang-format off
   return {{"record_id", record}, {"profiling_name", name}, {"process_group", {group, "desc"}}, {"collective_seq_id", record + 1},
           {"input_sizes", {in}}, {"input_dtypes", {"Float"}}, {"output_sizes", {out}}, {"output_dtypes", {"Float"}},
           {"duration_ms", 0.002}, {"state", "completed"}, {"is_p2p", false}};
+  // clang-format on
 }
 
 // What rank 1 ran: everything as planned.
 json dump_of(const std::string& version = "2.9") {
+  // clang-format off
   return {{"version", version},
           {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[0, 1, 2, 3]"}}},
                          {"1", {{"name", "1"}, {"desc", "mesh_dp"}, {"ranks", "[1, 3]"}}},
@@ -63,6 +67,7 @@ json dump_of(const std::string& version = "2.9") {
           {"entries", {entry(0, "nccl:_all_gather_base", "2", {4, 4}, {8, 4}), entry(1, "nccl:_reduce_scatter_base", "1", {8, 4}, {4, 4}),
                        entry(2, "nccl:all_reduce", "1", {}, {}), entry(3, "nccl:_all_gather_base", "2", {4, 4}, {8, 4}),
                        entry(4, "nccl:all_to_all", "2", {4, 4}, {8, 2})}}};
+  // clang-format on
 }
 
 RanComparison compared(const json& dump, int64_t times = 1) {
@@ -165,15 +170,19 @@ TEST_CASE("gloo's groups are known by name, and its reduce_scatter is an all_red
 }
 
 json kineto_event(const std::string& category, double at, const std::string& name, const std::string& ranks, int64_t in) {
+  // clang-format off
   return {{"ph", "X"}, {"cat", category}, {"name", "record_param_comms"}, {"ts", at}, {"dur", 3.5},
           {"args", {{"Collective name", name}, {"In msg nelems", in}, {"Out msg nelems", in}, {"dtype", "Float"}, {"Group size", 2},
                     {"Process Group Ranks", ranks}}}};
+  // clang-format on
 }
 
 TEST_CASE("the profiler's trace has the same facts; kernels have the times") {
-  const std::vector<std::tuple<std::string, std::string, int64_t>> ran = {{"_allgather_base", "[0, 1]", 16}, {"_reduce_scatter_base", "[1, 3]", 32},
-                                                                         {"allreduce", "[1, 3]", 1},        {"_allgather_base", "[0, 1]", 16},
-                                                                         {"all_to_all", "[0, 1]", 16}};
+  // clang-format off
+  const std::vector<std::tuple<std::string, std::string, int64_t>> ran = {
+      {"_allgather_base", "[0, 1]", 16}, {"_reduce_scatter_base", "[1, 3]", 32}, {"allreduce", "[1, 3]", 1},
+      {"_allgather_base", "[0, 1]", 16}, {"all_to_all", "[0, 1]", 16}};
+  // clang-format on
   for (const bool kernels : {false, true}) {
     json trace = {{"traceEvents", json::array({{{"ph", "M"}, {"name", "process_name"}, {"args", {{"name", "python"}}}}})}};
     double at = 1000;
@@ -194,9 +203,12 @@ TEST_CASE("an execution trace in Chakra's form has the same facts") {
   json nodes = json::array();
   const auto node = [&](const std::string& name, int64_t start, int64_t stride, int64_t in) {
     json attributes = json::array();
-    for (const auto& [key, value] : std::vector<std::pair<std::string, json>>{
-             {"collective_name", name}, {"dtype", "Float"}, {"in_msg_nelems", in}, {"out_msg_nelems", in}, {"pg_size", 2},
-             {"global_rank_start", start}, {"global_rank_stride", stride}})
+    // clang-format off
+    const std::vector<std::pair<std::string, json>> pairs = {
+        {"collective_name", name}, {"dtype", "Float"}, {"in_msg_nelems", in}, {"out_msg_nelems", in}, {"pg_size", 2},
+        {"global_rank_start", start}, {"global_rank_stride", stride}};
+    // clang-format on
+    for (const auto& [key, value] : pairs)
       attributes.push_back({{"name", key}, {"type", value.is_string() ? "string" : "uint64"}, {"value", value}});
     nodes.push_back({{"id", nodes.size()}, {"name", "record_param_comms"}, {"attrs", attributes}});
   };
@@ -220,7 +232,8 @@ TEST_CASE("a dump that is none says what is read") {
   CHECK(refused("\x80\x04\x95").find("this is a pickle; write JSON") == 0);
   CHECK(refused("{\"a\": }").find("invalid JSON at line 1, column 7") == 0);
   CHECK(refused("{\"a\": 1}").find("expected a dump of PyTorch's flight recorder") == 0);
-  CHECK(refused(R"({"traceEvents": [{"ph": "X", "name": "gloo:all_reduce", "args": {}}]})").find("the trace has no collective with its group") == 0);
+  CHECK(refused(R"({"traceEvents": [{"ph": "X", "name": "gloo:all_reduce", "args": {}}]})")
+            .find("the trace has no collective with its group") == 0);
   CHECK(refused(R"({"schema": "1.1.1-chakra.0.0.4", "nodes": []})").find("the trace has no collective with its group") == 0);
   CHECK(refused("[]").find("expected a dump") == 0);
   CHECK(refused(R"({"entries": [{"record_id": "x"}]})").find("/entries/0/record_id") == 0);

@@ -14,7 +14,8 @@ namespace {
 
 Plan two_streams() {
   const MeshTable table = train_and_serve(6, 4);
-  Plan plan = plan_of(member(table, "train", "serve", {48, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 3);
+  Plan plan = plan_of(
+      member(table, "train", "serve", {48, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 3);
   PlannedBundle bundle;
   bundle.request.id = "sync";
   bundle.request.members = {0};

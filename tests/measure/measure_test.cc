@@ -37,9 +37,7 @@ MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
 }
 
 // nlohmann::json sorts keys, ordered_json keeps them as they stand.
-bool keys_ascend(const std::string& text) {
-  return nlohmann::ordered_json::parse(text).dump() == nlohmann::json::parse(text).dump();
-}
+bool keys_ascend(const std::string& text) { return nlohmann::ordered_json::parse(text).dump() == nlohmann::json::parse(text).dump(); }
 
 }  // namespace
 

@@ -72,8 +72,8 @@ TEST_CASE("a log of nccl-tests: op, ranks, hosts, sizes and out-of-place times")
   CHECK(file.rows[0].row.ns == 417'300);
   CHECK(file.rows[0].row.place == "x.log:30");
   // Several logs one after the other, other programs' lines between.
-  const MeasuredFile both = read("node0: warning\n17 apples\n" + text_of("all_reduce-1x8.log") + "node0:1:2 NCCL INFO x\n" +
-                                 text_of("sendrecv-10x1.log"));
+  const MeasuredFile both =
+      read("node0: warning\n17 apples\n" + text_of("all_reduce-1x8.log") + "node0:1:2 NCCL INFO x\n" + text_of("sendrecv-10x1.log"));
   REQUIRE(both.rows.size() == 20);
   CHECK(both.rows[9].row.op == Op::all_reduce);
   CHECK(both.rows[9].ranks == 8);
@@ -95,8 +95,7 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   const std::string first = "    33554432       8388608     float     sum      -1   182.90";
   REQUIRE(log.find(first) != std::string::npos);
   const auto with = [&](const std::string& row) { return replaced(log, first, row); };
-  CHECK(refusal(with("    33554432       8388608     float     sum      -1   fast")) ==
-        "x.log:18: \"fast\" is no time in microseconds");
+  CHECK(refusal(with("    33554432       8388608     float     sum      -1   fast")) == "x.log:18: \"fast\" is no time in microseconds");
   CHECK(refusal(with("    33554432       8388608     float     sum      -1   -5.0")).rfind("x.log:18: \"-5.0\"", 0) == 0);
   CHECK(refusal(with("99999999999999999999       8388608     float     sum      -1   182.90")).rfind("x.log:18: expected size", 0) == 0);
   CHECK(refusal(replaced(log, "       0   182.90", "       3   182.90")).find(":18: wrong data") != std::string::npos);
@@ -161,8 +160,9 @@ TEST_CASE("calibrated on half of a machine's sizes, the other half is predicted"
   std::vector<MeasuredFile> files;
   for (const std::string& name : all_logs()) files.push_back(read(text_of(name)));
   REQUIRE(files.size() == 15);
-  std::string table = "Published timings of 10 hosts of 8 H100 (testdata/network/logs), calibrated on all rows and, for\n"
-                      "the last two columns, on every other size: meshplan calibrate testdata/network/logs/*.log\n\n";
+  std::string table =
+      "Published timings of 10 hosts of 8 H100 (testdata/network/logs), calibrated on all rows and, for\n"
+      "the last two columns, on every other size: meshplan calibrate testdata/network/logs/*.log\n\n";
   const auto settled = settle_rows(files, std::nullopt);
   REQUIRE(settled.ok());
   const auto fitted = calibrate(settled->base, settled->rows);
@@ -185,8 +185,11 @@ TEST_CASE("any bytes are rows or an error of one line with a place") {
   const std::vector<std::string> texts{text_of("alltoall-10x1.log"), text_of("inspector-1x8.jsonl"),
                                        R"({"args": ["all_reduce_perf"], "config": {"devices": [{"hostname": "a"}, {"hostname": "a"}]},
                                         "results": [{"size": 1024, "out_of_place": {"time": 12.5}}]})"};
-  const std::vector<std::string> words{"\n", "#", " 0 ", "-1", "1e400", "nan", "{", "}", "\"", "\xff", std::string(1, '\0'), "Rank 0 Group 0 Pid",
-                                       "# size count type time algbw busbw #wrong time", "9223372036854775808", "[1,", "null"};
+  // clang-format off
+  const std::vector<std::string> words{"\n", "#", " 0 ", "-1", "1e400", "nan", "{", "}", "\"", "\xff", std::string(1, '\0'),
+                                       "Rank 0 Group 0 Pid", "# size count type time algbw busbw #wrong time",
+                                       "9223372036854775808", "[1,", "null"};
+  // clang-format on
   for (int round = 0; round < 4'000; ++round) {
     std::string text = texts[random() % texts.size()];
     if (text.size() > 6'000) text.resize(text.rfind('\n', 1 + random() % 6'000) + 1);

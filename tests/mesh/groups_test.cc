@@ -93,7 +93,8 @@ TEST_CASE("communicators partition the world, in mesh order through the rank map
     CHECK(seen == std::multiset<int64_t>(ranks.begin(), ranks.end()));
   }
   // PyTorch sorts each list where it makes a group of permuted ranks; coordinates and ranks of the group then disagree and data goes wrong.
-  CHECK(group_ranks(*table.meshes[1].universe, table.meshes[1].dims[0].layout) == std::vector<std::vector<int64_t>>{{1, 0, 9, 8}, {3, 2, 11, 10}});
+  CHECK(group_ranks(*table.meshes[1].universe, table.meshes[1].dims[0].layout) ==
+        std::vector<std::vector<int64_t>>{{1, 0, 9, 8}, {3, 2, 11, 10}});
 }
 
 TEST_CASE("a root of one dim is the flatten of every view that covers the world, under the native rules only") {

@@ -202,9 +202,10 @@ TEST_CASE("dims that do not overlap in pairs may overlap together, or not tile: 
   REQUIRE(add_unflatten(table, "p", "root", "root", {2, 2, 3}, {"h", "i", "j"}).ok());
   REQUIRE(add_slice(table, "i", "p", {"i"}).ok());
   REQUIRE(add_slice(table, "g", "o", {"g"}).ok());
-  CHECK(message(add_concatenate(table, "z", {"i", "g"})) ==
-        "cannot concatenate [\"i\", \"g\"]: the copies of (2,2):(3,1) cannot tile a world: stride 3 is not a multiple of the 2 offsets below "
-        "it");
+  CHECK(
+      message(add_concatenate(table, "z", {"i", "g"})) ==
+      "cannot concatenate [\"i\", \"g\"]: the copies of (2,2):(3,1) cannot tile a world: stride 3 is not a multiple of the 2 offsets below "
+      "it");
 }
 
 TEST_CASE("a concatenation with more ranks than 64 bits count is refused") {

@@ -70,7 +70,8 @@ TEST_CASE("what does not divide shows its arithmetic, never a rounded-up world")
   CHECK(refusal({.world = 64, .tp = 8, .ep = 128}) ==
         "parallel_dims has no integral edp: dp_shard 8 * cp 1 * tp 8 = 64 is not divisible by ep 128 * etp 1 = 128");
   CHECK(refusal({.world = 64, .cp = 0}) == "parallel_dims has cp 0; degrees must be 1 or more (dp_shard may be -1: the remaining ranks)");
-  CHECK(refusal({.world = 64, .dp_shard = -2}) == "parallel_dims has dp_shard -2; degrees must be 1 or more (dp_shard may be -1: the remaining ranks)");
+  CHECK(refusal({.world = 64, .dp_shard = -2}) ==
+        "parallel_dims has dp_shard -2; degrees must be 1 or more (dp_shard may be -1: the remaining ranks)");
   CHECK(refusal({.world = 0}) == "parallel_dims over a world of 0 ranks; expected 1 or more");
   CHECK(refusal({.world = 8, .pp = INT64_MAX, .tp = 2}).find("more than 64 bits") != std::string::npos);
   CHECK(refusal({.world = 8, .ep = INT64_MAX, .etp = 1}).find("is not divisible by ep 9223372036854775807") != std::string::npos);

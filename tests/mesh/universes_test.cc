@@ -95,7 +95,8 @@ TEST_CASE("a flatten takes dims in any order, and its ranks follow it") {
   REQUIRE(add_slice(table, "s_ep", "serve", {"ep"}).ok());
   REQUIRE(add_concatenate(table, "cat", {"s_tp", "s_ep"}).ok());
   REQUIRE(add_flatten(table, "cat_flat", "cat", {"tp", "ep"}, "flat").ok());
-  CHECK(materialise(table.meshes.back()) == materialise(*std::find_if(table.meshes.begin(), table.meshes.end(), [](const Mesh& m) { return m.name == "turned"; })));
+  CHECK(materialise(table.meshes.back()) ==
+        materialise(*std::find_if(table.meshes.begin(), table.meshes.end(), [](const Mesh& m) { return m.name == "turned"; })));
   CHECK(find_flatten(table, table.meshes[*find_mesh(table, "cat")], {0, 1}) != nullptr);
 }
 

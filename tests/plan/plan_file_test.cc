@@ -164,16 +164,17 @@ TEST_CASE("a repeat names an earlier redistribution that is written out") {
   CHECK(refused([](json& r) { r[2]["same_as"] = 5; }) == at + "expected a text");
   CHECK(refused([](json& r) { std::swap(r[0], r[2]); }) ==
         "/redistributions/0/same_as: no redistribution '" + first + "' stands before 'layers.1/wq'");
-  CHECK(refused([](json& r) { r.push_back({{"id", "c"}, {"count", 1}, {"same_as", "layers.1/wq"}}); }) ==
-        "/redistributions/3/same_as: 'layers.1/wq' is itself the same as '" + first + "'; name that one");
+  CHECK(refused([](json& r) {
+          r.push_back({{"id", "c"}, {"count", 1}, {"same_as", "layers.1/wq"}});
+        }) == "/redistributions/3/same_as: 'layers.1/wq' is itself the same as '" + first + "'; name that one");
   CHECK(refused([](json& r) { r[2].erase("count"); }) == "/redistributions/2: the key \"count\" is missing");
   CHECK(refused([](json& r) { r[2].erase("id"); }) == "/redistributions/2: the key \"id\" is missing");
   CHECK(refused([](json& r) { r[2]["count"] = 0; }) == "/redistributions/2/count: 0 is out of range: expected 1 or more");
   for (const char* key : {"steps", "tensor", "totals", "count2", "X-note"}) {
     INFO(key);
-    CHECK(refused([&](json& r) { r[2][key] = json::array(); }) ==
-          std::string("/redistributions/2/") + key + ": \"" + key + "\" beside \"same_as\": what repeats '" + first +
-              "' has \"id\", \"count\", \"same_as\" and notes (\"x-...\") only");
+    CHECK(refused([&](json& r) { r[2][key] = json::array(); }) == std::string("/redistributions/2/") + key + ": \"" + key +
+                                                                      "\" beside \"same_as\": what repeats '" + first +
+                                                                      "' has \"id\", \"count\", \"same_as\" and notes (\"x-...\") only");
   }
   // A name that is given twice names none.
   CHECK(refused([](json& r) { r[1]["id"] = "layers.1/wq"; }) == "/redistributions/2/id: a second redistribution is called 'layers.1/wq'");
@@ -234,8 +235,7 @@ TEST_CASE("keys may stand in any order") {
     CHECK(write_plan(*plan) == text);
     // A problem is the same one wherever its key stands, and an element is counted from 0.
     other["redistributions"][1]["count"] = 0;
-    CHECK(message_of(other.dump()) ==
-          "/redistributions/1/count: 0 is out of range: expected 1 or more");
+    CHECK(message_of(other.dump()) == "/redistributions/1/count: 0 is out of range: expected 1 or more");
     other["mesh"]["world"] = 0;
     CHECK(message_of(other.dump()) == "/mesh/world: 0 is out of range: expected 1 or more");
     other["totals"]["wire_bytes"] = other["digest"] = 5;

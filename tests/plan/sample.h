@@ -11,12 +11,8 @@ inline Plan sample_plan() {
   MESHPLAN_CHECK(add_root(plan.meshes, "root", 8, {7, 6, 5, 4, 3, 2, 1, 0}, {{"dp", 2}, {"tp", 4}}).ok(), "the sample's root is valid");
   MESHPLAN_CHECK(add_slice(plan.meshes, "inner", "root", {"tp"}, R"({"nccl":{"max_ctas":4}})").ok(), "the sample's slice is valid");
   MESHPLAN_CHECK(declare_flatten(plan.meshes, "root", {"dp", "tp"}, "dp_tp").ok(), "the sample's flatten is valid");
-  plan.topology = {"",
-                   "measured \"here\"",
-                   {{"nvlink", 4, 370'000, 10'000, 0, 100}, {"ib", 1'048'576, 45'000, 25'000, 500, 80}},
-                   900'000,
-                   nccl_protocols(2),
-                   {{Op::all_reduce, 1, 8, {{1024, 5}, {4096, 7}}}}};
+  plan.topology = {"",      "measured \"here\"", {{"nvlink", 4, 370'000, 10'000, 0, 100}, {"ib", 1'048'576, 45'000, 25'000, 500, 80}},
+                   900'000, nccl_protocols(2),   {{Op::all_reduce, 1, 8, {{1024, 5}, {4096, 7}}}}};
   plan.options.planner = PlannerKind::graph;
   plan.options.rules = Rules::dtensor;
   plan.options.max_groups = 3;

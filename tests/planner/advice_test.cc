@@ -113,9 +113,8 @@ Followed follow(const MeshTable& meshes, const Topology& topology, const std::ve
     CHECK(r.totals.collectives - other.totals.collectives == only.saves_collectives);
     // With other sets another plan may take as much.
     if (with.flattens.size() != meshes.flattens.size() + 1) continue;
-    CHECK(std::any_of(other.steps.begin(), other.steps.end(), [&](const Step& s) {
-      return s.op == only.collective && s.mesh_dims.size() == only.dims.size();
-    }));
+    CHECK(std::any_of(other.steps.begin(), other.steps.end(),
+                      [&](const Step& s) { return s.op == only.collective && s.mesh_dims.size() == only.dims.size(); }));
   }
   return followed;
 }
@@ -138,8 +137,8 @@ TEST_CASE("all that is advised, declared, saves of every question what is promis
     add(files, follow(meshes, topology, requests));
     for (const Request& request : requests) add(alone, follow(meshes, topology, {request}));
   }
-  MESSAGE("one file: " << files.sets << " sets, " << files.warnings << " warnings; alone: " << alone.sets << " sets, "
-                       << alone.warnings << " warnings, " << alone.more << " of them beside another");
+  MESSAGE("one file: " << files.sets << " sets, " << files.warnings << " warnings; alone: " << alone.sets << " sets, " << alone.warnings
+                       << " warnings, " << alone.more << " of them beside another");
   CHECK(files.warnings > 50);
   CHECK(alone.warnings > 50);
 }
@@ -168,9 +167,9 @@ TEST_CASE("a question takes as long whether advice is asked for or not, and no s
   int64_t missing = 0;
   int64_t planned = 0;
   for (const auto& [sizes, topology] : {std::pair{std::vector<int64_t>{4, 12}, *topology_preset("h100")},
-                                       {std::vector<int64_t>{2, 3, 2}, *topology_preset("h100")},
-                                       {std::vector<int64_t>{12, 8}, uniform_topology()},
-                                       {std::vector<int64_t>{2, 2, 4}, test::two_levels(4, 500)}}) {
+                                        {std::vector<int64_t>{2, 3, 2}, *topology_preset("h100")},
+                                        {std::vector<int64_t>{12, 8}, uniform_topology()},
+                                        {std::vector<int64_t>{2, 2, 4}, test::two_levels(4, 500)}}) {
     const MeshTable meshes = table_of(sizes);
     MeshTable all = meshes;
     for (const DimSet& set : undeclared_sets(meshes, meshes.meshes[0])) REQUIRE(declare_set(all, meshes.meshes[0], set));

@@ -21,8 +21,7 @@ struct Named {
   std::vector<ShardOrder> dst_orders = {};
 };
 
-State state_of(const std::string& text, std::span<const int64_t> sizes, size_t tensor_rank,
-               std::span<const ShardOrder> orders) {
+State state_of(const std::string& text, std::span<const int64_t> sizes, size_t tensor_rank, std::span<const ShardOrder> orders) {
   std::vector<Placement> placements;
   std::istringstream words(text);
   for (std::string word; words >> word;) placements.push_back(parse_placement(word).value());
@@ -52,8 +51,7 @@ Request request_of(const Named& named) {
 }
 
 PlanOutcome plan_of(const Named& named) {
-  return plan_requests(mesh_of(named.sizes), topology_preset(named.topology).value(),
-                       {request_of(named)}, {}, "");
+  return plan_requests(mesh_of(named.sizes), topology_preset(named.topology).value(), {request_of(named)}, {}, "");
 }
 
 }  // namespace
@@ -89,31 +87,18 @@ TEST_CASE("advice on hard questions of one file takes no more than they take the
   // Sets that pay for one question are tried on the others: each once had its own work for every
   // set that was promised, 8 s in all (seed 109183 of the oracle).
   const std::vector<int64_t> sizes{2, 2, 2, 2, 2};
-  MeshTable meshes = mesh_of(sizes, {22, 18, 23, 15, 13, 0, 28, 14, 19, 21, 25, 9, 29, 3,  4,  27,
-                                     30, 12, 31, 2,  17, 5, 6,  24, 11, 8,  20, 7, 1,  26, 16, 10});
+  MeshTable meshes = mesh_of(
+      sizes, {22, 18, 23, 15, 13, 0, 28, 14, 19, 21, 25, 9, 29, 3, 4, 27, 30, 12, 31, 2, 17, 5, 6, 24, 11, 8, 20, 7, 1, 26, 16, 10});
   REQUIRE(declare_flatten(meshes, "mesh", {"b", "c", "d"}, "b_c_d"));
   const std::vector<Request> requests{
-      request_of({sizes,
-                  {8, 8},
-                  "S(1) S(1) S(1) S(1) S(1)",
-                  "R R S(0) S(0) S(0)",
-                  "mi355x",
-                  false,
-                  {{1, {2, 0, 3, 1, 4}}},
-                  {{0, {4, 3, 2}}}}),
+      request_of(
+          {sizes, {8, 8}, "S(1) S(1) S(1) S(1) S(1)", "R R S(0) S(0) S(0)", "mi355x", false, {{1, {2, 0, 3, 1, 4}}}, {{0, {4, 3, 2}}}}),
       request_of({sizes, {3, 5, 3}, "P(sum) S(0) P(sum) P(sum) R", "S(2) S(2) R S(0) S(1)"}),
-      request_of({sizes,
-                  {1, 128},
-                  "P(product) S(0) S(0) R S(0)",
-                  "S(1) S(1) S(0) S(1) S(1)",
-                  "mi355x",
-                  false,
-                  {{0, {4, 1, 2}}}}),
+      request_of({sizes, {1, 128}, "P(product) S(0) S(0) R S(0)", "S(1) S(1) S(0) S(1) S(1)", "mi355x", false, {{0, {4, 1, 2}}}}),
       request_of({sizes, {16}, "R S(0) S(0) S(0) S(0)", "R R S(0) S(0) R"})};
   PlanOptions options;
   options.work_budget /= 3;
-  const PlanOutcome outcome =
-      plan_requests(meshes, topology_preset("mi355x").value(), requests, options, "");
+  const PlanOutcome outcome = plan_requests(meshes, topology_preset("mi355x").value(), requests, options, "");
   REQUIRE(outcome.failures.empty());
   const auto questions = static_cast<int64_t>(requests.size());
   MESSAGE(outcome.work << " units");
@@ -141,8 +126,7 @@ TEST_CASE("twelve thousand ranks, whose hosts cut the mesh unevenly: proven, in 
 TEST_CASE("exchanges too large to list are no bargain: estimates count peers and contributions") {
   // Units of 72 cut the mesh unevenly. One all_reduce after the other takes 116 us; an exchange was
   // once estimated at a fourth of that.
-  const PlanOutcome outcome =
-      plan_of({{2, 64, 8}, {16384}, "P(sum) P(sum) P(sum)", "R S(0) R", "gb200-nvl72"});
+  const PlanOutcome outcome = plan_of({{2, 64, 8}, {16384}, "P(sum) P(sum) P(sum)", "R S(0) R", "gb200-nvl72"});
   REQUIRE(outcome.failures.empty());
   CHECK(outcome.plan.totals.predicted_ps < 117'000'000);
 }
@@ -158,10 +142,8 @@ TEST_CASE("a mesh dim of a large prime size is not divided to the end") {
   CHECK(two.plan.redistributions.front().proven_gap_ps >= 0);
 }
 
-TEST_CASE(
-    "more ranks than can be listed where units cut a mesh unevenly are refused in a sentence") {
-  const PlanOutcome outcome =
-      plan_of({{3, int64_t{1} << 38}, {1024}, "S(0) R", "R R", "gb200-nvl72"});
+TEST_CASE("more ranks than can be listed where units cut a mesh unevenly are refused in a sentence") {
+  const PlanOutcome outcome = plan_of({{3, int64_t{1} << 38}, {1024}, "S(0) R", "R R", "gb200-nvl72"});
   REQUIRE(outcome.failures.size() == 1);
   const std::string& message = outcome.failures.front().error.message;
   CAPTURE(message);
@@ -171,10 +153,7 @@ TEST_CASE(
 }
 
 TEST_CASE("PyTorch's graph ends, too: with a plan or with how far it looked") {
-  const Named named{{2, 1, 2, 1, 1, 1, 2},
-                    {13, 2, 10},
-                    "S(1) P(sum) P(sum) S(0) R P(avg) R",
-                    "S(2) S(0) R S(1) S(1) S(1) S(2)"};
+  const Named named{{2, 1, 2, 1, 1, 1, 2}, {13, 2, 10}, "S(1) P(sum) P(sum) S(0) R P(avg) R", "S(2) S(0) R S(1) S(1) S(1) S(2)"};
   PlanOptions graph;
   graph.planner = PlannerKind::graph;
   graph.cost_model = CostModel::topology;

@@ -47,11 +47,8 @@ std::vector<World> worlds() {
   REQUIRE(add_root(mixed, "world", 6, {5, 0, 3, 1, 4, 2}, {{"a", 3}, {"b", 2}}).ok());
   REQUIRE(add_slice(mixed, "a", "world", {"a"}).ok());
   REQUIRE(add_transpose(mixed, "turned", "world", {"b", "a"}).ok());
-  return {{t, "bc", "ab"},       {t, "ab", "bc"},
-          {t, "bc", "turned"},   {t, "world", "c"},
-          {t, "c", "world"},     {t, "ab", "c"},
-          {t, "c", "bc"},        {mixed, "a", "world"},
-          {mixed, "world", "a"}, {mixed, "world", "turned"}};
+  return {{t, "bc", "ab"}, {t, "ab", "bc"}, {t, "bc", "turned"},   {t, "world", "c"},     {t, "c", "world"},
+          {t, "ab", "c"},  {t, "c", "bc"},  {mixed, "a", "world"}, {mixed, "world", "a"}, {mixed, "world", "turned"}};
 }
 
 struct Tightness {
@@ -61,8 +58,7 @@ struct Tightness {
 };
 
 // `stride`: every so many pairs of states.
-Tightness check_world(const World& w, const Topology& topology, const std::vector<int64_t>& shape,
-                      size_t stride, size_t& number) {
+Tightness check_world(const World& w, const Topology& topology, const std::vector<int64_t>& shape, size_t stride, size_t& number) {
   const size_t src_mesh = *find_mesh(w.table, w.src);
   const size_t dst_mesh = *find_mesh(w.table, w.dst);
   const Mesh& from_mesh = w.table.meshes[src_mesh];
@@ -74,8 +70,7 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
   options.max_memory_bytes = -1;
   const auto starts = all_states(mesh_shape(from_mesh), shape.size());
   const auto landings = all_states(mesh_shape(to_mesh), shape.size());
-  auto within = [&](const LevelMap& levels, size_t mesh, const State& src,
-                    const State& dst) -> int64_t {
+  auto within = [&](const LevelMap& levels, size_t mesh, const State& src, const State& dst) -> int64_t {
     if (src == dst) return 0;
     PlannedRedistribution planned;
     planned.request.src_mesh = planned.request.dst_mesh = mesh;
@@ -112,19 +107,16 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
       if (number++ % stride != 0) continue;
       auto& first = before[s];
       if (first.empty()) {
-        for (const State& start : starts)
-          first.push_back(within(src_levels, src_mesh, sources[s], start));
+        for (const State& start : starts) first.push_back(within(src_levels, src_mesh, sources[s], start));
       }
       auto& last = after[t];
       if (last.empty()) {
-        for (const State& landing : landings)
-          last.push_back(within(dst_levels, dst_mesh, landing, targets[t]));
+        for (const State& landing : landings) last.push_back(within(dst_levels, dst_mesh, landing, targets[t]));
       }
       int64_t least = INT64_MAX;
       for (size_t i = 0; i < starts.size(); ++i) {
         for (size_t j = 0; j < landings.size(); ++j) {
-          if (first[i] >= 0 && last[j] >= 0)
-            least = std::min(least, first[i] + crossing[i][j] + last[j]);
+          if (first[i] >= 0 && last[j] >= 0) least = std::min(least, first[i] + crossing[i][j] + last[j]);
         }
       }
       PlannedRedistribution planned;
@@ -169,8 +161,7 @@ TEST_CASE("no way across meshes is below the bound") {
       for (const auto& shape : std::vector<std::vector<int64_t>>{{24}, {7}, {2'400'000}, {4, 6}}) {
         for (const bool protocols : {false, true}) {
           if (protocols && shape[0] != 7) continue;
-          const Tightness t = check_world(w, levels_of(levels, 500, protocols), shape,
-                                          shape.size() == 1 ? 31 : 503, number);
+          const Tightness t = check_world(w, levels_of(levels, 500, protocols), shape, shape.size() == 1 ? 31 : 503, number);
           all.pairs += t.pairs;
           all.met += t.met;
           all.proven += t.proven;

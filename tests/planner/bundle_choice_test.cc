@@ -14,19 +14,17 @@ namespace {
 class ManyKinds {
  public:
   ManyKinds(size_t count, int64_t max_staging)
-      : table_(two_roots({{"fsdp", 4}, {"tp", 2}}, {{"dp", 4}, {"tp", 2}}, 8)),
-        topology_(hosts_of(4, 10'000)) {
+      : table_(two_roots({{"fsdp", 4}, {"tp", 2}}, {{"dp", 4}, {"tp", 2}}, 8)), topology_(hosts_of(4, 10'000)) {
     std::vector<Request> requests;
     for (size_t k = 0; k < count; ++k) {
       const auto odd = static_cast<int64_t>(k);
       const bool cut = k % 3 != 0;
-      requests.push_back(request_of(table_, "w" + std::to_string(k), {96 + 8 * odd, 160 + 3 * odd},
-                                    cut ? "S(0)S(1)" : "S(0)R", cut ? "RS(1)" : "RR", 1));
+      requests.push_back(
+          request_of(table_, "w" + std::to_string(k), {96 + 8 * odd, 160 + 3 * odd}, cut ? "S(0)S(1)" : "S(0)R", cut ? "RS(1)" : "RR", 1));
     }
     plan_ = planned(table_, topology_, requests, {});
     ranks_ = make_rank_table(plan_.meshes);
-    for (const Mesh& mesh : plan_.meshes.meshes)
-      levels_.push_back(std::make_unique<LevelMap>(mesh, topology_));
+    for (const Mesh& mesh : plan_.meshes.meshes) levels_.push_back(std::make_unique<LevelMap>(mesh, topology_));
     for (size_t k = 0; k < count; ++k) add_kind(k, requests[k]);
     counter_ = std::make_unique<FigureCounter>(plan_, ranks_, levels_);
     times_ = std::make_unique<ChoiceTimes>(plan_, ranks_, kinds_, levels_, *counter_, max_staging);
@@ -47,10 +45,8 @@ class ManyKinds {
       way = plan_.redistributions[k];
       way.steps = std::move(list.steps);
     };
-    for (const FamilyStops& family : stops_of(question, *levels_[0], *levels_[1]))
-      add(exchanges_through(question, family.stops, false));
-    for (const Stops& stops : gathered_stops(question, *levels_[1]))
-      add(gathers_through(question, stops, false));
+    for (const FamilyStops& family : stops_of(question, *levels_[0], *levels_[1])) add(exchanges_through(question, family.stops, false));
+    for (const Stops& stops : gathered_stops(question, *levels_[1])) add(gathers_through(question, stops, false));
   }
 
   MeshTable table_;
@@ -99,12 +95,10 @@ TEST_CASE("settling n kinds adds up n log n of them, and one more for each way a
   size_t ways = 0;
   std::vector<size_t> chosen(all.kinds().size(), 0);
   const int64_t before = all.times().added();
-  all.times().settle(chosen, Messages::shared, Launches::behind,
-                     [&](size_t k, const auto& about_ps) {
-                       for (size_t way = 0; way < all.kinds()[k].ways.size(); ++way, ++ways)
-                         CHECK(about_ps(way) > 0);
-                       return size_t{0};
-                     });
+  all.times().settle(chosen, Messages::shared, Launches::behind, [&](size_t k, const auto& about_ps) {
+    for (size_t way = 0; way < all.kinds()[k].ways.size(); ++way, ++ways) CHECK(about_ps(way) > 0);
+    return size_t{0};
+  });
   CHECK(ways > 64);
   CHECK(all.times().added() - before == 64 * 6 + static_cast<int64_t>(ways));
 }

@@ -14,10 +14,9 @@ TEST_CASE("copies on many hosts gather what they fetched a part of, bucket by bu
   Topology slower = hosts_of(8, 1);
   slower.levels[1].exchange_percent = 80;
   const MeshTable table = two_roots({{"fsdp", 8}, {"tp", 8}}, {{"dp", 8}, {"tp", 8}}, 64);
-  const std::vector<Request> requests{
-      request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 12),
-      request_of(table, "v", {8192, 1024}, "S(0)S(1)", "RS(1)", 3),
-      request_of(table, "norm", {4096}, "S(0)[0]S(0)[1]", "RR", 20)};
+  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 12),
+                                      request_of(table, "v", {8192, 1024}, "S(0)S(1)", "RS(1)", 3),
+                                      request_of(table, "norm", {4096}, "S(0)[0]S(0)[1]", "RR", 20)};
   const auto fetched_before_all_was = [](const PlannedBundle& bundle) {
     int64_t exchanges = 0;
     for (size_t r = 0; r + 1 < bundle.rounds.size(); ++r) {
@@ -53,9 +52,7 @@ TEST_CASE("copies gather inside hosts beside the exchange of the next bucket") {
   const std::vector<int64_t> waves = waves_of(rounds);
   std::map<int64_t, std::set<Op>> ops;
   for (size_t r = 0; r < rounds.size(); ++r) ops[waves[r]].insert(rounds[r].op);
-  CHECK(std::any_of(ops.begin(), ops.end(), [](const auto& wave) {
-    return wave.second == std::set<Op>{Op::exchange, Op::all_gather};
-  }));
+  CHECK(std::any_of(ops.begin(), ops.end(), [](const auto& wave) { return wave.second == std::set<Op>{Op::exchange, Op::all_gather}; }));
 }
 
 TEST_CASE("what collectives share with exchanges is not taken twice") {
@@ -97,15 +94,12 @@ TEST_CASE("where peers cost most a rank meets one rank of each other host, behin
   REQUIRE(add_root(table, "mesh", 96, {}, {{"fsdp", 12}, {"tp", 8}}).ok());
   std::vector<Request> requests;
   for (const int64_t rows : {4096, 1024, 14336}) {
-    requests.push_back(request_of(table, "w" + std::to_string(rows), {36, rows, 4096},
-                                  "S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]", 2));
-    requests.push_back(request_of(table, "v" + std::to_string(rows), {36, 4096, rows}, "S(1)S(2)",
-                                  "S(0)[0]S(0)[1]", 1));
+    requests.push_back(request_of(table, "w" + std::to_string(rows), {36, rows, 4096}, "S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]", 2));
+    requests.push_back(request_of(table, "v" + std::to_string(rows), {36, 4096, rows}, "S(1)S(2)", "S(0)[0]S(0)[1]", 1));
   }
   const Plan plan = planned(table, h100, requests, {});
   // Sends and receives of 11 other hosts, and of 7 ranks of the own one.
-  for (const BundleRound& round : plan.bundles.front().rounds)
-    CHECK(round.messages <= 2 * (11 + 7));
+  for (const BundleRound& round : plan.bundles.front().rounds) CHECK(round.messages <= 2 * (11 + 7));
 }
 
 }  // namespace meshplan

@@ -28,14 +28,12 @@ struct Tensor {
 
 class Follower {
  public:
-  Follower(const Plan& plan, const PlannedBundle& bundle)
-      : plan_(plan), bundle_(bundle), ranks_(make_rank_table(plan.meshes)) {
+  Follower(const Plan& plan, const PlannedBundle& bundle) : plan_(plan), bundle_(bundle), ranks_(make_rank_table(plan.meshes)) {
     for (const size_t member : bundle.request.members) {
       const PlannedRedistribution& r = plan.redistributions[member];
       held_[member] = held_boxes_of(plan, r, ranks_);
       for (size_t s = 0; s < r.steps.size(); ++s) {
-        const auto transfers = make_transfers({&held_[member][s], &held_[member][s + 1],
-                                               &r.steps[s], &ranks_, &plan.topology, "here"});
+        const auto transfers = make_transfers({&held_[member][s], &held_[member][s + 1], &r.steps[s], &ranks_, &plan.topology, "here"});
         REQUIRE(transfers.ok());
         transfers_[member].push_back(*transfers);
       }
@@ -52,11 +50,9 @@ class Follower {
   [[nodiscard]] StepTransfers transfers_of(const RoundPart& part) const {
     const auto& all = transfers_.at(part.member);
     const StepTransfers& whole = all[static_cast<size_t>(part.step)];
-    if (std::as_const(plan_.redistributions[part.member].steps)[static_cast<size_t>(part.step)]
-            .phases == 2) {
+    if (std::as_const(plan_.redistributions[part.member].steps)[static_cast<size_t>(part.step)].phases == 2) {
       REQUIRE(part.pieces % 2 == 0);
-      return part_of_phase(whole, 1 + static_cast<int>(part.piece % 2), part.piece / 2,
-                           part.pieces / 2);
+      return part_of_phase(whole, 1 + static_cast<int>(part.piece % 2), part.piece / 2, part.pieces / 2);
     }
     if (part.pieces == 1) return whole;
     const PieceCut cut = piece_cut(plan_.redistributions[part.member]);
@@ -81,8 +77,7 @@ class Follower {
         for (size_t slot = 0; slot < transfers.slots.size(); ++slot) {
           for (const Transfer& t : transfers.slots[slot].transfers) {
             const int32_t from = sender_rank(t, before, after);
-            if (from != after.ranks[slot])
-              messages[{from, after.ranks[slot]}] += volume(t.box) * width;
+            if (from != after.ranks[slot]) messages[{from, after.ranks[slot]}] += volume(t.box) * width;
             bring(tensor, s, slot, t, wave);
           }
         }
@@ -106,8 +101,7 @@ class Follower {
     }
   }
 
-  void check_figures(const BundleRound& round,
-                     const std::map<std::pair<int32_t, int32_t>, int64_t>& messages) const {
+  void check_figures(const BundleRound& round, const std::map<std::pair<int32_t, int32_t>, int64_t>& messages) const {
     std::map<int32_t, std::array<int64_t, 3>> ranks;  // received, staged, messages
     for (const auto& [pair, bytes] : messages) {
       ranks[pair.second][0] += bytes;
@@ -124,8 +118,7 @@ class Follower {
     CHECK(round.staging_bytes == most[1]);
     CHECK(round.messages == most[2]);
     CHECK(round.messages <= bundle_.request.max_messages);
-    CHECK((bundle_.request.max_staging_bytes == 0 ||
-           round.staging_bytes <= bundle_.request.max_staging_bytes));
+    CHECK((bundle_.request.max_staging_bytes == 0 || round.staging_bytes <= bundle_.request.max_staging_bytes));
   }
 
   void check_whole(size_t member) const {
@@ -154,8 +147,7 @@ class Follower {
 
 bool only_exchanges(const Plan& plan) {
   return std::all_of(plan.redistributions.begin(), plan.redistributions.end(), [](const auto& r) {
-    return std::all_of(r.steps.begin(), r.steps.end(),
-                       [](const Step& step) { return step.op == Op::exchange; });
+    return std::all_of(r.steps.begin(), r.steps.end(), [](const Step& step) { return step.op == Op::exchange; });
   });
 }
 
@@ -164,10 +156,8 @@ void check(const Plan& plan) {
   REQUIRE(plan.bundles.size() == 1);
   const PlannedBundle& bundle = plan.bundles.front();
   CHECK(bundle.totals.lower_bound_ps <= bundle.totals.predicted_ps);
-  CHECK(bundle.proven_gap_ps ==
-        1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps)));
-  if (bundle.request.max_staging_bytes > 0)
-    CHECK(bundle.totals.staging_bytes <= bundle.request.max_staging_bytes);
+  CHECK(bundle.proven_gap_ps == 1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps)));
+  if (bundle.request.max_staging_bytes > 0) CHECK(bundle.totals.staging_bytes <= bundle.request.max_staging_bytes);
   const auto waves = wave_times_ps(plan, bundle);
   REQUIRE(waves.ok());
   CHECK(std::accumulate(waves->begin(), waves->end(), int64_t{0}) == bundle.totals.predicted_ps);
@@ -215,11 +205,9 @@ TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and sa
   bundle.id = "all";
   bundle.members = {0};
   const std::vector<Request> all_to_all{request_of(table, "w", {36, 6}, "S(0)", "S(1)", 2)};
-  const PlanOutcome outcome =
-      plan_requests(table, uniform_topology(), all_to_all, {}, "", {bundle});
+  const PlanOutcome outcome = plan_requests(table, uniform_topology(), all_to_all, {}, "", {bundle});
   REQUIRE(outcome.failures.size() == 1);
-  CHECK(outcome.failures[0].error.message ==
-        "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
+  CHECK(outcome.failures[0].error.message == "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
 }
 
 TEST_CASE("staging that no exchange keeps to is named, where the plan's own needs two phases") {
@@ -231,36 +219,29 @@ TEST_CASE("staging that no exchange keeps to is named, where the plan's own need
   PlanOptions options;
   const auto message = [&](int64_t staging, int64_t memory) {
     options.max_memory_bytes = memory;
-    const PlanOutcome outcome =
-        plan_requests(table, topology, requests, options, "", {{"all", {0}, 1, staging, 1024}});
+    const PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {{"all", {0}, 1, staging, 1024}});
     return outcome.failures.empty() ? "" : outcome.failures[0].error.message;
   };
   CHECK(message(0, 4000).empty());
-  CHECK(message(16, 4000) ==
-        "bundle 'all' needs 140 bytes of staging per rank, max_staging_bytes allows 16; raise it");
+  CHECK(message(16, 4000) == "bundle 'all' needs 140 bytes of staging per rank, max_staging_bytes allows 16; raise it");
 }
 
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());
-  const std::vector<Request> requests{
-      request_of(table, "w", {64, 64}, "P(sum)", "R", 1'000'000'000)};
-  const PlanOutcome outcome = plan_requests(table, hosts_of(4, 0), requests, {}, "",
-                                            {{"all", {0}, 1, int64_t{1} << 31, 1024}});
+  const std::vector<Request> requests{request_of(table, "w", {64, 64}, "P(sum)", "R", 1'000'000'000)};
+  const PlanOutcome outcome = plan_requests(table, hosts_of(4, 0), requests, {}, "", {{"all", {0}, 1, int64_t{1} << 31, 1024}});
   REQUIRE(outcome.failures.size() == 1);
   CHECK(outcome.failures[0].error.message ==
         "bundle 'all' needs 1,953,125 rounds of collectives, at most 100,000 are planned; raise "
         "max_messages (1,024) or split its counts");
 }
 
-TEST_CASE(
-    "staging that no bucket of more like tensors than there are buckets keeps to is refused") {
+TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
   const MeshTable table = two_roots({{"x", 8}, {"y", 8}}, {{"x", 8}, {"y", 4}}, 64);
-  const std::vector<Request> requests{
-      request_of(table, "a", {6400, 1000}, "S(0)R", "RS(0)", 10'000),
-      request_of(table, "b", {6500, 1000}, "S(0)R", "RS(1)", 10'000)};
-  const PlanOutcome outcome = plan_requests(table, *topology_preset("h100"), requests, {}, "",
-                                            {{"all", {0, 1}, 1, 1'000'000, 1024}});
+  const std::vector<Request> requests{request_of(table, "a", {6400, 1000}, "S(0)R", "RS(0)", 10'000),
+                                      request_of(table, "b", {6500, 1000}, "S(0)R", "RS(1)", 10'000)};
+  const PlanOutcome outcome = plan_requests(table, *topology_preset("h100"), requests, {}, "", {{"all", {0, 1}, 1, 1'000'000, 1024}});
   REQUIRE(outcome.failures.size() == 1);
   CHECK(outcome.failures[0].error.message ==
         "bundle 'all' needs 4471500 bytes of staging per rank, max_staging_bytes allows 1000000; "
@@ -309,8 +290,7 @@ TEST_CASE("links that no collective crosses are bounded by the rate that exchang
   // all of them.
   Topology slower = hosts_of(8, 0);
   slower.levels[1].exchange_percent = 90;
-  const auto bound_of = [&](const Dims& src, const Dims& dst, int64_t first_of_dst,
-                            const Topology& topology) {
+  const auto bound_of = [&](const Dims& src, const Dims& dst, int64_t first_of_dst, const Topology& topology) {
     const MeshTable table = two_roots(src, dst, first_of_dst);
     const std::vector<Request> requests{request_of(table, "w", {640, 960}, "S(0)", "S(1)", 1)};
     return planned(table, topology, requests, {}).bundles.front().totals.lower_bound_ps;
@@ -357,8 +337,7 @@ TEST_CASE("on the same ranks every rank of a host fetches the same share of what
   MeshTable table;
   REQUIRE(add_root(table, "train", 32, {}, {{"fsdp", 4}, {"tp", 8}}).ok());
   REQUIRE(add_root(table, "serve", 32, {}, {{"dp", 8}, {"tp", 4}}).ok());
-  const std::vector<Request> requests{
-      request_of(table, "w", {160, 240}, "S(0)[0]S(0)[1]", "RS(0)", 4)};
+  const std::vector<Request> requests{request_of(table, "w", {160, 240}, "S(0)[0]S(0)[1]", "RS(0)", 4)};
   const Plan plan = planned(table, hosts_of(8, 0), requests, {});
   check(plan);
   CHECK(above_bound(plan) < 1.05);
@@ -367,8 +346,7 @@ TEST_CASE("on the same ranks every rank of a host fetches the same share of what
 TEST_CASE("collectives of a plan overlap as exchanges: whole matrices to ranks and back") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 24, {}, {{"fsdp", 3}, {"tp", 8}}).ok());
-  for (const auto& [src, dst] :
-       {std::pair{"S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]"}, std::pair{"S(0)[0]S(0)[1]", "S(1)S(2)"}}) {
+  for (const auto& [src, dst] : {std::pair{"S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]"}, std::pair{"S(0)[0]S(0)[1]", "S(1)S(2)"}}) {
     const std::vector<Request> requests{request_of(table, "w", {9, 96, 128}, src, dst, 3),
                                         request_of(table, "v", {9, 48, 96}, src, dst, 2)};
     const Plan plan = planned(table, hosts_of(8, 0), requests, {});
@@ -383,8 +361,7 @@ TEST_CASE("like members behind one another are one part of the plan file") {
   const MeshTable table = two_roots({{"dp", 2}, {"tp", 4}}, {{"dp", 1}, {"tp", 4}}, 8);
   std::vector<Request> requests;
   for (int layer = 0; layer < 5; ++layer) {
-    requests.push_back(
-        request_of(table, std::to_string(layer) + ".w", {96, 64}, "RS(0)", "RS(0)", 1 + layer));
+    requests.push_back(request_of(table, std::to_string(layer) + ".w", {96, 64}, "RS(0)", "RS(0)", 1 + layer));
   }
   requests.push_back(request_of(table, "v", {64, 96}, "RS(1)", "RS(1)", 3));
   const Plan plan = planned(table, uniform_topology(), requests, {});
@@ -420,9 +397,8 @@ TEST_CASE("a bundle on more ranks than are listed is refused before anything is 
   const auto outcome = plan_requests(table, uniform_topology(), requests, {}, "", {{"sync", {1, 2}}});
   REQUIRE(outcome.failures.size() == 1);
   CHECK(outcome.failures[0].index == 1);
-  CHECK(outcome.failures[0].error ==
-        no_plan("bundle 'sync' is in a file of 131,072 ranks; bundles are planned on at most 65,536: "
-                "put it into a file of its own meshes"));
+  CHECK(outcome.failures[0].error == no_plan("bundle 'sync' is in a file of 131,072 ranks; bundles are planned on at most 65,536: "
+                                             "put it into a file of its own meshes"));
   CHECK(outcome.work == 0);
   CHECK(outcome.plan.redistributions.empty());
 }
@@ -430,11 +406,9 @@ TEST_CASE("a bundle on more ranks than are listed is refused before anything is 
 TEST_CASE("random bundles: followed element by element") {
   std::mt19937 random(20261123);
   const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
-  const std::vector<Dims> meshes{{{"a", 2}}, {{"a", 3}, {"b", 2}}, {{"a", 2}, {"b", 2}},
-                                 {{"a", 4}}, {{"a", 6}},           {{"a", 1}, {"b", 5}}};
-  const std::vector<std::vector<std::string>> states{
-      {"R", "S(0)", "S(1)"},
-      {"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(0)[1]S(0)[0]", "S(1)S(0)", "RS(0)"}};
+  const std::vector<Dims> meshes{{{"a", 2}}, {{"a", 3}, {"b", 2}}, {{"a", 2}, {"b", 2}}, {{"a", 4}}, {{"a", 6}}, {{"a", 1}, {"b", 5}}};
+  const std::vector<std::vector<std::string>> states{{"R", "S(0)", "S(1)"},
+                                                     {"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(0)[1]S(0)[0]", "S(1)S(0)", "RS(0)"}};
   const std::vector<std::vector<int64_t>> shapes{{8, 6}, {5, 7}, {1, 16}, {12, 3}};
   int followed = 0;
   for (int world = 0; world < 150; ++world) {
@@ -445,9 +419,8 @@ TEST_CASE("random bundles: followed element by element") {
     std::vector<Request> requests;
     const size_t members = 1 + random() % 4;
     for (size_t m = 0; m < members; ++m) {
-      requests.push_back(request_of(table, "m" + std::to_string(m), pick(shapes),
-                                    pick(states[src.size() - 1]), pick(states[dst.size() - 1]),
-                                    1 + static_cast<int64_t>(random() % 3)));
+      requests.push_back(request_of(table, "m" + std::to_string(m), pick(shapes), pick(states[src.size() - 1]),
+                                    pick(states[dst.size() - 1]), 1 + static_cast<int64_t>(random() % 3)));
     }
     BundleRequest bundle;
     bundle.max_staging_bytes = pick(std::vector<int64_t>{0, 600, 1500});

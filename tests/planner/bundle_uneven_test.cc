@@ -46,10 +46,9 @@ TEST_CASE("where hosts have unequal numbers of copies, peers are few in two phas
 TEST_CASE("kinds go by one family of stops, of which some kinds have fewer") {
   // The norm's boxes are the same however the host's ranks share them.
   const MeshTable table = two_roots({{"fsdp", 8}, {"tp", 2}}, {{"dp", 12}, {"tp", 2}}, 20);
-  const std::vector<Request> requests{
-      request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 12),
-      request_of(table, "v", {8192, 1024}, "S(0)S(1)", "RS(1)", 3),
-      request_of(table, "norm", {4096}, "S(0)R", "RR", 20)};
+  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 12),
+                                      request_of(table, "v", {8192, 1024}, "S(0)S(1)", "RS(1)", 3),
+                                      request_of(table, "norm", {4096}, "S(0)R", "RR", 20)};
   CHECK(above_bound(planned(table, hosts_of(8, 0), requests, {})) < 1.02);  // 1.84 over all of them
 }
 

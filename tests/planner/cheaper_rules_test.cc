@@ -11,8 +11,7 @@
 namespace meshplan {
 namespace {
 
-PlanOutcome plan_by(const MeshTable& table, const Topology& topology, const Request& request,
-                    PlannerKind planner, int64_t work_budget) {
+PlanOutcome plan_by(const MeshTable& table, const Topology& topology, const Request& request, PlannerKind planner, int64_t work_budget) {
   PlanOptions options;
   options.planner = planner;
   options.max_memory_bytes = -1;
@@ -83,9 +82,7 @@ TEST_CASE("a sum made early and reduced again beats the search, which then prove
 TEST_CASE("rules are asked only where they take a short time: mesh dims of one rank count, and greedy's other orders") {
   // Seed 151103 of the oracle: graph looked at 78,125 placements and took 14 s.
   MeshTable table;
-  REQUIRE(add_root(table, "mesh", 8, {},
-                   {{"a", 2}, {"b", 1}, {"c", 2}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 1}})
-              .ok());
+  REQUIRE(add_root(table, "mesh", 8, {}, {{"a", 2}, {"b", 1}, {"c", 2}, {"d", 1}, {"e", 1}, {"f", 2}, {"g", 1}}).ok());
   const auto sizes = mesh_shape(table.meshes[0]);
   Request request;
   request.tensor = {{4, 4, 4}, DType::float16};
@@ -112,20 +109,14 @@ TEST_CASE("rules are asked only where they take a short time: mesh dims of one r
 
 TEST_CASE("a million ranks with sums over three dims: graph's rules beat what a search finds") {
   MeshTable table;
-  REQUIRE(add_root(table, "mesh", 1'048'576, {},
-                   {{"pp", 16}, {"dp", 16}, {"fsdp", 64}, {"cp", 4}, {"ep", 2}, {"tp", 8}})
-              .ok());
+  REQUIRE(add_root(table, "mesh", 1'048'576, {}, {{"pp", 16}, {"dp", 16}, {"fsdp", 64}, {"cp", 4}, {"ep", 2}, {"tp", 8}}).ok());
   const auto sizes = mesh_shape(table.meshes[0]);
   Request request;
   request.id = "reduce";
   request.tensor = {{16384, 16384}, DType::bfloat16};
   const Placement sum = partial(ReduceOp::sum);
-  request.src =
-      make_state(std::vector{replicate(), sum, sum, sum, replicate(), shard(1)}, sizes, 2).value();
-  request.dst =
-      make_state(std::vector{replicate(), replicate(), shard(0), shard(0), replicate(), shard(1)},
-                 sizes, 2)
-          .value();
+  request.src = make_state(std::vector{replicate(), sum, sum, sum, replicate(), shard(1)}, sizes, 2).value();
+  request.dst = make_state(std::vector{replicate(), replicate(), shard(0), shard(0), replicate(), shard(1)}, sizes, 2).value();
   const PlanOutcome searched = plan_requests(table, *topology_preset("h100"), {request}, {}, "");
   PlanOptions graph;
   graph.planner = PlannerKind::graph;

@@ -56,15 +56,12 @@ Request request_of(const World& w) {
 }
 
 PlanOutcome plan(const World& w) {
-  PlanOutcome outcome =
-      plan_requests(table_of(w.sizes), w.topology, {request_of(w)}, w.options, "");
+  PlanOutcome outcome = plan_requests(table_of(w.sizes), w.topology, {request_of(w)}, w.options, "");
   REQUIRE(outcome.failures.empty());
   return outcome;
 }
 
-int64_t planned_ns(const World& w) {
-  return ns_of_ps(plan(w).plan.redistributions[0].totals.predicted_ps);
-}
+int64_t planned_ns(const World& w) { return ns_of_ps(plan(w).plan.redistributions[0].totals.predicted_ps); }
 
 World with_rules(World w, PlannerKind planner) {
   w.options.planner = planner;
@@ -88,10 +85,7 @@ const std::vector<int64_t> five(5, 2);
 
 TEST_CASE("reduce_scatters over many mesh dims are all looked at") {
   // Once 308.0 us and called proven: the reduce_scatter that leads to 236.4 us was not listed.
-  const World w{five,           {4096, 4096},
-                DType::float32, "P(sum)RP(sum)P(sum)P(sum)",
-                "S(1)RS(0)RR",  test::two_levels(4, 500),
-                any_groups()};
+  const World w{five, {4096, 4096}, DType::float32, "P(sum)RP(sum)P(sum)P(sum)", "S(1)RS(0)RR", test::two_levels(4, 500), any_groups()};
   const PlanOutcome outcome = plan(w);
   const PlannedRedistribution& r = outcome.plan.redistributions[0];
   CHECK(ns_of_ps(r.totals.predicted_ps) == 236'414);
@@ -116,9 +110,7 @@ TEST_CASE("an exchange that reaches outer links may take less than one inside, w
 }
 
 TEST_CASE("what stays pending may be reduced and made pending again") {
-  const World w{{2, 8},         {8192, 8192}, DType::bfloat16,
-                "P(sum)P(sum)", "RP(sum)",    test::two_levels(8, 500),
-                any_groups()};
+  const World w{{2, 8}, {8192, 8192}, DType::bfloat16, "P(sum)P(sum)", "RP(sum)", test::two_levels(8, 500), any_groups()};
   const PlanOutcome outcome = plan(w);
   const PlannedRedistribution& r = outcome.plan.redistributions[0];
   CHECK(r.proven_gap_ps == 0);
@@ -156,10 +148,8 @@ std::vector<World> endless() {
   slow.levels[1].mb_per_s = 1;
   const Topology h100 = *topology_preset("h100");
   std::vector<World> worlds;
-  worlds.push_back(
-      {{4, 2, 3, 2}, {5, 9, 48}, DType::float64, "P(sum)S(0)S(1)S(2)", "S(2)RRR", slow});
-  worlds.push_back(
-      {five, {4100, 14336}, DType::bfloat16, "P(sum)S(0)S(1)S(0)S(1)", "S(1)RRRR", h100});
+  worlds.push_back({{4, 2, 3, 2}, {5, 9, 48}, DType::float64, "P(sum)S(0)S(1)S(2)", "S(2)RRR", slow});
+  worlds.push_back({five, {4100, 14336}, DType::bfloat16, "P(sum)S(0)S(1)S(0)S(1)", "S(1)RRRR", h100});
   worlds.push_back({std::vector<int64_t>(7, 2),
                     {4096, 4096},
                     DType::float32,
@@ -168,12 +158,7 @@ std::vector<World> endless() {
                     h100,
                     {},
                     true});
-  worlds.push_back({{2, 3, 5, 7, 2, 3},
-                    {4096, 4096},
-                    DType::float32,
-                    "P(sum)P(sum)S(0)S(0)S(1)S(1)",
-                    "S(1)S(0)RRRR",
-                    h100});
+  worlds.push_back({{2, 3, 5, 7, 2, 3}, {4096, 4096}, DType::float32, "P(sum)P(sum)S(0)S(0)S(1)S(1)", "S(1)S(0)RRRR", h100});
   worlds.push_back({{12, 8, 8}, {8192, 8192}, DType::bfloat16, "S(0)RR", "RRR", h100});
   worlds.push_back({{2, 100, 8}, {8190, 4099}, DType::bfloat16, "S(0)RR", "RRR", h100});
   for (World& w : worlds) w.options.work_budget = 4'000'000;
@@ -189,8 +174,7 @@ TEST_CASE("work is bounded, the same every time, and the gap says what it left o
     // Until there is a plan at all a search may go on for longer.
     CHECK(outcome.work <= 5 * w.options.work_budget);
     CHECK(r.proven_gap_ps >= 0);
-    CHECK(ns_of_ps(r.proven_gap_ps) <= std::max<int64_t>(0, ns_of_ps(r.totals.predicted_ps) -
-                                                                ns_of_ps(r.totals.lower_bound_ps)));
+    CHECK(ns_of_ps(r.proven_gap_ps) <= std::max<int64_t>(0, ns_of_ps(r.totals.predicted_ps) - ns_of_ps(r.totals.lower_bound_ps)));
     CHECK((r.proven_gap_ps == 0) == r.shortcuts.none());
     const PlanOutcome again = plan(w);
     CHECK(again.work == outcome.work);
@@ -211,8 +195,7 @@ TEST_CASE("a budget that is used up gives the best plan so far and says so") {
 }
 
 TEST_CASE("advice that nobody wants is not looked for") {
-  World w{
-      {2, 2, 2}, {64, 64}, DType::float32, "P(sum)P(sum)P(sum)", "RRR", *topology_preset("h100")};
+  World w{{2, 2, 2}, {64, 64}, DType::float32, "P(sum)P(sum)P(sum)", "RRR", *topology_preset("h100")};
   const PlanOutcome with = plan(w);
   CHECK_FALSE(with.plan.redistributions[0].warnings.empty());
   w.options.advice = false;

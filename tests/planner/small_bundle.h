@@ -14,8 +14,7 @@ namespace meshplan {
 
 inline Topology hosts_of(int64_t ranks, int64_t latency_ns) {
   Topology topology;
-  topology.levels = {{"inside", ranks, 370'000, latency_ns, 0},
-                     {"across", 1'048'576, 45'000, 2 * latency_ns, 0}};
+  topology.levels = {{"inside", ranks, 370'000, latency_ns, 0}, {"across", 1'048'576, 45'000, 2 * latency_ns, 0}};
   return topology;
 }
 
@@ -42,8 +41,8 @@ inline State state_of(const MeshTable& table, size_t mesh, const std::string& te
   return *state;
 }
 
-inline Request request_of(const MeshTable& table, const std::string& id, std::vector<int64_t> shape,
-                          const std::string& src, const std::string& dst, int64_t count) {
+inline Request request_of(const MeshTable& table, const std::string& id, std::vector<int64_t> shape, const std::string& src,
+                          const std::string& dst, int64_t count) {
   Request request;
   request.id = id;
   request.dst_mesh = table.meshes.size() > 1 ? 1 : 0;
@@ -55,8 +54,7 @@ inline Request request_of(const MeshTable& table, const std::string& id, std::ve
 }
 
 // One bundle of all requests.
-inline Plan planned(const MeshTable& table, const Topology& topology,
-                    const std::vector<Request>& requests, BundleRequest bundle) {
+inline Plan planned(const MeshTable& table, const Topology& topology, const std::vector<Request>& requests, BundleRequest bundle) {
   bundle.id = "all";
   for (size_t i = 0; i < requests.size(); ++i) bundle.members.push_back(i);
   PlanOptions options;

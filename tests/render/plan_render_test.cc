@@ -6,13 +6,13 @@
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "planner/small_bundle.h"
-#include "render/senders.h"
-#include "render/diff_text.h"
 #include "render/bundle_view.h"
+#include "render/diff_text.h"
 #include "render/graphs.h"
 #include "render/grid.h"
 #include "render/html.h"
 #include "render/plan_text.h"
+#include "render/senders.h"
 #include "render/svg.h"
 
 namespace meshplan {
@@ -202,7 +202,8 @@ std::vector<Wave> waves_in(const PlannedBundle& bundle, const std::vector<RoundT
 
 int64_t mixed_waves(const PlannedBundle& bundle) {
   int64_t mixed = 0;
-  for (const Wave& wave : waves_in(bundle, std::vector<RoundTime>(bundle.rounds.size()))) mixed += !wave.collectives.empty() && !wave.exchanges.empty();
+  for (const Wave& wave : waves_in(bundle, std::vector<RoundTime>(bundle.rounds.size())))
+    mixed += !wave.collectives.empty() && !wave.exchanges.empty();
   return mixed;
 }
 
@@ -361,8 +362,7 @@ TEST_CASE("a diff says of what moves with a bundle that it is dearer by itself")
   d.old_totals = d.new_totals = Totals{};
   d.new_totals->predicted_ps = 1'000'000;
   const auto says = [&](const std::string& text) {
-    return render_diff_text(diff, {}).find(text) != std::string::npos &&
-           render_diff_markdown(diff, {}).find(text) != std::string::npos;
+    return render_diff_text(diff, {}).find(text) != std::string::npos && render_diff_markdown(diff, {}).find(text) != std::string::npos;
   };
   CHECK_FALSE(says("by itself"));
   CHECK(says("weights"));

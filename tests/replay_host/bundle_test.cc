@@ -32,7 +32,8 @@ BundleRound exchange_of(std::vector<RoundPart> parts, std::vector<size_t> after 
 // Two tensors "w" of 8 bfloat16 and one "v" of 4 float32, from ranks 0 1 to 2 3: whole halves, then shared.
 Plan small_plan() {
   const MeshTable table = train_and_serve(2, 2);
-  Plan plan = plan_of(member(table, "train", "serve", {8}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 2);
+  Plan plan =
+      plan_of(member(table, "train", "serve", {8}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 2);
   add_member(plan, member(table, "train", "serve", {4}, DType::float32, "S(0)", {onto("serve", "y", "S(0)")}), "v", 1);
   PlannedBundle bundle;
   bundle.request.id = "sync";
@@ -134,7 +135,8 @@ TEST_CASE("of very many members that repeat one another few are replayed, one at
   for (size_t m = 0; m < members; ++m) {
     bundle.request.members.push_back(m);
     const size_t bucket = m < 4'000 ? 0 : 2;
-    for (const size_t step : {size_t{0}, size_t{1}}) bundle.rounds[bucket + step].parts.push_back(part(m, static_cast<int64_t>(step), 0, 1));
+    for (const size_t step : {size_t{0}, size_t{1}})
+      bundle.rounds[bucket + step].parts.push_back(part(m, static_cast<int64_t>(step), 0, 1));
   }
   plan.bundles.push_back(bundle);
   // Two questions in two buckets, the first and the last of each.
@@ -161,7 +163,8 @@ TEST_CASE("any schedule of a sync brings every element of every tensor") {
     CAPTURE(round);
     const int64_t train = std::vector<int64_t>{12, 3, 1, 5}[random() % 4];
     Plan plan = sync_plan(train, static_cast<int64_t>(1 + random() % 4));
-    const Scheduling how{static_cast<int64_t>(1 + random() % 9), static_cast<int64_t>(1 + random() % 3), static_cast<int64_t>(1 + random() % 5)};
+    const Scheduling how{static_cast<int64_t>(1 + random() % 9), static_cast<int64_t>(1 + random() % 3),
+                         static_cast<int64_t>(1 + random() % 5)};
     plan.bundles.push_back(schedule(plan, "sync", all_members(plan), how, random));
     const BundleReport report = replay_bundle(plan);
     CHECK(report.replayed == report.tensors);
@@ -214,7 +217,9 @@ TEST_CASE("members run by themselves where they are named, and outside of the bu
 TEST_CASE("a large bundle shrinks: shapes, and like tensors that the rounds treat alike") {
   std::mt19937 random(5);
   const MeshTable table = train_and_serve(12, 4);
-  Plan plan = plan_of(member(table, "train", "serve", {7168, 2048}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "experts", 44'000);
+  Plan plan =
+      plan_of(member(table, "train", "serve", {7168, 2048}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}),
+              "experts", 44'000);
   add_member(plan, member(table, "train", "serve", {7168}, DType::float32, "R", {onto("serve", "y", "R")}), "norms", 61);
   plan.bundles.push_back(schedule(plan, "sync", {0, 1}, {3, 2, 8}, random));
   BundleReport report = replay_bundle(plan);
@@ -256,7 +261,8 @@ TEST_CASE("a fault in a round is found and named by rank, bundle, round, tensor 
         CHECK(d.bundle->id == "w");
         CHECK(d.expected != d.found);
       }
-      CHECK(to_text(*report).find("rank " + std::to_string(story.rank) + ", round " + std::to_string(story.round) + ": w, tensor 0, step") != std::string::npos);
+      CHECK(to_text(*report).find("rank " + std::to_string(story.rank) + ", round " + std::to_string(story.round) +
+                                  ": w, tensor 0, step") != std::string::npos);
     }
     ReplayOptions options;
     options.faults = {{story.round, story.rank, FaultKind::overrun}};
@@ -289,8 +295,7 @@ TEST_CASE("of two phases what was fetched is passed on from the new box") {
     bundle.request.id = "sync";
     bundle.request.members = {0};
     bundle.tensors = 3;
-    for (int64_t piece = 0; piece < pieces; piece += 2)
-      bundle.rounds.push_back(exchange_of({part(0, 0, 0, 3, piece, pieces)}));
+    for (int64_t piece = 0; piece < pieces; piece += 2) bundle.rounds.push_back(exchange_of({part(0, 0, 0, 3, piece, pieces)}));
     for (int64_t piece = 1; piece < pieces; piece += 2)
       bundle.rounds.push_back(exchange_of({part(0, 0, 0, 3, piece, pieces)}, {static_cast<size_t>(piece / 2)}, 1));
     plan.bundles.push_back(bundle);

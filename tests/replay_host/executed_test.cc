@@ -90,8 +90,7 @@ int64_t pipelined(const Topology& topology, const std::array<Phase::Moved, 2>& m
     chunk_ps[p] = traffic_ps(topology, chunk, Peers::number_and_rate, 0);
     if (topology.copy_mb_per_s > 0) all += transfer_ps(moved[p].copied, 1, topology.copy_mb_per_s);
   }
-  for (int64_t round = 0; round <= chunks; ++round)
-    all += std::max(round < chunks ? chunk_ps[0] : 0, round > 0 ? chunk_ps[1] : 0);
+  for (int64_t round = 0; round <= chunks; ++round) all += std::max(round < chunks ? chunk_ps[0] : 0, round > 0 ? chunk_ps[1] : 0);
   return all;
 }
 
@@ -106,7 +105,9 @@ Executed executed(const StepQuestion& q) {
   const int64_t element = element_bytes(q.step->reduce_op && q.reduce_dtype ? *q.reduce_dtype : q.tensor->dtype);
   Phase first(*q.topology);
   Phase second(*q.topology);
-  auto id = [&](const HeldBoxes& held, int32_t slot) { return ranks.global_ids[static_cast<size_t>(held.ranks[static_cast<size_t>(slot)])]; };
+  auto id = [&](const HeldBoxes& held, int32_t slot) {
+    return ranks.global_ids[static_cast<size_t>(held.ranks[static_cast<size_t>(slot)])];
+  };
   Phase& inside = q.step->phases == 2 ? second : first;
   CHECK(made->chunks == q.step->chunks);
   for (const FirstTransfer& f : made->first_phase) first.move(id(before, f.from), id(after, f.to), volume(f.box) * element);
@@ -150,14 +151,15 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
     bool arrived = &src == &dst;
     for (const Step& step : r.steps) {
       const bool lands = !arrived && step.mesh == dst.name;
-      StepQuestion q{&plan.topology, arrived ? &dst : &src, arrived || lands ? &dst : &src, &r.request.tensor, r.request.reduce_dtype,
-                     before, &step};
+      StepQuestion q{
+          &plan.topology, arrived ? &dst : &src, arrived || lands ? &dst : &src, &r.request.tensor, r.request.reduce_dtype, before, &step};
       arrived = arrived || lands;
       before = &step.state;
       if (step.op != Op::exchange) continue;
       std::ostringstream key;
       key << q.src_mesh->name << to_text(*q.before, mesh_shape(*q.src_mesh)) << q.dst_mesh->name
-          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces << to_text(r.request.tensor.dtype);
+          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces
+          << to_text(r.request.tensor.dtype);
       for (int64_t extent : r.request.tensor.shape) key << ' ' << extent;
       if (!seen.insert(key.str()).second) continue;
       CAPTURE(r.request.id);
@@ -189,8 +191,7 @@ TEST_CASE("exchanges of golden plans cost what their execution counts") {
     std::set<std::string> seen;
     checked += check_plan(*plan, false, seen);
     for (const PlannedRedistribution& r : plan->redistributions) {
-      two_phases += std::count_if(r.steps.begin(), r.steps.end(),
-                                  [](const Step& step) { return step.phases == 2; });
+      two_phases += std::count_if(r.steps.begin(), r.steps.end(), [](const Step& step) { return step.phases == 2; });
     }
   }
   MESSAGE(checked << " exchanges of golden plans, " << two_phases << " steps of two phases");

@@ -82,7 +82,8 @@ inline PlannedBundle schedule(const Plan& plan, const std::string& id, const std
     const Step& step = plan.redistributions[task.part.member].steps[static_cast<size_t>(task.part.step)];
     std::string key = to_text(step.op);
     if (step.op != Op::exchange) {
-      for (const Atom& atom : step.mesh_dims) key += " " + std::to_string(atom.mesh_dim) + ":" + std::to_string(atom.before) + ":" + std::to_string(atom.size);
+      for (const Atom& atom : step.mesh_dims)
+        key += " " + std::to_string(atom.mesh_dim) + ":" + std::to_string(atom.before) + ":" + std::to_string(atom.size);
     }
     return key;
   };
@@ -150,7 +151,8 @@ inline Counted count_exchanges(const Plan& plan, const PlannedBundle& bundle) {
         const PieceCut cut = piece_cut(r);
         GotBoxes got = got_in_first(cut, whole(0));
         for (size_t s = 1; s < step; ++s) got = got_in_next(got, whole(s));
-        transfers = step == 0 ? piece_of_first(cut, transfers, part.piece, part.pieces) : piece_of_next(got, transfers, part.piece, part.pieces);
+        transfers =
+            step == 0 ? piece_of_first(cut, transfers, part.piece, part.pieces) : piece_of_next(got, transfers, part.piece, part.pieces);
       }
       for (int64_t t = part.from; t < part.to; ++t) {
         auto [at, fresh] = run.emplace(std::tuple{part.member, t, step}, std::pair{waves[i], waves[i]});
@@ -191,7 +193,8 @@ inline Counted count_exchanges(const Plan& plan, const PlannedBundle& bundle) {
       for (size_t s = 1; s < r.steps.size(); ++s) {
         for (int64_t wave = at[s - 1].first; wave <= std::min(at[s].second, last); ++wave) {
           for (size_t slot = 0; slot < held[s].ranks.size(); ++slot)
-            staged[{wave, held[s].ranks[slot]}] += volume(box_of_slot(held[s], static_cast<int64_t>(slot))) * element_bytes(r.request.tensor.dtype);
+            staged[{wave, held[s].ranks[slot]}] +=
+                volume(box_of_slot(held[s], static_cast<int64_t>(slot))) * element_bytes(r.request.tensor.dtype);
         }
       }
     }
@@ -232,18 +235,27 @@ inline HandStep onto(const std::string& mesh, const std::string& dim, const std:
 inline Plan sync_plan(int64_t train = 12, int64_t serve = 4) {
   const MeshTable table = train_and_serve(train, serve);
   const HandStep slice{Op::slice, {"y"}, "S(1)", std::nullopt, 1, 1, false, "serve"};
-  Plan plan = plan_of(member(table, "train", "serve", {37, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(1)")}), "attention.*.wq", 5);
+  Plan plan =
+      plan_of(member(table, "train", "serve", {37, 10}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(1)")}), "attention.*.wq", 5);
   const auto add = [&](const std::string& id, int64_t count, const HandPlan& hand) { add_member(plan, hand, id, count); };
   add("norm", 3, member(table, "train", "serve", {29}, DType::float32, "R", {onto("serve", "y", "R")}));
   add("experts.*.w1", 4, member(table, "train", "serve", {24, 7, 3}, DType::float8_e4m3, "S(0)", {onto("serve", "y", "S(1)")}));
-  add("fan_out", 2, member(table, "train", "serve", {50, 6}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}));
-  add("gathered", 2, member(table, "train", "serve", {26, 5}, DType::bfloat16, "S(1)", {onto("serve", "y", "S(0)"), {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}}));
+  add("fan_out", 2,
+      member(table, "train", "serve", {50, 6}, DType::bfloat16, "S(0)", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}));
+  add("gathered", 2,
+      member(table, "train", "serve", {26, 5}, DType::bfloat16, "S(1)",
+             {onto("serve", "y", "S(0)"), {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}}));
   add("sliced", 2, member(table, "train", "serve", {9, 8}, DType::int16, "S(0)", {onto("serve", "y", "R"), slice}));
-  add("cut first", 1, member(table, "train", "serve", {13, 4}, DType::float32, "R", {{Op::slice, {"x"}, "S(0)"}, onto("serve", "y", "S(0)")}));
+  add("cut first", 1,
+      member(table, "train", "serve", {13, 4}, DType::float32, "R", {{Op::slice, {"x"}, "S(0)"}, onto("serve", "y", "S(0)")}));
   add("grad", 2, member(table, "train", "serve", {11, 6}, DType::float32, "P(sum)", {onto("serve", "y", "S(1)", ReduceOp::sum)}));
   add("scale", 3, member(table, "train", "serve", {}, DType::float32, "R", {onto("serve", "y", "R")}));
-  add("inside", 2, member(table, "serve", "", {10, 6}, DType::bfloat16, "P(sum)", {{Op::reduce_scatter, {"y"}, "S(0)", ReduceOp::sum}, {Op::all_to_all, {"y"}, "S(1)"}}));
-  add("chain", 2, member(table, "train", "serve", {36, 5}, DType::bfloat16, "S(0)", {{Op::exchange, {"x"}, "S(1)"}, onto("serve", "y", "S(0)"), onto("serve", "y", "R")}));
+  add("inside", 2,
+      member(table, "serve", "", {10, 6}, DType::bfloat16, "P(sum)",
+             {{Op::reduce_scatter, {"y"}, "S(0)", ReduceOp::sum}, {Op::all_to_all, {"y"}, "S(1)"}}));
+  add("chain", 2,
+      member(table, "train", "serve", {36, 5}, DType::bfloat16, "S(0)",
+             {{Op::exchange, {"x"}, "S(1)"}, onto("serve", "y", "S(0)"), onto("serve", "y", "R")}));
   add("kept", 1, member(table, "train", "", {6}, DType::float32, "S(0)", {}));
   add("local", 1, member(table, "train", "", {25}, DType::float32, "R", {{Op::slice, {"x"}, "S(0)"}, {Op::to_partial, {"x"}, "P(sum)"}}));
   return plan;

@@ -91,7 +91,8 @@ std::vector<Plan> hand_plans(int64_t n) {
     apart.dst_mesh = "serve";
     apart.tensor = {{11, 6}, DType::float32};
     apart.src = "P(sum)";
-    apart.steps = {{Op::exchange, {"y"}, "S(1)", ReduceOp::sum, 1, 1, false, "serve"}, {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}};
+    apart.steps = {{Op::exchange, {"y"}, "S(1)", ReduceOp::sum, 1, 1, false, "serve"},
+                   {Op::all_gather, {"y"}, "R", std::nullopt, 1, 1, false, "serve"}};
     plans.push_back(make_plan(apart));
     // Fetched once a host, shared inside it, chunk by chunk.
     apart.host_ranks = 2;
@@ -222,7 +223,8 @@ int measure_bundle_and_members(int64_t n) {
   if (is_root_process()) std::printf("%s", to_text(*report).c_str());
   if (!all_right(replay_part(*report)) || times.replay.checked == 0) return finish(replay_part(*report));
   const auto n_samples = static_cast<size_t>(options.repetitions);
-  if (times.samples_ns.size() != n_samples || times.alone_samples_ns.size() != n_samples || times.waves.at(0).samples_ns.size() != n_samples) {
+  if (times.samples_ns.size() != n_samples || times.alone_samples_ns.size() != n_samples ||
+      times.waves.at(0).samples_ns.size() != n_samples) {
     std::fprintf(stderr, "samples are missing\n");
     return 4;
   }

@@ -18,8 +18,7 @@ Topology levels_of(const std::vector<int64_t>& units) {
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 // Sizes of units by level, one list for each choice.
-std::vector<std::vector<int64_t>> sizes(const Dims& dims, int64_t first,
-                                        const std::vector<int64_t>& units) {
+std::vector<std::vector<int64_t>> sizes(const Dims& dims, int64_t first, const std::vector<int64_t>& units) {
   int64_t world = 1;
   for (const auto& [name, size] : dims) world *= size;
   std::vector<int64_t> ranks;
@@ -32,8 +31,7 @@ std::vector<std::vector<int64_t>> sizes(const Dims& dims, int64_t first,
   for (const auto& even : even_units_of(levels)) {
     REQUIRE(even->levels().regular());
     auto& list = all.emplace_back();
-    for (size_t l = 0; l < units.size(); ++l)
-      list.push_back(even->levels().topology().levels[l].ranks);
+    for (size_t l = 0; l < units.size(); ++l) list.push_back(even->levels().topology().levels[l].ranks);
   }
   return all;
 }

@@ -35,18 +35,14 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
     int64_t inside;
     int64_t per_peer_ns;
   };
-  const std::vector<World> worlds{{{2, 2, 2}, 2, 4, 500},
-                                  {{2, 2, 2}, 2, 2, 0},
-                                  {{2, 2, 2}, 3, 4, 500},
-                                  {{4, 2, 2}, 2, 4, 500},
-                                  {{3, 3, 3}, 2, 1, 500}};
+  const std::vector<World> worlds{
+      {{2, 2, 2}, 2, 4, 500}, {{2, 2, 2}, 2, 2, 0}, {{2, 2, 2}, 3, 4, 500}, {{4, 2, 2}, 2, 4, 500}, {{3, 3, 3}, 2, 1, 500}};
   int floors = 0;
   int refused = 0;
   int raised = 0;
   for (const World& w : worlds) {
     std::mt19937_64 random(7);
-    const int64_t extent =
-        std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{64}, std::multiplies<>());
+    const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{64}, std::multiplies<>());
     const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, w.per_peer_ns),
                                        {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
@@ -60,8 +56,7 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       const SearchState at = test::random_state(*p, pending, random);
       p->target = test::random_state(*p, pending, random);
       p->kept = pending;
-      p->state_limit = std::max(box_elements(*p, at), box_elements(*p, p->target)) * p->element *
-                       static_cast<int64_t>(1 + k % 2 * 7);
+      p->state_limit = std::max(box_elements(*p, at), box_elements(*p, p->target)) * p->element * static_cast<int64_t>(1 + k % 2 * 7);
       CAPTURE(to_text(to_state(*p, at), w.sizes));
       CAPTURE(to_text(to_state(*p, p->target), w.sizes));
       const Packed target = world.pack(p->target);
@@ -71,8 +66,7 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
       if (local_steps_lead_to_target(*p, at)) continue;
       const int64_t rest = rest_floor_ps(*p, world, at, world.pack(at), target, least, true);
       REQUIRE(rest >= least);
-      REQUIRE(rest <= std::max({least, world.several_ps(world.pack(at), target),
-                                world.reordered_ps(world.pack(at), target, true)}));
+      REQUIRE(rest <= std::max({least, world.several_ps(world.pack(at), target), world.reordered_ps(world.pack(at), target, true)}));
       ++floors;
       raised += rest > least;
       refused += floor == INT64_MAX;
@@ -86,13 +80,11 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
         last_only.last_only = true;
         collective_moves(*p, start, all);
         collective_moves(*p, start, last, last_only);
-        for (int phases : {1, 2})
-          REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
+        for (int phases : {1, 2}) REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
         int64_t found = 0;
         for (const Edge& edge : all) {
           // Two steps, the second a collective from where the first leads or an exchange.
-          if (!is_local(edge.op) && box_elements(*p, edge.to) * p->element <= p->state_limit &&
-              start == at) {
+          if (!is_local(edge.op) && box_elements(*p, edge.to) * p->element <= p->state_limit && start == at) {
             REQUIRE(rest <= edge.cost.ps + price_between(*p, edge.to, p->target, 1).predicted_ps);
             std::vector<Edge> second;
             collective_moves(*p, edge.to, second, last_only);
@@ -102,13 +94,11 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
           }
           if (is_local(edge.op) || !local_steps_lead_to_target(*p, edge.to)) continue;
           ++found;
-          if (!(edge.to == p->target) && box_elements(*p, edge.to) * p->element > p->state_limit)
-            continue;
+          if (!(edge.to == p->target) && box_elements(*p, edge.to) * p->element > p->state_limit) continue;
           REQUIRE(edge.cost.ps >= floor);
         }
         // Listing last steps alone leaves out none of them.
-        REQUIRE(std::count_if(last.begin(), last.end(),
-                              [](const Edge& edge) { return !is_local(edge.op); }) == found);
+        REQUIRE(std::count_if(last.begin(), last.end(), [](const Edge& edge) { return !is_local(edge.op); }) == found);
       }
     }
   }
@@ -134,15 +124,13 @@ void arrange(const PlanProblem& p, const SearchState& at, int d, std::vector<Sea
 }
 
 // What the cheapest way takes between any two states, by all steps there are (Floyd and Warshall).
-std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p,
-                                                const std::vector<SearchState>& all) {
+std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p, const std::vector<SearchState>& all) {
   const size_t n = all.size();
   std::vector<std::vector<int64_t>> ps(n, std::vector<int64_t>(n));
   for (size_t a = 0; a < n; ++a) {
     for (size_t b = 0; b < n; ++b) {
       if (a == b) continue;
-      ps[a][b] = std::min(price_between(p, all[a], all[b], 1).predicted_ps,
-                          price_between(p, all[a], all[b], 2).predicted_ps);
+      ps[a][b] = std::min(price_between(p, all[a], all[b], 1).predicted_ps, price_between(p, all[a], all[b], 2).predicted_ps);
     }
     std::vector<Edge> edges;
     collective_moves(p, all[a], edges);
@@ -170,12 +158,10 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
   };
   int raised = 0;
   int met = 0;
-  for (const World& w : {World{{2, 2, 2}, 2, 4}, World{{2, 2, 2}, 2, 2}, World{{2, 2, 2}, 1, 4},
-                         World{{2, 2, 2}, 3, 2}, World{{3, 3}, 2, 3}, World{{4, 2}, 2, 2}}) {
-    const int64_t extent =
-        std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{512}, std::multiplies<>());
-    const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500),
-                                       {std::vector<int64_t>(w.rank, extent), DType::float32});
+  for (const World& w : {World{{2, 2, 2}, 2, 4}, World{{2, 2, 2}, 2, 2}, World{{2, 2, 2}, 1, 4}, World{{2, 2, 2}, 3, 2},
+                         World{{3, 3}, 2, 3}, World{{4, 2}, 2, 2}}) {
+    const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{512}, std::multiplies<>());
+    const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
     REQUIRE(p);
     p->frozen.fill(0);

@@ -42,8 +42,8 @@ std::vector<LeftState> every_state(const PlanProblem& p) {
 TEST_CASE("no plan has less left than single steps take: against the cheapest plan of each state") {
   int64_t raised = 0;
   int64_t refused = 0;
-  for (const World& w : {World{{3, 4}, {1000, 7}, 6}, World{{2, 3, 2}, {600, 50}, 4},
-                         World{{4, 3}, {2, 30}, 100}, World{{2, 2, 3}, {360, 24}, 8}}) {
+  for (const World& w :
+       {World{{3, 4}, {1000, 7}, 6}, World{{2, 3, 2}, {600, 50}, 4}, World{{4, 3}, {2, 30}, 100}, World{{2, 2, 3}, {360, 24}, 8}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
     // Bytes decide.
     for (TopologyLevel& level : topology.levels) level.mb_per_s /= 1'000;
@@ -54,8 +54,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       REQUIRE(p);
       p->frozen.fill(0);
       p->state_limit = INT64_MAX;
-      p->source =
-          test::random_state(*p, static_cast<uint16_t>(k % 2 == 0 ? 0 : random() & p->all), random);
+      p->source = test::random_state(*p, static_cast<uint16_t>(k % 2 == 0 ? 0 : random() & p->all), random);
       p->source_pending = p->source.pending;
       p->target = test::random_state(*p, 0, random);
       PackedWorld world;
@@ -87,8 +86,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
         CAPTURE(to_text(to_state(*p, p->source), w.sizes));
         CAPTURE(to_text(to_state(*p, states[i].at), w.sizes));
         CAPTURE(to_text(to_state(*p, p->target), w.sizes));
-        REQUIRE(states[i].left <=
-                std::max(before[i].left, std::min(rest.cost.ps, q.most_ps - states[i].before + 1)));
+        REQUIRE(states[i].left <= std::max(before[i].left, std::min(rest.cost.ps, q.most_ps - states[i].before + 1)));
       }
       // A plan that is not the cheapest is known: what lies on the cheapest way is priced.
       std::vector<LeftState> looser = before;
@@ -110,12 +108,10 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   CHECK(refused > 300);
 }
 
-TEST_CASE(
-    "an exchange that takes too much to list leaves a plan proven that it cannot be cheaper than") {
+TEST_CASE("an exchange that takes too much to list leaves a plan proven that it cannot be cheaper than") {
   // 6,144 ranks, [8192, 28672]: every rank would miss 768 parts, from other hosts; collectives on
   // single mesh dims lead nowhere, so that its estimate is the first plan.
-  test::SmallQuestion question({24, 32, 8}, *topology_preset("h100"),
-                               {{8192, 28672}, DType::bfloat16});
+  test::SmallQuestion question({24, 32, 8}, *topology_preset("h100"), {{8192, 28672}, DType::bfloat16});
   question.options.groups = GroupPolicy::declared;
   const std::vector<Atom> order{{0, 1, 24}, {1, 1, 32}};
   question.request.src.shards = {{}, order};
@@ -132,8 +128,7 @@ TEST_CASE(
 
 TEST_CASE("what one search comes to know of exchanges serves the next") {
   // 576 ranks on hosts of 8, [2, 2048, 768]: 600 states, none of which packs.
-  test::SmallQuestion question({12, 2, 4, 6}, *topology_preset("h100"),
-                               {{2, 2048, 768}, DType::float32});
+  test::SmallQuestion question({12, 2, 4, 6}, *topology_preset("h100"), {{2, 2048, 768}, DType::float32});
   question.options.groups = GroupPolicy::declared;
   const Atom a{0, 1, 12};
   const Atom b{1, 1, 2};
@@ -161,8 +156,7 @@ TEST_CASE("what one search comes to know of exchanges serves the next") {
 
 TEST_CASE("a unit that cuts mesh dims unevenly has few of their coordinates") {
   // Units of 8 ranks begin at 0, 2 and 4 of the 6 coordinates of the last dim.
-  test::SmallQuestion question({12, 2, 4, 6}, test::two_levels(8, 500),
-                               {{60, 64}, DType::bfloat16});
+  test::SmallQuestion question({12, 2, 4, 6}, test::two_levels(8, 500), {{60, 64}, DType::bfloat16});
   question.request.src.shards = {{{0, 1, 12}}, {{1, 1, 2}, {2, 1, 4}, {3, 1, 6}}};
   const auto p = question.problem();
   REQUIRE(p);
@@ -184,9 +178,7 @@ TEST_CASE("a mesh of one rank has no units to look at, wherever the rank lies in
     CHECK(bound_between(*p, p->source, p->target).ps == 0);
     // Targets of any order are bounded before they are searched.
     question.request.any_dst_order = true;
-    const auto list =
-        plan_optimal({&question.meshes, &question.topology, &question.request, &question.options},
-                     question.levels);
+    const auto list = plan_optimal({&question.meshes, &question.topology, &question.request, &question.options}, question.levels);
     REQUIRE(list);
     CHECK(list->steps.empty());
   }

@@ -21,9 +21,7 @@ using namespace meshplan;
 namespace {
 
 struct Less {
-  bool operator()(const SearchState& a, const SearchState& b) const {
-    return std::memcmp(&a, &b, sizeof a) < 0;
-  }
+  bool operator()(const SearchState& a, const SearchState& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
 
 // Least cost from the source to every state, every move tried. `kept`: atoms that may be made
@@ -32,11 +30,8 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
   p.frozen.fill(0);
   p.kept = kept;
   std::map<SearchState, PlanCost, Less> best;
-  auto later = [](const std::pair<PlanCost, SearchState>& a,
-                  const std::pair<PlanCost, SearchState>& b) { return a.first > b.first; };
-  std::priority_queue<std::pair<PlanCost, SearchState>,
-                      std::vector<std::pair<PlanCost, SearchState>>, decltype(later)>
-      open(later);
+  auto later = [](const std::pair<PlanCost, SearchState>& a, const std::pair<PlanCost, SearchState>& b) { return a.first > b.first; };
+  std::priority_queue<std::pair<PlanCost, SearchState>, std::vector<std::pair<PlanCost, SearchState>>, decltype(later)> open(later);
   std::map<uint16_t, std::vector<SearchState>> lists;
   best[p.source] = {};
   open.push({{}, p.source});
@@ -62,8 +57,7 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
       if (q == 0) break;
     }
     for (const Edge& edge : edges) {
-      PlanCost next{cost.ps + edge.cost.ps, cost.collectives + edge.cost.collectives,
-                    cost.wire_bytes + edge.cost.wire_bytes};
+      PlanCost next{cost.ps + edge.cost.ps, cost.collectives + edge.cost.collectives, cost.wire_bytes + edge.cost.wire_bytes};
       auto [known, fresh] = best.try_emplace(edge.to, next);
       if (!fresh && !(next < known->second)) continue;
       known->second = next;
@@ -78,8 +72,8 @@ struct Tally {
   int64_t settled = 0;
 };
 
-Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups,
-              const std::vector<int64_t>& shape, size_t stride, size_t target_stride = 1) {
+Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, GroupPolicy groups, const std::vector<int64_t>& shape,
+              size_t stride, size_t target_stride = 1) {
   MeshTable meshes;
   Mesh mesh = test::mesh_of(sizes);
   meshes.meshes = {mesh};
@@ -100,8 +94,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
     for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
       bool more_pending = false;
       for (const PendingAtom& p : states[j].partial) {
-        more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(),
-                                                 p) == states[i].partial.end();
+        more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(), p) == states[i].partial.end();
       }
       if (i == j || more_pending) continue;
       request.dst = states[j];
@@ -165,10 +158,8 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
       add(compare({2, 4}, test::two_levels(2, 0), groups, {side, side}, 1));
       add(compare({2, 4}, test::with_protocols(test::two_levels(4, 500)), groups, {side, side}, 1));
       add(compare({2, 4}, test::with_nccl(test::two_levels(2, 0)), groups, {side, side}, 3));
-      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(4, 3'000)), groups, {side, side},
-                  5));
-      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(2, 0)), groups, {side, side},
-                  7));
+      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(4, 3'000)), groups, {side, side}, 5));
+      add(compare({2, 2, 2}, test::with_protocols(test::two_levels(2, 0)), groups, {side, side}, 7));
       add(compare({2, 4}, latency_free, groups, {side, side}, 1));
       add(compare({2, 2, 2}, test::two_levels(4, 0), groups, {side, side}, 6));
       add(compare({2, 2, 2}, test::two_levels(2, 500), groups, {side, side}, 5));
@@ -181,8 +172,7 @@ TEST_CASE("the search finds what an exhaustive search over the same moves finds"
 TEST_CASE("five mesh dims: the search finds what an exhaustive search finds") {
   const std::vector<int64_t> five(5, 2);
   Tally t = compare(five, test::two_levels(4, 0), GroupPolicy::any, {4096, 4096}, 3'001, 71);
-  t.pairs +=
-      compare(five, test::two_levels(4, 500), GroupPolicy::declared, {64, 64}, 4'001, 71).pairs;
+  t.pairs += compare(five, test::two_levels(4, 500), GroupPolicy::declared, {64, 64}, 4'001, 71).pairs;
   CHECK(t.pairs > 50);
 }
 

@@ -46,8 +46,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
       for (int64_t size : w.sizes) ranks *= size;
       TensorMeta tensor{{}, DType::float32};
       // Twice as many as ranks: units cut a mesh dim into halves, whose order may be any.
-      for (size_t d = 0; d < w.rank; ++d)
-        tensor.shape.push_back(ranks * 2 * static_cast<int64_t>(1 + random() % 50));
+      for (size_t d = 0; d < w.rank; ++d) tensor.shape.push_back(ranks * 2 * static_cast<int64_t>(1 + random() % 50));
       Topology topology = test::two_levels(w.inside, 500);
       topology.levels[1].exchange_percent = 80;
       if (seed == 2) topology = test::with_protocols(topology);
@@ -60,8 +59,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
       for (int k = 0; k < 3000; ++k) {
         const auto pending = static_cast<uint16_t>(k % 3 == 0 ? random() & p->all : 0);
         const SearchState a = test::random_state(*p, pending, random);
-        const SearchState b = test::random_state(
-            *p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
+        const SearchState b = test::random_state(*p, k % 6 == 0 ? static_cast<uint16_t>(pending & random()) : pending, random);
         CAPTURE(to_text(to_state(*p, a), w.sizes));
         CAPTURE(to_text(to_state(*p, b), w.sizes));
         const Packed from = world.pack(a);
@@ -102,8 +100,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
             REQUIRE(world.bound_from_growing_ps(packed, from) <= way_back);
             REQUIRE(bound_between(*p, part, a, true).ps <= way_back);
           }
-          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i)
-            append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
+          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
         }
         ++compared;
       }

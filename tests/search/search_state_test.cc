@@ -8,14 +8,12 @@
 
 using namespace meshplan;
 
-TEST_CASE(
-    "states cut evenly where their boxes do: parts of a mesh dim cut where the whole dim would") {
+TEST_CASE("states cut evenly where their boxes do: parts of a mesh dim cut where the whole dim would") {
   int even = 0;
   int uneven = 0;
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{4, 4}, {8, 3}, {2, 12}}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 24}, {6, 16}, {48, 12}}) {
-      test::SmallQuestion question(sizes, test::two_levels(sizes[1] / 2 * 2, 500),
-                                   {shape, DType::float32});
+      test::SmallQuestion question(sizes, test::two_levels(sizes[1] / 2 * 2, 500), {shape, DType::float32});
       const auto p = question.problem();
       REQUIRE(p);
       std::mt19937_64 random(5);
@@ -23,8 +21,7 @@ TEST_CASE(
         const SearchState s = test::random_state(*p, 0, random);
         const State state = to_state(*p, s);
         bool all = true;
-        for (size_t d = 0; d < shape.size(); ++d)
-          all = all && cuts_evenly(state.shards[d], shape[d], p->mesh_sizes);
+        for (size_t d = 0; d < shape.size(); ++d) all = all && cuts_evenly(state.shards[d], shape[d], p->mesh_sizes);
         CAPTURE(to_text(state, sizes));
         REQUIRE(cuts_evenly(*p, s) == all);
         ++(all ? even : uneven);

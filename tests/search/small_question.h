@@ -12,8 +12,7 @@ namespace meshplan::test {
 // A question on one mesh with every group allowed. What the problem refers to lives as long as
 // this.
 struct SmallQuestion {
-  SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor,
-                std::vector<int64_t> ranks = {})
+  SmallQuestion(const std::vector<int64_t>& sizes, Topology of, TensorMeta tensor, std::vector<int64_t> ranks = {})
       : mesh(mesh_of(sizes, std::move(ranks))), topology(std::move(of)), levels(mesh, topology) {
     meshes.meshes = {mesh};
     options.groups = GroupPolicy::any;
@@ -28,9 +27,7 @@ struct SmallQuestion {
   SmallQuestion(const SmallQuestion&) = delete;
   SmallQuestion& operator=(const SmallQuestion&) = delete;
 
-  [[nodiscard]] std::optional<PlanProblem> problem() const {
-    return make_problem(levels, meshes, request, request.dst, options);
-  }
+  [[nodiscard]] std::optional<PlanProblem> problem() const { return make_problem(levels, meshes, request, request.dst, options); }
 
   Mesh mesh;
   MeshTable meshes;
@@ -49,8 +46,7 @@ inline SearchState random_state(const PlanProblem& p, uint16_t pending, std::mt1
     if ((pending >> i & 1) == 0 && d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
   }
   // A random order inside each list.
-  for (int d = 0; d < p.dims; ++d)
-    std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
+  for (int d = 0; d < p.dims; ++d) std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
   return s;
 }
 

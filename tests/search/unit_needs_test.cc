@@ -43,11 +43,9 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   int grids = 0;
   int told_at_least = 0;
   for (const World& w :
-       {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8},
-        World{{4, 6}, {25, 7}, 9}, World{{2, 8, 4}, {1024}, 24}, World{{3, 4, 2}, {10, 9}, 8},
-        World{{2, 3, 8}, {7, 20}, 4}}) {
-    test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500),
-                                 {w.shape, DType::bfloat16});
+       {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8}, World{{4, 6}, {25, 7}, 9},
+        World{{2, 8, 4}, {1024}, 24}, World{{3, 4, 2}, {10, 9}, 8}, World{{2, 3, 8}, {7, 20}, 4}}) {
+    test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {w.shape, DType::bfloat16});
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
     REQUIRE(p);
@@ -108,9 +106,8 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
 
 TEST_CASE("a price above what is of use is exact or told as the least that it may be") {
   int told = 0;
-  for (const auto& [sizes, shape, inside] :
-       {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8},
-        World{{4, 2, 4}, {64, 64}, 4}, World{{2, 3, 4}, {48, 48}, 4}}) {
+  for (const auto& [sizes, shape, inside] : {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8},
+                                             World{{4, 2, 4}, {64, 64}, 4}, World{{2, 3, 4}, {48, 48}, 4}}) {
     test::SmallQuestion question(sizes, test::two_levels(inside, 500), {shape, DType::float16});
     const auto p = question.problem();
     REQUIRE(p);
@@ -163,8 +160,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
     Topology topology = worlds[i / 3].second;
     if (i % 3 == 2) {
       topology = test::with_protocols(topology);
-      for (TopologyLevel& level : topology.levels)
-        level.per_peer_ns = &level == &topology.levels.front() ? 3'400 : 14'000;
+      for (TopologyLevel& level : topology.levels) level.per_peer_ns = &level == &topology.levels.front() ? 3'400 : 14'000;
     }
     for (TopologyLevel& level : topology.levels) {
       if (i % 3 != 1) continue;

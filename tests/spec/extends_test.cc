@@ -66,8 +66,7 @@ const Budget& budget(const Spec& spec, const std::string& id, bool bundle = fals
 }  // namespace
 
 TEST_CASE("an overlay has the meshes and redistributions of the spec that it extends") {
-  const Files files = {{"d/recorded.json", recorded},
-                       {"d/step.json", overlay("recorded.json", R"~(, "topology": "h100")~")}};
+  const Files files = {{"d/recorded.json", recorded}, {"d/step.json", overlay("recorded.json", R"~(, "topology": "h100")~")}};
   const auto alone = read(files, "d/recorded.json").spec;
   const auto spec = read(files, "d/step.json").spec;
   REQUIRE(alone);
@@ -124,8 +123,7 @@ TEST_CASE("a bundle of an overlay takes the place of one with its id, and no mem
   CHECK(spec->bundles[0].max_staging_bytes == 99);
   CHECK(spec->bundles[1].id == "end");
   CHECK(spec->bundles[2].members == std::vector<size_t>{1});
-  files["step.json"] = overlay(
-      "recorded.json", ", \n\"bundles\": [{\"id\": \"more\", \"redistributions\": [\"grad\"]}]");
+  files["step.json"] = overlay("recorded.json", ", \n\"bundles\": [{\"id\": \"more\", \"redistributions\": [\"grad\"]}]");
   CHECK(problems(read(files, "step.json").diagnostics) ==
         "step.json:2: E0413: redistribution \"grad\" is in bundle \"step\" of recorded.json already\n");
 }
@@ -134,11 +132,9 @@ TEST_CASE("files extend one another, each relative to its own folder; names are 
   const std::string level = R"~("levels": [{"name": "l", "ranks": 12, "gb_per_s": 3, "latency_ns": 5}])~";
   const Files files = {
       {"a/r/recorded.json", recorded},
-      {"a/team.json",
-       overlay("r/recorded.json", R"~(, "topology": {"file": "net/t.json"}, "options": {"groups": "any"})~")},
+      {"a/team.json", overlay("r/recorded.json", R"~(, "topology": {"file": "net/t.json"}, "options": {"groups": "any"})~")},
       {"a/net/t.json", "{" + level + "}"},
-      {"b/step.json",
-       overlay("../a/team.json", R"~(, "budgets": {"redistributions": [{"id": "loss", "wire_bytes": 1}]})~")}};
+      {"b/step.json", overlay("../a/team.json", R"~(, "budgets": {"redistributions": [{"id": "loss", "wire_bytes": 1}]})~")}};
   Files found = files;
   found["b/../a/team.json"] = files.at("a/team.json");
   found["b/../a/r/recorded.json"] = recorded;
@@ -180,11 +176,12 @@ TEST_CASE("a recording takes the place of meshes, redistributions and recorded b
   "redistributions": [
     {"id": "loss", "tensor": {"shape": [], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["R", "R"], "count": 4}]})~";
   SpecText again{"recorded.json (recorded again)", std::make_shared<const std::string>(fresh)};
-  const Files files = {
-      {"recorded.json", recorded},
-      {"step.json", overlay("recorded.json", ",\n\"budgets\": {\"redistributions\": [{\"id\": \"loss\", "
+  const Files files = {{"recorded.json", recorded},
+                       {"step.json", overlay("recorded.json",
+                                             ",\n\"budgets\": {\"redistributions\": [{\"id\": \"loss\", "
                                              "\"collectives\": 1}]}")},
-      {"gone.json", overlay("recorded.json", ",\n\"budgets\": {\"redistributions\": [{\"id\": \"grad\", "
+                       {"gone.json", overlay("recorded.json",
+                                             ",\n\"budgets\": {\"redistributions\": [{\"id\": \"grad\", "
                                              "\"collectives\": 1}]}")}};
   for (const char* name : {"recorded.json", "step.json"}) {
     const auto spec = read(files, name, &again).spec;
@@ -201,8 +198,7 @@ TEST_CASE("a recording takes the place of meshes, redistributions and recorded b
   CHECK(problems(read(files, "gone.json", &again).diagnostics) ==
         "gone.json:2: E0411: there is no redistribution \"grad\" in recorded.json (recorded again)\n");
   again.text = std::make_shared<const std::string>("{\"schema\": \"meshplan/spec/1\",\n\"mesh\": 1}");
-  CHECK(problems(read(files, "step.json", &again).diagnostics).find(
-            "recorded.json (recorded again):2: E0201") == 0);
+  CHECK(problems(read(files, "step.json", &again).diagnostics).find("recorded.json (recorded again):2: E0201") == 0);
 }
 
 }  // namespace meshplan

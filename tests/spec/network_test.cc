@@ -53,10 +53,8 @@ double ring_of_sends_us(const Topology& topology, const Row& row) {
 
 double predicted_us(const Topology& topology, const Row& row) {
   if (row.op == "sendrecv") return ring_of_sends_us(topology, row);
-  static const std::map<std::string, Op> ops{{"all_gather", Op::all_gather},
-                                             {"reduce_scatter", Op::reduce_scatter},
-                                             {"all_reduce", Op::all_reduce},
-                                             {"alltoall", Op::all_to_all}};
+  static const std::map<std::string, Op> ops{
+      {"all_gather", Op::all_gather}, {"reduce_scatter", Op::reduce_scatter}, {"all_reduce", Op::all_reduce}, {"alltoall", Op::all_to_all}};
   const int64_t ranks = row.hosts * row.gpus;
   CollectiveBytes bytes;
   bytes.op = ops.at(row.op);
@@ -114,9 +112,8 @@ TEST_CASE("protocols predict published timings from 32 MiB") {
     const double us = predicted_us(topology, row);
     const double factor = std::max(us / row.us, row.us / us);
     const bool judges = own && row.bytes >= 32 << 20;
-    table += text_of("%-8s %-14s %6d x %-2d %12s %14.1f %15.1f %7.2f%s\n", row.machine.c_str(),
-                     row.op.c_str(), static_cast<int>(row.hosts), static_cast<int>(row.gpus),
-                     size_text(row.bytes).c_str(), row.us, us, factor,
+    table += text_of("%-8s %-14s %6d x %-2d %12s %14.1f %15.1f %7.2f%s\n", row.machine.c_str(), row.op.c_str(), static_cast<int>(row.hosts),
+                     static_cast<int>(row.gpus), size_text(row.bytes).c_str(), row.us, us, factor,
                      judges ? "" : "  not judged: as h100, on another fabric");
     if (!judges) continue;
     ++judged;
@@ -124,8 +121,7 @@ TEST_CASE("protocols predict published timings from 32 MiB") {
     worst = std::max(worst, factor);
   }
   const double mean = std::exp(logs / judged);
-  table += text_of("\n%d rows judged: geometric mean of the factor %.3f, largest %.2f\n", judged,
-                   mean, worst);
+  table += text_of("\n%d rows judged: geometric mean of the factor %.3f, largest %.2f\n", judged, mean, worst);
   CHECK(judged >= 150);
   CHECK(mean <= 1.15);
   CHECK(worst <= 2.5);
@@ -152,13 +148,11 @@ TEST_CASE("no exchange is cheaper than the ring that moves the same boxes") {
           Traffic traffic;  // every rank's piece to every other rank
           traffic.peers = {gpus - 1, ranks - gpus};
           traffic.bytes = {piece * (gpus - 1), piece * (ranks - gpus)};
-          CHECK(traffic_ps(topology, traffic, Peers::number_and_rate, 0) >=
-                collective_ps(topology, shape, gather));
+          CHECK(traffic_ps(topology, traffic, Peers::number_and_rate, 0) >= collective_ps(topology, shape, gather));
           if (ranks != 2) continue;
           // Two ranks swap what they hold and add.
           const CollectiveBytes reduce{Op::all_reduce, piece, (piece + 1) / 2, 0};
-          CHECK(traffic_ps(topology, traffic, Peers::number_and_rate, 0) >=
-                collective_ps(topology, shape, reduce));
+          CHECK(traffic_ps(topology, traffic, Peers::number_and_rate, 0) >= collective_ps(topology, shape, reduce));
         }
       }
     }

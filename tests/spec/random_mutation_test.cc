@@ -84,7 +84,8 @@ TEST_CASE("damaged specs are refused with places, or are good") {
   }
   size_t good = 0;
   for (int round = 0; round < 4000; ++round) {
-    const std::string text = damaged(texts[below(random, round % 2 == 0 ? good_texts : texts.size())], texts[below(random, texts.size())], random);
+    const std::string text =
+        damaged(texts[below(random, round % 2 == 0 ? good_texts : texts.size())], texts[below(random, texts.size())], random);
     Diagnostics diagnostics;
     const auto spec = read_spec(text, "a.json", {}, diagnostics);
     INFO("round " << round << ":\n" << text);

@@ -47,13 +47,14 @@ TEST_CASE("as many wrong names as there are right ones are all counted, with sug
   for (size_t i = 0; i < names; ++i) {
     const std::string comma = i > 0 ? ",\n" : "";
     const std::string rest = std::to_string(i) + R"~(.attention.weight")~";
-    requests += comma + R"~({"id": "layers.)~" + rest + R"~(, "tensor": {"shape": [64], "dtype": "float32"}, "src": ["R"], "dst": ["S(0)"]})~";
+    requests +=
+        comma + R"~({"id": "layers.)~" + rest + R"~(, "tensor": {"shape": [64], "dtype": "float32"}, "src": ["R"], "dst": ["S(0)"]})~";
     members += comma + R"~("layer.)~" + rest;
     budgets += comma + R"~({"id": "layer.)~" + rest + R"~(, "collectives": 1})~";
   }
-  const std::string text = R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "redistributions": [)~" + requests +
-                           R"~(], "bundles": [{"id": "b", "redistributions": [)~" + members + R"~(]}], "budgets": {"redistributions": [)~" + budgets +
-                           "]}}";
+  const std::string text = R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "redistributions": [)~" +
+                           requests + R"~(], "bundles": [{"id": "b", "redistributions": [)~" + members +
+                           R"~(]}], "budgets": {"redistributions": [)~" + budgets + "]}}";
   Diagnostics diagnostics;
   CHECK(!read_spec(text, "spec.json", {}, diagnostics));
   CHECK(diagnostics.count(Severity::error) == 2 * names);
@@ -158,7 +159,8 @@ TEST_CASE("topologies: protocols, and the old spelling of NCCL's") {
     Diagnostics diagnostics;
     const auto topology = read_topology_file(
         R"~({"levels": [{"ranks": 8, "gb_per_s": 362, "latency_ns": 1, "peer_gb_per_s": 82, "peer_bytes": 9,
-                         "switch_gb_per_s": 551}, {"ranks": 64, "gb_per_s": 48, "latency_ns": 2}], )~" + model + "}",
+                         "switch_gb_per_s": 551}, {"ranks": 64, "gb_per_s": 48, "latency_ns": 2}], )~" +
+            model + "}",
         "t.json", diagnostics);
     REQUIRE(topology.has_value());
     return *topology;

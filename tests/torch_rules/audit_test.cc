@@ -6,8 +6,8 @@
 #include "cost/topology.h"
 #include "diag/codes.h"
 #include "planner/planner.h"
-#include "torch_rules/torch_case.h"
 #include "tensor/box.h"
+#include "torch_rules/torch_case.h"
 
 namespace meshplan {
 namespace {

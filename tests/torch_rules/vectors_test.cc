@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "tensor/box.h"
 #include "torch_rules/dtensor_cost.h"
 #include "torch_rules/rule_planner.h"
 #include "torch_rules/torch_case.h"
-#include "tensor/box.h"
 
 namespace meshplan {
 namespace {

@@ -23,8 +23,7 @@ Topology levels_of(const std::vector<int64_t>& ranks) {
 
 Mesh mesh_of(const std::vector<int64_t>& sizes) {
   std::vector<std::pair<std::string, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) dims.emplace_back(std::string(1, static_cast<char>('a' + i)), sizes[i]);
   auto mesh = make_mesh("mesh", dims);
   REQUIRE(mesh.ok());
   return *mesh;
@@ -50,8 +49,7 @@ bool reduces_to(const State& src, const State& dst) {
 struct World {
   std::vector<int64_t> sizes;
   std::vector<int64_t> units;
-  bool transposed =
-      false;  // sizes from the dim of the smallest stride on: ids do not ascend with the mesh
+  bool transposed = false;  // sizes from the dim of the smallest stride on: ids do not ascend with the mesh
 };
 const std::vector<World> worlds{{{2, 4}, {1024}},
                                 {{2, 4}, {4, 1024}},
@@ -74,8 +72,8 @@ const std::vector<World> worlds{{{2, 4}, {1024}},
 // Calls visit(problem, question) for pairs of states of every world and shape; every state takes
 // part on either side.
 template <class Visitor>
-void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many,
-                   Visitor&& visit, const std::vector<World>& in = worlds) {
+void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_of_many, Visitor&& visit,
+                   const std::vector<World>& in = worlds) {
   for (const World& w : in) {
     const Mesh mesh = w.transposed ? transposed_mesh_of(w.sizes) : mesh_of(w.sizes);
     const Topology topology = levels_of(w.units);
@@ -93,8 +91,7 @@ void for_each_pair(const std::vector<std::vector<int64_t>>& shapes, size_t step_
           CAPTURE(to_text(states[j], w.sizes));
           CAPTURE(w.units[0]);
           CAPTURE(shape[0]);
-          visit(*problem,
-                ListQuestion{&levels, nullptr, shape, 4, &states[i], &states[j], 1 << 20});
+          visit(*problem, ListQuestion{&levels, nullptr, shape, 4, &states[i], &states[j], 1 << 20});
         }
       }
     }
@@ -140,10 +137,8 @@ TEST_CASE("one phase in closed form equals the listing of every piece") {
     const auto listed = list_exchange(q);
     REQUIRE(listed);
     const int levels = q.levels->levels();
-    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even),
-               listed->even);
-    const ExchangeTraffic whole =
-        digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole);
+    check_same(digits_one_phase(problem.world, problem.change, levels, ExchangeCut::even), listed->even);
+    const ExchangeTraffic whole = digits_one_phase(problem.world, problem.change, levels, ExchangeCut::whole);
     const ExchangeTraffic whole_listed = listed->whole.value_or(listed->even);
     ++compared;
     TurnTable table;
@@ -187,16 +182,13 @@ TEST_CASE("two phases in closed form equal the listing of every piece") {
     check_near(*digits, *listed);
     digits->exact ? ++compared : ++below;
   });
-  MESSAGE(compared << " pairs compared, " << below << " only from below, " << listed_only
-                   << " have no closed form");
+  MESSAGE(compared << " pairs compared, " << below << " only from below, " << listed_only << " have no closed form");
   CHECK(compared > 1000);
 }
 
 TEST_CASE("two phases that members share unevenly are told from below") {
-  const std::vector<World> many{{{32, 4}, {4, 1024}},         {{20, 3}, {3, 1024}},
-                                {{2, 16, 4}, {4, 1024}},      {{18, 2, 2}, {4, 1024}},
-                                {{2, 32, 4}, {8, 1024}},      {{4, 32}, {4, 1024}, true},
-                                {{3, 2, 16}, {6, 1024}, true}};
+  const std::vector<World> many{{{32, 4}, {4, 1024}},    {{20, 3}, {3, 1024}},       {{2, 16, 4}, {4, 1024}},      {{18, 2, 2}, {4, 1024}},
+                                {{2, 32, 4}, {8, 1024}}, {{4, 32}, {4, 1024}, true}, {{3, 2, 16}, {6, 1024}, true}};
   int64_t compared = 0;
   int64_t below = 0;
   for_each_pair(

@@ -12,15 +12,13 @@ using namespace meshplan;
 
 namespace {
 
-std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>& mesh_shape,
-                              const std::vector<int64_t>& shape) {
+std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>& mesh_shape, const std::vector<int64_t>& shape) {
   auto state = parse_state(text, mesh_shape, shape.size());
   REQUIRE(state.ok());
   int64_t n = 1;
   for (int64_t s : mesh_shape) n *= s;
   std::vector<RankBox> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
+  for (int64_t i = 0; i < n; ++i) out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
   return out;
 }
 
@@ -89,14 +87,12 @@ TEST_CASE("only the nearest holders are asked") {
   const std::vector<int64_t> levels{4, 1 << 20};
   for (ExchangeCut cut : {ExchangeCut::even, ExchangeCut::whole}) {
     for (const ExchangeTransfer& p : exchange_transfers(sources, targets, levels, cut)) {
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 ==
-            targets[static_cast<size_t>(p.target)].rank / 4);
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
     }
   }
 }
 
-TEST_CASE(
-    "pieces tile every target and come from holders, for random states, uneven shapes and permuted ranks") {
+TEST_CASE("pieces tile every target and come from holders, for random states, uneven shapes and permuted ranks") {
   constexpr unsigned seed = 77;
   std::mt19937 random(seed);
   CAPTURE(seed);
@@ -113,8 +109,7 @@ TEST_CASE(
                                        "S(0)[0]{S(0)[1]:2,S(1):2}R"};
   const std::vector<int64_t> mesh{2, 4, 2};
   for (int round = 0; round < 60; ++round) {
-    const std::vector<int64_t> shape{static_cast<int64_t>(random() % 20),
-                                     static_cast<int64_t>(1 + random() % 9)};
+    const std::vector<int64_t> shape{static_cast<int64_t>(random() % 20), static_cast<int64_t>(1 + random() % 9)};
     const std::string& a = texts[random() % texts.size()];
     const std::string& b = texts[random() % texts.size()];
     auto fixed = [](const std::string& text) {  // a lone shard carries no order
@@ -133,8 +128,7 @@ TEST_CASE(
     for (ExchangeCut cut : {ExchangeCut::even, ExchangeCut::whole}) {
       const auto pieces = exchange_transfers(sources, targets, levels, cut);
       check_tiles(targets, pieces);
-      for (const ExchangeTransfer& p : pieces)
-        CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
+      for (const ExchangeTransfer& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
     }
     const TwoPhaseTransfers two = two_phase_transfers(sources, targets, levels);
     std::vector<ExchangeTransfer> all = two.from_sources;
@@ -142,23 +136,20 @@ TEST_CASE(
     check_tiles(targets, all);
     for (const ExchangeTransfer& p : two.from_sources) {
       CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 ==
-            targets[static_cast<size_t>(p.target)].rank / 4);
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
     }
     // A host fetches nothing twice, and what a member passes on it has fetched.
     std::map<std::pair<int64_t, std::vector<int64_t>>, int> fetched;
     for (const ExchangeTransfer& p : two.first_phase) {
       CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 !=
-            targets[static_cast<size_t>(p.target)].rank / 4);
+      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 != targets[static_cast<size_t>(p.target)].rank / 4);
       std::vector<int64_t> corner;
       for (const Interval& i : p.box) corner.push_back(i.lo);
       CHECK(++fetched[{targets[static_cast<size_t>(p.target)].rank / 4, corner}] == 1);
     }
     for (const ExchangeTransfer& p : two.from_fetchers) {
-      const bool has = std::any_of(
-          two.first_phase.begin(), two.first_phase.end(),
-          [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
+      const bool has = std::any_of(two.first_phase.begin(), two.first_phase.end(),
+                                   [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
       CHECK(has);
     }
   }
@@ -169,10 +160,8 @@ TEST_CASE("senders are balanced where every holder is equally near") {
   const auto sources = ranks_of("S(0)R", mesh, {64});
   const auto targets = ranks_of("RS(0)", mesh, {64});
   std::map<int32_t, int64_t> sent;
-  for (const ExchangeTransfer& p :
-       exchange_transfers(sources, targets, std::vector<int64_t>{1 << 20}, ExchangeCut::even)) {
-    if (sources[static_cast<size_t>(p.source)].rank != targets[static_cast<size_t>(p.target)].rank)
-      sent[p.source] += volume(p.box);
+  for (const ExchangeTransfer& p : exchange_transfers(sources, targets, std::vector<int64_t>{1 << 20}, ExchangeCut::even)) {
+    if (sources[static_cast<size_t>(p.source)].rank != targets[static_cast<size_t>(p.target)].rank) sent[p.source] += volume(p.box);
   }
   // Each shard is missed by four ranks, 16 elements each... of which two ask this half: every
   // holder sends the same.

@@ -14,11 +14,9 @@ using namespace meshplan;
 namespace {
 
 // Every group over these whole mesh dims, rank by rank.
-std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology,
-                             const std::vector<size_t>& dims) {
+std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology, const std::vector<size_t>& dims) {
   const std::vector<int64_t> sizes = mesh_shape(mesh);
-  std::map<std::vector<int64_t>, std::vector<int64_t>>
-      groups;  // by the coordinates that stay: ranks
+  std::map<std::vector<int64_t>, std::vector<int64_t>> groups;  // by the coordinates that stay: ranks
   for (int64_t copy = 0; copy < mesh_copies(mesh); ++copy) {
     for (int64_t i = 0; i < mesh_size(mesh); ++i) {
       std::vector<int64_t> stays = coordinates_of(i, sizes);
@@ -76,10 +74,8 @@ Topology units_of(const std::vector<int64_t>& ranks) {
 
 }  // namespace
 
-TEST_CASE(
-    "shapes of groups are those that counting finds, where units do not cut the mesh evenly") {
-  const std::vector<std::vector<int64_t>> units{
-      {12, 1'000}, {5, 1'000}, {3, 9, 1'000}, {4, 12, 36, 1'000}};
+TEST_CASE("shapes of groups are those that counting finds, where units do not cut the mesh evenly") {
+  const std::vector<std::vector<int64_t>> units{{12, 1'000}, {5, 1'000}, {3, 9, 1'000}, {4, 12, 36, 1'000}};
   for (const auto& ranks : units) {
     CAPTURE(ranks.size());
     check(*make_mesh("mesh", {{"a", 4}, {"b", 2}, {"c", 8}}), units_of(ranks));

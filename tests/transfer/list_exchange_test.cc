@@ -53,17 +53,14 @@ TEST_CASE("what was listed before answers again, and what ended early only where
     do {
       before = levels.listings().entries.empty() ? 0 : levels.listings().looked;
       asked = 0;
-      q.is_enough = [&](const ExchangeTraffic&, const ExchangeTraffic&) {
-        return ++asked == (before == 0 ? 1 : 2) + (twice ? 1 : 0);
-      };
+      q.is_enough = [&](const ExchangeTraffic&, const ExchangeTraffic&) { return ++asked == (before == 0 ? 1 : 2) + (twice ? 1 : 0); };
       REQUIRE(list_exchange(q));
       classes += levels.listings().looked > before;
     } while (levels.listings().looked > before);
     CHECK(classes == (twice ? 2 : 3));
     q.is_enough = {};
     CHECK(same(list_exchange(q), all));
-    CHECK(levels.listings().entries.begin()->second.listed->even.work +
-              levels.listings().entries.begin()->second.listed->whole->work ==
+    CHECK(levels.listings().entries.begin()->second.listed->even.work + levels.listings().entries.begin()->second.listed->whole->work ==
           work);
   }
   CHECK(levels.listings().entries.size() == 1);

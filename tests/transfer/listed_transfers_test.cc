@@ -6,8 +6,7 @@
 
 using namespace meshplan;
 
-TEST_CASE(
-    "the example of the header: what rank 0 of a gather keeps and receives, and where it lies") {
+TEST_CASE("the example of the header: what rank 0 of a gather keeps and receives, and where it lies") {
   const auto mesh = make_mesh("mesh", {{"a", 2}, {"b", 2}});
   REQUIRE(mesh.ok());
   const RankTable ranks = make_rank_table({{*mesh}, {}});
@@ -30,8 +29,7 @@ TEST_CASE(
     return std::to_string(end.rank) + to_text(end.whole) + "+" + std::to_string(end.offset);
   };
   const auto visit = [&](const ListedTransfer& row) -> Status {
-    rows.push_back(std::string(to_text(row.action)) + " " + end_text(row.from) + " -> " +
-                   end_text(row.to) + " " + to_text(row.box));
+    rows.push_back(std::string(to_text(row.action)) + " " + end_text(row.from) + " -> " + end_text(row.to) + " " + to_text(row.box));
     return Done{};
   };
   REQUIRE(list_transfers(*transfers, before, after, ranks, visit).ok());

@@ -18,8 +18,7 @@ std::vector<RankBox> ranks_of(std::string_view text, const std::vector<int64_t>&
   int64_t n = 1;
   for (int64_t size : mesh_shape) n *= size;
   std::vector<RankBox> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
+  for (int64_t i = 0; i < n; ++i) out.push_back({i, box_of(*state, shape, mesh_shape, coordinates_of(i, mesh_shape))});
   return out;
 }
 

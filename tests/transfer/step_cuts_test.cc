@@ -34,8 +34,7 @@ Pairs counted(const std::vector<PairElements>& list) {
 }
 
 // Exchanges through these states on 2 x 3 ranks.
-PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::string>& states,
-                            std::vector<int64_t> shape) {
+PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::string>& states, std::vector<int64_t> shape) {
   const auto sizes = mesh_shape(meshes.meshes[0]);
   PlannedRedistribution r;
   r.request.tensor = {shape, DType::float32};
@@ -81,8 +80,7 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
   plan.meshes = meshes;
   plan.topology = uniform_topology();
   const RankTable ranks = make_rank_table(plan.meshes);
-  for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{12, 18}, {7, 5}, {1, 16}, {5003, 1}, {40, 90}}) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{12, 18}, {7, 5}, {1, 16}, {5003, 1}, {40, 90}}) {
     for (const auto& states : {std::vector<std::string>{"S(0)R", "S(0)S(1)", "RS(1)", "RR"},
                                {"RS(1)", "S(1)S(0)", "RR"},
                                {"S(0)[0]S(0)[1]", "S(0)[1]S(0)[0]", "S(1)R", "RS(0)"}}) {
@@ -92,24 +90,21 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
       GotBoxes got;
       for (size_t s = 0; s < r.steps.size(); ++s) {
         CHECK(goes_in_pieces(r, s));
-        const auto transfers =
-            make_transfers({&held[s], &held[s + 1], &r.steps[s], &ranks, &plan.topology, "here"});
+        const auto transfers = make_transfers({&held[s], &held[s + 1], &r.steps[s], &ranks, &plan.topology, "here"});
         REQUIRE(transfers.ok());
-        const auto cuts = s == 0 ? cuts_of(cut, *transfers, held[s], held[s + 1])
-                                 : cuts_of_next(got, *transfers, held[s], held[s + 1]);
+        const auto cuts = s == 0 ? cuts_of(cut, *transfers, held[s], held[s + 1]) : cuts_of_next(got, *transfers, held[s], held[s + 1]);
         for (const int64_t pieces : {1, 2, 3, 7}) {
           Pairs together;
           for (int64_t piece = 0; piece < pieces; ++piece) {
-            const StepTransfers part = s == 0 ? piece_of_first(cut, *transfers, piece, pieces)
-                                              : piece_of_next(got, *transfers, piece, pieces);
+            const StepTransfers part =
+                s == 0 ? piece_of_first(cut, *transfers, piece, pieces) : piece_of_next(got, *transfers, piece, pieces);
             const Pairs listed = counted(part, held[s], held[s + 1]);
             CHECK(counted(elements_of(cuts, piece, pieces)) == listed);
             for (const auto& [pair, elements] : listed) together[pair] += elements;
           }
           CHECK(together == counted(*transfers, held[s], held[s + 1]));
           Pairs all;
-          for (const PairElements& pair : pairs_of(*transfers, held[s], held[s + 1]))
-            all[{pair.from, pair.to}] += pair.elements;
+          for (const PairElements& pair : pairs_of(*transfers, held[s], held[s + 1])) all[{pair.from, pair.to}] += pair.elements;
           CHECK(together == all);
         }
         got = s == 0 ? got_in_first(cut, *transfers) : got_in_next(got, *transfers);
@@ -126,8 +121,7 @@ TEST_CASE("pieces of two phases bring every element once, and pass on only what 
   plan.meshes = meshes;
   plan.topology.levels = {{"host", 4, 100'000, 0, 0}, {"all", 1'048'576, 10'000, 0, 0}};
   const RankTable ranks = make_rank_table(plan.meshes);
-  for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{18, 4}, {7, 5}, {100}, {3, 1, 2}}) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{18, 4}, {7, 5}, {100}, {3, 1, 2}}) {
     PlannedRedistribution r;
     r.request.tensor = {shape, DType::float32};
     const std::vector<int64_t> sizes{9};
@@ -140,8 +134,7 @@ TEST_CASE("pieces of two phases bring every element once, and pass on only what 
     step.state = r.request.dst;
     r.steps.push_back(step);
     const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
-    const auto transfers =
-        make_transfers({&held[0], &held[1], &r.steps[0], &ranks, &plan.topology, "here"});
+    const auto transfers = make_transfers({&held[0], &held[1], &r.steps[0], &ranks, &plan.topology, "here"});
     REQUIRE(transfers.ok());
     REQUIRE_FALSE(transfers->first_phase.empty());
     for (const int64_t parts : {1, 2, 3, 5}) {
@@ -163,14 +156,12 @@ TEST_CASE("pieces of two phases bring every element once, and pass on only what 
           }
           const auto cuts = cuts_of_phase(*transfers, phase, held[0], held[1]);
           Pairs listed;
-          for (const PairElements& pair : pairs_of(now, held[0], held[1]))
-            listed[{pair.from, pair.to}] += pair.elements;
+          for (const PairElements& pair : pairs_of(now, held[0], held[1])) listed[{pair.from, pair.to}] += pair.elements;
           CHECK(counted(elements_of(cuts, part, parts)) == listed);
         }
       }
       size_t wanted = 0;
-      for (int64_t slot = 0; slot < 9; ++slot)
-        wanted += static_cast<size_t>(volume(box_of_slot(held[1], slot)));
+      for (int64_t slot = 0; slot < 9; ++slot) wanted += static_cast<size_t>(volume(box_of_slot(held[1], slot)));
       CHECK(came.size() == wanted);
       for (const auto& [where, times] : came) CHECK(times == 1);
     }

@@ -24,8 +24,7 @@ struct World {
     REQUIRE(s.ok());
     return *s;
   }
-  [[nodiscard]] Result<StepTransfers> transfers(std::string_view before, std::string_view after,
-                                                Op op, std::vector<Atom> dims,
+  [[nodiscard]] Result<StepTransfers> transfers(std::string_view before, std::string_view after, Op op, std::vector<Atom> dims,
                                                 int64_t extent) const {
     Step step;
     step.op = op;
@@ -45,9 +44,7 @@ TEST_CASE("an element that no rank of the group holds is named") {
   auto made = w.transfers("S(0)[0]S(0)[1]", "RS(0)", Op::all_gather, {{0, 1, 2}}, 8);
   REQUIRE_FALSE(made.ok());
   CHECK(made.error().fault == Fault::wrong_data);
-  CHECK(
-      made.error().message ==
-      "redistribution 'x', step 0: rank 0 needs element [2] and no rank of its group of 2 holds it");
+  CHECK(made.error().message == "redistribution 'x', step 0: rank 0 needs element [2] and no rank of its group of 2 holds it");
   // Over both it can.
   CHECK(w.transfers("S(0)[0]S(0)[1]", "RS(0)", Op::exchange, {{0, 1, 2}, {1, 1, 2}}, 8).ok());
 }
@@ -56,30 +53,20 @@ TEST_CASE("steps that cannot be are refused with a reason") {
   const World w;
   const Atom a{0, 1, 2};
   const Atom b{1, 1, 2};
-  auto message = [&](std::string_view before, std::string_view after, Op op,
-                     std::vector<Atom> dims) {
+  auto message = [&](std::string_view before, std::string_view after, Op op, std::vector<Atom> dims) {
     auto made = w.transfers(before, after, op, std::move(dims), 8);
     REQUIRE_FALSE(made.ok());
     return made.error().message;
   };
-  CHECK(message("RR", "RR", Op::all_reduce, {a}).find("no pending reduction to complete") !=
-        std::string::npos);
-  CHECK(message("P(sum)R", "RR", Op::all_gather, {a}).find("loses a pending reduction") !=
-        std::string::npos);
-  CHECK(message("RR", "P(sum)R", Op::all_gather, {a}).find("adds a pending reduction") !=
-        std::string::npos);
-  CHECK(message("P(sum)R", "RR", Op::all_reduce, {b}).find("not among its mesh_dims") !=
-        std::string::npos);
-  CHECK(message("P(sum)R", "S(0)R", Op::all_reduce, {a}).find("changes the box") !=
-        std::string::npos);
-  CHECK(message("S(0)R", "RR", Op::slice, {}).find("the rank itself does not hold it") !=
-        std::string::npos);
-  CHECK(message("S(0)R", "P(max)R", Op::to_partial, {a}).find("a shard cannot become P(max)") !=
-        std::string::npos);
-  CHECK(message("RS(0)", "P(sum)R", Op::to_partial, {a}).find("moves elements") !=
-        std::string::npos);
-  CHECK(message("P(sum)S(0)", "S(0)[0]S(0)[1]", Op::reduce_scatter, {a})
-            .find("does not hold its contribution") != std::string::npos);
+  CHECK(message("RR", "RR", Op::all_reduce, {a}).find("no pending reduction to complete") != std::string::npos);
+  CHECK(message("P(sum)R", "RR", Op::all_gather, {a}).find("loses a pending reduction") != std::string::npos);
+  CHECK(message("RR", "P(sum)R", Op::all_gather, {a}).find("adds a pending reduction") != std::string::npos);
+  CHECK(message("P(sum)R", "RR", Op::all_reduce, {b}).find("not among its mesh_dims") != std::string::npos);
+  CHECK(message("P(sum)R", "S(0)R", Op::all_reduce, {a}).find("changes the box") != std::string::npos);
+  CHECK(message("S(0)R", "RR", Op::slice, {}).find("the rank itself does not hold it") != std::string::npos);
+  CHECK(message("S(0)R", "P(max)R", Op::to_partial, {a}).find("a shard cannot become P(max)") != std::string::npos);
+  CHECK(message("RS(0)", "P(sum)R", Op::to_partial, {a}).find("moves elements") != std::string::npos);
+  CHECK(message("P(sum)S(0)", "S(0)[0]S(0)[1]", Op::reduce_scatter, {a}).find("does not hold its contribution") != std::string::npos);
 }
 
 TEST_CASE("an exchange keeps contributions apart") {
@@ -88,8 +75,7 @@ TEST_CASE("an exchange keeps contributions apart") {
   REQUIRE(made.ok());
   // Ranks 0 1 have the first contribution, 2 3 the second: nothing crosses.
   for (size_t s = 0; s < 4; ++s) {
-    for (const Transfer& t : made->slots[s].transfers)
-      CHECK(static_cast<size_t>(t.from) / 2 == s / 2);
+    for (const Transfer& t : made->slots[s].transfers) CHECK(static_cast<size_t>(t.from) / 2 == s / 2);
   }
 }
 

@@ -46,15 +46,12 @@ class BundleFollower {
   // Elements that a rank has in a buffer: which contributions to each.
   using Buffer = std::map<int64_t, std::map<int64_t, uint64_t>>;
 
-  [[nodiscard]] const Request& request_of(size_t member) const {
-    return plan_.redistributions[member].request;
-  }
+  [[nodiscard]] const Request& request_of(size_t member) const { return plan_.redistributions[member].request; }
 
   std::string find_problem() {
     if (auto problem = read_members(); !problem.empty()) return problem;
     for (size_t r = 0; r < bundle_.rounds.size(); ++r) {
-      if (auto problem = look_at_round(r); !problem.empty())
-        return "round " + std::to_string(r) + ": " + problem;
+      if (auto problem = look_at_round(r); !problem.empty()) return "round " + std::to_string(r) + ": " + problem;
     }
     set_waves();
     for (const auto& [at, member] : members_) {
@@ -68,8 +65,7 @@ class BundleFollower {
 
   std::string read_members() {
     const BundleRequest& request = bundle_.request;
-    if (request.count < 1 || request.max_messages < 1 || request.max_staging_bytes < 0)
-      return "limits";
+    if (request.count < 1 || request.max_messages < 1 || request.max_staging_bytes < 0) return "limits";
     int64_t tensors = 0;
     for (size_t i = 0; i < request.members.size(); ++i) {
       if (request.members[i] >= plan_.redistributions.size()) return "no such member";
@@ -92,8 +88,7 @@ class BundleFollower {
     const State* before = &request.src;
     for (const Step& step : member.planned->steps) {
       const Mesh* from = at;
-      if (across && step.mesh == plan_.meshes.meshes[request.dst_mesh].name)
-        at = &plan_.meshes.meshes[request.dst_mesh];
+      if (across && step.mesh == plan_.meshes.meshes[request.dst_mesh].name) at = &plan_.meshes.meshes[request.dst_mesh];
       int64_t group = 1;
       for (const Atom& atom : step.mesh_dims) group *= atom.size;
       const bool talks = !is_local(step.op) && (step.op == Op::exchange || group > 1);
@@ -122,13 +117,11 @@ class BundleFollower {
         return contributions.emplace(ranks[rank].reduced, contributions.size()).first->second;
       };
       for (const OracleMessage& m : oracle_messages(view, ranks))
-        member.sent[s].push_back(
-            {ranks[m.from].id, ranks[m.to].id, m.box, contribution_of(m.from)});
+        member.sent[s].push_back({ranks[m.from].id, ranks[m.to].id, m.box, contribution_of(m.from)});
       for (size_t r = 0; r < ranks.size(); ++r) {
         if (!ranks[r].holds || !ranks[r].wants) continue;
         const Box kept = intersect(ranks[r].held, ranks[r].wanted);
-        if (volume(kept) > 0)
-          member.sent[s].push_back({ranks[r].id, ranks[r].id, kept, contribution_of(r)});
+        if (volume(kept) > 0) member.sent[s].push_back({ranks[r].id, ranks[r].id, kept, contribution_of(r)});
       }
     }
     member.contributions[s] = std::max<size_t>(1, contributions.size());
@@ -159,8 +152,7 @@ class BundleFollower {
       if (part.step < 0 || part.step >= steps) return "step";
       const OracleStep& step = member.steps[static_cast<size_t>(part.step)];
       if (!step.talks || step.step->op != round.op) return "op";
-      if (part.from < 0 || part.from >= part.to || part.to > member.planned->request.count)
-        return "tensors";
+      if (part.from < 0 || part.from >= part.to || part.to > member.planned->request.count) return "tensors";
       if (part.pieces < 1 || part.piece < 0 || part.piece >= part.pieces) return "piece";
       if (part.pieces > 1 && !may_be_cut(member, static_cast<size_t>(part.step))) return "cut";
       groups.insert(step.step->group);
@@ -178,8 +170,7 @@ class BundleFollower {
       for (size_t before = 0; before < r; ++before) {
         const std::vector<size_t>& after = bundle_.rounds[r].after;
         const bool named = std::find(after.begin(), after.end(), before) != after.end();
-        if (named || bundle_.rounds[before].stream == bundle_.rounds[r].stream)
-          wave = std::max(wave, waves_[before] + 1);
+        if (named || bundle_.rounds[before].stream == bundle_.rounds[r].stream) wave = std::max(wave, waves_[before] + 1);
       }
       waves_.push_back(wave);
     }
@@ -188,16 +179,14 @@ class BundleFollower {
   // Whether all later steps that may be cut leave dim d as the first has it.
   [[nodiscard]] bool is_steady(const OracleMember& member, size_t d) const {
     for (size_t s = 1; s < member.steps.size() && may_be_cut(member, s); ++s) {
-      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d])
-        return false;
+      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d]) return false;
     }
     return true;
   }
 
   // The part of a box that is its piece: along its longest dim, the lowest of them; of the steady
   // dims where one is 16 wide.
-  [[nodiscard]] Box piece_of(const OracleMember& member, const Box& box, int64_t piece,
-                             int64_t pieces) const {
+  [[nodiscard]] Box piece_of(const OracleMember& member, const Box& box, int64_t piece, int64_t pieces) const {
     if (pieces == 1) return box;
     std::vector<size_t> wide;
     for (size_t d = 0; d < box.size(); ++d) {
@@ -219,8 +208,7 @@ class BundleFollower {
   }
 
   // The row-major numbers of the elements of a box.
-  [[nodiscard]] static std::vector<int64_t> elements_of(const Box& box,
-                                                        const std::vector<int64_t>& shape) {
+  [[nodiscard]] static std::vector<int64_t> elements_of(const Box& box, const std::vector<int64_t>& shape) {
     std::vector<int64_t> elements;
     for (int64_t i = 0; i < volume(box); ++i) {
       const std::vector<int64_t> index = index_at(box, i);
@@ -260,9 +248,7 @@ class BundleFollower {
   }
 
   // The ranks of a mesh that take part, with their boxes of the state.
-  [[nodiscard]] std::vector<std::pair<int64_t, Box>> boxes_of(const OracleMember& member,
-                                                              const Mesh& mesh,
-                                                              const State& state) const {
+  [[nodiscard]] std::vector<std::pair<int64_t, Box>> boxes_of(const OracleMember& member, const Mesh& mesh, const State& state) const {
     const Request& request = member.planned->request;
     const std::vector<int64_t> sizes = mesh_shape(mesh);
     std::vector<std::pair<int64_t, Box>> boxes;
@@ -277,22 +263,19 @@ class BundleFollower {
   }
 
   // Whether the ranks have all of the state's boxes in the buffer, and nothing else.
-  [[nodiscard]] bool is_whole(const OracleMember& member, const Mesh& mesh, const State& state,
-                              const Buffer& buffer, size_t contributions) const {
+  [[nodiscard]] bool is_whole(const OracleMember& member, const Mesh& mesh, const State& state, const Buffer& buffer,
+                              size_t contributions) const {
     const std::vector<int64_t>& shape = member.planned->request.tensor.shape;
     Buffer whole;
     for (const auto& [id, box] : boxes_of(member, mesh, state)) {
-      for (const int64_t e : elements_of(box, shape))
-        whole[id][e] = (uint64_t{1} << contributions) - 1;
+      for (const int64_t e : elements_of(box, shape)) whole[id][e] = (uint64_t{1} << contributions) - 1;
     }
     return whole == buffer;
   }
-  [[nodiscard]] Buffer whole_buffer(const OracleMember& member, const Mesh& mesh,
-                                    const State& state) const {
+  [[nodiscard]] Buffer whole_buffer(const OracleMember& member, const Mesh& mesh, const State& state) const {
     Buffer whole;
     for (const auto& [id, box] : boxes_of(member, mesh, state)) {
-      for (const int64_t e : elements_of(box, member.planned->request.tensor.shape))
-        whole[id][e] = 1;
+      for (const int64_t e : elements_of(box, member.planned->request.tensor.shape)) whole[id][e] = 1;
     }
     return whole;
   }
@@ -306,8 +289,7 @@ class BundleFollower {
       for (const RoundPart& part : bundle_.rounds[r].parts) {
         if (part.member != at || tensor < part.from || tensor >= part.to) continue;
         const auto step = static_cast<size_t>(part.step);
-        if (!pieces.emplace(step, part.pieces).second && pieces[step] != part.pieces)
-          return "two cuts";
+        if (!pieces.emplace(step, part.pieces).second && pieces[step] != part.pieces) return "two cuts";
         if (!runs.emplace(std::pair{step, part.piece}, r).second) return "runs twice";
       }
     }
@@ -315,8 +297,7 @@ class BundleFollower {
     return move_elements(at, runs, pieces);
   }
 
-  std::string check_runs(const OracleMember& member, const Runs& runs,
-                         std::map<size_t, int64_t>& pieces) const {
+  std::string check_runs(const OracleMember& member, const Runs& runs, std::map<size_t, int64_t>& pieces) const {
     std::optional<size_t> before;
     for (size_t s = 0; s < member.steps.size(); ++s) {
       if (!member.steps[s].talks) continue;
@@ -327,8 +308,7 @@ class BundleFollower {
         const bool cut = pieces[s] > 1;
         if (cut && pieces[s] != pieces[*before]) return "other pieces";
         for (int64_t j = 0; j < pieces[*before]; ++j) {
-          if ((!cut || i == j) && waves_[runs.at({*before, j})] >= waves_[runs.at({s, i})])
-            return "too early";
+          if ((!cut || i == j) && waves_[runs.at({*before, j})] >= waves_[runs.at({s, i})]) return "too early";
         }
       }
       before = s;
@@ -358,8 +338,7 @@ class BundleFollower {
         const OracleStep& step = member.steps[s];
         if (step.step->op != Op::exchange) {
           const size_t needed = s == 0 ? 1 : contributions_before(member, s);
-          if (!is_whole(member, *step.from, *step.before, buffers[s], needed))
-            return "a collective lacks elements";
+          if (!is_whole(member, *step.from, *step.before, buffers[s], needed)) return "a collective lacks elements";
           buffers[s + 1] = whole_buffer(member, *step.to, step.step->state);
           continue;
         }
@@ -379,8 +358,7 @@ class BundleFollower {
     run_locals(member.steps.size());
     for (size_t s = 0; s < member.steps.size(); ++s) {
       const OracleStep& step = member.steps[s];
-      if (!is_whole(member, *step.to, step.step->state, buffers[s + 1],
-                    contributions_before(member, s + 1)))
+      if (!is_whole(member, *step.to, step.step->state, buffers[s + 1], contributions_before(member, s + 1)))
         return "an element does not arrive";
     }
     return "";

@@ -39,8 +39,8 @@ struct HandBundle {
   }
 
   // float32. Across from train to serve, or on serve where `src_mesh` is 1; the first step crosses.
-  void add_member(const std::vector<int64_t>& shape, const std::string& src,
-                  const std::vector<HandStep>& steps, int64_t count, size_t src_mesh = 0) {
+  void add_member(const std::vector<int64_t>& shape, const std::string& src, const std::vector<HandStep>& steps, int64_t count,
+                  size_t src_mesh = 0) {
     PlannedRedistribution& r = plan.redistributions.emplace_back();
     r.request.id = "w" + std::to_string(plan.redistributions.size());
     r.request.src_mesh = src_mesh;
@@ -55,14 +55,10 @@ struct HandBundle {
       step.state = *parse_state(hand.state, to, shape.size());
       step.mesh = src_mesh == 0 ? "serve" : "";
       for (int32_t m = 0; m < static_cast<int32_t>(to.size()); ++m) {
-        if (hand.op != Op::exchange &&
-            std::find(hand.dims.begin(), hand.dims.end(), m) == hand.dims.end())
-          continue;
+        if (hand.op != Op::exchange && std::find(hand.dims.begin(), hand.dims.end(), m) == hand.dims.end()) continue;
         step.mesh_dims.push_back({m, 1, to[static_cast<size_t>(m)]});
       }
-      step.group = hand.op == Op::exchange && src_mesh == 0 && &hand == &steps.front()
-                       ? "train+serve"
-                       : "serve";
+      step.group = hand.op == Op::exchange && src_mesh == 0 && &hand == &steps.front() ? "train+serve" : "serve";
     }
     r.dst = r.request.dst = r.steps.back().state;
     bundle.request.members.push_back(plan.redistributions.size() - 1);
@@ -70,8 +66,8 @@ struct HandBundle {
   }
 
   // Figures in this order: wire, staging, messages, ps.
-  void add_round(int64_t stream, const std::vector<size_t>& after,
-                 const std::vector<RoundPart>& parts, const std::vector<int64_t>& figures) {
+  void add_round(int64_t stream, const std::vector<size_t>& after, const std::vector<RoundPart>& parts,
+                 const std::vector<int64_t>& figures) {
     BundleRound& round = bundle.rounds.emplace_back();
     const auto step_of = [&](const RoundPart& part) -> const Step& {
       return std::as_const(plan.redistributions[part.member].steps)[static_cast<size_t>(part.step)];
@@ -137,21 +133,17 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
     x.bundle.request.max_messages = 2;
     CHECK(x.message() == "right");
     x.bundle.request.max_staging_bytes = 95;
-    CHECK(x.message() ==
-          "bundle 'sync': its total of staging_bytes is 96, max_staging_bytes allows 95");
+    CHECK(x.message() == "bundle 'sync': its total of staging_bytes is 96, max_staging_bytes allows 95");
     x.bundle.request.max_messages = 1;
     CHECK(x.message() == "bundle 'sync': round 0: messages is 2, max_messages allows 1");
   }
   SUBCASE("messages") {
     x.bundle.rounds[1].parts[0].from = 2;
-    CHECK(x.message() ==
-          "bundle 'sync': round 1: tensor 2 of 'w1', step 0, piece 0 runs in round 0 already");
+    CHECK(x.message() == "bundle 'sync': round 1: tensor 2 of 'w1', step 0, piece 0 runs in round 0 already");
     x.bundle.rounds[0].parts[0].to = 1;
-    CHECK(x.message() ==
-          "bundle 'sync': tensor 1 of 'w1', step 0 runs in no round, expected each piece once");
+    CHECK(x.message() == "bundle 'sync': tensor 1 of 'w1', step 0 runs in no round, expected each piece once");
     x.bundle.rounds[0].parts[0].to = 5;
-    CHECK(x.message() ==
-          "bundle 'sync': round 0, part 0: it has tensors 0 to 5, expected some of 0 to 4");
+    CHECK(x.message() == "bundle 'sync': round 0, part 0: it has tensors 0 to 5, expected some of 0 to 4");
   }
   SUBCASE("two phases") {
     x.plan.redistributions[1].steps.front().phases = 2;
@@ -253,10 +245,9 @@ TEST_CASE("one bucket is shared while the next is fetched") {
   x.set_totals(40, 72, 2 * 5'080'000 + 1'008'000);
   x.check();
   x.bundle.rounds[2].after = {};
-  CHECK(
-      x.message() ==
-      "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 0, what it needs of step 0 in "
-      "wave 0, expected an earlier one");
+  CHECK(x.message() ==
+        "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 0, what it needs of step 0 in "
+        "wave 0, expected an earlier one");
 }
 
 TEST_CASE("uneven extents go in pieces, some of them empty") {
@@ -280,8 +271,7 @@ TEST_CASE("collectives on one mesh run together, beside others one after another
   x.add_member({4}, "S(0)", {{Op::all_gather, "R", {0}}}, 1, 1);
   // Boxes of 16 B from three others each, 4 B of w2; chunks lie in order: nothing is packed. Of the
   // whole of 3 x 64 + 16 B a rank receives 3/4, at 10 ps a byte.
-  x.add_round(0, {}, {{0, 0, 0, 3, 0, 1}, {1, 0, 0, 1, 0, 1}},
-              {3 * 48 + 12, 0, 8, 10'000'000 + 1'560});
+  x.add_round(0, {}, {{0, 0, 0, 3, 0, 1}, {1, 0, 0, 1, 0, 1}}, {3 * 48 + 12, 0, 8, 10'000'000 + 1'560});
   x.set_totals(0, 3 * (16 + 64) + 4 + 16, 10'001'560);
   x.check();
   SUBCASE("two at the same time") {
@@ -333,10 +323,8 @@ Plan planned_with_bundle(Random& random) {
       request.tensor.shape = {16, 1 + random.below(12)};
       request.src_mesh = *find_mesh(meshes, "train");
       request.dst_mesh = *find_mesh(meshes, random.one_in(3) ? "train" : "serve");
-      request.src =
-          test::random_state(random, mesh_shape(meshes.meshes[request.src_mesh]), 2, 0, 3);
-      request.dst =
-          test::random_state(random, mesh_shape(meshes.meshes[request.dst_mesh]), 2, 0, 3);
+      request.src = test::random_state(random, mesh_shape(meshes.meshes[request.src_mesh]), 2, 0, 3);
+      request.dst = test::random_state(random, mesh_shape(meshes.meshes[request.dst_mesh]), 2, 0, 3);
       request.src.partial.clear();
       request.dst.partial.clear();
       request.count = 1 + random.below(3);
@@ -362,8 +350,7 @@ TEST_CASE("plans with bundles are proven, written and read, and their totals are
     REQUIRE(read.ok());
     const Status again = verify_plan(*read);
     REQUIRE_MESSAGE(again.ok(), (again ? std::string() : again.error().message));
-    for (int64_t Totals::*field : {&Totals::collectives, &Totals::wire_bytes, &Totals::peak_bytes,
-                                   &Totals::lower_bound_bytes}) {
+    for (int64_t Totals::*field : {&Totals::collectives, &Totals::wire_bytes, &Totals::peak_bytes, &Totals::lower_bound_bytes}) {
       Plan other = plan;
       ++(other.totals.*field);
       CHECK(!verify_plan(other).ok());
@@ -377,8 +364,7 @@ TEST_CASE("plans with bundles are proven, written and read, and their totals are
     other.bundles.push_back(other.bundles.front());
     CHECK(verify_plan(other).error().message == "two bundles are called 'sync'");
     other.bundles.back().request.id = "again";
-    CHECK(verify_plan(other).error().message ==
-          "redistribution 'w0' is in bundle 'sync' and in bundle 'again', expected in one");
+    CHECK(verify_plan(other).error().message == "redistribution 'w0' is in bundle 'sync' and in bundle 'again', expected in one");
     other = plan;
     other.bundles.clear();
     // One tensor in one round costs what it costs by itself.
@@ -402,8 +388,7 @@ TEST_CASE("hostile bundles end soon") {
     x.add_member({8}, "S(0)", {{Op::exchange, "S(0)"}, {Op::exchange, "R"}}, INT64_MAX);
     x.add_round(0, {}, {{0, 0, 0, INT64_MAX, 0, 1}}, {INT64_MAX, INT64_MAX, 1, INT64_MAX});
     x.add_round(0, {}, {{0, 1, 0, INT64_MAX, 0, 1}}, {INT64_MAX, INT64_MAX, 2, INT64_MAX});
-    check_quick(x,
-                "its total of wire_bytes is 0, counted from its parts it is 9223372036854775807");
+    check_quick(x, "its total of wire_bytes is 0, counted from its parts it is 9223372036854775807");
     x.bundle.rounds[1].parts.front().from = INT64_MIN;
     check_quick(x, "it has tensors -9223372036854775808 to");
   }
@@ -418,8 +403,7 @@ TEST_CASE("hostile bundles end soon") {
   SUBCASE("a million pieces in rounds of their own") {
     HandBundle x({2}, {2});
     x.add_member({1'000'000}, "S(0)", {{Op::exchange, "R"}}, 1);
-    for (int64_t i = 0; i < 200'000; ++i)
-      x.add_round(0, {}, {{0, 0, 0, 1, i, 200'000}}, {24, 24, 2, 11'000'240});
+    for (int64_t i = 0; i < 200'000; ++i) x.add_round(0, {}, {{0, 0, 0, 1, i, 200'000}}, {24, 24, 2, 11'000'240});
     x.bundle.totals.rounds = 200'000;
     check_quick(x, "round 100000: wire_bytes is 24, counted from its parts it is 16");
   }
@@ -444,8 +428,8 @@ TEST_CASE("hostile bundles end soon") {
       round.parts.front().to = t + 1;
     }
     BundleTotals& totals = x.bundle.totals;
-    for (int64_t BundleTotals::*sum : {&BundleTotals::rounds, &BundleTotals::wire_bytes,
-                                       &BundleTotals::messages, &BundleTotals::predicted_ps})
+    for (int64_t BundleTotals::*sum :
+         {&BundleTotals::rounds, &BundleTotals::wire_bytes, &BundleTotals::messages, &BundleTotals::predicted_ps})
       totals.*sum *= count;
     check_quick(x, "its total of peak_bytes is ");
   }

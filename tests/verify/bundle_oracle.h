@@ -114,8 +114,7 @@ class BundleOracle : private BundleFollower {
     size_t outermost = 0;
     for (const auto& [where, ids] : groups) {
       for (const int64_t id : ids) {
-        if (id != ids.front())
-          outermost = std::max(outermost, oracle_level(plan_.topology, ids.front(), id));
+        if (id != ids.front()) outermost = std::max(outermost, oracle_level(plan_.topology, ids.front(), id));
       }
     }
     return outermost;
@@ -127,14 +126,12 @@ class BundleOracle : private BundleFollower {
     for (const auto& [id, load] : loads) {
       if (collectives.ids.count(id) == 0) continue;
       Load& own = part[id] = load;
-      for (size_t l = collectives.level + 1; l < own.in.size(); ++l)
-        own.in[l] = own.out[l] = own.from[l] = own.to[l] = 0;
+      for (size_t l = collectives.level + 1; l < own.in.size(); ++l) own.in[l] = own.out[l] = own.from[l] = own.to[l] = 0;
     }
     return part;
   }
 
-  void count_collective(BundleRound& round, std::map<int64_t, int64_t>& packed,
-                        Collectives& collectives) {
+  void count_collective(BundleRound& round, std::map<int64_t, int64_t>& packed, Collectives& collectives) {
     CollectiveBytes all{round.op, 0, 0, 0};
     const OracleStep* first = nullptr;
     for (const RoundPart& part : round.parts) {
@@ -143,10 +140,8 @@ class BundleOracle : private BundleFollower {
       if (first == nullptr) first = &step;
       int64_t group = 1;
       for (const Atom& atom : step.step->mesh_dims) group *= atom.size;
-      const StepFigures one =
-          step_figures(*step.before, step.step->state, member.planned->request.tensor.shape,
-                       mesh_shape(*step.from), round.op, group,
-                       bytes_on_the_way(member, static_cast<size_t>(part.step)));
+      const StepFigures one = step_figures(*step.before, step.step->state, member.planned->request.tensor.shape, mesh_shape(*step.from),
+                                           round.op, group, bytes_on_the_way(member, static_cast<size_t>(part.step)));
       for (int64_t t = part.from; t < part.to; ++t) {
         round.wire_bytes += one.wire;
         round.staging_bytes += one.staging;
@@ -207,15 +202,12 @@ class BundleOracle : private BundleFollower {
         totals.messages += round.messages;
       }
       totals.predicted_ps +=
-          collectives.ids.empty()
-              ? time_of(all)
-              : std::max(time_of(all), collectives.ps + time_of(part_of(all, collectives)));
+          collectives.ids.empty() ? time_of(all) : std::max(time_of(all), collectives.ps + time_of(part_of(all, collectives)));
       add_boxes(wave, packed);
       for (const auto& [id, bytes] : packed) {
         totals.staging_bytes = std::max(totals.staging_bytes, bytes);
         const auto end = ends.find(id);
-        totals.peak_bytes =
-            std::max(totals.peak_bytes, bytes + (end == ends.end() ? 0 : end->second));
+        totals.peak_bytes = std::max(totals.peak_bytes, bytes + (end == ends.end() ? 0 : end->second));
       }
     }
   }
@@ -226,10 +218,8 @@ class BundleOracle : private BundleFollower {
       const Request& request = request_of(at);
       const int64_t each = element_bytes(request.tensor.dtype) * request.count;
       const std::vector<Mesh>& meshes = plan_.meshes.meshes;
-      for (const auto& [id, box] : boxes_of(member, meshes[request.src_mesh], request.src))
-        ends[id] += volume(box) * each;
-      for (const auto& [id, box] : boxes_of(member, meshes[request.dst_mesh], member.planned->dst))
-        ends[id] += volume(box) * each;
+      for (const auto& [id, box] : boxes_of(member, meshes[request.src_mesh], request.src)) ends[id] += volume(box) * each;
+      for (const auto& [id, box] : boxes_of(member, meshes[request.dst_mesh], member.planned->dst)) ends[id] += volume(box) * each;
     }
     return ends;
   }
@@ -249,8 +239,7 @@ class BundleOracle : private BundleFollower {
           }
         }
         for (size_t s = member.steps.size(); s-- > 0;) {
-          if (!member.steps[s].talks && s + 1 < runs.size())
-            runs[s] = {runs[s + 1].first, runs[s + 1].first};
+          if (!member.steps[s].talks && s + 1 < runs.size()) runs[s] = {runs[s + 1].first, runs[s + 1].first};
         }
         for (size_t s = 1; s < member.steps.size(); ++s) {
           if (runs[s].first < 0) runs[s] = runs[s - 1];
@@ -276,8 +265,7 @@ inline std::string fill_figures(const Plan& plan, PlannedBundle& bundle) {
   bundle.rounds = std::move(judged.rounds);
   bundle.totals = judged.totals;
   bundle.totals.lower_bound_ps = bundle.totals.predicted_ps / 2;
-  bundle.proven_gap_ps =
-      1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps));
+  bundle.proven_gap_ps = 1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps));
   bundle.alone_ps = bundle.totals.predicted_ps;
   return "";
 }
@@ -289,9 +277,8 @@ inline bool is_right(const Plan& plan, const PlannedBundle& bundle) {
   for (size_t r = 0; r < bundle.rounds.size(); ++r) {
     const BundleRound& is = judged.rounds[r];
     const BundleRound& said = bundle.rounds[r];
-    if (is.wire_bytes != said.wire_bytes || is.staging_bytes != said.staging_bytes ||
-        is.messages != said.messages || ns_of_ps(is.predicted_ps) != ns_of_ps(said.predicted_ps) ||
-        is.messages > bundle.request.max_messages)
+    if (is.wire_bytes != said.wire_bytes || is.staging_bytes != said.staging_bytes || is.messages != said.messages ||
+        ns_of_ps(is.predicted_ps) != ns_of_ps(said.predicted_ps) || is.messages > bundle.request.max_messages)
       return false;
   }
   const BundleTotals& is = judged.totals;
@@ -299,11 +286,10 @@ inline bool is_right(const Plan& plan, const PlannedBundle& bundle) {
   const int64_t limit = bundle.request.max_staging_bytes;
   const int64_t predicted = ns_of_ps(said.predicted_ps);
   const int64_t least = ns_of_ps(said.lower_bound_ps);
-  return is.rounds == said.rounds && is.wire_bytes == said.wire_bytes &&
-         is.staging_bytes == said.staging_bytes && is.peak_bytes == said.peak_bytes &&
-         is.messages == said.messages && ns_of_ps(is.predicted_ps) == predicted && least >= 0 &&
-         least <= predicted && ns_of_ps(bundle.proven_gap_ps) == predicted - least &&
-         ns_of_ps(bundle.alone_ps) >= least && (limit == 0 || is.staging_bytes <= limit);
+  return is.rounds == said.rounds && is.wire_bytes == said.wire_bytes && is.staging_bytes == said.staging_bytes &&
+         is.peak_bytes == said.peak_bytes && is.messages == said.messages && ns_of_ps(is.predicted_ps) == predicted && least >= 0 &&
+         least <= predicted && ns_of_ps(bundle.proven_gap_ps) == predicted - least && ns_of_ps(bundle.alone_ps) >= least &&
+         (limit == 0 || is.staging_bytes <= limit);
 }
 
 }  // namespace meshplan::test

@@ -65,11 +65,9 @@ TEST_CASE("every change that makes a bundle wrong is caught") {
       ++(proven ? count.right : count.caught);
       if (!proven && !random.one_in(8)) continue;
       const bool right = test::is_right(world.plan, mutant.bundle);
-      if (proven && !right)
-        FAIL_CHECK("seed " << used_seed << ", round " << round << ": '" << mutant.name << "' is not caught");
+      if (proven && !right) FAIL_CHECK("seed " << used_seed << ", round " << round << ": '" << mutant.name << "' is not caught");
       if (!proven && right) {
-        FAIL_CHECK("seed " << used_seed << ", round " << round << ": '" << mutant.name
-                           << "' is right, but: " << proven.error().message);
+        FAIL_CHECK("seed " << used_seed << ", round " << round << ": '" << mutant.name << "' is right, but: " << proven.error().message);
       }
       if (!proven && proven.error().message.find("bundle 'sync': ") != 0) FAIL_CHECK(proven.error().message);
     }

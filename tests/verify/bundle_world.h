@@ -72,9 +72,7 @@ class BundleWorld {
   Plan plan;
 
  private:
-  [[nodiscard]] size_t mesh_named(const std::string& name) const {
-    return *find_mesh(plan.meshes, name);
-  }
+  [[nodiscard]] size_t mesh_named(const std::string& name) const { return *find_mesh(plan.meshes, name); }
   [[nodiscard]] State state_on(size_t mesh, size_t rank) {
     State state = random_state(random_, mesh_shape(plan.meshes.meshes[mesh]), rank, 0, 3);
     state.partial.clear();
@@ -103,8 +101,7 @@ class BundleWorld {
     TensorMeta tensor;
     tensor.dtype = random_.one_in(2) ? DType::bfloat16 : DType::float32;
     const int64_t rank = random_.one_in(20) ? 0 : 1 + random_.below(2);
-    for (int64_t d = 0; d < rank; ++d)
-      tensor.shape.push_back(random_.one_in(40) ? 0 : random_.pick(extents));
+    for (int64_t d = 0; d < rank; ++d) tensor.shape.push_back(random_.one_in(40) ? 0 : random_.pick(extents));
     return tensor;
   }
 
@@ -115,8 +112,7 @@ class BundleWorld {
     request.tensor = random_tensor();
     const size_t rank = request.tensor.shape.size();
     const bool across = !random_.one_in(3);
-    request.src_mesh = across ? mesh_named("train")
-                              : static_cast<size_t>(random_.below(static_cast<int64_t>(plan.meshes.meshes.size())));
+    request.src_mesh = across ? mesh_named("train") : static_cast<size_t>(random_.below(static_cast<int64_t>(plan.meshes.meshes.size())));
     request.dst_mesh = across ? mesh_named("serve") : request.src_mesh;
     request.src = state_on(request.src_mesh, rank);
     const Mesh& to = plan.meshes.meshes[request.dst_mesh];
@@ -135,8 +131,7 @@ class BundleWorld {
       step.group = across && s == 0 ? "train+serve" : to.name;
       if (across) step.mesh = to.name;
       const std::vector<int64_t> sizes = mesh_shape(to);
-      for (size_t m = 0; m < sizes.size(); ++m)
-        step.mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
+      for (size_t m = 0; m < sizes.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
       if (s == 0 && !request.src.partial.empty()) step.reduce_op = ReduceOp::sum;
     }
     // A local step behind them, now and then: every rank keeps a part.
@@ -160,8 +155,7 @@ class BundleWorld {
     const std::vector<int64_t> sizes = mesh_shape(mesh);
     for (size_t m = 0; m < sizes.size(); ++m) {
       const bool used = std::any_of(state.shards.begin(), state.shards.end(), [&](const auto& list) {
-        return std::any_of(list.begin(), list.end(),
-                           [&](const Atom& atom) { return atom.mesh_dim == static_cast<int32_t>(m); });
+        return std::any_of(list.begin(), list.end(), [&](const Atom& atom) { return atom.mesh_dim == static_cast<int32_t>(m); });
       });
       if (used || sizes[m] == 1) continue;
       state.shards.back().push_back({static_cast<int32_t>(m), 1, sizes[m]});
@@ -175,8 +169,7 @@ class BundleWorld {
     Request request;
     request.tensor = random_tensor();
     const size_t rank = request.tensor.shape.size();
-    request.src_mesh = request.dst_mesh =
-        static_cast<size_t>(random_.below(static_cast<int64_t>(plan.meshes.meshes.size())));
+    request.src_mesh = request.dst_mesh = static_cast<size_t>(random_.below(static_cast<int64_t>(plan.meshes.meshes.size())));
     const std::vector<int64_t> sizes = mesh_shape(plan.meshes.meshes[request.src_mesh]);
     request.id = "planned";
     request.src = random_state(random_, sizes, rank, 0, 3);
@@ -251,10 +244,8 @@ class BundleWorld {
     for (int64_t wave = 0;; ++wave) {
       std::vector<size_t> ready;
       for (size_t j = 0; j < jobs.size(); ++j) {
-        const bool can = jobs[j].wave < 0 &&
-                         std::all_of(jobs[j].needs.begin(), jobs[j].needs.end(), [&](size_t n) {
-                           return jobs[n].wave >= 0 && jobs[n].wave < wave;
-                         });
+        const bool can = jobs[j].wave < 0 && std::all_of(jobs[j].needs.begin(), jobs[j].needs.end(),
+                                                         [&](size_t n) { return jobs[n].wave >= 0 && jobs[n].wave < wave; });
         if (can) ready.push_back(j);
       }
       if (ready.empty()) return;
@@ -263,8 +254,8 @@ class BundleWorld {
     }
   }
 
-  void run_wave(PlannedBundle& bundle, std::vector<Job>& jobs, const std::vector<size_t>& ready,
-                int64_t wave, std::vector<int64_t>& waves) {
+  void run_wave(PlannedBundle& bundle, std::vector<Job>& jobs, const std::vector<size_t>& ready, int64_t wave,
+                std::vector<int64_t>& waves) {
     const Step& first = step_of(jobs[ready.front()].part);
     std::vector<int64_t> streams{0, 1, 2};
     random_.shuffle(streams);
@@ -272,8 +263,8 @@ class BundleWorld {
     std::vector<BundleRound> rounds(static_cast<size_t>(most));
     for (const size_t j : ready) {
       const Step& step = step_of(jobs[j].part);
-      const bool like = step.op == first.op &&
-                        (step.op == Op::exchange || (step.group == first.group && step.mesh_dims == first.mesh_dims));
+      const bool like =
+          step.op == first.op && (step.op == Op::exchange || (step.group == first.group && step.mesh_dims == first.mesh_dims));
       if (!like || (j != ready.front() && random_.one_in(3))) continue;
       jobs[j].wave = wave;
       rounds[static_cast<size_t>(random_.below(most))].parts.push_back(jobs[j].part);
@@ -294,8 +285,7 @@ class BundleWorld {
   }
 
   // So that the round is in its wave: after one of the wave before, and some others.
-  void set_after(const PlannedBundle& bundle, BundleRound& round, size_t before, int64_t wave,
-                 const std::vector<int64_t>& waves) {
+  void set_after(const PlannedBundle& bundle, BundleRound& round, size_t before, int64_t wave, const std::vector<int64_t>& waves) {
     std::vector<size_t> last;
     bool follows = wave == 0;
     for (size_t r = 0; r < before; ++r) {
@@ -356,7 +346,8 @@ inline std::vector<BundleMutant> bundle_mutants(const Plan& plan, const PlannedB
     off("round: wire_bytes", [r](PlannedBundle& b) -> int64_t& { return b.rounds[r].wire_bytes; });
     off("round: staging_bytes", [r](PlannedBundle& b) -> int64_t& { return b.rounds[r].staging_bytes; });
     off("round: messages", [r](PlannedBundle& b) -> int64_t& { return b.rounds[r].messages; });
-    off("round: predicted", [r](PlannedBundle& b) -> int64_t& { return b.rounds[r].predicted_ps; }, 1000);
+    off(
+        "round: predicted", [r](PlannedBundle& b) -> int64_t& { return b.rounds[r].predicted_ps; }, 1000);
     add("rounds: dropped", [r](PlannedBundle& b) { b.rounds.erase(b.rounds.begin() + static_cast<std::ptrdiff_t>(r)); });
     add("rounds: repeated", [r](PlannedBundle& b) { b.rounds.push_back(b.rounds[r]); });
     add("rounds: emptied", [r](PlannedBundle& b) { b.rounds[r].parts.clear(); });
@@ -399,17 +390,24 @@ inline std::vector<BundleMutant> bundle_mutants(const Plan& plan, const PlannedB
     }
   }
   using Field = int64_t BundleTotals::*;
+  // clang-format off
   const std::vector<std::tuple<std::string, Field, int64_t>> totals{
-      {"rounds", &BundleTotals::rounds, 1},     {"wire_bytes", &BundleTotals::wire_bytes, 1},
-      {"staging_bytes", &BundleTotals::staging_bytes, 1}, {"peak_bytes", &BundleTotals::peak_bytes, 1},
-      {"messages", &BundleTotals::messages, 1}, {"predicted", &BundleTotals::predicted_ps, 1000},
+      {"rounds", &BundleTotals::rounds, 1},
+      {"wire_bytes", &BundleTotals::wire_bytes, 1},
+      {"staging_bytes", &BundleTotals::staging_bytes, 1},
+      {"peak_bytes", &BundleTotals::peak_bytes, 1},
+      {"messages", &BundleTotals::messages, 1},
+      {"predicted", &BundleTotals::predicted_ps, 1000},
       {"lower bound", &BundleTotals::lower_bound_ps, 1000}};
+  // clang-format on
   for (const auto& total : totals) {
     const Field field = std::get<1>(total);
-    off("total: " + std::get<0>(total), [field](PlannedBundle& b) -> int64_t& { return b.totals.*field; }, std::get<2>(total));
+    off(
+        "total: " + std::get<0>(total), [field](PlannedBundle& b) -> int64_t& { return b.totals.*field; }, std::get<2>(total));
   }
   off("tensors", [](PlannedBundle& b) -> int64_t& { return b.tensors; });
-  off("gap", [](PlannedBundle& b) -> int64_t& { return b.proven_gap_ps; }, 1000);
+  off(
+      "gap", [](PlannedBundle& b) -> int64_t& { return b.proven_gap_ps; }, 1000);
   add("bound above the time", [](PlannedBundle& b) { b.totals.lower_bound_ps = b.totals.predicted_ps + 1000, b.proven_gap_ps = -1000; });
   add("alone below the bound", [](PlannedBundle& b) { b.alone_ps = b.totals.lower_bound_ps - 1000; });
   add("count", [](PlannedBundle& b) { b.request.count = 0; });

@@ -34,9 +34,7 @@ struct OracleMessage {
 
 inline size_t oracle_level(const Topology& topology, int64_t a, int64_t b) {
   size_t level = 0;
-  while (level + 1 < topology.levels.size() &&
-         a / topology.levels[level].ranks != b / topology.levels[level].ranks)
-    ++level;
+  while (level + 1 < topology.levels.size() && a / topology.levels[level].ranks != b / topology.levels[level].ranks) ++level;
   return level;
 }
 
@@ -54,10 +52,8 @@ inline std::vector<OracleRank> oracle_ranks(const verification::ExchangeView& vi
     rank.held = box_of(*view.src, view.shape, src_shape, at);
     for (const PendingAtom& pending : view.src->partial) {
       const auto m = static_cast<size_t>(pending.atom.mesh_dim);
-      const bool stays = !crosses && std::find(view.dst->partial.begin(), view.dst->partial.end(),
-                                               pending) != view.dst->partial.end();
-      (stays ? rank.kept : rank.reduced)
-          .push_back(atom_coordinate(pending.atom, src_shape[m], at[m]));
+      const bool stays = !crosses && std::find(view.dst->partial.begin(), view.dst->partial.end(), pending) != view.dst->partial.end();
+      (stays ? rank.kept : rank.reduced).push_back(atom_coordinate(pending.atom, src_shape[m], at[m]));
     }
   }
   for (int64_t i = 0; i < mesh_size(*view.dst_mesh); ++i) {
@@ -74,8 +70,7 @@ inline std::vector<OracleRank> oracle_ranks(const verification::ExchangeView& vi
   return ranks;
 }
 
-inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeView& view,
-                                                  const std::vector<OracleRank>& ranks) {
+inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeView& view, const std::vector<OracleRank>& ranks) {
   std::vector<OracleMessage> messages;
   const auto same_shard = [](const OracleRank& a, const OracleRank& b) {
     return a.holds && b.holds && a.held == b.held && a.kept == b.kept && a.reduced == b.reduced;
@@ -119,8 +114,7 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
           if (i > 0) part[along].lo = part[along].hi;
           part[along].hi = part[along].lo + length;
         }
-        messages.push_back({holders[static_cast<size_t>(i)], to,
-                            volume(piece) / longest * length, nearest, part});
+        messages.push_back({holders[static_cast<size_t>(i)], to, volume(piece) / longest * length, nearest, part});
       }
     }
   }
@@ -162,9 +156,7 @@ inline verification::Exchanged oracle_exchange(const verification::ExchangeView&
 }
 
 // Near-equal part `i` of `length` in `parts`, the first ones longer by one.
-inline int64_t oracle_part(int64_t length, int64_t parts, int64_t i) {
-  return length / parts + (i < length % parts ? 1 : 0);
-}
+inline int64_t oracle_part(int64_t length, int64_t parts, int64_t i) { return length / parts + (i < length % parts ? 1 : 0); }
 
 // What a unit of the innermost level fetches, by the rules one by one, and what it passes on
 // inside.
@@ -178,12 +170,10 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
     for (size_t i = 0; i < ranks.size(); ++i) classes[ranks[i].kept].push_back(i);
     for (const auto& one_class : classes) {
       const std::vector<size_t>& members_of_class = one_class.second;
-      std::vector<std::pair<Box, std::vector<size_t>>>
-          shards;  // with their holders, in the order of the first
+      std::vector<std::pair<Box, std::vector<size_t>>> shards;  // with their holders, in the order of the first
       for (const size_t i : members_of_class) {
         if (volume(ranks[i].held) == 0) continue;
-        auto at = std::find_if(shards.begin(), shards.end(),
-                               [&](const auto& shard) { return shard.first == ranks[i].held; });
+        auto at = std::find_if(shards.begin(), shards.end(), [&](const auto& shard) { return shard.first == ranks[i].held; });
         if (at == shards.end()) at = shards.insert(shards.end(), {ranks[i].held, {}});
         at->second.push_back(i);
       }
@@ -201,8 +191,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
       // By shard, parts, and nearest holders on their level.
       std::map<std::tuple<size_t, int64_t, size_t, std::vector<size_t>>, size_t> asked;
       std::map<int64_t, std::vector<size_t>> units;
-      for (const size_t i : members_of_class)
-        units[ranks[i].id / view.topology->levels[0].ranks].push_back(i);
+      for (const size_t i : members_of_class) units[ranks[i].id / view.topology->levels[0].ranks].push_back(i);
       for (const auto& unit : units) {
         const std::vector<size_t>& members = unit.second;
         // Inside, what some member holds.
@@ -216,10 +205,8 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
             int64_t longest = 1;
             for (const Interval& side : piece) longest = std::max(longest, width(side));
             for (size_t i = 0; i < near.size(); ++i) {
-              const int64_t length =
-                  oracle_part(longest, static_cast<int64_t>(near.size()), static_cast<int64_t>(i));
-              if (length > 0)
-                messages[1].push_back({near[i], to, volume(piece) / longest * length, 0});
+              const int64_t length = oracle_part(longest, static_cast<int64_t>(near.size()), static_cast<int64_t>(i));
+              if (length > 0) messages[1].push_back({near[i], to, volume(piece) / longest * length, 0});
             }
           }
         }
@@ -227,8 +214,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         // which.
         std::vector<Box> wanted;
         for (const size_t m : members) {
-          const bool known =
-              std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
+          const bool known = std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
           if (volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
         }
         for (const Box& w : wanted) {
@@ -298,8 +284,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         for (size_t l = 0; l < levels; ++l) {
           auto& traffic = most.phase[p].traffic;
           traffic.bytes[l] = std::max({traffic.bytes[l], received[l], sent[l]});
-          traffic.peers[l] = std::max({traffic.peers[l], static_cast<int64_t>(from[l].size()),
-                                       static_cast<int64_t>(to[l].size())});
+          traffic.peers[l] = std::max({traffic.peers[l], static_cast<int64_t>(from[l].size()), static_cast<int64_t>(to[l].size())});
         }
       }
     }

@@ -213,35 +213,24 @@ struct Figure {
 std::vector<Figure> figures_of(const Plan& plan) {
   std::vector<Figure> figures;
   const auto add_totals = [&](const std::string& name, const std::function<Totals&(Plan&)>& of) {
-    figures.push_back(
-        {name + "collectives", [of](Plan& p) -> int64_t& { return of(p).collectives; }});
-    figures.push_back(
-        {name + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
-    figures.push_back(
-        {name + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
-    figures.push_back(
-        {name + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
-    figures.push_back({name + "lower_bound_bytes",
-                       [of](Plan& p) -> int64_t& { return of(p).lower_bound_bytes; }});
-    figures.push_back({name + "lower_bound_ns",
-                       [of](Plan& p) -> int64_t& { return of(p).lower_bound_ps; }, 1000});
+    figures.push_back({name + "collectives", [of](Plan& p) -> int64_t& { return of(p).collectives; }});
+    figures.push_back({name + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
+    figures.push_back({name + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
+    figures.push_back({name + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
+    figures.push_back({name + "lower_bound_bytes", [of](Plan& p) -> int64_t& { return of(p).lower_bound_bytes; }});
+    figures.push_back({name + "lower_bound_ns", [of](Plan& p) -> int64_t& { return of(p).lower_bound_ps; }, 1000});
   };
   add_totals("the file's ", [](Plan& p) -> Totals& { return p.totals; });
   for (size_t r = 0; r < plan.redistributions.size(); ++r) {
     const std::string place = "redistribution " + std::to_string(r) + ", ";
-    figures.push_back({place + "proven_gap_ns",
-                       [r](Plan& p) -> int64_t& { return p.redistributions[r].proven_gap_ps; },
-                       1000});
+    figures.push_back({place + "proven_gap_ns", [r](Plan& p) -> int64_t& { return p.redistributions[r].proven_gap_ps; }, 1000});
     add_totals(place, [r](Plan& p) -> Totals& { return p.redistributions[r].totals; });
     for (size_t i = 0; i < plan.redistributions[r].steps.size(); ++i) {
       const std::string step = place + "step " + std::to_string(i) + ", ";
       const auto of = [r, i](Plan& p) -> Step& { return p.redistributions[r].steps[i]; };
-      figures.push_back(
-          {step + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
-      figures.push_back(
-          {step + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
-      figures.push_back(
-          {step + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
+      figures.push_back({step + "wire_bytes", [of](Plan& p) -> int64_t& { return of(p).wire_bytes; }});
+      figures.push_back({step + "peak_bytes", [of](Plan& p) -> int64_t& { return of(p).peak_bytes; }});
+      figures.push_back({step + "predicted_ns", [of](Plan& p) -> int64_t& { return of(p).predicted_ps; }, 1000});
       figures.push_back({step + "phases", [of](Plan& p) -> int64_t& { return of(p).phases; }});
     }
   }
@@ -281,23 +270,18 @@ Plan through_file(const Plan& plan) {
 }
 
 bool has_a_searched_gap(const Plan& plan) {
-  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
-                     [](const PlannedRedistribution& planned) {
-                       return names_of(planned.shortcuts) == std::vector<std::string>{"work_budget"};
-                     });
+  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(), [](const PlannedRedistribution& planned) {
+    return names_of(planned.shortcuts) == std::vector<std::string>{"work_budget"};
+  });
 }
 
 bool nothing_moves(const Plan& plan) {
-  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(),
-                     [](const PlannedRedistribution& planned) {
-                       return std::any_of(planned.request.tensor.shape.begin(),
-                                          planned.request.tensor.shape.end(),
-                                          [](int64_t n) { return n == 0; });
-                     });
+  return std::any_of(plan.redistributions.begin(), plan.redistributions.end(), [](const PlannedRedistribution& planned) {
+    return std::any_of(planned.request.tensor.shape.begin(), planned.request.tensor.shape.end(), [](int64_t n) { return n == 0; });
+  });
 }
 
-TEST_CASE(
-    "every figure that is one off, 1 or doubled is caught, with the digest and the sums redone") {
+TEST_CASE("every figure that is one off, 1 or doubled is caught, with the digest and the sums redone") {
   const uint64_t used_seed = seed();
   Random random(used_seed + 4);
   std::map<std::string, int64_t> caught;
@@ -310,8 +294,7 @@ TEST_CASE(
     options.groups = setting.groups;
     std::vector<Request> requests;
     for (int64_t i = 0; i < 2; ++i) {
-      requests.push_back(
-          test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 3));
+      requests.push_back(test::random_request(random, table, setting.planner == PlannerKind::greedy ? 0 : 3));
       requests.back().id = "r" + std::to_string(i);
       requests.back().count = 1 + random.below(3);
     }
@@ -329,23 +312,19 @@ TEST_CASE(
           const bool is_total = figure.name.find("step") == std::string::npos;
           if (redo && is_total) continue;  // would be right again
           if (redo) redo_sums(broken);
-          if (figure.name.find("phases") != std::string::npos && (wrong < 1 || wrong > 2))
-            continue;  // no file holds it
+          if (figure.name.find("phases") != std::string::npos && (wrong < 1 || wrong > 2)) continue;  // no file holds it
           // Bounds are not counted anew: of several that were rounded up, one nanosecond more or
           // less may be right.
           const bool is_bound = figure.name.find("lower_bound_ns") != std::string::npos;
           if (is_bound && std::abs(wrong - is) < 8) continue;
           // Nor is the bound of a search whose work ended, which its gap comes of.
-          if (figure.name.find("proven_gap_ns") != std::string::npos && has_a_searched_gap(plan))
-            continue;
+          if (figure.name.find("proven_gap_ns") != std::string::npos && has_a_searched_gap(plan)) continue;
           // Where nothing moves two phases are no lie.
-          if (figure.name.find("phases") != std::string::npos && redo && nothing_moves(broken))
-            continue;
+          if (figure.name.find("phases") != std::string::npos && redo && nothing_moves(broken)) continue;
           const Status status = verify_plan(through_file(broken));
           if (status) {
-            FAIL_CHECK("seed " << used_seed << ", round " << round << ": " << figure.name << " of "
-                               << wrong << " instead of " << is << (redo ? ", sums redone" : "")
-                               << ", not caught: " << text_of(plan, plan.redistributions[0]));
+            FAIL_CHECK("seed " << used_seed << ", round " << round << ": " << figure.name << " of " << wrong << " instead of " << is
+                               << (redo ? ", sums redone" : "") << ", not caught: " << text_of(plan, plan.redistributions[0]));
           }
           ++caught[figure.name.substr(figure.name.rfind(' ') + 1)];
         }

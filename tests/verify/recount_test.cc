@@ -64,8 +64,7 @@ State random_parts(Random& random, const std::vector<int64_t>& sizes, size_t ran
       const Atom atom{static_cast<int32_t>(m), before, size};
       const int64_t choice = random.below(6);
       if (choice == 0 && pending) state.partial.push_back({atom, ReduceOp::sum});
-      if (choice >= 2 && rank > 0)
-        state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(rank)))].push_back(atom);
+      if (choice >= 2 && rank > 0) state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(rank)))].push_back(atom);
       if (sizes[m] == 1) break;
       before *= size;
     }
@@ -77,8 +76,7 @@ State random_parts(Random& random, const std::vector<int64_t>& sizes, size_t ran
 }
 
 std::vector<int64_t> random_shape(Random& random) {
-  static const std::vector<int64_t> extents{1,  2,  3,  4,  5,  6,  7,  8,  9,
-                                            10, 12, 16, 16, 24, 32, 48, 64, 96};
+  static const std::vector<int64_t> extents{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 16, 24, 32, 48, 64, 96};
   std::vector<int64_t> shape;
   const int64_t rank = random.one_in(20) ? 0 : 1 + random.below(3);
   for (int64_t d = 0; d < rank; ++d) shape.push_back(random.one_in(60) ? 0 : random.pick(extents));
@@ -100,9 +98,7 @@ Case random_exchange(Random& random) {
   Case c;
   c.table = random_meshes(random);
   c.src_mesh = static_cast<size_t>(random.below(static_cast<int64_t>(c.table.meshes.size())));
-  c.dst_mesh = random.one_in(6)
-                   ? static_cast<size_t>(random.below(static_cast<int64_t>(c.table.meshes.size())))
-                   : c.src_mesh;
+  c.dst_mesh = random.one_in(6) ? static_cast<size_t>(random.below(static_cast<int64_t>(c.table.meshes.size()))) : c.src_mesh;
   c.tensor.shape = random_shape(random);
   const std::vector<int64_t> src_sizes = mesh_shape(c.table.meshes[c.src_mesh]);
   const std::vector<int64_t> dst_sizes = mesh_shape(c.table.meshes[c.dst_mesh]);
@@ -128,14 +124,8 @@ Case random_exchange(Random& random) {
 }
 
 ExchangeView view_of(const Case& c) {
-  return {&c.plan.topology,
-          &c.table.meshes[c.src_mesh],
-          &c.table.meshes[c.dst_mesh],
-          c.tensor.shape,
-          4,
-          &c.src,
-          &c.dst,
-          c.step.whole_pieces};
+  return {&c.plan.topology, &c.table.meshes[c.src_mesh], &c.table.meshes[c.dst_mesh], c.tensor.shape, 4, &c.src,
+          &c.dst,           c.step.whole_pieces};
 }
 
 std::string text_of(const Case& c) {
@@ -144,27 +134,23 @@ std::string text_of(const Case& c) {
   if (c.dst_mesh != c.src_mesh) text += " to " + to_text(c.table.meshes[c.dst_mesh]);
   text += ", world " + to_text(*c.table.meshes.front().universe) + ", [";
   for (const int64_t extent : c.tensor.shape) text += " " + std::to_string(extent);
-  text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " +
-          to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
+  text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " + to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
           (c.step.whole_pieces ? " whole" : " even") + ", units of";
-  for (const TopologyLevel& level : c.plan.topology.levels)
-    text += " " + std::to_string(level.ranks);
+  for (const TopologyLevel& level : c.plan.topology.levels) text += " " + std::to_string(level.ranks);
   return text;
 }
 
 std::string text_of(const Exchanged& x, size_t levels) {
   std::string text = "received " + std::to_string(x.received) + " sent " + std::to_string(x.sent);
   for (size_t l = 0; l < levels; ++l)
-    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " +
-            std::to_string(x.traffic.peers[l]) + " peers";
+    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " + std::to_string(x.traffic.peers[l]) + " peers";
   return text;
 }
 
 std::string traffic_text(const Exchanged& x, size_t levels) {
   std::string text = "received " + std::to_string(x.received);
   for (size_t l = 0; l < levels; ++l)
-    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " +
-            std::to_string(x.traffic.peers[l]) + " peers";
+    text += " | " + std::to_string(x.traffic.bytes[l]) + " B " + std::to_string(x.traffic.peers[l]) + " peers";
   return text;
 }
 
@@ -179,16 +165,12 @@ TEST_CASE("both engines count what every rank sends and receives") {
     const auto listed = verification::exchanged_by_ranks(view);
     REQUIRE(listed);
     const std::string by_ranks = text_of(*listed, levels);
-    if (by_ranks != right)
-      FAIL_CHECK("round " << round << " by ranks: " << text_of(c) << ": " << by_ranks << ", really "
-                          << right);
+    if (by_ranks != right) FAIL_CHECK("round " << round << " by ranks: " << text_of(c) << ": " << by_ranks << ", really " << right);
     const auto closed = verification::exchanged_evenly(view);
     if (!closed) continue;
     ++even;
     const std::string evenly = text_of(*closed, levels);
-    if (evenly != right)
-      FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << evenly << ", really "
-                          << right);
+    if (evenly != right) FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << evenly << ", really " << right);
   }
   MESSAGE(even << " in closed form");
   CHECK(even > rounds(6'000) / 10);
@@ -220,16 +202,14 @@ TEST_CASE("two phases are counted as units fetch and pass on") {
     const auto counted = verification::exchanged_in_two_phases(view);
     REQUIRE(counted);
     const auto text = [&](const verification::TwoPhases& x) {
-      return std::to_string(x.received) + " received, " + std::to_string(x.sent) + " sent; " +
-             traffic_text(x.phase[0], levels) + "; " + traffic_text(x.phase[1], levels);
+      return std::to_string(x.received) + " received, " + std::to_string(x.sent) + " sent; " + traffic_text(x.phase[0], levels) + "; " +
+             traffic_text(x.phase[1], levels);
     };
     if (text(*counted) != text(right))
-      FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text(*counted) << ", really "
-                          << text(right));
+      FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text(*counted) << ", really " << text(right));
     const auto closed = verification::exchanged_evenly_in_two_phases(view);
     if (closed && text(*closed) != text(right)) {
-      FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << text(*closed)
-                          << ", really " << text(right));
+      FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << text(*closed) << ", really " << text(right));
     }
     even += closed && right.phase[0].received > 0;
     fetching += right.phase[0].received > 0;
@@ -252,22 +232,18 @@ TEST_CASE("an exchange is priced as it is counted") {
     question.before = &c.src;
     question.step = &c.step;
     const StepCost price = price_step(question);
-    const Counted counted = verification::recount(
-        {&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
-    const bool same = counted.wire_bytes == price.wire_bytes &&
-                      counted.peak_bytes == price.peak_bytes && counted.ps == price.predicted_ps;
+    const Counted counted =
+        verification::recount({&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
+    const bool same = counted.wire_bytes == price.wire_bytes && counted.peak_bytes == price.peak_bytes && counted.ps == price.predicted_ps;
     if (!same) {
-      FAIL_CHECK("round " << round << ": " << text_of(c) << ": priced " << price.wire_bytes
-                          << " B, peak " << price.peak_bytes << " B, " << price.predicted_ps
-                          << " ps; counted " << counted.wire_bytes.value_or(-1) << " B, peak "
-                          << counted.peak_bytes.value_or(-1) << " B, " << counted.ps.value_or(-1)
-                          << " ps");
+      FAIL_CHECK("round " << round << ": " << text_of(c) << ": priced " << price.wire_bytes << " B, peak " << price.peak_bytes << " B, "
+                          << price.predicted_ps << " ps; counted " << counted.wire_bytes.value_or(-1) << " B, peak "
+                          << counted.peak_bytes.value_or(-1) << " B, " << counted.ps.value_or(-1) << " ps");
     }
   }
 }
 
-TEST_CASE(
-    "plans of every planner are priced as they are counted, whatever the levels and the ranks") {
+TEST_CASE("plans of every planner are priced as they are counted, whatever the levels and the ranks") {
   Random random(seed() + 3);
   int64_t plans = 0;
   for (int64_t round = 0; round < rounds(1'500); ++round) {
@@ -331,8 +307,7 @@ TEST_CASE("times of finer tiers are counted: a plan with a twentieth more is ref
     options.planner = random.one_in(2) ? PlannerKind::greedy : PlannerKind::optimal;
     options.rules = options.planner == PlannerKind::greedy ? Rules::dtensor : Rules::native;
     const Request request = test::random_request(random, table, 0);
-    const PlanOutcome outcome =
-        plan_requests(table, finer_topology(random), {request}, options, "");
+    const PlanOutcome outcome = plan_requests(table, finer_topology(random), {request}, options, "");
     if (!outcome.failures.empty()) continue;
     const Status right = verify_plan(outcome.plan);
     if (!right) FAIL_CHECK("round " << round << ": " << right.error().message);
@@ -342,9 +317,7 @@ TEST_CASE("times of finer tiers are counted: a plan with a twentieth more is ref
       Step& step = planned.steps[i];
       if (step.op == Op::exchange || step.predicted_ps == 0) continue;
       const int64_t more = step.predicted_ps / 20 + 10'000;
-      for (int64_t* ps : {&step.predicted_ps, &planned.totals.predicted_ps, &planned.proven_gap_ps,
-                          &plan.totals.predicted_ps})
-        *ps += more;
+      for (int64_t* ps : {&step.predicted_ps, &planned.totals.predicted_ps, &planned.proven_gap_ps, &plan.totals.predicted_ps}) *ps += more;
       ++changed;
       const Status status = verify_plan(plan);
       CAPTURE(round);

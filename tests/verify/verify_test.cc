@@ -225,8 +225,7 @@ TEST_CASE("across meshes an exchange carries everything over") {
 
 TEST_CASE("figures that the states do not give are refused with both numbers") {
   const MeshTable table = table_of({{"a", 2}, {"b", 4}});
-  const Plan right = hand_plan(table, {8, 8}, "S(0)S(1)",
-                               {{Op::all_gather, {"b"}, "S(0)R"}, {Op::exchange, {}, "S(1)R"}});
+  const Plan right = hand_plan(table, {8, 8}, "S(0)S(1)", {{Op::all_gather, {"b"}, "S(0)R"}, {Op::exchange, {}, "S(1)R"}});
   REQUIRE(verdict(right) == "right");
   const auto broken = [&](const std::function<void(Plan&, PlannedRedistribution&)>& change) {
     Plan plan = right;
@@ -235,23 +234,16 @@ TEST_CASE("figures that the states do not give are refused with both numbers") {
   };
   using R = PlannedRedistribution;
   // b gathers [4, 2] of float32 from 3 others.
-  CHECK(
-      broken([](Plan&, R& r) { r.steps[0].wire_bytes = 1, r.totals.wire_bytes -= 95; }) ==
-      "redistribution 'x', step 0 (all_gather): wire_bytes is 1, counted from the states it is 96");
-  CHECK(contains(
-      broken([](Plan&, R& r) { r.steps[0].peak_bytes = 1; }),
-      "redistribution 'x', step 0 (all_gather): peak_bytes is 1, counted from the states it is "));
-  CHECK(contains(
-      broken([](Plan&, R& r) { r.steps[1].predicted_ps += 1000, r.totals.predicted_ps += 1000; }),
-      "redistribution 'x', step 1 (exchange): predicted_ns is "));
-  CHECK(contains(broken([](Plan&, R& r) { r.totals.predicted_ps -= 1000; }),
-                 "its total of predicted_ns"));
-  CHECK(contains(broken([](Plan& p, R&) { p.totals.predicted_ps += 1000; }),
-                 "the file's total of predicted_ns"));
-  CHECK(contains(broken([](Plan& p, R&) { p.totals.lower_bound_bytes = 1; }),
-                 "the file's total of lower_bound_bytes is 1"));
-  CHECK(contains(broken([](Plan& p, R&) { p.options.max_memory_bytes = 100; }),
-                 "max_memory_bytes allows 100"));
+  CHECK(broken([](Plan&, R& r) { r.steps[0].wire_bytes = 1, r.totals.wire_bytes -= 95; }) ==
+        "redistribution 'x', step 0 (all_gather): wire_bytes is 1, counted from the states it is 96");
+  CHECK(contains(broken([](Plan&, R& r) { r.steps[0].peak_bytes = 1; }),
+                 "redistribution 'x', step 0 (all_gather): peak_bytes is 1, counted from the states it is "));
+  CHECK(contains(broken([](Plan&, R& r) { r.steps[1].predicted_ps += 1000, r.totals.predicted_ps += 1000; }),
+                 "redistribution 'x', step 1 (exchange): predicted_ns is "));
+  CHECK(contains(broken([](Plan&, R& r) { r.totals.predicted_ps -= 1000; }), "its total of predicted_ns"));
+  CHECK(contains(broken([](Plan& p, R&) { p.totals.predicted_ps += 1000; }), "the file's total of predicted_ns"));
+  CHECK(contains(broken([](Plan& p, R&) { p.totals.lower_bound_bytes = 1; }), "the file's total of lower_bound_bytes is 1"));
+  CHECK(contains(broken([](Plan& p, R&) { p.options.max_memory_bytes = 100; }), "max_memory_bytes allows 100"));
 }
 
 TEST_CASE("an exchange in two phases is counted phase by phase") {
@@ -259,8 +251,7 @@ TEST_CASE("an exchange in two phases is counted phase by phase") {
   // passes it on.
   const MeshTable table = table_of({{"host", 2}, {"gpu", 2}});
   Plan plan = hand_plan(table, {8}, "S(0)R", {{Op::exchange, {}, "RR"}});
-  plan.topology.levels = {{"inside", 2, 1'000, 10'000, 500, 100},
-                          {"across", 1'048'576, 1'000, 25'000, 500, 100}};
+  plan.topology.levels = {{"inside", 2, 1'000, 10'000, 500, 100}, {"across", 1'048'576, 1'000, 25'000, 500, 100}};
   Step& step = plan.redistributions[0].steps[0];
   step.phases = 2;
   test::price(plan);
@@ -287,8 +278,7 @@ TEST_CASE("an exchange in two phases is counted phase by phase") {
   CHECK(contains(verdict(plan), "only two phases are pipelined"));
 }
 
-TEST_CASE(
-    "what a plan was planned under, and what it says beside its steps, is held against them") {
+TEST_CASE("what a plan was planned under, and what it says beside its steps, is held against them") {
   const MeshTable table = table_of({{"a", 2}, {"b", 4}});
   const Plan right = hand_plan(table, {64, 64}, "S(0)S(1)", {{Op::all_gather, {"a", "b"}, "RR"}});
   REQUIRE(verdict(right) == "right");
@@ -298,8 +288,7 @@ TEST_CASE(
     return verdict(plan);
   };
   using R = PlannedRedistribution;
-  CHECK(contains(broken([](Plan& p, R&) { p.options.groups = GroupPolicy::declared; }),
-                 "group 'a_b', which no mesh declares"));
+  CHECK(contains(broken([](Plan& p, R&) { p.options.groups = GroupPolicy::declared; }), "group 'a_b', which no mesh declares"));
   // Not even under the name of the mesh.
   CHECK(contains(broken([](Plan& p, R& r) {
                    p.options.groups = GroupPolicy::declared;
@@ -307,8 +296,7 @@ TEST_CASE(
                    p.groups[0].declared = true;
                  }),
                  "group 'mesh', which no mesh declares"));
-  CHECK(contains(broken([](Plan& p, R&) { p.redistributions.push_back(p.redistributions[0]); }),
-                 "two redistributions are called 'x'"));
+  CHECK(contains(broken([](Plan& p, R&) { p.redistributions.push_back(p.redistributions[0]); }), "two redistributions are called 'x'"));
   CHECK(contains(broken([](Plan& p, R&) {
                    p.meshes.flattens.push_back({"ab", {"a", "b"}, "nowhere", {}, {}});
                  }),
@@ -321,24 +309,15 @@ TEST_CASE(
                    p.meshes.flattens.push_back({"ab", {"a", "b"}, "mesh", Layout{{{4, 1}}}, {}});
                  }),
                  "flattened 'ab' has layout 4:1 where its dims have 8:1"));
-  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels[0].mb_per_s = 0; }),
-                 "topology, level 0: mb_per_s is 0, expected at least 1"));
-  CHECK(contains(broken([](Plan& p, R&) { p.topology.copy_mb_per_s = -1; }),
-                 "copy_mb_per_s is -1, expected at least 0"));
-  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels.clear(); }),
-                 "topology: 0 levels, expected 1 to 8"));
-  CHECK(contains(broken([](Plan& p, R&) { p.topology.protocols = nccl_protocols(9); }),
-                 "topology, protocol 'LL': levels is 9"));
-  CHECK(contains(broken([](Plan& p, R& r) {
-                   r.totals.lower_bound_bytes = p.totals.lower_bound_bytes = 1'000'000;
-                 }),
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels[0].mb_per_s = 0; }), "topology, level 0: mb_per_s is 0, expected at least 1"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.copy_mb_per_s = -1; }), "copy_mb_per_s is -1, expected at least 0"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.levels.clear(); }), "topology: 0 levels, expected 1 to 8"));
+  CHECK(contains(broken([](Plan& p, R&) { p.topology.protocols = nccl_protocols(9); }), "topology, protocol 'LL': levels is 9"));
+  CHECK(contains(broken([](Plan& p, R& r) { r.totals.lower_bound_bytes = p.totals.lower_bound_bytes = 1'000'000; }),
                  "its lower_bound_bytes is 1000000, above its own total of wire_bytes"));
-  CHECK(contains(broken([](Plan& p, R& r) {
-                   r.totals.lower_bound_ps = p.totals.lower_bound_ps = 2 * r.totals.predicted_ps;
-                 }),
+  CHECK(contains(broken([](Plan& p, R& r) { r.totals.lower_bound_ps = p.totals.lower_bound_ps = 2 * r.totals.predicted_ps; }),
                  "above its own total of predicted_ns"));
-  CHECK(contains(broken([](Plan&, R& r) { r.proven_gap_ps = r.totals.predicted_ps + 5'000; }),
-                 "its proven_gap_ns is "));
+  CHECK(contains(broken([](Plan&, R& r) { r.proven_gap_ps = r.totals.predicted_ps + 5'000; }), "its proven_gap_ns is "));
   CHECK(contains(broken([](Plan&, R& r) { r.proven_gap_ps = -5'000; }), "its proven_gap_ns is -5"));
   CHECK(contains(broken([](Plan&, R& r) {
                    r.alternatives.push_back({"S(0)S(1)->RR", r.totals});
@@ -359,36 +338,31 @@ TEST_CASE(
   };
   CHECK(warned([](Warning&) {}) == "right");
   CHECK(contains(warned([](Warning& w) { w.operations = 2; }), "operations is 2, the plan has 1"));
-  CHECK(contains(warned([](Warning& w) { w.saves_ps = 1'000'000'000'000; }),
-                 "saves_ns is 1000000000, above its bound the plan takes"));
-  CHECK(contains(warned([](Warning& w) { w.saves_collectives = 1; }),
-                 "saves_collectives is 1, the plan has 1"));
-  CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }),
-                 "its message does not say that it saves 7 ns"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ps = 1'000'000'000'000; }), "saves_ns is 1000000000, above its bound the plan takes"));
+  CHECK(contains(warned([](Warning& w) { w.saves_collectives = 1; }), "saves_collectives is 1, the plan has 1"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }), "its message does not say that it saves 7 ns"));
   // One that moves nothing takes no time: there may be more of them where a flatten is declared.
   CHECK(warned([](Warning& w) { w.saves_collectives = -1; }) == "right");
-  CHECK(contains(warned([](Warning& w) { w.saves_collectives = -4096; }),
-                 "saves_collectives is -4096, it should be at least -4095"));
+  CHECK(contains(warned([](Warning& w) { w.saves_collectives = -4096; }), "saves_collectives is -4096, it should be at least -4095"));
   CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a: declare a_b; saves 5 ns"; }),
                  "its message does not say that it is about all_reduce over them"));
-  CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a, b; saves 5 ns"; }),
-                 "its message does not name the fix a_b"));
+  CHECK(contains(warned([](Warning& w) { w.message = "all_reduce over a, b; saves 5 ns"; }), "its message does not name the fix a_b"));
   const auto by_rules = [&](const std::function<void(Warning&)>& change) {
     return broken([&](Plan&, R& r) {
       r.planner = PlannerKind::graph;
       r.rules = Rules::dtensor;
       r.unmerged_trace = "S(0)S(1)->S(0)R->RR";
       Warning& warning = r.warnings.own().emplace_back();
+      // clang-format off
       warning = {WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, -5'000, 0, "a_b", "mesh",
                  "2 all_gather steps over a, b would be 1 (a_b)"};
+      // clang-format on
       change(warning);
     });
   };
   CHECK(by_rules([](Warning&) {}) == "right");
-  CHECK(contains(by_rules([](Warning& w) { w.saves_collectives = -1; }),
-                 "saves_collectives is -1, it should be at least 0"));
-  CHECK(contains(by_rules([](Warning& w) { w.operations = 3; }),
-                 "operations is 3, its steps of that op stand for 2"));
+  CHECK(contains(by_rules([](Warning& w) { w.saves_collectives = -1; }), "saves_collectives is -1, it should be at least 0"));
+  CHECK(contains(by_rules([](Warning& w) { w.operations = 3; }), "operations is 3, its steps of that op stand for 2"));
 }
 
 TEST_CASE("exchanges say what they do, and no more") {
@@ -404,15 +378,12 @@ TEST_CASE("exchanges say what they do, and no more") {
   step.dst.reset();
   step.tensor_dim.reset();
   step.moves.clear();
-  CHECK(contains(verdict(plan),
-                 "mesh dim 0 goes from S(0) to S(1), but it has neither src and dst nor moves"));
+  CHECK(contains(verdict(plan), "mesh dim 0 goes from S(0) to S(1), but it has neither src and dst nor moves"));
   step = told;
   CHECK(verdict(plan) == "right");
-  Plan reducing =
-      hand_plan(table, {8, 8}, "S(0)P(max)", {{Op::exchange, {}, "RS(1)", ReduceOp::max}});
+  Plan reducing = hand_plan(table, {8, 8}, "S(0)P(max)", {{Op::exchange, {}, "RS(1)", ReduceOp::max}});
   reducing.redistributions[0].steps[0].phases = 2;
-  CHECK(contains(verdict(reducing),
-                 "an exchange of two phases reduces nothing, yet it has a reduce op"));
+  CHECK(contains(verdict(reducing), "an exchange of two phases reduces nothing, yet it has a reduce op"));
 }
 
 TEST_CASE("across more ranks than are compared one by one nothing is said without a step, at once") {

@@ -51,13 +51,13 @@ struct Lie {
 
 std::vector<Lie> lies() {
   const auto has_fix = [](const json& w) { return !w["fix"].is_null(); };
-  const auto of_fix = [=](const std::string& name, const std::function<void(json& fix)>& tell) {
+  const auto of_fix = [=](const std::string& name, const std::function<void(json & fix)>& tell) {
     return Lie{"fix: " + name, [=](json& w) {
                  if (has_fix(w)) tell(w["fix"]);
                  return has_fix(w);
                }};
   };
-  const auto always = [](const std::string& name, const std::function<void(json& warning)>& tell) {
+  const auto always = [](const std::string& name, const std::function<void(json & warning)>& tell) {
     return Lie{name, [=](json& w) {
                  tell(w);
                  return true;
