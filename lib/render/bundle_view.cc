@@ -20,6 +20,22 @@ std::string after_text(const BundleRound& round) {
   return join(numbers, " ");
 }
 
+// " piece 1 of 4"; of two phases " phase 2" with the piece of all that the phase moves, where it is
+// not all.
+std::string piece_text(const Plan& plan, const RoundPart& part) {
+  const auto& steps = plan.redistributions[part.member].steps;
+  const auto step = static_cast<size_t>(part.step);
+  const bool two_phases = step < steps.size() && steps[step].phases == 2 && part.pieces % 2 == 0;
+  const int64_t each = two_phases ? 2 : 1;
+  std::string text;
+  if (two_phases) text += " phase " + std::to_string(1 + part.piece % 2);
+  if (part.pieces > each) {
+    text += " piece " + std::to_string(floor_div(part.piece, each)) + " of " +
+            std::to_string(floor_div(part.pieces, each));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string bundle_line(const PlannedBundle& bundle, const ShowOptions& options) {
@@ -47,10 +63,7 @@ std::string parts_text(const Plan& plan, const BundleRound& round) {
     const Request& member = plan.redistributions[part.member].request;
     std::string text = member.id + " step " + std::to_string(part.step);
     if (part.to - part.from > 1) text += " x" + with_commas(part.to - part.from);
-    if (part.pieces > 1) {
-      text += " piece " + std::to_string(part.piece) + " of " + std::to_string(part.pieces);
-    }
-    texts.push_back(std::move(text));
+    texts.push_back(text + piece_text(plan, part));
   }
   return join(texts, ", ");
 }
@@ -134,12 +147,17 @@ std::vector<RoundTime> round_times(const Plan& plan, const PlannedBundle& bundle
   }
   const std::vector<int64_t> starts = wave_starts(plan, bundle, wave_of);
   std::vector<int64_t> collectives = starts;  // by wave: when the next one begins
+  std::vector<bool> has_collectives(starts.size(), false);
+  for (size_t r = 0; r < wave_of.size(); ++r) {
+    if (bundle.rounds[r].op != Op::exchange)
+      has_collectives[static_cast<size_t>(wave_of[r])] = true;
+  }
   for (size_t r = 0; r < wave_of.size(); ++r) {
     const auto wave = static_cast<size_t>(wave_of[r]);
     const int64_t room = starts[wave + 1] - starts[wave];
     const int64_t length = std::min(room, ns_of_ps(bundle.rounds[r].predicted_ps));
     if (bundle.rounds[r].op == Op::exchange) {
-      times.push_back({starts[wave + 1] - length, length});
+      times.push_back({has_collectives[wave] ? starts[wave + 1] - length : starts[wave], length});
     } else {
       times.push_back({std::min(collectives[wave], starts[wave + 1] - length), length});
       collectives[wave] = saturating_add(collectives[wave], length);

@@ -15,12 +15,12 @@ namespace meshplan {
 // One row a round; beyond the first few only with all detail.
 [[nodiscard]] Table round_table(const Plan& plan, const PlannedBundle& bundle,
                                 const ShowOptions& options);
-// "w1 step 0 x3, w2 step 0 piece 1 of 4": the parts of a round.
+// "w1 step 0 x3, w2 step 0 piece 1 of 4, w3 step 0 phase 2 piece 1 of 4": the parts of a round.
 [[nodiscard]] std::string parts_text(const Plan& plan, const BundleRound& round);
 // When a round runs, in nanoseconds from the bundle's begin, as long as it takes by itself: of a
-// wave the collectives one after another from its begin, exchanges up to its end, as what they move
-// over the links of a collective comes behind it. The last wave ends with the bundle. Without costs
-// in waves, each of length 1.
+// wave the collectives one after another from its begin, exchanges beside them up to its end, as
+// what they move over the links of a collective comes behind it; exchanges alone from its begin.
+// The last wave ends with the bundle. Without costs in waves, each of length 1.
 struct RoundTime {
   int64_t start = 0;
   int64_t length = 0;
