@@ -12,6 +12,7 @@
 #include "cost/one_step.h"
 #include "cost/rank_links.h"
 #include "cost/set_needs.h"
+#include "tensor/largest_elements.h"
 #include "transfer/rank_places.h"
 
 namespace meshplan {
@@ -220,13 +221,8 @@ Bounds unlisted(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_
                        [](const PendingAtom& p) { return p.atom.size > 1; });
   };
   if (has_pending(dst)) return {};
-  int64_t wanted = 1;
-  int64_t held = 1;
-  for (const int64_t side : largest_box(dst, shape, mesh_shape(dst_mesh)))
-    wanted = saturating_mul(wanted, side);
-  for (const int64_t side : largest_box(src, shape, mesh_shape(src_mesh)))
-    held = saturating_mul(held, side);
-  if (has_pending(src)) held = 0;
+  const int64_t wanted = largest_elements(dst, shape, mesh_shape(dst_mesh));
+  const int64_t held = has_pending(src) ? 0 : largest_elements(src, shape, mesh_shape(src_mesh));
   Bounds b;
   b.bytes = saturating_mul(std::max<int64_t>(0, wanted - held), element_bytes);
   if (b.bytes == 0) return b;

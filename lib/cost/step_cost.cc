@@ -9,6 +9,7 @@
 #include "cost/exchange.h"
 #include "cost/step_figures.h"
 #include "tensor/box.h"
+#include "tensor/largest_elements.h"
 
 namespace meshplan {
 namespace {
@@ -153,13 +154,9 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
   cost.tier = "levels";
   const bool crosses = q.dst_mesh != nullptr && q.dst_mesh != q.src_mesh;
   if (step.op == Op::exchange) {
-    int64_t in = element_bytes(q.tensor->dtype);
-    int64_t out = in;
-    for (int64_t side : largest_box(*q.before, q.tensor->shape, src_shape))
-      in = saturating_mul(in, side);
-    for (int64_t side :
-         largest_box(step.state, q.tensor->shape, crosses ? mesh_shape(*q.dst_mesh) : src_shape))
-      out = saturating_mul(out, side);
+    const int64_t in = largest_bytes(*q.before, *q.tensor, src_shape);
+    const int64_t out =
+        largest_bytes(step.state, *q.tensor, crosses ? mesh_shape(*q.dst_mesh) : src_shape);
     if (!crosses && *q.before == step.state) return cost;
     const ExchangeCost x = price_exchange(exchange_question(levels, q));
     cost.wire_bytes = x.wire_bytes;

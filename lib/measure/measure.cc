@@ -9,6 +9,7 @@
 #include "measure/measure_bundle.h"
 #include "measure/samples.h"
 #include "replay/executor.h"
+#include "tensor/largest_elements.h"
 
 namespace meshplan {
 namespace {
@@ -24,12 +25,6 @@ const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const S
     if (auto at = find_mesh(plan.meshes, step.mesh)) return plan.meshes.meshes[*at];
   }
   return plan.meshes.meshes[r.request.src_mesh];
-}
-
-int64_t elements_of(const std::vector<int64_t>& sizes) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  return n;
 }
 
 // How many peers the price of a step counts: by what it rises when each of them costs 1 us more.
@@ -99,8 +94,8 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     t.level = cost.level;
     t.load = step_load(question);
     t.predicted_ns = ns_of_ps(cost.predicted_ps);
-    const int64_t held = elements_of(largest_box(*before, shape, mesh_shape(*mesh_before)));
-    const int64_t gets = elements_of(largest_box(step.state, shape, mesh_shape(mesh)));
+    const int64_t held = largest_elements(*before, shape, mesh_shape(*mesh_before));
+    const int64_t gets = largest_elements(step.state, shape, mesh_shape(mesh));
     set_size(t, cost.wire_bytes, held, gets);
     frames.push_back(std::move(t));
     before = &step.state;

@@ -130,10 +130,10 @@ class BundleReader {
     bundle.request.max_staging_bytes = value.at("max_staging_bytes").integer(0);
     bundle.request.max_messages = value.at("max_messages").integer(1);
     value.at("members").each([&](const Value& id) {
-      place_.try_emplace(member_named(id), bundle.request.members.size());
-      bundle.request.members.push_back(member_named(id));
+      place_.try_emplace(member_named(id), members_.size());
+      members_.push_back(member_named(id));
     });
-    members_ = &bundle.request.members;
+    bundle.request.members = members_;
     bundle.tensors = value.at("tensors").integer(0);
     value.at("rounds").each([&](const Value& round) {
       bundle.rounds.push_back(read_round(round, bundle.rounds.size()));
@@ -206,7 +206,7 @@ class BundleReader {
     }
     for (size_t i = begin->second + 1; i <= end->second; ++i) {
       RoundPart part = first;
-      part.member = (*members_)[i];
+      part.member = members_[i];
       const PlannedRedistribution& member = redistributions_[part.member];
       if (!same_steps(member, redistributions_[first.member])) {
         through.fail("expected members with the steps of \"" + value.at("id").text() +
@@ -219,7 +219,7 @@ class BundleReader {
 
   const std::vector<PlannedRedistribution>& redistributions_;
   const Index& by_id_;
-  const std::vector<size_t>* members_ = nullptr;
+  std::vector<size_t> members_;
   std::unordered_map<size_t, size_t> place_;  // of each member in them
 };
 

@@ -25,18 +25,14 @@ Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
   return planned.totals;
 }
 
-int64_t largest_bytes(const Request& request, const State& state, const Mesh& mesh) {
-  return saturating_mul(element_bytes(request.tensor.dtype),
-                        largest_elements(state, request.tensor.shape, mesh_shape(mesh)));
-}
-
 // The default rule: no state on the way is larger than the larger end.
 bool keeps_to_ends(const Request& request, const std::vector<Step>& steps, const Mesh& mesh) {
-  const int64_t most = std::max(largest_bytes(request, request.src, mesh),
-                                largest_bytes(request, request.dst, mesh));
-  return std::all_of(steps.begin(), steps.end(), [&](const Step& step) {
-    return largest_bytes(request, step.state, mesh) <= most;
-  });
+  const auto bytes = [&](const State& state) {
+    return largest_bytes(state, request.tensor, mesh_shape(mesh));
+  };
+  const int64_t most = std::max(bytes(request.src), bytes(request.dst));
+  return std::all_of(steps.begin(), steps.end(),
+                     [&](const Step& step) { return bytes(step.state) <= most; });
 }
 
 // The greedy rules count the logical shape of a step in a way of their own.

@@ -102,8 +102,8 @@ void StepPreparer::combine_contributions(const Contributions& contributions) {
 // One phase is one call. Of two phases, call k fetches chunk k and shares chunk k - 1 inside units,
 // so that both phases are under way at once: chunks + 1 calls.
 Status StepPreparer::make_send_receive() {
-  const bool fetches = !transfers_.first_phase.empty();
-  std::vector<PairCall> calls(static_cast<size_t>(transfers_.chunks + (fetches ? 1 : 0)));
+  const size_t first = transfers_.first_phase.empty() ? 0 : 1;  // call of chunk 0
+  std::vector<PairCall> calls(static_cast<size_t>(transfers_.chunks) + first);
   auto fetched = add_first_phase(calls);
   if (!fetched) return fetched.error();
   auto assembled = stage_contributions();
@@ -111,7 +111,7 @@ Status StepPreparer::make_send_receive() {
   std::vector<std::vector<SlotTransfer>> by_call(calls.size());
   for (size_t t = 0; t < after_.ranks.size(); ++t) {
     for (const Transfer& transfer : transfers_.slots[t].transfers)
-      by_call[static_cast<size_t>(transfer.chunk + (fetches ? 1 : 0))].push_back({t, &transfer});
+      by_call[static_cast<size_t>(transfer.chunk) + first].push_back({t, &transfer});
   }
   for (size_t c = 0; c < calls.size(); ++c) {
     if (out_.phases.back().call) add_phase();

@@ -13,4 +13,10 @@ int64_t largest_elements(const State& state, std::span<const int64_t> shape,
   return elements;
 }
 
+int64_t largest_bytes(const State& state, const TensorMeta& tensor,
+                      std::span<const int64_t> mesh_shape) {
+  return saturating_mul(element_bytes(tensor.dtype),
+                        largest_elements(state, tensor.shape, mesh_shape));
+}
+
 }  // namespace meshplan

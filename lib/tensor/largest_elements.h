@@ -12,4 +12,8 @@ namespace meshplan {
 [[nodiscard]] int64_t largest_elements(const State& state, std::span<const int64_t> shape,
                                        std::span<const int64_t> mesh_shape);
 
+// Bytes of it, held alike.
+[[nodiscard]] int64_t largest_bytes(const State& state, const TensorMeta& tensor,
+                                    std::span<const int64_t> mesh_shape);
+
 }  // namespace meshplan

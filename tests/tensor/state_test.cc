@@ -162,4 +162,7 @@ TEST_CASE("the largest box has the elements of all its sides, held at the end of
   CHECK(elements("RR", {}) == 1);
   CHECK(elements("RR", {7, 0}) == 0);
   CHECK(elements("RS(0)", {int64_t{1} << 40, int64_t{1} << 40}) == INT64_MAX);
+  const State halves = *parse_state("S(0)R", mesh, 1);
+  CHECK(largest_bytes(halves, {{7}, DType::float32}, mesh) == 4 * 4);
+  CHECK(largest_bytes(halves, {{INT64_MAX}, DType::bfloat16}, mesh) == INT64_MAX);
 }

@@ -60,45 +60,43 @@ def all_to_all_tensor(shape, size):
     return [size, shape[0], *shape[1:]]
 
 
+# One function for each kind of collective; the readers below only find its tensor among a call's
+# arguments.
+def reduced(tensor, shape, op, target):
+    return tensor, list(shape), f"P({op_text(op or 'sum')})", target
+
+
+def gathered(tensor, size):
+    return tensor, whole(list(tensor.shape), size), "S(0)", "R"
+
+
+def exchanged(tensor, shape, size):
+    return tensor, all_to_all_tensor(shape, size), "S(1)", "S(0)"
+
+
 def read_all_reduce(args, kwargs, size):
     tensor = argument(args, kwargs, 0, "tensor")
-    return (
-        tensor,
-        list(tensor.shape),
-        f"P({op_text(argument(args, kwargs, 1, 'op') or 'sum')})",
-        "R",
-    )
+    return reduced(tensor, tensor.shape, argument(args, kwargs, 1, "op"), "R")
 
 
 def read_all_gather_single(args, kwargs, size):
-    tensor = argument(args, kwargs, 1, "input_tensor", "input")
-    return tensor, whole(list(tensor.shape), size), "S(0)", "R"
+    return gathered(argument(args, kwargs, 1, "input_tensor", "input"), size)
 
 
 def read_all_gather(args, kwargs, size):
-    tensor = argument(args, kwargs, 1, "tensor")
     even_list(argument(args, kwargs, 0, "tensor_list"))
-    return tensor, whole(list(tensor.shape), size), "S(0)", "R"
+    return gathered(argument(args, kwargs, 1, "tensor"), size)
 
 
 def read_reduce_scatter_single(args, kwargs, size):
     tensor = argument(args, kwargs, 1, "input")
-    return (
-        tensor,
-        list(tensor.shape),
-        f"P({op_text(argument(args, kwargs, 2, 'op') or 'sum')})",
-        "S(0)",
-    )
+    return reduced(tensor, tensor.shape, argument(args, kwargs, 2, "op"), "S(0)")
 
 
 def read_reduce_scatter(args, kwargs, size):
     tensors = argument(args, kwargs, 1, "input_list")
-    return (
-        tensors[0],
-        whole(even_list(tensors), size),
-        f"P({op_text(argument(args, kwargs, 2, 'op') or 'sum')})",
-        "S(0)",
-    )
+    shape = whole(even_list(tensors), size)
+    return reduced(tensors[0], shape, argument(args, kwargs, 2, "op"), "S(0)")
 
 
 def read_all_to_all_single(args, kwargs, size):
@@ -107,13 +105,13 @@ def read_all_to_all_single(args, kwargs, size):
         argument(args, kwargs, 2, "output_split_sizes"),
         argument(args, kwargs, 3, "input_split_sizes"),
     )
-    return tensor, all_to_all_tensor(list(tensor.shape), size), "S(1)", "S(0)"
+    return exchanged(tensor, list(tensor.shape), size)
 
 
 def read_all_to_all(args, kwargs, size):
     tensors = argument(args, kwargs, 1, "input_tensor_list")
     even_list(argument(args, kwargs, 0, "output_tensor_list"))
-    return tensors[0], all_to_all_tensor(whole(even_list(tensors), size), size), "S(1)", "S(0)"
+    return exchanged(tensors[0], whole(even_list(tensors), size), size)
 
 
 def read_nothing(args, kwargs, size):
@@ -174,20 +172,20 @@ EAGER = {
 
 
 def functional_all_reduce(args, size):
-    return args[0], list(args[0].shape), f"P({op_text(args[1])})", "R"
+    return reduced(args[0], args[0].shape, args[1], "R")
 
 
 def functional_all_gather(args, size):
-    return args[0], whole(list(args[0].shape), size), "S(0)", "R"
+    return gathered(args[0], size)
 
 
 def functional_reduce_scatter(args, size):
-    return args[0], list(args[0].shape), f"P({op_text(args[1])})", "S(0)"
+    return reduced(args[0], args[0].shape, args[1], "S(0)")
 
 
 def functional_all_to_all(args, size):
     even_splits(*args[1:3])
-    return args[0], all_to_all_tensor(list(args[0].shape), size), "S(1)", "S(0)"
+    return exchanged(args[0], list(args[0].shape), size)
 
 
 # name in torch.ops._c10d_functional -> reader; the group is the last argument
