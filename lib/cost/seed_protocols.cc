@@ -132,6 +132,12 @@ std::optional<CurvePiece> bridge(const CurvePiece& below, const CurvePiece& abov
   return piece;
 }
 
+// Whether time grows faster than bytes between two sizes of one piece. Where it does not, as on any
+// straight line, the line itself tells what is in between, however far apart the sizes are.
+bool outgrows_bytes(const CurvePiece& piece, const CurvePoint& from, const CurvePoint& to) {
+  return time_of(piece, to.bytes) * from.bytes > time_of(piece, from.bytes) * to.bytes;
+}
+
 // Every so many points of a long curve, its ends among them.
 void thin(Points& points) {
   constexpr size_t most_points = 48;
@@ -191,6 +197,7 @@ std::vector<CurvePiece> cut_curve(std::vector<CurvePoint> points, int most) {
       piece.most_size = jump ? points[last].size : std::llround(middle);
     }
     for (size_t i = last; i > ending.first; --i) {
+      if (!outgrows_bytes(piece, points[i - 1], points[i])) continue;
       const auto jump = bridge(piece, piece, points[i - 1], points[i], least_steep_jump);
       if (jump) pieces.push_back(*jump);
     }

@@ -209,6 +209,33 @@ TEST_CASE("exchanges with few peers do not make all_to_alls too dear") {
   CHECK(fitted->all.largest < 1.1);
 }
 
+TEST_CASE("a straight line has no jumps, however far apart its sizes are") {
+  for (const double step : {1.5, 2.0, 4.0, 8.0, 16.0}) {
+    CAPTURE(step);
+    std::vector<CurvePoint> points;
+    for (double bytes = 1'024; bytes < 2e10; bytes *= step) points.push_back({bytes, 20'000 + bytes / 90, std::llround(bytes)});
+    const std::vector<CurvePiece> pieces = cut_curve(points, 4);
+    CHECK(pieces.size() == 1);
+    const CurvePiece& all = pieces.back();
+    for (double bytes = 1'500; bytes < 1e10; bytes *= 1.7) CHECK(time_of(all, bytes) == doctest::Approx(20'000 + bytes / 90).epsilon(0.02));
+  }
+  // Sizes in between are told right where another op is faster over the level.
+  std::vector<MeasuredRow> rows;
+  std::vector<MeasuredRow> between;
+  for (int power = 10; power <= 34; ++power) {
+    const int64_t bytes = int64_t{1} << power;
+    const auto moved = static_cast<double>(bytes);
+    std::vector<MeasuredRow>& to = power % 3 == 1 ? rows : between;
+    to.push_back(row_of_size(Op::all_gather, 4, bytes, 20'000 + moved / 120));
+    to.push_back(row_of_size(Op::all_reduce, 4, bytes, 20'000 + moved / 150));
+  }
+  const auto fitted = calibrate(uniform_topology(), rows);
+  REQUIRE(fitted.ok());
+  const auto compared = compare_rows(fitted->topology, between);
+  REQUIRE(compared.ok());
+  CHECK(compared->all.largest < 1.05);
+}
+
 TEST_CASE("a curve is cut where it jumps and bends where it grows steeper") {
   std::vector<CurvePoint> points;
   for (double bytes = 1'000; bytes < 3e7; bytes *= 1.5) {
