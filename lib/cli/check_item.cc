@@ -15,7 +15,7 @@ namespace {
 
 struct Figure {
   const char* name;
-  std::optional<int64_t> budget;
+  const std::optional<Limit>* budget;
   int64_t value;
 };
 
@@ -37,30 +37,30 @@ std::optional<Totals> totals_for(const Plan& plan, const Budget& budget) {
 }
 
 // Adds an error for every exceeded budget; returns the number of budgets and of exceeded ones.
-std::pair<int64_t, int64_t> check_budgets(Context& context, const std::string& path,
-                                          const PlannedSpec& planned) {
+std::pair<int64_t, int64_t> check_budgets(Context& context, const PlannedSpec& planned) {
   int64_t given = 0;
   int64_t exceeded = 0;
   for (const Budget& budget : planned.spec.budgets) {
     const std::optional<Totals> totals = totals_for(planned.plan, budget);
     if (!totals) continue;  // unknown ids are rejected by the spec reader
-    const Figure figures[] = {{"wire_bytes", budget.wire_bytes, totals->wire_bytes},
-                              {"collectives", budget.collectives, totals->collectives},
-                              {"predicted_ns", budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
-                              {"peak_bytes", budget.peak_bytes, totals->peak_bytes}};
+    const Figure figures[] = {
+        {"wire_bytes", &budget.wire_bytes, totals->wire_bytes},
+        {"collectives", &budget.collectives, totals->collectives},
+        {"predicted_ns", &budget.predicted_ns, ns_of_ps(totals->predicted_ps)},
+        {"peak_bytes", &budget.peak_bytes, totals->peak_bytes}};
+    const std::string of =
+        budget.id.empty() ? ""
+                          : (budget.bundle ? "bundle '" : "redistribution '") + budget.id + "': ";
     for (const Figure& figure : figures) {
-      if (!figure.budget) continue;
+      if (!*figure.budget) continue;
       ++given;
-      if (figure.value <= *figure.budget) continue;
+      const Limit& limit = **figure.budget;
+      if (figure.value <= limit.most) continue;
       ++exceeded;
-      context.fail(
-          path,
-          bad_input((budget.id.empty()
-                         ? std::string()
-                         : (budget.bundle ? "bundle '" : "redistribution '") + budget.id + "': ") +
-                    figure.name + ": " + with_commas(figure.value) + " exceeds budget " +
-                    with_commas(*figure.budget)),
-          code_over_budget);
+      context.fail_at(limit.place,
+                      bad_input(of + figure.name + ": " + with_commas(figure.value) +
+                                " exceeds budget " + with_commas(limit.most)),
+                      code_over_budget);
     }
   }
   return {given, exceeded};
@@ -101,7 +101,7 @@ struct Findings {
 
 void find_budgets(Context& context, CheckItem& item, const PlannedSpec& planned,
                   Findings& findings) {
-  const auto [budgets, exceeded] = check_budgets(context, item.spec, planned);
+  const auto [budgets, exceeded] = check_budgets(context, planned);
   if (exceeded > 0) {
     item.code = 1;
     findings.bad.push_back(std::to_string(exceeded) + " of " + std::to_string(budgets) +

@@ -85,7 +85,11 @@ int Context::fail_at(Place place, const Error& error) {
 }
 
 int Context::fail(const std::string& file, const Error& error, std::string_view code) {
-  Diagnostic diagnostic = diagnostic_of(whole_file(file), error);
+  return fail_at(whole_file(file), error, code);
+}
+
+int Context::fail_at(Place place, const Error& error, std::string_view code) {
+  Diagnostic diagnostic = diagnostic_of(std::move(place), error);
   diagnostic.code = std::string(code);
   diagnostics.add(std::move(diagnostic));
   return exit_code(error.fault);

@@ -53,6 +53,7 @@ class Context {
   int fail(const std::string& file, const Error& error);
   int fail(const std::string& file, const Error& error, std::string_view code);
   int fail_at(Place place, const Error& error);
+  int fail_at(Place place, const Error& error, std::string_view code);
 
   [[nodiscard]] bool color(Stream stream);
   // Columns that a table may use; 0: as wide as it is.

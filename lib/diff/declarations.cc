@@ -170,7 +170,8 @@ void compare_options(const PlanOptions& before, const PlanOptions& after,
 }
 
 std::string topology_name(const Topology& topology) {
-  return topology.name.empty() ? "defined in the spec" : topology.name;
+  if (!topology.name.empty()) return topology.name;
+  return topology.source.empty() ? "one of its own" : topology.source;
 }
 
 bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<std::string>& dims) {

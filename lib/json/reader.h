@@ -91,6 +91,8 @@ class Reader {
 
   void wrong_type(uint32_t index, std::string_view what, const char* expected);
 
+  [[nodiscard]] Place place(uint32_t index) const { return place_of(document_, index); }
+
  private:
   bool find_members(uint32_t index, const KeyRule* rules, size_t count, uint32_t* found,
                     std::string_view what);

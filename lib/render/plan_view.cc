@@ -371,12 +371,21 @@ std::string audit_line(const Plan& plan, const ShowOptions& options) {
          (redistributions == 1 ? " redistribution)" : " redistributions)");
 }
 
+namespace {
+
+// A spec or a file of its own gave one without a name.
+std::string topology_text(const Topology& topology) {
+  if (!topology.name.empty()) return topology.name;
+  return topology.source.empty() ? "of its own" : topology.source;
+}
+
+}  // namespace
+
 std::string planning_line(const Plan& plan) {
   const PlanOptions& options = plan.options;
   std::string text = std::string("planner ") + to_text(options.planner) + ", rules " +
                      to_text(options.rules) + ", groups " + to_text(options.groups) +
-                     ", topology " +
-                     (plan.topology.name.empty() ? "of the spec" : plan.topology.name);
+                     ", topology " + topology_text(plan.topology);
   if (options.max_memory_bytes > 0)
     text += ", memory limit " + human_bytes(options.max_memory_bytes);
   if (options.max_memory_bytes < 0) text += ", no memory limit";

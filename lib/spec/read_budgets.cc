@@ -28,10 +28,11 @@ void check_id(Reader& reader, uint32_t index, const std::string& id,
 void read_limits(Reader& reader, const std::array<uint32_t, 4>& nodes, Budget& budget) {
   constexpr std::array<std::string_view, 4> names{"\"wire_bytes\"", "\"collectives\"",
                                                   "\"predicted_ns\"", "\"peak_bytes\""};
-  std::optional<int64_t>* const limits[] = {&budget.wire_bytes, &budget.collectives,
-                                            &budget.predicted_ns, &budget.peak_bytes};
+  std::optional<Limit>* const limits[] = {&budget.wire_bytes, &budget.collectives,
+                                          &budget.predicted_ns, &budget.peak_bytes};
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i] != 0) *limits[i] = reader.integer(nodes[i], names[i], 0);
+    if (const auto most = reader.integer(nodes[i], names[i], 0))
+      *limits[i] = Limit{*most, reader.place(nodes[i])};
   }
 }
 

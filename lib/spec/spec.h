@@ -18,13 +18,19 @@
 
 namespace meshplan {
 
+struct Limit {
+  int64_t most = 0;
+  Place place;  // where a file gives it
+};
+
+// Limits of the plan, of one redistribution or of one bundle.
 struct Budget {
   std::string id;       // empty: the file's total
   bool bundle = false;  // the id is a bundle's
-  std::optional<int64_t> wire_bytes;
-  std::optional<int64_t> collectives;
-  std::optional<int64_t> predicted_ns;
-  std::optional<int64_t> peak_bytes;
+  std::optional<Limit> wire_bytes;
+  std::optional<Limit> collectives;
+  std::optional<Limit> predicted_ns;
+  std::optional<Limit> peak_bytes;
 };
 
 // A warning silenced, with a reason.

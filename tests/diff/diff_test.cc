@@ -211,6 +211,22 @@ TEST_CASE("another planner, other options and another mesh are causes") {
   CHECK(mesh.redistributions[0].causes == mesh.declarations);
 }
 
+TEST_CASE("a topology without a name is called by its source") {
+  const Plan plan = plan_of(example());
+  Plan own = plan;
+  own.topology.name.clear();
+  own.topology.source.clear();
+  CHECK(diff_plans(plan, own).declarations == std::vector<std::string>{"the topology is one of its own; was uniform"});
+  Plan fitted = own;
+  fitted.topology.source = "calibrated by meshplan from 30 measured rows";
+  CHECK(diff_plans(own, fitted).declarations ==
+        std::vector<std::string>{"the topology is calibrated by meshplan from 30 measured rows; was one of its own"});
+  Plan again = fitted;
+  again.topology.levels.front().latency_ns += 1;
+  CHECK(diff_plans(fitted, again).declarations ==
+        std::vector<std::string>{"the topology (calibrated by meshplan from 30 measured rows) has other values"});
+}
+
 TEST_CASE("what moves with the same bundle as before is named so, as its own figures do not decide") {
   const auto in_bundle = [](const World& world, const std::string& id) {
     Plan plan = plan_of(world);

@@ -13,6 +13,7 @@
 #include "render/grid.h"
 #include "render/html.h"
 #include "render/plan_text.h"
+#include "render/plan_view.h"
 #include "render/senders.h"
 #include "render/svg.h"
 
@@ -181,6 +182,17 @@ TEST_CASE("a picture draws equal redistributions once, and says how many are too
   ShowOptions few;
   few.top = 3;
   CHECK(count_of(render_svg(outcome.plan, few), "class=\"title\"") == 3);
+}
+
+TEST_CASE("a plan says which topology it is for") {
+  Plan plan;
+  plan.topology = uniform_topology();
+  CHECK(planning_line(plan).ends_with(", topology uniform"));
+  plan.topology.name.clear();
+  plan.topology.source = "calibrated by meshplan from 30 measured rows";
+  CHECK(planning_line(plan).ends_with(", topology calibrated by meshplan from 30 measured rows"));
+  plan.topology.source.clear();
+  CHECK(planning_line(plan).ends_with(", topology of its own"));
 }
 
 int64_t end_of(const RoundTime& time) { return time.start + time.length; }

@@ -141,12 +141,12 @@ TEST_CASE("options, budgets and silenced warnings") {
   CHECK(spec.options.world_group == WorldGroup::skip);
   REQUIRE(spec.budgets.size() == 2);
   CHECK(spec.budgets[0].id.empty());
-  CHECK(spec.budgets[0].wire_bytes == 10);
-  CHECK(spec.budgets[0].collectives == 0);
+  CHECK(spec.budgets[0].wire_bytes.value().most == 10);
+  CHECK(spec.budgets[0].collectives.value().most == 0);
   CHECK_FALSE(spec.budgets[0].peak_bytes);
   CHECK(spec.budgets[1].id == "a");
-  CHECK(spec.budgets[1].predicted_ns == 5);
-  CHECK(spec.budgets[1].peak_bytes == 6);
+  CHECK(spec.budgets[1].predicted_ns.value().most == 5);
+  CHECK(spec.budgets[1].peak_bytes.value().most == 6);
   REQUIRE(spec.allow.size() == 2);
   CHECK(spec.allow[1].code == "W0302");
   CHECK(spec.allow[1].id == "a");
