@@ -175,6 +175,24 @@ class TreeTest(unittest.TestCase):
             if path.suffix == ".json" and path.parts[0] == "schemas":
                 json.loads(text_of(path))
 
+    def test_readmes_of_lib_name_files_that_exist(self):
+        """`thing.h` in a module's paragraph or README is that module's, `module/thing.h` any module's."""
+        wrong, named = [], 0
+        for readme in [f for f in FILES if f.name == "README.md" and f.parts[0] == "lib"]:
+            module = readme.parts[1] if len(readme.parts) > 2 else None
+            for number, line in enumerate(text_of(readme).split("\n"), 1):
+                if not line or line[0] in "#|" and readme == pathlib.Path("lib/README.md"):
+                    module = module if not line else None
+                if paragraph := re.match(r"\*\*([a-z_]+)\*\*", line):
+                    module = paragraph.group(1)
+                for name in re.findall(r"`((?:\.\./)?[\w/.]+\.(?:h|cc|cu|py|json))`", line):
+                    named += 1
+                    places = [TOP / "lib" / name, TOP / name] if "/" in name or module is None else [TOP / "lib" / module / name]
+                    if not any(place.exists() for place in places):
+                        wrong.append(f"{readme}:{number}: {name}")
+        self.assertGreater(named, 150)
+        self.assertEqual(wrong, [], "files that are not there")
+
     def test_links_lead_somewhere(self):
         wrong = []
         for path in FILES:
