@@ -45,7 +45,7 @@ Result<DecodedPlacement> decode(PlacementCode code, const TensorMeta& tensor) {
     decoded.placement.split_factor = split_factor;
     if (decoded.place > 0) {
       return bad_input("the strided shard " + to_text(decoded.placement) +
-                       " is an order by itself and takes no place in another");
+                       " already is an order and cannot be part of another");
     }
   }
   return decoded;
@@ -111,7 +111,7 @@ Result<TensorMeta> tensor_of(const PriceBatch& batch, size_t row) {
     if (extent < 0) return bad_input("a size of " + std::to_string(extent));
     if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(1, extent));
   }
-  if (!bytes) return bad_input("the tensor has more bytes than 64 bits count");
+  if (!bytes) return bad_input("the tensor has more bytes than fit 64 bits");
   return tensor;
 }
 

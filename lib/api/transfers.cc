@@ -36,10 +36,9 @@ Status check_rank(const Plan& plan, const std::optional<int64_t>& rank) {
     if (id == *rank) return Done{};
     ids.push_back(id);
   }
-  return bad_input("rank " + std::to_string(*rank) + ": the plan has " +
+  return bad_input("rank " + std::to_string(*rank) + " is not in the plan, which has " +
                    with_commas(static_cast<int64_t>(ids.size())) + " ranks between " +
-                   std::to_string(ids.front()) + " and " + std::to_string(ids.back()) +
-                   ", and this is none of them");
+                   std::to_string(ids.front()) + " and " + std::to_string(ids.back()));
 }
 
 }  // namespace

@@ -135,8 +135,7 @@ bool report_cut_short(const WarningPolicy& policy, const Spec& spec, Diagnostics
   diagnostic.code = std::string(code_incomplete);
   diagnostic.place = spec.cut_short->place;
   diagnostic.message = "the recording ends where its program failed with '" +
-                       printable(spec.cut_short->why, 300) +
-                       "': what it asks for behind that is missing";
+                       printable(spec.cut_short->why, 300) + "': later redistributions are missing";
   diagnostic.help = "record it again, to the end of the program";
   return add_warning(policy, name, std::move(diagnostic), diagnostics);
 }

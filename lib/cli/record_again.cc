@@ -112,8 +112,9 @@ std::optional<Error> failure_of(const std::string& command, const FileWriting& d
     return bad_input(it + "ended with exit code " + std::to_string(done.exit_code) + last);
   }
   if (!done.file) {
-    return bad_input(it + "wrote no spec; what is no python command writes $" + record_variable +
-                     ", as meshplan.capture.record does where it is told a file of that name");
+    return bad_input(it + "wrote no spec; a command other than python must write it to $" +
+                     record_variable +
+                     ", as meshplan.capture.record does for a file of the same name");
   }
   return std::nullopt;
 }

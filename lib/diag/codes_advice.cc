@@ -73,8 +73,8 @@ std::vector<CodeEntry> advice_codes() {
        planned(two_dims + declared, graph, "[1024]", R"~(["S(0)", "S(0)"])~", R"~(["R", "R"])~")},
       {"W0304", "incomplete_recording", "a recording that was cut short",
        "The program that was recorded failed, which the recorder notes as x-incomplete. The file has "
-       "what it asked for until then; what it asks for behind that is missing, in the plan and its "
-       "totals too. Let the program run to the end of the recording and record it again. -W "
+       "the redistributions up to there; later ones are missing, in the plan and its totals "
+       "too. Let the program run to the end of the recording and record it again. -W "
        "no-incomplete-recording hides the warning, -W error makes it an error.",
        planned(two_dims, "  \"x-incomplete\": \"KeyError: 'layers'\",\n", "[16]",
                R"~(["R", "S(0)"])~", R"~(["R", "R"])~"),

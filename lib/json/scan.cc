@@ -211,7 +211,7 @@ class Scanner {
       at_ = begin + 1 + length;
       report("E0105", begin, at_,
              "unknown escape \"" + printable(text_.substr(begin, at_ - begin)) + "\"",
-             "JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u0000");
+             "JSON has \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u0000");
       return false;
     }
     const auto unit = hex4_at(at_ + 1);
@@ -283,7 +283,7 @@ class Scanner {
       report("E0106", begin, at_, shown + " is not a JSON number", number_help(word));
     } else {
       report("E0113", begin, at_, "unknown word " + shown,
-             "text stands in double quotes: \"" + printable(word) + "\"",
+             "a string is in double quotes: \"" + printable(word) + "\"",
              Fix{"\"" + std::string(word) + "\"", false});
     }
     return JsonKind::broken;

@@ -89,7 +89,7 @@ class Value {
   }
   template <class Parsed>
   [[nodiscard]] Parsed must(std::optional<Parsed> result, const char* what) const {
-    if (!result) fail("\"" + text() + "\" is no " + what);
+    if (!result) fail(std::string("unknown ") + what + " \"" + text() + "\"");
     return *result;
   }
 

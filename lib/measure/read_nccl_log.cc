@@ -133,11 +133,11 @@ class Reader {
     const auto us = number_of(time);
     if (!us || *us < 0 || *us > 1e12)
       return bad_input(place() + ": \"" + printable(std::string(time), 40) +
-                       "\" is no time in microseconds");
+                       "\" is not a time in microseconds");
     const auto errors = number_of(wrong);
     if (!errors && wrong != "N/A")
       return bad_input(place() + ": \"" + printable(std::string(wrong), 40) +
-                       "\" is no number of wrong elements");
+                       "\" is not a number of wrong elements");
     if (errors && *errors != 0)
       return bad_input(place() + ": wrong data was measured; times of wrong data mean nothing");
     if (groups_.empty())

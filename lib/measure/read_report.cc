@@ -82,7 +82,7 @@ void add_step(const Value& step, MeasuredFile& found, const std::string& file) {
   const auto name = find(step, "op", JsonKind::string);
   if (!name) throw Unreadable{"expected an op's name", step.pointer() + "/op"};
   const auto op = parse_op(name->text());
-  if (!op) name->fail("'" + name->text().substr(0, 40) + "' is no op");
+  if (!op) name->fail("unknown op '" + name->text().substr(0, 40) + "'");
   const auto time = step.find("time");
   if (!time || is_local(*op)) return;  // checked, not timed, or nothing to calibrate
   const auto level = whole(step, "level");
@@ -181,7 +181,8 @@ MeasuredFile read_nccl_json(const Value& root, const std::string& file) {
     if (!size || ranks == 0) result.fail("expected size, and devices in config");
     const auto us = micros_of(result);
     if (!us) result.fail("expected out_of_place or in_place with a time");
-    if (!(*us >= 0) || *us > 1e12) result.fail("the time is no number of microseconds");
+    if (!(*us >= 0) || *us > 1e12)
+      result.fail("the time is not a number of microseconds up to 1e12");
     const std::string place = file + ": " + result.pointer();
     const int64_t a_host = own ? ranks : ranks_a_host(hosts);
     const int64_t ns = std::llround(*us * 1000);

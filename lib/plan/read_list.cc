@@ -22,7 +22,7 @@ size_t RedistributionList::first_named(const Value& value) const {
     same_as.fail(quoted(id) + " names itself; name an earlier redistribution, or write its steps");
   const auto found = by_id_.find(named);
   if (found == by_id_.end())
-    same_as.fail("no redistribution " + quoted(named) + " stands before " + quoted(id));
+    same_as.fail("no redistribution " + quoted(named) + " comes before " + quoted(id));
   const size_t first = firsts_[found->second];
   if (first != found->second) {
     same_as.fail(quoted(named) + " is itself the same as " + quoted(list_[first].request.id) +

@@ -221,7 +221,7 @@ Topology read_topology(const Value& value) {
     if (entry.has("switch_mb_per_s"))
       level.switch_mb_per_s = entry.at("switch_mb_per_s").integer(1, max_mb_per_s);
     if (!topology.levels.empty() && level.ranks < topology.levels.back().ranks)
-      entry.fail("levels stand from the inside out");
+      entry.fail("expected levels from the inside out");
     topology.levels.push_back(std::move(level));
   });
   if (topology.levels.empty() || topology.levels.size() > 8) levels.fail("expected 1 to 8 levels");

@@ -37,9 +37,10 @@ std::optional<ExtendedFile> open_extended(Reader& reader, uint32_t index, const 
   if (!name) return std::nullopt;
   const std::string shown = printable(*name, 300);
   if (from.name == "-" && name->front() != '/') {
-    reader.error(bad_extends, index,
-                 "\"extends\" is relative to the folder of its file, and this text is in none",
-                 {"give the spec by its file, or an absolute path here", {}, 0, {}});
+    reader.error(
+        bad_extends, index,
+        "\"extends\" is relative to the folder of its file, and this text is not in a file",
+        {"give the spec by its file, or an absolute path here", {}, 0, {}});
     return std::nullopt;
   }
   ExtendedFile extended;
@@ -57,7 +58,7 @@ std::optional<ExtendedFile> open_extended(Reader& reader, uint32_t index, const 
   if (file.chain.size() == max_extending_files) {
     reader.error(bad_extends, index,
                  "more than " + std::to_string(max_extending_files) +
-                     " files extend one another, and this is the last that is read");
+                     " files extend one another; this is the last one read");
     return std::nullopt;
   }
   file.chain.push_back(known);

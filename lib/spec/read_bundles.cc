@@ -76,7 +76,7 @@ class BundlesReader {
     const auto names = reader_.elements(list, "the redistributions of a bundle");
     if (!names) return;
     if (names->empty()) {
-      reader_.error("E0211", list, "a bundle of no redistributions",
+      reader_.error("E0211", list, "a bundle without redistributions",
                     {"name some by id, or by \"prefix*\"", {}, 0, {}});
     }
     std::set<size_t> members;
@@ -111,7 +111,7 @@ class BundlesReader {
     if (meant || members.size() > before || known_.ids_lost) return;
     if (name.back() == '*') {
       reader_.error("E0411", at,
-                    "no redistribution's id" + known_.where + " begins like " + quote(name));
+                    "no redistribution's id" + known_.where + " starts with " + quote(name));
       return;
     }
     if (known_.ids.contains(name)) return;  // it has an error of its own

@@ -96,7 +96,7 @@ class MeshList {
       const bool root = *operation == 0 || *operation == 6;
       if (!root && !rooted_) {
         if (!unknown_) {  // else that entry may have been a universe
-          reader_.error("E0312", entry, "a view before the universe that it is of",
+          reader_.error("E0312", entry, "a view before its universe",
                         {"begin with {\"name\": ..., \"world\": ...} or {\"parallel_dims\": ...}",
                          {},
                          0,

@@ -297,7 +297,7 @@ class StateReader {
       reader_.error("E0408", index,
                     "tensor dim " + std::to_string(order.tensor_dim) +
                         " has an order and the strided shard " + to_text(placements_[i]),
-                    {"a strided shard is an order by itself; write S(" +
+                    {"a strided shard already is an order; write S(" +
                          std::to_string(order.tensor_dim) + ") where you give one",
                      {},
                      nodes_[i],

@@ -90,8 +90,9 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
     protocol.near_bytes =
         reader.integer(near_bytes, "\"near_bytes\"", 1, max_peer_bytes).value_or(0);
   if ((near_bytes == 0) != (far_share == 0)) {
-    reader.error("E0208", near_bytes + far_share, "\"near_bytes\" and \"far_share\" stand together",
-                 {"what is beyond near_bytes has far_share of the bandwidth", {}, 0, {}});
+    reader.error("E0208", near_bytes + far_share,
+                 "\"near_bytes\" and \"far_share\" belong together",
+                 {"bytes beyond near_bytes have far_share of the bandwidth", {}, 0, {}});
   }
   read_numbers(reader, far_share, "far_share", &ProtocolLevel::far_share, 1, whole_share, protocol);
   if (reader.errors() > before || name == 0 || base == 0 || hop == 0) return std::nullopt;

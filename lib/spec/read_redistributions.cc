@@ -227,7 +227,7 @@ class RedistributionList {
       if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(1, extent));
     }
     if (!bytes && reader_.errors() == before) {
-      reader_.error("E0410", index, "the tensor has more bytes than 64 bits count",
+      reader_.error("E0410", index, "the tensor has more bytes than fit 64 bits",
                     {"no machine holds it; check the sizes", {}, 0, {}});
     }
   }
@@ -238,8 +238,8 @@ class RedistributionList {
     request.count = *given;
     if (meta != nullptr && !checked_mul(*given, tensor_bytes(*meta))) {
       reader_.error("E0410", index,
-                    "\"count\" is " + std::to_string(*given) + "; so many times " +
-                        std::to_string(tensor_bytes(*meta)) + " bytes are more than 64 bits count");
+                    "\"count\" is " + std::to_string(*given) + "; times " +
+                        std::to_string(tensor_bytes(*meta)) + " bytes it does not fit 64 bits");
     }
   }
 

@@ -78,8 +78,8 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
         bandwidth(reader, far_gb, far_mb, "far_gb_per_s", "far_mb_per_s", 1).value_or(1);
   if ((near_bytes == 0) != (far_gb == 0 && far_mb == 0)) {
     reader.error("E0208", std::max({near_bytes, far_gb, far_mb}),
-                 "\"near_bytes\" and \"far_gb_per_s\" stand together",
-                 {"what is beyond near_bytes has far_gb_per_s", {}, 0, {}});
+                 "\"near_bytes\" and \"far_gb_per_s\" belong together",
+                 {"bytes beyond near_bytes go at far_gb_per_s", {}, 0, {}});
   }
   if (reader.errors() > before || (gb == 0 && mb == 0) || ranks == 0 || latency == 0)
     return std::nullopt;

@@ -87,7 +87,7 @@ class RoundRules {
       if (part.member >= view_.plan->redistributions.size())
         return is_not("its member", static_cast<int64_t>(part.member), "one of the bundle's");
       return "'" + view_.plan->redistributions[part.member].request.id +
-             "' is no member of the bundle";
+             "' is not a member of the bundle";
     }
     const PlannedRedistribution& member = view_.member(found->second);
     const auto steps = static_cast<int64_t>(member.steps.size());

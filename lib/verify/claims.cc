@@ -94,7 +94,7 @@ std::optional<WrongFigure> check_options(const Plan& plan,
                                     options.max_memory_bytes)};
     }
     if (redistribution.rules == Rules::dtensor && step.op == Op::exchange) {
-      return WrongFigure{i, "the dtensor rules know no exchange"};
+      return WrongFigure{i, "the dtensor rules have no exchange"};
     }
     if (options.groups != GroupPolicy::declared || step.op == Op::exchange || step.group.empty())
       continue;

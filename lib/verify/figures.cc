@@ -272,10 +272,10 @@ Problem check_logical_shape(const PlannedRedistribution& redistribution,
 
 Problem check_merged(const Step& step) {
   const bool may_merge = !is_alone(step.op) && step.op != Op::exchange;
-  const int64_t stands_for = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
-  if (step.merged == stands_for) return std::nullopt;
-  return "it claims to stand for " + std::to_string(step.merged) + " steps where it stands for " +
-         std::to_string(stands_for);
+  const int64_t replaced = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
+  if (step.merged == replaced) return std::nullopt;
+  return "its merged is " + std::to_string(step.merged) + ", the steps that it replaces are " +
+         std::to_string(replaced);
 }
 
 Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,
@@ -330,11 +330,11 @@ Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
   if (unmerged != trace && ends(unmerged) != ends(trace))
     return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
   if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
-  int64_t stands_for = 0;
-  for (const Step& step : redistribution.steps) stands_for += step.merged;
-  if (stands_for == std::count(unmerged.begin(), unmerged.end(), '>')) return std::nullopt;
-  return "its steps stand for " + std::to_string(stands_for) +
-         " unmerged ones, which its unmerged trace does not have: '" + unmerged + "'";
+  int64_t replaced = 0;
+  for (const Step& step : redistribution.steps) replaced += step.merged;
+  if (replaced == std::count(unmerged.begin(), unmerged.end(), '>')) return std::nullopt;
+  return "its steps replace " + std::to_string(replaced) +
+         " unmerged ones, not those of its unmerged trace: '" + unmerged + "'";
 }
 
 Problem check_totals(const PlannedRedistribution& redistribution) {

@@ -127,7 +127,7 @@ Problem check_warnings(const Plan& plan, const PlannedRedistribution& redistribu
     }
     const bool missing = warning.kind == WarningKind::missing_flatten;
     if (!missing && !warning.fix_name.empty())
-      return name + " has the fix '" + warning.fix_name + "', and no flatten mends it";
+      return name + " has the fix '" + warning.fix_name + "', and no flatten helps here";
     if (missing && !is_named_after(warning.fix_name, warning.dims))
       return name + " over " + join(warning.dims, ", ") + " has the fix '" + warning.fix_name +
              "', which is not named after them";

@@ -120,7 +120,7 @@ TEST_CASE("a text extends no file") {
     CHECK(found[0]["code"] == "E0213");
     return found[0]["message"].get<std::string>();
   };
-  CHECK(refused("recorded.json") == "\"extends\" is relative to the folder of its file, and this text is in none");
+  CHECK(refused("recorded.json") == "\"extends\" is relative to the folder of its file, and this text is not in a file");
   CHECK(refused("/etc/recorded.json") == "'/etc/recorded.json' is not read here; put its content into the spec");
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("an id, a rank or a plan that is not there is bad input") {
     return json::parse(meshplan_diagnostics(answer.get()))["diagnostics"][0]["message"].get<std::string>();
   };
   CHECK(message(transfers(plan, "expert", -1)) == "the plan has no redistribution 'expert'; did you mean 'experts'?");
-  CHECK(message(transfers(plan, nullptr, 16)) == "rank 16: the plan has 16 ranks between 0 and 15, and this is none of them");
+  CHECK(message(transfers(plan, nullptr, 16)) == "rank 16 is not in the plan, which has 16 ranks between 0 and 15");
   CHECK(message(transfers("{}", nullptr, -1)) != "");
   std::string wrong = plan;
   wrong[wrong.find("\"wire_bytes\": ") + 14] ^= 1;

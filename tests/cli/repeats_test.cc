@@ -121,7 +121,7 @@ TEST_CASE("a wrong reference is bad input, a wrong figure behind a right one is 
   };
   const Answer forward = verified([](json& r) { std::swap(r[0], r[2]); });
   CHECK(forward.code == 2);
-  CHECK(forward.err.find("no redistribution 'wq' stands before 'wk'") != std::string::npos);
+  CHECK(forward.err.find("no redistribution 'wq' comes before 'wk'") != std::string::npos);
   CHECK(verified([](json& r) { r[2]["same_as"] = "wk"; }).code == 2);
   CHECK(verified([](json& r) { r[2]["steps"] = r[0]["steps"]; }).code == 2);
   CHECK(verified([](json& r) { r[1]["id"] = "wq"; }).code == 2);

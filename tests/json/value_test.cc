@@ -50,7 +50,7 @@ TEST_CASE("values are read by type and range") {
   CHECK(at([](const Value& root) { (void)root.at("n").flag(); }) == "/n: expected true or false, null");
   CHECK(at([](const Value& root) { (void)root.at("b/c").at("d").text(); }) == "/b~1c/d: expected a text, true");
   CHECK(at([](const Value& root) { (void)root.at("n").texts(); }) == "/n: expected a list, null");
-  CHECK(at([](const Value& root) { (void)root.at("b/c").at("e").must(std::optional<int>(), "op"); }) == "/b~1c/e: \"x\" is no op, \"x\"");
+  CHECK(at([](const Value& root) { (void)root.at("b/c").at("e").must(std::optional<int>(), "op"); }) == "/b~1c/e: unknown op \"x\", \"x\"");
 }
 
 }  // namespace meshplan

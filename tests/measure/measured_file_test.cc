@@ -95,7 +95,7 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   const std::string first = "    33554432       8388608     float     sum      -1   182.90";
   REQUIRE(log.find(first) != std::string::npos);
   const auto with = [&](const std::string& row) { return replaced(log, first, row); };
-  CHECK(refusal(with("    33554432       8388608     float     sum      -1   fast")) == "x.log:18: \"fast\" is no time in microseconds");
+  CHECK(refusal(with("    33554432       8388608     float     sum      -1   fast")) == "x.log:18: \"fast\" is not a time in microseconds");
   CHECK(refusal(with("    33554432       8388608     float     sum      -1   -5.0")).rfind("x.log:18: \"-5.0\"", 0) == 0);
   CHECK(refusal(with("99999999999999999999       8388608     float     sum      -1   182.90")).rfind("x.log:18: expected size", 0) == 0);
   CHECK(refusal(replaced(log, "       0   182.90", "       3   182.90")).find(":18: wrong data") != std::string::npos);

@@ -158,12 +158,12 @@ TEST_CASE("a repeat names an earlier redistribution that is written out") {
     return message_of(changed([&](json& p) { change(p["redistributions"]); }));
   };
   const std::string at = "/redistributions/2/same_as: ";
-  CHECK(refused([](json& r) { r[2]["same_as"] = "nowhere"; }) == at + "no redistribution 'nowhere' stands before 'layers.1/wq'");
+  CHECK(refused([](json& r) { r[2]["same_as"] = "nowhere"; }) == at + "no redistribution 'nowhere' comes before 'layers.1/wq'");
   CHECK(refused([](json& r) { r[2]["same_as"] = "layers.1/wq"; }) ==
         at + "'layers.1/wq' names itself; name an earlier redistribution, or write its steps");
   CHECK(refused([](json& r) { r[2]["same_as"] = 5; }) == at + "expected a text");
   CHECK(refused([](json& r) { std::swap(r[0], r[2]); }) ==
-        "/redistributions/0/same_as: no redistribution '" + first + "' stands before 'layers.1/wq'");
+        "/redistributions/0/same_as: no redistribution '" + first + "' comes before 'layers.1/wq'");
   CHECK(refused([](json& r) {
           r.push_back({{"id", "c"}, {"count", 1}, {"same_as", "layers.1/wq"}});
         }) == "/redistributions/3/same_as: 'layers.1/wq' is itself the same as '" + first + "'; name that one");
@@ -257,7 +257,7 @@ TEST_CASE("what a plan cannot be is refused with its place") {
   CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:3"; }).find("/mesh/meshes/0/dims/1/layout: ") == 0);
   CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:2"; }).find("/mesh/meshes/0/dims: ") == 0);
   CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["op"] = "gather"; }) ==
-        "/redistributions/0/steps/0/op: \"gather\" is no operation");
+        "/redistributions/0/steps/0/op: unknown operation \"gather\"");
   CHECK(refused([](json& p) {
           p["redistributions"][0]["steps"][1]["mesh_dims"][0] = "pp";
         }).find("/redistributions/0/steps/1/mesh_dims/0: ") == 0);
@@ -289,7 +289,7 @@ TEST_CASE("a value changed by hand is named, not the digest that it breaks") {
   const auto read = try_read_plan(changed([](json& p) { p["redistributions"][0]["steps"][0]["op"] = "gather"; }));
   REQUIRE(std::holds_alternative<PlanRefusal>(read));
   CHECK(std::get<PlanRefusal>(read).pointer == "/redistributions/0/steps/0/op");
-  CHECK(std::get<PlanRefusal>(read).message == "\"gather\" is no operation");
+  CHECK(std::get<PlanRefusal>(read).message == "unknown operation \"gather\"");
   CHECK(!std::get<PlanRefusal>(read).byte);
   const auto broken = try_read_plan("{\"schema\": }");
   REQUIRE(std::holds_alternative<PlanRefusal>(broken));

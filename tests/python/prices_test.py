@@ -130,7 +130,7 @@ class PricesTest(unittest.TestCase):
                                   ((("R", "X"), ("R", "R"), (8, 8), "float32"), "'X' is not a placement"), ((("R", "R"), ("R", "R"), (8, 8), "float31"), "not a dtype"),
                                   ((("R", "P(avg)"), ("R", "R"), (8, 8), "int32"), "question 1: P\\(avg\\)"), ((("R", "R"), ("R", "R"), (8, -8), "int32"), "size of -8"),
                                   ((("P(max)", "P(sum)"), ("R", "R"), (8, 8), "int32"), "question 1: "), ((("SS(0,3)", "S(0)"), ("R", "R"), (8, 8), "int32"), "question 1: "),
-                                  ((("R", "R"), ("R", "R"), (1 << 62, 8), "int32"), "more bytes than 64 bits")]:
+                                  ((("R", "R"), ("R", "R"), (1 << 62, 8), "int32"), "more bytes than fit 64 bits")]:
             with self.assertRaisesRegex((ValueError, meshplan.MeshplanError), message):
                 pricer.costs([good, question])
         with self.assertRaisesRegex(ValueError, "order of tensor dim 0"):

@@ -32,6 +32,8 @@ RETIRED = {
     r"parts_to_deal": "parts to share",
     r"Program_?(?:Maker|Question)|make_programs": "prepared step",
     r"nobody|somebody": "name the rank or process",
+    r"\bis no (?:time in|number of|member of|spec\b|op\b|python)": "is not a",
+    r"\bstands? together": "belong together",
     r"PLANNING\.md|REPLAY\.md|OPTIMAL\.md|BUNDLES\.md|NETWORK\.md|CONTRACT\.md": "a README of this tree",
 }
 # Tables: one entry after the other, whose length says nothing.

@@ -168,7 +168,7 @@ TEST_CASE("the digest changes with either file, and only then") {
 TEST_CASE("a text that is in no folder extends nothing but by an absolute path") {
   const Files files = {{"-", overlay("recorded.json", "")}, {"recorded.json", recorded}};
   CHECK(problems(read(files, "-").diagnostics) ==
-        "-:1: E0213: \"extends\" is relative to the folder of its file, and this text is in none\n");
+        "-:1: E0213: \"extends\" is relative to the folder of its file, and this text is not in a file\n");
   const Files absolute = {{"-", overlay("/d/recorded.json", "")}, {"/d/recorded.json", recorded}};
   CHECK(read(absolute, "-").spec);
 }

@@ -201,8 +201,8 @@ TEST_CASE("protocols that leave an op without one, and near bytes without what i
         "no protocol serves all_reduce of every size");
   CHECK(message("[" + all + R"~(, {"name": "b", "base_ns": 5, "hop_ns": [1], "ops": ["exchange"], "most_bytes": 9}])~") ==
         "no protocol serves exchange of every size");
-  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "near_bytes": 9}])~").find("stand together") != std::string::npos);
-  CHECK(message("[" + all + "]", R"~(, "near_bytes": 9)~").find("stand together") != std::string::npos);
+  CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "near_bytes": 9}])~").find("belong together") != std::string::npos);
+  CHECK(message("[" + all + "]", R"~(, "near_bytes": 9)~").find("belong together") != std::string::npos);
   CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "ops": ["slice"]}])~").find("slice") != std::string::npos);
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
       [](Plan&, R& r) {
         r.warnings.push_back({WarningKind::uneven_shape, {"a", "b"}, Op::all_gather, 2, 0, 0, "a_b", "mesh", ""});
       },
-      "its warning uneven_shape has the fix 'a_b', and no flatten mends it");
+      "its warning uneven_shape has the fix 'a_b', and no flatten helps here");
   broken([](Plan&, R& r) { r.totals.collectives = 3; }, "its total of collectives is 3, its steps have 2");
   broken([](Plan& p, R&) { p.totals.collectives = 3; }, "the file's total of collectives is 3");
   broken([](Plan&, R& r) { r.steps[1].group = "a"; }, "step 1 (all_gather): group 'a' has layout 2:4");
@@ -135,7 +135,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { std::swap(r.steps[1].mesh_dims[0], r.steps[1].mesh_dims[1]); }, "not in mesh order");
   broken([](Plan&, R& r) { r.steps[0].phases = 2; }, "reduce_scatter with 2 phases");
   broken([](Plan&, R& r) { r.steps[0].whole_pieces = true; }, "whole_pieces");
-  broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "it claims to stand for 2 steps");
+  broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "its merged is 2, the steps that it replaces are 1");
   broken([](Plan&, R& r) { r.steps[0].logical_shape = {8, 8}; }, "logical shape [8, 8] where the rank at coordinate 0 sees [2, 8]");
   broken([](Plan&, R& r) { r.steps[0].mesh = "mesh2"; }, "its state is on mesh 'mesh2'");
   broken([](Plan&, R& r) { r.request.dst.shards[0].push_back({0, 1, 2}); }, "dst is not the target that the request asks for");
@@ -370,7 +370,7 @@ TEST_CASE("exchanges say what they do, and no more") {
   Plan plan = hand_plan(table, {8, 8}, "S(0)R", {{Op::exchange, {}, "S(1)R"}});
   REQUIRE(verdict(plan) == "right");
   plan.redistributions[0].rules = Rules::dtensor;
-  CHECK(contains(verdict(plan), "step 0 (exchange): the dtensor rules know no exchange"));
+  CHECK(contains(verdict(plan), "step 0 (exchange): the dtensor rules have no exchange"));
   plan.redistributions[0].rules = Rules::native;
   Step& step = plan.redistributions[0].steps[0];
   const Step told = step;
