@@ -47,7 +47,7 @@ struct Plans {
     list[2]["count"] = 3;
     system.files["out.json"] = with_digest(written_out);
   }
-  Answer with(const json& plan, std::vector<std::string> words) {
+  Answer with(const json& plan, const std::vector<std::string>& words) {
     system.files["other.json"] = with_digest(plan);
     return run(system, words);
   }

@@ -19,6 +19,13 @@ using namespace meshplan;
 
 namespace {
 
+// From `first` to below `end`, each `step` times the one before.
+std::vector<double> sizes(double first, double end, double step) {
+  std::vector<double> list{first};
+  while (list.back() * step < end) list.push_back(list.back() * step);
+  return list;
+}
+
 MeasuredRow row_of_size(Op op, int64_t ranks, int64_t bytes, double ns) {
   MeasuredRow row{"r.json", op, {ranks}, bytes, std::llround(ns), 20, {}};
   if (op == Op::exchange) {
@@ -213,11 +220,11 @@ TEST_CASE("a straight line has no jumps, however far apart its sizes are") {
   for (const double step : {1.5, 2.0, 4.0, 8.0, 16.0}) {
     CAPTURE(step);
     std::vector<CurvePoint> points;
-    for (double bytes = 1'024; bytes < 2e10; bytes *= step) points.push_back({bytes, 20'000 + bytes / 90, std::llround(bytes)});
+    for (const double bytes : sizes(1'024, 2e10, step)) points.push_back({bytes, 20'000 + bytes / 90, std::llround(bytes)});
     const std::vector<CurvePiece> pieces = cut_curve(points, 4);
     CHECK(pieces.size() == 1);
     const CurvePiece& all = pieces.back();
-    for (double bytes = 1'500; bytes < 1e10; bytes *= 1.7) CHECK(time_of(all, bytes) == doctest::Approx(20'000 + bytes / 90).epsilon(0.02));
+    for (const double bytes : sizes(1'500, 1e10, 1.7)) CHECK(time_of(all, bytes) == doctest::Approx(20'000 + bytes / 90).epsilon(0.02));
   }
   // Sizes in between are told right where another op is faster over the level.
   std::vector<MeasuredRow> rows;
@@ -238,7 +245,7 @@ TEST_CASE("a straight line has no jumps, however far apart its sizes are") {
 
 TEST_CASE("a curve is cut where it jumps and bends where it grows steeper") {
   std::vector<CurvePoint> points;
-  for (double bytes = 1'000; bytes < 3e7; bytes *= 1.5) {
+  for (const double bytes : sizes(1'000, 3e7, 1.5)) {
     const double ns = (bytes < 50'000 ? 2'000 : 20'000) + std::max(bytes / 10, (bytes - 1e6) / 3);
     points.push_back({bytes, ns, std::llround(bytes)});
   }

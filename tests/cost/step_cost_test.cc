@@ -40,12 +40,17 @@ TEST_CASE("padded buffers and copies of large boxes") {
   Topology topology = uniform_topology();
   topology.copy_mb_per_s = 1;
   const TensorMeta tensor{{int64_t{1} << 30, int64_t{1} << 30}, DType::float32};  // 2^62 bytes
-  for (const auto& [before, op, after] : {std::tuple{"S(1)", Op::all_gather, "R"}, std::tuple{"P(sum)", Op::reduce_scatter, "S(1)"},
-                                          std::tuple{"S(1)", Op::all_to_all, "S(0)"}, std::tuple{"P(sum)", Op::all_reduce, "R"}}) {
-    CAPTURE(before);
-    CAPTURE(after);
+  struct Case {
+    const char* before;
+    Op op;
+    const char* after;
+  };
+  for (const Case& c : {Case{"S(1)", Op::all_gather, "R"}, Case{"P(sum)", Op::reduce_scatter, "S(1)"}, Case{"S(1)", Op::all_to_all, "S(0)"},
+                        Case{"P(sum)", Op::all_reduce, "R"}}) {
+    CAPTURE(c.before);
+    CAPTURE(c.after);
     for (const int64_t ranks : {int64_t{2}, int64_t{1} << 20}) {
-      const StepCost cost = price(topology, ranks, tensor, before, op, after);
+      const StepCost cost = price(topology, ranks, tensor, c.before, c.op, c.after);
       CHECK(cost.wire_bytes > 0);
       CHECK(cost.peak_bytes > 0);
       CHECK(cost.peak_bytes >= cost.wire_bytes);

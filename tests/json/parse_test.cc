@@ -58,7 +58,7 @@ bool check_laws(const std::string& text) {
   const auto scanned = scan_json(text, "a.json", diagnostics);
   if (document == nullptr) {
     // Bytes that are not UTF-8 in comments, and nothing else, are no matter to nlohmann.
-    const bool stray = diagnostics.kept().size() > 0 && diagnostics.kept()[0].code == "E0101";
+    const bool stray = !diagnostics.kept().empty() && diagnostics.kept()[0].code == "E0101";
     CHECK((!plain || !known || stray));
     return false;
   }

@@ -41,7 +41,7 @@ inline State state_of(const MeshTable& table, size_t mesh, const std::string& te
   return *state;
 }
 
-inline Request request_of(const MeshTable& table, const std::string& id, std::vector<int64_t> shape, const std::string& src,
+inline Request request_of(const MeshTable& table, const std::string& id, const std::vector<int64_t>& shape, const std::string& src,
                           const std::string& dst, int64_t count) {
   Request request;
   request.id = id;
