@@ -79,7 +79,7 @@ class LibraryTest(unittest.TestCase):
         plan = meshplan.plan(SMALL)
         with self.assertRaisesRegex(meshplan.MeshplanError, "no redistribution 'y'"):
             meshplan.transfers(plan, "y")
-        with self.assertRaisesRegex(meshplan.MeshplanError, "rank 3: the plan has 3 ranks"):
+        with self.assertRaisesRegex(meshplan.MeshplanError, "rank 3 is not in the plan, which has 3 ranks"):
             meshplan.transfers(plan, rank=3)
         with self.assertRaisesRegex(ValueError, "rank -1"):
             meshplan.transfers(plan, rank=-1)

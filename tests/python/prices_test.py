@@ -137,7 +137,7 @@ class PricesTest(unittest.TestCase):
             pricer.cost(["S(0)", "S(0)"], ["R", "R"], (8,), "float32", src_order={0: ["tp"]})
         with self.assertRaisesRegex(ValueError, "bytes where 16 are expected"):
             pricer.nanoseconds(array.array("q", [1]), array.array("i", [1]), array.array("q", [0, 0]), array.array("q", [0, 0]), 2)
-        for codes, message in [([256, 0], "places"), ([512, 0], "places"), ([-7, 0], "-7 is not a placement"), ([65536 + 256, 0], "by itself")]:
+        for codes, message in [([256, 0], "places"), ([512, 0], "places"), ([-7, 0], "-7 is not a placement"), ([65536 + 256, 0], "part of another")]:
             with self.assertRaisesRegex(meshplan.MeshplanError, message):
                 pricer.nanoseconds(array.array("q", [8]), array.array("i", [1]), array.array("q", codes[:1] + [-1]), array.array("q", [-1, -1]), 1)
         with self.assertRaisesRegex(meshplan.MeshplanError, "takes a list"):

@@ -55,7 +55,9 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     for (UnitRanks& unit : listed.units) unit.grid = false;
     std::mt19937_64 random(7);
     for (int k = 0; k < 400; ++k) {
-      const auto& [from, to] = Ends(*p, k, random);
+      const Ends ends(*p, k, random);
+      const SearchState& from = ends.from;
+      const SearchState& to = ends.to;
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       for (const int phases : {1, 2}) {
@@ -106,16 +108,18 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
 
 TEST_CASE("a price above what is of use is exact or told as the least that it may be") {
   int told = 0;
-  for (const auto& [sizes, shape, inside] : {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8},
-                                             World{{4, 2, 4}, {64, 64}, 4}, World{{2, 3, 4}, {48, 48}, 4}}) {
-    test::SmallQuestion question(sizes, test::two_levels(inside, 500), {shape, DType::float16});
+  for (const World& w : {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8}, World{{4, 2, 4}, {64, 64}, 4},
+                         World{{2, 3, 4}, {48, 48}, 4}}) {
+    test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {w.shape, DType::float16});
     const auto p = question.problem();
     REQUIRE(p);
     std::mt19937_64 random(11);
     for (int k = 0; k < 1000; ++k) {
-      const auto& [from, to] = Ends(*p, k, random);
-      CAPTURE(to_text(to_state(*p, from), sizes));
-      CAPTURE(to_text(to_state(*p, to), sizes));
+      const Ends ends(*p, k, random);
+      const SearchState& from = ends.from;
+      const SearchState& to = ends.to;
+      CAPTURE(to_text(to_state(*p, from), w.sizes));
+      CAPTURE(to_text(to_state(*p, to), w.sizes));
       p->levels->forget_listings();
       const ExchangeCost exact = price_between(*p, from, to, 1);
       REQUIRE(!exact.at_least);
@@ -174,7 +178,9 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
     REQUIRE(!p->even);
     std::mt19937_64 random(11);
     for (int k = 0; k < 1'500; ++k) {
-      const auto& [from, to] = Ends(*p, k, random);
+      const Ends ends(*p, k, random);
+      const SearchState& from = ends.from;
+      const SearchState& to = ends.to;
       CAPTURE(topology.levels.size());
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));

@@ -34,7 +34,7 @@ Pairs counted(const std::vector<PairElements>& list) {
 }
 
 // Exchanges through these states on 2 x 3 ranks.
-PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::string>& states, std::vector<int64_t> shape) {
+PlannedRedistribution chain(const MeshTable& meshes, const std::vector<std::string>& states, const std::vector<int64_t>& shape) {
   const auto sizes = mesh_shape(meshes.meshes[0]);
   PlannedRedistribution r;
   r.request.tensor = {shape, DType::float32};
