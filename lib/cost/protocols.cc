@@ -193,6 +193,28 @@ int64_t exchange_protocols_ps(const Topology& topology, const Traffic& traffic,
   return way_ps(topology, fastest_exchange(topology, traffic, copied_bytes), copied_bytes);
 }
 
+namespace {
+
+// MB/s that nothing comes above over the level: an exchange and an all_to_all take no less than by
+// levels, any other collective the share of a protocol. Of a fit, whose shares may all be small, it
+// is far less than the level's number. Measured tables and switches know neither.
+int64_t reached_over(const Topology& topology, size_t l) {
+  const TopologyLevel& level = topology.levels[l];
+  if (topology.protocols.empty() || !topology.tables.empty() || unserved_op(topology.protocols))
+    return level.mb_per_s;
+  int64_t reached = exchange_mb_per_s(level);
+  for (const Protocol& protocol : topology.protocols) {
+    if (protocol.switch_ns > 0) return level.mb_per_s;
+    if (protocol.ops != 0 && (protocol.ops & default_ops) == 0) continue;
+    const ProtocolLevel& at = protocol.levels[l];
+    reached = std::max(reached, share_of(level.mb_per_s, at.share));
+    if (protocol.trees) reached = std::max(reached, share_of(level.mb_per_s, at.tree_share));
+  }
+  return std::min(reached, level.mb_per_s);
+}
+
+}  // namespace
+
 Topology bound_topology(const Topology& topology, bool reduces) {
   Topology bound;
   bound.levels = topology.levels;
@@ -201,6 +223,10 @@ Topology bound_topology(const Topology& topology, bool reduces) {
   for (size_t l = 0; l < bound.levels.size(); ++l) {
     TopologyLevel& level = bound.levels[l];
     level.peer_mb_per_s = level.peer_bytes = level.near_bytes = level.far_mb_per_s = 0;
+    const int64_t reached = reached_over(topology, l);
+    const int64_t exchanged = saturating_mul(level.mb_per_s, level.exchange_percent);
+    level.exchange_percent = std::min<int64_t>(100, ceil_div(exchanged, reached));
+    level.mb_per_s = reached;
     if (reduces) level.mb_per_s = std::max(level.mb_per_s, reached_by_switches(topology, l));
     level.switch_mb_per_s = 0;
     // A step that reaches the level takes one hop over it at least.

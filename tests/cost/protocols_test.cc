@@ -93,6 +93,32 @@ TEST_CASE("more bytes and more members never take less, and no step takes less t
   }
 }
 
+TEST_CASE("bounds are taken at the rate that something reaches over a level, not at that of the level") {
+  Topology t = test::two_levels(8, 500);
+  t.levels[0].mb_per_s = 1'860'000;
+  t.levels[0].exchange_percent = 11;
+  t.protocols = {{"small", 6'600, true, 0, {{1'000, 1'250, 1'000, 500}, {2'700, 526, 5'000, 526}}},
+                 {"large", 14'000, false, 0, {{1'900, 900}, {4'000, 10'000}}},
+                 {"pairs", 5'000, false, 0, {{700, 9'000}, {700, 9'000}}}};
+  t.protocols[2].ops = bit_of(Op::all_to_all) | bit_of(Op::exchange);
+  const auto inside = [&] { return bound_topology(t, false).levels[0]; };
+  CHECK(inside().mb_per_s == 232'500);
+  CHECK(inside().exchange_percent == 88);  // of 204,600, rounded up
+  CHECK(bound_topology(t, false).levels[1].mb_per_s == 45'000);
+  t.levels[0].exchange_percent = 50;
+  CHECK(inside().mb_per_s == 930'000);
+  CHECK(inside().exchange_percent == 100);
+  t.levels[0].exchange_percent = 11;
+  t.protocols[0].levels[0].tree_share = 2'000;
+  CHECK(inside().mb_per_s == 372'000);
+  // Switches and what was measured may be as fast as the level.
+  Topology switched = t;
+  switched.protocols[0].switch_ns = 9'000;
+  CHECK(bound_topology(switched, false).levels[0].mb_per_s == 1'860'000);
+  t.tables.emplace_back();
+  CHECK(inside().mb_per_s == 1'860'000);
+}
+
 TEST_CASE("a group whose units hold different numbers of members goes round the outermost links, or exchanges") {
   // 9 of 64 ranks in a rack of 72, one in the last: by exchange each hears from 63 others.
   Topology t = test::two_levels(72, 14'000);
