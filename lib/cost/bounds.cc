@@ -123,7 +123,7 @@ Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld
 
 bool has_pending(const State& state) {
   return std::any_of(state.partial.begin(), state.partial.end(),
-                     [](const PendingAtom& p) { return p.atom.size > 1; });
+                     [](const PendingSubAxis& p) { return p.sub_axis.size > 1; });
 }
 
 // What stays pending may also be reduced on the way and written as contributions again, which

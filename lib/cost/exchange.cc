@@ -194,7 +194,8 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
     int64_t parts = 1;
     for (const State* state : {q.src, q.dst}) {
       int64_t product = 1;
-      for (const Atom& atom : state->shards[d]) product = saturating_mul(product, atom.size);
+      for (const SubAxis& sub_axis : state->shards[d])
+        product = saturating_mul(product, sub_axis.size);
       parts = product > INT64_MAX / parts ? INT64_MAX : std::lcm(parts, product);
     }
     padded[d] = saturating_mul(ceil_div(padded[d], parts), parts);
@@ -215,11 +216,12 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
     const Mesh& src_mesh = q.levels->mesh();
     const Mesh& dst_mesh = q.dst_mesh != nullptr ? *q.dst_mesh : src_mesh;
     int64_t shards = 1;
-    for (const PendingAtom& p : q.src->partial) {
-      const bool stays = q.dst_mesh == nullptr &&
-                         std::any_of(q.dst->partial.begin(), q.dst->partial.end(),
-                                     [&](const PendingAtom& kept) { return kept.atom == p.atom; });
-      if (!stays) shards = saturating_mul(shards, p.atom.size);
+    for (const PendingSubAxis& p : q.src->partial) {
+      const bool stays =
+          q.dst_mesh == nullptr &&
+          std::any_of(q.dst->partial.begin(), q.dst->partial.end(),
+                      [&](const PendingSubAxis& kept) { return kept.sub_axis == p.sub_axis; });
+      if (!stays) shards = saturating_mul(shards, p.sub_axis.size);
     }
     int64_t bytes = saturating_mul(q.element_bytes, shards);
     const std::vector<int64_t> held = largest_box(*q.src, q.shape, mesh_shape(src_mesh));

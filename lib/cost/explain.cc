@@ -252,7 +252,7 @@ std::string explain_cost(const StepQuestion& q) {
   const LevelMap levels(*q.src_mesh, *q.topology);
   if (step.op == Op::exchange) return explain_exchange(levels, q);
   int64_t group = 1;
-  for (const Atom& atom : step.mesh_dims) group *= atom.size;
+  for (const SubAxis& sub_axis : step.mesh_dims) group *= sub_axis.size;
   if (group == 1) return "one rank a group: no bytes, no time\n";
   return explain_collective(levels, q, group);
 }

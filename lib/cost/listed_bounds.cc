@@ -218,7 +218,7 @@ Bounds unlisted(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_
                 const State& dst) {
   auto has_pending = [](const State& state) {
     return std::any_of(state.partial.begin(), state.partial.end(),
-                       [](const PendingAtom& p) { return p.atom.size > 1; });
+                       [](const PendingSubAxis& p) { return p.sub_axis.size > 1; });
   };
   if (has_pending(dst)) return {};
   const int64_t wanted = largest_elements(dst, shape, mesh_shape(dst_mesh));

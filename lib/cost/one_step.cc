@@ -149,14 +149,14 @@ int64_t gathered_elements(const Participants& all, const State& src) {
   std::vector<int64_t> box(all.ranks.size(), 1);
   for (size_t d = 0; d < all.held.dims(); ++d) {
     const auto shards = all.held.sides(d).size();
-    // Parts that prefixes of the order cut, atoms split anywhere.
+    // Parts that prefixes of the order cut, sub-axes split anywhere.
     std::vector<size_t> parts{1};
     size_t reached = 1;
-    for (const Atom& atom : src.shards[d]) {
-      for (int64_t f = 2; f <= atom.size; ++f) {
-        if (atom.size % f == 0) parts.push_back(reached * static_cast<size_t>(f));
+    for (const SubAxis& sub_axis : src.shards[d]) {
+      for (int64_t f = 2; f <= sub_axis.size; ++f) {
+        if (sub_axis.size % f == 0) parts.push_back(reached * static_cast<size_t>(f));
       }
-      reached *= static_cast<size_t>(atom.size);
+      reached *= static_cast<size_t>(sub_axis.size);
     }
     auto block = [&](const RankBoxes& rank, size_t count) {
       const size_t length = shards / count;

@@ -31,13 +31,13 @@ std::vector<std::vector<int32_t>> zeros(std::span<const int64_t> mesh_shape) {
   return part;
 }
 
-// Adds the atom's coordinate times `weight`.
+// Adds the sub-axis's coordinate times `weight`.
 void weigh(std::vector<std::vector<int32_t>>& part, std::span<const int64_t> mesh_shape,
-           const Atom& atom, int64_t weight) {
-  const auto m = static_cast<size_t>(atom.mesh_dim);
+           const SubAxis& sub_axis, int64_t weight) {
+  const auto m = static_cast<size_t>(sub_axis.mesh_dim);
   for (size_t c = 0; c < part[m].size(); ++c) {
     part[m][c] += static_cast<int32_t>(
-        weight * atom_coordinate(atom, mesh_shape[m], static_cast<int64_t>(c)));
+        weight * sub_axis_coordinate(sub_axis, mesh_shape[m], static_cast<int64_t>(c)));
   }
 }
 
@@ -53,16 +53,16 @@ std::vector<int64_t> rank_ids(const Mesh& mesh, int64_t copy) {
 
 int64_t pending_product(const State& state) {
   int64_t product = 1;
-  for (const PendingAtom& p : state.partial) product *= p.atom.size;
+  for (const PendingSubAxis& p : state.partial) product *= p.sub_axis.size;
   return product;
 }
 
 std::vector<int32_t> contributions_of(const State& src, std::span<const int64_t> mesh_shape) {
   auto part = zeros(mesh_shape);
   int64_t weight = 1;
-  for (const PendingAtom& p : src.partial) {
-    weigh(part, mesh_shape, p.atom, weight);
-    weight *= p.atom.size;
+  for (const PendingSubAxis& p : src.partial) {
+    weigh(part, mesh_shape, p.sub_axis, weight);
+    weight *= p.sub_axis.size;
   }
   return sums(part);
 }
@@ -73,9 +73,10 @@ std::vector<int32_t> cells_of(const State& dst, std::span<const int64_t> mesh_sh
   int64_t stride = 1;
   for (size_t m = mesh_shape.size(); m-- > 0;) {
     weigh(part, mesh_shape, {static_cast<int32_t>(m), 1, mesh_shape[m]}, stride);
-    for (const PendingAtom& p : dst.partial) {
-      if (static_cast<size_t>(p.atom.mesh_dim) == m) {
-        weigh(part, mesh_shape, p.atom, -stride * (mesh_shape[m] / (p.atom.before * p.atom.size)));
+    for (const PendingSubAxis& p : dst.partial) {
+      if (static_cast<size_t>(p.sub_axis.mesh_dim) == m) {
+        weigh(part, mesh_shape, p.sub_axis,
+              -stride * (mesh_shape[m] / (p.sub_axis.before * p.sub_axis.size)));
       }
     }
     stride *= mesh_shape[m];

@@ -30,27 +30,27 @@ struct Digits {
   [[nodiscard]] bool meets(const Digits& other) const { return (other.set & set) != 0; }
 };
 
-struct Atoms {
-  std::vector<Atom> list;  // ascending
+struct SubAxes {
+  std::vector<SubAxis> list;  // ascending
   [[nodiscard]] bool empty() const { return list.empty(); }
-  [[nodiscard]] bool has(const Atom& atom) const {
-    return std::binary_search(list.begin(), list.end(), atom);
+  [[nodiscard]] bool has(const SubAxis& sub_axis) const {
+    return std::binary_search(list.begin(), list.end(), sub_axis);
   }
-  [[nodiscard]] bool includes(const Atoms& other) const {
+  [[nodiscard]] bool includes(const SubAxes& other) const {
     return std::all_of(other.list.begin(), other.list.end(),
-                       [&](const Atom& atom) { return has(atom); });
+                       [&](const SubAxis& sub_axis) { return has(sub_axis); });
   }
-  [[nodiscard]] bool meets(const Atoms& other) const {
+  [[nodiscard]] bool meets(const SubAxes& other) const {
     return std::any_of(other.list.begin(), other.list.end(),
-                       [&](const Atom& atom) { return has(atom); });
+                       [&](const SubAxis& sub_axis) { return has(sub_axis); });
   }
 };
 
 // The order without mesh dims of size 1, which cut nothing.
-std::vector<Atom> cutting(const std::vector<Atom>& order) {
-  std::vector<Atom> kept;
+std::vector<SubAxis> cutting(const std::vector<SubAxis>& order) {
+  std::vector<SubAxis> kept;
   std::copy_if(order.begin(), order.end(), std::back_inserter(kept),
-               [](const Atom& atom) { return atom.size > 1; });
+               [](const SubAxis& sub_axis) { return sub_axis.size > 1; });
   return kept;
 }
 
@@ -80,36 +80,37 @@ SameBoxes same_boxes(const Topology& topology, const DigitWorld& world, const Di
 SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int64_t element_bytes,
                      const State& src, const State& dst) {
   if (!has_tables(levels.topology())) return {};
-  Atoms left;
-  Atoms came;
-  Atoms reduced;
+  SubAxes left;
+  SubAxes came;
+  SubAxes reduced;
   State sliced = src;  // with what the target cuts besides
   for (size_t d = 0; d < src.shards.size(); ++d) {
-    const std::vector<Atom> a = cutting(src.shards[d]);
-    const std::vector<Atom> b = cutting(dst.shards[d]);
+    const std::vector<SubAxis> a = cutting(src.shards[d]);
+    const std::vector<SubAxis> b = cutting(dst.shards[d]);
     const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
     if (in_a != a.end() && in_b != b.end()) return {};
     left.list.insert(left.list.end(), in_a, a.end());
     came.list.insert(came.list.end(), in_b, b.end());
   }
-  for (const PendingAtom& pending : src.partial) {
+  for (const PendingSubAxis& pending : src.partial) {
     const bool stays =
         std::find(dst.partial.begin(), dst.partial.end(), pending) != dst.partial.end();
-    if (!stays && pending.atom.size > 1) reduced.list.push_back(pending.atom);
+    if (!stays && pending.sub_axis.size > 1) reduced.list.push_back(pending.sub_axis);
   }
-  for (Atoms* atoms : {&left, &came, &reduced}) std::sort(atoms->list.begin(), atoms->list.end());
+  for (SubAxes* sub_axes : {&left, &came, &reduced})
+    std::sort(sub_axes->list.begin(), sub_axes->list.end());
   const Op op = collective_of(left, came, reduced);
   if (op == Op::exchange) return {};
-  const Atoms& group = reduced.empty() ? left : reduced;
+  const SubAxes& group = reduced.empty() ? left : reduced;
   for (size_t d = 0; d < src.shards.size(); ++d) {
-    const std::vector<Atom> wanted = cutting(dst.shards[d]);
+    const std::vector<SubAxis> wanted = cutting(dst.shards[d]);
     sliced.shards[d] = cutting(src.shards[d]);
     for (size_t i = sliced.shards[d].size(); i < wanted.size(); ++i) {
       if (!group.has(wanted[i])) sliced.shards[d].push_back(wanted[i]);
     }
   }
   int64_t ranks = 1;
-  for (const Atom& atom : group.list) ranks = saturating_mul(ranks, atom.size);
+  for (const SubAxis& sub_axis : group.list) ranks = saturating_mul(ranks, sub_axis.size);
   const StepFigures figures =
       step_figures(sliced, dst, shape, mesh_shape(levels.mesh()), op, ranks, element_bytes);
   SameBoxes slowest;

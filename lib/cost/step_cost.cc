@@ -21,8 +21,8 @@ int64_t product(const std::vector<int64_t>& sizes) {
 }
 
 // Whether two orders of shards are one: mesh dims of size 1 cut nothing.
-bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
-  const auto next = [](const std::vector<Atom>& order, size_t at) {
+bool cut_alike(const std::vector<SubAxis>& a, const std::vector<SubAxis>& b) {
+  const auto next = [](const std::vector<SubAxis>& order, size_t at) {
     while (at < order.size() && order[at].size == 1) ++at;
     return at;
   };
@@ -56,16 +56,16 @@ bool next_to_each_other(const State& before, const State& after) {
   for (size_t d = after.shards.size(); d-- > 0;) {
     int64_t stride = behind;
     for (size_t i = after.shards[d].size(); i-- > 0;) {
-      const Atom& atom = after.shards[d][i];
-      const int64_t end = atom.before * atom.size;
-      for (const PendingAtom& p : before.partial) {
-        const int64_t from = std::max(atom.before, p.atom.before);
-        const int64_t to = std::min(end, p.atom.before * p.atom.size);
-        if (p.atom.mesh_dim != atom.mesh_dim || from >= to) continue;
+      const SubAxis& sub_axis = after.shards[d][i];
+      const int64_t end = sub_axis.before * sub_axis.size;
+      for (const PendingSubAxis& p : before.partial) {
+        const int64_t from = std::max(sub_axis.before, p.sub_axis.before);
+        const int64_t to = std::min(end, p.sub_axis.before * p.sub_axis.size);
+        if (p.sub_axis.mesh_dim != sub_axis.mesh_dim || from >= to) continue;
         chunks *= to / from;
         last += (to / from - 1) * (end / to) * stride;
       }
-      stride *= atom.size;
+      stride *= sub_axis.size;
     }
     behind = stride / product_of_sizes(before.shards[d]);
   }

@@ -182,9 +182,9 @@ bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<st
     if (!is_collective(step.op)) continue;
     const Mesh& mesh = plan.meshes.meshes[r.request.src_mesh];
     std::vector<std::string> names;
-    for (const Atom& atom : step.mesh_dims) {
-      if (static_cast<size_t>(atom.mesh_dim) < mesh.dims.size())
-        names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
+    for (const SubAxis& sub_axis : step.mesh_dims) {
+      if (static_cast<size_t>(sub_axis.mesh_dim) < mesh.dims.size())
+        names.push_back(mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name);
     }
     if (names == dims) return true;
   }

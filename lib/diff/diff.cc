@@ -26,13 +26,13 @@ std::string dims_text(const Plan& plan, const PlannedRedistribution& r, const St
   const auto names = dim_names(mesh);
   const auto shape = mesh_shape(mesh);
   std::vector<std::string> dims;
-  for (const Atom& atom : step.mesh_dims) dims.push_back(to_text(atom, names, shape));
+  for (const SubAxis& sub_axis : step.mesh_dims) dims.push_back(to_text(sub_axis, names, shape));
   return join(dims, " and ");
 }
 
 int64_t ranks_of(const Step& step) {
   int64_t ranks = 1;
-  for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
+  for (const SubAxis& sub_axis : step.mesh_dims) ranks = saturating_mul(ranks, sub_axis.size);
   return ranks;
 }
 
@@ -100,14 +100,14 @@ std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribu
   for (const Step& step : r.steps) {
     // The state of a step that crosses meshes speaks of the other one, where nothing is pending.
     const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
-    const std::vector<Atom> atoms = reduced_atoms(*before, crosses ? State{} : step.state);
+    const std::vector<SubAxis> sub_axes = reduced_sub_axes(*before, crosses ? State{} : step.state);
     before = &step.state;
     if (!step.reduce_op) continue;
     std::vector<std::string> dims;
     int64_t ranks = 1;
-    for (const Atom& atom : atoms) {
-      dims.push_back(to_text(atom, names, shape));
-      ranks = saturating_mul(ranks, atom.size);
+    for (const SubAxis& sub_axis : sub_axes) {
+      dims.push_back(to_text(sub_axis, names, shape));
+      ranks = saturating_mul(ranks, sub_axis.size);
     }
     std::string text =
         join(dims, "+") + " (" + with_commas(ranks) + " ranks, " + to_text(*step.reduce_op);
@@ -131,7 +131,7 @@ bool order_matters(const PlannedRedistribution& r) {
 
 std::set<ReduceOp> ops_of(const PlannedRedistribution& r) {
   std::set<ReduceOp> ops;
-  for (const PendingAtom& pending : r.request.src.partial) ops.insert(pending.op);
+  for (const PendingSubAxis& pending : r.request.src.partial) ops.insert(pending.op);
   return ops;
 }
 

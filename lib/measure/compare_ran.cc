@@ -15,17 +15,17 @@ namespace {
 
 // The communicators of a step, by ascending ranks.
 std::set<std::vector<int64_t>> communicators_of(const Mesh& mesh,
-                                                const std::vector<Atom>& mesh_dims) {
+                                                const std::vector<SubAxis>& mesh_dims) {
   const std::vector<int64_t> shape = mesh_shape(mesh);
   const std::vector<int64_t>& global = mesh.universe->ranks;
   std::map<std::vector<int64_t>, std::vector<int64_t>> by_rest;
   for (int64_t copy = 0; copy < mesh_copies(mesh); ++copy) {
     for (int64_t index = 0; index < mesh_size(mesh); ++index) {
       std::vector<int64_t> rest = coordinates_of(index, shape);
-      for (const Atom& atom : mesh_dims) {
-        const auto dim = static_cast<size_t>(atom.mesh_dim);
-        const int64_t tail = shape[dim] / (atom.before * atom.size);
-        rest[dim] -= rest[dim] / tail % atom.size * tail;
+      for (const SubAxis& sub_axis : mesh_dims) {
+        const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
+        const int64_t tail = shape[dim] / (sub_axis.before * sub_axis.size);
+        rest[dim] -= rest[dim] / tail % sub_axis.size * tail;
       }
       rest.push_back(copy);
       const int64_t position = position_of(mesh, copy, index);
@@ -96,7 +96,7 @@ class Comparer {
     const std::vector<int64_t> shape = mesh_shape(mesh);
     const std::vector<int64_t>& tensor = request.tensor.shape;
     int64_t ranks = 1;
-    for (const Atom& atom : step.mesh_dims) ranks = saturating_mul(ranks, atom.size);
+    for (const SubAxis& sub_axis : step.mesh_dims) ranks = saturating_mul(ranks, sub_axis.size);
     Expected expected;
     expected.left = saturating_mul(request.count, times_);
     // Padded to the largest shard; a reduce_scatter gives one of its largest for each rank.

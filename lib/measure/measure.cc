@@ -80,9 +80,9 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
     StepTimes t;
     t.op = step.op;
     t.group = step.group;
-    for (const Atom& atom : step.mesh_dims) {
-      t.mesh_dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
-      t.group_size *= atom.size;
+    for (const SubAxis& sub_axis : step.mesh_dims) {
+      t.mesh_dims.push_back(to_text(sub_axis, dim_names(mesh), mesh_shape(mesh)));
+      t.group_size *= sub_axis.size;
     }
     const bool reduces = step.reduce_op.has_value();
     t.type = reduces && r.request.reduce_dtype ? *r.request.reduce_dtype : tensor.dtype;

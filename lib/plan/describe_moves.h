@@ -19,6 +19,6 @@ void describe_moves(Step& step, std::vector<Move> moves);
 
 // What a step between two states of one mesh reduces: pending before and not after, in mesh order,
 // mesh dims of size 1 apart. (An exchange lists every mesh dim, not just these.)
-[[nodiscard]] std::vector<Atom> reduced_atoms(const State& before, const State& after);
+[[nodiscard]] std::vector<SubAxis> reduced_sub_axes(const State& before, const State& after);
 
 }  // namespace meshplan

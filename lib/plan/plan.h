@@ -36,7 +36,7 @@ class JsonWriter;
 
 // What one mesh dim (or part of it) does in a step.
 struct Move {
-  Atom atom;
+  SubAxis sub_axis;
   Placement src;
   Placement dst;
   bool operator==(const Move&) const = default;
@@ -49,7 +49,7 @@ struct Step {
   Op op = Op::slice;
   // Ranks that differ only on these may communicate; in mesh order; an exchange lists every mesh
   // dim.
-  std::vector<Atom> mesh_dims;
+  std::vector<SubAxis> mesh_dims;
   // Id of the group it runs on; empty for local steps and where only mesh dims of size 1 change.
   std::string group;
   // The common src and dst of all mesh dims and the tensor dim concerned; where they have no common
@@ -235,8 +235,8 @@ struct Plan {
 //   bundles         only where there are some; members and parts by id, numbers that are usual left
 //                   out (from 0 to count, piece 0 of 1, stream 0, after nothing)
 //   "x-..."         notes (plan/notes.h)
-// A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one} and its
-// own notes (plan/firsts.h).
+// A redistribution that repeats an earlier one is {"count", "id", "same_as": ID of that one} and
+// its own notes (plan/firsts.h).
 // Reading gives times in whole nanoseconds, so that writing gives the same bytes again.
 
 // What a redistribution costs as often as it happens, and the sum over several.

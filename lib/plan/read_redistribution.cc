@@ -88,12 +88,12 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
   }
   const MeshNames& mesh = names[on];
   const size_t rank = request.tensor.shape.size();
-  const auto read_atom = [&](const Value& entry) {
-    return entry.must(parse_atom(entry.text(), mesh.names, mesh.shape));
+  const auto read_sub_axis = [&](const Value& entry) {
+    return entry.must(parse_sub_axis(entry.text(), mesh.names, mesh.shape));
   };
   step.op = named(value.at("op"), parse_op, "operation");
   value.at("mesh_dims").each([&](const Value& entry) {
-    step.mesh_dims.push_back(read_atom(entry));
+    step.mesh_dims.push_back(read_sub_axis(entry));
   });
   step.group = value.at("group").text();
   step.src = read_placement(value.at("src"), rank);
@@ -109,7 +109,7 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
       const auto dst = read_placement(to, rank);
       if (!src) from.fail("expected a placement");
       if (!dst) to.fail("expected a placement");
-      step.moves.push_back({read_atom(entry.at("mesh_dim")), *src, *dst});
+      step.moves.push_back({read_sub_axis(entry.at("mesh_dim")), *src, *dst});
     });
   }
   if (const Value op = value.at("reduce_op"); !op.is_null())

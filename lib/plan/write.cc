@@ -243,11 +243,11 @@ class PlanWriter {
                {"merged", step.merged}});
     if (!step.mesh.empty()) w_.field("mesh", step.mesh);
     w_.list("mesh_dims", step.mesh_dims,
-            [&](const Atom& atom) { w_.value(to_text(atom, mesh.names, mesh.shape)); });
+            [&](const SubAxis& sub_axis) { w_.value(to_text(sub_axis, mesh.names, mesh.shape)); });
     if (!step.moves.empty()) {
       w_.list("moves", step.moves, [&](const Move& move) {
         w_.object({{"dst", to_text(move.dst)},
-                   {"mesh_dim", to_text(move.atom, mesh.names, mesh.shape)},
+                   {"mesh_dim", to_text(move.sub_axis, mesh.names, mesh.shape)},
                    {"src", to_text(move.src)}});
       });
     }

@@ -25,10 +25,10 @@ CollectiveBytes times(CollectiveBytes bytes, int64_t tensors) {
   return bytes;
 }
 
-std::vector<Atom> atoms_of(const std::vector<std::tuple<int32_t, int64_t, int64_t>>& dims) {
-  std::vector<Atom> atoms;
-  for (const auto& [mesh_dim, before, size] : dims) atoms.push_back({mesh_dim, before, size});
-  return atoms;
+std::vector<SubAxis> sub_axes_of(const std::vector<std::tuple<int32_t, int64_t, int64_t>>& dims) {
+  std::vector<SubAxis> sub_axes;
+  for (const auto& [mesh_dim, before, size] : dims) sub_axes.push_back({mesh_dim, before, size});
+  return sub_axes;
 }
 
 void add(CollectiveBytes& sum, const CollectiveBytes& more) {
@@ -61,8 +61,8 @@ const ChoiceTimes::Moved& ChoiceTimes::moved(size_t kind, size_t way) {
     const Step& step = planned.steps[i];
     if (step.op == Op::exchange || is_in_no_round(step)) continue;
     Launch launch{mesh_of_collective(plan_, planned, i), step.op, {}};
-    for (const Atom& atom : step.mesh_dims)
-      std::get<2>(launch).push_back({atom.mesh_dim, atom.before, atom.size});
+    for (const SubAxis& sub_axis : step.mesh_dims)
+      std::get<2>(launch).push_back({sub_axis.mesh_dim, sub_axis.before, sub_axis.size});
     CollectiveBytes bytes = collective_figures(plan_, planned, i).bytes;
     bytes.op = step.op;
     add(moved.collectives[launch], times(bytes, kinds_[kind].tensors));
@@ -76,7 +76,7 @@ int64_t ChoiceTimes::collective_ps(const Launch& launch, const CollectiveBytes& 
                                    const Topology& topology) const {
   const auto& [mesh, op, dims] = launch;
   std::string tier;
-  return finer_ps(topology, levels_[mesh]->shapes(atoms_of(dims)), bytes, tier);
+  return finer_ps(topology, levels_[mesh]->shapes(sub_axes_of(dims)), bytes, tier);
 }
 
 void ChoiceTimes::add_kind(Sum& sum, size_t kind, size_t way, Messages messages) {
@@ -121,7 +121,7 @@ int64_t ChoiceTimes::ps(const Sum& sum, const RoundLoad& exchanges, const Topolo
     together = saturating_add(together, collective_ps(launch, bytes, topology));
     innermost = std::min(
         innermost,
-        outermost_level(levels_[std::get<0>(launch)]->shapes(atoms_of(std::get<2>(launch)))));
+        outermost_level(levels_[std::get<0>(launch)]->shapes(sub_axes_of(std::get<2>(launch)))));
   }
   if (launches == Launches::behind) return saturating_add(apart, together);
   std::vector<size_t> part_in(counter_.ranks(), 0);  // meshes whose collectives

@@ -114,7 +114,7 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
                                      BundleRound& out, Counted& counted) {
   CollectiveBytes bytes;
   bytes.op = out.op;
-  const std::vector<Atom>* dims = nullptr;
+  const std::vector<SubAxis>* dims = nullptr;
   size_t mesh = 0;
   for (const KindPart& part : round.parts) {
     const Way& way = kinds[part.kind].ways[chosen[part.kind]];

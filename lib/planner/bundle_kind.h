@@ -21,11 +21,11 @@ struct WayStep {
   size_t index = 0;  // into the steps of the plan
   int phase = 0;     // 1 or 2 of an exchange in two phases, which is two of these
   Op op = Op::exchange;
-  int64_t element_bytes = 1;    // on the way
-  std::vector<StepCut> cuts;    // of an exchange
-  StepFigures figures;          // of a collective
-  std::vector<Atom> mesh_dims;  // of a collective, as its ranks:
-  std::vector<int32_t> ranks;   // replay ranks
+  int64_t element_bytes = 1;       // on the way
+  std::vector<StepCut> cuts;       // of an exchange
+  StepFigures figures;             // of a collective
+  std::vector<SubAxis> mesh_dims;  // of a collective, as its ranks:
+  std::vector<int32_t> ranks;      // replay ranks
 };
 
 // One plan of the kind's question. What its steps move is listed on demand.

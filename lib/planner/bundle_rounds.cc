@@ -57,7 +57,7 @@ using LaunchKey = std::tuple<Op, std::string, std::string>;
 LaunchKey key_of(const Step& step) {
   std::string key = step.mesh;
   if (step.op == Op::exchange) return {step.op, step.group, key};
-  for (const Atom& a : step.mesh_dims) {
+  for (const SubAxis& a : step.mesh_dims) {
     key += ' ' + std::to_string(a.mesh_dim) + ':' + std::to_string(a.before) + 'x' +
            std::to_string(a.size);
   }

@@ -35,8 +35,8 @@ constexpr size_t many_steps = 3;
 // The state without what mesh dims of one rank say.
 State without_single_ranks(State state) {
   for (auto& order : state.shards)
-    std::erase_if(order, [](const Atom& atom) { return atom.size == 1; });
-  std::erase_if(state.partial, [](const PendingAtom& p) { return p.atom.size == 1; });
+    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
+  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
   return state;
 }
 

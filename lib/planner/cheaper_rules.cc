@@ -71,10 +71,10 @@ std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh) 
 }
 
 bool makes_sums(const Request& request) {
-  const std::vector<PendingAtom>& before = request.src.partial;
+  const std::vector<PendingSubAxis>& before = request.src.partial;
   return std::any_of(request.dst.partial.begin(), request.dst.partial.end(),
-                     [&](const PendingAtom& after) {
-                       return after.atom.size > 1 &&
+                     [&](const PendingSubAxis& after) {
+                       return after.sub_axis.size > 1 &&
                               std::find(before.begin(), before.end(), after) == before.end();
                      });
 }

@@ -63,7 +63,7 @@ bool runs_on_group(const Step& step) { return step.op != Op::exchange && !is_loc
 
 DimSet dims_of(const Step& step) {
   DimSet set;
-  for (const Atom& a : step.mesh_dims) set.push_back(static_cast<size_t>(a.mesh_dim));
+  for (const SubAxis& a : step.mesh_dims) set.push_back(static_cast<size_t>(a.mesh_dim));
   return set;
 }
 

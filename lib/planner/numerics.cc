@@ -11,18 +11,18 @@ std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<S
   const std::vector<std::string> names = dim_names(mesh);
   const std::vector<int64_t> shape = mesh_shape(mesh);
   ReductionNote note;
-  std::vector<Atom> all;
+  std::vector<SubAxis> all;
   const State* before = &src;
   for (const Step& step : steps) {
     const State& after = step.state;
     if (step.reduce_op) {
       // An exchange across meshes leaves nothing pending, and its state speaks of the other mesh.
       const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
-      const std::vector<Atom> atoms = reduced_atoms(*before, crosses ? State{} : after);
-      if (!atoms.empty()) {
+      const std::vector<SubAxis> sub_axes = reduced_sub_axes(*before, crosses ? State{} : after);
+      if (!sub_axes.empty()) {
         std::vector<std::string> dims;
-        for (const Atom& atom : atoms) dims.push_back(to_text(atom, names, shape));
-        all.insert(all.end(), atoms.begin(), atoms.end());
+        for (const SubAxis& sub_axis : sub_axes) dims.push_back(to_text(sub_axis, names, shape));
+        all.insert(all.end(), sub_axes.begin(), sub_axes.end());
         note.nesting += (note.nesting.empty() ? "" : ", then ") + join(dims, "+");
         ++note.collectives;
       }
@@ -32,7 +32,7 @@ std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<S
   if (all.empty()) return {};
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  for (const Atom& atom : all) note.dims.push_back(to_text(atom, names, shape));
+  for (const SubAxis& sub_axis : all) note.dims.push_back(to_text(sub_axis, names, shape));
   return {note};
 }
 

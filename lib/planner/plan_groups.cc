@@ -9,17 +9,17 @@
 namespace meshplan {
 namespace {
 
-// The layout of the ranks that differ on these atoms only, canonical.
-Layout atoms_layout(const Mesh& mesh, const std::vector<Atom>& atoms) {
+// The layout of the ranks that differ on these sub-axes only, canonical.
+Layout sub_axes_layout(const Mesh& mesh, const std::vector<SubAxis>& sub_axes) {
   std::vector<Layout> parts;
-  for (const Atom& atom : atoms) {
-    const MeshDim& dim = mesh.dims[static_cast<size_t>(atom.mesh_dim)];
-    if (atom.size == dim.size) {
+  for (const SubAxis& sub_axis : sub_axes) {
+    const MeshDim& dim = mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)];
+    if (sub_axis.size == dim.size) {
       parts.push_back(dim.layout);
       continue;
     }
-    auto factors =
-        split_layout(dim.layout, {atom.before, atom.size, dim.size / (atom.before * atom.size)});
+    auto factors = split_layout(
+        dim.layout, {sub_axis.before, sub_axis.size, dim.size / (sub_axis.before * sub_axis.size)});
     MESHPLAN_CHECK(factors.ok(), "a step runs on a part of mesh dim '" + dim.name +
                                      "' that its layout does not have");
     parts.push_back((*factors)[1]);
@@ -72,7 +72,7 @@ void PlanGroups::learn(Known known, const std::string& name) {
 }
 
 const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
-  const Layout layout = atoms_layout(mesh, step.mesh_dims);
+  const Layout layout = sub_axes_layout(mesh, step.mesh_dims);
   const bool single = step.mesh_dims.size() == 1;
   auto find = [&]() -> const PlanGroup* {
     for (const Known& k : known_) {
@@ -89,8 +89,8 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
   if (const PlanGroup* group = find()) return *group;
   PlanGroup group{"", mesh.name, {}, layout};
   group.declared = false;
-  for (const Atom& atom : step.mesh_dims)
-    group.dims.push_back(to_text(atom, dim_names(mesh), mesh_shape(mesh)));
+  for (const SubAxis& sub_axis : step.mesh_dims)
+    group.dims.push_back(to_text(sub_axis, dim_names(mesh), mesh_shape(mesh)));
   const std::string name = join(group.dims, "_");
   learn({std::move(group),
          single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options

@@ -61,11 +61,11 @@ std::string literal(const std::string& text) {
 
 // The mesh sizes that come before mesh dim `dim` in the order and stand after it in the mesh:
 // PyTorch's split factor, which tells it the order. 1 for an ascending order.
-int64_t split_factor(const std::vector<Atom>& order, int32_t dim) {
+int64_t split_factor(const std::vector<SubAxis>& order, int32_t dim) {
   int64_t factor = 1;
-  for (const Atom& atom : order) {
-    if (atom.mesh_dim == dim) break;
-    if (atom.mesh_dim > dim) factor *= atom.size;  // divides the size of the mesh
+  for (const SubAxis& sub_axis : order) {
+    if (sub_axis.mesh_dim == dim) break;
+    if (sub_axis.mesh_dim > dim) factor *= sub_axis.size;  // divides the size of the mesh
   }
   return factor;
 }
@@ -131,7 +131,7 @@ std::string groups_text(const Step& step, const Mesh& mesh) {
   const std::vector<std::string> names = dim_names(mesh);
   const std::vector<int64_t> shape = mesh_shape(mesh);
   std::vector<std::string> parts;
-  for (const Atom& atom : step.mesh_dims) parts.push_back(to_text(atom, names, shape));
+  for (const SubAxis& sub_axis : step.mesh_dims) parts.push_back(to_text(sub_axis, names, shape));
   return join(parts, ", ");
 }
 
@@ -143,42 +143,43 @@ std::vector<Step> one_by_one(const State& before, const Step& step) {
   if (step.op == Op::all_to_all || step.op == Op::exchange || step.op == Op::to_partial)
     return parts;
   State at = before;
-  const auto add = [&](Op op, const Atom& atom) {
+  const auto add = [&](Op op, const SubAxis& sub_axis) {
     Step part;
     part.op = op;
-    part.mesh_dims = {atom};
+    part.mesh_dims = {sub_axis};
     part.reduce_op = step.reduce_op;
     part.state = at;
     parts.push_back(std::move(part));
   };
-  const auto take_partial = [&](const Atom& atom) {
-    return std::erase_if(at.partial,
-                         [&](const PendingAtom& pending) { return pending.atom == atom; }) > 0;
+  const auto take_partial = [&](const SubAxis& sub_axis) {
+    return std::erase_if(at.partial, [&](const PendingSubAxis& pending) {
+             return pending.sub_axis == sub_axis;
+           }) > 0;
   };
   for (size_t d = 0; d < at.shards.size(); ++d) {
-    const std::vector<Atom>& target = step.state.shards[d];
+    const std::vector<SubAxis>& target = step.state.shards[d];
     while (at.shards[d].size() > target.size()) {
-      const Atom atom = at.shards[d].back();
+      const SubAxis sub_axis = at.shards[d].back();
       at.shards[d].pop_back();
-      add(Op::all_gather, atom);
+      add(Op::all_gather, sub_axis);
     }
     if (!std::equal(at.shards[d].begin(), at.shards[d].end(), target.begin())) return {};
   }
   for (size_t d = 0; d < at.shards.size(); ++d) {
     while (at.shards[d].size() < step.state.shards[d].size()) {
-      const Atom atom = step.state.shards[d][at.shards[d].size()];
-      const bool reduced = take_partial(atom);
-      at.shards[d].push_back(atom);
-      add(reduced ? Op::reduce_scatter : Op::slice, atom);
+      const SubAxis sub_axis = step.state.shards[d][at.shards[d].size()];
+      const bool reduced = take_partial(sub_axis);
+      at.shards[d].push_back(sub_axis);
+      add(reduced ? Op::reduce_scatter : Op::slice, sub_axis);
     }
   }
-  const std::vector<PendingAtom> pending = at.partial;
-  for (const PendingAtom& left : pending) {
+  const std::vector<PendingSubAxis> pending = at.partial;
+  for (const PendingSubAxis& left : pending) {
     if (std::find(step.state.partial.begin(), step.state.partial.end(), left) !=
         step.state.partial.end())
       continue;
-    take_partial(left.atom);
-    add(Op::all_reduce, left.atom);
+    take_partial(left.sub_axis);
+    add(Op::all_reduce, left.sub_axis);
   }
   return at == step.state ? parts : std::vector<Step>{};
 }

@@ -95,22 +95,23 @@ Status RedistributionRun::Inside::check_middle(size_t state, RedistributionRepor
   const HeldBoxes& first = held_boxes[0];
   known = true;
   if (at.state.partial.empty()) return check_state(state, static_cast<int64_t>(state) - 1, report);
-  auto added = atoms_without(partial_atoms(at.state), partial_atoms(r->request.src), at.mesh_shape);
+  auto added =
+      sub_axes_without(partial_sub_axes(at.state), partial_sub_axes(r->request.src), at.mesh_shape);
   if (at.mesh != first.mesh || !added || !added->empty() || q.options->data == DataKind::random) {
     known = false;
     return Done{};
   }
   auto reduced =
-      atoms_without(partial_atoms(r->request.src), partial_atoms(at.state), at.mesh_shape);
+      sub_axes_without(partial_sub_axes(r->request.src), partial_sub_axes(at.state), at.mesh_shape);
   if (!reduced) return reduced.error();
   int64_t divisor = 1;
-  for (const Atom& a : *reduced) {
-    for (const PendingAtom& p : r->request.src.partial) {
-      if (p.atom.mesh_dim == a.mesh_dim && p.op == ReduceOp::avg) divisor *= a.size;
+  for (const SubAxis& a : *reduced) {
+    for (const PendingSubAxis& p : r->request.src.partial) {
+      if (p.sub_axis.mesh_dim == a.mesh_dim && p.op == ReduceOp::avg) divisor *= a.size;
     }
   }
   const CoordinatesOn free(*reduced, at.mesh_shape);
-  const CoordinatesOn contributions(partial_atoms(r->request.src), at.mesh_shape);
+  const CoordinatesOn contributions(partial_sub_axes(r->request.src), at.mesh_shape);
   const ReduceOp op = table->question().op;
   for (size_t s : local_slots[state]) {
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));

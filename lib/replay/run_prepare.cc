@@ -24,17 +24,17 @@ std::shared_ptr<const DataTable> table_for(const DataQuestion& question) {
 Step completing_step(const State& state) {
   Step step;
   step.op = Op::all_reduce;
-  step.mesh_dims = partial_atoms(state);
+  step.mesh_dims = partial_sub_axes(state);
   std::sort(step.mesh_dims.begin(), step.mesh_dims.end());
   step.state = state;
   step.state.partial.clear();
   ReduceOp op = state.partial.front().op;
-  for (const PendingAtom& p : state.partial) {
+  for (const PendingSubAxis& p : state.partial) {
     if (p.op == ReduceOp::sum) op = ReduceOp::sum;
   }
   if (op == ReduceOp::sum) {
-    for (const PendingAtom& p : state.partial) {
-      if (p.op == ReduceOp::avg) step.scale_divisor *= p.atom.size;
+    for (const PendingSubAxis& p : state.partial) {
+      if (p.op == ReduceOp::avg) step.scale_divisor *= p.sub_axis.size;
     }
   }
   step.reduce_op = op;
@@ -48,9 +48,9 @@ DataQuestion data_question(const PlannedRedistribution& r, const ReplayOptions& 
   q.kind = options.data;
   q.seed = options.seed;
   bool sums = false;
-  for (const PendingAtom& p : r.request.src.partial) {
-    q.contributions *= p.atom.size;
-    if (p.op == ReduceOp::avg) q.divisor *= p.atom.size;
+  for (const PendingSubAxis& p : r.request.src.partial) {
+    q.contributions *= p.sub_axis.size;
+    if (p.op == ReduceOp::avg) q.divisor *= p.sub_axis.size;
     sums = sums || p.op == ReduceOp::sum;
     q.op = p.op;
   }
@@ -64,10 +64,10 @@ DataQuestion data_question(const PlannedRedistribution& r, const ReplayOptions& 
   const State* before = &r.request.src;
   for (const Step& s : r.steps) {
     if (s.op == Op::to_partial) {
-      for (const PendingAtom& p : s.state.partial) {
+      for (const PendingSubAxis& p : s.state.partial) {
         const bool had =
             std::find(before->partial.begin(), before->partial.end(), p) != before->partial.end();
-        if (!had && p.op == ReduceOp::avg) q.growth = saturating_mul(q.growth, p.atom.size);
+        if (!had && p.op == ReduceOp::avg) q.growth = saturating_mul(q.growth, p.sub_axis.size);
       }
     }
     before = &s.state;
@@ -142,7 +142,7 @@ Status RedistributionRun::Inside::make_all_held_boxes() {
   for (size_t i = 0; i < states.size(); ++i) {
     on_meshes.push_back({states[i], mesh_shape(*meshes[i])});
     double shards = 1;
-    for (const Atom& a : shard_atoms(*states[i])) shards *= static_cast<double>(a.size);
+    for (const SubAxis& a : shard_sub_axes(*states[i])) shards *= static_cast<double>(a.size);
     factor += static_cast<double>(copies) * static_cast<double>(mesh_size(*meshes[i])) / shards;
   }
   shape = shape_to_replay(request.tensor.shape, on_meshes, factor * static_cast<double>(size),
@@ -265,7 +265,7 @@ Status RedistributionRun::agree(Result<RedistributionRun>& prepared, const Quest
 
 Status RedistributionRun::Inside::fill_source() {
   const HeldBoxes& at = held_boxes[0];
-  const CoordinatesOn contributions(partial_atoms(r->request.src), at.mesh_shape);
+  const CoordinatesOn contributions(partial_sub_axes(r->request.src), at.mesh_shape);
   int64_t bytes = 0;
   for (size_t s : local_slots[0]) bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
   return q.device->for_each(

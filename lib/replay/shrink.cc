@@ -11,7 +11,7 @@ namespace meshplan {
 namespace {
 
 // The intervals of one shard order, by row-major coordinates on the mesh dims of the order.
-std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent,
+std::vector<Interval> intervals(std::span<const SubAxis> order, int64_t extent,
                                 const std::vector<int64_t>& mesh_shape) {
   const int64_t total = product_of_sizes(order);
   std::vector<Interval> out;
@@ -20,7 +20,7 @@ std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent,
     std::fill(coordinates.begin(), coordinates.end(), 0);
     int64_t rest = i;
     for (size_t k = order.size(); k-- > 0;) {
-      const Atom& a = order[k];
+      const SubAxis& a = order[k];
       const auto m = static_cast<size_t>(a.mesh_dim);
       coordinates[m] += rest % a.size * (mesh_shape[m] / (a.before * a.size));
       rest /= a.size;
@@ -32,7 +32,7 @@ std::vector<Interval> intervals(std::span<const Atom> order, int64_t extent,
 
 // For each prefix of the order and each part of the previous prefix: whether the division leaves a
 // remainder.
-std::vector<bool> evenness(std::span<const Atom> order, int64_t extent,
+std::vector<bool> evenness(std::span<const SubAxis> order, int64_t extent,
                            const std::vector<int64_t>& mesh_shape) {
   std::vector<bool> out;
   for (size_t k = 0; k < order.size(); ++k) {
@@ -84,7 +84,7 @@ int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
   for (const StateOnMesh& s : states) {
     int64_t product = 1;
     std::vector<int32_t> seen;
-    for (const Atom& a : s.state->shards[d]) {
+    for (const SubAxis& a : s.state->shards[d]) {
       if (std::find(seen.begin(), seen.end(), a.mesh_dim) != seen.end()) continue;
       seen.push_back(a.mesh_dim);
       product = saturating_mul(product, s.mesh_shape[static_cast<size_t>(a.mesh_dim)]);

@@ -135,7 +135,7 @@ class Side {
     return false;
   }
 
-  // The end, and that cut further over one or two atoms that hold copies.
+  // The end, and that cut further over one or two sub-axes that hold copies.
   void add_near(const SearchState& end, uint16_t movable, std::vector<SearchState>& states) const {
     size_t first = states.size();
     states.push_back(end);

@@ -8,9 +8,9 @@
 namespace meshplan {
 namespace {
 
-// Of so many atoms there are few arrangements, of which bounds on what parts of them grow to refuse
-// next to none.
-constexpr int few_atoms = 3;
+// Of so many sub-axes there are few arrangements, of which bounds on what parts of them grow to
+// refuse next to none.
+constexpr int few_sub_axes = 3;
 
 class Lister {
  public:
@@ -37,7 +37,7 @@ class Lister {
       once(base);
     } else {
       Room room;
-      bounds_parts_ = __builtin_popcount(movable_) > few_atoms;
+      bounds_parts_ = __builtin_popcount(movable_) > few_sub_axes;
       for (unsigned left = movable_; left != 0; left &= left - 1) {
         room.digits += world_.digits_of(__builtin_ctz(left));
         room.outers += world_.outer_digits_of(__builtin_ctz(left));
@@ -56,14 +56,14 @@ class Lister {
   }
 
  private:
-  // Digits of the atoms that may still be placed.
+  // Digits of the sub-axes that may still be placed.
   struct Room {
     int digits = 0;
     int outers = 0;
   };
 
   [[nodiscard]] int target_at(int d, int k) const {
-    return p_.target.atom[as_index(p_.target.begin_of(d) + k)];
+    return p_.target.sub_axis[as_index(p_.target.begin_of(d) + k)];
   }
   [[nodiscard]] SearchState like(const SearchState& lists) const {
     SearchState s = lists;
@@ -84,7 +84,7 @@ class Lister {
     return world_.left_from_growing_ps(part, packed, *q_.target);
   }
 
-  // Puts atoms of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in
+  // Puts sub-axes of `free` into list d and those behind it. `packed`: of `now`; `count`: digits in
   // list d. `left`: the bound from what `now` grows to.
   bool arrange(const SearchState& now, const Packed& packed, int count, uint16_t free, Room room,
                int d, int64_t left) {
@@ -181,11 +181,11 @@ class Lister {
   void near_ends() {
     for (const SearchState* end : {&p_.target, &p_.source}) {
       SearchState base = like(*end);
-      // Atoms that are not movable here leave the lists' ends; an end that has one elsewhere has no
-      // counterpart.
+      // Sub-axes that are not movable here leave the lists' ends; an end that has one elsewhere has
+      // no counterpart.
       for (int d = 0; d < p_.dims; ++d) {
         while (base.length(d) > p_.frozen[static_cast<size_t>(d)] &&
-               (movable_ >> base.atom[static_cast<size_t>(base.end_of(d) - 1)] & 1) == 0) {
+               (movable_ >> base.sub_axis[static_cast<size_t>(base.end_of(d) - 1)] & 1) == 0) {
           drop_last(base, p_.dims, d, 1);
         }
       }

@@ -50,10 +50,10 @@ struct AimQuestion {
 // Brings the keys of one group into their order after what is left has changed.
 void sort_aims(AimList& list);
 
-// Every arrangement of the atoms that are not pending, behind the frozen prefixes, whose two bounds
-// together stay within `most_ps` and whose box the problem's state limit allows. `visits`: how many
-// states may still be looked at, counted down; false where that was not enough: then `out` holds
-// those near the two ends.
+// Every arrangement of the sub-axes that are not pending, behind the frozen prefixes, whose two
+// bounds together stay within `most_ps` and whose box the problem's state limit allows. `visits`:
+// how many states may still be looked at, counted down; false where that was not enough: then `out`
+// holds those near the two ends.
 bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out);
 
 }  // namespace meshplan

@@ -10,28 +10,28 @@
 namespace meshplan {
 namespace {
 
-// What the state does on [lo, hi) of a mesh dim (products of leading factors), which no atom cuts
-// further.
+// What the state does on [lo, hi) of a mesh dim (products of leading factors), which no sub-axis
+// cuts further.
 Placement role(const State& state, int32_t mesh_dim, int64_t lo, int64_t hi) {
-  auto covers = [&](const Atom& a) {
+  auto covers = [&](const SubAxis& a) {
     return a.mesh_dim == mesh_dim && a.before <= lo && a.before * a.size >= hi;
   };
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    for (const Atom& a : state.shards[d]) {
+    for (const SubAxis& a : state.shards[d]) {
       if (covers(a)) return shard(static_cast<int32_t>(d));
     }
   }
-  for (const PendingAtom& p : state.partial) {
-    if (covers(p.atom)) return partial(p.op);
+  for (const PendingSubAxis& p : state.partial) {
+    if (covers(p.sub_axis)) return partial(p.op);
   }
   return replicate();
 }
 
-std::string names_of(const std::vector<Atom>& atoms, const Mesh& mesh) {
+std::string names_of(const std::vector<SubAxis>& sub_axes, const Mesh& mesh) {
   const auto names = dim_names(mesh);
   const auto shape = mesh_shape(mesh);
   std::vector<std::string> texts;
-  for (const Atom& a : atoms) texts.push_back(to_text(a, names, shape));
+  for (const SubAxis& a : sub_axes) texts.push_back(to_text(a, names, shape));
   return join(texts, " and ");
 }
 
@@ -52,29 +52,29 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
 
 }  // namespace
 
-std::vector<int64_t> shape_apart(const State& state, const std::vector<Atom>& mesh_dims,
+std::vector<int64_t> shape_apart(const State& state, const std::vector<SubAxis>& mesh_dims,
                                  std::vector<int64_t> shape, std::span<const int64_t> mesh_sizes) {
-  const auto touched = [&](const Atom& a) {
-    return std::any_of(mesh_dims.begin(), mesh_dims.end(), [&](const Atom& m) {
+  const auto touched = [&](const SubAxis& a) {
+    return std::any_of(mesh_dims.begin(), mesh_dims.end(), [&](const SubAxis& m) {
       return m.mesh_dim == a.mesh_dim && m.before <= a.before &&
              a.before * a.size <= m.before * m.size;
     });
   };
-  std::vector<Atom> others;
+  std::vector<SubAxis> others;
   for (size_t d = 0; d < shape.size(); ++d) {
     others.clear();
     std::copy_if(state.shards[d].begin(), state.shards[d].end(), std::back_inserter(others),
-                 [&](const Atom& a) { return !touched(a); });
+                 [&](const SubAxis& a) { return !touched(a); });
     if (!others.empty()) shape[d] = largest_shard(others, shape[d], mesh_sizes);
   }
   return shape;
 }
 
-std::vector<Atom> every_dim(const Mesh& mesh) {
-  std::vector<Atom> atoms;
+std::vector<SubAxis> every_dim(const Mesh& mesh) {
+  std::vector<SubAxis> sub_axes;
   for (size_t m = 0; m < mesh.dims.size(); ++m)
-    atoms.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
-  return atoms;
+    sub_axes.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
+  return sub_axes;
 }
 
 void describe_change(const State& before, const Mesh& mesh, Step& step) {
@@ -83,16 +83,16 @@ void describe_change(const State& before, const Mesh& mesh, Step& step) {
   for (size_t m = 0; m < mesh.dims.size(); ++m) {
     cuts.reserve(16);
     cuts.assign({1, mesh.dims[m].size});
-    auto use = [&](const Atom& a) {
+    auto use = [&](const SubAxis& a) {
       if (static_cast<size_t>(a.mesh_dim) != m) return;
       cuts.push_back(a.before);
       cuts.push_back(a.before * a.size);
     };
     for (const State* s : {&before, static_cast<const State*>(&step.state)}) {
       for (const auto& order : s->shards) std::for_each(order.begin(), order.end(), use);
-      for (const PendingAtom& p : s->partial) use(p.atom);
+      for (const PendingSubAxis& p : s->partial) use(p.sub_axis);
     }
-    for (const Atom& a : step.mesh_dims) use(a);
+    for (const SubAxis& a : step.mesh_dims) use(a);
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -100,10 +100,10 @@ void describe_change(const State& before, const Mesh& mesh, Step& step) {
       Placement from = role(before, dim, cuts[i], cuts[i + 1]);
       Placement to = role(step.state, dim, cuts[i], cuts[i + 1]);
       if (from == to) continue;
-      if (!moves.empty() && moves.back().atom.mesh_dim == dim &&
-          moves.back().atom.before * moves.back().atom.size == cuts[i] &&
+      if (!moves.empty() && moves.back().sub_axis.mesh_dim == dim &&
+          moves.back().sub_axis.before * moves.back().sub_axis.size == cuts[i] &&
           moves.back().src == from && moves.back().dst == to) {
-        moves.back().atom.size *= cuts[i + 1] / cuts[i];
+        moves.back().sub_axis.size *= cuts[i + 1] / cuts[i];
       } else {
         moves.push_back({{dim, cuts[i], cuts[i + 1] / cuts[i]}, from, to});
       }
@@ -122,7 +122,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
     Step& step = steps.emplace_back();
     step.op = edge.op;
     step.mesh_dims =
-        row_of(edge.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_atoms(p, edge.group);
+        row_of(edge.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_sub_axes(p, edge.group);
     step.state = to_state(p, edge.to);
     step.mesh = mesh_name;
     step.phases = edge.phases;
@@ -135,13 +135,13 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
       int64_t averaged = 1;
       bool sums = false;
       ReduceOp op = ReduceOp::sum;
-      for (int i = 0; i < p.atoms; ++i) {
+      for (int i = 0; i < p.sub_axes; ++i) {
         if ((edge.reduced >> i & 1) == 0) continue;
         op = p.source_op[static_cast<size_t>(i)];
         if (op == ReduceOp::avg) averaged *= p.size[static_cast<size_t>(i)];
         if (op == ReduceOp::sum) sums = true;
       }
-      if (averaged > 1 && (sums || mesh_atoms(p, edge.reduced).size() != 1)) {
+      if (averaged > 1 && (sums || mesh_sub_axes(p, edge.reduced).size() != 1)) {
         step.reduce_op = ReduceOp::sum;
         step.scale_divisor = averaged;
       } else {

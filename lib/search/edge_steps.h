@@ -18,11 +18,11 @@ void describe_change(const State& before, const Mesh& mesh, Step& step);
 // The tensor narrowed, at coordinate 0, by what these mesh dims do not touch: the logical shape of
 // a step over them from that state.
 [[nodiscard]] std::vector<int64_t> shape_apart(const State& state,
-                                               const std::vector<Atom>& mesh_dims,
+                                               const std::vector<SubAxis>& mesh_dims,
                                                std::vector<int64_t> shape,
                                                std::span<const int64_t> mesh_sizes);
 
-// Every mesh dim as an atom: what an exchange lists.
-[[nodiscard]] std::vector<Atom> every_dim(const Mesh& mesh);
+// Every mesh dim as a sub-axis: what an exchange lists.
+[[nodiscard]] std::vector<SubAxis> every_dim(const Mesh& mesh);
 
 }  // namespace meshplan

@@ -10,9 +10,9 @@ namespace meshplan {
 namespace {
 
 unsigned on_list(const SearchState& s, int d) {
-  unsigned atoms = 0;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i) atoms |= 1U << s.atom[as_index(i)];
-  return atoms;
+  unsigned sub_axes = 0;
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) sub_axes |= 1U << s.sub_axis[as_index(i)];
+  return sub_axes;
 }
 
 class PeerCounter {
@@ -68,22 +68,23 @@ class PeerCounter {
   [[nodiscard]] int64_t each_holder(int64_t requests) const {
     return ceil_div(std::max<int64_t>(0, requests), holders_);
   }
-  [[nodiscard]] const KnownPeers::Differing& differing(unsigned atoms) const {
-    KnownPeers::Differing& known = p_.known_peers.differing[atoms];
-    if (known.ranks == 0) known = {group_size(p_, static_cast<uint16_t>(atoms)), inside(atoms)};
+  [[nodiscard]] const KnownPeers::Differing& differing(unsigned sub_axes) const {
+    KnownPeers::Differing& known = p_.known_peers.differing[sub_axes];
+    if (known.ranks == 0)
+      known = {group_size(p_, static_cast<uint16_t>(sub_axes)), inside(sub_axes)};
     return known;
   }
-  // Ranks of a unit that differ on these atoms, or more.
-  [[nodiscard]] int64_t inside(unsigned atoms) const {
+  // Ranks of a unit that differ on these sub-axes, or more.
+  [[nodiscard]] int64_t inside(unsigned sub_axes) const {
     if (!p_.exact_levels) {
       int64_t ranks = 1;
-      for (; atoms != 0; atoms &= atoms - 1)
-        ranks = saturating_mul(ranks, p_.inside[as_index(__builtin_ctz(atoms))]);
+      for (; sub_axes != 0; sub_axes &= sub_axes - 1)
+        ranks = saturating_mul(ranks, p_.inside[as_index(__builtin_ctz(sub_axes))]);
       return std::min(p_.topology->levels.front().ranks, ranks);
     }
     DigitMask digits = 0;
-    for (; atoms != 0; atoms &= atoms - 1)
-      digits |= p_.digit_set[static_cast<size_t>(__builtin_ctz(atoms))];
+    for (; sub_axes != 0; sub_axes &= sub_axes - 1)
+      digits |= p_.digit_set[static_cast<size_t>(__builtin_ctz(sub_axes))];
     return p_.world.product(digits & p_.world.at_level(0));
   }
 
@@ -106,7 +107,7 @@ ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from, cons
   KnownPeers& known = p.known_peers;
   if (known.from == from && known.to == to) return known.peers;
   p.work += work::peers;
-  known.differing.resize(size_t{1} << p.atoms);
+  known.differing.resize(size_t{1} << p.sub_axes);
   known.peers = PeerCounter(p, from, to).count();
   known.from = from;
   known.to = to;

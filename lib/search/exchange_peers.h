@@ -24,7 +24,7 @@ struct ExchangePeers {
   int64_t fetched_from = 0;
   int64_t passed_to = 0;
 };
-// Two different states: what was asked last is remembered; and by mask of atoms how many ranks
+// Two different states: what was asked last is remembered; and by mask of sub-axes how many ranks
 // differ on them, in all and in one unit of the innermost level at most, 0 where not asked yet.
 struct KnownPeers {
   SearchState from;

@@ -21,20 +21,20 @@ constexpr const char* shares_fetching =
 
 // A sub-axis that holds copies of the target, and the level that its ranks meet on.
 struct FreeAxis {
-  Atom atom;
+  SubAxis sub_axis;
   int level = 0;
 };
 
 // Whether the state leaves every rank of the mesh dim the same.
 bool holds_copies(const State& state, size_t mesh_dim) {
-  const auto on = [&](const Atom& a) {
+  const auto on = [&](const SubAxis& a) {
     return static_cast<size_t>(a.mesh_dim) == mesh_dim && a.size > 1;
   };
   for (const auto& order : state.shards) {
     if (std::any_of(order.begin(), order.end(), on)) return false;
   }
   return std::none_of(state.partial.begin(), state.partial.end(),
-                      [&](const PendingAtom& p) { return on(p.atom); });
+                      [&](const PendingSubAxis& p) { return on(p.sub_axis); });
 }
 
 std::vector<FreeAxis> free_axes(const State& target, const LevelMap& levels) {
@@ -55,8 +55,8 @@ std::vector<FreeAxis> free_axes(const State& target, const LevelMap& levels) {
 }
 
 // Whole mesh dims that hold copies of the target, those on inner levels first.
-std::vector<Atom> free_dims(const State& target, const LevelMap& levels) {
-  std::vector<std::pair<int, Atom>> dims;
+std::vector<SubAxis> free_dims(const State& target, const LevelMap& levels) {
+  std::vector<std::pair<int, SubAxis>> dims;
   for (size_t m = levels.mesh().dims.size(); m-- > 0;) {
     const int64_t size = levels.mesh().dims[m].size;
     if (size == 1 || !holds_copies(target, m)) continue;
@@ -64,13 +64,13 @@ std::vector<Atom> free_dims(const State& target, const LevelMap& levels) {
     if (levels.regular()) {
       for (const LevelDigit& digit : levels.digits(m)) outermost = std::max(outermost, digit.level);
     }
-    dims.push_back({outermost, Atom{static_cast<int32_t>(m), 1, size}});
+    dims.push_back({outermost, SubAxis{static_cast<int32_t>(m), 1, size}});
   }
   std::stable_sort(dims.begin(), dims.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Atom> atoms;
-  for (const auto& [level, atom] : dims) atoms.push_back(atom);
-  return atoms;
+  std::vector<SubAxis> sub_axes;
+  for (const auto& [level, sub_axis] : dims) sub_axes.push_back(sub_axis);
+  return sub_axes;
 }
 
 // Which tensor dims to cut last, each true or false.
@@ -78,14 +78,14 @@ using Avoided = std::vector<bool>;
 
 // The state cut further over the axis: along a tensor dim that is not avoided, that it cuts evenly,
 // that is the widest, in this order.
-State cut_over(State state, const Atom& axis, const std::vector<int64_t>& shape,
+State cut_over(State state, const SubAxis& axis, const std::vector<int64_t>& shape,
                const std::vector<int64_t>& mesh_shape, const Avoided& avoided = {}) {
   const std::vector<int64_t> box = largest_box(state, shape, mesh_shape);
   std::optional<size_t> best;
   std::tuple<bool, bool, int64_t> best_rank;
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t parts = axis.size;
-    for (const Atom& a : state.shards[d]) parts = saturating_mul(parts, a.size);
+    for (const SubAxis& a : state.shards[d]) parts = saturating_mul(parts, a.size);
     const std::tuple rank{!avoided.empty() && avoided[d], shape[d] % parts != 0, -box[d]};
     if (best && best_rank <= rank) continue;
     best = d;
@@ -98,15 +98,16 @@ State cut_over(State state, const Atom& axis, const std::vector<int64_t>& shape,
 // The part of a sub-axis inside units of `level`, or outside of them.
 enum class Side : uint8_t { inside, outside };
 
-std::vector<Atom> part_of(const Atom& atom, int level, Side side, const LevelMap& levels) {
-  std::vector<Atom> parts;
-  for (const LevelDigit& digit : levels.digits(static_cast<size_t>(atom.mesh_dim))) {
+std::vector<SubAxis> part_of(const SubAxis& sub_axis, int level, Side side,
+                             const LevelMap& levels) {
+  std::vector<SubAxis> parts;
+  for (const LevelDigit& digit : levels.digits(static_cast<size_t>(sub_axis.mesh_dim))) {
     if ((digit.level < level) != (side == Side::inside)) continue;
     // Both are ranges of strides of one mesh dim: major first, up to `before * size`.
-    const int64_t before = std::max(atom.before, digit.before);
-    const int64_t after = std::min(atom.before * atom.size, digit.before * digit.size);
+    const int64_t before = std::max(sub_axis.before, digit.before);
+    const int64_t after = std::min(sub_axis.before * sub_axis.size, digit.before * digit.size);
     if (after > before && after % before == 0)
-      parts.push_back({atom.mesh_dim, before, after / before});
+      parts.push_back({sub_axis.mesh_dim, before, after / before});
   }
   return parts;
 }
@@ -117,10 +118,10 @@ std::optional<State> outside_of(const State& state, int level, const LevelMap& l
   if (!levels.regular()) return std::nullopt;
   State outside = state;
   for (auto& order : outside.shards) {
-    std::vector<Atom> kept;
-    for (const Atom& atom : order) {
-      if (!levels.aligned(atom)) return std::nullopt;
-      const std::vector<Atom> parts = part_of(atom, level, Side::outside, levels);
+    std::vector<SubAxis> kept;
+    for (const SubAxis& sub_axis : order) {
+      if (!levels.aligned(sub_axis)) return std::nullopt;
+      const std::vector<SubAxis> parts = part_of(sub_axis, level, Side::outside, levels);
       kept.insert(kept.end(), parts.begin(), parts.end());
     }
     order = std::move(kept);
@@ -149,8 +150,8 @@ std::optional<State> spread_in_units(const State& target, int level, const Level
   for (size_t d = 0; d < shape.size(); ++d) avoided[d] = avoided[d] || source[d];
   const auto sizes = mesh_shape(levels.mesh());
   for (size_t m = 0; m < levels.mesh().dims.size(); ++m) {
-    const Atom whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
-    for (const Atom& axis : part_of(whole, level, Side::inside, levels)) {
+    const SubAxis whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
+    for (const SubAxis& axis : part_of(whole, level, Side::inside, levels)) {
       if (axis.size > 1) *state = cut_over(std::move(*state), axis, shape, sizes, avoided);
     }
   }
@@ -162,8 +163,8 @@ std::optional<State> spread_along(const State& state, int level, const LevelMap&
   std::optional<State> spread = outside_of(state, level, levels);
   if (!spread) return std::nullopt;
   for (size_t m = 0; m < levels.mesh().dims.size(); ++m) {
-    const Atom whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
-    for (const Atom& axis : part_of(whole, level, Side::inside, levels)) {
+    const SubAxis whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
+    for (const SubAxis& axis : part_of(whole, level, Side::inside, levels)) {
       if (axis.size > 1) spread->shards[d].push_back(axis);
     }
   }
@@ -186,8 +187,8 @@ std::optional<Stops> by_rails(const Request& request, int level, const LevelMap&
 // Joins leading factors of one mesh dim that stand one behind the other, as states have them.
 void join_axes(State& state) {
   for (auto& order : state.shards) {
-    std::vector<Atom> joined;
-    for (const Atom& a : order) {
+    std::vector<SubAxis> joined;
+    for (const SubAxis& a : order) {
       if (!joined.empty() && joined.back().mesh_dim == a.mesh_dim &&
           joined.back().before * joined.back().size == a.before) {
         joined.back().size *= a.size;
@@ -222,7 +223,7 @@ void add_families(Families which, const Request& request, const LevelMap& src_le
     for (int level = from; level < to; ++level) {
       for (const FreeAxis& axis : axes) {
         if (axis.level == level)
-          state = cut_over(state, axis.atom, request.tensor.shape, shape, avoided);
+          state = cut_over(state, axis.sub_axis, request.tensor.shape, shape, avoided);
       }
     }
     return state;
@@ -289,14 +290,14 @@ std::vector<Stops> gathered_stops(const PlanQuestion& question, const LevelMap& 
   const Request& request = *question.request;
   const State target = landing_of(request);
   const auto sizes = mesh_shape(dst_levels.mesh());
-  const std::vector<Atom> dims = free_dims(target, dst_levels);
+  const std::vector<SubAxis> dims = free_dims(target, dst_levels);
   std::vector<Stops> all;
   if (dims.empty()) return all;
   const std::vector<int64_t> box = largest_box(target, request.tensor.shape, sizes);
   for (size_t d = 0; d < box.size(); ++d) {
     if (box[d] < product_of_sizes(dims)) continue;
     Stops& stops = all.emplace_back(Stops{target});
-    for (const Atom& dim : dims) {
+    for (const SubAxis& dim : dims) {
       stops.push_back(stops.back());
       stops.back().shards[d].push_back(dim);
     }

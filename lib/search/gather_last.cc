@@ -17,22 +17,22 @@ struct Lister {
   int64_t below_ps;
   std::vector<FinerTarget>& out;
 
-  // `digits`: how many list d has. Each call appends one atom of `free` to it.
+  // `digits`: how many list d has. Each call appends one sub-axis of `free` to it.
   void append_to(const SearchState& base, const Packed& packed, int d, int digits, unsigned free) {
     for (unsigned left = free; left != 0; left &= left - 1) {
-      const int atom = __builtin_ctz(left);
+      const int sub_axis = __builtin_ctz(left);
       SearchState finer = base;
-      append(finer, p.dims, d, static_cast<uint8_t>(atom));
+      append(finer, p.dims, d, static_cast<uint8_t>(sub_axis));
       if (p.only_even && !cuts_evenly(p, finer)) continue;
       Packed next = packed;
-      const int added = world.put(next, d, digits, atom);
+      const int added = world.put(next, d, digits, sub_axis);
       p.work += work::floors;
       const int64_t before = until == Until::one_exchange
                                  ? world.exchange_floors(source, next).one_phase_ps
                                  : world.bound_ps(source, next);
       const int64_t least = saturating_add(before, world.bound_ps(next, target));
       if (least < below_ps) out.push_back({least, finer});
-      append_to(finer, next, d, digits + added, free & ~(1U << atom));
+      append_to(finer, next, d, digits + added, free & ~(1U << sub_axis));
     }
   }
 };
@@ -48,7 +48,7 @@ void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& sourc
   for (int d = 0; d < p.dims; ++d) {
     int digits = 0;
     for (int i = p.target.begin_of(d); i < p.target.end_of(d); ++i)
-      digits += world.digits_of(p.target.atom[as_index(i)]);
+      digits += world.digits_of(p.target.sub_axis[as_index(i)]);
     lister.append_to(p.target, lister.target, d, digits, free);
   }
   const size_t kept = std::min(out.size(), most);

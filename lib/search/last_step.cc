@@ -10,7 +10,7 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
                                  const SearchState& at, int64_t least) {
   if (!world.usable() || at.pending != p.target.pending || p.target.made != 0 || p.kept != 0)
     return least;
-  // What stands at a list's end where the target has another atom or none must leave it in that
+  // What stands at a list's end where the target has another sub-axis or none must leave it in that
   // step.
   unsigned leaving = 0;
   int leaving_dims = 0;
@@ -25,18 +25,19 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
     const int target_begin = p.target.begin_of(d);
     const int target_length = p.target.length(d);
     int k = common_prefix(at, p.target, d);
-    for (int i = 0; i < k; ++i) shared *= p.size[at.atom[as_index(begin + i)]];
+    for (int i = 0; i < k; ++i) shared *= p.size[at.sub_axis[as_index(begin + i)]];
     if (k < length) {
       ++leaving_dims;
       leaving_dim = d;
       for (; k < length; ++k) {
-        leaving |= 1U << at.atom[as_index(begin + k)];
-        held *= p.size[at.atom[as_index(begin + k)]];
+        leaving |= 1U << at.sub_axis[as_index(begin + k)];
+        held *= p.size[at.sub_axis[as_index(begin + k)]];
       }
       continue;
     }
-    for (; k < target_length && (free >> p.target.atom[as_index(target_begin + k)] & 1) != 0; ++k)
-      to_slice *= p.size[p.target.atom[as_index(target_begin + k)]];
+    for (; k < target_length && (free >> p.target.sub_axis[as_index(target_begin + k)] & 1) != 0;
+         ++k)
+      to_slice *= p.size[p.target.sub_axis[as_index(target_begin + k)]];
   }
   if (leaving_dims == 0) return least;
   // A gather leaves at most what is shared and sliced into place: larger boxes, of which a rank
@@ -51,7 +52,7 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
   if (leaving_dims != 1) return gather;
   unsigned elsewhere = sharding(p.target, p.dims);
   for (int i = p.target.begin_of(leaving_dim); i < p.target.end_of(leaving_dim); ++i)
-    elsewhere &= ~(1U << p.target.atom[as_index(i)]);
+    elsewhere &= ~(1U << p.target.sub_axis[as_index(i)]);
   if ((leaving & ~elsewhere) != 0) return gather;
   return std::min(gather, saturating_add(least, world.peers_ps(held - 1)));
 }

@@ -29,7 +29,7 @@ void list_exchanges(const PlanProblem& p, const SearchState& at, uint16_t pendin
   unsigned frozen = 0;
   for (int d = 0; d < p.dims; ++d) {
     for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k)
-      frozen |= 1U << at.atom[as_index(at.begin_of(d) + k)];
+      frozen |= 1U << at.sub_axis[as_index(at.begin_of(d) + k)];
   }
   const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
   std::vector<SearchState> aims;

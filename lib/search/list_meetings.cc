@@ -25,7 +25,7 @@ class Ends {
       out_.push_back(lo + width);
       return;
     }
-    const AtomRun run = run_of_atoms(p_, s_, d_, begin);
+    const SubAxisRun run = run_of_sub_axes(p_, s_, d_, begin);
     const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
     for (int64_t at = 0; at < width && out_.size() < most_parts; at += chunk)
       list(run.end, lo + at, std::min(chunk, width - at));
@@ -43,7 +43,7 @@ class Ends {
 int64_t parts_within(const PlanProblem& p, const SearchState& s, int d, int begin, int64_t width,
                      int64_t within) {
   if (begin == s.end_of(d)) return 1;
-  const AtomRun run = run_of_atoms(p, s, d, begin);
+  const SubAxisRun run = run_of_sub_axes(p, s, d, begin);
   const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
   const int64_t whole = floor_div(within, chunk);
   const int64_t rest = within - whole * chunk;

@@ -1,5 +1,5 @@
-// How many shards along a tensor dim one part of it meets at most, of two lists of atoms that shard
-// the dim.
+// How many shards along a tensor dim one part of it meets at most, of two lists of sub-axes that
+// shard the dim.
 //
 //     6 elements, list {a 3} before, {b 2} after     [0:2][2:4][4:6] and [0:3][3:6]
 //     a target meets 2 shards at most, a shard 2 targets

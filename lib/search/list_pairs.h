@@ -1,4 +1,4 @@
-// What a list of atoms before and one after have to do with each other along the tensor dim that
+// What a list of sub-axes before and one after have to do with each other along the tensor dim that
 // they shard, on the ranks and units that bounds look at: there are few pairs of lists and very
 // many pairs of states, so it is worked out once a pair of lists.
 //

@@ -1,4 +1,4 @@
-// Sets up a question in the optimal planner's own form: which factors of mesh dims are atoms and
+// Sets up a question in the optimal planner's own form: which factors of mesh dims are sub-axes and
 // digits, which tensor dims take part, which groups are allowed and how much memory.
 #include <algorithm>
 #include <numeric>
@@ -12,8 +12,8 @@
 namespace meshplan {
 namespace {
 
-// Where one mesh dim is cut into atoms: at the ends of atoms that the states already use and, with
-// every group allowed, at level boundaries.
+// Where one mesh dim is cut into sub-axes: at the ends of sub-axes that the states already use and,
+// with every group allowed, at level boundaries.
 class MeshCuts {
  public:
   void find(const LevelMap& levels, size_t mesh_dim, const State& src, const State& dst,
@@ -25,9 +25,9 @@ class MeshCuts {
     }
     for (const State* s : {&src, &dst}) {
       for (const auto& order : s->shards) {
-        for (const Atom& atom : order) use(mesh_dim, atom);
+        for (const SubAxis& sub_axis : order) use(mesh_dim, sub_axis);
       }
-      for (const PendingAtom& p : s->partial) use(mesh_dim, p.atom);
+      for (const PendingSubAxis& p : s->partial) use(mesh_dim, p.sub_axis);
     }
     if (cuts_.size() == 2) return;
     std::sort(cuts_.begin(), cuts_.end());
@@ -42,10 +42,10 @@ class MeshCuts {
   [[nodiscard]] const std::vector<int64_t>& cuts() const { return cuts_; }
 
  private:
-  void use(size_t mesh_dim, const Atom& atom) {
-    if (static_cast<size_t>(atom.mesh_dim) != mesh_dim) return;
-    cuts_.push_back(atom.before);
-    cuts_.push_back(atom.before * atom.size);
+  void use(size_t mesh_dim, const SubAxis& sub_axis) {
+    if (static_cast<size_t>(sub_axis.mesh_dim) != mesh_dim) return;
+    cuts_.push_back(sub_axis.before);
+    cuts_.push_back(sub_axis.before * sub_axis.size);
   }
   std::vector<int64_t> cuts_;  // ascending
 };
@@ -59,28 +59,28 @@ void list_every_rank(PlanProblem& p) {
   p.listed_ranks = sides_of_ranks(p, all);
 }
 
-// Ranks that are first or last on every atom: what two orders of shards make a rank miss, one of
-// these misses as a rule.
+// Ranks that are first or last on every sub-axis: what two orders of shards make a rank miss, one
+// of these misses as a rule.
 void list_corners(PlanProblem& p) {
   constexpr uint32_t most = 32;
   std::vector<int32_t> coordinates;
-  const uint32_t corners = p.atoms < 5 ? uint32_t{1} << p.atoms : most;
+  const uint32_t corners = p.sub_axes < 5 ? uint32_t{1} << p.sub_axes : most;
   for (uint32_t k = 0; k < corners; ++k) {
-    // Every corner where there are few; else the five atoms of largest weight in turn, state
+    // Every corner where there are few; else the five sub-axes of largest weight in turn, state
     // evenly.
-    const uint32_t bits = p.atoms <= 5 ? k : k * 0x9e3779b1U >> (32 - p.atoms);
-    for (int i = 0; i < p.atoms; ++i) {
+    const uint32_t bits = p.sub_axes <= 5 ? k : k * 0x9e3779b1U >> (32 - p.sub_axes);
+    for (int i = 0; i < p.sub_axes; ++i) {
       coordinates.push_back(
           (bits >> i & 1) != 0 ? static_cast<int32_t>(p.size[static_cast<size_t>(i)] - 1) : 0);
     }
   }
-  p.listed_ranks = RankSides(std::move(coordinates), p.atoms);
+  p.listed_ranks = RankSides(std::move(coordinates), p.sub_axes);
 }
 
-// The size of an atom's part on the level of `digit`; 1: none.
-int64_t part_of(const LevelDigit& digit, const Atom& atom) {
-  const int64_t lo = std::max(digit.before, atom.before);
-  const int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
+// The size of a sub-axis's part on the level of `digit`; 1: none.
+int64_t part_of(const LevelDigit& digit, const SubAxis& sub_axis) {
+  const int64_t lo = std::max(digit.before, sub_axis.before);
+  const int64_t hi = std::min(digit.before * digit.size, sub_axis.before * sub_axis.size);
   return hi > lo ? hi / lo : 1;
 }
 
@@ -96,10 +96,10 @@ class ProblemMaker {
         options_(options),
         p_(made) {}
 
-  // False: more atoms or tensor dims than a search holds.
+  // False: more sub-axes or tensor dims than a search holds.
   bool make() {
     set_question();
-    if (!find_atoms() || !find_dims()) return false;
+    if (!find_sub_axes() || !find_dims()) return false;
     set_ends();
     find_evenness();
     find_digits();
@@ -130,7 +130,7 @@ class ProblemMaker {
     p_.bounded = bound_topology(*p_.topology, reduces);
   }
 
-  bool find_atoms() {
+  bool find_sub_axes() {
     MeshCuts of_dim;
     for (size_t m = 0; m < p_.mesh->dims.size(); ++m) {
       of_dim.find(levels_, m, request_.src, target_, options_.groups == GroupPolicy::any);
@@ -138,31 +138,31 @@ class ProblemMaker {
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
         const int64_t size = floor_div(cuts[i + 1], cuts[i]);
         if (size == 1) continue;
-        if (p_.atoms == max_atoms) return false;
-        p_.atom[static_cast<size_t>(p_.atoms)] = {static_cast<int32_t>(m), cuts[i], size};
-        p_.size[static_cast<size_t>(p_.atoms)] = size;
-        ++p_.atoms;
+        if (p_.sub_axes == max_sub_axes) return false;
+        p_.sub_axis[static_cast<size_t>(p_.sub_axes)] = {static_cast<int32_t>(m), cuts[i], size};
+        p_.size[static_cast<size_t>(p_.sub_axes)] = size;
+        ++p_.sub_axes;
       }
     }
-    p_.all = static_cast<uint16_t>((1U << p_.atoms) - 1);
+    p_.all = static_cast<uint16_t>((1U << p_.sub_axes) - 1);
     return true;
   }
 
-  // Calls visit(number) for the atoms that make up a sub-axis, major first.
+  // Calls visit(number) for the sub-axes that make up a sub-axis, major first.
   template <class Visit>
-  void each_atom_of(const Atom& whole, Visit visit) const {
-    for (int i = 0; i < p_.atoms; ++i) {
-      const Atom& a = p_.atom[as_index(i)];
+  void each_sub_axis_of(const SubAxis& whole, Visit visit) const {
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      const SubAxis& a = p_.sub_axis[as_index(i)];
       if (a.mesh_dim == whole.mesh_dim && a.before >= whole.before &&
           a.before * a.size <= whole.before * whole.size)
         visit(static_cast<uint8_t>(i));
     }
   }
-  // The atoms of a mesh dim, as bits.
+  // The sub-axes of a mesh dim, as bits.
   [[nodiscard]] uint16_t mask_of(size_t mesh_dim) const {
     uint16_t mask = 0;
-    for (int i = 0; i < p_.atoms; ++i) {
-      if (static_cast<size_t>(p_.atom[as_index(i)].mesh_dim) == mesh_dim)
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      if (static_cast<size_t>(p_.sub_axis[as_index(i)].mesh_dim) == mesh_dim)
         mask = static_cast<uint16_t>(mask | 1U << i);
     }
     return mask;
@@ -189,8 +189,8 @@ class ProblemMaker {
         return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
       });
     }
-    // A dim that neither end shards is only a place to park atoms: a few serve as well as many, as
-    // a rule.
+    // A dim that neither end shards is only a place to park sub-axes: a few serve as well as many,
+    // as a rule.
     constexpr size_t enough_dims = 4;
     for (const int32_t d : idle) {
       if (order.size() >= enough_dims) {
@@ -219,16 +219,16 @@ class ProblemMaker {
     return true;
   }
 
-  SearchState spread_of(const State& state, std::array<ReduceOp, max_atoms>& ops) {
+  SearchState spread_of(const State& state, std::array<ReduceOp, max_sub_axes>& ops) {
     SearchState s;
     for (int d = 0; d < p_.dims && !scalar_; ++d) {
       const auto tensor_dim = static_cast<size_t>(p_.tensor_dim[static_cast<size_t>(d)]);
-      for (const Atom& atom : state.shards[tensor_dim]) {
-        each_atom_of(atom, [&](uint8_t id) { append(s, p_.dims, d, id); });
+      for (const SubAxis& sub_axis : state.shards[tensor_dim]) {
+        each_sub_axis_of(sub_axis, [&](uint8_t id) { append(s, p_.dims, d, id); });
       }
     }
-    for (const PendingAtom& pending : state.partial) {
-      each_atom_of(pending.atom, [&](uint8_t id) {
+    for (const PendingSubAxis& pending : state.partial) {
+      each_sub_axis_of(pending.sub_axis, [&](uint8_t id) {
         ops[id] = pending.op;
         s.pending = static_cast<uint16_t>(s.pending | 1U << id);
       });
@@ -239,7 +239,7 @@ class ProblemMaker {
   void set_ends() {
     p_.source = spread_of(request_.src, p_.source_op);
     p_.target = spread_of(target_, p_.target_op);
-    for (int i = 0; i < p_.atoms; ++i) {
+    for (int i = 0; i < p_.sub_axes; ++i) {
       const auto at = static_cast<size_t>(i);
       const auto bit = static_cast<uint16_t>(1U << i);
       if ((p_.source.pending & p_.target.pending & bit) != 0 &&
@@ -253,24 +253,25 @@ class ProblemMaker {
       p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
   }
 
-  [[nodiscard]] int64_t product_of_atoms() const {
+  [[nodiscard]] int64_t product_of_sub_axes() const {
     int64_t all = 1;
-    for (int i = 0; i < p_.atoms; ++i) all = saturating_mul(all, p_.size[static_cast<size_t>(i)]);
+    for (int i = 0; i < p_.sub_axes; ++i)
+      all = saturating_mul(all, p_.size[static_cast<size_t>(i)]);
     return all;
   }
 
-  // What an extent must divide by for every order of atoms to cut it evenly. The first part of a
-  // mesh dim cuts where the whole dim would (tensor/box.h), also behind all other atoms:
+  // What an extent must divide by for every order of sub-axes to cut it evenly. The first part of a
+  // mesh dim cuts where the whole dim would (tensor/box.h), also behind all other sub-axes:
   //
   //     a 4 as a:(1)2 and a:(2)2    [4] cut by a:(2)2, then by a:(1)2: 2 rows by 4: 2 and none
   [[nodiscard]] int64_t even_divisor() const {
-    const int64_t all = product_of_atoms();
+    const int64_t all = product_of_sub_axes();
     int64_t divisor = all;
-    for (int i = 0; i < p_.atoms; ++i) {
-      const Atom& atom = p_.atom[static_cast<size_t>(i)];
-      if (atom.before != 1) continue;
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      const SubAxis& sub_axis = p_.sub_axis[static_cast<size_t>(i)];
+      if (sub_axis.before != 1) continue;
       const int64_t behind =
-          floor_div(p_.mesh_sizes[static_cast<size_t>(atom.mesh_dim)], atom.size);
+          floor_div(p_.mesh_sizes[static_cast<size_t>(sub_axis.mesh_dim)], sub_axis.size);
       const int64_t needed = saturating_mul(all, behind);
       divisor = saturating_mul(divisor, floor_div(needed, std::gcd(divisor, needed)));
     }
@@ -278,7 +279,7 @@ class ProblemMaker {
   }
 
   void find_evenness() {
-    const int64_t all = product_of_atoms();
+    const int64_t all = product_of_sub_axes();
     const int64_t divisor = even_divisor();
     for (int d = 0; d < p_.dims && !scalar_; ++d) {
       const int64_t extent =
@@ -289,13 +290,13 @@ class ProblemMaker {
     }
   }
 
-  // Whether the parts of atoms on levels have several sizes.
+  // Whether the parts of sub-axes on levels have several sizes.
   [[nodiscard]] bool parts_differ() const {
     int64_t part = 1;  // the size of every part so far
-    for (int i = 0; i < p_.atoms && levels_.regular(); ++i) {
-      const Atom& atom = p_.atom[static_cast<size_t>(i)];
-      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(atom.mesh_dim))) {
-        const int64_t size = part_of(digit, atom);
+    for (int i = 0; i < p_.sub_axes && levels_.regular(); ++i) {
+      const SubAxis& sub_axis = p_.sub_axis[static_cast<size_t>(i)];
+      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(sub_axis.mesh_dim))) {
+        const int64_t size = part_of(digit, sub_axis);
         if (size == 1) continue;
         if (part != 1 && size != part) return true;
         part = size;
@@ -304,29 +305,29 @@ class ProblemMaker {
     return false;
   }
 
-  void add_digit(int atom, int64_t size, int level) {
-    const auto at = static_cast<size_t>(atom);
-    if (p_.digit_count[at] == max_digits_per_atom || !p_.world.add(size, level)) {
+  void add_digit(int sub_axis, int64_t size, int level) {
+    const auto at = static_cast<size_t>(sub_axis);
+    if (p_.digit_count[at] == max_digits_per_sub_axis || !p_.world.add(size, level)) {
       p_.exact_levels = false;
       return;
     }
     const int digit = p_.world.count() - 1;
     p_.digit_set[at] |= DigitMask{1} << digit;
     p_.digit_of[at][static_cast<size_t>(p_.digit_count[at]++)] = static_cast<int8_t>(digit);
-    p_.atoms_are_digits = p_.atoms_are_digits && digit == atom;
+    p_.sub_axes_are_digits = p_.sub_axes_are_digits && digit == sub_axis;
     p_.always_line_up = p_.always_line_up && size == p_.world.size(0);
   }
 
-  // Digits: each atom's part on one level; where these have several sizes they are cut into primes,
-  // so that 4 lines up with 2 and 2.
+  // Digits: each sub-axis's part on one level; where these have several sizes they are cut into
+  // primes, so that 4 lines up with 2 and 2.
   void find_digits() {
     const bool cut_to_primes = parts_differ();
     p_.exact_levels = levels_.regular();
-    for (int i = 0; i < p_.atoms && p_.exact_levels; ++i) {
-      const Atom& atom = p_.atom[static_cast<size_t>(i)];
-      if (!levels_.aligned(atom)) p_.exact_levels = false;
-      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(atom.mesh_dim))) {
-        int64_t left = part_of(digit, atom);
+    for (int i = 0; i < p_.sub_axes && p_.exact_levels; ++i) {
+      const SubAxis& sub_axis = p_.sub_axis[static_cast<size_t>(i)];
+      if (!levels_.aligned(sub_axis)) p_.exact_levels = false;
+      for (const LevelDigit& digit : levels_.digits(static_cast<size_t>(sub_axis.mesh_dim))) {
+        int64_t left = part_of(digit, sub_axis);
         if (left == 1 || !p_.exact_levels) continue;
         // What has no divisor up to there stays one digit: it lines up with itself, or not at all.
         const int64_t last = cut_to_primes ? largest_divisor_tried : 1;
@@ -364,10 +365,10 @@ class ProblemMaker {
     p_.digit_reduce_bytes = saturating_mul(p_.digit_bytes / p_.element, p_.reduce_element);
   }
 
-  // Which sets of atoms a collective may run on: every set, or those of one mesh dim and of
+  // Which sets of sub-axes a collective may run on: every set, or those of one mesh dim and of
   // flattens.
   void allow_groups() {
-    const size_t masks = size_t{1} << p_.atoms;
+    const size_t masks = size_t{1} << p_.sub_axes;
     p_.allowed.assign(masks, options_.groups == GroupPolicy::any ? 1 : 0);
     p_.shapes.assign(masks, nullptr);
     if (options_.groups == GroupPolicy::any) return;

@@ -53,13 +53,14 @@ class Mover {
   [[nodiscard]] Packed packed(const SearchState& s) const {
     return asks_bounds() ? limits_.world->pack(s) : Packed{};
   }
-  // `of`: packed, with one atom more behind list d of `s`.
-  [[nodiscard]] Packed packed_with(const Packed& of, const SearchState& s, int d, int atom) const {
+  // `of`: packed, with one sub-axis more behind list d of `s`.
+  [[nodiscard]] Packed packed_with(const Packed& of, const SearchState& s, int d,
+                                   int sub_axis) const {
     Packed next = of;
-    if (asks_bounds()) limits_.world->put(next, d, limits_.world->digits_in(s, d), atom);
+    if (asks_bounds()) limits_.world->put(next, d, limits_.world->digits_in(s, d), sub_axis);
     return next;
   }
-  // Whether no plan through a communicating step to `to`, or to what has more atoms behind its
+  // Whether no plan through a communicating step to `to`, or to what has more sub-axes behind its
   // lists, can be of use.
   [[nodiscard]] bool useless(const SearchState& to, const Packed& packed_to, int64_t step_ps) {
     if (!asks_bounds()) return false;
@@ -68,11 +69,11 @@ class Mover {
     return saturating_add(step_ps, left) > limits_.most_ps;
   }
 
-  // Cuts a free atom's part out of what every rank holds. Condition: the atom is free. Progress: a
-  // step towards any target that shards on it.
+  // Cuts a free sub-axis's part out of what every rank holds. Condition: the sub-axis is free.
+  // Progress: a step towards any target that shards on it.
   void slices() {
     if (is_scalar(p_)) return;
-    for (int i = 0; i < p_.atoms; ++i) {
+    for (int i = 0; i < p_.sub_axes; ++i) {
       if (!has(free_, i)) continue;
       for (int d = 0; d < p_.dims; ++d) {
         Edge edge;
@@ -91,7 +92,8 @@ class Mover {
     for (unsigned left = free_ & ~first.group; left != 0; left &= left - 1) {
       const int i = __builtin_ctz(left);
       for (int d = 0; d < p_.dims; ++d) {
-        // Each arrangement arises from its atoms' order in the lists: dims ascending, then places.
+        // Each arrangement arises from its sub-axes' order in the lists: dims ascending, then
+        // places.
         if (!extends(first.to, d)) continue;
         Edge edge = first;
         edge.group = static_cast<uint16_t>(edge.group | bit(i));
@@ -127,14 +129,14 @@ class Mover {
     for (int k = 0;; ++k) {
       if (k >= least) gather_from(d + 1, cut, group);
       if (k == movable) break;
-      uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
+      uint8_t last = cut.sub_axis[static_cast<size_t>(cut.end_of(d) - 1)];
       drop_last(cut, p_.dims, d, 1);
       group = static_cast<uint16_t>(group | bit(last));
     }
   }
 
-  // Any subset of the pending atoms at once: to R (all_reduce) or appended to dims with free atoms
-  // sliced in between (reduce_scatter).
+  // Any subset of the pending sub-axes at once: to R (all_reduce) or appended to dims with free
+  // sub-axes sliced in between (reduce_scatter).
   void reductions() {
     const uint16_t open = from_.pending;
     for (uint16_t q = open; q != 0; q = static_cast<uint16_t>((q - 1) & open)) {
@@ -151,7 +153,7 @@ class Mover {
       if (scatter_ps_ <= limits_.most_ps) scatter(q, q, edge.to, packed(edge.to), 0);
     }
   }
-  // What a reduce_scatter takes at least: with every free atom sliced in the same step.
+  // What a reduce_scatter takes at least: with every free sub-axis sliced in the same step.
   [[nodiscard]] int64_t least_scatter_ps(const Edge& reduce) const {
     if (!p_.even || !p_.by_boxes) return limits_.least_latency_ps;
     Edge any = reduce;
@@ -161,10 +163,10 @@ class Mover {
     price_collective(p_, from_, any);
     return any.cost.ps;
   }
-  // Puts the reduced atoms `left` and free ones behind the lists, dims ascending from `first`, so
-  // that all lists arise once. A slice that could come first as a step of its own is left to that
-  // step: a free atom only goes below a reduced one, but under a limit of the peak, where the step
-  // of its own may not fit.
+  // Puts the reduced sub-axes `left` and free ones behind the lists, dims ascending from `first`,
+  // so that all lists arise once. A slice that could come first as a step of its own is left to
+  // that step: a free sub-axis only goes below a reduced one, but under a limit of the peak, where
+  // the step of its own may not fit.
   void scatter(uint16_t q, uint16_t left, const SearchState& now, const Packed& packed_now,
                int first) {
     if (work_ > limits_.most_work) return;
@@ -192,7 +194,7 @@ class Mover {
   }
   [[nodiscard]] bool below_reduced(const SearchState& now, int d, uint16_t q) const {
     for (int k = now.begin_of(d); k < now.end_of(d); ++k) {
-      if (has(q, now.atom[static_cast<size_t>(k)])) return true;
+      if (has(q, now.sub_axis[static_cast<size_t>(k)])) return true;
     }
     return false;
   }
@@ -205,7 +207,7 @@ class Mover {
       uint16_t group = 0;
       int movable = from_.length(d) - p_.frozen[static_cast<size_t>(d)];
       for (int k = 1; k <= movable; ++k) {
-        uint8_t last = cut.atom[static_cast<size_t>(cut.end_of(d) - 1)];
+        uint8_t last = cut.sub_axis[static_cast<size_t>(cut.end_of(d) - 1)];
         drop_last(cut, p_.dims, d, 1);
         group = static_cast<uint16_t>(group | bit(last));
         if (k < leaves_[static_cast<size_t>(d)] || p_.allowed[group] == 0) continue;
@@ -241,8 +243,8 @@ class Mover {
     }
   }
 
-  // A pending atom that only the target has, or that was reduced on the way, from R or, for a sum,
-  // from the last shard of a dim, zero-filled.
+  // A pending sub-axis that only the target has, or that was reduced on the way, from R or, for a
+  // sum, from the last shard of a dim, zero-filled.
   void to_partials() {
     const unsigned pending = from_.pending | from_.made;
     for (unsigned left = (p_.target.made & ~from_.made) | (p_.kept & ~pending); left != 0;
@@ -262,7 +264,7 @@ class Mover {
       if (p_.target_op[static_cast<size_t>(i)] != ReduceOp::sum) continue;
       for (int d = 0; d < p_.dims; ++d) {
         if (from_.length(d) <= p_.frozen[static_cast<size_t>(d)]) continue;
-        if (from_.atom[static_cast<size_t>(from_.end_of(d) - 1)] != i) continue;
+        if (from_.sub_axis[static_cast<size_t>(from_.end_of(d) - 1)] != i) continue;
         drop_last(edge.to, p_.dims, d, 1);
         emit(edge);
         break;
@@ -270,17 +272,17 @@ class Mover {
     }
   }
   // Pending kinds that may not mix never stand side by side.
-  [[nodiscard]] bool mixes(int atom) const {
-    for (int i = 0; i < p_.atoms; ++i) {
-      if (has(from_.pending, i) &&
-          !may_mix(p_.source_op[static_cast<size_t>(i)], p_.target_op[static_cast<size_t>(atom)]))
+  [[nodiscard]] bool mixes(int sub_axis) const {
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      if (has(from_.pending, i) && !may_mix(p_.source_op[static_cast<size_t>(i)],
+                                            p_.target_op[static_cast<size_t>(sub_axis)]))
         return false;
     }
     return true;
   }
 
-  // Atoms at the end of list d that stand where the target has others or none: a last step moves at
-  // least these.
+  // Sub-axes at the end of list d that stand where the target has others or none: a last step moves
+  // at least these.
   void must_leave(int d) {
     leaves_[static_cast<size_t>(d)] = from_.length(d) - common_prefix(from_, p_.target, d);
     if (leaves_[static_cast<size_t>(d)] > 0) ++leaving_dims_;
@@ -293,11 +295,11 @@ class Mover {
   uint16_t free_ = 0;
   const MoveLimits& limits_;
   int64_t work_ = 0;
-  int64_t scatter_ps_ = 0;  // of the reduce_scatters of one set of atoms, at least
+  int64_t scatter_ps_ = 0;  // of the reduce_scatters of one set of sub-axes, at least
   int64_t move_ps_ = 0;     // of the all_to_alls of one end of a list, at least
   bool scalar_ = false;
   std::array<int, max_search_dims>
-      leaves_{};  // where only a last step counts: atoms that must leave the end of each list
+      leaves_{};  // where only a last step counts: sub-axes that must leave the end of each list
   int leaving_dims_ = 0;
 };
 
@@ -310,7 +312,7 @@ bool arrange(const PlanProblem& p, const SearchState& now, uint16_t left, int d,
     return true;
   }
   bool complete = arrange(p, now, left, d + 1, limit, out);
-  for (int i = 0; i < p.atoms && complete; ++i) {
+  for (int i = 0; i < p.sub_axes && complete; ++i) {
     if (!has(left, i)) continue;
     SearchState next = now;
     append(next, p.dims, d, static_cast<uint8_t>(i));
@@ -406,7 +408,7 @@ bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   const unsigned make = (p.target.made & ~at.made) | (p.target.pending & ~at.pending);
   for (int d = 0; d < p.dims; ++d) {
     int stays = at.length(d);
-    while (stays > 0 && has(make, at.atom[as_index(at.begin_of(d) + stays - 1)])) --stays;
+    while (stays > 0 && has(make, at.sub_axis[as_index(at.begin_of(d) + stays - 1)])) --stays;
     if (common_prefix(at, p.target, d) < stays) return false;
   }
   return true;
@@ -435,7 +437,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
     p.work += listing_work(p, from, edge.to, listed_limit);
   Step step;
   step.op = edge.op;
-  step.mesh_dims = mesh_atoms(p, edge.group);
+  step.mesh_dims = mesh_sub_axes(p, edge.group);
   step.state = to_state(p, edge.to);
   step.phases = edge.phases;
   step.chunks = edge.chunks;

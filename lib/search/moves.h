@@ -34,7 +34,7 @@ void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge)
 bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector<Edge>& out,
                       const MoveLimits& limits = {});
 
-// Whether a step may reduce these pending atoms. With one_reduction only the first that reduces
+// Whether a step may reduce these pending sub-axes. With one_reduction only the first that reduces
 // does, and all that must be.
 [[nodiscard]] inline bool may_reduce(const PlanProblem& p, const SearchState& at,
                                      uint16_t reduced) {
@@ -53,8 +53,8 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 // Peak bytes of a edge (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);
 
-// Every state that holds exactly the frozen prefixes of `like` plus any arrangement of the atoms in
-// `movable`, pending and made as in `like`. Stops after `limit`; false if there were more.
+// Every state that holds exactly the frozen prefixes of `like` plus any arrangement of the sub-axes
+// in `movable`, pending and made as in `like`. Stops after `limit`; false if there were more.
 bool all_spreads(const PlanProblem& p, const SearchState& like, uint16_t movable, size_t limit,
                  std::vector<SearchState>& out);
 

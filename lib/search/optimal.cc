@@ -18,27 +18,29 @@ namespace {
 // P(sum) to P(max) on one mesh dim: no step turns a pending reduction into one of another kind.
 Status check_kinds(const Request& request, const Mesh& mesh) {
   if (request.src_mesh != request.dst_mesh) return Done{};
-  for (const PendingAtom& from : request.src.partial) {
-    for (const PendingAtom& to : request.dst.partial) {
-      if (from.atom.mesh_dim != to.atom.mesh_dim || from.atom.size == 1 || may_mix(from.op, to.op))
+  for (const PendingSubAxis& from : request.src.partial) {
+    for (const PendingSubAxis& to : request.dst.partial) {
+      if (from.sub_axis.mesh_dim != to.sub_axis.mesh_dim || from.sub_axis.size == 1 ||
+          may_mix(from.op, to.op))
         continue;
       return no_plan("nothing turns " + to_text(partial(from.op)) + " into " +
                      to_text(partial(to.op)) + " on mesh dim '" +
-                     mesh.dims[static_cast<size_t>(from.atom.mesh_dim)].name +
+                     mesh.dims[static_cast<size_t>(from.sub_axis.mesh_dim)].name +
                      "': reduce to R first, as a redistribution of its own");
     }
   }
   return Done{};
 }
 
-// A set with a mesh dim that has no atom, such as one of size 1, is no group of the problem's.
+// A set with a mesh dim that has no sub-axis, such as one of size 1, is no group of the problem's.
 void declare(PlanProblem& p, const std::vector<std::vector<size_t>>& sets) {
   for (const auto& set : sets) {
     unsigned mask = 0;
     const bool whole = std::all_of(set.begin(), set.end(), [&](size_t dim) {
       const unsigned before = mask;
-      for (int i = 0; i < p.atoms; ++i) {
-        if (static_cast<size_t>(p.atom[static_cast<size_t>(i)].mesh_dim) == dim) mask |= 1U << i;
+      for (int i = 0; i < p.sub_axes; ++i) {
+        if (static_cast<size_t>(p.sub_axis[static_cast<size_t>(i)].mesh_dim) == dim)
+          mask |= 1U << i;
       }
       return mask != before;
     });
@@ -56,7 +58,7 @@ Found find_with(PlanProblem& p, const std::vector<std::vector<size_t>>& also_dec
   return found;
 }
 
-// More atoms or tensor dims than a search holds: one exchange, which always runs.
+// More sub-axes or tensor dims than a search holds: one exchange, which always runs.
 StepList one_exchange(const Request& request, const LevelMap& levels) {
   const State landing = landing_of(request);
   StepList list;
@@ -108,7 +110,7 @@ class AskedProblem {
     own_.reset();
     shared_ = *known;
   }
-  // nullptr: more atoms or tensor dims than a search holds.
+  // nullptr: more sub-axes or tensor dims than a search holds.
   [[nodiscard]] PlanProblem* get() { return own_ ? &*own_ : shared_.get(); }
 
  private:

@@ -25,9 +25,9 @@ int count_bits(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-int PackedWorld::put(Packed& packed, int d, int count, int atom) const {
+int PackedWorld::put(Packed& packed, int d, int count, int sub_axis) const {
   if (!usable_) return 0;
-  const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+  const SubAxisDigits& digits = digits_[static_cast<size_t>(sub_axis)];
   packed.digits |= digits.set;
   packed.total = static_cast<uint8_t>(packed.total + digits.count);
   packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
@@ -63,7 +63,7 @@ Packed PackedWorld::pack(const SearchState& s) const {
   for (int d = 0; d < p_->dims; ++d) {
     int length = 0;
     for (int i = s.begin_of(d); i < s.end_of(d); ++i)
-      length += put(packed, d, length, s.atom[static_cast<size_t>(i)]);
+      length += put(packed, d, length, s.sub_axis[static_cast<size_t>(i)]);
   }
   return packed;
 }
@@ -177,12 +177,12 @@ void PackedWorld::count_pending(unsigned before, unsigned after, unsigned joined
   pending.after = after;
   pending.joined = joined;
   for (unsigned left = before | after; left != 0; left &= left - 1) {
-    const int atom = __builtin_ctz(left);
-    const AtomDigits& digits = digits_[static_cast<size_t>(atom)];
+    const int sub_axis = __builtin_ctz(left);
+    const SubAxisDigits& digits = digits_[static_cast<size_t>(sub_axis)];
     const int inside = digits.count - digits.outers;
-    const bool stays = ((before & after) >> atom & 1) != 0;
+    const bool stays = ((before & after) >> sub_axis & 1) != 0;
     if (stays) pending.kept_at_once_inside += inside;
-    if ((joined >> atom & 1) != 0) {
+    if ((joined >> sub_axis & 1) != 0) {
       pending.joined_count += digits.count;
       pending.joined_outside += digits.outers;
     } else if (stays) {
@@ -195,10 +195,10 @@ void PackedWorld::count_pending(unsigned before, unsigned after, unsigned joined
   }
 }
 
-Packed PackedWorld::without(const Packed& from, unsigned atoms) const {
+Packed PackedWorld::without(const Packed& from, unsigned sub_axes) const {
   Packed left = from;
-  for (; atoms != 0; atoms &= atoms - 1) {
-    const AtomDigits& digits = digits_[static_cast<size_t>(__builtin_ctz(atoms))];
+  for (; sub_axes != 0; sub_axes &= sub_axes - 1) {
+    const SubAxisDigits& digits = digits_[static_cast<size_t>(__builtin_ctz(sub_axes))];
     for (int digit = digits.first; digit < digits.first + digits.count; ++digit) {
       Words here = left.taken;
       if (few_) {

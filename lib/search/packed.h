@@ -33,7 +33,7 @@ struct Packed {
   std::array<Words, 5> name{};  // few slots: name[0][0] alone
   Words outer_in_list{};        // bit d * digits + n: list d holds digit n, outside of level 0
   uint32_t digits = 0;          // in any list
-  uint16_t pending = 0;         // atoms
+  uint16_t pending = 0;         // sub-axes
   uint16_t made = 0;
   uint8_t total = 0;   // digits
   uint8_t outers = 0;  // of them outside of level 0
@@ -50,17 +50,19 @@ class PackedWorld {
   [[nodiscard]] bool usable() const { return usable_; }
 
   [[nodiscard]] Packed pack(const SearchState& s) const;
-  // Puts an atom into dim d behind `count` digits; returns how many it has. Nothing where the world
-  // is not usable.
-  int put(Packed& packed, int d, int count, int atom) const;
+  // Puts a sub-axis into dim d behind `count` digits; returns how many it has. Nothing where the
+  // world is not usable.
+  int put(Packed& packed, int d, int count, int sub_axis) const;
   [[nodiscard]] int digits_in(const SearchState& s, int d) const {
     int count = 0;
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i) count += digits_of(s.atom[as_index(i)]);
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i) count += digits_of(s.sub_axis[as_index(i)]);
     return count;
   }
-  [[nodiscard]] int digits_of(int atom) const { return digits_[static_cast<size_t>(atom)].count; }
-  [[nodiscard]] int outer_digits_of(int atom) const {
-    return digits_[static_cast<size_t>(atom)].outers;
+  [[nodiscard]] int digits_of(int sub_axis) const {
+    return digits_[static_cast<size_t>(sub_axis)].count;
+  }
+  [[nodiscard]] int outer_digits_of(int sub_axis) const {
+    return digits_[static_cast<size_t>(sub_axis)].outers;
   }
 
   // bound_between's ps of any two states. Law: equal to it.
@@ -126,8 +128,8 @@ class PackedWorld {
                           saturating_mul(peers - inside, least_outer_per_peer_));
   }
   // What the exchange between two states takes at least, in one phase, by what a rank receives on
-  // each level, and in two, which is only told where they have the same atoms pending. Law: never
-  // above price_between; in one phase never less from a state that holds less.
+  // each level, and in two, which is only told where they have the same sub-axes pending. Law:
+  // never above price_between; in one phase never less from a state that holds less.
   struct ExchangeFloors {
     int64_t one_phase_ps = 0;
     int64_t two_phases_ps = 0;
@@ -135,18 +137,18 @@ class PackedWorld {
   [[nodiscard]] ExchangeFloors exchange_floors(const Packed& from, const Packed& to);
 
  private:
-  struct AtomDigits {
+  struct SubAxisDigits {
     int first = 0;
     int count = 0;
     int outers = 0;
     uint32_t set = 0;        // digits
     uint32_t outer_set = 0;  // of them outside of level 0
-    // The words of few slots with the atom's digits in the first ones.
+    // The words of few slots with the sub-axis's digits in the first ones.
     uint64_t taken = 0;
     uint64_t outer = 0;
     uint64_t name = 0;
   };
-  [[nodiscard]] AtomDigits digits_of_atom(int atom) const;
+  [[nodiscard]] SubAxisDigits digits_of_sub_axis(int sub_axis) const;
   // Where states do not pack: worked out once a state, as many steps lead to each.
   [[nodiscard]] int64_t listed_left_from_growing_ps(const SearchState& part);
   // reset in parts: which levels are in use (false: too many), slots, times.
@@ -193,9 +195,9 @@ class PackedWorld {
   // Digits of what is pending before and after.
   struct PendingDigits {
     unsigned number = 0;  // among those counted on one basis; 0: nothing is pending
-    unsigned before = 0;  // atoms
+    unsigned before = 0;  // sub-axes
     unsigned after = 0;
-    unsigned joined = 0;  // atoms (joined_atoms)
+    unsigned joined = 0;  // sub-axes (joined_sub_axes)
     int reduced = 0;
     int reduced_outside = 0;
     int kept = 0;  // and not joined
@@ -257,9 +259,9 @@ class PackedWorld {
   [[nodiscard]] int64_t least_bytes() const {
     return std::min(p_->digit_bytes, p_->digit_reduce_bytes);
   }
-  // `from` without the digits of these atoms: what the ranks that differ on them alone hold
+  // `from` without the digits of these sub-axes: what the ranks that differ on them alone hold
   // together.
-  [[nodiscard]] Packed without(const Packed& from, unsigned atoms) const;
+  [[nodiscard]] Packed without(const Packed& from, unsigned sub_axes) const;
   [[nodiscard]] int64_t carried(int contributions, int copies, int apart) const;
   [[nodiscard]] int64_t reducing_bytes(const Difference& d, const PendingDigits& w,
                                        int total) const;
@@ -409,7 +411,7 @@ class PackedWorld {
   // Of one part of the finest from outside; in two steps or more.
   std::array<int64_t, 2> finest_part_ps_{};
   std::array<Packed::Words, max_search_dims + 1> slots_before_{};  // of dims before the d-th
-  std::array<AtomDigits, max_atoms> digits_{};
+  std::array<SubAxisDigits, max_sub_axes> digits_{};
   std::array<bool, max_digits> outer_{};             // by digit
   std::array<int64_t, 2 * max_digits + 1> power_{};  // of the size
   PendingDigits none_pending_;

@@ -16,13 +16,14 @@ constexpr size_t most_sides = size_t{1} << 20;  // remembered
 
 size_t slot_of(uint64_t key) { return static_cast<size_t>(key * 0x9e3779b97f4a7c15U >> 32); }
 
-// How a list of atoms cuts a dim: number n of it has part n / stride % parts of each run in turn.
+// How a list of sub-axes cuts a dim: number n of it has part n / stride % parts of each run in
+// turn.
 class ListCuts {
  public:
   ListCuts(const PlanProblem& p, const SearchState& s, int d)
       : extent_(is_scalar(p) ? 1 : p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])]) {
     for (int i = s.begin_of(d); i < s.end_of(d);) {
-      const AtomRun run = run_of_atoms(p, s, d, i);
+      const SubAxisRun run = run_of_sub_axes(p, s, d, i);
       runs_[as_index(count_++)] = {run.parts, run.cut_into, floor_div(run.cut_into, run.parts), 1};
       i = run.end;
     }
@@ -54,7 +55,7 @@ class ListCuts {
   };
   int64_t extent_;
   int count_ = 0;
-  std::array<Run, max_atoms> runs_;
+  std::array<Run, max_sub_axes> runs_;
 };
 
 // Joins what ascending sides have together: those that touch become one.
@@ -69,22 +70,22 @@ void add_to(std::vector<Interval>& joined, const Interval& side) {
 
 }  // namespace
 
-RankSides::RankSides(std::vector<int32_t> coordinates, int atoms)
+RankSides::RankSides(std::vector<int32_t> coordinates, int sub_axes)
     : coordinates_(std::move(coordinates)),
-      atoms_(static_cast<size_t>(atoms)),
-      ranks_(atoms == 0 ? 0 : coordinates_.size() / atoms_) {}
+      sub_axes_(static_cast<size_t>(sub_axes)),
+      ranks_(sub_axes == 0 ? 0 : coordinates_.size() / sub_axes_) {}
 
 RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
-  std::vector<CoordinatesOn> on_atoms;
-  for (int a = 0; a < p.atoms; ++a)
-    on_atoms.emplace_back(std::span(&p.atom[as_index(a)], 1), p.mesh_sizes);
+  std::vector<CoordinatesOn> on_sub_axes;
+  for (int a = 0; a < p.sub_axes; ++a)
+    on_sub_axes.emplace_back(std::span(&p.sub_axis[as_index(a)], 1), p.mesh_sizes);
   std::vector<int32_t> coordinates;
-  coordinates.reserve(indices.size() * on_atoms.size());
+  coordinates.reserve(indices.size() * on_sub_axes.size());
   for (const int64_t index : indices) {
-    for (const CoordinatesOn& on_atom : on_atoms)
-      coordinates.push_back(static_cast<int32_t>(on_atom.number(index)));
+    for (const CoordinatesOn& on_sub_axis : on_sub_axes)
+      coordinates.push_back(static_cast<int32_t>(on_sub_axis.number(index)));
   }
-  return {std::move(coordinates), p.atoms};
+  return {std::move(coordinates), p.sub_axes};
 }
 
 const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
@@ -108,11 +109,11 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
   sides.widest = width(cuts.side(0));
   sides.number.assign(ranks_, 0);
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
-    const size_t atom = s.atom[as_index(i)];
-    const int64_t size = p.size[atom];
+    const size_t sub_axis = s.sub_axis[as_index(i)];
+    const int64_t size = p.size[sub_axis];
     sides.numbers *= size;
     for (size_t r = 0; r < ranks_; ++r)
-      sides.number[r] = sides.number[r] * size + coordinates(r)[atom];
+      sides.number[r] = sides.number[r] * size + coordinates(r)[sub_axis];
   }
   sides.side.reserve(ranks_);
   if (sides.numbers > static_cast<int64_t>(ranks_)) {

@@ -1,7 +1,7 @@
-// What some ranks of a problem have along its tensor dims, by the list of atoms that shards one:
+// What some ranks of a problem have along its tensor dims, by the list of sub-axes that shards one:
 // there are few lists and many states, so it is worked out once a list.
 //
-//     ranks 0 1 2 3 = coordinates 00 01 10 11 on atoms 0 1, [6, ...]
+//     ranks 0 1 2 3 = coordinates 00 01 10 11 on sub-axes 0 1, [6, ...]
 //     list {1} of dim 0     sides [0:3] [3:6] [0:3] [3:6]     numbers 0 1 0 1
 #pragma once
 
@@ -29,12 +29,12 @@ class RankSides {
   };
 
   RankSides() = default;
-  // Coordinates on every atom of the problem, rank-major.
-  RankSides(std::vector<int32_t> coordinates, int atoms);
+  // Coordinates on every sub-axis of the problem, rank-major.
+  RankSides(std::vector<int32_t> coordinates, int sub_axes);
 
   [[nodiscard]] size_t ranks() const { return ranks_; }
   [[nodiscard]] const int32_t* coordinates(size_t rank) const {
-    return coordinates_.data() + rank * atoms_;
+    return coordinates_.data() + rank * sub_axes_;
   }
   // Along dim d of those that take part. `p`: always the same. Valid until limit_memory.
   [[nodiscard]] const Sides& of(const PlanProblem& p, const SearchState& s, int d) const;
@@ -43,7 +43,7 @@ class RankSides {
 
  private:
   std::vector<int32_t> coordinates_;
-  size_t atoms_ = 0;
+  size_t sub_axes_ = 0;
   size_t ranks_ = 0;
   // By hash of the list; open addressing, as this is asked more often than anything else.
   struct Slot {

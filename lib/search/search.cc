@@ -184,17 +184,17 @@ bool Search::slice_to_target() {
   edge.to = p_.source;
   while (!(edge.to == p_.target)) {
     int slice_dim = 0;
-    int atom = max_atoms;
+    int sub_axis = max_sub_axes;
     for (int d = 0; d < p_.dims; ++d) {
       const int k = edge.to.length(d);
       if (k == p_.target.length(d)) continue;
-      const int next = p_.target.atom[as_index(p_.target.begin_of(d) + k)];
-      if (next >= atom) continue;
-      atom = next;
+      const int next = p_.target.sub_axis[as_index(p_.target.begin_of(d) + k)];
+      if (next >= sub_axis) continue;
+      sub_axis = next;
       slice_dim = d;
     }
-    edge.group = static_cast<uint16_t>(1U << atom);
-    append(edge.to, p_.dims, slice_dim, static_cast<uint8_t>(atom));
+    edge.group = static_cast<uint16_t>(1U << sub_axis);
+    append(edge.to, p_.dims, slice_dim, static_cast<uint8_t>(sub_axis));
     best_edges_.push_back(edge);
   }
   return true;

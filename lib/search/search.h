@@ -17,8 +17,9 @@ struct PlanCost {
 
 struct Edge {
   Op op = Op::slice;
-  uint16_t group = 0;    // atoms that differ between ranks that talk; every atom for an exchange
-  uint16_t reduced = 0;  // atoms whose pending reduction it runs
+  uint16_t group =
+      0;  // sub-axes that differ between ranks that talk; every sub-axis for an exchange
+  uint16_t reduced = 0;  // sub-axes whose pending reduction it runs
   uint8_t phases = 1;
   int16_t chunks = 1;  // of two phases
   bool whole_pieces = false;

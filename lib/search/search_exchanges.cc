@@ -16,7 +16,7 @@ constexpr int64_t far_horizon_percent = 70;
 // Plans that gather last are tried, so many, where lists of aims are long.
 constexpr size_t most_gathers_last = 4;
 constexpr size_t straight_aims = 8;
-constexpr int least_atoms_to_gather_last = 4;
+constexpr int least_sub_axes_to_gather_last = 4;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ void Search::seed() {
 }
 
 void Search::make_partials(SearchState at, std::vector<Edge>& edges) {
-  for (int i = 0; i < p_.atoms; ++i) {
+  for (int i = 0; i < p_.sub_axes; ++i) {
     if ((p_.target.made >> i & 1) == 0) continue;
     Edge edge;
     edge.op = Op::to_partial;
@@ -66,7 +66,7 @@ void Search::make_partials(SearchState at, std::vector<Edge>& edges) {
 
 void Search::try_gathers_last() {
   const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
-  if (p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable()) return;
+  if (p_.sub_axes < least_sub_axes_to_gather_last || !has_best_ || !world_.usable()) return;
   if (p_.target.made != 0 || p_.kept != 0 || !may_reduce(p_, p_.source, reduced)) return;
   finer_targets(p_, world_, packed_source_, Until::one_exchange, best_.ps, most_gathers_last,
                 work_.finer);
@@ -82,14 +82,14 @@ void Search::try_gathers_last() {
 
 void Search::try_reductions_first() {
   const auto reduced = static_cast<uint16_t>(p_.source.pending & ~p_.target.pending);
-  if (reduced == 0 || p_.atoms < least_atoms_to_gather_last || !has_best_ || !world_.usable() ||
-      p_.target.made != 0 || p_.kept != 0 || is_scalar(p_))
+  if (reduced == 0 || p_.sub_axes < least_sub_axes_to_gather_last || !has_best_ ||
+      !world_.usable() || p_.target.made != 0 || p_.kept != 0 || is_scalar(p_))
     return;
   uint16_t inside = 0;
   for (unsigned left = reduced; left != 0; left &= left - 1) {
-    const int atom = __builtin_ctz(left);
-    if ((p_.digit_set[as_index(atom)] & ~p_.world.at_level(0)) == 0)
-      inside = static_cast<uint16_t>(inside | 1U << atom);
+    const int sub_axis = __builtin_ctz(left);
+    if ((p_.digit_set[as_index(sub_axis)] & ~p_.world.at_level(0)) == 0)
+      inside = static_cast<uint16_t>(inside | 1U << sub_axis);
   }
   finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps, most_gathers_last,
                 work_.finer);
@@ -108,21 +108,21 @@ void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
   scatter.group = scatter.reduced = reduced;
   SearchState at = p_.source;
   const auto held = static_cast<uint16_t>(sharding(at, p_.dims) | at.pending | at.made);
-  // Atoms of the aim as it has them: those that are free now, or those that are reduced.
-  const auto each = [&](uint16_t atoms, auto put) {
+  // Sub-axes of the aim as it has them: those that are free now, or those that are reduced.
+  const auto each = [&](uint16_t sub_axes, auto put) {
     for (int d = 0; d < p_.dims; ++d) {
       for (int i = aim.begin_of(d); i < aim.end_of(d); ++i) {
-        const uint8_t atom = aim.atom[as_index(i)];
-        if ((atoms >> atom & 1) != 0) put(d, atom);
+        const uint8_t sub_axis = aim.sub_axis[as_index(i)];
+        if ((sub_axes >> sub_axis & 1) != 0) put(d, sub_axis);
       }
     }
   };
-  each(static_cast<uint16_t>(p_.all & ~held), [&](int d, uint8_t atom) {
+  each(static_cast<uint16_t>(p_.all & ~held), [&](int d, uint8_t sub_axis) {
     Edge slice;
     slice.op = Op::slice;
-    slice.group = static_cast<uint16_t>(1U << atom);
+    slice.group = static_cast<uint16_t>(1U << sub_axis);
     slice.to = at;
-    append(slice.to, p_.dims, d, atom);
+    append(slice.to, p_.dims, d, sub_axis);
     if (p_.only_even && !cuts_evenly(p_, slice.to)) return;
     at = slice.to;
     const int32_t to = table_.intern(at);
@@ -131,7 +131,7 @@ void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
   });
   scatter.to = at;
   scatter.to.pending = static_cast<uint16_t>(at.pending & ~reduced);
-  each(reduced, [&](int d, uint8_t atom) { append(scatter.to, p_.dims, d, atom); });
+  each(reduced, [&](int d, uint8_t sub_axis) { append(scatter.to, p_.dims, d, sub_axis); });
   if ((reduced & ~sharding(scatter.to, p_.dims)) != 0 || !node(from).reached ||
       (p_.only_even && !cuts_evenly(p_, scatter.to)))
     return;

@@ -112,7 +112,7 @@ class Search {
   void push(int32_t i);
   void push(const Candidate& c);
 
-  // The plan of slices alone, the atom of the lowest number first; false where there is none.
+  // The plan of slices alone, the sub-axis of the lowest number first; false where there is none.
   bool slice_to_target();
 
   // Plans known without search: one exchange, or one in two phases, then local steps.
@@ -144,8 +144,8 @@ class Search {
   bool collectives(int32_t from, const SearchState& at, bool last_only);
   // Plans of an exchange and a gather (gather_last.h): a good plan cuts the lists of aims short.
   void try_gathers_last();
-  // Plans that reduce first, where little is held, and only then exchange: every free atom is cut
-  // away as the aim has it, one reduce_scatter completes all sums, or those inside of hosts.
+  // Plans that reduce first, where little is held, and only then exchange: every free sub-axis is
+  // cut away as the aim has it, one reduce_scatter completes all sums, or those inside of hosts.
   //
   //     hosts of 4, a 2 x b 4, S(0)P(sum) -> S(1)[1]S(1)[0]    reduce_scatter to S(0)S(1), and an
   //                                                            exchange; in one exchange hosts
@@ -197,7 +197,7 @@ class Search {
   // Whether an entry of the heap went back into it, as a plan takes more by what is left now.
   bool put_back(OpenNode top, int64_t least_ps);
 
-  // What an exchange may aim at with these atoms pending and made.
+  // What an exchange may aim at with these sub-axes pending and made.
   AimList& aims(uint16_t pending, uint16_t made);
 
   // Exchanges from a node by which a plan may take little more than what is looked at now. The node

@@ -13,54 +13,55 @@ namespace meshplan {
 uint16_t sharding(const SearchState& s, int dims) {
   uint16_t mask = 0;
   for (int i = 0; i < s.end_of(dims - 1); ++i)
-    mask = static_cast<uint16_t>(mask | 1U << s.atom[static_cast<size_t>(i)]);
+    mask = static_cast<uint16_t>(mask | 1U << s.sub_axis[static_cast<size_t>(i)]);
   return mask;
 }
 
 State to_state(const PlanProblem& p, const SearchState& s) {
   State state;
   state.shards.resize(p.tensor.shape.size());
-  auto joined = [](std::vector<Atom>& list, const Atom& atom) {
-    if (!list.empty() && list.back().mesh_dim == atom.mesh_dim &&
-        list.back().before * list.back().size == atom.before) {
-      list.back().size *= atom.size;
+  auto joined = [](std::vector<SubAxis>& list, const SubAxis& sub_axis) {
+    if (!list.empty() && list.back().mesh_dim == sub_axis.mesh_dim &&
+        list.back().before * list.back().size == sub_axis.before) {
+      list.back().size *= sub_axis.size;
     } else {
-      list.push_back(atom);
+      list.push_back(sub_axis);
     }
   };
   for (int d = 0; d < p.dims; ++d) {
     for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
       joined(state.shards[static_cast<size_t>(p.tensor_dim[static_cast<size_t>(d)])],
-             p.atom[s.atom[static_cast<size_t>(i)]]);
+             p.sub_axis[s.sub_axis[static_cast<size_t>(i)]]);
     }
   }
-  for (int i = 0; i < p.atoms; ++i) {
+  for (int i = 0; i < p.sub_axes; ++i) {
     bool source = (s.pending >> i & 1) != 0;
     if (!source && (s.made >> i & 1) == 0) continue;
-    const Atom& atom = p.atom[static_cast<size_t>(i)];
+    const SubAxis& sub_axis = p.sub_axis[static_cast<size_t>(i)];
     ReduceOp op =
         source ? p.source_op[static_cast<size_t>(i)] : p.target_op[static_cast<size_t>(i)];
     if (!state.partial.empty()) {
-      PendingAtom& last = state.partial.back();
-      if (last.op == op && last.atom.mesh_dim == atom.mesh_dim &&
-          last.atom.before * last.atom.size == atom.before) {
-        last.atom.size *= atom.size;
+      PendingSubAxis& last = state.partial.back();
+      if (last.op == op && last.sub_axis.mesh_dim == sub_axis.mesh_dim &&
+          last.sub_axis.before * last.sub_axis.size == sub_axis.before) {
+        last.sub_axis.size *= sub_axis.size;
         continue;
       }
     }
-    state.partial.push_back({atom, op});
+    state.partial.push_back({sub_axis, op});
   }
   return state;
 }
 
-AtomRun run_of_atoms(const PlanProblem& p, const SearchState& s, int d, int begin) {
-  const Atom& start = p.atom[s.atom[as_index(begin)]];
-  AtomRun run{begin, 1, 1};
+SubAxisRun run_of_sub_axes(const PlanProblem& p, const SearchState& s, int d, int begin) {
+  const SubAxis& start = p.sub_axis[s.sub_axis[as_index(begin)]];
+  SubAxisRun run{begin, 1, 1};
   for (; run.end < s.end_of(d); ++run.end) {
-    const size_t atom = s.atom[as_index(run.end)];
-    if (p.atom[atom].mesh_dim != start.mesh_dim || p.atom[atom].before != start.before * run.parts)
+    const size_t sub_axis = s.sub_axis[as_index(run.end)];
+    if (p.sub_axis[sub_axis].mesh_dim != start.mesh_dim ||
+        p.sub_axis[sub_axis].before != start.before * run.parts)
       break;
-    run.parts *= p.size[atom];
+    run.parts *= p.size[sub_axis];
   }
   run.cut_into = start.before == 1 ? p.mesh_sizes[static_cast<size_t>(start.mesh_dim)] : run.parts;
   return run;
@@ -76,7 +77,7 @@ bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
 bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d) {
   int64_t width = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   for (int i = s.begin_of(d); i < s.end_of(d);) {
-    const AtomRun run = run_of_atoms(p, s, d, i);
+    const SubAxisRun run = run_of_sub_axes(p, s, d, i);
     if (floor_mod(width, run.cut_into) != 0) return false;
     width = floor_div(width, run.parts);
     i = run.end;
@@ -87,7 +88,8 @@ bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d) {
 int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
-    for (int i = 0; i < s.end_of(p.dims - 1); ++i) parts *= p.size[s.atom[static_cast<size_t>(i)]];
+    for (int i = 0; i < s.end_of(p.dims - 1); ++i)
+      parts *= p.size[s.sub_axis[static_cast<size_t>(i)]];
     return floor_div(p.total_elements, parts);
   }
   p.work += work::key;
@@ -100,41 +102,41 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
 
 int64_t group_size(const PlanProblem& p, uint16_t mask) {
   int64_t size = 1;
-  for (int i = 0; i < p.atoms; ++i) {
+  for (int i = 0; i < p.sub_axes; ++i) {
     if ((mask >> i & 1) != 0) size *= p.size[static_cast<size_t>(i)];
   }
   return size;
 }
 
-std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask) {
-  std::vector<Atom> atoms;
-  for (int i = 0; i < p.atoms; ++i) {
+std::vector<SubAxis> mesh_sub_axes(const PlanProblem& p, uint16_t mask) {
+  std::vector<SubAxis> sub_axes;
+  for (int i = 0; i < p.sub_axes; ++i) {
     if ((mask >> i & 1) == 0) continue;
-    const Atom& atom = p.atom[static_cast<size_t>(i)];
-    if (!atoms.empty() && atoms.back().mesh_dim == atom.mesh_dim &&
-        atoms.back().before * atoms.back().size == atom.before) {
-      atoms.back().size *= atom.size;
+    const SubAxis& sub_axis = p.sub_axis[static_cast<size_t>(i)];
+    if (!sub_axes.empty() && sub_axes.back().mesh_dim == sub_axis.mesh_dim &&
+        sub_axes.back().before * sub_axes.back().size == sub_axis.before) {
+      sub_axes.back().size *= sub_axis.size;
     } else {
-      atoms.push_back(atom);
+      sub_axes.push_back(sub_axis);
     }
   }
-  return atoms;
+  return sub_axes;
 }
 
 const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask) {
   const std::vector<GroupShape>*& cached = p.shapes[mask];
   if (cached == nullptr) {
-    const std::vector<Atom> atoms = mesh_atoms(p, mask);
-    cached = &p.levels->shapes(atoms);
-    p.work += p.levels->ranks_listed(atoms) * work::rank_side;
+    const std::vector<SubAxis> sub_axes = mesh_sub_axes(p, mask);
+    cached = &p.levels->shapes(sub_axes);
+    p.work += p.levels->ranks_listed(sub_axes) * work::rank_side;
   }
   return *cached;
 }
 
 DigitState digits_of(const PlanProblem& p, const SearchState& s) {
   DigitState out;
-  if (p.atoms_are_digits) {
-    std::memcpy(out.digit.data(), s.atom.data(), s.atom.size());
+  if (p.sub_axes_are_digits) {
+    std::memcpy(out.digit.data(), s.sub_axis.data(), s.sub_axis.size());
     out.end = s.end;
     out.pending = static_cast<DigitMask>(s.pending | s.made);
     return out;
@@ -143,9 +145,9 @@ DigitState digits_of(const PlanProblem& p, const SearchState& s) {
   int at = 0;
   for (int d = 0; d < p.dims; ++d) {
     for (; at < s.end_of(d); ++at) {
-      const auto atom = s.atom[static_cast<size_t>(at)];
-      for (int k = 0; k < p.digit_count[atom]; ++k)
-        out.digit[count++] = p.digit_of[atom][static_cast<size_t>(k)];
+      const auto sub_axis = s.sub_axis[static_cast<size_t>(at)];
+      for (int k = 0; k < p.digit_count[sub_axis]; ++k)
+        out.digit[count++] = p.digit_of[sub_axis][static_cast<size_t>(k)];
     }
     out.end[static_cast<size_t>(d)] = count;
   }
@@ -206,7 +208,7 @@ bool members_share(const PlanProblem& p, const SearchState& to) {
   if (!p.exact_levels) return true;
   DigitMask taken = 0;
   for (int i = 0; i < to.end_of(p.dims - 1); ++i)
-    taken |= p.digit_set[to.atom[static_cast<size_t>(i)]];
+    taken |= p.digit_set[to.sub_axis[static_cast<size_t>(i)]];
   for (unsigned left = to.pending | to.made; left != 0; left &= left - 1)
     taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
   return (p.world.at_level(0) & ~taken) != 0;
@@ -288,7 +290,7 @@ bool all_even(const PlanProblem& p, const PairPlaces& at) {
 
 }  // namespace
 
-uint16_t joined_atoms(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+uint16_t joined_sub_axes(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   const unsigned made = (to.made & ~from.made) | (to.pending & ~from.pending);
   return static_cast<uint16_t>(made | (from.pending & to.pending & p.kept));
 }
@@ -326,7 +328,7 @@ Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined
 Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState& to,
                 const Between& asks) {
   p.work += work::bound;
-  const uint16_t joined = joined_atoms(p, from, to);
+  const uint16_t joined = joined_sub_axes(p, from, to);
   const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
   DigitChange change;
   if (p.even && line_up(p, digits_of(p, from), digits_of(p, to), change))

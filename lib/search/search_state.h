@@ -1,12 +1,12 @@
-// The optimal planner's own form of a problem: atoms as small numbers, states as a few bytes
+// The optimal planner's own form of a problem: sub-axes as small numbers, states as a few bytes
 //
-//     mesh a 2 x b 8 on hosts of 4,      atoms 0 = a, 1 = b:(1)2 (across hosts),
+//     mesh a 2 x b 8 on hosts of 4,      sub-axes 0 = a, 1 = b:(1)2 (across hosts),
 //     tensor [64, 64]                    2 = b:(2)4 (inside)
-//     S(1)S(0) = lists {1 2}{0}          a SearchState: per tensor dim the atoms that shard it,
+//     S(1)S(0) = lists {1 2}{0}          a SearchState: per tensor dim the sub-axes that shard it,
 //                                        major first
 //
-// Size-1 mesh dims are not atoms. Parts of a mesh dim are atoms only where every group is allowed.
-// The common prefix of both ends stays in the lists, frozen: it never needs to move.
+// Size-1 mesh dims are not sub-axes. Parts of a mesh dim are sub-axes only where every group is
+// allowed. The common prefix of both ends stays in the lists, frozen: it never needs to move.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@
 
 namespace meshplan {
 
-constexpr int max_digits_per_atom = 12;
+constexpr int max_digits_per_sub_axis = 12;
 // Worlds of so few ranks are listed rank by rank.
 constexpr int64_t few_ranks = 64;
 
@@ -52,11 +52,11 @@ struct DigitState {
   DigitMask pending;  // with either op
 };
 
-// All atoms at once, and where the lists end.
-__extension__ using AtomBytes = unsigned __int128;
-[[nodiscard]] inline AtomBytes atom_bytes(const SearchState& s) {
-  AtomBytes all = 0;
-  std::memcpy(&all, s.atom.data(), s.atom.size());
+// All sub-axes at once, and where the lists end.
+__extension__ using SubAxisBytes = unsigned __int128;
+[[nodiscard]] inline SubAxisBytes sub_axis_bytes(const SearchState& s) {
+  SubAxisBytes all = 0;
+  std::memcpy(&all, s.sub_axis.data(), s.sub_axis.size());
   return all;
 }
 // One in the ends of list d and those behind it.
@@ -65,12 +65,12 @@ __extension__ using AtomBytes = unsigned __int128;
 }
 
 // Appends to or cuts the end of list d.
-inline void append(SearchState& s, int dims, int d, uint8_t atom) {
+inline void append(SearchState& s, int dims, int d, uint8_t sub_axis) {
   const int at = 8 * s.end_of(d);
-  const AtomBytes all = atom_bytes(s);
-  const AtomBytes before = (AtomBytes{1} << at) - 1;
-  const AtomBytes next = (all & before) | AtomBytes{atom} << at | (all & ~before) << 8;
-  std::memcpy(s.atom.data(), &next, s.atom.size());
+  const SubAxisBytes all = sub_axis_bytes(s);
+  const SubAxisBytes before = (SubAxisBytes{1} << at) - 1;
+  const SubAxisBytes next = (all & before) | SubAxisBytes{sub_axis} << at | (all & ~before) << 8;
+  std::memcpy(s.sub_axis.data(), &next, s.sub_axis.size());
   uint64_t ends;
   std::memcpy(&ends, s.end.data(), sizeof ends);
   ends += ends_from(dims, d);
@@ -78,24 +78,24 @@ inline void append(SearchState& s, int dims, int d, uint8_t atom) {
 }
 inline void drop_last(SearchState& s, int dims, int d, int count) {
   const int at = 8 * (s.end_of(d) - count);
-  const AtomBytes all = atom_bytes(s);
-  const AtomBytes before = (AtomBytes{1} << at) - 1;
-  const AtomBytes next = (all & before) | (all >> 8 * count & ~before);
-  std::memcpy(s.atom.data(), &next, s.atom.size());
+  const SubAxisBytes all = sub_axis_bytes(s);
+  const SubAxisBytes before = (SubAxisBytes{1} << at) - 1;
+  const SubAxisBytes next = (all & before) | (all >> 8 * count & ~before);
+  std::memcpy(s.sub_axis.data(), &next, s.sub_axis.size());
   uint64_t ends;
   std::memcpy(&ends, s.end.data(), sizeof ends);
   ends -= ends_from(dims, d) * static_cast<uint64_t>(count);
   std::memcpy(s.end.data(), &ends, sizeof ends);
 }
-// How many atoms list d of both begins with alike.
+// How many sub-axes list d of both begins with alike.
 [[nodiscard]] inline int common_prefix(const SearchState& a, const SearchState& b, int d) {
   int k = 0;
   while (k < a.length(d) && k < b.length(d) &&
-         a.atom[as_index(a.begin_of(d) + k)] == b.atom[as_index(b.begin_of(d) + k)])
+         a.sub_axis[as_index(a.begin_of(d) + k)] == b.sub_axis[as_index(b.begin_of(d) + k)])
     ++k;
   return k;
 }
-// Atoms in any list.
+// Sub-axes in any list.
 [[nodiscard]] uint16_t sharding(const SearchState& s, int dims);
 
 // Times of collectives that were priced, by what decides them; a state leads on by many alike.
@@ -126,39 +126,39 @@ struct PlanProblem {
   std::optional<DType> reduce_dtype;
   int64_t element = 1;         // bytes
   int64_t reduce_element = 1;  // bytes of an element while it is reduced
-  int atoms = 0;
-  std::array<Atom, max_atoms> atom{};
-  std::array<int64_t, max_atoms> size{};
+  int sub_axes = 0;
+  std::array<SubAxis, max_sub_axes> sub_axis{};
+  std::array<int64_t, max_sub_axes> size{};
   int dims = 0;  // tensor dims that take part
   std::array<int32_t, max_search_dims> tensor_dim{};
-  std::array<int, max_search_dims> frozen{};  // atoms of the common prefix
-  uint16_t all = 0;                           // every atom
+  std::array<int, max_search_dims> frozen{};  // sub-axes of the common prefix
+  uint16_t all = 0;                           // every sub-axis
   uint16_t kept = 0;  // pending in both ends with one op; may be reduced and made again on the way
-  std::array<ReduceOp, max_atoms> source_op{};
-  std::array<ReduceOp, max_atoms> target_op{};
+  std::array<ReduceOp, max_sub_axes> source_op{};
+  std::array<ReduceOp, max_sub_axes> target_op{};
   SearchState source;
   SearchState target;
-  bool even = true;        // every order of atoms cuts every extent evenly: boxes are products
+  bool even = true;        // every order of sub-axes cuts every extent evenly: boxes are products
   bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
-  bool exact_levels = true;       // digits of atoms are known: exchanges have closed forms
+  bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
   int64_t idle_longest = 1;   // longest extent among tensor dims that do not take part
-  // Digits of each atom, for closed forms.
+  // Digits of each sub-axis, for closed forms.
   DigitWorld world;
-  std::array<std::array<int8_t, max_digits_per_atom>, max_atoms> digit_of{};
-  std::array<int8_t, max_atoms> digit_count{};
-  std::array<DigitMask, max_atoms> digit_set{};
-  bool atoms_are_digits = true;  // atom i is digit i
-  bool always_line_up = true;    // every digit has one size: any two states line up
+  std::array<std::array<int8_t, max_digits_per_sub_axis>, max_sub_axes> digit_of{};
+  std::array<int8_t, max_sub_axes> digit_count{};
+  std::array<DigitMask, max_sub_axes> digit_set{};
+  bool sub_axes_are_digits = true;  // sub-axis i is digit i
+  bool always_line_up = true;       // every digit has one size: any two states line up
   // Of the tensor.
   int64_t digit_bytes = 0;
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
   // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
   RankSides listed_ranks;
-  // By atom, where levels are not exact: the most coordinates on it of one unit's ranks.
-  std::array<int64_t, max_atoms> inside{};
+  // By sub-axis, where levels are not exact: the most coordinates on it of one unit's ranks.
+  std::array<int64_t, max_sub_axes> inside{};
   ListMeetings meetings;           // the same
   mutable ListPairs pairs;         // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;  // of the exchange asked for last
@@ -168,7 +168,7 @@ struct PlanProblem {
   mutable size_t telling_unit = 0;
   mutable UnitBoxTable unit_boxes;  // of their members
   int64_t ranks = 1;
-  std::vector<uint8_t> allowed;     // by mask of atoms: a collective may run on it
+  std::vector<uint8_t> allowed;     // by mask of sub-axes: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way
   int64_t peak_limit = INT64_MAX;   // peak of any step
   bool one_reduction = false;
@@ -183,7 +183,7 @@ struct PlanProblem {
   mutable int64_t work = 0;        // units (search/work.h) that its functions took so far
 };
 
-// `target`: the state to reach (request.dst, or another order of it). nullopt with more atoms or
+// `target`: the state to reach (request.dst, or another order of it). nullopt with more sub-axes or
 // dims than a SearchState holds.
 [[nodiscard]] std::optional<PlanProblem> make_problem(const LevelMap& levels,
                                                       const MeshTable& meshes,
@@ -199,15 +199,16 @@ struct PlanProblem {
 
 [[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
 
-// Atoms of list d from `begin` on that continue one another in one mesh dim: they cut as one. Those
-// from the start of the mesh dim take chunks of what the whole dim would be cut into
+// Sub-axes of list d from `begin` on that continue one another in one mesh dim: they cut as one.
+// Those from the start of the mesh dim take chunks of what the whole dim would be cut into
 // (tensor/box.cc).
-struct AtomRun {
+struct SubAxisRun {
   int end = 0;
   int64_t parts = 1;     // that the run has
   int64_t cut_into = 1;  // a multiple of them
 };
-[[nodiscard]] AtomRun run_of_atoms(const PlanProblem& p, const SearchState& s, int d, int begin);
+[[nodiscard]] SubAxisRun run_of_sub_axes(const PlanProblem& p, const SearchState& s, int d,
+                                         int begin);
 
 // Whether all shards of every tensor dim are as wide. Law: as cuts_evenly of tensor/box.h.
 [[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s);
@@ -217,8 +218,8 @@ struct AtomRun {
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const SearchState& s);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);
 [[nodiscard]] const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask);
-// Mesh atoms of a mask in mesh order, adjacent parts of one mesh dim joined.
-[[nodiscard]] std::vector<Atom> mesh_atoms(const PlanProblem& p, uint16_t mask);
+// Mesh sub-axes of a mask in mesh order, adjacent parts of one mesh dim joined.
+[[nodiscard]] std::vector<SubAxis> mesh_sub_axes(const PlanProblem& p, uint16_t mask);
 
 [[nodiscard]] DigitState digits_of(const PlanProblem& p, const SearchState& s);
 // Whether the boxes of both states are products of digits, so that closed forms answer.
@@ -240,22 +241,22 @@ struct AtomRun {
 // meets.
 [[nodiscard]] int64_t listing_work(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, int64_t most_pairs);
-// Price of an exchange between two states, reducing the atoms that are pending before and not
+// Price of an exchange between two states, reducing the sub-axes that are pending before and not
 // after. One above `most_ps` is of no use, and may be told too low, but not as low as that.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to, int phases,
                                          int64_t most_ps = INT64_MAX);
-// What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more atoms
-// behind the lists of `from`. Above `enough_ps` it may be more.
+// What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more
+// sub-axes behind the lists of `from`. Above `enough_ps` it may be more.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, bool growing = false,
                                    int64_t enough_ps = INT64_MAX);
 // What no plan between them that communicates in two steps or more can beat, ps.
 [[nodiscard]] int64_t several_between_ps(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to);
-// Atoms pending in `to` that a plan from `from` has yet to make, or may reduce and make again: the
-// ranks that differ on these alone hold each value of the target between them.
-[[nodiscard]] uint16_t joined_atoms(const PlanProblem& p, const SearchState& from,
-                                    const SearchState& to);
+// Sub-axes pending in `to` that a plan from `from` has yet to make, or may reduce and make again:
+// the ranks that differ on these alone hold each value of the target between them.
+[[nodiscard]] uint16_t joined_sub_axes(const PlanProblem& p, const SearchState& from,
+                                       const SearchState& to);
 
 }  // namespace meshplan

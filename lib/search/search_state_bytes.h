@@ -7,19 +7,19 @@
 
 namespace meshplan {
 
-constexpr int max_atoms = 12;
+constexpr int max_sub_axes = 12;
 constexpr int max_search_dims = 8;
 
 // An index from int arithmetic.
 [[nodiscard]] constexpr size_t as_index(int i) { return static_cast<size_t>(i); }
 
-// A state: list d is atom[end[d-1] .. end[d]). Unused entries are 0, so that equal states are equal
-// bytes.
+// A state: list d is sub-axis[end[d-1] .. end[d]). Unused entries are 0, so that equal states are
+// equal bytes.
 struct SearchState {
-  std::array<uint8_t, max_atoms> atom{};
+  std::array<uint8_t, max_sub_axes> sub_axis{};
   std::array<uint8_t, max_search_dims> end{};
-  uint16_t pending = 0;  // atoms pending with the source's op
-  uint16_t made = 0;     // atoms pending with the target's op, by to_partial
+  uint16_t pending = 0;  // sub-axes pending with the source's op
+  uint16_t made = 0;     // sub-axes pending with the target's op, by to_partial
 
   bool operator==(const SearchState& other) const {
     return std::memcmp(this, &other, sizeof *this) == 0;
@@ -32,9 +32,9 @@ static_assert(sizeof(SearchState) == 24);
 
 // A list, how long it is, and the dim: four bits each.
 [[nodiscard]] inline uint64_t list_key(const SearchState& s, int d) {
-  static_assert(max_atoms <= 12 && max_search_dims <= 16);
+  static_assert(max_sub_axes <= 12 && max_search_dims <= 16);
   uint64_t key = 0;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i) key = key << 4 | s.atom[as_index(i)];
+  for (int i = s.begin_of(d); i < s.end_of(d); ++i) key = key << 4 | s.sub_axis[as_index(i)];
   return key << 8 | static_cast<uint64_t>(s.length(d)) << 4 | static_cast<uint64_t>(d);
 }
 

@@ -1,4 +1,4 @@
-// How packed states are set up for a question: slots, digits of atoms, times of levels.
+// How packed states are set up for a question: slots, digits of sub-axes, times of levels.
 #include <algorithm>
 
 #include "base/int_math.h"
@@ -13,7 +13,7 @@ void PackedWorld::reset(const PlanProblem& p) {
   growing_left_.clear();
   total_ = p.world.count();
   // Measured tables are not bounded by levels.
-  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.atoms > 0 &&
+  usable_ = p.even && p.always_line_up && p.total_elements > 0 && p.sub_axes > 0 &&
             p.topology->tables.empty() && total_ * p.dims <= packed_slots;
   usable_ = usable_ && find_outer_level();
   if (!usable_) return;
@@ -46,10 +46,10 @@ PackedWorld::Basis PackedWorld::basis_now() const {
               first_per_peer_,
               outer_per_peer_,
               static_cast<int64_t>(outer_level_),
-              p_->atoms};
-  // Digits outside of level 0, and where atoms begin.
+              p_->sub_axes};
+  // Digits outside of level 0, and where sub-axes begin.
   int64_t begins = 0;
-  for (int a = 0; a < p_->atoms; ++a) {
+  for (int a = 0; a < p_->sub_axes; ++a) {
     basis[basis.size() - 2] |= int64_t{digits_[as_index(a)].outer_set};
     begins |= int64_t{1} << digits_[as_index(a)].first;
   }
@@ -76,7 +76,7 @@ bool PackedWorld::find_outer_level() {
 
 void PackedWorld::lay_out_slots() {
   few_ = total_ < 16 && total_ * p_->dims <= 16;
-  for (int a = 0; a < p_->atoms; ++a) digits_[as_index(a)] = digits_of_atom(a);
+  for (int a = 0; a < p_->sub_axes; ++a) digits_[as_index(a)] = digits_of_sub_axis(a);
   for (name_bits_ = 1; total_ > 1 << name_bits_;) ++name_bits_;
   Packed::Words slots{};
   for (int d = 0; d < p_->dims; ++d) {
@@ -120,11 +120,11 @@ PackedWorld::Pace::Pace(const TopologyLevel& level)
       divisor_(whole_ ? level.mb_per_s : saturating_mul(level.mb_per_s, level.exchange_percent)),
       reciprocal_(UINT64_MAX / static_cast<uint64_t>(divisor_)) {}
 
-// Digits of an atom follow one another.
-PackedWorld::AtomDigits PackedWorld::digits_of_atom(int atom) const {
-  AtomDigits digits;
-  digits.first = p_->digit_of[as_index(atom)][0];
-  digits.count = p_->digit_count[as_index(atom)];
+// Digits of a sub-axis follow one another.
+PackedWorld::SubAxisDigits PackedWorld::digits_of_sub_axis(int sub_axis) const {
+  SubAxisDigits digits;
+  digits.first = p_->digit_of[as_index(sub_axis)][0];
+  digits.count = p_->digit_count[as_index(sub_axis)];
   for (int k = 0; k < digits.count; ++k) {
     const int digit = digits.first + k;
     const bool outer = outer_[as_index(digit)];

@@ -13,7 +13,7 @@ namespace {
 // Members differ, so they are a grid where they are as many as its combinations.
 void find_grid(const PlanProblem& p, UnitRanks& unit) {
   int64_t combinations = 1;
-  for (int a = 0; a < p.atoms; ++a) {
+  for (int a = 0; a < p.sub_axes; ++a) {
     std::vector<int32_t> on;
     for (size_t m = 0; m < unit.sides.ranks(); ++m) on.push_back(unit.sides.coordinates(m)[a]);
     std::sort(on.begin(), on.end());
@@ -46,7 +46,7 @@ UnitRanks ranks_of(const PlanProblem& p, const UnitMembers& members, int level, 
 std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
   std::vector<UnitRanks> units;
   // One rank needs nothing.
-  if (p.atoms == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return units;
+  if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return units;
   for (int level = 1; level < p.levels->levels(); ++level) {
     for (const UnitMembers& members : p.levels->few_units(level - 1, most_unit_members))
       units.push_back(ranks_of(p, members, level, units.size()));
@@ -54,11 +54,11 @@ std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
   return units;
 }
 
-std::array<int64_t, max_atoms> inside_units(const PlanProblem& p) {
+std::array<int64_t, max_sub_axes> inside_units(const PlanProblem& p) {
   if (p.exact_levels || p.ranks > bounded_ranks) return p.size;
-  std::array<int64_t, max_atoms> most{};
-  for (int a = 0; a < p.atoms; ++a)
-    most[as_index(a)] = p.levels->most_coordinates_inside(p.atom[as_index(a)]);
+  std::array<int64_t, max_sub_axes> most{};
+  for (int a = 0; a < p.sub_axes; ++a)
+    most[as_index(a)] = p.levels->most_coordinates_inside(p.sub_axis[as_index(a)]);
   return most;
 }
 

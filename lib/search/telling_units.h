@@ -11,8 +11,8 @@ namespace meshplan {
 // Of those of each level with the fewest ranks of one copy, which share what enters among the
 // fewest links.
 [[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
-// By atom, the most coordinates on it that the ranks of one unit of the innermost level have: all
-// that it has where that is not looked at.
-[[nodiscard]] std::array<int64_t, max_atoms> inside_units(const PlanProblem& p);
+// By sub-axis, the most coordinates on it that the ranks of one unit of the innermost level have:
+// all that it has where that is not looked at.
+[[nodiscard]] std::array<int64_t, max_sub_axes> inside_units(const PlanProblem& p);
 
 }  // namespace meshplan

@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t most_boxes = size_t{1} << 18;  // remembered
 
-int64_t number_on(const PlanProblem& p, unsigned atoms, const int32_t* coordinate) {
+int64_t number_on(const PlanProblem& p, unsigned sub_axes, const int32_t* coordinate) {
   int64_t number = 0;
-  for (; atoms != 0; atoms &= atoms - 1) {
-    const int a = __builtin_ctz(atoms);
+  for (; sub_axes != 0; sub_axes &= sub_axes - 1) {
+    const int a = __builtin_ctz(sub_axes);
     number = number * p.size[as_index(a)] + coordinate[a];
   }
   return number;

@@ -30,7 +30,7 @@ struct UnitBoxes {
   [[nodiscard]] size_t size() const { return box.size(); }
 };
 
-// `contributions`, `apart`: the atoms on which members that have one box have different
+// `contributions`, `apart`: the sub-axes on which members that have one box have different
 // contributions to it, and those on which ranks differ that do not talk. At most 255 members.
 [[nodiscard]] UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members,
                                         const SearchState& s, uint16_t contributions,

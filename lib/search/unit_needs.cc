@@ -17,11 +17,11 @@ namespace {
 
 // Whether contributions may come to lie anywhere on the way.
 bool makes_contributions(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  return p.kept != 0 || from.made != 0 || to.made != 0 || joined_atoms(p, from, to) != 0;
+  return p.kept != 0 || from.made != 0 || to.made != 0 || joined_sub_axes(p, from, to) != 0;
 }
 
 // Pending before and after: ranks that differ on these do not talk.
-uint16_t atoms_apart(const SearchState& from, const SearchState& to) {
+uint16_t sub_axes_apart(const SearchState& from, const SearchState& to) {
   return static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made));
 }
 
@@ -154,7 +154,7 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   if (p.total_elements > 0 && p.total_elements < INT64_MAX) {
     unit.sides.limit_memory();
     p.unit_boxes.limit_memory(p.units.size() * p.units.front().sides.ranks());
-    const uint16_t apart = atoms_apart(from, to);
+    const uint16_t apart = sub_axes_apart(from, to);
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
     const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
     const UnitBoxTable::OfState& wanted = p.unit_boxes.of(to, 0, apart);
@@ -184,7 +184,7 @@ namespace {
 int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
                        const SearchState& to, int phases) {
   const UnitNeed& need = unit_need(p, unit, from, to);
-  const uint16_t apart = atoms_apart(from, to);
+  const uint16_t apart = sub_axes_apart(from, to);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
   const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   std::array<int64_t, max_search_dims> widest{};
@@ -230,10 +230,11 @@ int64_t most_of_units(const PlanProblem& p, int64_t enough_ps, PsOf&& ps_of) {
 
 namespace {
 
-// Coordinates on these atoms that members of a grid have.
-int64_t inside_of(const UnitRanks& unit, unsigned atoms) {
+// Coordinates on these sub-axes that members of a grid have.
+int64_t inside_of(const UnitRanks& unit, unsigned sub_axes) {
   int64_t all = 1;
-  for (; atoms != 0; atoms &= atoms - 1) all *= unit.inside[as_index(__builtin_ctz(atoms))];
+  for (; sub_axes != 0; sub_axes &= sub_axes - 1)
+    all *= unit.inside[as_index(__builtin_ctz(sub_axes))];
   return all;
 }
 
@@ -248,7 +249,7 @@ int64_t need_of_grid(const PlanProblem& p, const UnitRanks& unit, const SearchSt
     const ListPairs::InUnit along = p.pairs.in_unit(at[as_index(d)], unit.number);
     all = {all.held * along.held, all.wanted * along.wanted, all.both * along.both};
   }
-  const unsigned apart = atoms_apart(from, to);
+  const unsigned apart = sub_axes_apart(from, to);
   const unsigned reduced = from.pending & ~to.pending;
   const unsigned talking = p.all & ~apart;
   int64_t most = all.wanted - ((reduced & ~unit.whole) == 0 ? all.both : 0);
@@ -365,7 +366,7 @@ struct PeersOutside {
 };
 PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
                            const SearchState& from, const SearchState& to, int phases) {
-  const uint16_t apart = atoms_apart(from, to);
+  const uint16_t apart = sub_axes_apart(from, to);
   const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
   const unsigned held = sharding(from, p.dims) | reduced | apart;

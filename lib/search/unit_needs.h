@@ -52,10 +52,10 @@ struct UnitRanks {
   int64_t exchange_latency_ns = 0;  // of an exchange over them
   int64_t per_peer_ns = 0;          // the least of theirs
   RankSides sides;                  // of the members
-  // Whether the members' coordinates are every combination of some on each atom; how many those
-  // are, and the atoms on which they are all that there are.
+  // Whether the members' coordinates are every combination of some on each sub-axis; how many those
+  // are, and the sub-axes on which they are all that there are.
   bool grid = false;
-  std::array<int64_t, max_atoms> inside{};
+  std::array<int64_t, max_sub_axes> inside{};
   uint16_t whole = 0;
   // What was asked last: bounds and floors ask for one pair of states in turn.
   mutable bool asked = false;

@@ -278,8 +278,8 @@ class StateReader {
 
   bool check_order(const ShardOrder& order, uint32_t index, const State& state) {
     std::vector<int32_t> sharding;
-    for (const Atom& atom : state.shards[static_cast<size_t>(order.tensor_dim)])
-      sharding.push_back(atom.mesh_dim);
+    for (const SubAxis& sub_axis : state.shards[static_cast<size_t>(order.tensor_dim)])
+      sharding.push_back(sub_axis.mesh_dim);
     std::sort(sharding.begin(), sharding.end());
     std::vector<int32_t> listed = order.mesh_dims;
     std::sort(listed.begin(), listed.end());

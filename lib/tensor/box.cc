@@ -14,7 +14,7 @@ Interval part(int64_t total, int64_t chunk, int64_t index) {
   return {lo, lo + std::min(chunk, total - lo)};
 }
 
-// Consecutive atoms of one mesh dim, each continuing the previous one: together they cut like a
+// Consecutive sub-axes of one mesh dim, each continuing the previous one: together they cut like a
 // single dim.
 struct Run {
   size_t end = 0;
@@ -22,7 +22,7 @@ struct Run {
   bool from_major = false;
 };
 
-Run run_at(std::span<const Atom> order, size_t begin) {
+Run run_at(std::span<const SubAxis> order, size_t begin) {
   Run run{begin, 1, order[begin].before == 1};
   int64_t reached = order[begin].before;
   while (run.end < order.size() && order[run.end].mesh_dim == order[begin].mesh_dim &&
@@ -81,7 +81,7 @@ std::string to_text(const Box& box) {
   return out + "]";
 }
 
-Interval shard_interval(std::span<const Atom> order, int64_t extent,
+Interval shard_interval(std::span<const SubAxis> order, int64_t extent,
                         std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates) {
   Interval held{0, extent};
   for (size_t i = 0; i < order.size();) {
@@ -89,14 +89,15 @@ Interval shard_interval(std::span<const Atom> order, int64_t extent,
     const auto dim = static_cast<size_t>(order[i].mesh_dim);
     int64_t index = 0;
     for (; i < run.end; ++i)
-      index = index * order[i].size + atom_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
+      index =
+          index * order[i].size + sub_axis_coordinate(order[i], mesh_shape[dim], coordinates[dim]);
     const Interval kept = part(width(held), chunk_of(run, mesh_shape[dim], width(held)), index);
     held = {held.lo + kept.lo, held.lo + kept.hi};
   }
   return held;
 }
 
-std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent,
+std::vector<Interval> shard_intervals(std::span<const SubAxis> order, int64_t extent,
                                       std::span<const int64_t> mesh_shape) {
   std::vector<Interval> all{{0, extent}};
   for (size_t i = 0; i < order.size();) {
@@ -117,7 +118,7 @@ std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t exten
   return all;
 }
 
-int64_t largest_shard(std::span<const Atom> order, int64_t extent,
+int64_t largest_shard(std::span<const SubAxis> order, int64_t extent,
                       std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
@@ -136,7 +137,8 @@ Box box_of(const State& state, std::span<const int64_t> shape, std::span<const i
   return box;
 }
 
-bool cuts_evenly(std::span<const Atom> order, int64_t extent, std::span<const int64_t> mesh_shape) {
+bool cuts_evenly(std::span<const SubAxis> order, int64_t extent,
+                 std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
     // A run that starts at the major end cuts where its whole mesh dim would.

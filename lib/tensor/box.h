@@ -36,13 +36,13 @@ void intersect(const Box& a, const Box& b, Box& both);
 [[nodiscard]] std::string to_text(const Box& box);
 
 // The interval of one tensor dim at the given mesh coordinates (one per mesh dim).
-[[nodiscard]] Interval shard_interval(std::span<const Atom> order, int64_t extent,
+[[nodiscard]] Interval shard_interval(std::span<const SubAxis> order, int64_t extent,
                                       std::span<const int64_t> mesh_shape,
                                       std::span<const int64_t> coordinates);
 
-// The intervals of one tensor dim for all coordinates on its atoms, the last atom fastest. They
-// tile [0, extent) in order.
-[[nodiscard]] std::vector<Interval> shard_intervals(std::span<const Atom> order, int64_t extent,
+// The intervals of one tensor dim for all coordinates on its sub-axes, the last sub-axis fastest.
+// They tile [0, extent) in order.
+[[nodiscard]] std::vector<Interval> shard_intervals(std::span<const SubAxis> order, int64_t extent,
                                                     std::span<const int64_t> mesh_shape);
 
 // The box of the rank with these coordinates. An empty box lies at the end of its parent.
@@ -50,11 +50,11 @@ void intersect(const Box& a, const Box& b, Box& both);
                          std::span<const int64_t> mesh_shape, std::span<const int64_t> coordinates);
 
 // The size of the largest of these intervals, over all coordinates.
-[[nodiscard]] int64_t largest_shard(std::span<const Atom> order, int64_t extent,
+[[nodiscard]] int64_t largest_shard(std::span<const SubAxis> order, int64_t extent,
                                     std::span<const int64_t> mesh_shape);
 
 // Whether every run of the order divides the remaining width into equal parts.
-[[nodiscard]] bool cuts_evenly(std::span<const Atom> order, int64_t extent,
+[[nodiscard]] bool cuts_evenly(std::span<const SubAxis> order, int64_t extent,
                                std::span<const int64_t> mesh_shape);
 
 // Sizes of the largest box. It is the one at coordinate 0, since chunk sizes are rounded up and

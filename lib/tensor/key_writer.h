@@ -29,12 +29,12 @@ class KeyWriter {
     const auto& [shards, partial] = state;
     add_all(shards, partial);
   }
-  void add(const PendingAtom& pending) {
-    const auto& [atom, op] = pending;
-    add_all(atom, op);
+  void add(const PendingSubAxis& pending) {
+    const auto& [sub_axis, op] = pending;
+    add_all(sub_axis, op);
   }
-  void add(const Atom& atom) {
-    const auto& [mesh_dim, before, size] = atom;
+  void add(const SubAxis& sub_axis) {
+    const auto& [mesh_dim, before, size] = sub_axis;
     add_all(mesh_dim, before, size);
   }
   template <class T>

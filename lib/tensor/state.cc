@@ -45,25 +45,25 @@ Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placemen
 
 }  // namespace
 
-int64_t product_of_sizes(std::span<const Atom> atoms) {
+int64_t product_of_sizes(std::span<const SubAxis> sub_axes) {
   int64_t product = 1;
-  for (const Atom& atom : atoms) product = saturating_mul(product, atom.size);
+  for (const SubAxis& sub_axis : sub_axes) product = saturating_mul(product, sub_axis.size);
   return product;
 }
 
-std::string to_text(const Atom& atom, std::span<const std::string> names,
+std::string to_text(const SubAxis& sub_axis, std::span<const std::string> names,
                     std::span<const int64_t> mesh_shape) {
-  const auto dim = static_cast<size_t>(atom.mesh_dim);
-  if (atom.before == 1 && atom.size == mesh_shape[dim]) return names[dim];
-  return names[dim] + ":(" + number(atom.before) + ")" + number(atom.size);
+  const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
+  if (sub_axis.before == 1 && sub_axis.size == mesh_shape[dim]) return names[dim];
+  return names[dim] + ":(" + number(sub_axis.before) + ")" + number(sub_axis.size);
 }
 
-Result<Atom> parse_atom(std::string_view text, std::span<const std::string> names,
-                        std::span<const int64_t> mesh_shape) {
+Result<SubAxis> parse_sub_axis(std::string_view text, std::span<const std::string> names,
+                               std::span<const int64_t> mesh_shape) {
   auto whole = std::find(names.begin(), names.end(), text);
   if (whole != names.end()) {
     auto dim = static_cast<size_t>(whole - names.begin());
-    return Atom{static_cast<int32_t>(dim), 1, mesh_shape[dim]};
+    return SubAxis{static_cast<int32_t>(dim), 1, mesh_shape[dim]};
   }
   size_t colon = text.rfind(":(");
   size_t close = text.rfind(')');
@@ -84,7 +84,7 @@ Result<Atom> parse_atom(std::string_view text, std::span<const std::string> name
       auto dim = static_cast<size_t>(part_of - names.begin());
       auto product = checked_mul(*before, *size);
       if (product && mesh_shape[dim] % *product == 0)
-        return Atom{static_cast<int32_t>(dim), *before, *size};
+        return SubAxis{static_cast<int32_t>(dim), *before, *size};
       return bad_input("'" + std::string(text) + "' is not a part of mesh dim '" + names[dim] +
                        "': " + number(*before) + " times " + number(*size) +
                        " does not divide its size " + number(mesh_shape[dim]));
@@ -132,11 +132,12 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
   for (size_t i = 0; i < placements.size(); ++i) {
     if (!is_partial(placements[i])) continue;
     ReduceOp op = placements[i].op;
-    for (const PendingAtom& other : state.partial) {
+    for (const PendingSubAxis& other : state.partial) {
       if (may_mix(other.op, op)) continue;
       return bad_input(
-          std::string("P(") + to_text(other.op) + ") on mesh dim " + number(other.atom.mesh_dim) +
-          " beside P(" + to_text(op) + ") on mesh dim " + number(static_cast<int64_t>(i)) +
+          std::string("P(") + to_text(other.op) + ") on mesh dim " +
+          number(other.sub_axis.mesh_dim) + " beside P(" + to_text(op) + ") on mesh dim " +
+          number(static_cast<int64_t>(i)) +
           ": the result would depend on the order of the reductions; only sum and avg may be pending together");
     }
     state.partial.push_back({{static_cast<int32_t>(i), 1, mesh_shape[i]}, op});
@@ -146,9 +147,9 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
 
 namespace {
 
-// One atom with its placement, for listing the parts of a mesh dim in order.
+// One sub-axis with its placement, for listing the parts of a mesh dim in order.
 struct Placed {
-  Atom atom;
+  SubAxis sub_axis;
   Placement placement;
   int64_t order = -1;  // position in its tensor dim's order
 };
@@ -159,26 +160,26 @@ std::vector<std::vector<Placed>> parts_by_dim(const State& state,
   std::vector<std::vector<Placed>> parts(mesh_shape.size());
   for (size_t d = 0; d < state.shards.size(); ++d) {
     for (size_t i = 0; i < state.shards[d].size(); ++i) {
-      const Atom& atom = state.shards[d][i];
-      parts[static_cast<size_t>(atom.mesh_dim)].push_back(
-          {atom, shard(static_cast<int32_t>(d)), static_cast<int64_t>(i)});
+      const SubAxis& sub_axis = state.shards[d][i];
+      parts[static_cast<size_t>(sub_axis.mesh_dim)].push_back(
+          {sub_axis, shard(static_cast<int32_t>(d)), static_cast<int64_t>(i)});
     }
   }
-  for (const PendingAtom& p : state.partial)
-    parts[static_cast<size_t>(p.atom.mesh_dim)].push_back({p.atom, partial(p.op), -1});
+  for (const PendingSubAxis& p : state.partial)
+    parts[static_cast<size_t>(p.sub_axis.mesh_dim)].push_back({p.sub_axis, partial(p.op), -1});
   for (size_t m = 0; m < parts.size(); ++m) {
     std::vector<Placed>& list = parts[m];
     std::sort(list.begin(), list.end(),
-              [](const Placed& a, const Placed& b) { return a.atom < b.atom; });
+              [](const Placed& a, const Placed& b) { return a.sub_axis < b.sub_axis; });
     std::vector<Placed> full;
     int64_t reached = 1;
     for (const Placed& p : list) {
-      if (p.atom.before > reached && p.atom.before % reached == 0) {
+      if (p.sub_axis.before > reached && p.sub_axis.before % reached == 0) {
         full.push_back(
-            {{static_cast<int32_t>(m), reached, p.atom.before / reached}, replicate(), -1});
+            {{static_cast<int32_t>(m), reached, p.sub_axis.before / reached}, replicate(), -1});
       }
       full.push_back(p);
-      reached = p.atom.before * p.atom.size;
+      reached = p.sub_axis.before * p.sub_axis.size;
     }
     if (reached < mesh_shape[m])
       full.push_back(
@@ -191,21 +192,21 @@ std::vector<std::vector<Placed>> parts_by_dim(const State& state,
   return parts;
 }
 
-// The placement of each mesh dim in a state where every atom is a whole mesh dim, the common case.
-// A fast path without allocation.
+// The placement of each mesh dim in a state where every sub-axis is a whole mesh dim, the common
+// case. A fast path without allocation.
 struct WholeDims {
   static constexpr size_t most = 8;
   std::array<Placement, most> placement;
   std::array<int32_t, most> order;  // position in its tensor dim's order
 };
 
-// False if some atom is a part of a mesh dim or the mesh has more dims than `most`.
+// False if some sub-axis is a part of a mesh dim or the mesh has more dims than `most`.
 bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDims& dims) {
   if (mesh_shape.size() > WholeDims::most) return false;
   std::fill_n(dims.placement.begin(), mesh_shape.size(), replicate());
-  const auto put = [&](const Atom& atom, const Placement& placement, size_t order) {
-    const auto m = static_cast<size_t>(atom.mesh_dim);
-    if (atom.size != mesh_shape[m] || !is_replicate(dims.placement[m])) return false;
+  const auto put = [&](const SubAxis& sub_axis, const Placement& placement, size_t order) {
+    const auto m = static_cast<size_t>(sub_axis.mesh_dim);
+    if (sub_axis.size != mesh_shape[m] || !is_replicate(dims.placement[m])) return false;
     dims.placement[m] = placement;
     dims.order[m] = static_cast<int32_t>(order);
     return true;
@@ -215,9 +216,9 @@ bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDi
       if (!put(state.shards[d][i], shard(static_cast<int32_t>(d)), i)) return false;
     }
   }
-  return std::all_of(state.partial.begin(), state.partial.end(), [&](const PendingAtom& pending) {
-    return put(pending.atom, partial(pending.op), 0);
-  });
+  return std::all_of(
+      state.partial.begin(), state.partial.end(),
+      [&](const PendingSubAxis& pending) { return put(pending.sub_axis, partial(pending.op), 0); });
 }
 
 }  // namespace
@@ -256,7 +257,7 @@ std::vector<ShardOrder> orders_of(const State& state) {
   for (size_t d = 0; d < state.shards.size(); ++d) {
     if (state.shards[d].size() < 2) continue;
     ShardOrder order{static_cast<int32_t>(d), {}};
-    for (const Atom& atom : state.shards[d]) order.mesh_dims.push_back(atom.mesh_dim);
+    for (const SubAxis& sub_axis : state.shards[d]) order.mesh_dims.push_back(sub_axis.mesh_dim);
     orders.push_back(std::move(order));
   }
   return orders;
@@ -265,7 +266,7 @@ std::vector<ShardOrder> orders_of(const State& state) {
 std::vector<State> all_orders(const State& state, size_t limit) {
   std::vector<State> all{state};
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    std::vector<Atom> order = state.shards[d];
+    std::vector<SubAxis> order = state.shards[d];
     std::sort(order.begin(), order.end());
     std::vector<State> more;
     do {
@@ -309,7 +310,7 @@ void append_text(std::string& out, const State& state, std::span<const int64_t> 
       if (i != 0) out += ',';
       print(list[i].placement, list[i].order);
       out += ':';
-      append_integer(out, list[i].atom.size);
+      append_integer(out, list[i].sub_axis.size);
     }
     out += '}';
   }
@@ -396,8 +397,8 @@ class StateParser {
                      number(static_cast<int64_t>(at_) + 1) + ": expected " + expected);
   }
 
-  // One placement with its order, such as "S(0)[1]", for the atom (m, before, atom_size).
-  Status placed(size_t m, int64_t before, int64_t atom_size) {
+  // One placement with its order, such as "S(0)[1]", for the sub-axis (m, before, sub_axis_size).
+  Status placed(size_t m, int64_t before, int64_t sub_axis_size) {
     size_t start = at_;
     if (peek() == 'R') {
       ++at_;
@@ -409,12 +410,12 @@ class StateParser {
     if (!placement || placement->kind == Placement::Kind::strided_shard)
       return fail("R, S(dim) or P(op)");
     at_ = close + 1;
-    Atom atom{static_cast<int32_t>(m), before, atom_size};
+    SubAxis sub_axis{static_cast<int32_t>(m), before, sub_axis_size};
     if (is_partial(*placement)) {
-      for (const PendingAtom& other : partial_) {
+      for (const PendingSubAxis& other : partial_) {
         if (!may_mix(other.op, placement->op)) return fail("partials that may be pending together");
       }
-      partial_.push_back({atom, placement->op});
+      partial_.push_back({sub_axis, placement->op});
       return Done{};
     }
     if (static_cast<size_t>(placement->tensor_dim) >= slots_.size())
@@ -428,14 +429,14 @@ class StateParser {
       if (at_ == digits || peek() != ']') return fail("an order such as [0]");
       ++at_;
     }
-    slots_[static_cast<size_t>(placement->tensor_dim)].emplace_back(order, atom);
+    slots_[static_cast<size_t>(placement->tensor_dim)].emplace_back(order, sub_axis);
     return Done{};
   }
 
   std::string_view text_;
   std::span<const int64_t> mesh_shape_;
-  std::vector<std::vector<std::pair<int64_t, Atom>>> slots_;  // per tensor dim (order, atom)
-  std::vector<PendingAtom> partial_;
+  std::vector<std::vector<std::pair<int64_t, SubAxis>>> slots_;  // per tensor dim (order, sub-axis)
+  std::vector<PendingSubAxis> partial_;
   size_t at_ = 0;
 };
 

@@ -9,8 +9,8 @@
 //
 // Meaning of a shard: start with [0, n). For each mesh dim of the order, of size s, with current
 // width w and chunk c = ceil(w/s), coordinate j keeps [min(w, j*c), min(w, (j+1)*c)), as
-// torch.chunk does. A run of consecutive atoms of one mesh dim that starts at its major end cuts at
-// the same places as the whole dim: with p the product of the sizes of the run and still c =
+// torch.chunk does. A run of consecutive sub-axes of one mesh dim that starts at its major end cuts
+// at the same places as the whole dim: with p the product of the sizes of the run and still c =
 // ceil(w/s), index i keeps [min(w, i*(s/p)*c), min(w, (i+1)*(s/p)*c)). A run that starts below the
 // major end (whose major part shards elsewhere or replicates) cuts like a mesh dim of its own size.
 //
@@ -34,34 +34,35 @@ namespace meshplan {
 // A factor of a mesh dim, of size `size`; `before` is the product of the factors that are more
 // major. The whole dim is (1, dim size). The coordinate of dim coordinate j on it is (j / (dim size
 // / (before * size))) % size.
-struct Atom {
+struct SubAxis {
   int32_t mesh_dim = 0;
   int64_t before = 1;
   int64_t size = 1;
-  bool operator==(const Atom&) const = default;
-  auto operator<=>(const Atom&) const = default;
+  bool operator==(const SubAxis&) const = default;
+  auto operator<=>(const SubAxis&) const = default;
 };
-[[nodiscard]] inline int64_t atom_coordinate(const Atom& atom, int64_t dim_size,
-                                             int64_t dim_coordinate) {
-  return dim_coordinate / (dim_size / (atom.before * atom.size)) % atom.size;
+[[nodiscard]] inline int64_t sub_axis_coordinate(const SubAxis& sub_axis, int64_t dim_size,
+                                                 int64_t dim_coordinate) {
+  return dim_coordinate / (dim_size / (sub_axis.before * sub_axis.size)) % sub_axis.size;
 }
 // The product of their sizes: ranks that differ on these alone, or parts that they cut into.
-[[nodiscard]] int64_t product_of_sizes(std::span<const Atom> atoms);
+[[nodiscard]] int64_t product_of_sizes(std::span<const SubAxis> sub_axes);
 // "b" for the whole dim, "b:(1)2" for a part. `names` and `mesh_shape` have one entry per mesh dim.
-[[nodiscard]] std::string to_text(const Atom& atom, std::span<const std::string> names,
+[[nodiscard]] std::string to_text(const SubAxis& sub_axis, std::span<const std::string> names,
                                   std::span<const int64_t> mesh_shape);
-[[nodiscard]] Result<Atom> parse_atom(std::string_view text, std::span<const std::string> names,
-                                      std::span<const int64_t> mesh_shape);
+[[nodiscard]] Result<SubAxis> parse_sub_axis(std::string_view text,
+                                             std::span<const std::string> names,
+                                             std::span<const int64_t> mesh_shape);
 
-struct PendingAtom {
-  Atom atom;
+struct PendingSubAxis {
+  SubAxis sub_axis;
   ReduceOp op = ReduceOp::sum;
-  bool operator==(const PendingAtom&) const = default;
+  bool operator==(const PendingSubAxis&) const = default;
 };
 
 struct State {
-  std::vector<std::vector<Atom>> shards;  // one list per tensor dim, major first
-  std::vector<PendingAtom> partial;       // ascending by atom
+  std::vector<std::vector<SubAxis>> shards;  // one list per tensor dim, major first
+  std::vector<PendingSubAxis> partial;       // ascending by sub-axis
   bool operator==(const State&) const = default;
 };
 
@@ -93,12 +94,13 @@ struct ShardOrder {
 // has_whole_dims.
 [[nodiscard]] std::vector<ShardOrder> orders_of(const State& state);
 
-// Every state with the same placements: all orders of the atoms within each tensor dim, the given
-// one first; at most `limit` of them.
+// Every state with the same placements: all orders of the sub-axes within each tensor dim, the
+// given one first; at most `limit` of them.
 [[nodiscard]] std::vector<State> all_orders(const State& state, size_t limit = 5'000);
 
 // PyTorch's text: "P(sum)RS(0)", "S(0)[0]S(0)[1]R", a split dim as "{S(0):2,R:2}". Law:
-// parse_state(to_text(s)) == s. The order is not printed if a single atom shards the tensor dim.
+// parse_state(to_text(s)) == s. The order is not printed if a single sub-axis shards the tensor
+// dim.
 [[nodiscard]] std::string to_text(const State& state, std::span<const int64_t> mesh_shape);
 void append_text(std::string& out, const State& state, std::span<const int64_t> mesh_shape);
 [[nodiscard]] Result<State> parse_state(std::string_view text, std::span<const int64_t> mesh_shape,

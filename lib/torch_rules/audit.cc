@@ -13,10 +13,10 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-std::string names_of(const Mesh& mesh, std::span<const Atom> atoms) {
+std::string names_of(const Mesh& mesh, std::span<const SubAxis> sub_axes) {
   std::vector<std::string> names;
-  for (const Atom& atom : atoms)
-    names.push_back(mesh.dims[static_cast<size_t>(atom.mesh_dim)].name);
+  for (const SubAxis& sub_axis : sub_axes)
+    names.push_back(mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name);
   return join(names, ", ");
 }
 
@@ -31,7 +31,7 @@ std::string listed(const std::vector<int64_t>& sizes) {
 
 bool holds(const Step& step, int32_t mesh_dim) {
   return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(),
-                     [&](const Atom& atom) { return atom.mesh_dim == mesh_dim; });
+                     [&](const SubAxis& sub_axis) { return sub_axis.mesh_dim == mesh_dim; });
 }
 
 AuditFinding finding(const char* code, const char* kind, size_t step, std::string message) {
@@ -79,7 +79,7 @@ class Audit {
       const Step& step = steps_[i];
       if (step.op != Op::all_gather || step.merged < 2) continue;
       const auto tensor_dim = static_cast<size_t>(step.tensor_dim.value());
-      const std::vector<Atom>& order = before(i).shards[tensor_dim];
+      const std::vector<SubAxis>& order = before(i).shards[tensor_dim];
       const size_t outer = order.size() - step.mesh_dims.size();
       std::vector<int64_t> sizes;
       for (size_t k = outer; k < order.size(); ++k) sizes.push_back(order[k].size);
@@ -130,9 +130,12 @@ class Audit {
     const bool greedy = torch_.answer.planner == PlannerKind::greedy;
     // What narrows the tensor dim before the run's outermost mesh dim shards it, as each planner
     // counts it.
-    std::vector<Atom> outer = greedy ? request_.src.shards[tensor_dim] : state.shards[tensor_dim];
+    std::vector<SubAxis> outer =
+        greedy ? request_.src.shards[tensor_dim] : state.shards[tensor_dim];
     if (greedy)
-      std::erase_if(outer, [&](const Atom& atom) { return atom.mesh_dim >= run.front().mesh_dim; });
+      std::erase_if(outer, [&](const SubAxis& sub_axis) {
+        return sub_axis.mesh_dim >= run.front().mesh_dim;
+      });
     int64_t group = 1;
     for (const Transition& t : run)
       group = saturating_mul(group, shape_[static_cast<size_t>(t.mesh_dim)]);
@@ -152,11 +155,12 @@ class Audit {
   // The same question without the mesh dims of size 1.
   void unit_dim_traffic() {
     const auto drop = [&](State& state) {
-      const auto unit = [&](const Atom& atom) {
-        return shape_[static_cast<size_t>(atom.mesh_dim)] == 1;
+      const auto unit = [&](const SubAxis& sub_axis) {
+        return shape_[static_cast<size_t>(sub_axis.mesh_dim)] == 1;
       };
-      for (std::vector<Atom>& order : state.shards) std::erase_if(order, unit);
-      std::erase_if(state.partial, [&](const PendingAtom& pending) { return unit(pending.atom); });
+      for (std::vector<SubAxis>& order : state.shards) std::erase_if(order, unit);
+      std::erase_if(state.partial,
+                    [&](const PendingSubAxis& pending) { return unit(pending.sub_axis); });
     };
     Request request = request_;
     drop(request.src);
@@ -182,16 +186,17 @@ class Audit {
   void sequential_reductions() {
     if (!is_floating(request_.tensor.dtype)) return;
     int64_t used = 1;
-    for (const std::vector<Atom>& order : torch_.planned.dst.shards)
+    for (const std::vector<SubAxis>& order : torch_.planned.dst.shards)
       used = saturating_mul(used, product_of_sizes(order));
-    for (const PendingAtom& pending : torch_.planned.dst.partial)
-      used = saturating_mul(used, pending.atom.size);
+    for (const PendingSubAxis& pending : torch_.planned.dst.partial)
+      used = saturating_mul(used, pending.sub_axis.size);
     const bool replicas = used < mesh_size(mesh_);
     // The order of minima and maxima makes no difference.
-    const bool rounds = std::any_of(
-        request_.src.partial.begin(), request_.src.partial.end(), [](const PendingAtom& pending) {
-          return pending.op != ReduceOp::min && pending.op != ReduceOp::max;
-        });
+    const bool rounds =
+        std::any_of(request_.src.partial.begin(), request_.src.partial.end(),
+                    [](const PendingSubAxis& pending) {
+                      return pending.op != ReduceOp::min && pending.op != ReduceOp::max;
+                    });
     if (!replicas || !rounds) return;
     for (const ReductionNote& note : torch_.planned.reductions) {
       if (note.collectives < 2) continue;
@@ -209,16 +214,16 @@ class Audit {
       if (!steps_[i].reduce_op || product_of_sizes(steps_[i].mesh_dims) == 1) continue;
       // A mesh dim that shards the target by a later slice could have cut the tensor before this
       // step.
-      std::vector<Atom> late;
+      std::vector<SubAxis> late;
       int64_t parts = 1;
       for (size_t k = i + 1; k < steps_.size(); ++k) {
         if (steps_[k].op != Op::slice) continue;
-        const Atom& atom = steps_[k].mesh_dims.front();
+        const SubAxis& sub_axis = steps_[k].mesh_dims.front();
         const std::vector<Placement> now = placements_of(before(i), shape_);
-        const bool free = is_replicate(now[static_cast<size_t>(atom.mesh_dim)]);
-        if (atom.size == 1 || !(free || holds(steps_[i], atom.mesh_dim))) continue;
-        late.push_back(atom);
-        parts = saturating_mul(parts, atom.size);
+        const bool free = is_replicate(now[static_cast<size_t>(sub_axis.mesh_dim)]);
+        if (sub_axis.size == 1 || !(free || holds(steps_[i], sub_axis.mesh_dim))) continue;
+        late.push_back(sub_axis);
+        parts = saturating_mul(parts, sub_axis.size);
       }
       if (late.empty()) continue;
       found_.push_back(finding(
@@ -304,19 +309,19 @@ AuditFinding not_executable(const Error& refusal) {
   return found;
 }
 
-std::vector<int64_t> widths_left(std::span<const Atom> order, int64_t extent) {
+std::vector<int64_t> widths_left(std::span<const SubAxis> order, int64_t extent) {
   std::vector<int64_t> widths = {extent};
-  for (const Atom& atom : order) {
+  for (const SubAxis& sub_axis : order) {
     std::vector<int64_t> next;
     for (const int64_t w : widths) {
-      const int64_t chunk = ceil_div(w, atom.size);
+      const int64_t chunk = ceil_div(w, sub_axis.size);
       next.push_back(chunk);
       if (chunk == 0) continue;
       // Full chunks, one short one where the width does not divide, and nothing for the ranks
       // behind it.
       const int64_t full = w / chunk;
       if (w % chunk != 0) next.push_back(w % chunk);
-      if (full + (w % chunk != 0 ? 1 : 0) < atom.size) next.push_back(0);
+      if (full + (w % chunk != 0 ? 1 : 0) < sub_axis.size) next.push_back(0);
     }
     std::sort(next.begin(), next.end(), std::greater<>());
     next.erase(std::unique(next.begin(), next.end()), next.end());

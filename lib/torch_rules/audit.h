@@ -44,7 +44,7 @@ struct TorchPlan {
                                                            const PlannedRedistribution& planned);
 
 // The widths that the ranks have left of `extent` after these shards, largest first, each once.
-[[nodiscard]] std::vector<int64_t> widths_left(std::span<const Atom> order, int64_t extent);
+[[nodiscard]] std::vector<int64_t> widths_left(std::span<const SubAxis> order, int64_t extent);
 // The sizes of the pieces of [0, width) under nested shards of these sizes, in rank order, and
 // under one flat shard; nullopt where they agree on every rank.
 struct PieceSizes {

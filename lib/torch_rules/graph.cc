@@ -67,7 +67,7 @@ class Packing {
     for (size_t i = 0; i < mesh_dims_; ++i) {
       uint32_t place = 0;
       if (is_shard(placements[i])) {
-        const std::vector<Atom>& order =
+        const std::vector<SubAxis>& order =
             state.shards[static_cast<size_t>(placements[i].tensor_dim)];
         while (order[place].mesh_dim != static_cast<int32_t>(i)) ++place;
       }
@@ -207,7 +207,7 @@ class Search {
         last_(packing.tensor_dims()),
         count_(packing.tensor_dims()) {
     for (const State* state : {&request_.src, &request_.dst}) {
-      for (const PendingAtom& pending : state->partial)
+      for (const PendingSubAxis& pending : state->partial)
         ops_present_[static_cast<size_t>(pending.op)] = true;
     }
     queue_.reserve(1024);
@@ -245,12 +245,12 @@ class Search {
     for (size_t i = 0; i < shape_.size(); ++i) {
       const uint32_t field = packing_.read(key, i);
       const Placement p = placement_of(packing_.code(field));
-      const Atom atom{static_cast<int32_t>(i), 1, shape_[i]};
-      if (is_partial(p)) state.partial.push_back({atom, p.op});
+      const SubAxis sub_axis{static_cast<int32_t>(i), 1, shape_[i]};
+      if (is_partial(p)) state.partial.push_back({sub_axis, p.op});
       if (!is_shard(p)) continue;
-      std::vector<Atom>& order = state.shards[static_cast<size_t>(p.tensor_dim)];
+      std::vector<SubAxis>& order = state.shards[static_cast<size_t>(p.tensor_dim)];
       order.resize(std::max(order.size(), static_cast<size_t>(packing_.place(field)) + 1));
-      order[packing_.place(field)] = atom;
+      order[packing_.place(field)] = sub_axis;
     }
     return state;
   }
@@ -370,8 +370,8 @@ std::vector<int64_t> shape_without(const State& state, int32_t mesh_dim,
                                    std::span<const int64_t> tensor_shape) {
   std::vector<int64_t> shape(tensor_shape.begin(), tensor_shape.end());
   for (size_t d = 0; d < shape.size(); ++d) {
-    for (const Atom& atom : state.shards[d]) {
-      if (atom.mesh_dim != mesh_dim) shape[d] = ceil_div(shape[d], atom.size);
+    for (const SubAxis& sub_axis : state.shards[d]) {
+      if (sub_axis.mesh_dim != mesh_dim) shape[d] = ceil_div(shape[d], sub_axis.size);
     }
   }
   return shape;

@@ -176,7 +176,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
       for (const Transition& t : run)
         moves.push_back({{t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
       std::sort(moves.begin(), moves.end(),
-                [](const Move& a, const Move& b) { return a.atom < b.atom; });
+                [](const Move& a, const Move& b) { return a.sub_axis < b.sub_axis; });
       describe_moves(step, std::move(moves));
     }
     const Placement* last = &run.front().dst;

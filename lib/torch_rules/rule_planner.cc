@@ -93,8 +93,8 @@ State effective_target(const Request& request, std::span<const int64_t> mesh_sha
     return request.dst;
   const std::vector<Placement> from = placements_of(request.src, mesh_shape);
   State target = request.dst;
-  std::erase_if(target.partial, [&](const PendingAtom& pending) {
-    return !is_partial(from[static_cast<size_t>(pending.atom.mesh_dim)]);
+  std::erase_if(target.partial, [&](const PendingSubAxis& pending) {
+    return !is_partial(from[static_cast<size_t>(pending.sub_axis.mesh_dim)]);
   });
   return target;
 }

@@ -18,25 +18,27 @@ Status check_executable(std::span<const Transition> transitions, const Mesh& mes
 
 void apply_transition(State& state, const Transition& transition,
                       std::span<const int64_t> mesh_shape, ShardPosition position) {
-  const Atom atom{transition.mesh_dim, 1, mesh_shape[static_cast<size_t>(transition.mesh_dim)]};
+  const SubAxis sub_axis{transition.mesh_dim, 1,
+                         mesh_shape[static_cast<size_t>(transition.mesh_dim)]};
   if (is_shard(transition.src)) {
-    std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.src.tensor_dim)];
-    order.erase(std::find(order.begin(), order.end(), atom));
+    std::vector<SubAxis>& order = state.shards[static_cast<size_t>(transition.src.tensor_dim)];
+    order.erase(std::find(order.begin(), order.end(), sub_axis));
   } else if (is_partial(transition.src)) {
     state.partial.erase(
         std::find_if(state.partial.begin(), state.partial.end(),
-                     [&](const PendingAtom& pending) { return pending.atom == atom; }));
+                     [&](const PendingSubAxis& pending) { return pending.sub_axis == sub_axis; }));
   }
   if (is_shard(transition.dst)) {
-    std::vector<Atom>& order = state.shards[static_cast<size_t>(transition.dst.tensor_dim)];
+    std::vector<SubAxis>& order = state.shards[static_cast<size_t>(transition.dst.tensor_dim)];
     order.insert(position == ShardPosition::last
                      ? order.end()
-                     : std::upper_bound(order.begin(), order.end(), atom),
-                 atom);
+                     : std::upper_bound(order.begin(), order.end(), sub_axis),
+                 sub_axis);
   } else if (is_partial(transition.dst)) {
-    auto behind = std::find_if(state.partial.begin(), state.partial.end(),
-                               [&](const PendingAtom& pending) { return atom < pending.atom; });
-    state.partial.insert(behind, {atom, transition.dst.op});
+    auto behind =
+        std::find_if(state.partial.begin(), state.partial.end(),
+                     [&](const PendingSubAxis& pending) { return sub_axis < pending.sub_axis; });
+    state.partial.insert(behind, {sub_axis, transition.dst.op});
   }
 }
 

@@ -35,7 +35,7 @@ std::unordered_map<int64_t, std::vector<int32_t>> TransferMaker::groups(
 // all_gather, all_to_all: a rank keeps what it holds of its new box, and the rest comes from the
 // group's first holder of each part.
 Status TransferMaker::make_movement() {
-  const CoordinatesOn free(atoms_.talking, before_.mesh_shape);
+  const CoordinatesOn free(sub_axes_.talking, before_.mesh_shape);
   const auto members = groups(free);
   std::unordered_map<int64_t, std::vector<int32_t>> holders;
   for (const auto& [key, slots] : members) holders[key] = first_holders(before_, slots);
@@ -66,7 +66,7 @@ Status TransferMaker::make_movement() {
 // all_reduce, reduce_scatter: one contribution for each coordinate on the reduced sub-axes, each
 // from the rank that differs on nothing else.
 Status TransferMaker::make_reduction() {
-  const CoordinatesOn reduced(atoms_.reduced, before_.mesh_shape);
+  const CoordinatesOn reduced(sub_axes_.reduced, before_.mesh_shape);
   const auto members = groups(reduced);
   for (size_t s = 0; s < out_.slots.size(); ++s) {
     SlotTransfers& slot = out_.slots[s];

@@ -40,28 +40,30 @@ struct Factor {
 };
 
 // The order's sub-axes cut at the mesh dims' cuts, major first. Valid until the next call.
-std::span<const Factor> factors_of(const std::vector<Atom>& order, const std::vector<Cuts>& cuts) {
+std::span<const Factor> factors_of(const std::vector<SubAxis>& order,
+                                   const std::vector<Cuts>& cuts) {
   thread_local std::vector<Factor> factors;
   factors.clear();
-  for (const Atom& atom : order) {
-    const Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
+  for (const SubAxis& sub_axis : order) {
+    const Cuts& c = cuts[static_cast<size_t>(sub_axis.mesh_dim)];
     for (size_t i = 0; i + 1 < c.size(); ++i) {
-      if (c[i] >= atom.before && c[i + 1] <= atom.before * atom.size)
-        factors.push_back({atom.mesh_dim, c[i], c[i + 1]});
+      if (c[i] >= sub_axis.before && c[i + 1] <= sub_axis.before * sub_axis.size)
+        factors.push_back({sub_axis.mesh_dim, c[i], c[i + 1]});
     }
   }
   return factors;
 }
 
 // Cuts `order`'s sub-axes where the tensor dim is cut into `at` shares by the other state.
-bool cut_order(const std::vector<Atom>& order, int64_t at, std::vector<Cuts>& cuts, bool& changed) {
+bool cut_order(const std::vector<SubAxis>& order, int64_t at, std::vector<Cuts>& cuts,
+               bool& changed) {
   int64_t reached = 1;
-  for (const Atom& atom : order) {
-    const int64_t next = reached * atom.size;
+  for (const SubAxis& sub_axis : order) {
+    const int64_t next = reached * sub_axis.size;
     if (at <= reached) return true;
     if (at < next) {
       if (at % reached != 0 || next % at != 0) return false;
-      return add_cut(cuts[static_cast<size_t>(atom.mesh_dim)], atom.before * (at / reached),
+      return add_cut(cuts[static_cast<size_t>(sub_axis.mesh_dim)], sub_axis.before * (at / reached),
                      changed);
     }
     reached = next;
@@ -93,17 +95,18 @@ bool cut_at_levels(const LevelMap& levels, std::vector<Cuts>& cuts) {
 
 bool cut_at_sub_axes(const State& state, std::vector<Cuts>& cuts) {
   bool changed = false;
-  auto cut_at_ends = [&](const Atom& atom) {
-    Cuts& c = cuts[static_cast<size_t>(atom.mesh_dim)];
-    return add_cut(c, atom.before, changed) && add_cut(c, atom.before * atom.size, changed);
+  auto cut_at_ends = [&](const SubAxis& sub_axis) {
+    Cuts& c = cuts[static_cast<size_t>(sub_axis.mesh_dim)];
+    return add_cut(c, sub_axis.before, changed) &&
+           add_cut(c, sub_axis.before * sub_axis.size, changed);
   };
   for (const auto& order : state.shards) {
-    for (const Atom& atom : order) {
-      if (!cut_at_ends(atom)) return false;
+    for (const SubAxis& sub_axis : order) {
+      if (!cut_at_ends(sub_axis)) return false;
     }
   }
-  for (const PendingAtom& p : state.partial) {
-    if (!cut_at_ends(p.atom)) return false;
+  for (const PendingSubAxis& p : state.partial) {
+    if (!cut_at_ends(p.sub_axis)) return false;
   }
   return true;
 }
@@ -154,8 +157,8 @@ bool add_digits(const LevelMap& levels, const std::vector<Cuts>& cuts, DigitWorl
   return true;
 }
 
-void list_digits(const std::vector<Atom>& order, const std::vector<Cuts>& cuts, const DigitIds& ids,
-                 std::vector<int8_t>& digits) {
+void list_digits(const std::vector<SubAxis>& order, const std::vector<Cuts>& cuts,
+                 const DigitIds& ids, std::vector<int8_t>& digits) {
   digits.clear();
   for (const Factor& factor : factors_of(order, cuts)) {
     const Cuts& c = cuts[static_cast<size_t>(factor.mesh_dim)];
@@ -167,8 +170,8 @@ void list_digits(const std::vector<Atom>& order, const std::vector<Cuts>& cuts, 
 DigitMask pending_digits(const State& state, const std::vector<Cuts>& cuts, const DigitIds& ids) {
   DigitMask set = 0;
   std::vector<int8_t> digits;
-  for (const PendingAtom& atom : state.partial) {
-    list_digits({atom.atom}, cuts, ids, digits);
+  for (const PendingSubAxis& sub_axis : state.partial) {
+    list_digits({sub_axis.sub_axis}, cuts, ids, digits);
     for (const int8_t digit : digits) set |= DigitMask{1} << digit;
   }
   return set;

@@ -25,8 +25,8 @@ std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
 // own.
 Status TransferMaker::make_exchange() {
   // What is pending on mesh dims of size 1 is the whole value.
-  const bool reduces = std::any_of(atoms_.reduced.begin(), atoms_.reduced.end(),
-                                   [](const Atom& atom) { return atom.size > 1; });
+  const bool reduces = std::any_of(sub_axes_.reduced.begin(), sub_axes_.reduced.end(),
+                                   [](const SubAxis& sub_axis) { return sub_axis.size > 1; });
   if (step_.phases == 2 && reduces) return fail("two phases are for exchanges that reduce nothing");
   for (const auto& [key, ranks] : exchange_classes()) {
     for (int32_t t : ranks.targets) out_.slots[static_cast<size_t>(t)].group = ranks.group;
@@ -56,8 +56,8 @@ Status TransferMaker::make_exchange() {
 }
 
 std::map<int64_t, TransferMaker::ExchangeClass> TransferMaker::exchange_classes() const {
-  const CoordinatesOn free(atoms_.talking, before_.mesh_shape);
-  const CoordinatesOn reduced(atoms_.reduced, before_.mesh_shape);
+  const CoordinatesOn free(sub_axes_.talking, before_.mesh_shape);
+  const CoordinatesOn reduced(sub_axes_.reduced, before_.mesh_shape);
   std::map<int64_t, ExchangeClass> classes;
   for (size_t s = 0; s < after_.ranks.size(); ++s) {
     const int64_t key = crosses_ ? 0 : key_of(after_, static_cast<int64_t>(s), free);

@@ -57,13 +57,13 @@ std::vector<UnitMembers> list_few_units(const std::vector<RankClass>& classes, i
 }
 
 int64_t most_coordinates_inside(const std::vector<RankClass>& classes, int64_t unit_ranks,
-                                const Atom& atom, std::span<const int64_t> mesh_shape) {
-  const CoordinatesOn on_atom(std::span(&atom, 1), mesh_shape);
+                                const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
+  const CoordinatesOn on_sub_axis(std::span(&sub_axis, 1), mesh_shape);
   int64_t most = 0;
   std::vector<int64_t> on;
   for (const Run& run : runs_of(classes, unit_ranks)) {
     on.clear();
-    for (const int64_t index : run.members()) on.push_back(on_atom.number(index));
+    for (const int64_t index : run.members()) on.push_back(on_sub_axis.number(index));
     std::sort(on.begin(), on.end());
     const auto count = std::unique(on.begin(), on.end()) - on.begin();
     most = std::max<int64_t>(most, count);

@@ -25,7 +25,7 @@ using UnitMembers = std::vector<int64_t>;
 
 // The most coordinates on a sub-axis that the ranks of one unit have.
 [[nodiscard]] int64_t most_coordinates_inside(const std::vector<RankClass>& classes,
-                                              int64_t unit_ranks, const Atom& atom,
+                                              int64_t unit_ranks, const SubAxis& sub_axis,
                                               std::span<const int64_t> mesh_shape);
 
 }  // namespace meshplan

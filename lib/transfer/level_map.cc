@@ -89,43 +89,44 @@ LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
   }
 }
 
-int64_t LevelMap::members_of(const Atom& atom, int level) const {
+int64_t LevelMap::members_of(const SubAxis& sub_axis, int level) const {
   // The part of [before, before * size) that digits up to `level` cover.
   int64_t members = 1;
-  for (const LevelDigit& digit : digits_[static_cast<size_t>(atom.mesh_dim)]) {
+  for (const LevelDigit& digit : digits_[static_cast<size_t>(sub_axis.mesh_dim)]) {
     if (digit.level > level) continue;
-    int64_t lo = std::max(digit.before, atom.before);
-    int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
+    int64_t lo = std::max(digit.before, sub_axis.before);
+    int64_t hi = std::min(digit.before * digit.size, sub_axis.before * sub_axis.size);
     if (hi > lo) members *= hi / lo;
   }
   return members;
 }
 
-bool LevelMap::aligned(const Atom& atom) const {
-  for (const LevelDigit& digit : digits_[static_cast<size_t>(atom.mesh_dim)]) {
-    int64_t lo = std::max(digit.before, atom.before);
-    int64_t hi = std::min(digit.before * digit.size, atom.before * atom.size);
+bool LevelMap::aligned(const SubAxis& sub_axis) const {
+  for (const LevelDigit& digit : digits_[static_cast<size_t>(sub_axis.mesh_dim)]) {
+    int64_t lo = std::max(digit.before, sub_axis.before);
+    int64_t hi = std::min(digit.before * digit.size, sub_axis.before * sub_axis.size);
     if (hi > lo && (hi % lo != 0 || lo % digit.before != 0)) return false;
   }
   return true;
 }
 
-const LevelMap::Shapes& LevelMap::shapes_of(std::span<const Atom> atoms) const {
-  std::vector<Atom> key(atoms.begin(), atoms.end());
+const LevelMap::Shapes& LevelMap::shapes_of(std::span<const SubAxis> sub_axes) const {
+  std::vector<SubAxis> key(sub_axes.begin(), sub_axes.end());
   auto found = remembered_.find(key);
   if (found != remembered_.end()) return found->second;
   Shapes shapes;
-  if (regular_ &&
-      std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return aligned(atom); })) {
+  if (regular_ && std::all_of(sub_axes.begin(), sub_axes.end(),
+                              [&](const SubAxis& sub_axis) { return aligned(sub_axis); })) {
     GroupShape shape;
     for (int l = 0; l < levels(); ++l) {
       int64_t members = 1;
-      for (const Atom& atom : atoms) members *= l + 1 == levels() ? atom.size : members_of(atom, l);
+      for (const SubAxis& sub_axis : sub_axes)
+        members *= l + 1 == levels() ? sub_axis.size : members_of(sub_axis, l);
       shape.members.push_back(members);
     }
     shapes.all.push_back(std::move(shape));
   } else {
-    shapes = listed_shapes(atoms);
+    shapes = listed_shapes(sub_axes);
   }
   return remembered_.emplace(std::move(key), std::move(shapes)).first->second;
 }
@@ -177,13 +178,13 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
 
 }  // namespace
 
-LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
+LevelMap::Shapes LevelMap::listed_shapes(std::span<const SubAxis> sub_axes) const {
   std::set<GroupShape> shapes;
   int64_t listed = 0;
   std::vector<int64_t> ids;
-  auto modes = modes_of(*mesh_, atoms);
+  auto modes = modes_of(*mesh_, sub_axes);
   if (consecutive_ && modes && level_ranks_.size() > 1) {
-    const std::vector<int64_t> members = sorted_offsets(modes->atoms);
+    const std::vector<int64_t> members = sorted_offsets(modes->sub_axes);
     const std::vector<Mode> copies = copy_modes(*mesh_);
     modes->others.insert(modes->others.end(), copies.begin(), copies.end());
     const int64_t base = rank_at(*mesh_->universe, 0);
@@ -199,7 +200,7 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   // By the coordinates that members share.
   const std::vector<int64_t> sizes = mesh_shape(*mesh_);
   const std::vector<int64_t> positions = positions_of(*mesh_);
-  const CoordinatesOn differ(atoms, sizes);
+  const CoordinatesOn differ(sub_axes, sizes);
   std::map<int64_t, std::vector<int64_t>> groups;  // positions, by that of the lead
   for (size_t i = 0; i < positions.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
@@ -219,7 +220,7 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const Atom> atoms) const {
   return {{shapes.begin(), shapes.end()}, listed};
 }
 
-const std::vector<RankClass>& LevelMap::classes(const std::vector<Atom>& apart,
+const std::vector<RankClass>& LevelMap::classes(const std::vector<SubAxis>& apart,
                                                 const std::vector<int64_t>& kinds) const {
   const auto [found, fresh] = classes_.try_emplace({apart, kinds});
   if (fresh) found->second = list_rank_classes(*mesh_, level_ranks_, apart, kinds);
@@ -234,11 +235,11 @@ const std::vector<UnitMembers>& LevelMap::few_units(int level, size_t most_membe
   return found->second;
 }
 
-int64_t LevelMap::most_coordinates_inside(const Atom& atom) const {
-  const auto [found, fresh] = most_inside_.try_emplace(atom);
+int64_t LevelMap::most_coordinates_inside(const SubAxis& sub_axis) const {
+  const auto [found, fresh] = most_inside_.try_emplace(sub_axis);
   if (fresh)
-    found->second = meshplan::most_coordinates_inside(classes({}, {}), level_ranks_.front(), atom,
-                                                      mesh_shape(*mesh_));
+    found->second = meshplan::most_coordinates_inside(classes({}, {}), level_ranks_.front(),
+                                                      sub_axis, mesh_shape(*mesh_));
   return found->second;
 }
 

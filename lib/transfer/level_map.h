@@ -69,25 +69,25 @@ class LevelMap {
     return digits_[mesh_dim];
   }
   // Members of a group over this sub-axis alone in one unit of level l (regular only).
-  [[nodiscard]] int64_t members_of(const Atom& atom, int level) const;
+  [[nodiscard]] int64_t members_of(const SubAxis& sub_axis, int level) const;
   // Whether the sub-axis begins and ends where levels cut the mesh dim, or inside a digit that it
   // divides (else its groups are listed).
-  [[nodiscard]] bool aligned(const Atom& atom) const;
+  [[nodiscard]] bool aligned(const SubAxis& sub_axis) const;
   // Every distinct shape that the groups over these sub-axes have, remembered.
-  [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const Atom> atoms) const {
-    return shapes_of(atoms).all;
+  [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const SubAxis> sub_axes) const {
+    return shapes_of(sub_axes).all;
   }
   // How many ranks were listed to find them: 0 where products answer.
-  [[nodiscard]] int64_t ranks_listed(std::span<const Atom> atoms) const {
-    return shapes_of(atoms).ranks_listed;
+  [[nodiscard]] int64_t ranks_listed(std::span<const SubAxis> sub_axes) const {
+    return shapes_of(sub_axes).ranks_listed;
   }
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
-  [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<Atom>& apart,
+  [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<SubAxis>& apart,
                                                       const std::vector<int64_t>& kinds) const;
   // A few units of a level (transfer/few_units.h), and the most coordinates on a sub-axis that the
   // ranks of one unit of the innermost level have, both remembered. Every rank is listed.
   [[nodiscard]] const std::vector<UnitMembers>& few_units(int level, size_t most_members) const;
-  [[nodiscard]] int64_t most_coordinates_inside(const Atom& atom) const;
+  [[nodiscard]] int64_t most_coordinates_inside(const SubAxis& sub_axis) const;
   // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches,
   // its advice and its prices ask for the same again; the next question starts anew, so that its
   // work is the same whatever was asked before it.
@@ -113,8 +113,8 @@ class LevelMap {
     std::vector<GroupShape> all;
     int64_t ranks_listed = 0;
   };
-  [[nodiscard]] const Shapes& shapes_of(std::span<const Atom> atoms) const;
-  [[nodiscard]] Shapes listed_shapes(std::span<const Atom> atoms) const;
+  [[nodiscard]] const Shapes& shapes_of(std::span<const SubAxis> sub_axes) const;
+  [[nodiscard]] Shapes listed_shapes(std::span<const SubAxis> sub_axes) const;
 
   const Mesh* mesh_;
   const Topology* topology_;
@@ -122,11 +122,11 @@ class LevelMap {
   bool regular_ = true;
   bool consecutive_ = true;  // positions i -> base + i
   std::vector<std::vector<LevelDigit>> digits_;
-  mutable std::map<std::vector<Atom>, Shapes> remembered_;
-  mutable std::map<std::pair<std::vector<Atom>, std::vector<int64_t>>, std::vector<RankClass>>
+  mutable std::map<std::vector<SubAxis>, Shapes> remembered_;
+  mutable std::map<std::pair<std::vector<SubAxis>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
   mutable std::map<std::pair<int, size_t>, std::vector<UnitMembers>> few_units_;
-  mutable std::map<Atom, int64_t> most_inside_;
+  mutable std::map<SubAxis, int64_t> most_inside_;
   mutable std::shared_ptr<ListingMemory> listings_;
   mutable std::shared_ptr<TurnMemory> turns_;
 };

@@ -15,9 +15,9 @@
 namespace meshplan {
 namespace {
 
-bool pending_in(const State& state, const Atom& atom) {
+bool pending_in(const State& state, const SubAxis& sub_axis) {
   return std::any_of(state.partial.begin(), state.partial.end(),
-                     [&](const PendingAtom& p) { return p.atom == atom; });
+                     [&](const PendingSubAxis& p) { return p.sub_axis == sub_axis; });
 }
 
 // `intervals`: of each tensor dim, by number; the places are these numbers. They become those among
@@ -53,7 +53,7 @@ void number_places(const std::vector<std::vector<Interval>>& intervals, SideBoxe
 
 // Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending.
 SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
-                  const std::vector<Atom>& reduced, std::span<const int64_t> indices,
+                  const std::vector<SubAxis>& reduced, std::span<const int64_t> indices,
                   std::vector<int64_t> ids) {
   SideBoxes side;
   side.dims = static_cast<int>(shape.size());
@@ -83,7 +83,7 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
 
 // All ranks of the first copy.
 SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
-                     const std::vector<Atom>& reduced) {
+                     const std::vector<SubAxis>& reduced) {
   std::vector<int64_t> ids;
   std::vector<int64_t> indices;
   for (const MeshRank& rank : ranks_by_id(mesh)) {
@@ -98,11 +98,11 @@ SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64
 //
 //     a, b:(1)2 and a, c               1: both begin with a
 //     b:(1)2, c and b:(1)2, b:(2)2     0: in the second b:(1)2 and b:(2)2 are one run
-size_t common_atoms(const std::vector<Atom>& a, const std::vector<Atom>& b) {
+size_t common_sub_axes(const std::vector<SubAxis>& a, const std::vector<SubAxis>& b) {
   if (a == b) return a.size();
   size_t k = 0;
   while (k < a.size() && k < b.size() && a[k] == b[k]) ++k;
-  auto goes_on = [&](const std::vector<Atom>& order, size_t i) {
+  auto goes_on = [&](const std::vector<SubAxis>& order, size_t i) {
     return i > 0 && i < order.size() && order[i].mesh_dim == order[i - 1].mesh_dim &&
            order[i].before == order[i - 1].before * order[i - 1].size;
   };
@@ -119,8 +119,9 @@ class Lister {
         known_(before == nullptr ? 0 : before->classes),
         left_(q.most_listed - (before == nullptr ? 0 : before->looked)),
         level_ranks_(level_ranks_of(q.levels->topology())) {
-    for (const PendingAtom& p : q.src->partial) {
-      (q.dst_mesh == nullptr && pending_in(*q.dst, p.atom) ? apart_ : reduced_).push_back(p.atom);
+    for (const PendingSubAxis& p : q.src->partial) {
+      (q.dst_mesh == nullptr && pending_in(*q.dst, p.sub_axis) ? apart_ : reduced_)
+          .push_back(p.sub_axis);
     }
   }
 
@@ -190,7 +191,8 @@ class Lister {
     std::vector<std::vector<int64_t>> widths;  // by tensor dim and number of its part
     for (size_t d = 0; d < q_.shape.size(); ++d) {
       const auto& order = q_.src->shards[d];
-      const std::span<const Atom> common(order.data(), common_atoms(order, q_.dst->shards[d]));
+      const std::span<const SubAxis> common(order.data(),
+                                            common_sub_axes(order, q_.dst->shards[d]));
       apart_.insert(apart_.end(), common.begin(), common.end());
       widths.emplace_back();
       for (const Interval& part : shard_intervals(common, q_.shape[d], sizes))
@@ -208,7 +210,7 @@ class Lister {
     std::map<std::vector<int64_t>, int64_t> known;
     std::vector<std::vector<int64_t>> looks{{}};
     int64_t pending = 1;  // coordinates on what stays pending: all, over those of the tensor dims
-    for (const Atom& atom : apart_) pending *= atom.size;
+    for (const SubAxis& sub_axis : apart_) pending *= sub_axis.size;
     for (const std::vector<int64_t>& of_dim : widths) {
       std::vector<std::vector<int64_t>> next;
       for (const std::vector<int64_t>& look : looks) {
@@ -246,15 +248,15 @@ class Lister {
   int64_t overlaps_ = 0;
   bool enough_ = false;
   std::vector<int64_t> level_ranks_;
-  std::vector<Atom> apart_;    // ranks that differ on these do not talk
-  std::vector<Atom> reduced_;  // pending before, not after
+  std::vector<SubAxis> apart_;    // ranks that differ on these do not talk
+  std::vector<SubAxis> reduced_;  // pending before, not after
 };
 
 // What is pending keeps ranks apart or is reduced, whatever the reduction.
 void add_without_ops(KeyWriter& key, const State& state) {
   key.add(state.shards);
   key.add(state.partial.size());
-  for (const PendingAtom& pending : state.partial) key.add(pending.atom);
+  for (const PendingSubAxis& pending : state.partial) key.add(pending.sub_axis);
 }
 std::string key_of(const ListQuestion& q, int phases) {
   KeyWriter key;

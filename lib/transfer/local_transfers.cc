@@ -15,10 +15,10 @@ bool contains(const Box& outer, const Box& inner) {
 }
 
 // How the sub-axis is pending; sum where it is not.
-ReduceOp pending_op(const State& state, const Atom& a) {
-  for (const PendingAtom& p : state.partial) {
-    if (p.atom.mesh_dim == a.mesh_dim && p.atom.before <= a.before &&
-        p.atom.before * p.atom.size >= a.before * a.size)
+ReduceOp pending_op(const State& state, const SubAxis& a) {
+  for (const PendingSubAxis& p : state.partial) {
+    if (p.sub_axis.mesh_dim == a.mesh_dim && p.sub_axis.before <= a.before &&
+        p.sub_axis.before * p.sub_axis.size >= a.before * a.size)
       return p.op;
   }
   return ReduceOp::sum;
@@ -27,7 +27,7 @@ ReduceOp pending_op(const State& state, const Atom& a) {
 }  // namespace
 
 Status TransferMaker::make_slice() {
-  if (!atoms_.reduced.empty() || !atoms_.added.empty())
+  if (!sub_axes_.reduced.empty() || !sub_axes_.added.empty())
     return fail("a slice changes a pending reduction");
   for (size_t s = 0; s < out_.slots.size(); ++s) {
     const Box& want = box_of_slot(after_, static_cast<int64_t>(s));
@@ -52,25 +52,26 @@ Status TransferMaker::make_slice() {
 // Kinds that count the value of every rank (sum, product) keep it on coordinate 0 only; the others
 // keep it everywhere. Of a shard no rank has all, so only zeros may fill the rest: P(sum).
 Status TransferMaker::make_to_partial() {
-  if (!atoms_.reduced.empty()) return fail("to_partial completes a pending reduction");
-  if (atoms_.added.empty() && !pending_of_size_one(after_.state))
+  if (!sub_axes_.reduced.empty()) return fail("to_partial completes a pending reduction");
+  if (sub_axes_.added.empty() && !pending_of_size_one(after_.state))
     return fail("to_partial adds no pending reduction");
-  auto replicated = atoms_without(atoms_.added, shard_atoms(before_.state), before_.mesh_shape);
+  auto replicated =
+      sub_axes_without(sub_axes_.added, shard_sub_axes(before_.state), before_.mesh_shape);
   if (!replicated) return fail(replicated.error().message);
-  auto sharded = atoms_without(atoms_.added, *replicated, before_.mesh_shape);
+  auto sharded = sub_axes_without(sub_axes_.added, *replicated, before_.mesh_shape);
   if (!sharded) return fail(sharded.error().message);
-  for (const Atom& a : *sharded) {
+  for (const SubAxis& a : *sharded) {
     const ReduceOp op = pending_op(after_.state, a);
     if (op != ReduceOp::sum)
       return fail(std::string("a shard cannot become P(") + to_text(op) + "), only P(sum)");
   }
-  std::vector<Atom> counted;
-  for (const Atom& a : *replicated) {
+  std::vector<SubAxis> counted;
+  for (const SubAxis& a : *replicated) {
     const ReduceOp op = pending_op(after_.state, a);
     if (op == ReduceOp::sum || op == ReduceOp::product) counted.push_back(a);
   }
   out_.reduce_op =
-      atoms_.added.empty() ? ReduceOp::sum : pending_op(after_.state, atoms_.added.front());
+      sub_axes_.added.empty() ? ReduceOp::sum : pending_op(after_.state, sub_axes_.added.front());
   return fill_partial(CoordinatesOn(counted, before_.mesh_shape), sharded->empty());
 }
 

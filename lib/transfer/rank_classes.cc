@@ -12,8 +12,9 @@ namespace meshplan {
 namespace {
 
 // Indices of the mesh by their number on the sub-axes.
-std::vector<std::vector<int64_t>> by_number(const Mesh& mesh, const std::vector<Atom>& atoms) {
-  const CoordinatesOn on(atoms, mesh_shape(mesh));
+std::vector<std::vector<int64_t>> by_number(const Mesh& mesh,
+                                            const std::vector<SubAxis>& sub_axes) {
+  const CoordinatesOn on(sub_axes, mesh_shape(mesh));
   std::vector<std::vector<int64_t>> classes(static_cast<size_t>(on.count()));
   const int64_t ranks = mesh_size(mesh);
   for (int64_t i = 0; i < ranks; ++i) classes[static_cast<size_t>(on.number(i))].push_back(i);
@@ -77,7 +78,7 @@ struct OrderedRanks {
 }  // namespace
 
 std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64_t> level_ranks,
-                                         const std::vector<Atom>& apart,
+                                         const std::vector<SubAxis>& apart,
                                          std::span<const int64_t> kinds) {
   const std::vector<std::vector<int64_t>> classes = by_number(mesh, apart);
   const std::vector<int64_t> positions = positions_of(mesh);

@@ -33,7 +33,7 @@ struct RankClass {
 // unit of each level, inside out, the last of which holds every rank.
 [[nodiscard]] std::vector<RankClass> list_rank_classes(const Mesh& mesh,
                                                        std::span<const int64_t> level_ranks,
-                                                       const std::vector<Atom>& apart,
+                                                       const std::vector<SubAxis>& apart,
                                                        std::span<const int64_t> kinds);
 
 }  // namespace meshplan

@@ -43,13 +43,14 @@ std::vector<int64_t> sorted_offsets(std::span<const Mode> modes) {
   return all;
 }
 
-std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms) {
-  AtomModes out;
-  std::vector<Atom> here;  // of one mesh dim, major first
+std::optional<SubAxisModes> modes_of(const Mesh& mesh, std::span<const SubAxis> sub_axes) {
+  SubAxisModes out;
+  std::vector<SubAxis> here;  // of one mesh dim, major first
   for (size_t m = 0; m < mesh.dims.size(); ++m) {
     here.clear();
-    for (const Atom& atom : atoms) {
-      if (static_cast<size_t>(atom.mesh_dim) == m && atom.size > 1) here.push_back(atom);
+    for (const SubAxis& sub_axis : sub_axes) {
+      if (static_cast<size_t>(sub_axis.mesh_dim) == m && sub_axis.size > 1)
+        here.push_back(sub_axis);
     }
     std::sort(here.begin(), here.end());
     int64_t mode_begin = 1;  // product of the sizes of the modes before
@@ -62,11 +63,11 @@ std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms)
         at = end;
         return true;
       };
-      for (const Atom& atom : here) {
-        const int64_t lo = std::max(mode_begin, atom.before);
-        const int64_t hi = std::min(mode_end, atom.before * atom.size);
+      for (const SubAxis& sub_axis : here) {
+        const int64_t lo = std::max(mode_begin, sub_axis.before);
+        const int64_t hi = std::min(mode_end, sub_axis.before * sub_axis.size);
         if (hi <= lo) continue;
-        if (lo < at || !cut_to(lo, out.others) || !cut_to(hi, out.atoms)) return std::nullopt;
+        if (lo < at || !cut_to(lo, out.others) || !cut_to(hi, out.sub_axes)) return std::nullopt;
       }
       if (!cut_to(mode_end, out.others)) return std::nullopt;
       mode_begin = mode_end;

@@ -27,13 +27,14 @@ namespace meshplan {
 
 // The modes along which ranks of a mesh differ on some sub-axes, and those of its other factors.
 //
-//     mesh b 8 with layout 8:2, sub-axis b:(2)2     atoms 2:4, others 2:8 and 2:2
-struct AtomModes {
-  std::vector<Mode> atoms;
+//     mesh b 8 with layout 8:2, sub-axis b:(2)2     sub-axes 2:4, others 2:8 and 2:2
+struct SubAxisModes {
+  std::vector<Mode> sub_axes;
   std::vector<Mode> others;
 };
 // nullopt: a sub-axis cuts a mode of its mesh dim's layout where it does not divide.
-[[nodiscard]] std::optional<AtomModes> modes_of(const Mesh& mesh, std::span<const Atom> atoms);
+[[nodiscard]] std::optional<SubAxisModes> modes_of(const Mesh& mesh,
+                                                   std::span<const SubAxis> sub_axes);
 
 // Whether positions i of the rank map stand for ids base + i. O(world) where ranks are listed.
 [[nodiscard]] bool is_consecutive(const Universe& universe);

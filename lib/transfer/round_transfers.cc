@@ -15,8 +15,9 @@ int64_t wire_element_bytes(const PlannedRedistribution& r, size_t step) {
 
 bool is_in_no_round(const Step& step) {
   if (is_local(step.op)) return true;
-  return is_collective(step.op) && std::all_of(step.mesh_dims.begin(), step.mesh_dims.end(),
-                                               [](const Atom& atom) { return atom.size == 1; });
+  return is_collective(step.op) &&
+         std::all_of(step.mesh_dims.begin(), step.mesh_dims.end(),
+                     [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
 }
 
 std::vector<size_t> packing_order(const Plan& plan, const BundleRound& round) {

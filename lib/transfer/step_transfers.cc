@@ -31,11 +31,11 @@ std::vector<int64_t> corner_of(const Box& box) {
 
 bool pending_of_size_one(const State& state) {
   return std::any_of(state.partial.begin(), state.partial.end(),
-                     [](const PendingAtom& p) { return p.atom.size == 1; });
+                     [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
 }
 
 Result<StepTransfers> TransferMaker::make() {
-  if (auto done = sort_atoms(); !done) return done.error();
+  if (auto done = sort_sub_axes(); !done) return done.error();
   find_selves();
   out_.op = step_.op;
   if (auto done = make_all(); !done) return done.error();
@@ -47,7 +47,7 @@ Status TransferMaker::make_all() {
   if (step_.op == Op::to_partial) return make_to_partial();
   const bool reduces = row_of(step_.op).reduces;
   if (auto done = check_pending(reduces); !done) return done;
-  if (reduces || !atoms_.reduced.empty()) {
+  if (reduces || !sub_axes_.reduced.empty()) {
     if (auto done = set_reduction(); !done) return done;
   }
   if (step_.op == Op::exchange) return make_exchange();
@@ -58,9 +58,9 @@ Error TransferMaker::fail(const std::string& what) const {
   return wrong_data(q_.place + ": " + what);
 }
 
-Status TransferMaker::sort_atoms() {
-  const std::vector<Atom> before = partial_atoms(before_.state);
-  const std::vector<Atom> after = partial_atoms(after_.state);
+Status TransferMaker::sort_sub_axes() {
+  const std::vector<SubAxis> before = partial_sub_axes(before_.state);
+  const std::vector<SubAxis> after = partial_sub_axes(after_.state);
   if (crosses_) {
     if (step_.op != Op::exchange) {
       return fail(std::string(to_text(step_.op)) +
@@ -70,18 +70,18 @@ Status TransferMaker::sort_atoms() {
       return fail(
           "an exchange across meshes leaves a reduction pending; complete it before or after");
     }
-    atoms_.reduced = before;
+    sub_axes_.reduced = before;
     return Done{};
   }
-  auto reduced = atoms_without(before, after, before_.mesh_shape);
-  auto added = atoms_without(after, before, before_.mesh_shape);
+  auto reduced = sub_axes_without(before, after, before_.mesh_shape);
+  auto added = sub_axes_without(after, before, before_.mesh_shape);
   if (!reduced) return fail(reduced.error().message);
   if (!added) return fail(added.error().message);
-  auto kept = atoms_without(before, *reduced, before_.mesh_shape);
+  auto kept = sub_axes_without(before, *reduced, before_.mesh_shape);
   if (!kept) return fail(kept.error().message);
-  auto talking = atoms_without(step_.mesh_dims, *kept, before_.mesh_shape);
+  auto talking = sub_axes_without(step_.mesh_dims, *kept, before_.mesh_shape);
   if (!talking) return fail(talking.error().message);
-  atoms_ = {std::move(*kept), std::move(*reduced), std::move(*added), std::move(*talking)};
+  sub_axes_ = {std::move(*kept), std::move(*reduced), std::move(*added), std::move(*talking)};
   return Done{};
 }
 
@@ -98,22 +98,22 @@ void TransferMaker::find_selves() {
 
 Status TransferMaker::check_pending(bool reduces) const {
   const std::string op = to_text(step_.op);
-  if (reduces && atoms_.reduced.empty() && !pending_of_size_one(before_.state))
+  if (reduces && sub_axes_.reduced.empty() && !pending_of_size_one(before_.state))
     return fail(op + " has no pending reduction to complete");
-  if (!reduces && step_.op != Op::exchange && !atoms_.reduced.empty())
+  if (!reduces && step_.op != Op::exchange && !sub_axes_.reduced.empty())
     return fail(op + " loses a pending reduction");
-  if (!atoms_.added.empty()) return fail(op + " adds a pending reduction; only to_partial may");
+  if (!sub_axes_.added.empty()) return fail(op + " adds a pending reduction; only to_partial may");
   return Done{};
 }
 
 Status TransferMaker::set_reduction() {
   // What is pending over one rank is whole: nothing is combined, or sent in another type.
-  for (const Atom& a : atoms_.reduced) out_.contributions *= a.size;
+  for (const SubAxis& a : sub_axes_.reduced) out_.contributions *= a.size;
   if (out_.contributions == 1 && !step_.reduce_op) return Done{};
   bool averages = true;
-  for (const PendingAtom& p : before_.state.partial) {
-    for (const Atom& a : atoms_.reduced) {
-      if (p.atom.mesh_dim == a.mesh_dim && p.atom.before <= a.before)
+  for (const PendingSubAxis& p : before_.state.partial) {
+    for (const SubAxis& a : sub_axes_.reduced) {
+      if (p.sub_axis.mesh_dim == a.mesh_dim && p.sub_axis.before <= a.before)
         averages = averages && p.op == ReduceOp::avg;
     }
   }
@@ -123,8 +123,8 @@ Status TransferMaker::set_reduction() {
   if (*out_.reduce_op == ReduceOp::avg) out_.divisor *= out_.contributions;
   // Across meshes the step's mesh dims are those of the target mesh, and all that is pending on the
   // source mesh is reduced.
-  const std::vector<Atom> here = crosses_ ? std::vector<Atom>{} : atoms_.reduced;
-  auto outside = atoms_without(here, step_.mesh_dims, before_.mesh_shape);
+  const std::vector<SubAxis> here = crosses_ ? std::vector<SubAxis>{} : sub_axes_.reduced;
+  auto outside = sub_axes_without(here, step_.mesh_dims, before_.mesh_shape);
   if (!outside) return fail(outside.error().message);
   if (!outside->empty()) return fail("reduces over a mesh dim that is not among its mesh_dims");
   return Done{};

@@ -1,7 +1,7 @@
 // Lists of sub-axes: coordinates of ranks on them, and their differences.
 //
-// A sub-axis (`Atom`, tensor/state.h) is a factor of a mesh dim: of b with 8 ranks, b:(2)2 is the
-// middle factor of 2 x 2 x 2.
+// A sub-axis (`SubAxis`, tensor/state.h) is a factor of a mesh dim: of b with 8 ranks, b:(2)2 is
+// the middle factor of 2 x 2 x 2.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace meshplan {
 // Law: two ranks differ at most on these sub-axes if index - part(index) is the same for both.
 class CoordinatesOn {
  public:
-  CoordinatesOn(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape);
+  CoordinatesOn(std::span<const SubAxis> sub_axes, std::span<const int64_t> mesh_shape);
   // Below count(); the first sub-axis counts slowest.
   [[nodiscard]] int64_t number(int64_t index) const {
     int64_t number = 0;
@@ -52,10 +52,10 @@ class CoordinatesOn {
 // where factors of one mesh dim overlap and neither divides the other.
 //
 //     mesh b 8     b:(1)8 without b:(2)2 is b:(1)2, b:(4)2
-[[nodiscard]] Result<std::vector<Atom>> atoms_without(const std::vector<Atom>& a,
-                                                      const std::vector<Atom>& b,
-                                                      const std::vector<int64_t>& mesh_shape);
-[[nodiscard]] std::vector<Atom> partial_atoms(const State& state);
-[[nodiscard]] std::vector<Atom> shard_atoms(const State& state);
+[[nodiscard]] Result<std::vector<SubAxis>> sub_axes_without(const std::vector<SubAxis>& a,
+                                                            const std::vector<SubAxis>& b,
+                                                            const std::vector<int64_t>& mesh_shape);
+[[nodiscard]] std::vector<SubAxis> partial_sub_axes(const State& state);
+[[nodiscard]] std::vector<SubAxis> shard_sub_axes(const State& state);
 
 }  // namespace meshplan

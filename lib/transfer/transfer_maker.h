@@ -15,11 +15,11 @@ namespace meshplan {
 //
 //     2 x 4 x 2, P(sum)P(sum)R -> P(sum)RS(0), reduce_scatter on dims 1 2
 //     pending dim 0 is kept, dim 1 is reduced; ranks that differ on dims 1 2 talk
-struct StepAtoms {
-  std::vector<Atom> kept;     // pending before and after
-  std::vector<Atom> reduced;  // pending before only
-  std::vector<Atom> added;    // pending after only
-  std::vector<Atom> talking;  // the step's mesh dims without the kept ones
+struct StepSubAxes {
+  std::vector<SubAxis> kept;     // pending before and after
+  std::vector<SubAxis> reduced;  // pending before only
+  std::vector<SubAxis> added;    // pending after only
+  std::vector<SubAxis> talking;  // the step's mesh dims without the kept ones
 };
 
 class TransferMaker {
@@ -46,7 +46,7 @@ class TransferMaker {
   [[nodiscard]] int64_t global_id(int32_t rank) const {
     return q_.ranks->global_ids[static_cast<size_t>(rank)];
   }
-  Status sort_atoms();
+  Status sort_sub_axes();
   void find_selves();
   Status make_all();
   Status check_pending(bool reduces) const;
@@ -86,7 +86,7 @@ class TransferMaker {
   const HeldBoxes& after_;
   const Step& step_;
   bool crosses_;
-  StepAtoms atoms_;
+  StepSubAxes sub_axes_;
   StepTransfers out_;
 };
 

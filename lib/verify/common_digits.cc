@@ -19,7 +19,8 @@ std::vector<int64_t> places_of(const Digits& digits, const ShardList& list) {
 
 // Cuts the digit of `list` that `place` falls into, if it falls into one; false where it does not
 // divide it.
-bool cut_at(const Digits& digits, const ShardList& list, int64_t place, std::vector<Atom>& cuts) {
+bool cut_at(const Digits& digits, const ShardList& list, int64_t place,
+            std::vector<SubAxis>& cuts) {
   int64_t reached = 1;
   for (size_t i = 0; i < list.count; ++i) {
     const Digit& digit = digits.list[list.digits[i]];
@@ -40,7 +41,7 @@ bool cut_at(const Digits& digits, const ShardList& list, int64_t place, std::vec
 std::optional<CommonDigits> common_digits(const ExchangeView& view, const Units& units) {
   const std::vector<int64_t> sizes = mesh_shape(*view.src_mesh);
   const State* const states[] = {view.src, view.dst};
-  std::vector<Atom> cuts;
+  std::vector<SubAxis> cuts;
   std::vector<std::vector<LevelPart>> parts;
   for (size_t m = 0; m < sizes.size(); ++m) {
     auto of_dim = units.parts_of(view.src_mesh->dims[m].layout);

@@ -5,17 +5,18 @@
 namespace meshplan::verification {
 namespace {
 
-// Calls `visit` with every atom of the state.
+// Calls `visit` with every sub-axis of the state.
 template <class Visit>
-void each_atom(const State& state, Visit visit) {
-  for (const std::vector<Atom>& list : state.shards) {
-    for (const Atom& atom : list) visit(atom);
+void each_sub_axis(const State& state, Visit visit) {
+  for (const std::vector<SubAxis>& list : state.shards) {
+    for (const SubAxis& sub_axis : list) visit(sub_axis);
   }
-  for (const PendingAtom& pending : state.partial) visit(pending.atom);
+  for (const PendingSubAxis& pending : state.partial) visit(pending.sub_axis);
 }
 
-bool is_whole(const Atom& atom, std::span<const int64_t> mesh_shape) {
-  return atom.before == 1 && atom.size == mesh_shape[static_cast<size_t>(atom.mesh_dim)];
+bool is_whole(const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
+  return sub_axis.before == 1 &&
+         sub_axis.size == mesh_shape[static_cast<size_t>(sub_axis.mesh_dim)];
 }
 
 bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size,
@@ -25,12 +26,12 @@ bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size
   return true;
 }
 
-std::string place(const Atom& atom) {
-  return "mesh dim " + std::to_string(atom.mesh_dim) + " part (" + std::to_string(atom.before) +
-         ")" + std::to_string(atom.size);
+std::string place(const SubAxis& sub_axis) {
+  return "mesh dim " + std::to_string(sub_axis.mesh_dim) + " part (" +
+         std::to_string(sub_axis.before) + ")" + std::to_string(sub_axis.size);
 }
 
-// What is wrong with a state whose atoms lie in the mesh, by digits: mesh dims may be split.
+// What is wrong with a state whose sub-axes lie in the mesh, by digits: mesh dims may be split.
 Problem check_parts(const State& state, std::span<const int64_t> mesh_shape) {
   Digits digits;
   const State* const states[] = {&state};
@@ -39,14 +40,14 @@ Problem check_parts(const State& state, std::span<const int64_t> mesh_shape) {
   DigitSet used = 0;
   // Mesh dims of size 1 among the first 64; beyond those a repeat changes no box.
   uint64_t used_unit_dims = 0;
-  const Atom* twice = nullptr;
-  each_atom(state, [&](const Atom& atom) {
-    DigitSet set = digits_of({&atom, 1}, digits);
-    if ((used & set) != 0) twice = &atom;
+  const SubAxis* twice = nullptr;
+  each_sub_axis(state, [&](const SubAxis& sub_axis) {
+    DigitSet set = digits_of({&sub_axis, 1}, digits);
+    if ((used & set) != 0) twice = &sub_axis;
     used |= set;
-    if (set == 0 && atom.mesh_dim < 64) {
-      if ((used_unit_dims >> atom.mesh_dim & 1) != 0) twice = &atom;
-      used_unit_dims |= uint64_t{1} << atom.mesh_dim;
+    if (set == 0 && sub_axis.mesh_dim < 64) {
+      if ((used_unit_dims >> sub_axis.mesh_dim & 1) != 0) twice = &sub_axis;
+      used_unit_dims |= uint64_t{1} << sub_axis.mesh_dim;
     }
   });
   if (twice != nullptr) return place(*twice) + " is used twice";
@@ -65,21 +66,23 @@ ShardList DigitState::shard_list(size_t tensor_dim) const {
   return list;
 }
 
-bool atom_in_mesh(const Atom& atom, std::span<const int64_t> mesh_shape) {
-  if (atom.mesh_dim < 0 || static_cast<size_t>(atom.mesh_dim) >= mesh_shape.size()) return false;
-  int64_t size = mesh_shape[static_cast<size_t>(atom.mesh_dim)];
-  if (is_whole(atom, mesh_shape)) return true;
-  return atom.before >= 1 && atom.size > 1 && size % atom.before == 0 &&
-         size / atom.before % atom.size == 0;
+bool sub_axis_in_mesh(const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
+  if (sub_axis.mesh_dim < 0 || static_cast<size_t>(sub_axis.mesh_dim) >= mesh_shape.size())
+    return false;
+  int64_t size = mesh_shape[static_cast<size_t>(sub_axis.mesh_dim)];
+  if (is_whole(sub_axis, mesh_shape)) return true;
+  return sub_axis.before >= 1 && sub_axis.size > 1 && size % sub_axis.before == 0 &&
+         size / sub_axis.before % sub_axis.size == 0;
 }
 
 bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* const> states,
-                 std::span<const Atom> extra, Digits& digits) {
+                 std::span<const SubAxis> extra, Digits& digits) {
   digits.count = 0;
   bool whole = true;
   for (const State* state : states)
-    each_atom(*state, [&](const Atom& atom) { whole = whole && is_whole(atom, mesh_shape); });
-  for (const Atom& atom : extra) whole = whole && is_whole(atom, mesh_shape);
+    each_sub_axis(
+        *state, [&](const SubAxis& sub_axis) { whole = whole && is_whole(sub_axis, mesh_shape); });
+  for (const SubAxis& sub_axis : extra) whole = whole && is_whole(sub_axis, mesh_shape);
   if (whole) {
     for (size_t m = 0; m < mesh_shape.size(); ++m) {
       if (mesh_shape[m] > 1 &&
@@ -90,12 +93,12 @@ bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* con
   }
   // (mesh dim, product of the digits before the cut)
   std::vector<std::pair<int32_t, int64_t>> cuts;
-  auto add = [&](const Atom& atom) {
-    cuts.emplace_back(atom.mesh_dim, atom.before);
-    cuts.emplace_back(atom.mesh_dim, atom.before * atom.size);
+  auto add = [&](const SubAxis& sub_axis) {
+    cuts.emplace_back(sub_axis.mesh_dim, sub_axis.before);
+    cuts.emplace_back(sub_axis.mesh_dim, sub_axis.before * sub_axis.size);
   };
-  for (const State* state : states) each_atom(*state, add);
-  for (const Atom& atom : extra) add(atom);
+  for (const State* state : states) each_sub_axis(*state, add);
+  for (const SubAxis& sub_axis : extra) add(sub_axis);
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
     cuts.emplace_back(static_cast<int32_t>(m), 1);
     cuts.emplace_back(static_cast<int32_t>(m), mesh_shape[m]);
@@ -113,11 +116,11 @@ bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* con
   return true;
 }
 
-DigitSet digits_of(std::span<const Atom> atoms, const Digits& digits) {
+DigitSet digits_of(std::span<const SubAxis> sub_axes, const Digits& digits) {
   DigitSet set = 0;
-  for (const Atom& atom : atoms) {
+  for (const SubAxis& sub_axis : sub_axes) {
     for (size_t i = 0; i < digits.count; ++i) {
-      if (is_part_of(digits.list[i], atom)) set |= digit_bit(i);
+      if (is_part_of(digits.list[i], sub_axis)) set |= digit_bit(i);
     }
   }
   return set;
@@ -129,23 +132,23 @@ void to_digits(const State& state, const Digits& digits, DigitState& out) {
   out.continues = 0;
   out.pending = 0;
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    const Atom* previous = nullptr;
-    for (const Atom& atom : state.shards[d]) {
-      bool in_run = previous != nullptr && previous->mesh_dim == atom.mesh_dim &&
-                    previous->before * previous->size == atom.before;
+    const SubAxis* previous = nullptr;
+    for (const SubAxis& sub_axis : state.shards[d]) {
+      bool in_run = previous != nullptr && previous->mesh_dim == sub_axis.mesh_dim &&
+                    previous->before * previous->size == sub_axis.before;
       for (size_t i = 0; i < digits.count; ++i) {
-        if (!is_part_of(digits.list[i], atom)) continue;
+        if (!is_part_of(digits.list[i], sub_axis)) continue;
         if (in_run) out.continues |= uint64_t{1} << out.listed;
         in_run = true;
         out.order[out.listed++] = static_cast<uint8_t>(i);
         out.role[i] = static_cast<int32_t>(d);
       }
-      previous = &atom;
+      previous = &sub_axis;
     }
   }
-  for (const PendingAtom& pending : state.partial) {
+  for (const PendingSubAxis& pending : state.partial) {
     for (size_t i = 0; i < digits.count; ++i) {
-      if (!is_part_of(digits.list[i], pending.atom)) continue;
+      if (!is_part_of(digits.list[i], pending.sub_axis)) continue;
       out.role[i] = role_of(pending.op);
       out.pending |= digit_bit(i);
     }
@@ -157,9 +160,9 @@ Problem check_state(const State& state, std::span<const int64_t> mesh_shape, siz
     return "the state has " + std::to_string(state.shards.size()) +
            " shard lists for a tensor of rank " + std::to_string(tensor_rank);
   }
-  const Atom* outside = nullptr;
-  each_atom(state, [&](const Atom& atom) {
-    if (outside == nullptr && !atom_in_mesh(atom, mesh_shape)) outside = &atom;
+  const SubAxis* outside = nullptr;
+  each_sub_axis(state, [&](const SubAxis& sub_axis) {
+    if (outside == nullptr && !sub_axis_in_mesh(sub_axis, mesh_shape)) outside = &sub_axis;
   });
   if (outside != nullptr) return place(*outside) + " is not a part of the mesh";
   for (size_t i = 0; i < state.partial.size(); ++i) {
@@ -173,11 +176,11 @@ Problem check_state(const State& state, std::span<const int64_t> mesh_shape, siz
   if (mesh_shape.size() > 64) return check_parts(state, mesh_shape);
   bool whole = true;
   uint64_t used = 0;  // mesh dims
-  const Atom* twice = nullptr;
-  each_atom(state, [&](const Atom& atom) {
-    whole = whole && is_whole(atom, mesh_shape);
-    if ((used >> atom.mesh_dim & 1) != 0) twice = &atom;
-    used |= uint64_t{1} << atom.mesh_dim;
+  const SubAxis* twice = nullptr;
+  each_sub_axis(state, [&](const SubAxis& sub_axis) {
+    whole = whole && is_whole(sub_axis, mesh_shape);
+    if ((used >> sub_axis.mesh_dim & 1) != 0) twice = &sub_axis;
+    used |= uint64_t{1} << sub_axis.mesh_dim;
   });
   if (!whole) return check_parts(state, mesh_shape);
   if (twice != nullptr) return place(*twice) + " is used twice";
@@ -186,12 +189,12 @@ Problem check_state(const State& state, std::span<const int64_t> mesh_shape, siz
 
 int32_t role_of_unit_dim(const State& state, int32_t mesh_dim) {
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    for (const Atom& atom : state.shards[d]) {
-      if (atom.mesh_dim == mesh_dim) return static_cast<int32_t>(d);
+    for (const SubAxis& sub_axis : state.shards[d]) {
+      if (sub_axis.mesh_dim == mesh_dim) return static_cast<int32_t>(d);
     }
   }
-  for (const PendingAtom& pending : state.partial) {
-    if (pending.atom.mesh_dim == mesh_dim) return role_of(pending.op);
+  for (const PendingSubAxis& pending : state.partial) {
+    if (pending.sub_axis.mesh_dim == mesh_dim) return role_of(pending.op);
   }
   return role_free;
 }

@@ -35,10 +35,10 @@ struct Digit {
   int64_t mesh_dim_size;
 };
 
-// Whether the digit is the atom or one of its factors.
-[[nodiscard]] inline bool is_part_of(const Digit& digit, const Atom& atom) {
-  return digit.mesh_dim == atom.mesh_dim && digit.before >= atom.before &&
-         digit.before < atom.before * atom.size;
+// Whether the digit is the sub-axis or one of its factors.
+[[nodiscard]] inline bool is_part_of(const Digit& digit, const SubAxis& sub_axis) {
+  return digit.mesh_dim == sub_axis.mesh_dim && digit.before >= sub_axis.before &&
+         digit.before < sub_axis.before * sub_axis.size;
 }
 
 // Only the first `count` entries mean anything; the others are never written, as clearing them
@@ -49,7 +49,7 @@ struct Digits {
 };
 
 // The digits that shard one tensor dim, major first. Bit i of `continues`: entry i is of the same
-// run as entry i-1 (tensor/state.h: a run is consecutive atoms of one mesh dim).
+// run as entry i-1 (tensor/state.h: a run is consecutive sub-axes of one mesh dim).
 struct ShardList {
   const uint8_t* digits = nullptr;
   size_t count = 0;
@@ -78,28 +78,28 @@ struct DigitState {
   [[nodiscard]] ShardList shard_list(size_t tensor_dim) const;
 };
 
-// Whether every atom names a part of the mesh (a whole dim, or a factor of size > 1), every part of
-// a mesh dim is used at most once, the factors of a mesh dim nest, pending kinds may mix and there
-// is one list a tensor dim.
+// Whether every sub-axis names a part of the mesh (a whole dim, or a factor of size > 1), every
+// part of a mesh dim is used at most once, the factors of a mesh dim nest, pending kinds may mix
+// and there is one list a tensor dim.
 [[nodiscard]] Problem check_state(const State& state, std::span<const int64_t> mesh_shape,
                                   size_t tensor_rank);
 
-// The digits that serve all the lists of atoms at once; false where the cuts of a mesh dim do not
-// divide one another (2 and 3 of 6). The states must have passed check_state; `extra` atoms must
-// lie in the mesh.
+// The digits that serve all the lists of sub-axes at once; false where the cuts of a mesh dim do
+// not divide one another (2 and 3 of 6). The states must have passed check_state; `extra` sub-axes
+// must lie in the mesh.
 [[nodiscard]] bool make_digits(std::span<const int64_t> mesh_shape,
-                               std::span<const State* const> states, std::span<const Atom> extra,
+                               std::span<const State* const> states, std::span<const SubAxis> extra,
                                Digits& digits);
 
 // The state written in `digits`, which were made for it.
 void to_digits(const State& state, const Digits& digits, DigitState& out);
 
-// The digits of some atoms, for which `digits` were made.
-[[nodiscard]] DigitSet digits_of(std::span<const Atom> atoms, const Digits& digits);
+// The digits of some sub-axes, for which `digits` were made.
+[[nodiscard]] DigitSet digits_of(std::span<const SubAxis> sub_axes, const Digits& digits);
 
-// Whether the atom lies in the mesh: a mesh dim, or a factor of size > 1 whose place divides the
-// dim.
-[[nodiscard]] bool atom_in_mesh(const Atom& atom, std::span<const int64_t> mesh_shape);
+// Whether the sub-axis lies in the mesh: a mesh dim, or a factor of size > 1 whose place divides
+// the dim.
+[[nodiscard]] bool sub_axis_in_mesh(const SubAxis& sub_axis, std::span<const int64_t> mesh_shape);
 
 // What a mesh dim of size 1 does in a state, as a role: its own question, as it has no digit.
 [[nodiscard]] int32_t role_of_unit_dim(const State& state, int32_t mesh_dim);

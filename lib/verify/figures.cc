@@ -19,11 +19,11 @@ std::string shape_text(std::span<const int64_t> shape) {
   return "[" + join(parts, ", ") + "]";
 }
 
-// Whether one of the atoms is the atom or has it as a part.
-bool is_within(const Atom& atom, const std::vector<Atom>& atoms) {
-  return std::any_of(atoms.begin(), atoms.end(), [&](const Atom& other) {
-    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before &&
-           atom.before * atom.size <= other.before * other.size;
+// Whether one of the sub-axes is the sub-axis or has it as a part.
+bool is_within(const SubAxis& sub_axis, const std::vector<SubAxis>& sub_axes) {
+  return std::any_of(sub_axes.begin(), sub_axes.end(), [&](const SubAxis& other) {
+    return other.mesh_dim == sub_axis.mesh_dim && other.before <= sub_axis.before &&
+           sub_axis.before * sub_axis.size <= other.before * other.size;
   });
 }
 
@@ -41,8 +41,8 @@ std::optional<size_t> affected_dim(const Step& step) {
 // source's shards on the mesh dims before.
 int64_t greedy_extent(const Request& request, size_t tensor_dim, int32_t mesh_dim) {
   int64_t extent = request.tensor.shape[tensor_dim];
-  for (const Atom& atom : request.src.shards[tensor_dim]) {
-    if (atom.mesh_dim < mesh_dim) extent = ceil_div(extent, atom.size);
+  for (const SubAxis& sub_axis : request.src.shards[tensor_dim]) {
+    if (sub_axis.mesh_dim < mesh_dim) extent = ceil_div(extent, sub_axis.size);
   }
   return extent;
 }
@@ -68,16 +68,16 @@ int32_t outermost_dim(const Request& request, const Step& step) {
   return outermost;
 }
 
-// The same for the other planners: the tensor dim as the state's atoms outside of the step's mesh
-// dims cut it at coordinate 0.
-int64_t extent_outside(const std::vector<Atom>& order, int64_t extent,
+// The same for the other planners: the tensor dim as the state's sub-axes outside of the step's
+// mesh dims cut it at coordinate 0.
+int64_t extent_outside(const std::vector<SubAxis>& order, int64_t extent,
                        std::span<const int64_t> mesh_shape, const Step& step) {
-  const auto inside = [&](const Atom& atom) { return is_within(atom, step.mesh_dims); };
+  const auto inside = [&](const SubAxis& sub_axis) { return is_within(sub_axis, step.mesh_dims); };
   auto kept = static_cast<size_t>(std::find_if(order.begin(), order.end(), inside) - order.begin());
   if (std::all_of(order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), inside)) {
     return largest_shard({order.data(), kept}, extent, mesh_shape);
   }
-  std::vector<Atom> others;
+  std::vector<SubAxis> others;
   std::remove_copy_if(order.begin(), order.end(), std::back_inserter(others), inside);
   return largest_shard(others, extent, mesh_shape);
 }
@@ -159,17 +159,17 @@ Problem check_joined_group(const Plan& plan, const PlanGroup& group) {
 }  // namespace
 
 Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
-                         std::span<const Atom> atoms) {
+                         std::span<const SubAxis> sub_axes) {
   Layout joined;
-  for (const Atom& atom : atoms) {
-    const auto dim = static_cast<size_t>(atom.mesh_dim);
+  for (const SubAxis& sub_axis : sub_axes) {
+    const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
     const Layout& layout = mesh.dims[dim].layout;
-    if (atom.size == mesh_shape[dim]) {
+    if (sub_axis.size == mesh_shape[dim]) {
       joined.modes.insert(joined.modes.end(), layout.modes.begin(), layout.modes.end());
       continue;
     }
-    auto parts =
-        split_layout(layout, {atom.before, atom.size, mesh_shape[dim] / atom.before / atom.size});
+    auto parts = split_layout(layout, {sub_axis.before, sub_axis.size,
+                                       mesh_shape[dim] / sub_axis.before / sub_axis.size});
     if (!parts) return parts.error();
     const std::vector<Mode>& modes = (*parts)[1].modes;
     joined.modes.insert(joined.modes.end(), modes.begin(), modes.end());
@@ -177,19 +177,19 @@ Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
   return coalesce(joined);
 }
 
-// Whether `layout` is that of the ranks that differ on these atoms alone: the comparison of
+// Whether `layout` is that of the ranks that differ on these sub-axes alone: the comparison of
 // layout_of with it, without a layout made.
 Result<bool> has_layout(const Layout& layout, const Mesh& mesh, std::span<const int64_t> mesh_shape,
-                        std::span<const Atom> atoms) {
+                        std::span<const SubAxis> sub_axes) {
   size_t at = 0;  // modes of `layout` found right
   std::optional<Mode> open;
   const auto close = [&] {
     return !open || (at < layout.modes.size() && layout.modes[at++] == *open);
   };
-  for (const Atom& atom : atoms) {
-    const auto dim = static_cast<size_t>(atom.mesh_dim);
-    if (atom.size != mesh_shape[dim]) {
-      const auto whole = layout_of(mesh, mesh_shape, atoms);
+  for (const SubAxis& sub_axis : sub_axes) {
+    const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
+    if (sub_axis.size != mesh_shape[dim]) {
+      const auto whole = layout_of(mesh, mesh_shape, sub_axes);
       if (!whole) return whole.error();
       return layout == *whole;
     }
@@ -209,7 +209,7 @@ Result<bool> has_layout(const Layout& layout, const Mesh& mesh, std::span<const 
 
 int64_t ranks_of_group(const Step& step) {
   int64_t ranks = 1;
-  for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+  for (const SubAxis& sub_axis : step.mesh_dims) ranks *= sub_axis.size;
   return ranks;
 }
 
@@ -288,8 +288,8 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
     const bool any =
         step.reduce_op &&
         std::any_of(
-            before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
-              if (pending.atom.size == 1) return false;
+            before->partial.begin(), before->partial.end(), [&](const PendingSubAxis& pending) {
+              if (pending.sub_axis.size == 1) return false;
               return !step.mesh.empty() ||
                      std::find(step.state.partial.begin(), step.state.partial.end(), pending) ==
                          step.state.partial.end();
@@ -302,7 +302,7 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
   for (const ReductionNote& note : redistribution.reductions) {
     noted += note.collectives;
     for (const std::string& dim : note.dims) {
-      if (!find_dim(mesh, dim) && !parse_atom(dim, dim_names(mesh), src_mesh_shape))
+      if (!find_dim(mesh, dim) && !parse_sub_axis(dim, dim_names(mesh), src_mesh_shape))
         return "a reduction is said to be over '" + dim + "', which the mesh lacks";
     }
   }
@@ -392,13 +392,13 @@ Problem check_mesh_group(const Plan& plan, const PlanGroup& group) {
   const Mesh& mesh = plan.meshes.meshes[*index];
   const std::vector<int64_t> shape = mesh_shape(mesh);
   const std::vector<std::string> names = dim_names(mesh);
-  std::vector<Atom> atoms;
+  std::vector<SubAxis> sub_axes;
   for (const std::string& dim : group.dims) {
-    auto atom = parse_atom(dim, names, shape);
-    if (!atom) return name + ": " + atom.error().message;
-    atoms.push_back(*atom);
+    auto sub_axis = parse_sub_axis(dim, names, shape);
+    if (!sub_axis) return name + ": " + sub_axis.error().message;
+    sub_axes.push_back(*sub_axis);
   }
-  auto layout = layout_of(mesh, shape, atoms);
+  auto layout = layout_of(mesh, shape, sub_axes);
   if (!layout) return name + ": " + layout.error().message;
   if (*layout != group.layout) {
     return name + " has layout " + to_text(group.layout) + " where its dims have " +

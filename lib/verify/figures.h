@@ -10,10 +10,10 @@
 
 namespace meshplan::verification {
 
-// The layout of the ranks that differ on these atoms alone, in mesh order. The atoms must lie in
-// the mesh.
+// The layout of the ranks that differ on these sub-axes alone, in mesh order. The sub-axes must lie
+// in the mesh.
 [[nodiscard]] Result<Layout> layout_of(const Mesh& mesh, std::span<const int64_t> mesh_shape,
-                                       std::span<const Atom> atoms);
+                                       std::span<const SubAxis> sub_axes);
 
 // Whether some view of the group's universe has a dim or a flatten of its layout.
 [[nodiscard]] bool is_declared_layout(const MeshTable& table, const PlanGroup& group);

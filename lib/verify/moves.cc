@@ -9,16 +9,16 @@ Placement placement_of_role(int32_t role) {
   return is_pending_role(role) ? partial(op_of_role(role)) : shard(role);
 }
 
-// The one role that all of an atom has; nullopt where its digits differ.
-std::optional<int32_t> role_of_atom(const Digits& digits, const DigitState& in_digits,
-                                    const State& state, const Atom& atom) {
+// The one role that all of a sub-axis has; nullopt where its digits differ.
+std::optional<int32_t> role_of_sub_axis(const Digits& digits, const DigitState& in_digits,
+                                        const State& state, const SubAxis& sub_axis) {
   std::optional<int32_t> role;
   for (size_t i = 0; i < digits.count; ++i) {
-    if (!is_part_of(digits.list[i], atom)) continue;
+    if (!is_part_of(digits.list[i], sub_axis)) continue;
     if (role && *role != in_digits.role[i]) return std::nullopt;
     role = in_digits.role[i];
   }
-  return role ? role : role_of_unit_dim(state, atom.mesh_dim);
+  return role ? role : role_of_unit_dim(state, sub_axis.mesh_dim);
 }
 
 // What the digits of one mesh do in a step, and whether the step says so.
@@ -29,12 +29,13 @@ struct DigitChange {
   const State& state_before;
   const Step& step;
 
-  [[nodiscard]] Problem says(const Atom& atom, const Placement& src, const Placement& dst) const {
-    const auto from = role_of_atom(digits, before, state_before, atom);
-    const auto to = role_of_atom(digits, after, step.state, atom);
+  [[nodiscard]] Problem says(const SubAxis& sub_axis, const Placement& src,
+                             const Placement& dst) const {
+    const auto from = role_of_sub_axis(digits, before, state_before, sub_axis);
+    const auto to = role_of_sub_axis(digits, after, step.state, sub_axis);
     if (from && to && placement_of_role(*from) == src && placement_of_role(*to) == dst)
       return std::nullopt;
-    const std::string dim = "mesh dim " + std::to_string(atom.mesh_dim);
+    const std::string dim = "mesh dim " + std::to_string(sub_axis.mesh_dim);
     if (!from || !to)
       return dim + " is split, and its parts do not all go from " + to_text(src) + " to " +
              to_text(dst);
@@ -63,8 +64,8 @@ struct DigitChange {
     if (step.tensor_dim != tensor_dim)
       return std::string("tensor_dim is not the one that its src and dst name");
     if (step.op != Op::exchange) {
-      for (const Atom& atom : step.mesh_dims) {
-        if (auto problem = says(atom, *step.src, *step.dst)) return problem;
+      for (const SubAxis& sub_axis : step.mesh_dims) {
+        if (auto problem = says(sub_axis, *step.src, *step.dst)) return problem;
       }
       return std::nullopt;
     }
@@ -84,12 +85,12 @@ struct DigitChange {
     DigitSet named = 0;
     for (size_t i = 0; i < step.moves.size(); ++i) {
       const Move& move = step.moves[i];
-      if (!atom_in_mesh(move.atom, mesh_shape))
+      if (!sub_axis_in_mesh(move.sub_axis, mesh_shape))
         return "move " + std::to_string(i) + " is not of a part of the mesh";
-      if (i > 0 && !(step.moves[i - 1].atom < move.atom))
+      if (i > 0 && !(step.moves[i - 1].sub_axis < move.sub_axis))
         return "moves " + std::to_string(i - 1) + " and " + std::to_string(i) + " are out of order";
-      if (auto problem = says(move.atom, move.src, move.dst)) return problem;
-      named |= digits_of({&move.atom, 1}, digits);
+      if (auto problem = says(move.sub_axis, move.src, move.dst)) return problem;
+      named |= digits_of({&move.sub_axis, 1}, digits);
     }
     for (size_t i = 0; i < digits.count; ++i) {
       if (before.role[i] == after.role[i] || has(named, i)) continue;

@@ -19,18 +19,18 @@ int64_t bytes_of_box(std::span<const int64_t> sides, int64_t element_bytes) {
   return bytes;
 }
 
-int64_t product_of(const std::vector<Atom>& atoms) {
+int64_t product_of(const std::vector<SubAxis>& sub_axes) {
   int64_t product = 1;
-  for (const Atom& atom : atoms) product = saturating_mul(product, atom.size);
+  for (const SubAxis& sub_axis : sub_axes) product = saturating_mul(product, sub_axis.size);
   return product;
 }
 
 // Whether both cut alike: mesh dims of size 1 do not count.
-bool cut_alike(const std::vector<Atom>& a, const std::vector<Atom>& b) {
+bool cut_alike(const std::vector<SubAxis>& a, const std::vector<SubAxis>& b) {
   if (a == b) return true;
-  const auto cutting = [](std::vector<Atom> atoms) {
-    std::erase_if(atoms, [](const Atom& atom) { return atom.size == 1; });
-    return atoms;
+  const auto cutting = [](std::vector<SubAxis> sub_axes) {
+    std::erase_if(sub_axes, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
+    return sub_axes;
   };
   return cutting(a) == cutting(b);
 }
@@ -45,8 +45,8 @@ bool lies_in_order(const StepView& view, const State& finer, const std::vector<i
   for (size_t d = 0; d < shape.size(); ++d) {
     if (several && part[d] != whole[d]) return false;
     several = several || part[d] > 1;
-    const std::vector<Atom>& from = view.before->shards[d];
-    const std::vector<Atom>& to = view.step->state.shards[d];
+    const std::vector<SubAxis>& from = view.before->shards[d];
+    const std::vector<SubAxis>& to = view.step->state.shards[d];
     // Cut evenly, every part is as wide as the widest.
     if (!cut_alike(from, to) && saturating_mul(part[d], product_of(finer.shards[d])) != shape[d])
       return false;
@@ -61,17 +61,17 @@ bool slices_below(const StepView& view) {
   int64_t reduced = 1;  // those of them that were pending
   const auto& shards = view.step->state.shards;
   for (size_t d = shards.size(); d-- > 0;) {
-    for (auto atom = shards[d].rbegin(); atom != shards[d].rend(); ++atom) {
-      const int64_t end = atom->before * atom->size;
+    for (auto sub_axis = shards[d].rbegin(); sub_axis != shards[d].rend(); ++sub_axis) {
+      const int64_t end = sub_axis->before * sub_axis->size;
       const auto& pending = view.before->partial;
       for (auto p = pending.rbegin(); p != pending.rend(); ++p) {
-        const int64_t lo = std::max(atom->before, p->atom.before);
-        const int64_t hi = std::min(end, p->atom.before * p->atom.size);
-        if (p->atom.mesh_dim != atom->mesh_dim || hi / lo < 2) continue;
+        const int64_t lo = std::max(sub_axis->before, p->sub_axis.before);
+        const int64_t hi = std::min(end, p->sub_axis.before * p->sub_axis.size);
+        if (p->sub_axis.mesh_dim != sub_axis->mesh_dim || hi / lo < 2) continue;
         if (saturating_mul(below, end / hi) != reduced) return true;
         reduced = saturating_mul(reduced, hi / lo);
       }
-      below = saturating_mul(below, atom->size);
+      below = saturating_mul(below, sub_axis->size);
     }
     below /= product_of(view.before->shards[d]);  // which come first
   }

@@ -12,7 +12,7 @@ namespace meshplan::verification {
 namespace {
 
 std::string name_of(const Digit& digit, const Mesh& mesh, std::span<const int64_t> mesh_shape) {
-  return to_text(Atom{digit.mesh_dim, digit.before, digit.size}, dim_names(mesh), mesh_shape);
+  return to_text(SubAxis{digit.mesh_dim, digit.before, digit.size}, dim_names(mesh), mesh_shape);
 }
 
 std::string role_text(int32_t role) {
@@ -24,13 +24,13 @@ std::string role_text(int32_t role) {
 Problem check_mesh_dims(const Step& step, std::span<const int64_t> mesh_shape) {
   if (step.mesh_dims.empty()) return std::string("mesh_dims is empty");
   for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
-    const Atom& atom = step.mesh_dims[i];
-    if (!atom_in_mesh(atom, mesh_shape))
+    const SubAxis& sub_axis = step.mesh_dims[i];
+    if (!sub_axis_in_mesh(sub_axis, mesh_shape))
       return "mesh_dims entry " + std::to_string(i) + " is not a part of the mesh";
     if (i == 0) continue;
-    const Atom& last = step.mesh_dims[i - 1];
-    if (atom.mesh_dim < last.mesh_dim ||
-        (atom.mesh_dim == last.mesh_dim && atom.before < last.before * last.size)) {
+    const SubAxis& last = step.mesh_dims[i - 1];
+    if (sub_axis.mesh_dim < last.mesh_dim ||
+        (sub_axis.mesh_dim == last.mesh_dim && sub_axis.before < last.before * last.size)) {
       return "mesh_dims entries " + std::to_string(i - 1) + " and " + std::to_string(i) +
              " are not in mesh order or overlap";
     }
@@ -38,9 +38,10 @@ Problem check_mesh_dims(const Step& step, std::span<const int64_t> mesh_shape) {
   return std::nullopt;
 }
 
-bool lists_every_dim(std::span<const Atom> atoms, std::span<const int64_t> mesh_shape) {
+bool lists_every_dim(std::span<const SubAxis> sub_axes, std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> listed(mesh_shape.size(), 1);
-  for (const Atom& atom : atoms) listed[static_cast<size_t>(atom.mesh_dim)] *= atom.size;
+  for (const SubAxis& sub_axis : sub_axes)
+    listed[static_cast<size_t>(sub_axis.mesh_dim)] *= sub_axis.size;
   return std::equal(listed.begin(), listed.end(), mesh_shape.begin());
 }
 
@@ -78,12 +79,13 @@ Problem check_attributes(const Step& step) {
 Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, const State& before,
                         const Step& step) {
   bool changes = false;
-  std::vector<PendingAtom> reduced;
+  std::vector<PendingSubAxis> reduced;
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
     if (mesh_shape[m] != 1) continue;
     const auto dim = static_cast<int32_t>(m);
-    const bool listed = std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(),
-                                    [&](const Atom& atom) { return atom.mesh_dim == dim; });
+    const bool listed =
+        std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(),
+                    [&](const SubAxis& sub_axis) { return sub_axis.mesh_dim == dim; });
     const int32_t from = role_of_unit_dim(before, dim);
     const int32_t to = role_of_unit_dim(step.state, dim);
     if (from == to) continue;
@@ -101,9 +103,9 @@ Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, c
       reduced.push_back({{dim, 1, 1}, op_of_role(from)});
   }
   if (!changes) return std::string("it changes nothing");
-  for (const Atom& atom : step.mesh_dims) {
-    if (atom.size > 1)
-      return "mesh dim " + mesh.dims[static_cast<size_t>(atom.mesh_dim)].name +
+  for (const SubAxis& sub_axis : step.mesh_dims) {
+    if (sub_axis.size > 1)
+      return "mesh dim " + mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name +
              " is in mesh_dims but does not change";
   }
   return check_reduction(reduced, step);
@@ -139,16 +141,16 @@ Problem check_roles(const Mesh& mesh, std::span<const int64_t> mesh_shape, const
   return std::nullopt;
 }
 
-// The pending atoms before that are no longer pending after, as digits.
-std::vector<PendingAtom> reduced_atoms(const Digits& digits, const DigitState& before,
-                                       DigitSet reduced) {
-  std::vector<PendingAtom> atoms;
+// The pending sub-axes before that are no longer pending after, as digits.
+std::vector<PendingSubAxis> reduced_sub_axes(const Digits& digits, const DigitState& before,
+                                             DigitSet reduced) {
+  std::vector<PendingSubAxis> sub_axes;
   for (size_t i = 0; i < digits.count; ++i) {
     const Digit& digit = digits.list[i];
     if (has(reduced, i))
-      atoms.push_back({{digit.mesh_dim, digit.before, digit.size}, op_of_role(before.role[i])});
+      sub_axes.push_back({{digit.mesh_dim, digit.before, digit.size}, op_of_role(before.role[i])});
   }
-  return atoms;
+  return sub_axes;
 }
 
 // An exchange between states that cut a mesh dim at places that do not divide one another (2 and 3
@@ -180,7 +182,7 @@ Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape,
   if (auto problem = check_roles(mesh, mesh_shape, digits, before, after, changed, step))
     return problem;
   if (auto problem =
-          check_reduction(reduced_atoms(digits, before, before.pending & ~after.pending), step))
+          check_reduction(reduced_sub_axes(digits, before, before.pending & ~after.pending), step))
     return problem;
   // In an exchange a rank may receive from every rank with its coordinates on what stays pending,
   // and those hold the whole tensor together.
@@ -199,7 +201,7 @@ Problem check_data(const Mesh& mesh, std::span<const int64_t> mesh_shape,
 
 }  // namespace
 
-Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step) {
+Problem check_reduction(std::span<const PendingSubAxis> reduced, const Step& step) {
   if (reduced.empty()) {
     if (rule_of(step.op).must_reduce) return std::string(to_text(step.op)) + " reduces nothing";
     if (step.reduce_op)
@@ -210,9 +212,9 @@ Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step) 
   if (!step.reduce_op) return std::string("it reduces without a reduce op");
   int64_t divisor = 1;
   ReduceOp op = ReduceOp::avg;
-  for (const PendingAtom& pending : reduced) {
+  for (const PendingSubAxis& pending : reduced) {
     if (pending.op == ReduceOp::avg) {
-      divisor = saturating_mul(divisor, pending.atom.size);
+      divisor = saturating_mul(divisor, pending.sub_axis.size);
     } else {
       op = pending.op;
     }
@@ -279,9 +281,10 @@ Problem check_crossing(std::span<const int64_t> src_mesh_shape,
         "are others");
   if (!step.state.partial.empty())
     return std::string("nothing pending can cross from one mesh to another");
-  std::vector<PendingAtom> reduced;
-  for (const PendingAtom& pending : before.partial) {
-    if (src_mesh_shape[static_cast<size_t>(pending.atom.mesh_dim)] > 1) reduced.push_back(pending);
+  std::vector<PendingSubAxis> reduced;
+  for (const PendingSubAxis& pending : before.partial) {
+    if (src_mesh_shape[static_cast<size_t>(pending.sub_axis.mesh_dim)] > 1)
+      reduced.push_back(pending);
   }
   return check_reduction(reduced, step);
 }

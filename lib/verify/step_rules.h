@@ -24,9 +24,9 @@ namespace meshplan::verification {
                                      std::span<const int64_t> dst_mesh_shape, size_t tensor_rank,
                                      const State& before, const Step& step);
 
-// The reduction op and the divisor of a step that reduces these pending atoms: sum, min, max and
+// The reduction op and the divisor of a step that reduces these pending sub-axes: sum, min, max and
 // product run as they are, avg as avg or as a sum with a divisor, sum with avg as a sum divided by
 // the product of the avg sizes.
-[[nodiscard]] Problem check_reduction(std::span<const PendingAtom> reduced, const Step& step);
+[[nodiscard]] Problem check_reduction(std::span<const PendingSubAxis> reduced, const Step& step);
 
 }  // namespace meshplan::verification

@@ -35,24 +35,25 @@ bool same_state(const State& a, const State& b, std::span<const int64_t> mesh_sh
   return verification::same_contents(digits, in_a, in_b, shape);
 }
 
-// The target reached against the one asked for: the same atoms where the planner chose the order;
-// in backward direction a Partial target is Replicate where the source is not Partial.
+// The target reached against the one asked for: the same sub-axes where the planner chose the
+// order; in backward direction a Partial target is Replicate where the source is not Partial.
 Problem check_target(const PlannedRedistribution& redistribution) {
   const Request& request = redistribution.request;
   const State& reached = redistribution.dst;
   if (reached == request.dst && request.direction == Direction::forward) return std::nullopt;
   State asked = request.dst;
   if (request.direction == Direction::backward && request.src_mesh == request.dst_mesh) {
-    std::erase_if(asked.partial, [&](const PendingAtom& target) {
-      return std::none_of(
-          request.src.partial.begin(), request.src.partial.end(),
-          [&](const PendingAtom& source) { return source.atom.mesh_dim == target.atom.mesh_dim; });
+    std::erase_if(asked.partial, [&](const PendingSubAxis& target) {
+      return std::none_of(request.src.partial.begin(), request.src.partial.end(),
+                          [&](const PendingSubAxis& source) {
+                            return source.sub_axis.mesh_dim == target.sub_axis.mesh_dim;
+                          });
     });
   }
   if (request.any_dst_order) {
     State sorted = reached;
-    for (std::vector<Atom>& list : sorted.shards) std::sort(list.begin(), list.end());
-    for (std::vector<Atom>& list : asked.shards) std::sort(list.begin(), list.end());
+    for (std::vector<SubAxis>& list : sorted.shards) std::sort(list.begin(), list.end());
+    for (std::vector<SubAxis>& list : asked.shards) std::sort(list.begin(), list.end());
     if (sorted == asked) return std::nullopt;
   } else if (reached == asked) {
     return std::nullopt;

@@ -1,5 +1,5 @@
-// How long the optimal planner takes, pair by pair: every pair timed once in a warm process, no memo, by the thread's processor time.
-// Prints medians and percentiles.
+// How long the optimal planner takes, pair by pair: every pair timed once in a warm process, no
+// memo, by the thread's processor time. Prints medians and percentiles.
 //
 // usage: bench_plan_pairs [SEED [PART OF A WORLD'S NAME]]
 #include <algorithm>
@@ -45,13 +45,13 @@ State random_state(const std::vector<int64_t>& sizes, size_t rank, bool pending,
   State s;
   s.shards.resize(rank);
   for (size_t m = 0; m < sizes.size(); ++m) {
-    Atom atom{static_cast<int32_t>(m), 1, sizes[m]};
+    SubAxis sub_axis{static_cast<int32_t>(m), 1, sizes[m]};
     size_t choice = random() % (rank + 1 + (pending ? 1 : 0));
     if (choice < rank) {
       auto& order = s.shards[choice];
-      order.insert(order.begin() + static_cast<std::ptrdiff_t>(random() % (order.size() + 1)), atom);
+      order.insert(order.begin() + static_cast<std::ptrdiff_t>(random() % (order.size() + 1)), sub_axis);
     } else if (choice == rank + 1) {
-      s.partial.push_back({atom, ReduceOp::sum});
+      s.partial.push_back({sub_axis, ReduceOp::sum});
     }
   }
   return s;
@@ -104,7 +104,7 @@ void run(const World& w, uint64_t seed) {
     for (const State& a : states) {
       for (const State& b : states) {
         bool made = false;
-        for (const PendingAtom& p : b.partial) made = made || std::find(a.partial.begin(), a.partial.end(), p) == a.partial.end();
+        for (const PendingSubAxis& p : b.partial) made = made || std::find(a.partial.begin(), a.partial.end(), p) == a.partial.end();
         if (!(a == b) && !made) pairs.emplace_back(a, b);
       }
     }
@@ -171,7 +171,7 @@ void run(const World& w, uint64_t seed) {
   line("search", search);
   line("  of these answered at the source", without_search);
   line("  of these searched further", with_search);
-  line("with atoms and groups set up", whole);
+  line("with sub-axes and groups set up", whole);
   line("with steps, prices and proof", verified);
   if (unproven > 0) std::printf("  %zu not proven, largest gap %.1f %%\n", unproven, 100 * worst_gap);
 }

@@ -28,9 +28,9 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
   const auto dst_shape = mesh_shape(dst_mesh);
   auto coordinates_on = [](const State& state, const std::vector<int64_t>& sizes, const std::vector<int64_t>& at) {
     std::vector<int64_t> out;
-    for (const PendingAtom& p : state.partial) {
-      const auto m = static_cast<size_t>(p.atom.mesh_dim);
-      out.push_back(atom_coordinate(p.atom, sizes[m], at[m]));
+    for (const PendingSubAxis& p : state.partial) {
+      const auto m = static_cast<size_t>(p.sub_axis.mesh_dim);
+      out.push_back(sub_axis_coordinate(p.sub_axis, sizes[m], at[m]));
     }
     return out;
   };
@@ -55,7 +55,7 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
       for (int64_t i = 0; i < mesh_size(dst_mesh); ++i) {
         auto at = coordinates_of(i, dst_shape);
         if (!has(box_of(dst, shape, dst_shape, at), {x, y})) continue;
-        for (const PendingAtom& p : dst.partial) at[static_cast<size_t>(p.atom.mesh_dim)] = 0;
+        for (const PendingSubAxis& p : dst.partial) at[static_cast<size_t>(p.sub_axis.mesh_dim)] = 0;
         const bool member = ids.count(rank_at(*dst_mesh.universe, position_of(dst_mesh, 0, i))) != 0;
         ++(member ? cells[at].first : cells[at].second);
       }
@@ -190,8 +190,8 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   const Bounds b = listed_bounds(h100, src, dst, extent, 4, sharded, whole);
   CHECK(b.bytes == (4 << 20) * 15 / 16);
   CHECK(b.ps == 25'000'000 + std::max(transfer_ps((4 << 20) / 2, 8, 45'000), transfer_ps((4 << 20) * 15 / 16, 1, 370'000 + 45'000)));
-  // From 8 ranks to 64 others: the host gives all of it away over 8 NICs, and each rank serves 8 peers
-  // in one exchange, which two steps cannot make up for.
+  // From 8 ranks to 64 others: the host gives all of it away over 8 NICs, and each rank serves 8
+  // peers in one exchange, which two steps cannot make up for.
   const Mesh few = *make_mesh("few", {{"r", 8}}, {0, 1, 2, 3, 4, 5, 6, 7});
   std::vector<int64_t> far(64);
   for (size_t i = 0; i < far.size(); ++i) far[i] = 8 + static_cast<int64_t>(i);
@@ -235,7 +235,7 @@ int64_t price(const Mesh& mesh, const Topology& topology, const TensorMeta& tens
   return ps;
 }
 
-Step step_of(Op op, const std::vector<Atom>& dims, const State& state) {
+Step step_of(Op op, const std::vector<SubAxis>& dims, const State& state) {
   Step step;
   step.op = op;
   step.mesh_dims = dims;
@@ -248,8 +248,8 @@ Step step_of(Op op, const std::vector<Atom>& dims, const State& state) {
 
 TEST_CASE("no bound is above a plan: fractions of bytes, sums kept pending, NCCL's tier") {
   const Mesh mesh = test::mesh_of({2, 8});
-  const Atom h{0, 1, 2};
-  const Atom g{1, 1, 8};
+  const SubAxis h{0, 1, 2};
+  const SubAxis g{1, 1, 8};
   State pending;
   pending.shards = {{}};
   pending.partial = {{h, ReduceOp::sum}, {g, ReduceOp::sum}};
@@ -304,7 +304,7 @@ namespace {
 int64_t carried_values(const std::vector<int64_t>& sizes, const State& src, const State& dst, std::span<const int64_t> extents) {
   const Mesh mesh = test::mesh_of(sizes);
   int64_t contributions = 1;
-  for (const PendingAtom& p : src.partial) contributions *= p.atom.size;
+  for (const PendingSubAxis& p : src.partial) contributions *= p.sub_axis.size;
   int64_t values = 0;
   for (int64_t x = 0; x < extents[0]; ++x) {
     for (int64_t y = 0; y < extents[1]; ++y) {
@@ -369,7 +369,7 @@ TEST_CASE("a copy of a mesh that lies closer than another does not bound their c
   REQUIRE(add_slice(table, "pairs", "w", {"b"}).ok());
   const Mesh& pairs = table.meshes.back();
   const TensorMeta tensor{{4}, DType::float32};
-  const Atom b{0, 1, 2};
+  const SubAxis b{0, 1, 2};
   State cut;
   cut.shards = {{b}};
   State whole;

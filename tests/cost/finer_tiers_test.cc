@@ -31,8 +31,9 @@ Topology with_tables(int64_t inside, const std::vector<int64_t>& ranks) {
   return t;
 }
 
-// The one collective that takes src to dst after slices that are free, as this file sees it: which mesh dims leave the lists, which come,
-// which are reduced. The second is the state after the slices.
+// The one collective that takes src to dst after slices that are free, as this file sees it: which
+// mesh dims leave the lists, which come, which are reduced. The second is the state after the
+// slices.
 std::optional<std::pair<Step, State>> collective_between(const State& src, const State& dst, size_t mesh_dims,
                                                          const std::vector<int64_t>& sizes) {
   State sliced = src;
@@ -48,13 +49,13 @@ std::optional<std::pair<Step, State>> collective_between(const State& src, const
     if (same < src.shards[d].size() && same < dst.shards[d].size()) return std::nullopt;
   }
   for (size_t m = 0; m < mesh_dims; ++m) {
-    const Atom atom{static_cast<int32_t>(m), 1, sizes[m]};
+    const SubAxis sub_axis{static_cast<int32_t>(m), 1, sizes[m]};
     const auto dim_in = [&](const State& s) {
       for (size_t d = 0; d < s.shards.size(); ++d) {
-        if (std::find(s.shards[d].begin(), s.shards[d].end(), atom) != s.shards[d].end()) return static_cast<int>(d);
+        if (std::find(s.shards[d].begin(), s.shards[d].end(), sub_axis) != s.shards[d].end()) return static_cast<int>(d);
       }
-      for (const PendingAtom& p : s.partial) {
-        if (p.atom == atom) return -2;
+      for (const PendingSubAxis& p : s.partial) {
+        if (p.sub_axis == sub_axis) return -2;
       }
       return -1;
     };
@@ -62,7 +63,7 @@ std::optional<std::pair<Step, State>> collective_between(const State& src, const
     const int to = dim_in(dst);
     if (from == to) continue;
     if (from == -1) continue;  // sliced, below
-    step.mesh_dims.push_back(atom);
+    step.mesh_dims.push_back(sub_axis);
     if (from == -2) {
       reduces = true;
       scatters = scatters || to >= 0;
@@ -73,14 +74,15 @@ std::optional<std::pair<Step, State>> collective_between(const State& src, const
     }
   }
   if (step.mesh_dims.empty() || gathers + scatters + moves != 1) return std::nullopt;
-  for (const Atom& atom : step.mesh_dims) {
-    const bool pending = std::any_of(src.partial.begin(), src.partial.end(), [&](const PendingAtom& p) { return p.atom == atom; });
+  for (const SubAxis& sub_axis : step.mesh_dims) {
+    const bool pending =
+        std::any_of(src.partial.begin(), src.partial.end(), [&](const PendingSubAxis& p) { return p.sub_axis == sub_axis; });
     if (pending != reduces) return std::nullopt;
   }
   for (size_t d = 0; d < src.shards.size(); ++d) {
     for (size_t i = src.shards[d].size(); i < dst.shards[d].size(); ++i) {
-      const Atom& atom = dst.shards[d][i];
-      if (std::find(step.mesh_dims.begin(), step.mesh_dims.end(), atom) == step.mesh_dims.end()) sliced.shards[d].push_back(atom);
+      const SubAxis& sub_axis = dst.shards[d][i];
+      if (std::find(step.mesh_dims.begin(), step.mesh_dims.end(), sub_axis) == step.mesh_dims.end()) sliced.shards[d].push_back(sub_axis);
     }
   }
   step.op = reduces ? (scatters ? Op::reduce_scatter : Op::all_reduce) : moves ? Op::all_to_all : Op::all_gather;
@@ -173,9 +175,9 @@ TEST_CASE("mesh dims of size 1 change no exchange's price") {
   const Mesh mesh = test::mesh_of(sizes);
   const Mesh alone = test::mesh_of({3});
   const auto without_last = [](State state) {
-    const auto is_last = [](const Atom& atom) { return atom.mesh_dim == 1; };
+    const auto is_last = [](const SubAxis& sub_axis) { return sub_axis.mesh_dim == 1; };
     for (auto& order : state.shards) std::erase_if(order, is_last);
-    std::erase_if(state.partial, [&](const PendingAtom& p) { return is_last(p.atom); });
+    std::erase_if(state.partial, [&](const PendingSubAxis& p) { return is_last(p.sub_axis); });
     return state;
   };
   int64_t raised = 0;

@@ -83,22 +83,22 @@ TEST_CASE("NCCL's latency of a ring round all ranks that there can be") {
 }
 
 // Staging of a step on a mesh a 4 x b 2, in elements of one byte.
-int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op, const std::vector<Atom>& group,
+int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op, const std::vector<SubAxis>& group,
                 const std::string& after) {
   const Mesh mesh = test::mesh_of({4, 2});
   const std::vector<int64_t> sizes{4, 2};
   const State from = parse_state(before, sizes, shape.size()).value();
   const State to = parse_state(after, sizes, shape.size()).value();
   int64_t ranks = 1;
-  for (const Atom& atom : group) ranks *= atom.size;
+  for (const SubAxis& sub_axis : group) ranks *= sub_axis.size;
   return step_figures(from, to, shape, sizes, op, ranks, 1).staging;
 }
 
 TEST_CASE("collectives pack where chunks do not lie one behind the other") {
-  const Atom a{0, 1, 4};
-  const Atom b{1, 1, 2};
-  const Atom a_outer{0, 1, 2};
-  const Atom a_inner{0, 2, 2};
+  const SubAxis a{0, 1, 4};
+  const SubAxis b{1, 1, 2};
+  const SubAxis a_outer{0, 1, 2};
+  const SubAxis a_inner{0, 2, 2};
   // A slice below what is reduced takes every second chunk; above it, half of the box.
   CHECK(staging({16, 3}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)R") == 0);
   CHECK(staging({16, 3}, "P(sum)R", Op::reduce_scatter, {a}, "S(0)[1]S(0)[0]") == 0);

@@ -1,11 +1,13 @@
-// Every source and target of small meshes, through every planner: verified, simulated, replayed, and held against one another.
+// Every source and target of small meshes, through every planner: verified, simulated, replayed,
+// and held against one another.
 //
 //     meshes    2x2, 2x3, 2x2x2, each without and with every flatten declared, merged and not
 //     tensors   rank 1 and 2, sizes even, uneven and smaller than the mesh
 //     states    every placement of every mesh dim, every shard order, pending reductions of every op, sum mixed with avg
 //
-// Every pair is planned on 2x2 and 2x3, and on 2x2x2 with sums. Where three mesh dims meet other reduce ops, and for the slower engines
-// (simulation, host replay), every n-th pair is taken, evenly spread; MESHPLAN_EXHAUSTIVE=1 takes all (minutes).
+// Every pair is planned on 2x2 and 2x3, and on 2x2x2 with sums. Where three mesh dims meet other
+// reduce ops, and for the slower engines (simulation, host replay), every n-th pair is taken,
+// evenly spread; MESHPLAN_EXHAUSTIVE=1 takes all (minutes).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -47,21 +49,21 @@ MeshTable table_of(const std::vector<int64_t>& sizes, bool flattened) {
 
 // Every state of whole mesh dims; in default order only, or in every order.
 std::vector<State> all_states(const std::vector<int64_t>& sizes, size_t tensor_rank, const std::vector<ReduceOp>& ops, bool every_order) {
-  std::vector<State> states{State{std::vector<std::vector<Atom>>(tensor_rank), {}}};
+  std::vector<State> states{State{std::vector<std::vector<SubAxis>>(tensor_rank), {}}};
   for (size_t m = 0; m < sizes.size(); ++m) {
-    const Atom atom{static_cast<int32_t>(m), 1, sizes[m]};
+    const SubAxis sub_axis{static_cast<int32_t>(m), 1, sizes[m]};
     std::vector<State> next;
     for (const State& state : states) {
       next.push_back(state);
       for (ReduceOp op : ops) {
         State pending = state;
-        pending.partial.push_back({atom, op});
+        pending.partial.push_back({sub_axis, op});
         next.push_back(pending);
       }
       for (size_t d = 0; d < tensor_rank; ++d) {
         for (size_t at = every_order ? 0 : state.shards[d].size(); at <= state.shards[d].size(); ++at) {
           State sharded = state;
-          sharded.shards[d].insert(sharded.shards[d].begin() + static_cast<std::ptrdiff_t>(at), atom);
+          sharded.shards[d].insert(sharded.shards[d].begin() + static_cast<std::ptrdiff_t>(at), sub_axis);
           next.push_back(sharded);
         }
       }
@@ -106,12 +108,12 @@ std::string question_text(const Sweep& sweep, const Request& request) {
   return text + ": " + to_text(request.src, sweep.sizes) + " -> " + to_text(request.dst, sweep.sizes);
 }
 
-// Bytes that one rank receives at most in a step, counted rank by rank from the boxes; nullopt: an exchange that
-// reduces or has two phases, whose senders are not in the states.
+// Bytes that one rank receives at most in a step, counted rank by rank from the boxes; nullopt: an
+// exchange that reduces or has two phases, whose senders are not in the states.
 std::optional<int64_t> wire_bytes_by_rank(const Sweep& sweep, const State& before, const Step& step, int64_t element) {
   const test::World world = test::make_world(sweep.sizes);
   int64_t group = 1;
-  for (const Atom& atom : step.mesh_dims) group *= atom.size;
+  for (const SubAxis& sub_axis : step.mesh_dims) group *= sub_axis.size;
   if (is_local(step.op)) return 0;
   if (step.op == Op::exchange && (step.reduce_op || step.phases > 1)) return std::nullopt;
   int64_t most = 0;

@@ -1,5 +1,5 @@
-// Laws of the cheapest cost: never less for more bytes, more latency or less bandwidth, never more for more groups or more memory, and
-// never more than by way of a third state.
+// Laws of the cheapest cost: never less for more bytes, more latency or less bandwidth, never more
+// for more groups or more memory, and never more than by way of a third state.
 #include <algorithm>
 #include <deque>
 
@@ -13,7 +13,7 @@ namespace {
 // Every pending reduction of `dst` is pending in `src`.
 bool only_reduces(const State& src, const State& dst) {
   return std::all_of(dst.partial.begin(), dst.partial.end(),
-                     [&](const PendingAtom& p) { return std::find(src.partial.begin(), src.partial.end(), p) != src.partial.end(); });
+                     [&](const PendingSubAxis& p) { return std::find(src.partial.begin(), src.partial.end(), p) != src.partial.end(); });
 }
 
 // Calls `check` with every `stride`-th pair whose target has no reduction that the source lacks.

@@ -1,8 +1,10 @@
-// All ordered pairs of replicate and shard states: at the byte bound where only bytes count, and on two levels never above the best of
-// three strategies, each priced here step by step: collectives alone, one exchange, one exchange in two phases.
+// All ordered pairs of replicate and shard states: at the byte bound where only bytes count, and on
+// two levels never above the best of three strategies, each priced here step by step: collectives
+// alone, one exchange, one exchange in two phases.
 //
-// Collectives alone is an exhaustive search of its own: every state to every other that one slice, gather or all_to_all makes, then the
-// least sums over all paths whose states keep to the default memory rule (none larger than the larger of both ends).
+// Collectives alone is an exhaustive search of its own: every state to every other that one slice,
+// gather or all_to_all makes, then the least sums over all paths whose states keep to the default
+// memory rule (none larger than the larger of both ends).
 #include <algorithm>
 #include <limits>
 
@@ -39,8 +41,8 @@ std::optional<Step> single_step(const State& a, const State& b, size_t mesh_dims
   std::vector<int> to(mesh_dims, -1);
   bool prefixes = true;  // in every tensor dim, what leaves is a suffix of `a` and what comes is a suffix of `b`
   for (size_t d = 0; d < a.shards.size(); ++d) {
-    for (const Atom& atom : a.shards[d]) from[static_cast<size_t>(atom.mesh_dim)] = static_cast<int>(d);
-    for (const Atom& atom : b.shards[d]) to[static_cast<size_t>(atom.mesh_dim)] = static_cast<int>(d);
+    for (const SubAxis& sub_axis : a.shards[d]) from[static_cast<size_t>(sub_axis.mesh_dim)] = static_cast<int>(d);
+    for (const SubAxis& sub_axis : b.shards[d]) to[static_cast<size_t>(sub_axis.mesh_dim)] = static_cast<int>(d);
   }
   Step step;
   bool slices = false;
@@ -52,7 +54,9 @@ std::optional<Step> single_step(const State& a, const State& b, size_t mesh_dims
     step.mesh_dims.push_back({static_cast<int32_t>(m), 1, sizes[m]});
   }
   for (size_t d = 0; d < a.shards.size(); ++d) {
-    const auto stays = [&](const Atom& atom) { return from[static_cast<size_t>(atom.mesh_dim)] == to[static_cast<size_t>(atom.mesh_dim)]; };
+    const auto stays = [&](const SubAxis& sub_axis) {
+      return from[static_cast<size_t>(sub_axis.mesh_dim)] == to[static_cast<size_t>(sub_axis.mesh_dim)];
+    };
     const auto in_a = std::find_if_not(a.shards[d].begin(), a.shards[d].end(), stays) - a.shards[d].begin();
     const auto in_b = std::find_if_not(b.shards[d].begin(), b.shards[d].end(), stays) - b.shards[d].begin();
     prefixes = prefixes && in_a == in_b && std::equal(a.shards[d].begin(), a.shards[d].begin() + in_a, b.shards[d].begin()) &&

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-Step step_of(Op op, std::vector<Atom> dims, const std::string& group, const State& state) {
+Step step_of(Op op, std::vector<SubAxis> dims, const std::string& group, const State& state) {
   Step step;
   step.op = op;
   step.mesh_dims = std::move(dims);
@@ -24,7 +24,8 @@ Step step_of(Op op, std::vector<Atom> dims, const std::string& group, const Stat
   return step;
 }
 
-// dp 2 x tp 2, two weights [8, 4] gathered over tp, a gradient [8, 4] reduced and scattered over dp, a loss reduced over dp.
+// dp 2 x tp 2, two weights [8, 4] gathered over tp, a gradient [8, 4] reduced and scattered over
+// dp, a loss reduced over dp.
 Plan plan_of() {
   Plan plan;
   MESHPLAN_CHECK(add_root(plan.meshes, "mesh", 4, {}, {{"dp", 2}, {"tp", 2}}).ok(), "the mesh is valid");
@@ -146,7 +147,8 @@ TEST_CASE("gloo's all_to_all of shards is an all_gather of what the rank has") {
   CHECK(!as_planned(compared(dump)));
 }
 
-// As PyTorch 2.15 writes a run on gloo: groups by name only, a reduce_scatter as an all_reduce of all, no times.
+// As PyTorch 2.15 writes a run on gloo: groups by name only, a reduce_scatter as an all_reduce of
+// all, no times.
 TEST_CASE("gloo's groups are known by name, and its reduce_scatter is an all_reduce") {
   json dump = dump_of("2.10");
   dump["pg_config"] = {{"", {{"name", ""}, {"desc", ""}, {"ranks", "[0, 1]"}}}};

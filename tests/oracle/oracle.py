@@ -9,8 +9,8 @@ import numpy as np
 import figures
 from meaning import (Complaint, DTYPE_BYTES, Part, box_of, count_of, held, meshes_of,
                      state_of_request, state_of_text)
-from replay import (World, atoms_of, check_counts, check_reduction, groups_by, move_in_groups,
-                    move_local, move_pieces, pending_atoms, sorted_atoms)
+from replay import (World, sub_axes_of, check_counts, check_reduction, groups_by, move_in_groups,
+                    move_local, move_pieces, pending_sub_axes, sorted_sub_axes)
 from transfers import Level, one_phase, two_phases
 
 
@@ -84,19 +84,19 @@ def run_exchange(world, seen, table, where):
     """have and want of an exchange, its pieces by the rules, and the data moved by them."""
     step, before, after, ids = seen.step, seen.before, seen.after, seen.ids
     if seen.crossing:
-        old, new = pending_atoms(before.state, table[0]), pending_atoms(after.state, table[1])
+        old, new = pending_sub_axes(before.state, table[0]), pending_sub_axes(after.state, table[1])
         gone, kept = old, {}
         if new:
             raise Complaint("step", f"{where}: an exchange across meshes leaves a reduction pending")
     else:
-        old, new = pending_atoms(before.state, table), pending_atoms(after.state, table)
+        old, new = pending_sub_axes(before.state, table), pending_sub_axes(after.state, table)
         gone = {a: o for a, o in old.items() if a not in new}
         kept = {a: o for a, o in old.items() if a in new}
         if set(new) - set(old):
             raise Complaint("step", f"{where}: an exchange makes a reduction pending")
     check_reduction(step, gone, where)
     seen.reduces = bool(gone)
-    order = sorted_atoms(old)
+    order = sorted_sub_axes(old)
     have = {int(ids[p]): (tuple(a.of(c) for a in order), box)
             for p, c, box in zip(before.positions, before.coordinates, before.boxes)}
     keys = sorted({h[0] for h in have.values()})
@@ -138,11 +138,11 @@ def run_step(world, step, red, meshes, ids, levels, where):
     if seen.crossing:
         if op != "exchange":
             raise Complaint("step", f"{where}: {op} from one mesh to another")
-        tables = (atoms_of(before.state.parts()), atoms_of(state.parts()))
+        tables = (sub_axes_of(before.state.parts()), sub_axes_of(state.parts()))
         arrays = run_exchange(world, seen, tables, where)
     else:
         parts = parts_of(step["mesh_dims"], mesh)
-        table = atoms_of(before.state.parts() + state.parts() + parts)
+        table = sub_axes_of(before.state.parts() + state.parts() + parts)
         if op in ("slice", "to_partial"):
             arrays = move_local(world, after, op, table, where)
         elif op == "exchange":

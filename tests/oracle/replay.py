@@ -23,8 +23,8 @@ def reduced(op, arrays, scale=1):
     return total * pow(scale, -1, PRIME) % PRIME if scale != 1 else total
 
 
-def atoms_of(states):
-    """The finest common factors of the mesh dims: part -> tuple of atoms, for every part."""
+def sub_axes_of(states):
+    """The finest common factors of the mesh dims: part -> tuple of sub-axes, for every part."""
     bounds = {}
     for part in states:
         bounds.setdefault(part.dim, set()).update((part.tail, part.tail * part.size))
@@ -33,13 +33,13 @@ def atoms_of(states):
         ends = [b for b in sorted(bounds[part.dim], reverse=True)
                 if part.tail <= b <= part.tail * part.size]
         if any(a % b for a, b in zip(ends, ends[1:])):
-            raise Complaint("atoms", f"the parts of mesh dim {part.dim} do not nest")
+            raise Complaint("sub_axes", f"the parts of mesh dim {part.dim} do not nest")
         table[part] = tuple(Part(part.dim, a // b, b) for a, b in zip(ends, ends[1:]))
     return table
 
 
-def pending_atoms(state, table):
-    """atom -> op of what is pending, atoms of size 1 left out."""
+def pending_sub_axes(state, table):
+    """sub-axis -> op of what is pending, sub-axes of size 1 left out."""
     return {a: op for part, op in state.pending.items() for a in table[part] if a.size > 1}
 
 
@@ -124,8 +124,8 @@ def filled(box, sources, where):
 def move_local(world, after, op, table, where):
     """slice and to_partial: every rank makes its new box of its own old one."""
     before = world.held
-    fresh = {a: o for a, o in pending_atoms(after.state, table).items()
-             if a not in pending_atoms(before.state, table)}
+    fresh = {a: o for a, o in pending_sub_axes(after.state, table).items()
+             if a not in pending_sub_axes(before.state, table)}
     if op == "slice" and fresh:
         raise Complaint("step", f"{where}: a slice leaves a reduction pending")
     arrays = []
@@ -150,12 +150,12 @@ def move_local(world, after, op, table, where):
 def move_in_groups(world, after, step, parts, table, where):
     """all_gather, all_to_all, reduce_scatter and all_reduce inside the groups of `parts`."""
     before = world.held
-    gone = {a: o for a, o in pending_atoms(before.state, table).items()
-            if a not in pending_atoms(after.state, table)}
+    gone = {a: o for a, o in pending_sub_axes(before.state, table).items()
+            if a not in pending_sub_axes(after.state, table)}
     talking = {a for p in parts for a in table[p] if a.size > 1}
     if not set(gone) <= talking:
         raise Complaint("step", f"{where}: a reduction ends on a mesh dim that the step does not have")
-    kept = set(pending_atoms(before.state, table)) - set(gone)
+    kept = set(pending_sub_axes(before.state, table)) - set(gone)
     if kept & talking:
         raise Complaint("step", f"{where}: the step's ranks hold summands that it does not reduce")
     if bool(gone) != (step["op"] in ("reduce_scatter", "all_reduce")) and talking:
@@ -167,7 +167,7 @@ def move_in_groups(world, after, step, parts, table, where):
     for members in groups_by(before.coordinates, parts):
         summands = {}
         for m in members:
-            summands.setdefault(tuple(a.of(before.coordinates[m]) for a in sorted_atoms(gone)), []).append(m)
+            summands.setdefault(tuple(a.of(before.coordinates[m]) for a in sorted_sub_axes(gone)), []).append(m)
         for rank in members:
             box = after.boxes[rank]
             made = [filled(box, [(before.boxes[m], world.arrays[m]) for m in who], where)
@@ -176,8 +176,8 @@ def move_in_groups(world, after, step, parts, table, where):
     return arrays
 
 
-def sorted_atoms(atoms):
-    return sorted(atoms, key=lambda a: (a.dim, -a.tail))
+def sorted_sub_axes(sub_axes):
+    return sorted(sub_axes, key=lambda a: (a.dim, -a.tail))
 
 
 def check_reduction(step, gone, where):

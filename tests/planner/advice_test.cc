@@ -68,7 +68,8 @@ struct Followed {
   int64_t more = 0;  // promised beside another of the same question
 };
 
-// Plans a file, and again with all that is advised declared: every question takes as much less as its warnings promise in sum.
+// Plans a file, and again with all that is advised declared: every question takes as much less as
+// its warnings promise in sum.
 Followed follow(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests) {
   Followed followed;
   const PlanOutcome base = plan_requests(meshes, topology, requests, {}, "");
@@ -227,8 +228,8 @@ TEST_CASE("a plan across meshes that reduces on the source's mesh first is advis
   MeshTable meshes;
   REQUIRE(add_root(meshes, "w", 8, {}, {{"a", 4}, {"b", 2}}).ok());
   REQUIRE(add_unflatten(meshes, "v", "w", "a", {1, 4}, {"outer", "inner"}).ok());
-  const PendingAtom inner{{1, 1, 4}, ReduceOp::sum};
-  const PendingAtom last{{2, 1, 2}, ReduceOp::sum};
+  const PendingSubAxis inner{{1, 1, 4}, ReduceOp::sum};
+  const PendingSubAxis last{{2, 1, 2}, ReduceOp::sum};
   Request across;
   across.id = "across";
   across.tensor = {{4096, 4096}, DType::float32};

@@ -1,4 +1,5 @@
-// The pipeline: plans are named, priced, warned about, proven and counted; equal questions are answered once.
+// The pipeline: plans are named, priced, warned about, proven and counted; equal questions are
+// answered once.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -148,7 +149,7 @@ TEST_CASE("mesh dims of size 1 are steps of the trace and cost nothing") {
       CHECK(!planned.steps.empty());
       for (const Step& step : planned.steps) {
         int64_t ranks = 1;
-        for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+        for (const SubAxis& sub_axis : step.mesh_dims) ranks *= sub_axis.size;
         if (ranks > 1) continue;
         CHECK(step.wire_bytes == 0);
         CHECK(step.predicted_ps == 0);

@@ -31,7 +31,7 @@ TEST_CASE("requests that differ in more than name and count are different questi
       [](Request& r) { r.src.shards[0][0].before = 2; },
       [](Request& r) { r.src.shards[0][0].size = 300; },
       [](Request& r) { r.dst.partial[0].op = ReduceOp::avg; },
-      [](Request& r) { r.dst.partial[0].atom.mesh_dim = 1; },
+      [](Request& r) { r.dst.partial[0].sub_axis.mesh_dim = 1; },
       [](Request& r) { r.any_dst_order = true; },
       [](Request& r) { r.direction = Direction::backward; },
       [](Request& r) { r.reduce_dtype = static_cast<DType>(0); },

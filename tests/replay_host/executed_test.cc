@@ -80,7 +80,8 @@ int64_t one_by_one(const Topology& topology, const std::array<Phase::Moved, 2>& 
   return ps;
 }
 
-// Round by round: chunk c is fetched while chunk c - 1 is shared; each takes its share of the bytes.
+// Round by round: chunk c is fetched while chunk c - 1 is shared; each takes its share of the
+// bytes.
 int64_t pipelined(const Topology& topology, const std::array<Phase::Moved, 2>& moved, int64_t chunks) {
   std::array<int64_t, 2> chunk_ps{};
   int64_t all = 0;
@@ -244,9 +245,9 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     // An exchange makes nothing pending: what stays so was so before, and nothing else uses its
     // mesh dim.
     dst.partial.clear();
-    for (const PendingAtom& p : src.partial) {
+    for (const PendingSubAxis& p : src.partial) {
       bool used = false;
-      for (const auto& order : dst.shards) used = used || std::find(order.begin(), order.end(), p.atom) != order.end();
+      for (const auto& order : dst.shards) used = used || std::find(order.begin(), order.end(), p.sub_axis) != order.end();
       if (!used && random.one_in(2)) dst.partial.push_back(p);
     }
     Step step;

@@ -1,5 +1,5 @@
-// Bundles for tests of the executor: redistributions made by hand, put into rounds by a small random scheduler that knows the rules of
-// plan/bundle.h and nothing of costs.
+// Bundles for tests of the executor: redistributions made by hand, put into rounds by a small
+// random scheduler that knows the rules of plan/bundle.h and nothing of costs.
 #pragma once
 
 #include <algorithm>
@@ -82,8 +82,8 @@ inline PlannedBundle schedule(const Plan& plan, const std::string& id, const std
     const Step& step = plan.redistributions[task.part.member].steps[static_cast<size_t>(task.part.step)];
     std::string key = to_text(step.op);
     if (step.op != Op::exchange) {
-      for (const Atom& atom : step.mesh_dims)
-        key += " " + std::to_string(atom.mesh_dim) + ":" + std::to_string(atom.before) + ":" + std::to_string(atom.size);
+      for (const SubAxis& sub_axis : step.mesh_dims)
+        key += " " + std::to_string(sub_axis.mesh_dim) + ":" + std::to_string(sub_axis.before) + ":" + std::to_string(sub_axis.size);
     }
     return key;
   };
@@ -230,8 +230,9 @@ inline HandStep onto(const std::string& mesh, const std::string& dim, const std:
   return {Op::exchange, {dim}, state, op, 1, 1, false, mesh};
 }
 
-// A weight sync of all kinds: like tensors, uneven and empty shards, FP8 beside bfloat16 and float32, two steps that share on the target
-// mesh, tensors of some ranks only, local steps in front and behind, a reduction, scalars.
+// A weight sync of all kinds: like tensors, uneven and empty shards, FP8 beside bfloat16 and
+// float32, two steps that share on the target mesh, tensors of some ranks only, local steps in
+// front and behind, a reduction, scalars.
 inline Plan sync_plan(int64_t train = 12, int64_t serve = 4) {
   const MeshTable table = train_and_serve(train, serve);
   const HandStep slice{Op::slice, {"y"}, "S(1)", std::nullopt, 1, 1, false, "serve"};

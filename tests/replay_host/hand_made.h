@@ -59,9 +59,9 @@ inline Plan make_plan(const HandPlan& hand) {
     step.op = h.op;
     if (!h.mesh.empty()) mesh = &plan.meshes.meshes[*find_mesh(plan.meshes, h.mesh)];
     for (const std::string& dim : h.dims) {
-      auto atom = parse_atom(dim, dim_names(*mesh), mesh_shape(*mesh));
-      REQUIRE(atom.ok());
-      step.mesh_dims.push_back(*atom);
+      auto sub_axis = parse_sub_axis(dim, dim_names(*mesh), mesh_shape(*mesh));
+      REQUIRE(sub_axis.ok());
+      step.mesh_dims.push_back(*sub_axis);
     }
     step.state = parse(h.state, *mesh, hand.tensor.shape.size());
     step.mesh = h.mesh;

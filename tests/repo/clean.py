@@ -30,6 +30,7 @@ RETIRED = {
     r"make_stands?\b|box_of_stand": "held boxes",
     r"\bparcels?\b|Step_?Flow|Slot_?Flow|make_flow|Flow_?Form|Flow_?Question|Exchange_?Pieces?|two_phase_pieces": "transfer",
     r"parts_to_deal": "parts to share",
+    r"(?<![a-z])atoms?(?![a-z])": "sub-axis",
     r"Program_?(?:Maker|Question)|make_programs": "prepared step",
     r"nobody|somebody": "name the rank or process",
     r"\bis no (?:time in|number of|member of|spec\b|op\b|python)": "is not a",

@@ -17,7 +17,7 @@ void with_slices(const PlanProblem& p, const SearchState& at, std::vector<Search
   if (std::find(out.begin(), out.end(), at) != out.end()) return;
   out.push_back(at);
   const unsigned taken = sharding(at, p.dims) | at.pending;
-  for (int i = 0; i < p.atoms; ++i) {
+  for (int i = 0; i < p.sub_axes; ++i) {
     for (int d = 0; d < p.dims && (taken >> i & 1) == 0; ++d) {
       SearchState next = at;
       append(next, p.dims, d, static_cast<uint8_t>(i));
@@ -109,7 +109,7 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
 
 namespace {
 
-// Every arrangement of atoms in lists.
+// Every arrangement of sub-axes in lists.
 void arrange(const PlanProblem& p, const SearchState& at, int d, std::vector<SearchState>& out) {
   if (d == p.dims) {
     out.push_back(at);

@@ -21,7 +21,7 @@ struct World {
   int64_t inside;
 };
 
-// Every arrangement of the atoms, with any of those pending that are in the source.
+// Every arrangement of the sub-axes, with any of those pending that are in the source.
 std::vector<LeftState> every_state(const PlanProblem& p) {
   std::vector<LeftState> states;
   for (uint16_t q = p.source.pending;; q = static_cast<uint16_t>((q - 1) & p.source.pending)) {
@@ -113,7 +113,7 @@ TEST_CASE("an exchange that takes too much to list leaves a plan proven that it 
   // single mesh dims lead nowhere, so that its estimate is the first plan.
   test::SmallQuestion question({24, 32, 8}, *topology_preset("h100"), {{8192, 28672}, DType::bfloat16});
   question.options.groups = GroupPolicy::declared;
-  const std::vector<Atom> order{{0, 1, 24}, {1, 1, 32}};
+  const std::vector<SubAxis> order{{0, 1, 24}, {1, 1, 32}};
   question.request.src.shards = {{}, order};
   question.request.dst.shards = {order, {}};
   const auto p = question.problem();
@@ -130,10 +130,10 @@ TEST_CASE("what one search comes to know of exchanges serves the next") {
   // 576 ranks on hosts of 8, [2, 2048, 768]: 600 states, none of which packs.
   test::SmallQuestion question({12, 2, 4, 6}, *topology_preset("h100"), {{2, 2048, 768}, DType::float32});
   question.options.groups = GroupPolicy::declared;
-  const Atom a{0, 1, 12};
-  const Atom b{1, 1, 2};
-  const Atom c{2, 1, 4};
-  const Atom d{3, 1, 6};
+  const SubAxis a{0, 1, 12};
+  const SubAxis b{1, 1, 2};
+  const SubAxis c{2, 1, 4};
+  const SubAxis d{3, 1, 6};
   question.request.src.shards = {{a, b}, {c, d}, {}};
   question.request.dst.shards = {{b}, {c}, {}};
   auto declared = question.problem();
@@ -161,9 +161,9 @@ TEST_CASE("a unit that cuts mesh dims unevenly has few of their coordinates") {
   const auto p = question.problem();
   REQUIRE(p);
   REQUIRE(!p->exact_levels);
-  for (int i = 0; i < p->atoms; ++i) {
+  for (int i = 0; i < p->sub_axes; ++i) {
     const std::array<int64_t, 4> inside{1, 1, 2, 6};
-    CHECK(p->inside[as_index(i)] == inside[as_index(p->atom[as_index(i)].mesh_dim)]);
+    CHECK(p->inside[as_index(i)] == inside[as_index(p->sub_axis[as_index(i)].mesh_dim)]);
   }
 }
 

@@ -24,7 +24,7 @@ struct Less {
   bool operator()(const SearchState& a, const SearchState& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
 
-// Least cost from the source to every state, every move tried. `kept`: atoms that may be made
+// Least cost from the source to every state, every move tried. `kept`: sub-axes that may be made
 // pending again once they are reduced.
 std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
   p.frozen.fill(0);
@@ -93,7 +93,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
     std::map<uint16_t, std::map<SearchState, PlanCost, Less>> best_by_kept;
     for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
       bool more_pending = false;
-      for (const PendingAtom& p : states[j].partial) {
+      for (const PendingSubAxis& p : states[j].partial) {
         more_pending = more_pending || std::find(states[i].partial.begin(), states[i].partial.end(), p) == states[i].partial.end();
       }
       if (i == j || more_pending) continue;

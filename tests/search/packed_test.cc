@@ -86,7 +86,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         const int64_t way_back = world.bound_ps(to, from);
         int most = 0;
         int most_outers = 0;
-        for (int i = 0; i < p->atoms; ++i) {
+        for (int i = 0; i < p->sub_axes; ++i) {
           if ((b.pending >> i & 1) != 0) continue;
           most += world.digits_of(i);
           most_outers += world.outer_digits_of(i);
@@ -100,7 +100,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
             REQUIRE(world.bound_from_growing_ps(packed, from) <= way_back);
             REQUIRE(bound_between(*p, part, a, true).ps <= way_back);
           }
-          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.atom[static_cast<size_t>(i)]);
+          for (int i = b.begin_of(d); d < p->dims && i < b.end_of(d); ++i) append(part, p->dims, d, b.sub_axis[static_cast<size_t>(i)]);
         }
         ++compared;
       }
@@ -132,7 +132,7 @@ TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
         const Box held = box_of(before, p->tensor.shape, sizes, at);
         most = std::max(most, volume(wanted) - volume(intersect(wanted, held)));
       }
-      split += p->atoms > 2;
+      split += p->sub_axes > 2;
       CAPTURE(to_text(before, sizes));
       CAPTURE(to_text(after, sizes));
       REQUIRE(bound_between(*p, from, to).bytes == 2 * most);

@@ -1,4 +1,4 @@
-// Questions about small meshes, and any arrangement of their atoms.
+// Questions about small meshes, and any arrangement of their sub-axes.
 #pragma once
 
 #include <algorithm>
@@ -37,16 +37,16 @@ struct SmallQuestion {
   Request request;
 };
 
-// Atoms in `pending` stay out of the lists; each other one is in some list or in none.
+// Sub-axes in `pending` stay out of the lists; each other one is in some list or in none.
 inline SearchState random_state(const PlanProblem& p, uint16_t pending, std::mt19937_64& random) {
   SearchState s;
   s.pending = pending;
-  for (int i = 0; i < p.atoms; ++i) {
+  for (int i = 0; i < p.sub_axes; ++i) {
     const auto d = static_cast<int>(random() % static_cast<uint64_t>(p.dims + 1));
     if ((pending >> i & 1) == 0 && d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
   }
   // A random order inside each list.
-  for (int d = 0; d < p.dims; ++d) std::shuffle(s.atom.begin() + s.begin_of(d), s.atom.begin() + s.end_of(d), random);
+  for (int d = 0; d < p.dims; ++d) std::shuffle(s.sub_axis.begin() + s.begin_of(d), s.sub_axis.begin() + s.end_of(d), random);
   return s;
 }
 

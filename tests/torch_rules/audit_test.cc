@@ -1,4 +1,5 @@
-// The audit against what PyTorch really did: it calls wrong exactly the recorded runs whose data came out wrong.
+// The audit against what PyTorch really did: it calls wrong exactly the recorded runs whose data
+// came out wrong.
 #include "torch_rules/audit.h"
 
 #include <doctest/doctest.h>
@@ -171,7 +172,8 @@ TEST_CASE("A0407: a merged gather whose group lies unevenly on its hosts") {
   CHECK(find(gather(), "A0407") == nullptr);
   topology.levels[0].ranks = 4;
   CHECK(find(gather(), "A0407") == nullptr);
-  // 6 and 2: the two fetch six pieces each across the hosts, where their parts' gathers share the way.
+  // 6 and 2: the two fetch six pieces each across the hosts, where their parts' gathers share the
+  // way.
   topology.levels[0].ranks = 6;
   const auto found = gather();
   REQUIRE(find(found, "A0407") != nullptr);
@@ -183,8 +185,8 @@ TEST_CASE("pieces of nested and flat shards are those of the boxes") {
     const int64_t a = nested_mesh[0];
     const int64_t b = nested_mesh[1];
     const std::vector<int64_t> flat_mesh = {a * b};
-    const std::vector<Atom> nested = {{0, 1, a}, {1, 1, b}};
-    const std::vector<Atom> flat = {{0, 1, a * b}};
+    const std::vector<SubAxis> nested = {{0, 1, a}, {1, 1, b}};
+    const std::vector<SubAxis> flat = {{0, 1, a * b}};
     for (int64_t width = 0; width < 60; ++width) {
       bool differs = false;
       for (int64_t rank = 0; rank < a * b; ++rank) {
@@ -198,9 +200,9 @@ TEST_CASE("pieces of nested and flat shards are those of the boxes") {
       CHECK(nested_differs_from_flat(nested_mesh, width).has_value() == differs);
     }
   }
-  CHECK(widths_left(std::vector<Atom>{{0, 1, 4}}, 6) == std::vector<int64_t>{2, 0});
-  CHECK(widths_left(std::vector<Atom>{{0, 1, 4}}, 7) == std::vector<int64_t>{2, 1});
-  CHECK(widths_left(std::vector<Atom>{{0, 1, 2}, {1, 1, 2}}, 7) == std::vector<int64_t>{2, 1});
+  CHECK(widths_left(std::vector<SubAxis>{{0, 1, 4}}, 6) == std::vector<int64_t>{2, 0});
+  CHECK(widths_left(std::vector<SubAxis>{{0, 1, 4}}, 7) == std::vector<int64_t>{2, 1});
+  CHECK(widths_left(std::vector<SubAxis>{{0, 1, 2}, {1, 1, 2}}, 7) == std::vector<int64_t>{2, 1});
   CHECK(widths_left({}, 7) == std::vector<int64_t>{7});
 }
 

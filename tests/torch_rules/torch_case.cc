@@ -57,7 +57,7 @@ nlohmann::json steps_json(const State& src, const std::vector<Step>& steps, std:
     const std::vector<Placement> after = placements_of(step.state, mesh_shape);
     nlohmann::json entry;
     const auto first = static_cast<size_t>(step.mesh_dims.front().mesh_dim);
-    for (const Atom& atom : step.mesh_dims) entry["mesh_dims"].push_back(atom.mesh_dim);
+    for (const SubAxis& sub_axis : step.mesh_dims) entry["mesh_dims"].push_back(sub_axis.mesh_dim);
     // PyTorch calls the source of a scaled reduction P(sum).
     entry["src"] = step.scale_divisor > 1 ? "P(sum)" : to_text(before[first]);
     entry["dst"] = to_text(after[first]);

@@ -40,9 +40,9 @@ Mesh transposed_mesh_of(std::vector<int64_t> sizes) {
 
 bool same_pending(const State& a, const State& b) { return a.partial == b.partial; }
 
-// dst's pending atoms are pending in src, too.
+// dst's pending sub-axes are pending in src, too.
 bool reduces_to(const State& src, const State& dst) {
-  for (const PendingAtom& p : dst.partial) {
+  for (const PendingSubAxis& p : dst.partial) {
     if (std::find(src.partial.begin(), src.partial.end(), p) == src.partial.end()) return false;
   }
   return true;
@@ -250,7 +250,7 @@ std::vector<int64_t> even_shape(test::Random& random, const State& src, const St
     int64_t parts = 1;
     for (const State* state : {&src, &dst}) {
       int64_t product = 1;
-      for (const Atom& atom : state->shards[d]) product *= atom.size;
+      for (const SubAxis& sub_axis : state->shards[d]) product *= sub_axis.size;
       parts = std::lcm(parts, product);
     }
     shape.push_back(parts * (1 + random.below(12)));
@@ -262,8 +262,8 @@ std::vector<int64_t> even_shape(test::Random& random, const State& src, const St
 void stay_pending(const State& src, State& dst) {
   dst.partial = src.partial;
   for (auto& list : dst.shards) {
-    std::erase_if(list, [&](const Atom& atom) {
-      return std::any_of(dst.partial.begin(), dst.partial.end(), [&](const PendingAtom& p) { return p.atom == atom; });
+    std::erase_if(list, [&](const SubAxis& sub_axis) {
+      return std::any_of(dst.partial.begin(), dst.partial.end(), [&](const PendingSubAxis& p) { return p.sub_axis == sub_axis; });
     });
   }
 }

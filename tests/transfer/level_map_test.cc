@@ -53,15 +53,15 @@ void check(const Mesh& mesh, const Topology& topology) {
   const LevelMap levels(mesh, topology);
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   for (size_t pick = 1; pick < size_t{1} << sizes.size(); ++pick) {
-    std::vector<Atom> atoms;
+    std::vector<SubAxis> sub_axes;
     std::vector<size_t> dims;
     for (size_t d = 0; d < sizes.size(); ++d) {
       if ((pick >> d & 1) == 0) continue;
       dims.push_back(d);
-      atoms.push_back({static_cast<int32_t>(d), 1, sizes[d]});
+      sub_axes.push_back({static_cast<int32_t>(d), 1, sizes[d]});
     }
     CAPTURE(pick);
-    const std::vector<GroupShape>& shapes = levels.shapes(atoms);
+    const std::vector<GroupShape>& shapes = levels.shapes(sub_axes);
     CHECK(std::set<GroupShape>(shapes.begin(), shapes.end()) == counted(mesh, topology, dims));
   }
 }

@@ -24,7 +24,7 @@ struct World {
     REQUIRE(s.ok());
     return *s;
   }
-  [[nodiscard]] Result<StepTransfers> transfers(std::string_view before, std::string_view after, Op op, std::vector<Atom> dims,
+  [[nodiscard]] Result<StepTransfers> transfers(std::string_view before, std::string_view after, Op op, std::vector<SubAxis> dims,
                                                 int64_t extent) const {
     Step step;
     step.op = op;
@@ -51,9 +51,9 @@ TEST_CASE("an element that no rank of the group holds is named") {
 
 TEST_CASE("steps that cannot be are refused with a reason") {
   const World w;
-  const Atom a{0, 1, 2};
-  const Atom b{1, 1, 2};
-  auto message = [&](std::string_view before, std::string_view after, Op op, std::vector<Atom> dims) {
+  const SubAxis a{0, 1, 2};
+  const SubAxis b{1, 1, 2};
+  auto message = [&](std::string_view before, std::string_view after, Op op, std::vector<SubAxis> dims) {
     auto made = w.transfers(before, after, op, std::move(dims), 8);
     REQUIRE_FALSE(made.ok());
     return made.error().message;

@@ -6,16 +6,16 @@ using namespace meshplan;
 
 TEST_CASE("sub-axes of a mesh dim subtract") {
   const std::vector<int64_t> mesh{8};
-  auto left = atoms_without({{0, 1, 8}}, {{0, 2, 2}}, mesh);
+  auto left = sub_axes_without({{0, 1, 8}}, {{0, 2, 2}}, mesh);
   REQUIRE(left.ok());
-  CHECK(*left == std::vector<Atom>{{0, 1, 2}, {0, 4, 2}});
-  CHECK(atoms_without({{0, 1, 8}}, {{0, 1, 8}}, mesh)->empty());
-  CHECK(atoms_without({{0, 1, 1}}, {}, {1})->empty());
-  CHECK_FALSE(atoms_without({{0, 1, 6}}, {{0, 2, 3}, {0, 3, 2}}, {6}).ok());
+  CHECK(*left == std::vector<SubAxis>{{0, 1, 2}, {0, 4, 2}});
+  CHECK(sub_axes_without({{0, 1, 8}}, {{0, 1, 8}}, mesh)->empty());
+  CHECK(sub_axes_without({{0, 1, 1}}, {}, {1})->empty());
+  CHECK_FALSE(sub_axes_without({{0, 1, 6}}, {{0, 2, 3}, {0, 3, 2}}, {6}).ok());
 }
 
 TEST_CASE("coordinates on sub-axes as a number and as part of the index") {
-  const std::vector<Atom> middle{{0, 2, 2}};
+  const std::vector<SubAxis> middle{{0, 2, 2}};
   const std::vector<int64_t> one_dim{8};
   const CoordinatesOn on_middle(middle, one_dim);
   CHECK(on_middle.count() == 2);
@@ -26,7 +26,7 @@ TEST_CASE("coordinates on sub-axes as a number and as part of the index") {
   // Of several mesh dims the first in the list counts slowest; ranks with one index - part differ
   // on nothing else.
   const std::vector<int64_t> shape{2, 4, 3};
-  const std::vector<Atom> several{{2, 1, 3}, {1, 2, 2}};
+  const std::vector<SubAxis> several{{2, 1, 3}, {1, 2, 2}};
   const CoordinatesOn on(several, shape);
   CHECK(on.count() == 6);
   for (int64_t i = 0; i < 24; ++i) {

@@ -1,4 +1,5 @@
-// Plans written down by hand: the states and ops of one redistribution, with the figures that follow from them.
+// Plans written down by hand: the states and ops of one redistribution, with the figures that
+// follow from them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -34,12 +35,13 @@ inline MeshTable table_of(const std::vector<std::pair<std::string, int64_t>>& di
   return table;
 }
 
-inline Placement placement_in(const State& state, const Atom& atom) {
-  auto inside = [&](const Atom& other) {
-    return other.mesh_dim == atom.mesh_dim && other.before <= atom.before && atom.before * atom.size <= other.before * other.size;
+inline Placement placement_in(const State& state, const SubAxis& sub_axis) {
+  auto inside = [&](const SubAxis& other) {
+    return other.mesh_dim == sub_axis.mesh_dim && other.before <= sub_axis.before &&
+           sub_axis.before * sub_axis.size <= other.before * other.size;
   };
-  for (const PendingAtom& pending : state.partial) {
-    if (inside(pending.atom)) return partial(pending.op);
+  for (const PendingSubAxis& pending : state.partial) {
+    if (inside(pending.sub_axis)) return partial(pending.op);
   }
   for (size_t d = 0; d < state.shards.size(); ++d) {
     if (std::any_of(state.shards[d].begin(), state.shards[d].end(), inside)) return shard(static_cast<int32_t>(d));
@@ -52,9 +54,10 @@ inline std::vector<int64_t> logical_shape_of(const State& before, const Step& st
                                              const std::vector<int64_t>& sizes) {
   State others = before;
   for (auto& list : others.shards) {
-    std::erase_if(list, [&](const Atom& atom) {
-      return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const Atom& listed) {
-        return listed.mesh_dim == atom.mesh_dim && listed.before <= atom.before && atom.before * atom.size <= listed.before * listed.size;
+    std::erase_if(list, [&](const SubAxis& sub_axis) {
+      return std::any_of(step.mesh_dims.begin(), step.mesh_dims.end(), [&](const SubAxis& listed) {
+        return listed.mesh_dim == sub_axis.mesh_dim && listed.before <= sub_axis.before &&
+               sub_axis.before * sub_axis.size <= listed.before * listed.size;
       });
     });
   }
@@ -66,8 +69,8 @@ inline void note_reductions(PlannedRedistribution& planned) {
   planned.reductions.clear();
   const State* before = &planned.request.src;
   for (const Step& step : planned.steps) {
-    const bool reduces = step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingAtom& pending) {
-                           return pending.atom.size > 1 &&
+    const bool reduces = step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingSubAxis& pending) {
+                           return pending.sub_axis.size > 1 &&
                                   std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
                          });
     if (reduces && planned.reductions.empty()) planned.reductions.push_back({});
@@ -124,15 +127,15 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
     std::vector<size_t> whole;
     std::vector<Layout> parts;
     for (const std::string& name : dims) {
-      auto atom = parse_atom(name, names, sizes);
-      REQUIRE_MESSAGE(atom.ok(), name);
-      step.mesh_dims.push_back(*atom);
-      whole.push_back(static_cast<size_t>(atom->mesh_dim));
+      auto sub_axis = parse_sub_axis(name, names, sizes);
+      REQUIRE_MESSAGE(sub_axis.ok(), name);
+      step.mesh_dims.push_back(*sub_axis);
+      whole.push_back(static_cast<size_t>(sub_axis->mesh_dim));
       const MeshDim& dim = mesh.dims[whole.back()];
-      auto factors = split_layout(dim.layout, {atom->before, atom->size, dim.size / (atom->before * atom->size)});
+      auto factors = split_layout(dim.layout, {sub_axis->before, sub_axis->size, dim.size / (sub_axis->before * sub_axis->size)});
       REQUIRE(factors.ok());
       parts.push_back((*factors)[1]);
-      step.moves.push_back({*atom, placement_in(before, *atom), placement_in(step.state, *atom)});
+      step.moves.push_back({*sub_axis, placement_in(before, *sub_axis), placement_in(step.state, *sub_axis)});
     }
     auto same = [&](const Move& move) { return move.src == step.moves.front().src && move.dst == step.moves.front().dst; };
     if (std::all_of(step.moves.begin(), step.moves.end(), same)) {

@@ -1,6 +1,6 @@
-// Whether a bundle moves its data right, found the plain way: tensor by tensor, every element followed
-// from rank to rank. Nothing here is quick, and nothing is shared with the library but boxes and
-// coordinates.
+// Whether a bundle moves its data right, found the plain way: tensor by tensor, every element
+// followed from rank to rank. Nothing here is quick, and nothing is shared with the library but
+// boxes and coordinates.
 #pragma once
 
 #include <algorithm>
@@ -90,7 +90,7 @@ class BundleFollower {
       const Mesh* from = at;
       if (across && step.mesh == plan_.meshes.meshes[request.dst_mesh].name) at = &plan_.meshes.meshes[request.dst_mesh];
       int64_t group = 1;
-      for (const Atom& atom : step.mesh_dims) group *= atom.size;
+      for (const SubAxis& sub_axis : step.mesh_dims) group *= sub_axis.size;
       const bool talks = !is_local(step.op) && (step.op == Op::exchange || group > 1);
       member.steps.push_back({from, at, before, &step, across, talks});
       before = &step.state;
@@ -143,7 +143,7 @@ class BundleFollower {
     }
     if (round.parts.empty()) return "no parts";
     std::set<std::string> groups;
-    std::set<std::vector<Atom>> dims;
+    std::set<std::vector<SubAxis>> dims;
     for (const RoundPart& part : round.parts) {
       const auto found = members_.find(part.member);
       if (found == members_.end()) return "member";

@@ -1,5 +1,5 @@
-// Whether a bundle is right (bundle_follower.h), and what its figures are, counted tensor by tensor with
-// the prices of cost/, which verify does not include.
+// Whether a bundle is right (bundle_follower.h), and what its figures are, counted tensor by tensor
+// with the prices of cost/, which verify does not include.
 #pragma once
 
 #include <algorithm>
@@ -102,10 +102,10 @@ class BundleOracle : private BundleFollower {
     for (int64_t copy = 0; copy < copies; ++copy) {
       for (int64_t i = 0; i < mesh_size(*step.from); ++i) {
         std::vector<int64_t> rest = coordinates_of(i, sizes);
-        for (const Atom& atom : step.step->mesh_dims) {
-          const auto dim = static_cast<size_t>(atom.mesh_dim);
-          const int64_t stride = sizes[dim] / atom.before / atom.size;
-          rest[dim] -= rest[dim] / stride % atom.size * stride;
+        for (const SubAxis& sub_axis : step.step->mesh_dims) {
+          const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
+          const int64_t stride = sizes[dim] / sub_axis.before / sub_axis.size;
+          rest[dim] -= rest[dim] / stride % sub_axis.size * stride;
         }
         const int64_t position = position_of(*step.from, copy, i);
         groups[{copy, rest}].push_back(rank_at(*step.from->universe, position));
@@ -139,7 +139,7 @@ class BundleOracle : private BundleFollower {
       const OracleStep& step = member.steps[static_cast<size_t>(part.step)];
       if (first == nullptr) first = &step;
       int64_t group = 1;
-      for (const Atom& atom : step.step->mesh_dims) group *= atom.size;
+      for (const SubAxis& sub_axis : step.step->mesh_dims) group *= sub_axis.size;
       const StepFigures one = step_figures(*step.before, step.step->state, member.planned->request.tensor.shape, mesh_shape(*step.from),
                                            round.op, group, bytes_on_the_way(member, static_cast<size_t>(part.step)));
       for (int64_t t = part.from; t < part.to; ++t) {

@@ -119,7 +119,7 @@ class BundleWorld {
     const bool reduces = random_.one_in(5);
     if (reduces) {
       request.src = random_state(random_, mesh_shape(plan.meshes.meshes[request.src_mesh]), rank, 0, 3);
-      for (PendingAtom& pending : request.src.partial) pending.op = ReduceOp::sum;
+      for (PendingSubAxis& pending : request.src.partial) pending.op = ReduceOp::sum;
       if (random_.one_in(2)) request.reduce_dtype = DType::float64;
     }
     const int64_t steps = 1 + random_.below(3);
@@ -155,7 +155,7 @@ class BundleWorld {
     const std::vector<int64_t> sizes = mesh_shape(mesh);
     for (size_t m = 0; m < sizes.size(); ++m) {
       const bool used = std::any_of(state.shards.begin(), state.shards.end(), [&](const auto& list) {
-        return std::any_of(list.begin(), list.end(), [&](const Atom& atom) { return atom.mesh_dim == static_cast<int32_t>(m); });
+        return std::any_of(list.begin(), list.end(), [&](const SubAxis& sub_axis) { return sub_axis.mesh_dim == static_cast<int32_t>(m); });
       });
       if (used || sizes[m] == 1) continue;
       state.shards.back().push_back({static_cast<int32_t>(m), 1, sizes[m]});
@@ -212,7 +212,7 @@ class BundleWorld {
     for (size_t s = 0; s < member.steps.size(); ++s) {
       const Step& step = member.steps[s];
       int64_t group = 1;
-      for (const Atom& atom : step.mesh_dims) group *= atom.size;
+      for (const SubAxis& sub_axis : step.mesh_dims) group *= sub_axis.size;
       if (is_local(step.op) || (step.op != Op::exchange && group == 1)) continue;
       int64_t pieces = 1;
       if (may_be_cut(member, s)) {

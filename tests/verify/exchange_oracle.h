@@ -50,10 +50,10 @@ inline std::vector<OracleRank> oracle_ranks(const verification::ExchangeView& vi
     const std::vector<int64_t> at = coordinates_of(i, src_shape);
     rank.holds = true;
     rank.held = box_of(*view.src, view.shape, src_shape, at);
-    for (const PendingAtom& pending : view.src->partial) {
-      const auto m = static_cast<size_t>(pending.atom.mesh_dim);
+    for (const PendingSubAxis& pending : view.src->partial) {
+      const auto m = static_cast<size_t>(pending.sub_axis.mesh_dim);
       const bool stays = !crosses && std::find(view.dst->partial.begin(), view.dst->partial.end(), pending) != view.dst->partial.end();
-      (stays ? rank.kept : rank.reduced).push_back(atom_coordinate(pending.atom, src_shape[m], at[m]));
+      (stays ? rank.kept : rank.reduced).push_back(sub_axis_coordinate(pending.sub_axis, src_shape[m], at[m]));
     }
   }
   for (int64_t i = 0; i < mesh_size(*view.dst_mesh); ++i) {

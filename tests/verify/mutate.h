@@ -1,7 +1,8 @@
 // Broken plans, made from right ones.
 //
-// A mutation changes the steps of one redistribution as a faulty planner might, and then everything that follows from states and mesh dims
-// is written anew (moves, groups, logical shapes, merge counts, trace, totals): what is left to find is the fault itself, not its traces.
+// A mutation changes the steps of one redistribution as a faulty planner might, and then everything
+// that follows from states and mesh dims is written anew (moves, groups, logical shapes, merge
+// counts, trace, totals): what is left to find is the fault itself, not its traces.
 #pragma once
 
 #include <algorithm>
@@ -23,25 +24,27 @@ struct Mutant {
   size_t step = 0;  // the first step that may be named
 };
 
-inline bool overlaps(const Atom& a, const Atom& b) {
+inline bool overlaps(const SubAxis& a, const SubAxis& b) {
   return a.mesh_dim == b.mesh_dim && a.before < b.before * b.size && b.before < a.before * a.size;
 }
 
-inline void remove_atom(State& state, const Atom& atom) {
-  for (auto& list : state.shards) std::erase_if(list, [&](const Atom& other) { return overlaps(atom, other); });
-  std::erase_if(state.partial, [&](const PendingAtom& pending) { return overlaps(atom, pending.atom); });
+inline void remove_sub_axis(State& state, const SubAxis& sub_axis) {
+  for (auto& list : state.shards) std::erase_if(list, [&](const SubAxis& other) { return overlaps(sub_axis, other); });
+  std::erase_if(state.partial, [&](const PendingSubAxis& pending) { return overlaps(sub_axis, pending.sub_axis); });
 }
 
-inline void place_atom(State& state, const Atom& atom, const Placement& placement) {
-  remove_atom(state, atom);
-  if (is_shard(placement)) state.shards[static_cast<size_t>(placement.tensor_dim)].push_back(atom);
+inline void place_sub_axis(State& state, const SubAxis& sub_axis, const Placement& placement) {
+  remove_sub_axis(state, sub_axis);
+  if (is_shard(placement)) state.shards[static_cast<size_t>(placement.tensor_dim)].push_back(sub_axis);
   if (is_partial(placement)) {
-    state.partial.push_back({atom, placement.op});
-    std::sort(state.partial.begin(), state.partial.end(), [](const PendingAtom& a, const PendingAtom& b) { return a.atom < b.atom; });
+    state.partial.push_back({sub_axis, placement.op});
+    std::sort(state.partial.begin(), state.partial.end(),
+              [](const PendingSubAxis& a, const PendingSubAxis& b) { return a.sub_axis < b.sub_axis; });
   }
 }
 
-// Writes anew what follows from the states, the ops and the mesh dims of the steps, under the rules of graph plans.
+// Writes anew what follows from the states, the ops and the mesh dims of the steps, under the rules
+// of graph plans.
 inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
   const Mesh& mesh = plan.meshes.meshes[planned.request.src_mesh];
   const std::vector<int64_t> sizes = mesh_shape(mesh);
@@ -51,19 +54,20 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
   State before = planned.request.src;
   for (Step& step : planned.steps) {
     const bool collective = !is_local(step.op) && step.op != Op::exchange;
-    std::vector<Atom> told = step.mesh_dims;
+    std::vector<SubAxis> told = step.mesh_dims;
     if (step.op == Op::reduce_scatter) {
       // Sliced in the same step.
       for (const auto& list : step.state.shards) {
-        for (const Atom& atom : list) {
-          const bool listed = std::any_of(told.begin(), told.end(), [&](const Atom& other) { return overlaps(atom, other); });
-          if (!listed && is_replicate(placement_in(before, atom))) told.push_back(atom);
+        for (const SubAxis& sub_axis : list) {
+          const bool listed = std::any_of(told.begin(), told.end(), [&](const SubAxis& other) { return overlaps(sub_axis, other); });
+          if (!listed && is_replicate(placement_in(before, sub_axis))) told.push_back(sub_axis);
         }
       }
       std::sort(told.begin(), told.end());
     }
     step.moves.clear();
-    for (const Atom& atom : told) step.moves.push_back({atom, placement_in(before, atom), placement_in(step.state, atom)});
+    for (const SubAxis& sub_axis : told)
+      step.moves.push_back({sub_axis, placement_in(before, sub_axis), placement_in(step.state, sub_axis)});
     if (step.op == Op::exchange) std::erase_if(step.moves, [](const Move& move) { return move.src == move.dst; });
     step.src.reset();
     step.dst.reset();
@@ -79,12 +83,12 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
     step.merged = collective ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
     step.group.clear();
     int64_t ranks = 1;
-    for (const Atom& atom : step.mesh_dims) ranks *= atom.size;
+    for (const SubAxis& sub_axis : step.mesh_dims) ranks *= sub_axis.size;
     if (step.op == Op::exchange) {
       step.group = mesh.name;
     } else if (collective && ranks > 1) {
       std::vector<std::string> dims;
-      for (const Atom& atom : step.mesh_dims) dims.push_back(to_text(atom, names, sizes));
+      for (const SubAxis& sub_axis : step.mesh_dims) dims.push_back(to_text(sub_axis, names, sizes));
       step.group = join(dims, "+");
     }
     if (!step.group.empty()) planned.totals.collectives += step.phases;
@@ -109,9 +113,9 @@ inline void add_groups(Plan& plan, const PlannedRedistribution& planned) {
     const bool known = std::any_of(plan.groups.begin(), plan.groups.end(), [&](const PlanGroup& g) { return g.id == step.group; });
     if (step.group.empty() || known) continue;
     std::vector<Layout> parts;
-    for (const Atom& atom : step.mesh_dims) {
-      const MeshDim& dim = mesh.dims[static_cast<size_t>(atom.mesh_dim)];
-      auto factors = split_layout(dim.layout, {atom.before, atom.size, dim.size / (atom.before * atom.size)});
+    for (const SubAxis& sub_axis : step.mesh_dims) {
+      const MeshDim& dim = mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)];
+      auto factors = split_layout(dim.layout, {sub_axis.before, sub_axis.size, dim.size / (sub_axis.before * sub_axis.size)});
       if (factors) parts.push_back((*factors)[1]);
     }
     PlanGroup group;
@@ -122,17 +126,19 @@ inline void add_groups(Plan& plan, const PlannedRedistribution& planned) {
   }
 }
 
-// The change that a step makes to the state before it, made to another state; nullopt where a moved mesh dim is not there as it was.
+// The change that a step makes to the state before it, made to another state; nullopt where a moved
+// mesh dim is not there as it was.
 inline std::optional<State> redo(const Step& step, const State& was_before, const State& before) {
   State after = before;
-  for (const Atom& atom : step.mesh_dims) {
-    if (placement_in(was_before, atom) != placement_in(before, atom)) return std::nullopt;
-    place_atom(after, atom, placement_in(step.state, atom));
+  for (const SubAxis& sub_axis : step.mesh_dims) {
+    if (placement_in(was_before, sub_axis) != placement_in(before, sub_axis)) return std::nullopt;
+    place_sub_axis(after, sub_axis, placement_in(step.state, sub_axis));
   }
   return after;
 }
 
-// Every way to break the plan that is worth a try, each with the index of the first step it touches.
+// Every way to break the plan that is worth a try, each with the index of the first step it
+// touches.
 inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribution& right, Random& random) {
   std::vector<Mutant> mutants;
   const std::vector<int64_t> sizes = mesh_shape(plan.meshes.meshes[right.request.src_mesh]);
@@ -149,9 +155,9 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
     if (choice == 1) return partial(static_cast<ReduceOp>(random.below(5)));
     return shard(static_cast<int32_t>(choice - 2));
   };
-  auto random_atom = [&] {
+  auto random_sub_axis = [&] {
     const int64_t m = random.below(static_cast<int64_t>(sizes.size()));
-    return Atom{static_cast<int32_t>(m), 1, sizes[static_cast<size_t>(m)]};
+    return SubAxis{static_cast<int32_t>(m), 1, sizes[static_cast<size_t>(m)]};
   };
   for (size_t i = 0; i < count; ++i) {
     add("drop", i, [&](auto& p) {
@@ -179,9 +185,9 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
     if (i + 2 < count && right.steps[i].op == right.steps[i + 2].op && !is_local(right.steps[i].op) && is_local(right.steps[i + 1].op)) {
       add("merge across a local step", i, [&](auto& p) {
         Step& merged = p.steps[i];
-        for (const Atom& atom : right.steps[i + 2].mesh_dims) {
-          merged.mesh_dims.push_back(atom);
-          place_atom(merged.state, atom, placement_in(right.steps[i + 2].state, atom));
+        for (const SubAxis& sub_axis : right.steps[i + 2].mesh_dims) {
+          merged.mesh_dims.push_back(sub_axis);
+          place_sub_axis(merged.state, sub_axis, placement_in(right.steps[i + 2].state, sub_axis));
         }
         std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
         merged.scale_divisor *= right.steps[i + 2].scale_divisor;
@@ -193,18 +199,18 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
     if (i + 1 < count && right.steps[i].op == right.steps[i + 1].op && !is_local(right.steps[i].op)) {
       add("merge", i, [&](auto& p) {
         Step& merged = p.steps[i + 1];
-        for (const Atom& atom : right.steps[i].mesh_dims) merged.mesh_dims.push_back(atom);
+        for (const SubAxis& sub_axis : right.steps[i].mesh_dims) merged.mesh_dims.push_back(sub_axis);
         std::sort(merged.mesh_dims.begin(), merged.mesh_dims.end());
         p.steps.own().erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i));
         return true;
       });
     }
     add("more mesh dims", i, [&](auto& p) {
-      const Atom atom = random_atom();
-      for (const Atom& other : p.steps[i].mesh_dims) {
-        if (overlaps(atom, other)) return false;
+      const SubAxis sub_axis = random_sub_axis();
+      for (const SubAxis& other : p.steps[i].mesh_dims) {
+        if (overlaps(sub_axis, other)) return false;
       }
-      p.steps[i].mesh_dims.push_back(atom);
+      p.steps[i].mesh_dims.push_back(sub_axis);
       std::sort(p.steps[i].mesh_dims.begin(), p.steps[i].mesh_dims.end());
       return true;
     });
@@ -215,7 +221,7 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       return true;
     });
     add("other mesh dims", i, [&](auto& p) {
-      p.steps[i].mesh_dims = {random_atom()};
+      p.steps[i].mesh_dims = {random_sub_axis()};
       return true;
     });
     add("mesh dims out of order", i, [&](auto& p) {
@@ -257,15 +263,15 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       return true;
     });
     add("other placement", i, [&](auto& p) {
-      place_atom(p.steps[i].state, random_atom(), random_placement());
+      place_sub_axis(p.steps[i].state, random_sub_axis(), random_placement());
       return true;
     });
     add("other tensor dim", i, [&](auto& p) {
       if (rank < 2) return false;
-      const Atom atom = random_atom();
-      const Placement now = placement_in(p.steps[i].state, atom);
+      const SubAxis sub_axis = random_sub_axis();
+      const Placement now = placement_in(p.steps[i].state, sub_axis);
       if (!is_shard(now)) return false;
-      place_atom(p.steps[i].state, atom, shard(static_cast<int32_t>((now.tensor_dim + 1) % rank)));
+      place_sub_axis(p.steps[i].state, sub_axis, shard(static_cast<int32_t>((now.tensor_dim + 1) % rank)));
       return true;
     });
     add("other shard order", i, [&](auto& p) {
@@ -279,7 +285,7 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       return changed;
     });
     add("other pending op", i, [&](auto& p) {
-      for (PendingAtom& pending : p.steps[i].state.partial) pending.op = static_cast<ReduceOp>(random.below(5));
+      for (PendingSubAxis& pending : p.steps[i].state.partial) pending.op = static_cast<ReduceOp>(random.below(5));
       return true;
     });
     add("forgotten pending", i, [&](auto& p) {

@@ -1,7 +1,9 @@
-// Broken plans are caught, right ones are not: random requests through the planners, then every mutation of every step.
+// Broken plans are caught, right ones are not: random requests through the planners, then every
+// mutation of every step.
 //
-// A mutant that still moves every element to where it belongs is no broken plan. The element-wise simulation says which those are; they are
-// counted apart, and the verifier may accept them. It may also refuse them, as it holds steps to the definitions of their ops.
+// A mutant that still moves every element to where it belongs is no broken plan. The element-wise
+// simulation says which those are; they are counted apart, and the verifier may accept them. It may
+// also refuse them, as it holds steps to the definitions of their ops.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -345,7 +347,7 @@ TEST_CASE("plans full of nonsense are refused, not crashed on") {
     auto plan = plan_of(table, request, settings()[static_cast<size_t>(random.below(4))], true);
     if (!plan || plan->redistributions[0].steps.empty()) continue;
     static const std::vector<int64_t> wild{-1, 0, 1, 2, 3, 5, 64, 65, INT32_MAX, INT64_MAX, INT64_MIN};
-    auto wild_atom = [&] { return Atom{static_cast<int32_t>(random.pick(wild)), random.pick(wild), random.pick(wild)}; };
+    auto wild_sub_axis = [&] { return SubAxis{static_cast<int32_t>(random.pick(wild)), random.pick(wild), random.pick(wild)}; };
     for (int64_t change = 0; change < 20; ++change) {
       Plan broken = *plan;
       PlannedRedistribution& r = broken.redistributions[0];
@@ -353,28 +355,28 @@ TEST_CASE("plans full of nonsense are refused, not crashed on") {
       State& state = random.one_in(2) ? step.state : random.one_in(2) ? r.request.src : r.dst;
       switch (random.below(12)) {
         case 0:
-          step.mesh_dims.push_back(wild_atom());
+          step.mesh_dims.push_back(wild_sub_axis());
           break;
         case 1:
-          step.mesh_dims = {wild_atom()};
+          step.mesh_dims = {wild_sub_axis()};
           break;
         case 2:
           step.mesh_dims.clear();
           break;
         case 3:
-          state.partial.push_back({wild_atom(), ReduceOp::sum});
+          state.partial.push_back({wild_sub_axis(), ReduceOp::sum});
           break;
         case 4:
-          state.shards.emplace_back().push_back(wild_atom());
+          state.shards.emplace_back().push_back(wild_sub_axis());
           break;
         case 5:
-          if (!state.shards.empty()) state.shards[0].push_back(wild_atom());
+          if (!state.shards.empty()) state.shards[0].push_back(wild_sub_axis());
           break;
         case 6:
           state.shards.clear();
           break;
         case 7:
-          step.moves.push_back({wild_atom(), shard(static_cast<int32_t>(random.pick(wild))), replicate()});
+          step.moves.push_back({wild_sub_axis(), shard(static_cast<int32_t>(random.pick(wild))), replicate()});
           break;
         case 8:
           step.src = shard(static_cast<int32_t>(random.pick(wild)));
@@ -387,7 +389,7 @@ TEST_CASE("plans full of nonsense are refused, not crashed on") {
           break;
         default:
           step.op = Op::exchange;
-          step.mesh_dims = {wild_atom()};
+          step.mesh_dims = {wild_sub_axis()};
           step.scale_divisor = random.pick(wild);
           step.phases = random.pick(wild);
           break;

@@ -66,20 +66,21 @@ inline MeshTable random_table(Random& random, const WorldOptions& options = {}) 
   return table;
 }
 
-// Placements of one pending kind (or sum with avg), with the orders shuffled one time in `shuffled_orders`; 0: never.
+// Placements of one pending kind (or sum with avg), with the orders shuffled one time in
+// `shuffled_orders`; 0: never.
 inline State random_state(Random& random, const std::vector<int64_t>& mesh_shape, size_t tensor_rank, int64_t kind,
                           int64_t shuffled_orders) {
   State state;
   state.shards.resize(tensor_rank);
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
-    const Atom atom{static_cast<int32_t>(m), 1, mesh_shape[m]};
+    const SubAxis sub_axis{static_cast<int32_t>(m), 1, mesh_shape[m]};
     const int64_t choice = random.below(tensor_rank == 0 ? 3 : 6);
     if (choice == 0 || choice == 1) continue;
     if (choice == 2) {
       const ReduceOp op = kind == 0 ? (random.one_in(3) ? ReduceOp::avg : ReduceOp::sum) : static_cast<ReduceOp>(kind + 1);
-      state.partial.push_back({atom, op});
+      state.partial.push_back({sub_axis, op});
     } else {
-      state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(tensor_rank)))].push_back(atom);
+      state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(tensor_rank)))].push_back(sub_axis);
     }
   }
   for (auto& list : state.shards) {
@@ -88,7 +89,8 @@ inline State random_state(Random& random, const std::vector<int64_t>& mesh_shape
   return state;
 }
 
-// A request between two random states of one kind of pending reduction: sum and avg, or one of min, max and product.
+// A request between two random states of one kind of pending reduction: sum and avg, or one of min,
+// max and product.
 inline Request random_request(Random& random, const MeshTable& table, int64_t shuffled_orders) {
   const std::vector<int64_t> sizes = mesh_shape(table.meshes.front());
   Request request;

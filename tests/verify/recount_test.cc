@@ -61,10 +61,10 @@ State random_parts(Random& random, const std::vector<int64_t>& sizes, size_t ran
       for (const int64_t factor : {2, 3}) {
         if (size % factor == 0 && size > factor && random.one_in(4)) size = factor;
       }
-      const Atom atom{static_cast<int32_t>(m), before, size};
+      const SubAxis sub_axis{static_cast<int32_t>(m), before, size};
       const int64_t choice = random.below(6);
-      if (choice == 0 && pending) state.partial.push_back({atom, ReduceOp::sum});
-      if (choice >= 2 && rank > 0) state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(rank)))].push_back(atom);
+      if (choice == 0 && pending) state.partial.push_back({sub_axis, ReduceOp::sum});
+      if (choice >= 2 && rank > 0) state.shards[static_cast<size_t>(random.below(static_cast<int64_t>(rank)))].push_back(sub_axis);
       if (sizes[m] == 1) break;
       before *= size;
     }
@@ -108,9 +108,9 @@ Case random_exchange(Random& random) {
   // reduced.
   if (c.src_mesh == c.dst_mesh && random.one_in(2)) {
     for (auto& list : c.dst.shards) {
-      std::erase_if(list, [&](const Atom& atom) {
+      std::erase_if(list, [&](const SubAxis& sub_axis) {
         return std::any_of(c.src.partial.begin(), c.src.partial.end(),
-                           [&](const PendingAtom& p) { return p.atom.mesh_dim == atom.mesh_dim; });
+                           [&](const PendingSubAxis& p) { return p.sub_axis.mesh_dim == sub_axis.mesh_dim; });
       });
     }
     c.dst.partial = c.src.partial;
@@ -191,9 +191,9 @@ TEST_CASE("two phases are counted as units fetch and pass on") {
     if (c.dst.partial != c.src.partial) c.src.partial.clear();
     c.dst = random_parts(random, sizes, c.tensor.shape.size(), false);
     for (auto& list : c.dst.shards) {
-      std::erase_if(list, [&](const Atom& atom) {
+      std::erase_if(list, [&](const SubAxis& sub_axis) {
         return std::any_of(c.src.partial.begin(), c.src.partial.end(),
-                           [&](const PendingAtom& p) { return p.atom.mesh_dim == atom.mesh_dim; });
+                           [&](const PendingSubAxis& p) { return p.sub_axis.mesh_dim == sub_axis.mesh_dim; });
       });
     }
     c.dst.partial = c.src.partial;

@@ -1,8 +1,10 @@
 // Runs plans element by element on every rank of a small mesh: the oracle of the verifier's tests.
 //
-// It knows nothing of digits, coverage or groups: a rank keeps a value for every element of its box; a step hands out values as its op, its
-// states and its mesh_dims say. What nobody may give is poison, and so is what two givers disagree on. At the end the values are compared
-// with those that the source's contributions reduce to. Values are integers chosen so that sums, averages and products are exact.
+// It knows nothing of digits, coverage or groups: a rank keeps a value for every element of its
+// box; a step hands out values as its op, its states and its mesh_dims say. What nobody may give is
+// poison, and so is what two givers disagree on. At the end the values are compared with those that
+// the source's contributions reduce to. Values are integers chosen so that sums, averages and
+// products are exact.
 #pragma once
 
 #include <algorithm>
@@ -46,29 +48,31 @@ inline bool in_box(const Box& box, const std::vector<int64_t>& shape, int64_t el
   return true;
 }
 
-// The coordinates of a rank on some atoms.
-inline Coordinates on_atoms(const std::vector<Atom>& atoms, const World& world, const Coordinates& rank) {
+// The coordinates of a rank on some sub-axes.
+inline Coordinates on_sub_axes(const std::vector<SubAxis>& sub_axes, const World& world, const Coordinates& rank) {
   Coordinates out;
-  for (const Atom& a : atoms) {
+  for (const SubAxis& a : sub_axes) {
     const auto m = static_cast<size_t>(a.mesh_dim);
-    out.push_back(atom_coordinate(a, world.mesh_shape[m], rank[m]));
+    out.push_back(sub_axis_coordinate(a, world.mesh_shape[m], rank[m]));
   }
   return out;
 }
 
-inline std::vector<Atom> pending_atoms(const State& state) {
-  std::vector<Atom> atoms;
-  for (const PendingAtom& p : state.partial) atoms.push_back(p.atom);
-  return atoms;
+inline std::vector<SubAxis> pending_sub_axes(const State& state) {
+  std::vector<SubAxis> sub_axes;
+  for (const PendingSubAxis& p : state.partial) sub_axes.push_back(p.sub_axis);
+  return sub_axes;
 }
 
-// Whether two ranks differ on the given atoms alone: putting b's coordinates on the atoms into a gives b.
-inline bool differ_only_on(const std::vector<Atom>& atoms, const World& world, const Coordinates& a, const Coordinates& b) {
+// Whether two ranks differ on the given sub-axes alone: putting b's coordinates on the sub-axes
+// into a gives b.
+inline bool differ_only_on(const std::vector<SubAxis>& sub_axes, const World& world, const Coordinates& a, const Coordinates& b) {
   Coordinates moved = a;
-  for (const Atom& atom : atoms) {
-    const auto m = static_cast<size_t>(atom.mesh_dim);
-    const int64_t below = world.mesh_shape[m] / (atom.before * atom.size);
-    moved[m] += (atom_coordinate(atom, world.mesh_shape[m], b[m]) - atom_coordinate(atom, world.mesh_shape[m], moved[m])) * below;
+  for (const SubAxis& sub_axis : sub_axes) {
+    const auto m = static_cast<size_t>(sub_axis.mesh_dim);
+    const int64_t below = world.mesh_shape[m] / (sub_axis.before * sub_axis.size);
+    moved[m] +=
+        (sub_axis_coordinate(sub_axis, world.mesh_shape[m], b[m]) - sub_axis_coordinate(sub_axis, world.mesh_shape[m], moved[m])) * below;
   }
   return moved == b;
 }
@@ -109,11 +113,11 @@ struct Reduction {
 };
 
 // The op and divisor that reduce all of these together.
-inline Reduction reduction_of(const std::vector<PendingAtom>& pending) {
+inline Reduction reduction_of(const std::vector<PendingSubAxis>& pending) {
   Reduction reduction;
-  for (const PendingAtom& p : pending) {
+  for (const PendingSubAxis& p : pending) {
     if (p.op == ReduceOp::avg) {
-      reduction.divisor *= p.atom.size;
+      reduction.divisor *= p.sub_axis.size;
     } else {
       reduction.op = p.op;
     }
@@ -132,7 +136,7 @@ inline World make_world(const std::vector<int64_t>& mesh_shape) {
 // The contribution of the ranks with these pending coordinates to an element.
 inline int64_t contribution(const State& state, const World& world, const Coordinates& rank, int64_t element, uint64_t seed) {
   uint64_t h = mixed(seed ^ mixed(static_cast<uint64_t>(element)));
-  for (int64_t c : on_atoms(pending_atoms(state), world, rank)) h = mixed(h ^ static_cast<uint64_t>(c + 1));
+  for (int64_t c : on_sub_axes(pending_sub_axes(state), world, rank)) h = mixed(h ^ static_cast<uint64_t>(c + 1));
   const bool product = !state.partial.empty() && state.partial.front().op == ReduceOp::product;
   if (product) return static_cast<int64_t>(h % 3) + 2;
   const auto scale = static_cast<int64_t>(world.ranks.size());
@@ -151,10 +155,11 @@ inline void fill_source(World& world, const State& src, const std::vector<int64_
   }
 }
 
-// What the pending values of a state reduce to for one rank's coordinates outside of the pending atoms, given a value for each rank.
+// What the pending values of a state reduce to for one rank's coordinates outside of the pending
+// sub-axes, given a value for each rank.
 template <class ValueOf>
 std::optional<int64_t> reduced(const State& state, const World& world, const Coordinates& rank, ValueOf value_of) {
-  const std::vector<Atom> pending = pending_atoms(state);
+  const std::vector<SubAxis> pending = pending_sub_axes(state);
   Reduction reduction = reduction_of(state.partial);
   for (size_t r = 0; r < world.ranks.size(); ++r) {
     if (differ_only_on(pending, world, rank, world.ranks[r])) reduction.take(value_of(r));
@@ -162,62 +167,62 @@ std::optional<int64_t> reduced(const State& state, const World& world, const Coo
   return reduction.result();
 }
 
-// The state with every atom cut at the places where `others` cut its mesh dim, so that pending atoms can be compared. The places must
-// divide one another.
-inline State cut_alike(const State& state, const std::vector<Atom>& others) {
-  auto parts_of = [&](const Atom& atom) {
-    std::vector<int64_t> cuts{atom.before, atom.before * atom.size};
-    for (const Atom& other : others) {
-      if (other.mesh_dim != atom.mesh_dim) continue;
+// The state with every sub-axis cut at the places where `others` cut its mesh dim, so that pending
+// sub-axes can be compared. The places must divide one another.
+inline State cut_alike(const State& state, const std::vector<SubAxis>& others) {
+  auto parts_of = [&](const SubAxis& sub_axis) {
+    std::vector<int64_t> cuts{sub_axis.before, sub_axis.before * sub_axis.size};
+    for (const SubAxis& other : others) {
+      if (other.mesh_dim != sub_axis.mesh_dim) continue;
       for (int64_t cut : {other.before, other.before * other.size}) {
-        if (cut > cuts.front() && cut < atom.before * atom.size) cuts.push_back(cut);
+        if (cut > cuts.front() && cut < sub_axis.before * sub_axis.size) cuts.push_back(cut);
       }
     }
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    std::vector<Atom> parts;
-    if (cuts.size() == 1) parts.push_back(atom);
-    for (size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({atom.mesh_dim, cuts[i], cuts[i + 1] / cuts[i]});
+    std::vector<SubAxis> parts;
+    if (cuts.size() == 1) parts.push_back(sub_axis);
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({sub_axis.mesh_dim, cuts[i], cuts[i + 1] / cuts[i]});
     return parts;
   };
   State out;
   for (const auto& list : state.shards) {
-    std::vector<Atom>& cut = out.shards.emplace_back();
-    for (const Atom& atom : list) {
-      for (const Atom& part : parts_of(atom)) cut.push_back(part);
+    std::vector<SubAxis>& cut = out.shards.emplace_back();
+    for (const SubAxis& sub_axis : list) {
+      for (const SubAxis& part : parts_of(sub_axis)) cut.push_back(part);
     }
   }
-  for (const PendingAtom& pending : state.partial) {
-    for (const Atom& part : parts_of(pending.atom)) out.partial.push_back({part, pending.op});
+  for (const PendingSubAxis& pending : state.partial) {
+    for (const SubAxis& part : parts_of(pending.sub_axis)) out.partial.push_back({part, pending.op});
   }
   return out;
 }
 
-inline std::vector<Atom> atoms_of(const State& state) {
-  std::vector<Atom> atoms = pending_atoms(state);
-  for (const auto& list : state.shards) atoms.insert(atoms.end(), list.begin(), list.end());
-  return atoms;
+inline std::vector<SubAxis> sub_axes_of(const State& state) {
+  std::vector<SubAxis> sub_axes = pending_sub_axes(state);
+  for (const auto& list : state.shards) sub_axes.insert(sub_axes.end(), list.begin(), list.end());
+  return sub_axes;
 }
 
 // One step on one mesh.
 inline void run_step(World& world, const State& state_before, const Step& whole_step, const std::vector<int64_t>& shape) {
-  std::vector<Atom> all = atoms_of(state_before);
-  for (const Atom& atom : atoms_of(whole_step.state)) all.push_back(atom);
+  std::vector<SubAxis> all = sub_axes_of(state_before);
+  for (const SubAxis& sub_axis : sub_axes_of(whole_step.state)) all.push_back(sub_axis);
   Step step = whole_step;
   const State before = cut_alike(state_before, all);
   step.state = cut_alike(whole_step.state, all);
   const auto count = static_cast<size_t>(elements_of(shape));
-  std::vector<PendingAtom> old_pending;  // pending before and not after
-  std::vector<PendingAtom> new_pending;  // pending after and not before
-  for (const PendingAtom& p : before.partial) {
+  std::vector<PendingSubAxis> old_pending;  // pending before and not after
+  std::vector<PendingSubAxis> new_pending;  // pending after and not before
+  for (const PendingSubAxis& p : before.partial) {
     if (std::find(step.state.partial.begin(), step.state.partial.end(), p) == step.state.partial.end()) old_pending.push_back(p);
   }
-  for (const PendingAtom& p : step.state.partial) {
+  for (const PendingSubAxis& p : step.state.partial) {
     if (std::find(before.partial.begin(), before.partial.end(), p) == before.partial.end()) new_pending.push_back(p);
   }
-  auto was_sharded = [&](const Atom& atom) {
+  auto was_sharded = [&](const SubAxis& sub_axis) {
     for (const auto& list : before.shards) {
-      if (std::find(list.begin(), list.end(), atom) != list.end()) return true;
+      if (std::find(list.begin(), list.end(), sub_axis) != list.end()) return true;
     }
     return false;
   };
@@ -248,10 +253,10 @@ inline void run_step(World& world, const State& state_before, const Step& whole_
       } else if (step.op == Op::to_partial) {
         bool keeps = true;
         bool zero_filled = false;
-        for (const PendingAtom& p : new_pending) {
-          if (was_sharded(p.atom)) {
+        for (const PendingSubAxis& p : new_pending) {
+          if (was_sharded(p.sub_axis)) {
             zero_filled = true;
-          } else if ((p.op == ReduceOp::sum || p.op == ReduceOp::product) && on_atoms({p.atom}, world, rank)[0] != 0) {
+          } else if ((p.op == ReduceOp::sum || p.op == ReduceOp::product) && on_sub_axes({p.sub_axis}, world, rank)[0] != 0) {
             keeps = false;
           }
         }
@@ -259,9 +264,9 @@ inline void run_step(World& world, const State& state_before, const Step& whole_
         next[r][e] = world.values[r][e];
         if (!keeps || (zero_filled && !held_by(r))) next[r][e] = product ? 1 : 0;
       } else if (step.op == Op::all_gather || step.op == Op::all_to_all || (step.op == Op::exchange && !step.reduce_op)) {
-        const std::vector<Atom> pending = pending_atoms(before);
+        const std::vector<SubAxis> pending = pending_sub_axes(before);
         next[r][e] = agreed([&](const Coordinates& giver) {
-          if (step.op == Op::exchange) return on_atoms(pending, world, giver) == on_atoms(pending, world, rank);
+          if (step.op == Op::exchange) return on_sub_axes(pending, world, giver) == on_sub_axes(pending, world, rank);
           return differ_only_on(step.mesh_dims, world, rank, giver);
         });
       } else {
@@ -269,17 +274,18 @@ inline void run_step(World& world, const State& state_before, const Step& whole_
         reduction.op = step.reduce_op.value_or(ReduceOp::sum);
         reduction.divisor = step.scale_divisor;
         if (step.op == Op::exchange) {
-          std::vector<Atom> atoms;
-          for (const PendingAtom& p : old_pending) atoms.push_back(p.atom);
-          std::vector<Atom> kept;
-          for (const PendingAtom& p : step.state.partial) kept.push_back(p.atom);
+          std::vector<SubAxis> sub_axes;
+          for (const PendingSubAxis& p : old_pending) sub_axes.push_back(p.sub_axis);
+          std::vector<SubAxis> kept;
+          for (const PendingSubAxis& p : step.state.partial) kept.push_back(p.sub_axis);
           std::vector<Coordinates> combinations;
-          for (const Coordinates& other : world.ranks) combinations.push_back(on_atoms(atoms, world, other));
+          for (const Coordinates& other : world.ranks) combinations.push_back(on_sub_axes(sub_axes, world, other));
           std::sort(combinations.begin(), combinations.end());
           combinations.erase(std::unique(combinations.begin(), combinations.end()), combinations.end());
           for (const Coordinates& combination : combinations) {
             reduction.take(agreed([&](const Coordinates& giver) {
-              return on_atoms(atoms, world, giver) == combination && on_atoms(kept, world, giver) == on_atoms(kept, world, rank);
+              return on_sub_axes(sub_axes, world, giver) == combination &&
+                     on_sub_axes(kept, world, giver) == on_sub_axes(kept, world, rank);
             }));
           }
         } else {
@@ -322,7 +328,8 @@ inline bool simulated_right(const std::vector<int64_t>& mesh_shape, const std::v
     run_step(world, *before, step, shape);
     before = &step.state;
   }
-  // The last state must be the target box by box: data that a rank does not know it holds is of no use.
+  // The last state must be the target box by box: data that a rank does not know it holds is of no
+  // use.
   for (const Coordinates& rank : world.ranks) {
     const Box reached = box_of(*before, shape, mesh_shape, rank);
     const Box wanted = box_of(dst, shape, mesh_shape, rank);

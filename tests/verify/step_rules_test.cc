@@ -1,7 +1,8 @@
 // The rules of a single step against the element-wise simulation, on all small worlds.
 //
-// For every ordered pair of states and every op whose roles allow the change, the verifier must accept the step exactly where running it
-// gives every rank its data: even, uneven and empty shards, nested orders, split mesh dims.
+// For every ordered pair of states and every op whose roles allow the change, the verifier must
+// accept the step exactly where running it gives every rank its data: even, uneven and empty
+// shards, nested orders, split mesh dims.
 #include "verify/step_rules.h"
 
 #include <doctest/doctest.h>
@@ -18,23 +19,23 @@ namespace {
 
 using verification::check_step;
 
-// Every state in which each atom is free, pending or in some tensor dim's list, in every order.
-std::vector<State> all_states(const std::vector<Atom>& atoms, size_t tensor_rank, const std::vector<ReduceOp>& ops) {
-  std::vector<State> states{State{std::vector<std::vector<Atom>>(tensor_rank), {}}};
-  for (const Atom& atom : atoms) {
+// Every state in which each sub-axis is free, pending or in some tensor dim's list, in every order.
+std::vector<State> all_states(const std::vector<SubAxis>& sub_axes, size_t tensor_rank, const std::vector<ReduceOp>& ops) {
+  std::vector<State> states{State{std::vector<std::vector<SubAxis>>(tensor_rank), {}}};
+  for (const SubAxis& sub_axis : sub_axes) {
     std::vector<State> next;
     for (const State& state : states) {
       next.push_back(state);
       for (ReduceOp op : ops) {
         if (!state.partial.empty() && !may_mix(state.partial.front().op, op)) continue;
         State pending = state;
-        pending.partial.push_back({atom, op});
+        pending.partial.push_back({sub_axis, op});
         next.push_back(pending);
       }
       for (size_t d = 0; d < tensor_rank; ++d) {
         for (size_t at = 0; at <= state.shards[d].size(); ++at) {
           State sharded = state;
-          sharded.shards[d].insert(sharded.shards[d].begin() + static_cast<std::ptrdiff_t>(at), atom);
+          sharded.shards[d].insert(sharded.shards[d].begin() + static_cast<std::ptrdiff_t>(at), sub_axis);
           next.push_back(sharded);
         }
       }
@@ -45,32 +46,33 @@ std::vector<State> all_states(const std::vector<Atom>& atoms, size_t tensor_rank
 }
 
 // 'R', 'P' with its op, or the tensor dim.
-std::string role(const State& state, const Atom& atom) {
-  for (const PendingAtom& p : state.partial) {
-    if (p.atom == atom) return std::string("P") + to_text(p.op);
+std::string role(const State& state, const SubAxis& sub_axis) {
+  for (const PendingSubAxis& p : state.partial) {
+    if (p.sub_axis == sub_axis) return std::string("P") + to_text(p.op);
   }
   for (size_t d = 0; d < state.shards.size(); ++d) {
-    if (std::find(state.shards[d].begin(), state.shards[d].end(), atom) != state.shards[d].end()) return "S" + std::to_string(d);
+    if (std::find(state.shards[d].begin(), state.shards[d].end(), sub_axis) != state.shards[d].end()) return "S" + std::to_string(d);
   }
   return "R";
 }
 
-Placement placement(const State& state, const Atom& atom) {
-  const std::string text = role(state, atom);
+Placement placement(const State& state, const SubAxis& sub_axis) {
+  const std::string text = role(state, sub_axis);
   if (text == "R") return replicate();
   if (text[0] == 'S') return shard(text[1] - '0');
   return partial(*parse_reduce_op(text.substr(1)));
 }
 
-// The step of this op between the two states, where the table of ops allows it for the atoms' roles.
-std::optional<Step> step_between(Op op, const std::vector<Atom>& atoms, const State& before, const State& after) {
+// The step of this op between the two states, where the table of ops allows it for the sub-axes'
+// roles.
+std::optional<Step> step_between(Op op, const std::vector<SubAxis>& sub_axes, const State& before, const State& after) {
   Step step;
   step.op = op;
   step.state = after;
-  std::vector<PendingAtom> reduced;
-  for (const Atom& atom : atoms) {
-    const std::string from = role(before, atom);
-    const std::string to = role(after, atom);
+  std::vector<PendingSubAxis> reduced;
+  for (const SubAxis& sub_axis : sub_axes) {
+    const std::string from = role(before, sub_axis);
+    const std::string to = role(after, sub_axis);
     const bool was_pending = from[0] == 'P';
     if (from == to) continue;
     bool allowed = false;
@@ -100,14 +102,15 @@ std::optional<Step> step_between(Op op, const std::vector<Atom>& atoms, const St
         break;
     }
     if (!allowed) return std::nullopt;
-    if (listed && op != Op::exchange) step.mesh_dims.push_back(atom);
-    for (const PendingAtom& p : before.partial) {
-      if (p.atom == atom) reduced.push_back(p);
+    if (listed && op != Op::exchange) step.mesh_dims.push_back(sub_axis);
+    for (const PendingSubAxis& p : before.partial) {
+      if (p.sub_axis == sub_axis) reduced.push_back(p);
     }
   }
-  if (op == Op::exchange) step.mesh_dims = atoms;
-  for (const Atom& atom : atoms) {
-    if (role(before, atom) != role(after, atom)) step.moves.push_back({atom, placement(before, atom), placement(after, atom)});
+  if (op == Op::exchange) step.mesh_dims = sub_axes;
+  for (const SubAxis& sub_axis : sub_axes) {
+    if (role(before, sub_axis) != role(after, sub_axis))
+      step.moves.push_back({sub_axis, placement(before, sub_axis), placement(after, sub_axis)});
   }
   if (step.mesh_dims.empty() || (reduced.empty() && (op == Op::reduce_scatter || op == Op::all_reduce))) return std::nullopt;
   if (!reduced.empty()) {
@@ -126,10 +129,10 @@ Mesh mesh_of(const std::vector<int64_t>& sizes) {
   return *mesh;
 }
 
-std::vector<Atom> whole_dims(const std::vector<int64_t>& sizes) {
-  std::vector<Atom> atoms;
-  for (size_t m = 0; m < sizes.size(); ++m) atoms.push_back({static_cast<int32_t>(m), 1, sizes[m]});
-  return atoms;
+std::vector<SubAxis> whole_dims(const std::vector<int64_t>& sizes) {
+  std::vector<SubAxis> sub_axes;
+  for (size_t m = 0; m < sizes.size(); ++m) sub_axes.push_back({static_cast<int32_t>(m), 1, sizes[m]});
+  return sub_axes;
 }
 
 constexpr Op all_ops[] = {Op::slice, Op::all_gather, Op::reduce_scatter, Op::all_to_all, Op::all_reduce, Op::to_partial, Op::exchange};
@@ -153,17 +156,17 @@ void compare(const std::vector<int64_t>& sizes, const std::vector<int64_t>& shap
                      << ", the verifier says: " << problem.value_or("fine"));
 }
 
-void compare_all(const std::vector<int64_t>& sizes, const std::vector<Atom>& atoms, const std::vector<std::vector<int64_t>>& shapes,
+void compare_all(const std::vector<int64_t>& sizes, const std::vector<SubAxis>& sub_axes, const std::vector<std::vector<int64_t>>& shapes,
                  const std::vector<ReduceOp>& ops, int64_t every) {
   std::map<Op, Tally> tallies;
   int64_t seen = 0;
   for (const auto& shape : shapes) {
-    const std::vector<State> states = all_states(atoms, shape.size(), ops);
+    const std::vector<State> states = all_states(sub_axes, shape.size(), ops);
     for (const State& before : states) {
       for (const State& after : states) {
         if (before == after) continue;
         for (Op op : all_ops) {
-          auto step = step_between(op, atoms, before, after);
+          auto step = step_between(op, sub_axes, before, after);
           if (!step || ++seen % every != 0) continue;
           compare(sizes, shape, before, *step, tallies[op]);
         }
@@ -222,8 +225,8 @@ TEST_CASE("a step on parts of mesh dims is accepted exactly where its data is ri
 }
 
 TEST_CASE("two states are the same exactly where every rank holds the same box") {
-  auto compare_states = [](const std::vector<int64_t>& sizes, const std::vector<Atom>& atoms, const std::vector<int64_t>& shape) {
-    const std::vector<State> states = all_states(atoms, shape.size(), {});
+  auto compare_states = [](const std::vector<int64_t>& sizes, const std::vector<SubAxis>& sub_axes, const std::vector<int64_t>& shape) {
+    const std::vector<State> states = all_states(sub_axes, shape.size(), {});
     const test::World world = test::make_world(sizes);
     int64_t equal_pairs = 0;
     for (const State& a : states) {
