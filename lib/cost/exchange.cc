@@ -153,21 +153,14 @@ ExchangeCost price_whole(const DigitQuestion& q, int64_t below_ps) {
   return priced(topology, digits_whole_pieces(*q.world, *q.change, levels, *turns), true);
 }
 
-// By levels alone; nullopt as price_digits has it. Two phases that are known from below only are
-// listed, unless that is above what is of any use.
+// By levels alone; nullopt as price_digits has it.
 std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
   const Topology& topology = q.levels->topology();
   const int levels = q.levels->levels();
   if (q.phases == 2) {
     const auto traffic = digits_two_phases(*q.world, *q.change, levels);
     if (!traffic) return std::nullopt;
-    if (traffic->exact) return priced_in_two_phases(topology, *traffic, q.chunks);
-    if (q.most_ps == INT64_MAX || !latencies_grow_outwards(topology)) return std::nullopt;
-    ExchangeCost least;
-    least.predicted_ps = least_in_two_phases_ps(topology, *traffic);
-    least.at_least = true;
-    if (least.predicted_ps <= q.most_ps) return std::nullopt;
-    return least;
+    return priced_in_two_phases(topology, *traffic, q.chunks);
   }
   if (q.whole_pieces == true) {
     const ExchangeCost whole = price_whole(q, INT64_MAX);

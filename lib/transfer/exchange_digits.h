@@ -33,9 +33,9 @@ namespace meshplan {
   return world.product(world.all() & ~(change.src | change.reduced | change.kept)) > 1;
 }
 
-// Two phases, as list_two_phases has it; not exact where members of a unit fetch different amounts;
-// nullopt where units or wanted boxes differ in what they miss, or more than one level lies outside
-// of units: then pieces are listed.
+// Two phases, as list_two_phases has it; sent_bytes is near only where members of a unit fetch
+// different amounts; nullopt where units or wanted boxes differ in what they miss, or more than one
+// level lies outside of units: then pieces are listed.
 [[nodiscard]] std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world,
                                                                const DigitChange& change,
                                                                int levels);

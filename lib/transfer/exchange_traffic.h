@@ -15,8 +15,8 @@ struct ExchangeTraffic {
   std::array<int64_t, 2> received{};  // the most bytes that a rank receives in each phase
   int64_t wire_bytes = 0;             // in all phases
   int64_t sent_bytes = 0;             // the most that a rank sends, in all phases
-  // Closed forms: false where holders of whole pieces take turns over several levels, or members
-  // of a unit share what it misses unevenly, so that no product says who has most of them.
+  // Closed forms: false where holders of whole pieces take turns over several levels, so that no
+  // product says who has most of them.
   bool exact = true;          // else bytes and peers are at most those of the listing
   bool sent_is_known = true;  // else sent_bytes is only near to the listing's
   int64_t work = 0;  // ranks, and shards met unit by unit, that were listed; 0: a closed form

@@ -10,11 +10,14 @@
 // make every kind of rank that there is: no kind needs more than two positions to differ. So the
 // figures of one rank of each kind are worked out, and the most of them is kept.
 //
-// Where missing boxes are not shared evenly, as 63 among 8 members (8, 8, .. 7), it is not told
-// which kind of rank fetches one more: every kind counts with what makes least, which is a bound.
+// Where missing boxes are not shared evenly, as 63 among 8 members (8, 8, .. 7), or parts differ by
+// a slice, members of every kind stand at every place among those that share a box: which digits
+// before they match depends on what they want. So the most and the least of all places are those of
+// every kind.
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <numeric>
 
 #include "base/int_math.h"
 #include "transfer/digit_counts.h"
@@ -27,14 +30,12 @@ namespace {
 // How one wanted box is fetched by the members of a unit that want it.
 struct Fetching {
   int64_t parts = 1;       // that a missing box is cut into
-  int64_t part_bytes = 0;  // of the least of them
-  int64_t run = 0;         // the most parts that a member fetches
-  // Of runs: what no member fetches less than, what some member fetches at least, and what none
-  // fetches more than; all the same where `even`.
-  int64_t least_bytes = 0;
-  int64_t bytes = 0;
+  int64_t long_parts = 0;  // of these, one slice longer than the others
+  int64_t part_bytes = 0;  // of those others
+  int64_t slice_bytes = 0;
+  int64_t run = 0;          // the most parts that a member fetches
+  int64_t least_bytes = 0;  // of a member's run
   int64_t most_bytes = 0;
-  bool even = true;  // parts and runs of one size
 };
 // nullopt: some member fetches nothing, or some part is empty.
 std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longest,
@@ -45,15 +46,52 @@ std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longe
   const int64_t shared = saturating_mul(missing, f.parts);
   if (longest < f.parts || shared < sharing) return std::nullopt;
   f.run = ceil_div(shared, sharing);
-  const int64_t line_bytes = floor_div(piece_bytes, longest);  // one index along the longest dim
-  f.part_bytes = saturating_mul(floor_div(longest, f.parts), line_bytes);
-  f.least_bytes = saturating_mul(floor_div(shared, sharing), f.part_bytes);
-  f.bytes = std::max(saturating_mul(f.run, f.part_bytes),
-                     ceil_div(saturating_mul(missing, piece_bytes), sharing));
-  f.most_bytes = saturating_mul(f.run, saturating_mul(ceil_div(longest, f.parts), line_bytes));
-  f.even = floor_mod(longest, f.parts) == 0 && floor_mod(shared, sharing) == 0;
+  f.slice_bytes = floor_div(piece_bytes, longest);
+  f.long_parts = floor_mod(longest, f.parts);
+  f.part_bytes = saturating_mul(floor_div(longest, f.parts), f.slice_bytes);
+  // Member j has the parts [j shared / sharing, (j + 1) shared / sharing) of the line, which begins
+  // with the long ones.
+  const int64_t long_ones = missing * f.long_parts;
+  f.least_bytes = INT64_MAX;
+  int64_t begin = 0;
+  for (int64_t j = 1; j <= sharing; ++j) {
+    const int64_t end = floor_div(saturating_mul(j, shared), sharing);
+    const int64_t slices = std::min(end, long_ones) - std::min(begin, long_ones);
+    const int64_t bytes = saturating_add(saturating_mul(end - begin, f.part_bytes),
+                                         saturating_mul(slices, f.slice_bytes));
+    f.least_bytes = std::min(f.least_bytes, bytes);
+    f.most_bytes = std::max(f.most_bytes, bytes);
+    begin = end;
+  }
   return f;
 }
+
+// So many parts of one shard are asked of its holders in turn: box after box, each from its first
+// part on.
+//
+//     3 parts of 2 1 1 slices, 2 holders, 2 boxes     2 1 1 2 1 1: the first sends 2 1 1, the
+//                                                     other 1 2 1
+struct Asked {
+  int64_t times = 0;
+  const Fetching* by = nullptr;
+
+  // So many places on, or turns later, the numbers of a holder's parts are the same.
+  [[nodiscard]] int64_t period() const { return by->long_parts == 0 ? 1 : by->parts; }
+  // Of the holder at this place.
+  [[nodiscard]] int64_t turns_of(int64_t place, int64_t holders) const {
+    return place < times ? ceil_div(times - place, holders) : 0;
+  }
+  [[nodiscard]] int64_t bytes_of(int64_t place, int64_t holders) const {
+    const int64_t turns = turns_of(place, holders);
+    int64_t slices = 0;
+    for (int64_t t = 0; t < std::min(period(), turns) && by->long_parts > 0; ++t) {
+      const int64_t again = ceil_div(turns - t, period());
+      if (floor_mod(place + t * holders, by->parts) < by->long_parts) slices += again;
+    }
+    return saturating_add(saturating_mul(turns, by->part_bytes),
+                          saturating_mul(slices, by->slice_bytes));
+  }
+};
 
 // Which crossed positions a rank's coordinates match, by where their digits lie: each is true where
 // all positions of its kind match. It decides how much the rank fetches, sends and receives.
@@ -108,6 +146,12 @@ class TwoPhaseDigits {
   int64_t askers_ = 0;          // wanted boxes of such a unit
   Fetching matched_;            // where the unit holds shards of what is wanted
   Fetching mismatched_;         // where it holds none
+  // What the holder of a shard serves that does most.
+  struct Served {
+    int64_t turns = 0;
+    int64_t bytes = 0;
+  };
+  Served most_served(const Asked& first, const Asked& second, int64_t holders);
   ExchangeTraffic out_;
 };
 
@@ -144,7 +188,11 @@ bool TwoPhaseDigits::set_up(int levels) {
   if (!matched || (from_outside_ != 0 && !mismatched)) return false;
   matched_ = *matched;
   if (mismatched) mismatched_ = *mismatched;
-  out_.exact = matched_.even && (from_outside_ == 0 || mismatched_.even);
+  // The member that fetches most need not be the holder that serves most.
+  const auto is_even = [&](const Fetching& f) {
+    return f.least_bytes == f.most_bytes && f.long_parts == 0;
+  };
+  out_.sent_is_known = is_even(matched_) && (from_outside_ == 0 || is_even(mismatched_));
   wanting_units_ = world_.product(outside_ & ~after_both_);
   askers_ = world_.product(p_.dst_only & inside_);
   return true;
@@ -191,6 +239,25 @@ void TwoPhaseDigits::add_kind(const Matches& m) {
   out_.sent_bytes = std::max(out_.sent_bytes, saturating_add(served, sent));
 }
 
+// Holders have as many turns up to the places where a last round ends, and of those the same parts
+// that are as far apart as the numbers of parts come again.
+TwoPhaseDigits::Served TwoPhaseDigits::most_served(const Asked& first, const Asked& second,
+                                                   int64_t holders) {
+  std::array<int64_t, 4> ends{0, floor_mod(first.times, holders), floor_mod(second.times, holders),
+                              holders};
+  std::sort(ends.begin(), ends.end());
+  const int64_t apart = std::lcm(first.period(), second.period());
+  Served most{first.turns_of(0, holders) + second.turns_of(0, holders), 0};
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    const int64_t end = std::min(ends[i + 1], ends[i] + apart);
+    for (int64_t place = ends[i]; place < end; ++place) {
+      most.bytes = std::max(most.bytes, saturating_add(first.bytes_of(place, holders),
+                                                       second.bytes_of(place, holders)));
+    }
+  }
+  return most;
+}
+
 // Gives how many bytes the rank serves. Units that want part of the shard and do not hold it are
 // those that match and those that do not; holders take turns over the parts of each apart, where
 // they are cut differently.
@@ -199,35 +266,32 @@ int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
   const int64_t matching =
       m.outside_matches ? world_.product(outside_ & ~(from_outside_ | after_both_)) : 0;
   const int64_t holders = world_.product(all_ & ~p_.src);
-  int64_t turns = 0;
-  int64_t served = 0;
-  auto serve = [&](int64_t asking, const Fetching& by) {
-    const int64_t asked = saturating_mul(saturating_mul(asking, askers_), by.parts);
-    const int64_t times = ceil_div(asked, holders);
-    turns += times;
-    served = saturating_add(served, saturating_mul(times, by.part_bytes));
+  const auto asked = [&](int64_t units, const Fetching& by) {
+    return Asked{saturating_mul(saturating_mul(units, askers_), by.parts), &by};
   };
+  Served served;
   if (from_outside_ != 0 && matched_.parts != mismatched_.parts) {
-    serve(matching - holding, matched_);
-    serve(wanting_units_ - matching, mismatched_);
+    served = most_served(asked(matching - holding, matched_),
+                         asked(wanting_units_ - matching, mismatched_), holders);
   } else {
-    serve(wanting_units_ - holding, matched_.run > 0 ? matched_ : mismatched_);
+    const Fetching& by = matched_.run > 0 ? matched_ : mismatched_;
+    served = most_served(asked(wanting_units_ - holding, by), asked(0, by), holders);
   }
   Traffic& phase = out_.phase[0];
-  phase.bytes[outer_] = std::max({phase.bytes[outer_], f.bytes, served});
-  phase.peers[outer_] = std::max({phase.peers[outer_], f.run, turns});
-  out_.received[0] = std::max(out_.received[0], f.bytes);
-  return served;
+  phase.bytes[outer_] = std::max({phase.bytes[outer_], f.most_bytes, served.bytes});
+  phase.peers[outer_] = std::max({phase.peers[outer_], f.run, served.turns});
+  out_.received[0] = std::max(out_.received[0], f.most_bytes);
+  return served.bytes;
 }
 
 // Gives how many bytes the rank sends: what it fetched to the others that want its box, and what it
 // holds to those of the unit that want it.
 int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
   const int64_t received = c_.target_bytes - (m.own ? c_.piece_bytes : 0);  // in both phases
-  const int64_t rest = std::max<int64_t>(0, received - f.most_bytes);
+  const int64_t rest = received - f.least_bytes;
   const int64_t others = f.run > 0 ? sharing_ - 1 : 0;
   int64_t told = others;
-  int64_t sent = saturating_mul(f.least_bytes, sharing_ - 1);
+  int64_t sent = saturating_mul(f.most_bytes, sharing_ - 1);
   if (m.to_outside) {
     int64_t asking = world_.product(inside_ & ~after_both_);
     if (m.source_inside) asking -= world_.product(inside_ & ~(p_.src | after_both_));
@@ -238,9 +302,8 @@ int64_t TwoPhaseDigits::add_second_phase(const Matches& m, const Fetching& f) {
       told += world_.product(inside_ & ~(p_.src | p_.dst));
     }
   }
-  const int64_t most_passed = saturating_mul(f.bytes, sharing_ - 1);  // by who fetches most
   Traffic& phase = out_.phase[1];
-  phase.bytes[0] = std::max({phase.bytes[0], rest, sent, most_passed});
+  phase.bytes[0] = std::max({phase.bytes[0], rest, sent});
   phase.peers[0] = std::max({phase.peers[0], heard(m, others), told});
   out_.received[1] = std::max(out_.received[1], rest);
   out_.wire_bytes = std::max(out_.wire_bytes, received);
