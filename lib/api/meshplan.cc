@@ -8,7 +8,6 @@
 #include "api/pricer.h"
 #include "api/texts.h"
 #include "api/transfers.h"
-#include "base/check.h"
 #include "base/text.h"
 #include "cost/topology.h"
 #include "diag/outcome_codes.h"
@@ -71,6 +70,29 @@ meshplan_answer* answer_of(const Call& call) noexcept {
   }
 }
 
+void refuse(const Error& error, meshplan_answer& answer, Diagnostics& diagnostics) {
+  diagnostics.add(diagnostic_of(whole_file(text_name), error));
+  answer.code = exit_code(error.fault);
+}
+
+// A call about the text of a plan, which adds to the text of the answer.
+using PlanCall = std::function<Status(const Plan& plan, std::string& text)>;
+meshplan_answer* answer_of_plan(const char* plan, size_t bytes, const PlanCall& call) noexcept {
+  return answer_of([=, &call](meshplan_answer& answer, Diagnostics& diagnostics) {
+    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
+    if (!read) return;
+    if (const Status done = call(*read, answer.text); !done)
+      refuse(done.error(), answer, diagnostics);
+  });
+}
+
+TextSink behind(std::string& text) {
+  return [&text](std::string_view part) -> Status {
+    text += part;
+    return Done{};
+  };
+}
+
 Result<std::string> refuse_file(const std::string& name) {
   return bad_input("'" + name + "' is not read here; put its content into the spec");
 }
@@ -83,10 +105,9 @@ std::optional<SpecQuestion> question_with(const char* topology, meshplan_answer&
   if (topology == nullptr) return question;
   question.topology = topology_preset(topology);
   if (question.topology) return question;
-  const Error error = bad_input("there is no preset \"" + std::string(topology) +
-                                "\"; the presets are " + join(topology_preset_names(), " "));
-  diagnostics.add(diagnostic_of(whole_file(text_name), error));
-  answer.code = exit_code(error.fault);
+  refuse(bad_input("there is no preset \"" + std::string(topology) + "\"; the presets are " +
+                   join(topology_preset_names(), " ")),
+         answer, diagnostics);
   return std::nullopt;
 }
 
@@ -141,65 +162,35 @@ meshplan_answer* meshplan_price(const char* spec, size_t bytes, const char* topo
 }
 
 meshplan_answer* meshplan_verify(const char* plan, size_t bytes) {
-  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
-    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
-    if (!read) return;
+  return answer_of_plan(plan, bytes, [](const Plan& read, std::string& text) -> Status {
     std::vector<std::string> left_out;
-    if (const auto proven = verify_plan(*read, &left_out); !proven) {
-      diagnostics.add(diagnostic_of(whole_file(text_name), proven.error()));
-      answer.code = exit_code(proven.error().fault);
-      return;
-    }
+    if (auto proven = verify_plan(read, &left_out); !proven) return proven;
     JsonWriter out(2, Breaks::one_line);
     out.object({{"left_out", left_out}});
-    answer.text = out.take();
+    text = out.take();
+    return Done{};
   });
 }
 
 meshplan_answer* meshplan_transfers(const char* plan, size_t bytes, const char* id, int64_t rank) {
-  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
-    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
-    if (!read) return;
+  return answer_of_plan(plan, bytes, [=](const Plan& read, std::string& text) -> Status {
     TransfersQuestion question;
     if (id != nullptr) question.ids.emplace_back(id);
     if (rank >= 0) question.rank = rank;
-    Status written = check_transfers(*read, question);
-    if (written) {
-      written = write_transfers_json(*read, question, [&](std::string_view part) -> Status {
-        answer.text += part;
-        return Done{};
-      });
-    }
-    if (written) return;
-    diagnostics.add(diagnostic_of(whole_file(text_name), written.error()));
-    answer.code = exit_code(written.error().fault);
+    if (auto known = check_transfers(read, question); !known) return known;
+    return write_transfers_json(read, question, behind(text));
   });
 }
 
 meshplan_answer* meshplan_bundle_transfers(const char* plan, size_t bytes, const char* bundle,
                                            int64_t rank) {
-  return answer_of([=](meshplan_answer& answer, Diagnostics& diagnostics) {
-    const auto read = load_plan_text(std::string(plan, bytes), text_name, diagnostics, answer.code);
-    if (!read) return;
-    const auto named = bundle_named(*read, bundle);
-    BundleTransfersQuestion question;
+  return answer_of_plan(plan, bytes, [=](const Plan& read, std::string& text) -> Status {
+    const auto named = bundle_named(read, bundle);
+    if (!named) return named.error();
+    BundleTransfersQuestion question{*named, {}};
     if (rank >= 0) question.rank = rank;
-    Status written = Done{};
-    if (named) {
-      question.bundle = *named;
-      written = check_transfers(*read, {{}, question.rank});
-    } else {
-      written = named.error();
-    }
-    if (written) {
-      written = write_bundle_transfers_json(*read, question, [&](std::string_view part) -> Status {
-        answer.text += part;
-        return Done{};
-      });
-    }
-    if (written) return;
-    diagnostics.add(diagnostic_of(whole_file(text_name), written.error()));
-    answer.code = exit_code(written.error().fault);
+    if (auto known = check_transfers(read, {{}, question.rank}); !known) return known;
+    return write_bundle_transfers_json(read, question, behind(text));
   });
 }
 
@@ -227,8 +218,6 @@ meshplan_answer* meshplan_pricer_ask(meshplan_pricer* pricer, const meshplan_que
     const PriceBatch batch{questions->count,  questions->tensor_dims, questions->shapes,
                            questions->dtypes, questions->src,         questions->dst};
     const auto priced = pricer->pricer->price(batch, ns);
-    if (priced) return;
-    diagnostics.add(diagnostic_of(whole_file(text_name), priced.error()));
-    answer.code = exit_code(priced.error().fault);
+    if (!priced) refuse(priced.error(), answer, diagnostics);
   });
 }

@@ -1,10 +1,8 @@
 #include "api/pricer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "base/utf8.h"
 #include "diag/outcome_codes.h"
 #include "planner/settle_options.h"

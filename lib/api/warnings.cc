@@ -55,9 +55,8 @@ std::string message_of(const Plan& plan, const MergedWarning& merged) {
   const Warning& warning = merged.warning;
   // The message of the planner; the part after "; saves" is about a single redistribution.
   std::string text = warning.message.substr(0, warning.message.find("; saves "));
-  text += " (" + (merged.ids.size() == 1
-                      ? "'" + merged.ids[0] + "'"
-                      : plural(static_cast<int64_t>(merged.ids.size()), "redistribution"));
+  text += " (" + (merged.ids.size() == 1 ? "'" + merged.ids[0] + "'"
+                                         : plural(std::ssize(merged.ids), "redistribution"));
   for (size_t i = 1; i < merged.collectives.size(); ++i)
     text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
@@ -68,6 +67,16 @@ std::string message_of(const Plan& plan, const MergedWarning& merged) {
     if (merged.times > 1) text += " in all";
   }
   return text + ")" + cost_text(plan, warning);
+}
+
+// The declaration to add to the spec as a fix; empty if there is none.
+std::string declaration_of(const Plan& plan, const Warning& warning) {
+  if (warning.fix_name.empty()) return {};
+  const std::string dims = quoted_list(warning.dims);
+  const bool simple = plan.meshes.meshes.size() == 1 && plan.meshes.meshes[0].name == "mesh";
+  if (simple) return "{\"dims\": " + dims + ", \"name\": \"" + warning.fix_name + "\"}";
+  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh +
+         "\", \"flatten\": " + dims + "}";
 }
 
 }  // namespace
@@ -103,15 +112,6 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
     }
   }
   return merged;
-}
-
-std::string declaration_of(const Plan& plan, const Warning& warning) {
-  if (warning.fix_name.empty()) return {};
-  const std::string dims = quoted_list(warning.dims);
-  const bool simple = plan.meshes.meshes.size() == 1 && plan.meshes.meshes[0].name == "mesh";
-  if (simple) return "{\"dims\": " + dims + ", \"name\": \"" + warning.fix_name + "\"}";
-  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh +
-         "\", \"flatten\": " + dims + "}";
 }
 
 namespace {

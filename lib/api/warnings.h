@@ -35,9 +35,6 @@ struct MergedWarning {
 [[nodiscard]] std::vector<MergedWarning> merge_warnings(const Plan& plan,
                                                         const std::vector<Allow>& allow);
 
-// The declaration to add to the spec as a fix; empty if there is none.
-[[nodiscard]] std::string declaration_of(const Plan& plan, const Warning& warning);
-
 // Places of redistributions in a spec. The text is parsed on first use and must outlive this.
 class SpecPlaces {
  public:

@@ -4,7 +4,6 @@
 // itself are caught by checks (base/check.h).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>

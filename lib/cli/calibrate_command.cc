@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
+#include "cost/topology.h"
 #include "measure/measured_file.h"
 
 namespace meshplan {
@@ -13,11 +14,8 @@ std::optional<std::vector<MeasuredFile>> read_files(Context& context,
                                                     int& code) {
   std::vector<MeasuredFile> files;
   for (const std::string& path : paths) {
-    const auto text = context.read_input(path);
-    if (!text) {
-      code = context.fail(path, text.error());
-      return std::nullopt;
-    }
+    const auto text = context.read_input(path, code);
+    if (!text) return std::nullopt;
     auto file = read_measured(*text, path);
     if (!file) {
       code = context.fail("", file.error());
@@ -48,8 +46,7 @@ int compare(Context& context, const Arguments& arguments, const Topology& topolo
   if (!settled) return context.fail(arguments.against, settled.error());
   const auto compared = compare_rows(topology, std::move(settled->rows));
   if (!compared) return context.fail("", compared.error());
-  const auto written = context.write_output(arguments.output, to_text(*compared));
-  return written ? 0 : context.fail("", written.error());
+  return context.finish(arguments.output, to_text(*compared));
 }
 
 }  // namespace
@@ -86,10 +83,9 @@ int calibrate_command(Context& context, const Arguments& arguments) {
       context.say(std::string_view(table).substr(at, end - at));
       at = end + 1;
     }
-  } else if (const auto written = context.write_output("-", table); !written) {
-    return context.fail("", written.error());
+    return 0;
   }
-  return 0;
+  return context.finish("-", table);
 }
 
 }  // namespace meshplan

@@ -2,8 +2,6 @@
 // budgets are met.
 #include <algorithm>
 #include <atomic>
-#include <iostream>
-#include <sstream>
 #include <thread>
 
 #include "base/utf8.h"

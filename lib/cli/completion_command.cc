@@ -278,9 +278,7 @@ int completion_command(Context& context, const Arguments& arguments) {
   if (shell == "fish") text = fish_completion();
   if (text.empty())
     return context.fail("", bad_input("no completions for shell \"" + shell + "\""));
-  if (const auto written = context.write_output("-", text); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish("-", text);
 }
 
 }  // namespace meshplan

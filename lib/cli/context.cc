@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iostream>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -44,9 +43,21 @@ Result<std::string> Context::read_input(const std::string& path) {
   return text;
 }
 
+std::optional<std::string> Context::read_input(const std::string& path, int& code) {
+  auto text = read_input(path);
+  if (text) return *std::move(text);
+  code = fail(path, text.error());
+  return std::nullopt;
+}
+
 Status Context::write_output(const std::string& path, const std::string& text) {
   if (!path.empty() && path != "-") return system.write_file(path, text);
   return write_parts(path, [&](const TextSink& sink) { return sink(text); });
+}
+
+int Context::finish(const std::string& path, const std::string& text) {
+  const Status written = write_output(path, text);
+  return written ? 0 : fail("", written.error());
 }
 
 Status Context::write_parts(const std::string& path, const TextWriter& write) {

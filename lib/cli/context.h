@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,10 +41,14 @@ class Context {
 
   // The text of a file, or of stdin for "-".
   [[nodiscard]] Result<std::string> read_input(const std::string& path);
+  // The same; where it cannot be read, that is reported and `code` is the exit code.
+  [[nodiscard]] std::optional<std::string> read_input(const std::string& path, int& code);
   // Data: to the file, or to stdout for "" and "-".
   [[nodiscard]] Status write_output(const std::string& path, const std::string& text);
   // The same for a text that comes in parts, of which none is kept.
   [[nodiscard]] Status write_parts(const std::string& path, const TextWriter& write);
+  // The last output of a command; returns the exit code, 0 where it was written.
+  [[nodiscard]] int finish(const std::string& path, const std::string& text);
   // A message for the user on stderr; --quiet drops it.
   void say(std::string_view message);
   // The same, said only with --verbose.

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/planning.h"
 #include "diag/codes.h"
-#include "diag/outcome_codes.h"
+#include "plan/asked_ids.h"
 #include "plan/firsts.h"
 #include "render/bundle_view.h"
 #include "render/plan_explained.h"
@@ -28,9 +28,7 @@ int explain_diagnostic(Context& context, const Arguments& arguments) {
     return context.fail("", bad_input("unknown diagnostic code " + code +
                                       (near ? "; did you mean " + *near + "?" : "")));
   }
-  if (const auto written = context.write_output(arguments.output, *text); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish(arguments.output, *text);
 }
 
 }  // namespace
@@ -42,32 +40,25 @@ int explain_command(Context& context, const Arguments& arguments) {
   int code = 0;
   const auto plan = load_plan(context, path, code);
   if (!plan) return code;
-  const bool one = arguments.inputs.size() > 1;
+  const std::span<const std::string> asked = std::span(arguments.inputs).subspan(1);
+  if (auto known = check_asked_ids(*plan, asked, AskedIds::of_bundles_too); !known)
+    return context.fail(path, known.error());
+  const bool one = !asked.empty();
   const std::vector<size_t> firsts = firsts_of(plan->redistributions);
   std::string text;
-  std::vector<std::string> ids;
   for (size_t i = 0; i < firsts.size(); ++i) {
     const PlannedRedistribution& r = plan->redistributions[i];
-    ids.push_back(r.request.id);
-    if (one && r.request.id != arguments.inputs[1]) continue;
+    if (one && r.request.id != asked[0]) continue;
     text += text.empty() ? "" : "\n";
     text += one || firsts[i] == i
                 ? explain_redistribution(*plan, r, one)
                 : explain_repeat(*plan, r, plan->redistributions[firsts[i]].request.id);
   }
   for (const PlannedBundle& bundle : plan->bundles) {
-    ids.push_back(bundle.request.id);
-    if (one && bundle.request.id != arguments.inputs[1]) continue;
+    if (one && bundle.request.id != asked[0]) continue;
     text += (text.empty() ? "" : "\n") + explain_bundle(*plan, bundle);
   }
-  if (text.empty() && arguments.inputs.size() > 1) {
-    const auto near = nearest(arguments.inputs[1], ids);
-    return context.fail(path, bad_input("the plan has no redistribution '" + arguments.inputs[1] +
-                                        "'" + (near ? "; did you mean '" + *near + "'?" : "")));
-  }
-  if (const auto written = context.write_output(arguments.output, text); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish(arguments.output, text);
 }
 
 }  // namespace meshplan

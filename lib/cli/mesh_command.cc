@@ -19,9 +19,7 @@ int mesh_command(Context& context, const Arguments& arguments) {
   const auto text = arguments.format == "json" ? mesh_view_json(spec->meshes, options)
                                                : mesh_view_text(spec->meshes, options);
   if (!text) return context.fail(path, text.error());
-  if (const auto written = context.write_output(arguments.output, *text); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish(arguments.output, *text);
 }
 
 }  // namespace meshplan

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/git_file.h"
+#include "cost/topology.h"
 #include "spec/extended_file.h"
 
 namespace meshplan {
@@ -82,29 +83,20 @@ std::optional<PlannedSpec> plan_spec_text(Context& context, const std::string& p
 
 std::optional<PlannedSpec> plan_spec(Context& context, const std::string& path,
                                      const PlanningFlags& flags, int& code) {
-  const auto text = context.read_input(path);
-  if (!text) {
-    code = context.fail(path, text.error());
-    return std::nullopt;
-  }
+  const auto text = context.read_input(path, code);
+  if (!text) return std::nullopt;
   return plan_spec_text(context, path, *text, flags, code);
 }
 
 std::optional<Spec> load_spec(Context& context, const std::string& path, int& code) {
-  const auto text = context.read_input(path);
-  if (!text) {
-    code = context.fail(path, text.error());
-    return std::nullopt;
-  }
+  const auto text = context.read_input(path, code);
+  if (!text) return std::nullopt;
   return parse_spec(context, path, *text, code);
 }
 
 std::optional<Plan> load_plan(Context& context, const std::string& path, int& code) {
-  const auto text = context.read_input(path);
-  if (!text) {
-    code = context.fail(path, text.error());
-    return std::nullopt;
-  }
+  const auto text = context.read_input(path, code);
+  if (!text) return std::nullopt;
   return load_plan_text(context, path, *text, code);
 }
 

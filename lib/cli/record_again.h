@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/context.h"
+#include "cli/system.h"
 #include "spec/spec.h"
 
 namespace meshplan {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "plan/asked_ids.h"
 #include "render/graphs.h"
 #include "render/html.h"
 #include "render/plan_text.h"
@@ -14,14 +14,8 @@ namespace {
 
 // The plan with these redistributions only, and their totals.
 Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
-  std::vector<std::string> known;
-  for (const PlannedRedistribution& r : plan.redistributions) known.push_back(r.request.id);
-  for (const std::string& id : ids) {
-    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
-    const auto near = nearest(id, known);
-    return bad_input("the plan has no redistribution '" + id + "'" +
-                     (near ? "; did you mean '" + *near + "'?" : ""));
-  }
+  if (auto known = check_asked_ids(plan, ids, AskedIds::of_redistributions); !known)
+    return known.error();
   Plan part = plan;
   part.redistributions.clear();
   part.bundles.clear();  // their members may be gone

@@ -16,9 +16,7 @@ int schema_command(Context& context, const Arguments& arguments) {
                                       (near ? "; did you mean " + *near + "?"
                                             : "; expected one of " + join(names, " "))));
   }
-  if (const auto written = context.write_output("-", std::string(*text)); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish("-", std::string(*text));
 }
 
 }  // namespace meshplan

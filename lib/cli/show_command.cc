@@ -12,9 +12,7 @@ int show_command(Context& context, const Arguments& arguments) {
   const auto text =
       render_as(context, arguments.format.empty() ? "text" : arguments.format, *plan, arguments);
   if (!text) return context.fail(arguments.inputs[0], text.error());
-  if (const auto written = context.write_output(arguments.output, *text); !written)
-    return context.fail("", written.error());
-  return 0;
+  return context.finish(arguments.output, *text);
 }
 
 }  // namespace meshplan

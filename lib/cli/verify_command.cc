@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/planning.h"
-#include "diag/outcome_codes.h"
 #include "verify/verify.h"
 
 namespace meshplan {
@@ -34,7 +33,7 @@ int verify_command(Context& context, const Arguments& arguments) {
   for (const PlannedRedistribution& r : plan->redistributions) steps += r.steps.size();
   context.say(
       arguments.inputs[0] + ": verified: each of " + with_commas(static_cast<int64_t>(steps)) +
-      " steps of " + with_commas(static_cast<int64_t>(plan->redistributions.size())) +
+      " steps of " + with_commas(std::ssize(plan->redistributions)) +
       " redistributions moves every element to its place" +
       (left_out.empty() ? "; all figures recounted" : "; not recounted: " + first_of(left_out)) +
       "; only checked for consistency: " + join(compared_only(*plan), ", "));

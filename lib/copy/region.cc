@@ -1,6 +1,5 @@
 #include "copy/region.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "copy/copy_past_cache.h"

@@ -54,7 +54,7 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : shared_->threads) thread.join();
 }
 
-int64_t WorkerPool::threads() const { return static_cast<int64_t>(shared_->threads.size()) + 1; }
+int64_t WorkerPool::threads() const { return std::ssize(shared_->threads) + 1; }
 
 void WorkerPool::for_each(int64_t n, const std::function<void(int64_t)>& run) {
   if (shared_->threads.empty() || n < 2) {
@@ -66,7 +66,7 @@ void WorkerPool::for_each(int64_t n, const std::function<void(int64_t)>& run) {
     shared_->run = &run;
     shared_->n = n;
     shared_->next = 0;
-    shared_->busy = static_cast<int64_t>(shared_->threads.size());
+    shared_->busy = std::ssize(shared_->threads);
     ++shared_->generation;
   }
   shared_->wake.notify_all();

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "cost/collective_time.h"
 #include "cost/fit_numbers.h"
 #include "cost/seed_protocols.h"
-#include "cost/topology.h"
 #include "plan/topology_limits.h"
 
 namespace meshplan {
@@ -343,7 +340,7 @@ double factor_of(int64_t predicted_ns, const MeasuredRow& row) {
 
 FitQuality quality_of(std::vector<double> factors) {
   FitQuality quality;
-  quality.rows = static_cast<int64_t>(factors.size());
+  quality.rows = std::ssize(factors);
   if (factors.empty()) return quality;
   std::sort(factors.begin(), factors.end());
   const size_t n = factors.size();

@@ -33,9 +33,7 @@ Partition partition_by(const std::vector<RankBoxes>& ranks, Key key) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (keys[i] >= 0) p.order.push_back(static_cast<int32_t>(i));
   }
-  auto less = [&](int32_t a, int32_t b) {
-    return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)];
-  };
+  auto less = [&](int32_t a, int32_t b) { return keys[a] < keys[b]; };
   if (!std::is_sorted(p.order.begin(), p.order.end(), less))
     std::stable_sort(p.order.begin(), p.order.end(), less);
   for (size_t i = 0; i < p.order.size(); ++i) {
@@ -154,7 +152,7 @@ class Copy {
       if (need.in == 0 && need.out == 0) continue;
       crossed = true;
       const std::span<const int32_t> members = members_of(needs.sets, s);
-      const auto count = static_cast<int64_t>(members.size());
+      const auto count = std::ssize(members);
       bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
       take(std::max(need.in, need.out), links_.border_bandwidth(members));
     }
@@ -169,7 +167,7 @@ class Copy {
       carried = saturating_add(
           carried, saturating_mul(values, all_.wanted.volume(static_cast<int32_t>(box))));
     }
-    const auto ranks = static_cast<int64_t>(ranks_.size());
+    const auto ranks = std::ssize(ranks_);
     bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
     take(carried, saturating_mul(ranks, links_.bandwidth(links_.leaving(level, links_.all()))));
     return crossed || carried > 0;

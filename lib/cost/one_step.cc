@@ -59,7 +59,7 @@ class OneExchange {
     for (size_t i = 0; i < all_.ranks.size(); ++i) {
       const RankBoxes& rank = all_.ranks[i];
       if (rank.wanted < 0) continue;
-      int64_t& boxes = meeting[static_cast<size_t>(rank.wanted)];
+      int64_t& boxes = meeting[rank.wanted];
       if (boxes < 0) boxes = meets_held.boxes(all_.wanted, rank.wanted);
       int64_t peers = boxes * all_.contributions;
       int64_t elements = saturating_mul(all_.wanted.volume(rank.wanted), all_.contributions);
@@ -67,8 +67,8 @@ class OneExchange {
         const int64_t own = shared_elements(all_.wanted, rank.wanted, all_.held, rank.held);
         if (own > 0) {
           --peers;
-          ++asked_[static_cast<size_t>(rank.held)];
-          spared_[static_cast<size_t>(rank.held)] += own;
+          ++asked_[rank.held];
+          spared_[rank.held] += own;
           elements -= own;
         }
       }
@@ -209,7 +209,7 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   if (!inside) {
     // Some rank holds nothing before that step and, where no shard of any state on the target's
     // mesh is empty, something after it.
-    const auto ranks = static_cast<int64_t>(all.wanted.of_ranks().size());
+    const auto ranks = std::ssize(all.wanted.of_ranks());
     crosses = std::all_of(shape.begin(), shape.end(), [&](int64_t extent) {
       return extent > 0 && (extent % ranks == 0 || extent / ranks >= ranks);
     });
@@ -220,11 +220,11 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
     if (all.contributions > 1 || all.cell_ranks > 1) return std::nullopt;
     std::vector<bool> there(static_cast<size_t>(all.held.count()), false);
     for (const RankBoxes& rank : all.ranks) {
-      if (rank.wanted >= 0) there[static_cast<size_t>(rank.held)] = true;
+      if (rank.wanted >= 0) there[rank.held] = true;
     }
     bool whole = true;
     for (int32_t box = 0; box < all.held.count(); ++box)
-      whole = whole && (there[static_cast<size_t>(box)] || all.held.volume(box) == 0);
+      whole = whole && (there[box] || all.held.volume(box) == 0);
     if (whole) return std::nullopt;
     const int64_t elements = gathered_elements(all, src);
     gather_ps =

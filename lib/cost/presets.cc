@@ -181,7 +181,7 @@ Status check_topology(const Topology& topology) {
   auto number = [](int64_t value) { return std::to_string(value); };
   if (topology.levels.empty()) return bad_input("a topology needs at least one level");
   if (topology.levels.size() > 8)
-    return bad_input("a topology has " + number(static_cast<int64_t>(topology.levels.size())) +
+    return bad_input("a topology has " + number(std::ssize(topology.levels)) +
                      " levels, the most is 8");
   for (size_t i = 0; i < topology.levels.size(); ++i) {
     const TopologyLevel& level = topology.levels[i];

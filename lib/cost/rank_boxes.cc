@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/int_math.h"
-
 namespace meshplan {
 namespace {
 
@@ -98,7 +96,7 @@ BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
       weigh(part, mesh_shape, state.shards[d][a], weight);
       weight *= state.shards[d][a].size;
     }
-    count_ *= static_cast<int64_t>(sides_[d].size());
+    count_ *= std::ssize(sides_[d]);
   }
   of_ranks_ = sums(part);
   volumes_ = {1};
@@ -135,7 +133,7 @@ class Covered {
     for (const int32_t box : boxes) shards.push_back(grid.shard(dim, box));
     std::sort(shards.begin(), shards.end());
     shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
-    count_ = static_cast<int64_t>(shards.size());
+    count_ = std::ssize(shards);
     for (const size_t shard : shards) {
       const Interval& side = grid.side(dim, shard);
       if (width(side) == 0) continue;
@@ -177,7 +175,7 @@ int64_t shared_elements(const BoxGrid& a, std::span<const int32_t> boxes_a, cons
     std::vector<Covered> covered;
     int64_t product = 1;
     for (size_t d = 0; d < b.dims(); ++d) product *= covered.emplace_back(b, d, boxes_b).count();
-    if (product == static_cast<int64_t>(boxes_b.size()) || pairs > most_pairs) {
+    if (product == std::ssize(boxes_b) || pairs > most_pairs) {
       for (const int32_t box : boxes_a) {
         int64_t inside = 1;
         for (size_t d = 0; d < a.dims() && inside != 0; ++d)

@@ -39,7 +39,7 @@ class BoxGrid {
   [[nodiscard]] const Interval& side_of(size_t dim, int32_t box) const {
     return sides_[dim][shard(dim, box)];
   }
-  [[nodiscard]] int64_t volume(int32_t box) const { return volumes_[static_cast<size_t>(box)]; }
+  [[nodiscard]] int64_t volume(int32_t box) const { return volumes_[box]; }
   // The box of every rank of the mesh, row-major.
   [[nodiscard]] const std::vector<int32_t>& of_ranks() const { return of_ranks_; }
 

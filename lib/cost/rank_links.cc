@@ -34,7 +34,7 @@ RankLinks::RankLinks(const Topology& topology, const std::vector<RankBoxes>& ran
       units_(topology.levels.size()) {
   const auto levels = static_cast<int>(topology.levels.size());
   for (int l = 0; l < levels; ++l) {
-    std::vector<UnitRanks>& units = units_[static_cast<size_t>(l)];
+    std::vector<UnitRanks>& units = units_[l];
     // Ranks of a unit follow one another.
     for (size_t first = 0, end = 0; first < ranks.size(); first = end) {
       bool apart = false;  // two of them meet on this level
@@ -44,8 +44,8 @@ RankLinks::RankLinks(const Topology& topology, const std::vector<RankBoxes>& ran
         apart = apart || l == 0 || unit(ranks[end].id, l - 1) != unit(ranks[first].id, l - 1) ||
                 !nested(l, l - 1);
       }
-      std::fill(unit_of_[static_cast<size_t>(l)].begin() + static_cast<std::ptrdiff_t>(first),
-                unit_of_[static_cast<size_t>(l)].begin() + static_cast<std::ptrdiff_t>(end),
+      std::fill(unit_of_[l].begin() + static_cast<std::ptrdiff_t>(first),
+                unit_of_[l].begin() + static_cast<std::ptrdiff_t>(end),
                 static_cast<int32_t>(units.size()));
       units.push_back({static_cast<int64_t>(end - first), 0});
       if (!apart) continue;
@@ -86,7 +86,7 @@ int64_t RankLinks::border_bandwidth(std::span<const int32_t> members) {
       outside += unit.others() - (nearer.members == unit.members ? nearer.others() : 0);
       unit.members = 0;
     }
-    const int64_t mb_per_s = topology_->levels[static_cast<size_t>(l)].mb_per_s;
+    const int64_t mb_per_s = topology_->levels[l].mb_per_s;
     bandwidth = saturating_add(bandwidth, saturating_mul(std::min(inside, outside), mb_per_s));
   }
   return bandwidth;

@@ -27,7 +27,7 @@ class RankLinks {
     return l + 1 == topology_->levels.size() ? 0 : floor_div(id, topology_->levels[l].ranks);
   }
   // Links of the rank at this index, to others of the list.
-  [[nodiscard]] LevelSet of_rank(int32_t rank) const { return of_rank_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] LevelSet of_rank(int32_t rank) const { return of_rank_[rank]; }
   [[nodiscard]] LevelSet all() const { return all_; }
   // Those of `set` that leave a unit of the level inside of `level` (0: a rank). Where units do not
   // lie in one another whole, links of inner levels do, too.
@@ -77,9 +77,7 @@ class RankLinks {
   // Whether units of the outer level are made of whole units of the inner.
   [[nodiscard]] bool nested(int outer, int inner) const {
     return static_cast<size_t>(outer) + 1 == topology_->levels.size() ||
-           topology_->levels[static_cast<size_t>(outer)].ranks %
-                   topology_->levels[static_cast<size_t>(inner)].ranks ==
-               0;
+           topology_->levels[outer].ranks % topology_->levels[inner].ranks == 0;
   }
   // The ranks of one unit, and those of them in the set that is counted.
   struct UnitRanks {
@@ -89,7 +87,7 @@ class RankLinks {
   };
   [[nodiscard]] UnitRanks& unit_of(int level, int32_t rank) {
     const auto l = static_cast<size_t>(level);
-    return units_[l][static_cast<size_t>(unit_of_[l][static_cast<size_t>(rank)])];
+    return units_[l][unit_of_[l][rank]];
   }
   // Those of the innermost units whose ranks do not meet on the level: a rank alone, or a unit of
   // the next inner level.

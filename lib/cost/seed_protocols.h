@@ -12,9 +12,8 @@
 // what was measured there.
 #pragma once
 
+#include <cstdint>
 #include <vector>
-
-#include "plan/plan.h"
 
 namespace meshplan {
 

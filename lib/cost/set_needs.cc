@@ -9,7 +9,7 @@ SetNeeds::SetNeeds(const Participants& all)
       holders_(all.held.count() * all.contributions),
       contributions_(all.held.count()),
       alone_(all.held.count()),
-      cell_ranks_(static_cast<int64_t>(all.wanted.of_ranks().size())),
+      cell_ranks_(std::ssize(all.wanted.of_ranks())),
       cells_(all.wanted.count()),
       whole_cells_(all.wanted.count()),
       wanting_(static_cast<size_t>(all.wanted.count()), 0) {}
@@ -20,7 +20,7 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
   for (auto* list : {&held_, &sole_, &met_, &wanted_}) list->clear();
   SetNeed need;
   for (const int32_t member : members) {
-    const RankBoxes& rank = all.ranks[static_cast<size_t>(member)];
+    const RankBoxes& rank = all.ranks[member];
     if (rank.held >= 0 && all.held.volume(rank.held) > 0) {
       const auto box = static_cast<size_t>(rank.held);
       const int64_t holders = holders_.add(set_, box * static_cast<size_t>(all.contributions) +
@@ -44,7 +44,7 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
   need.wants = !wanted_.empty();
   for (const int32_t box : wanted_) {
     need.in += all.wanted.volume(box);
-    ++wanting_[static_cast<size_t>(box)];
+    ++wanting_[box];
   }
   if (!wanted_.empty() && !held_.empty())
     need.in -= std::min(need.in, shared_elements(all.wanted, wanted_, all.held, held_));

@@ -1,10 +1,8 @@
 #include "cost/step_cost.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
 #include "cost/step_figures.h"
@@ -167,7 +165,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
         saturating_add(saturating_add(in, out), saturating_add(x.wire_bytes, x.sent_bytes));
     for (int l = 0; l < levels.levels(); ++l) {
       if (std::any_of(x.traffic.phase.begin(), x.traffic.phase.end(),
-                      [&](const Traffic& t) { return t.bytes[static_cast<size_t>(l)] > 0; }))
+                      [&](const Traffic& t) { return t.bytes[l] > 0; }))
         cost.level = l;
     }
     return cost;

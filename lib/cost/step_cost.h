@@ -1,7 +1,6 @@
 // What one step costs: bytes, peak and picoseconds, from the two states alone.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "mesh/mesh.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/int_math.h"
 #include "cost/exchange.h"
 #include "cost/step_cost.h"
 #include "tensor/state.h"

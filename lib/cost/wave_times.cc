@@ -1,11 +1,9 @@
 #include "cost/wave_times.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
 
-#include "base/int_math.h"
 #include "cost/round_time.h"
 #include "plan/firsts.h"
 #include "transfer/listed_transfers.h"

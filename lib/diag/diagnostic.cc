@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/enum_names.h"
 #include "base/utf8.h"
 
 namespace meshplan {
@@ -52,15 +53,8 @@ void add_excerpt(Place& place, std::string_view line, size_t begin, size_t end) 
 }  // namespace
 
 const char* to_text(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::warning:
-      return "warning";
-    case Severity::note:
-      return "note";
-  }
-  return "note";
+  static constexpr EnumNames<Severity, 3> names{{"error", "warning", "note"}};
+  return names[severity];
 }
 
 Place whole_file(std::string file) {

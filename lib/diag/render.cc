@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/enum_names.h"
 #include "base/utf8.h"
 #include "diag/codes.h"
 
@@ -268,11 +269,8 @@ std::string sarif_of(const Diagnostics& diagnostics, const std::string& version)
 }  // namespace
 
 std::optional<DiagnosticFormat> parse_diagnostic_format(std::string_view text) {
-  if (text == "text") return DiagnosticFormat::text;
-  if (text == "json") return DiagnosticFormat::json;
-  if (text == "github") return DiagnosticFormat::github;
-  if (text == "sarif") return DiagnosticFormat::sarif;
-  return std::nullopt;
+  static constexpr EnumNames<DiagnosticFormat, 4> names{{"text", "json", "github", "sarif"}};
+  return names.parse(text);
 }
 
 std::string render_text(const Diagnostic& diagnostic, bool color) {

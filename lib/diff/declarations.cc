@@ -184,7 +184,7 @@ bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<st
     std::vector<std::string> names;
     for (const SubAxis& sub_axis : step.mesh_dims) {
       if (static_cast<size_t>(sub_axis.mesh_dim) < mesh.dims.size())
-        names.push_back(mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name);
+        names.push_back(mesh.dims[sub_axis.mesh_dim].name);
     }
     if (names == dims) return true;
   }

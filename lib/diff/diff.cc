@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/enum_names.h"
 #include "base/int_math.h"
 #include "base/text.h"
 #include "diff/bundles.h"
@@ -428,19 +429,20 @@ class Comparison {
 }  // namespace
 
 const char* to_text(DiffSeverity severity) {
-  static constexpr const char* names[] = {"none", "cosmetic", "cheaper", "dearer",
-                                          "numerics-changing"};
-  return names[static_cast<size_t>(severity)];
+  static constexpr EnumNames<DiffSeverity, 5> names{
+      {"none", "cosmetic", "cheaper", "dearer", "numerics-changing"}};
+  return names[severity];
 }
 
 const char* to_text(DiffKind kind) {
-  static constexpr const char* names[] = {"changed", "added", "removed", "renamed", "moved"};
-  return names[static_cast<size_t>(kind)];
+  static constexpr EnumNames<DiffKind, 5> names{
+      {"changed", "added", "removed", "renamed", "moved"}};
+  return names[kind];
 }
 
 const char* to_text(StepDiff::Kind kind) {
-  static constexpr const char* names[] = {"same", "added", "removed", "moved"};
-  return names[static_cast<size_t>(kind)];
+  static constexpr EnumNames<StepDiff::Kind, 4> names{{"same", "added", "removed", "moved"}};
+  return names[kind];
 }
 
 PlanDiff diff_plans(const Plan& old_plan, const Plan& new_plan) {

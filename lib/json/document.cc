@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/enum_names.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "json/words.h"
@@ -53,25 +54,10 @@ std::string_view resolved(std::string_view quoted, bool escaped, std::string& bu
 }  // namespace
 
 const char* to_text(JsonKind kind) {
-  switch (kind) {
-    case JsonKind::null:
-      return "null";
-    case JsonKind::boolean:
-      return "true or false";
-    case JsonKind::integer:
-      return "an integer";
-    case JsonKind::number:
-      return "a number";
-    case JsonKind::string:
-      return "a string";
-    case JsonKind::array:
-      return "a list";
-    case JsonKind::object:
-      return "an object";
-    case JsonKind::broken:
-      return "nothing readable";
-  }
-  return "";
+  static constexpr EnumNames<JsonKind, 8> names{{"null", "true or false", "an integer", "a number",
+                                                 "a string", "a list", "an object",
+                                                 "nothing readable"}};
+  return names[kind];
 }
 
 void add_node(JsonDocument& document, uint32_t parent, size_t begin, size_t key_begin,

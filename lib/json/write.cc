@@ -100,7 +100,7 @@ void append_json_number(std::string& out, double value) {
   if (e > 2) digits += text.substr(2, e - 2);
   const size_t power_at = e + (text[e + 1] == '+' ? 2 : 1);
   const int64_t exponent = parse_int(text.substr(power_at)).value_or(0);
-  const auto count = static_cast<int64_t>(digits.size());
+  const auto count = std::ssize(digits);
   const auto zeros = [](int64_t number) { return std::string(static_cast<size_t>(number), '0'); };
   if (exponent < -4 || exponent >= 16) {
     const std::string power = std::to_string(exponent < 0 ? -exponent : exponent);

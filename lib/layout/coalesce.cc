@@ -1,5 +1,4 @@
 // The canonical form, and the two ways to regroup modes without changing offsets: split and splice.
-#include <algorithm>
 
 #include "base/int_math.h"
 #include "layout/layout.h"

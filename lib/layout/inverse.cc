@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/int_math.h"
 #include "layout/by_stride.h"
 #include "layout/layout.h"
 

@@ -1,7 +1,6 @@
 #include "layout/layout.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/int_math.h"
 #include "layout/by_stride.h"

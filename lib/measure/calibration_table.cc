@@ -1,5 +1,4 @@
 // Measured beside predicted, a line a row.
-#include <algorithm>
 #include <cstdio>
 
 #include "measure/measured_file.h"

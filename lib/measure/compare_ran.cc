@@ -29,7 +29,7 @@ std::set<std::vector<int64_t>> communicators_of(const Mesh& mesh,
       }
       rest.push_back(copy);
       const int64_t position = position_of(mesh, copy, index);
-      by_rest[rest].push_back(global.empty() ? position : global[static_cast<size_t>(position)]);
+      by_rest[rest].push_back(global.empty() ? position : global[position]);
     }
   }
   std::set<std::vector<int64_t>> found;
@@ -76,7 +76,7 @@ class Comparer {
     }
     for (const auto& [group, each] : left) place_left_over(group, *each);
     for (RanRow& row : out_.rows) {
-      row.missing = row.planned - row.ran - static_cast<int64_t>(row.other_sizes.size());
+      row.missing = row.planned - row.ran - std::ssize(row.other_sizes);
       if (row.planned == 0) row.missing = 0;
     }
     mark_order();
@@ -148,7 +148,7 @@ class Comparer {
     if (ran.ranks.empty()) {  // only the size is known: the one group of that size
       std::set<std::string> fitting;
       for (const auto& [ranks, group] : group_of_) {
-        if (static_cast<int64_t>(ranks.size()) == ran.group_size) fitting.insert(group);
+        if (std::ssize(ranks) == ran.group_size) fitting.insert(group);
       }
       if (fitting.size() == 1) return *fitting.begin();
       return "of " + with_commas(ran.group_size) + " ranks";
@@ -264,7 +264,7 @@ std::string row_text(const RanRow& row) {
     std::vector<std::string> sizes;
     for (const int64_t bytes : std::set<int64_t>(row.other_sizes.begin(), row.other_sizes.end()))
       sizes.push_back(human_bytes(bytes));
-    parts.push_back(with_commas(static_cast<int64_t>(row.other_sizes.size())) +
+    parts.push_back(with_commas(std::ssize(row.other_sizes)) +
                     " of other size: " + join(sizes, " "));
   }
   if (row.other_order) parts.emplace_back("in another order");
@@ -306,7 +306,7 @@ std::string to_text(const RanComparison& comparison) {
     same += row.ran;
     missing += row.missing;
     extra += row.extra;
-    other += static_cast<int64_t>(row.other_sizes.size());
+    other += std::ssize(row.other_sizes);
     order += row.other_order ? 1 : 0;
   }
   for (const auto& [name, times] : comparison.not_compared)

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/int_math.h"
-#include "base/text.h"
 #include "cost/step_cost.h"
 #include "measure/measure_bundle.h"
 #include "measure/samples.h"
@@ -13,12 +11,6 @@
 
 namespace meshplan {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-int64_t ns_since(Clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
 
 const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   if (!step.mesh.empty()) {
@@ -190,28 +182,16 @@ struct Ready {
 Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks,
                          const MeasureOptions& options, Communicator& communicator,
                          Device& device) {
-  const RedistributionRun::Question question{&plan,         &r,      &options.replay, &ranks,
-                                             &communicator, &device, nullptr};
-  auto run = RedistributionRun::prepare(question);
-  if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
-  auto checked = run->run_and_check();
-  if (!checked) {
-    communicator.abort(checked.error());
-    return checked.error();
-  }
+  auto checked = checked_run<RedistributionRun>(
+      {&plan, &r, &options.replay, &ranks, &communicator, &device, nullptr});
+  if (!checked) return checked.error();
   RedistributionTimes times;
   times.count = r.request.count;
   times.dtype = r.request.tensor.dtype;
-  times.steps = step_frames(plan, r, run->replay_shape());
+  times.steps = step_frames(plan, r, checked->run.replay_shape());
   times.predicted_ns = predicted_sum(times.steps);
-  times.replay = std::move(*checked);
-  return Ready{std::move(*run), std::move(times)};
-}
-
-Result<RankTable> ranks_for(const Plan& plan, Communicator& communicator) {
-  if (plan.meshes.meshes.empty())
-    return bad_input("the plan has no mesh; create it again with meshplan plan");
-  return rank_table_within(plan.meshes, communicator.world());
+  times.replay = std::move(checked->report);
+  return Ready{std::move(checked->run), std::move(times)};
 }
 
 }  // namespace

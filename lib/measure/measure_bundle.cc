@@ -1,19 +1,11 @@
 #include "measure/measure_bundle.h"
 
-#include <algorithm>
-
 #include "cost/round_time.h"
 #include "measure/samples.h"
 #include "replay/executor.h"
 
 namespace meshplan {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-int64_t ns_since(Clock::time_point start) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
 
 // What the plan says, of the shapes that were planned.
 BundleTimes frame_of(const PlannedBundle& bundle) {
@@ -89,27 +81,16 @@ Result<std::vector<RedistributionRun>> prepare_alone(const BundleRun::Question& 
                                                      const BundleRun& bundle) {
   std::vector<RedistributionRun> runs;
   for (const BundleRun::Tensor& tensor : bundle.tensors()) {
-    const RedistributionRun::Question question{q.plan,
-                                               &q.plan->redistributions[tensor.member],
-                                               &bundle.options(),
-                                               q.ranks,
-                                               q.communicator,
-                                               q.device,
-                                               nullptr,
-                                               tensor.number};
-    auto run = RedistributionRun::prepare(question);
-    if (auto done = RedistributionRun::agree(run, question); !done) return done.error();
-    auto checked = run->run_and_check();
-    if (!checked) {
-      q.communicator->abort(checked.error());
-      return checked.error();
+    auto checked = checked_run<RedistributionRun>({q.plan, &q.plan->redistributions[tensor.member],
+                                                   &bundle.options(), q.ranks, q.communicator,
+                                                   q.device, nullptr, tensor.number});
+    if (!checked) return checked.error();
+    const RedistributionReport& report = checked->report;
+    if (report.wrong > 0 || !report.overruns.empty()) {
+      return wrong_data("redistribution '" + report.id +
+                        "', by itself: " + std::to_string(report.wrong) + " elements are wrong");
     }
-    if (checked->wrong > 0 || !checked->overruns.empty()) {
-      const Error wrong = wrong_data("redistribution '" + checked->id + "', by itself: " +
-                                     std::to_string(checked->wrong) + " elements are wrong");
-      return wrong;
-    }
-    runs.push_back(std::move(*run));
+    runs.push_back(std::move(checked->run));
   }
   return runs;
 }
@@ -178,24 +159,20 @@ class BundleTimer {
 }  // namespace
 
 Result<BundleTimes> measure_bundle(const BundleRun::Question& q, const MeasureOptions& options) {
-  auto run = BundleRun::prepare(q);
-  if (auto done = BundleRun::agree(run, q); !done) return done.error();
-  auto checked = run->run_and_check();
-  if (!checked) {
-    q.communicator->abort(checked.error());
-    return checked.error();
-  }
+  auto checked = checked_run<BundleRun>(q);
+  if (!checked) return checked.error();
+  BundleRun& run = checked->run;
   BundleTimes times = frame_of(*q.bundle);
-  times.replay = std::move(*checked);
-  times.waves.resize(run->waves().size());
-  price(q, *run, times);
+  times.replay = std::move(checked->report);
+  times.waves.resize(run.waves().size());
+  price(q, run, times);
   std::vector<RedistributionRun> alone;
   if (options.alone) {
-    auto prepared = prepare_alone(q, *run);
+    auto prepared = prepare_alone(q, run);
     if (!prepared) return prepared.error();
     alone = std::move(*prepared);
   }
-  BundleTimer timer(q, *run, alone, times);
+  BundleTimer timer(q, run, alone, times);
   for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
     if (auto done = timer.turn(turn, turn >= 0); !done) return done.error();
   }

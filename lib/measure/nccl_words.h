@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "plan/plan.h"
+#include "tensor/dtype.h"
+#include "tensor/placement.h"
 
 namespace meshplan {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -137,12 +136,12 @@ void read_flight_recorder(const Value& root, RanDump& dump) {
       else
         ran.group_name = names.back();
     }
-    ran.group_size = static_cast<int64_t>(ran.ranks.size());
+    ran.group_size = std::ssize(ran.ranks);
     ran.in_bytes = bytes_of_tensors(entry, "input_sizes", "input_dtypes");
     ran.out_bytes = bytes_of_tensors(entry, "output_sizes", "output_dtypes");
     ran.took_ns = nanoseconds(entry.find("duration_ms"), 1e6);
-    const int64_t record = entry.has("record_id") ? entry.at("record_id").integer(0)
-                                                  : static_cast<int64_t>(by_record.size());
+    const int64_t record =
+        entry.has("record_id") ? entry.at("record_id").integer(0) : std::ssize(by_record);
     first = std::min(first.value_or(record), record);
     by_record[record] = std::move(ran);
   });

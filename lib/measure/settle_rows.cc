@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "cost/topology.h"
 #include "measure/measured_file.h"
 
 namespace meshplan {

@@ -28,8 +28,8 @@ Summary summarise(std::vector<int64_t> samples) {
   Summary s;
   if (samples.empty()) return s;
   std::sort(samples.begin(), samples.end());
-  const auto n = static_cast<int64_t>(samples.size());
-  auto at = [&](int64_t i) { return samples[static_cast<size_t>(i)]; };
+  const auto n = std::ssize(samples);
+  auto at = [&](int64_t i) { return samples[i]; };
   // Nearest rank: the smallest sample that at least p percent do not exceed.
   auto percentile = [&](int64_t p) { return at(std::max<int64_t>(0, (n * p + 99) / 100 - 1)); };
   s.samples = n;

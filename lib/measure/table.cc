@@ -1,8 +1,6 @@
 // The measured tables for people.
-#include <algorithm>
 #include <cstdio>
 
-#include "base/text.h"
 #include "base/utf8.h"
 #include "measure/measure.h"
 #include "measure/nccl_words.h"

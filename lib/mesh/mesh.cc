@@ -131,7 +131,7 @@ namespace {
 // equal rank maps are equal values.
 Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t world,
                                            const std::string& place) {
-  if (static_cast<int64_t>(ranks.size()) != world) {
+  if (std::ssize(ranks) != world) {
     return bad_input(place + " lists " + std::to_string(ranks.size()) + " ranks for a world of " +
                      std::to_string(world));
   }

@@ -30,7 +30,7 @@ struct Universe {
   bool operator==(const Universe&) const = default;
 };
 [[nodiscard]] inline int64_t rank_at(const Universe& universe, int64_t position) {
-  return universe.ranks.empty() ? position : universe.ranks[static_cast<size_t>(position)];
+  return universe.ranks.empty() ? position : universe.ranks[position];
 }
 // Global rank -> position. O(world) once.
 [[nodiscard]] std::vector<std::pair<int64_t, int64_t>> positions_by_rank(const Universe& universe);

@@ -173,7 +173,7 @@ Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<i
   if (world < 1)
     return bad_input("mesh " + quoted(name) + " has a world of " + std::to_string(world) +
                      " ranks; expected 1 or more");
-  if (!ranks.empty() && static_cast<int64_t>(ranks.size()) != world) {
+  if (!ranks.empty() && std::ssize(ranks) != world) {
     return bad_input("mesh " + quoted(name) + " lists " + std::to_string(ranks.size()) +
                      " ranks for a world of " + std::to_string(world));
   }

@@ -73,7 +73,7 @@ RankList list_ranks(Universes universes) {
 int64_t rank_count(Universes universes) {
   if (universes.size() == 1) return universes.front()->world;
   const RankList list = list_ranks(universes);
-  return list.first + static_cast<int64_t>(list.others.size());
+  return list.first + std::ssize(list.others);
 }
 
 int64_t rank_count(const MeshTable& table) { return rank_count(universes_of(table)); }
@@ -82,7 +82,7 @@ Universe joined_universe(const MeshTable& table) {
   const auto universes = universes_of(table);
   if (universes.size() == 1) return *universes.front();
   RankList list = list_ranks(universes);
-  Universe all{list.first + static_cast<int64_t>(list.others.size()), {}};
+  Universe all{list.first + std::ssize(list.others), {}};
   const bool identity =
       list.others.empty() || list.others.back() == all.world - 1;  // distinct and 0 or more
   if (identity) return all;

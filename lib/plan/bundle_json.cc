@@ -1,7 +1,6 @@
 #include "plan/bundle_json.h"
 
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "plan/read_parts.h"
@@ -183,7 +182,7 @@ class BundleReader {
     RoundPart part;
     part.member = member_named(value.at("id"));
     const PlannedRedistribution& member = redistributions_[part.member];
-    part.step = value.at("step").integer(0, static_cast<int64_t>(member.steps.size()) - 1);
+    part.step = value.at("step").integer(0, std::ssize(member.steps) - 1);
     if (value.has("from")) part.from = value.at("from").integer(0, member.request.count - 1);
     part.to = value.has("to") ? value.at("to").integer(part.from + 1, member.request.count)
                               : member.request.count;

@@ -1,7 +1,6 @@
 // Reads a plan file, so that verification and replay work from the file alone. Every value is
 // checked for type and range before it is used: any bytes give a plan or an error that names the
 // place.
-#include <algorithm>
 #include <map>
 
 #include "base/sha256.h"

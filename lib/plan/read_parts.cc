@@ -11,7 +11,7 @@ constexpr size_t max_mesh_dims = 64;
 
 void read_ranks(const Value& value, Universe& universe) {
   universe.ranks = value.integers(0);
-  if (static_cast<int64_t>(universe.ranks.size()) != universe.world) {
+  if (std::ssize(universe.ranks) != universe.world) {
     value.fail(std::to_string(universe.ranks.size()) + " ranks for a world of " +
                std::to_string(universe.world));
   }
@@ -184,8 +184,7 @@ void read_model(const Value& value, Topology& topology) {
     protocols.each([&](const Value& entry) {
       topology.protocols.push_back(read_protocol(entry, topology.levels.size()));
     });
-    if (topology.protocols.empty() ||
-        static_cast<int64_t>(topology.protocols.size()) > max_protocols)
+    if (topology.protocols.empty() || std::ssize(topology.protocols) > max_protocols)
       protocols.fail("expected 1 to " + std::to_string(max_protocols) + " protocols");
     if (const auto op = unserved_op(topology.protocols))
       protocols.fail(std::string("no protocol serves ") + to_text(*op) + " of every size");
@@ -230,7 +229,7 @@ Topology read_topology(const Value& value) {
   value.at("tables").each([&](const Value& entry) {
     MeasuredTable table;
     table.op = named(entry.at("op"), parse_op, "operation");
-    table.level = entry.at("level").integer(0, static_cast<int64_t>(topology.levels.size()) - 1);
+    table.level = entry.at("level").integer(0, std::ssize(topology.levels) - 1);
     table.ranks = entry.at("ranks").integer(2);
     entry.at("points").each([&](const Value& point) {
       const std::vector<int64_t> pair = point.integers(0);

@@ -1,18 +1,18 @@
 #include "plan/shortcuts.h"
 
 #include <algorithm>
-#include <array>
 
+#include "base/enum_names.h"
 #include "base/text.h"
 #include "plan/plan.h"
 
 namespace meshplan {
 namespace {
 
-constexpr std::array<const char*, shortcut_kinds> names = {
-    "work_budget",   "too_many_axes",   "parking_dims", "uneven_states",
-    "padded_prices", "frozen_prefixes", "few_aims",     "estimated_price",
-    "few_landings",  "few_orders",      "for_bundle",   "made_sums"};
+constexpr EnumNames<Shortcut, shortcut_kinds> names{
+    {"work_budget", "too_many_axes", "parking_dims", "uneven_states", "padded_prices",
+     "frozen_prefixes", "few_aims", "estimated_price", "few_landings", "few_orders", "for_bundle",
+     "made_sums"}};
 
 Shortcuts work_alone() {
   Shortcuts alone;
@@ -22,19 +22,15 @@ Shortcuts work_alone() {
 
 }  // namespace
 
-const char* to_text(Shortcut shortcut) { return names[static_cast<size_t>(shortcut)]; }
+const char* to_text(Shortcut shortcut) { return names[shortcut]; }
 
-std::optional<Shortcut> parse_shortcut(std::string_view name) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<Shortcut>(i);
-  }
-  return std::nullopt;
-}
+std::optional<Shortcut> parse_shortcut(std::string_view name) { return names.parse(name); }
 
 std::vector<std::string> names_of(Shortcuts shortcuts) {
   std::vector<std::string> list;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (shortcuts.has(static_cast<Shortcut>(i))) list.emplace_back(names[i]);
+  for (size_t i = 0; i < shortcut_kinds; ++i) {
+    const auto shortcut = static_cast<Shortcut>(i);
+    if (shortcuts.has(shortcut)) list.emplace_back(names[shortcut]);
   }
   return list;
 }

@@ -150,8 +150,7 @@ class PlanWriter {
       for (const ShardOrder& order : orders_of(state)) {
         if (std::is_sorted(order.mesh_dims.begin(), order.mesh_dims.end())) continue;
         w_.open('{');
-        w_.list("mesh_dims", order.mesh_dims,
-                [&](int32_t dim) { w_.value(mesh.names[static_cast<size_t>(dim)]); });
+        w_.list("mesh_dims", order.mesh_dims, [&](int32_t dim) { w_.value(mesh.names[dim]); });
         w_.field("tensor_dim", order.tensor_dim);
         w_.close();
       }

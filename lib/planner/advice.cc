@@ -1,6 +1,5 @@
 #include "planner/advice.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

@@ -58,7 +58,7 @@ std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh) 
   // PyTorch's rules place mesh dims of one rank, too.
   int64_t placements = 1;
   for (size_t m = 0; m < mesh.dims.size(); ++m)
-    placements = saturating_mul(placements, static_cast<int64_t>(request.tensor.shape.size()) + 2);
+    placements = saturating_mul(placements, std::ssize(request.tensor.shape) + 2);
   const bool few = placements <= most_placements;
   std::vector<RulesAsked> rules;
   // Of other orders than the default one it is the graph that greedy asks.

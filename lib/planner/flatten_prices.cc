@@ -168,8 +168,8 @@ std::vector<DimSet> FlattenPrices::sets_to_try(Question& question) {
   if (ended) question.least_ps = question.with_all->totals.predicted_ps;
   // Each is a search like that one.
   const int64_t each = before - question.budget.left;
-  const bool too_many = saturating_mul(each, static_cast<int64_t>(sets.size())) >
-                        question.budget.left / 100 * work::sets_percent;
+  const bool too_many =
+      saturating_mul(each, std::ssize(sets)) > question.budget.left / 100 * work::sets_percent;
   if (too_many || wide_dims(mesh).size() > all_sets_up_to) {
     const std::vector<Step>& steps = std::as_const(question.with_all->steps).list();
     std::erase_if(sets, [&](const DimSet& set) {

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "plan/question.h"
 #include "planner/flatten_sets.h"
 #include "planner/widest_first.h"
 #include "search/work.h"

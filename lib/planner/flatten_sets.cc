@@ -1,7 +1,5 @@
 #include "planner/flatten_sets.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace meshplan {

@@ -13,7 +13,7 @@ namespace {
 Layout sub_axes_layout(const Mesh& mesh, const std::vector<SubAxis>& sub_axes) {
   std::vector<Layout> parts;
   for (const SubAxis& sub_axis : sub_axes) {
-    const MeshDim& dim = mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)];
+    const MeshDim& dim = mesh.dims[sub_axis.mesh_dim];
     if (sub_axis.size == dim.size) {
       parts.push_back(dim.layout);
       continue;
@@ -79,9 +79,7 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
       // A mesh dim's own options decide between groups of one layout; a flatten is found by layout
       // alone.
       if (k.universe != mesh.universe || k.group.layout != layout) continue;
-      if (single &&
-          k.options != mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options)
-        continue;
+      if (single && k.options != mesh.dims[step.mesh_dims[0].mesh_dim].group_options) continue;
       return &k.group;
     }
     return nullptr;
@@ -92,11 +90,10 @@ const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
   for (const SubAxis& sub_axis : step.mesh_dims)
     group.dims.push_back(to_text(sub_axis, dim_names(mesh), mesh_shape(mesh)));
   const std::string name = join(group.dims, "_");
-  learn({std::move(group),
-         single ? mesh.dims[static_cast<size_t>(step.mesh_dims[0].mesh_dim)].group_options
-                : std::string(),
-         mesh.universe},
-        name);
+  learn(
+      {std::move(group),
+       single ? mesh.dims[step.mesh_dims[0].mesh_dim].group_options : std::string(), mesh.universe},
+      name);
   return known_.back().group;
 }
 

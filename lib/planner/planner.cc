@@ -1,6 +1,5 @@
 #include "planner/planner.h"
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <unordered_map>

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "planner/flatten_prices.h"
 #include "planner/planner.h"
 #include "planner/question_key.h"
@@ -206,8 +205,7 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
                              const std::vector<Request>& requests, const PlanOptions& options,
                              int64_t most) {
   FilePrices prices(meshes, topology, requests, options);
-  const int64_t most_work =
-      saturating_mul(options.work_budget, static_cast<int64_t>(requests.size()));
+  const int64_t most_work = saturating_mul(options.work_budget, std::ssize(requests));
   FlattenRanking ranking = FlattenRanker(prices, most_work).rank(most);
   ranking.work = prices.work();
   return ranking;

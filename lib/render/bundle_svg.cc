@@ -79,7 +79,7 @@ std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const Show
   std::string axis = options.costs ? "0 to " + human_ns(end) : "one column a wave";
   if (drawn < bundle.rounds.size()) {
     axis += ", the first " + with_commas(static_cast<int64_t>(drawn)) + " of " +
-            with_commas(static_cast<int64_t>(bundle.rounds.size())) + " rounds";
+            with_commas(std::ssize(bundle.rounds)) + " rounds";
   }
   return out + "<text class=\"axis\" x=\"" + number(label_width) + "\" y=\"" + number(below) +
          "\">" + axis + "</text>\n";

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "render/transfer_cells.h"
+#include "transfer/listed_transfers.h"
 #include "transfer/round_transfers.h"
 
 namespace meshplan {
@@ -33,12 +34,8 @@ struct ListedRow {
 };
 
 // Writes one form of the listing.
-class BundleForm {
+class BundleForm : public ListingText {
  public:
-  BundleForm() = default;
-  BundleForm(const BundleForm&) = delete;
-  BundleForm& operator=(const BundleForm&) = delete;
-  virtual ~BundleForm() = default;
   virtual void begin(const Plan& plan, const BundleTransfersQuestion& question) = 0;
   virtual void round(const ListedRound& round) = 0;
   virtual void part(const ListedPart& part) = 0;
@@ -46,11 +43,6 @@ class BundleForm {
   virtual void end_part() = 0;
   virtual void end_round() = 0;
   virtual void end() = 0;
-
-  [[nodiscard]] std::string& text() { return text_; }
-
- private:
-  std::string text_;
 };
 
 class CsvForm : public BundleForm {
@@ -175,9 +167,6 @@ class JsonForm : public BundleForm {
   }
 
  private:
-  void separate(int64_t before, const char* line) {
-    text() += (before > 0 ? "," : "") + std::string(line);
-  }
   int64_t rounds_ = 0;
   int64_t parts_ = 0;
   int64_t rows_ = 0;
@@ -206,17 +195,10 @@ class BundleWriter {
     const int64_t wave = waves.empty() ? 0 : *std::max_element(waves.begin(), waves.end()) + 1;
     if (auto done = write_local_at_end({rounds.size(), wave, nullptr}); !done) return done;
     form_.end();
-    return flush(0);
+    return form_.flush(sink_);
   }
 
  private:
-  Status flush(size_t least) {
-    if (form_.text().size() < std::max<size_t>(least, 1)) return Done{};
-    auto taken = sink_(form_.text());
-    form_.text().clear();
-    return taken;
-  }
-
   [[nodiscard]] std::string place_of(size_t round) const {
     return "bundle " + quoted(q_.bundle->request.id) + ", round " + std::to_string(round);
   }
@@ -237,7 +219,7 @@ class BundleWriter {
       if (auto done = write_part(part, *made, round.op == Op::exchange); !done) return done;
     }
     form_.end_round();
-    return flush(part_of_text);
+    return form_.flush(sink_, part_of_text);
   }
 
   Status write_local_at_end(const ListedRound& listed) {
@@ -308,7 +290,7 @@ class BundleWriter {
       offset += volume(transfer.box) * part.wire;
     }
     form_.row(part, row);
-    return flush(part_of_text);
+    return form_.flush(sink_, part_of_text);
   }
 
   const Plan& plan_;

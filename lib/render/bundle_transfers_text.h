@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/text_sink.h"
 #include "plan/plan.h"

@@ -149,8 +149,7 @@ std::vector<RoundTime> round_times(const Plan& plan, const PlannedBundle& bundle
   std::vector<int64_t> collectives = starts;  // by wave: when the next one begins
   std::vector<bool> has_collectives(starts.size(), false);
   for (size_t r = 0; r < wave_of.size(); ++r) {
-    if (bundle.rounds[r].op != Op::exchange)
-      has_collectives[static_cast<size_t>(wave_of[r])] = true;
+    if (bundle.rounds[r].op != Op::exchange) has_collectives[wave_of[r]] = true;
   }
   for (size_t r = 0; r < wave_of.size(); ++r) {
     const auto wave = static_cast<size_t>(wave_of[r]);

@@ -161,7 +161,7 @@ std::string arrows_svg(const StepSenders& senders, int64_t rank, const SenderPla
 }  // namespace
 
 FrameSize frame_size(const Grid& grid) {
-  const auto columns = static_cast<int64_t>(grid.column_labels.size());
+  const auto columns = std::ssize(grid.column_labels);
   FrameSize size;
   size.width = label_width(grid) +
                std::max(columns * column_pitch(grid),

@@ -1,6 +1,5 @@
 #include "render/graphs.h"
 
-#include <algorithm>
 #include <map>
 
 #include "base/int_math.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "render/diff_text.h"
+#include "diff/diff.h"
 #include "render/plan_view.h"
 
 namespace meshplan {

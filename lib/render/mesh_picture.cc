@@ -47,7 +47,7 @@ constexpr std::array<int, 12> palette{32, 34, 35, 36, 31, 33, 92, 94, 95, 96, 91
 
 Span tinted(const std::string& text, int64_t group, bool color) {
   if (!color) return plain(text);
-  const int code = palette[static_cast<size_t>(group % static_cast<int64_t>(palette.size()))];
+  const int code = palette[group % std::ssize(palette)];
   return {"\x1b[" + std::to_string(code) + "m" + text + "\x1b[0m", text.size()};
 }
 
@@ -212,10 +212,10 @@ class Picture {
 std::string group_letters(int64_t index) {
   static constexpr std::string_view alphabet =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  constexpr auto count = static_cast<int64_t>(alphabet.size());
+  constexpr auto count = std::ssize(alphabet);
   std::string letters;
   for (++index; index > 0; index = (index - 1) / count)
-    letters.insert(letters.begin(), alphabet[static_cast<size_t>((index - 1) % count)]);
+    letters.insert(letters.begin(), alphabet[(index - 1) % count]);
   return letters;
 }
 

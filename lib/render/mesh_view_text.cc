@@ -172,7 +172,7 @@ std::string universe_text(const MeshTable& table, const MeshViewOptions& options
   if (several) text += "universe " + escaped(table.meshes.front().name) + ": ";
   text += to_text(universe) + "; " + std::to_string(table.meshes.size()) +
           (table.meshes.size() == 1 ? " mesh, " : " meshes, ") +
-          count_of(static_cast<int64_t>(groups.size()), "group") + "\n";
+          count_of(std::ssize(groups), "group") + "\n";
   text += counts_text("init", counts_with_world_group(table), world, init);
   text += counts_text("skip", counts_without_world_group(table), world, !init);
   const bool pictured =

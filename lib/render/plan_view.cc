@@ -50,12 +50,17 @@ int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step&
   return product_of_sizes(step.mesh_dims);
 }
 
+namespace {
+
+// The name of the outermost topology level that a step reaches; "" where it is local.
 std::string step_level(const Plan& plan, const PlannedRedistribution& r, size_t step) {
   const StepCost cost = price_step(step_question(plan, r, step));
-  if (cost.level < 0 || cost.level >= static_cast<int64_t>(plan.topology.levels.size())) return {};
-  const TopologyLevel& level = plan.topology.levels[static_cast<size_t>(cost.level)];
+  if (cost.level < 0 || cost.level >= std::ssize(plan.topology.levels)) return {};
+  const TopologyLevel& level = plan.topology.levels[cost.level];
   return level.name.empty() ? "level " + std::to_string(cost.level) : level.name;
 }
+
+}  // namespace
 
 std::string step_name(const Step& step) {
   std::string name = to_text(step.op);
@@ -71,6 +76,10 @@ std::string step_arithmetic(const Step& step) {
   return text;
 }
 
+namespace {
+
+// Collectives and bytes of a redistribution if no steps were merged, from its unmerged trace;
+// nullopt where that trace has steps over several mesh dims.
 std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribution& r) {
   if (r.unmerged_trace == r.trace) return r.totals;
   if (r.request.src_mesh != r.request.dst_mesh) return std::nullopt;
@@ -117,6 +126,7 @@ std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribut
   return totals;
 }
 
+// The same for the file, count-weighted.
 std::optional<Totals> unmerged_totals(const Plan& plan) {
   const std::vector<size_t> firsts = firsts_of(plan.redistributions);
   std::vector<Totals> known(firsts.size());  // of those that repeat none
@@ -132,6 +142,8 @@ std::optional<Totals> unmerged_totals(const Plan& plan) {
   }
   return sum;
 }
+
+}  // namespace
 
 std::string tensor_text(const TensorMeta& tensor) {
   std::string text = std::string(to_text(tensor.dtype)) + "[";
@@ -334,7 +346,7 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
 std::string summary_line(const Plan& plan, const ShowOptions& options) {
   const Totals& totals = plan.totals;
   auto unmerged = unmerged_totals(plan);
-  if (!plan.bundles.empty()) unmerged.reset();  // rounds are none of single steps
+  if (!plan.bundles.empty()) unmerged.reset();  // a round has steps of several redistributions
   if (unmerged && unmerged->collectives == totals.collectives &&
       unmerged->wire_bytes == totals.wire_bytes)
     unmerged.reset();

@@ -30,20 +30,10 @@ struct ShowOptions {
 // Ranks of the groups that a step runs on; 1 where it is local.
 [[nodiscard]] int64_t step_ranks(const Plan& plan, const PlannedRedistribution& redistribution,
                                  const Step& step);
-// The name of the outermost topology level that a step reaches; "" where it is local.
-[[nodiscard]] std::string step_level(const Plan& plan, const PlannedRedistribution& redistribution,
-                                     size_t step);
 // "all_reduce", "exchange, 2 phases"
 [[nodiscard]] std::string step_name(const Step& step);
 // "sum, then x 1/8": what a step does to values beside moving them; "" for nothing.
 [[nodiscard]] std::string step_arithmetic(const Step& step);
-
-// Collectives and bytes of a redistribution if no steps were merged, from its unmerged trace;
-// nullopt where that trace is none of single-dim steps.
-[[nodiscard]] std::optional<Totals> unmerged_totals(const Plan& plan,
-                                                    const PlannedRedistribution& redistribution);
-// The same for the file, count-weighted.
-[[nodiscard]] std::optional<Totals> unmerged_totals(const Plan& plan);
 
 // "bfloat16[32, 8192]"
 [[nodiscard]] std::string tensor_text(const TensorMeta& tensor);

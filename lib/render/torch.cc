@@ -73,7 +73,7 @@ int64_t split_factor(const std::vector<SubAxis>& order, int32_t dim) {
 std::string placement_code(const State& state, const Placement& placement, int32_t dim) {
   if (is_replicate(placement)) return "Replicate()";
   if (is_partial(placement)) return std::string("Partial(\"") + to_text(placement.op) + "\")";
-  const int64_t factor = split_factor(state.shards[static_cast<size_t>(placement.tensor_dim)], dim);
+  const int64_t factor = split_factor(state.shards[placement.tensor_dim], dim);
   const std::string tensor_dim = std::to_string(placement.tensor_dim);
   if (factor == 1) return "Shard(" + tensor_dim + ")";
   return "_StridedShard(" + tensor_dim + ", split_factor=" + std::to_string(factor) + ")";

@@ -34,8 +34,7 @@ bool is_sharded(const State& state) {
 std::string quoted(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
   names.reserve(dims.size());
-  for (const int32_t dim : dims)
-    names.push_back("\"" + mesh.dims[static_cast<size_t>(dim)].name + "\"");
+  for (const int32_t dim : dims) names.push_back("\"" + mesh.dims[dim].name + "\"");
   return "[" + join(names, ", ") + "]";
 }
 
@@ -59,8 +58,7 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
              mesh.dims[i].name;
   }
   if (step.op == Op::to_partial && std::any_of(changed.begin(), changed.end(), [&](int32_t i) {
-        return !is_shard(from[static_cast<size_t>(i)]) ||
-               to[static_cast<size_t>(i)].op != ReduceOp::sum;
+        return !is_shard(from[i]) || to[i].op != ReduceOp::sum;
       })) {
     return "redistribute() makes only shards partial, and only sums";
   }
@@ -72,8 +70,8 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
   }
   if (changed.size() == 1) return "";
   if (orders) return "several mesh dims at once under a shard order of one's own";
-  const Placement& src = from[static_cast<size_t>(changed.front())];
-  const Placement& dst = to[static_cast<size_t>(changed.front())];
+  const Placement& src = from[changed.front()];
+  const Placement& dst = to[changed.front()];
   for (const int32_t dim : changed) {
     const size_t i = static_cast<size_t>(dim);
     const bool same_source =

@@ -4,6 +4,13 @@
 
 namespace meshplan {
 
+Status ListingText::flush(const TextSink& sink, size_t least) {
+  if (text_.size() < least) return Done{};
+  auto taken = sink(text_);
+  text_.clear();
+  return taken;
+}
+
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";

@@ -3,13 +3,37 @@
 
 #include <string>
 
+#include "base/text_sink.h"
 #include "json/write.h"
-#include "transfer/listed_transfers.h"
+#include "tensor/box.h"
+#include "transfer/step_transfers.h"
 
 namespace meshplan {
 
 // So much text is handed on at a time.
 inline constexpr size_t part_of_text = size_t{1} << 16;
+
+// The text of a listing in one form, which is handed on in parts.
+class ListingText {
+ public:
+  ListingText() = default;
+  ListingText(const ListingText&) = delete;
+  ListingText& operator=(const ListingText&) = delete;
+  virtual ~ListingText() = default;
+
+  // Hands on what there is, if it is `least` bytes or more.
+  [[nodiscard]] Status flush(const TextSink& sink, size_t least = 1);
+
+ protected:
+  [[nodiscard]] std::string& text() { return text_; }
+  // Between the entries of a JSON list: `before` are there already.
+  void separate(int64_t before, const char* line) {
+    text_ += (before > 0 ? "," : "") + std::string(line);
+  }
+
+ private:
+  std::string text_;
+};
 
 // RFC 4180: quoted where a comma, a quote or a line break stands in it.
 [[nodiscard]] std::string csv_cell(const std::string& text);

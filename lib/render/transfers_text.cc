@@ -24,12 +24,8 @@ struct StepFacts {
 };
 
 // Writes one form of the listing.
-class TransfersForm {
+class TransfersForm : public ListingText {
  public:
-  TransfersForm() = default;
-  TransfersForm(const TransfersForm&) = delete;
-  TransfersForm& operator=(const TransfersForm&) = delete;
-  virtual ~TransfersForm() = default;
   virtual void begin(const Plan& plan, const TransfersQuestion& question) = 0;
   virtual void repeat(const PlannedRedistribution& redistribution, const std::string& first) = 0;
   virtual void redistribution(const PlannedRedistribution& redistribution) = 0;
@@ -38,11 +34,6 @@ class TransfersForm {
   virtual void end_step() = 0;
   virtual void end_redistribution() = 0;
   virtual void end() = 0;
-
-  [[nodiscard]] std::string& text() { return text_; }
-
- private:
-  std::string text_;
 };
 
 const char* buffer_of(const TransferEnd& end) { return end.fetched ? "fetched" : "held"; }
@@ -131,11 +122,8 @@ class JsonForm : public TransfersForm {
     w.fields({{"contributions", facts.transfers->contributions},
               {"divisor", facts.transfers->divisor},
               {"op", to_text(facts.transfers->op)}});
-    if (const auto op = facts.reduce_op()) {
-      w.field("reduce_op", to_text(*op));
-    } else {
-      w.field("reduce_op", std::nullopt);
-    }
+    const auto op = facts.reduce_op();
+    w.field("reduce_op", op ? JsonItem(to_text(*op)) : std::nullopt);
     w.field("step", facts.step);
     text() += opened(w) + ", \"transfers\": [";
   }
@@ -170,9 +158,6 @@ class JsonForm : public TransfersForm {
     const char* buffer;
     const char* offset;
   };
-  void separate(int64_t before, const char* line) {
-    text() += (before > 0 ? "," : "") + std::string(line);
-  }
   static void end_of(JsonWriter& w, const TransferEnd& end, int64_t element, const EndKeys& keys) {
     w.field(keys.rank, end.rank);
     write_box(w, keys.box, end.whole);
@@ -182,13 +167,6 @@ class JsonForm : public TransfersForm {
   int64_t steps_ = 0;
   int64_t rows_ = 0;
 };
-
-Status flush(TransfersForm& form, const TextSink& sink, size_t least) {
-  if (form.text().size() < std::max<size_t>(least, 1)) return Done{};
-  auto taken = sink(form.text());
-  form.text().clear();
-  return taken;
-}
 
 Status write_steps(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks,
                    const TransfersQuestion& question, TransfersForm& form, const TextSink& sink) {
@@ -208,7 +186,7 @@ Status write_steps(const Plan& plan, const PlannedRedistribution& r, const RankT
       if (question.rank && row.from.rank != *question.rank && row.to.rank != *question.rank)
         return Done{};
       form.row(facts, row);
-      return flush(form, sink, part_of_text);
+      return form.flush(sink, part_of_text);
     };
     if (auto done = list_transfers(*transfers, held[i], held[i + 1], ranks, visit); !done)
       return done;
@@ -237,10 +215,10 @@ Status write_all(const Plan& plan, const TransfersQuestion& question, TransfersF
     form.redistribution(r);
     if (auto done = write_steps(plan, r, ranks, question, form, sink); !done) return done;
     form.end_redistribution();
-    if (auto done = flush(form, sink, part_of_text); !done) return done;
+    if (auto done = form.flush(sink, part_of_text); !done) return done;
   }
   form.end();
-  return flush(form, sink, 0);
+  return form.flush(sink);
 }
 
 }  // namespace

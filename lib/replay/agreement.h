@@ -4,9 +4,7 @@
 // of all that decides their calls.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "replay/communicator.h"
 #include "replay/report.h"

@@ -31,7 +31,7 @@ std::vector<Treatment> treatments_of(const std::vector<AlikeRun>& runs, const Pl
       for (auto run = first;
            run != runs.end() && run->range.member == part.member && run->range.from < part.to;
            ++run) {
-        Treatment& treatment = treatments[static_cast<size_t>(run - runs.begin())];
+        Treatment& treatment = treatments[run - runs.begin()];
         treatment.insert(treatment.end(),
                          {static_cast<int64_t>(round), part.step, part.piece, part.pieces});
       }
@@ -52,7 +52,7 @@ std::vector<AlikeRun> alike_runs(const PlannedBundle& bundle,
       const auto at = std::lower_bound(members.begin(), members.end(), part.member);
       MESHPLAN_CHECK(at != members.end() && *at == part.member,
                      "a round runs members of its bundle");
-      std::vector<int64_t>& own = cuts[static_cast<size_t>(at - members.begin())];
+      std::vector<int64_t>& own = cuts[at - members.begin()];
       own.insert(own.end(), {part.from, part.to});
     }
   }

@@ -6,6 +6,7 @@
 #include "replay/agreement.h"
 #include "replay/bundle_inside.h"
 #include "replay/gather_reports.h"
+#include "replay/strike.h"
 
 namespace meshplan {
 namespace {
@@ -17,14 +18,7 @@ bool has_index(const Box& box, const std::vector<int64_t>& index) {
   return true;
 }
 
-// Where a fault strikes: elements [first, first + count) of a box are those of a row of what came.
-struct Struck {
-  const RedistributionRun::Inside* run = nullptr;
-  std::byte* data = nullptr;  // of the whole box
-  int64_t elements = 0;       // of the whole box
-  std::vector<int64_t> at;    // offsets of what came, in elements
-};
-
+// Where a box lies in the whole one, in elements.
 std::vector<int64_t> offsets_in(const Box& box, const Box& whole) {
   std::vector<int64_t> offsets;
   const Region region = make_region(box, whole, box);
@@ -32,29 +26,6 @@ std::vector<int64_t> offsets_in(const Box& box, const Box& whole) {
     for (int64_t i = 0; i < region.run; ++i) offsets.push_back(from + i);
   });
   return offsets;
-}
-
-// Changes the bytes of a box as the fault says.
-void spoil(FaultKind kind, const Struck& struck, std::vector<std::byte>& bytes) {
-  const auto size = static_cast<size_t>(struck.run->size);
-  const auto byte_of = [&](size_t i) { return static_cast<size_t>(struck.at[i]) * size; };
-  const size_t n = struck.at.size();
-  if (kind == FaultKind::flip) {
-    // As of a redistribution by itself: the top bit of the exponent of floats.
-    bytes[byte_of(n / 2) + size - 1] ^=
-        struck.run->dtype == DType::boolean ? std::byte{1} : std::byte{0x40};
-  } else if (kind == FaultKind::drop) {
-    for (size_t i = n / 2; i < n; ++i)
-      std::fill_n(bytes.begin() + static_cast<int64_t>(byte_of(i)), size, std::byte{0xdb});
-  } else if (kind == FaultKind::swap) {
-    for (size_t i = 1; i < n; ++i) {
-      const auto a = bytes.begin() + static_cast<int64_t>(byte_of(0));
-      const auto b = bytes.begin() + static_cast<int64_t>(byte_of(i));
-      if (std::equal(a, a + static_cast<int64_t>(size), b)) continue;
-      std::swap_ranges(a, a + static_cast<int64_t>(size), b);
-      return;
-    }
-  }
 }
 
 }  // namespace
@@ -81,18 +52,8 @@ Status BundleRun::Inside::inject(size_t wave) const {
         const Box& whole = box_of_slot(after, static_cast<int64_t>(s));
         for (const Transfer& got : (*made)->slots[s].transfers) {
           if (volume(got.box) == 0) continue;
-          const Struck struck{&run, run.held(step + 1)[s], volume(whole),
-                              offsets_in(got.box, whole)};
-          const int64_t bytes = struck.elements * run.size;
-          if (fault->kind == FaultKind::overrun) {
-            const std::vector<std::byte> more(static_cast<size_t>(run.size), std::byte{0});
-            return q.device->write(after.ranks[s], more.data(), struck.data + bytes, run.size);
-          }
-          std::vector<std::byte> copy(static_cast<size_t>(bytes));
-          if (auto done = q.device->read(after.ranks[s], struck.data, copy.data(), bytes); !done)
-            return done;
-          spoil(fault->kind, struck, copy);
-          return q.device->write(after.ranks[s], copy.data(), struck.data, bytes);
+          return strike_box({after.ranks[s], run.held(step + 1)[s], volume(whole), run.dtype},
+                            fault->kind, offsets_in(got.box, whole), *q.device);
         }
       }
     }
@@ -109,7 +70,7 @@ Status BundleRun::Inside::check_guards(size_t wave, BundleReport& report) const 
     if (*whole) continue;
     PlaceInBundle where{"messages", 0, static_cast<int64_t>(buffer.round)};
     if (buffer.tensor >= 0) {
-      const BundleTensor& t = tensors[static_cast<size_t>(buffer.tensor)];
+      const BundleTensor& t = tensors[buffer.tensor];
       where = {t.run->r->request.id, t.which.number, -1};
       where.round = round_of({global_id(buffer.rank), buffer.step, {}, "", ""},
                              static_cast<size_t>(buffer.tensor));
@@ -124,7 +85,7 @@ Status BundleRun::Inside::check_guards(size_t wave, BundleReport& report) const 
 int64_t BundleRun::Inside::round_of(const Difference& difference, size_t tensor) const {
   const BundleTensor& t = tensors[tensor];
   auto step = difference.step;
-  while (step > 0 && is_in_no_round(t.run->r->steps[static_cast<size_t>(step)])) --step;
+  while (step > 0 && is_in_no_round(t.run->r->steps[step])) --step;
   int64_t last = -1;
   for (size_t round = 0; round < b->rounds.size(); ++round) {
     for (const RoundPart& part : b->rounds[round].parts) {

@@ -87,9 +87,7 @@ struct BundleRun::Inside {
   [[nodiscard]] Deadline deadline() const {
     return std::chrono::steady_clock::now() + q.options->step_deadline;
   }
-  [[nodiscard]] int64_t global_id(int32_t rank) const {
-    return q.ranks->global_ids[static_cast<size_t>(rank)];
-  }
+  [[nodiscard]] int64_t global_id(int32_t rank) const { return q.ranks->global_ids[rank]; }
   // Tensors that a part runs.
   [[nodiscard]] std::vector<size_t> tensors_of(const RoundPart& part) const;
 

@@ -1,11 +1,10 @@
 #include "replay/bundle_run.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <thread>
 
 #include "replay/agreement.h"
 #include "replay/bundle_inside.h"
+#include "replay/strike.h"
 
 namespace meshplan {
 
@@ -23,17 +22,8 @@ const std::vector<PairBytes>& BundleRun::pairs(size_t round) const {
 
 Status BundleRun::Inside::run_wave(size_t wave) const {
   for (const WavePhase& phase : waves[wave].phases) {
-    const bool works = std::any_of(phase.work.begin(), phase.work.end(),
-                                   [](const auto& ops) { return !ops.empty(); });
-    if (works) {
-      auto done =
-          q.device->for_each(std::ssize(phase.work), waves[wave].bytes, [&](int64_t i) -> Status {
-            const auto& ops = phase.work[static_cast<size_t>(i)];
-            return ops.empty() ? Status(Done{})
-                               : q.device->work(locals[static_cast<size_t>(i)], ops);
-          });
-      if (!done) return done;
-    }
+    if (auto done = do_local_work(*q.device, locals, phase.work, waves[wave].bytes); !done)
+      return done;
     if (phase.calls.empty()) continue;
     if (auto done = q.communicator->run_together(phase.calls, deadline()); !done) return done;
   }
@@ -54,13 +44,7 @@ void BundleRun::Inside::act_as_told(size_t wave) const {
         return static_cast<int64_t>(round) == q.fault->step;
       }))
     return;
-  if (!is_ours(*q.fault, *q.ranks, *q.communicator)) return;
-  if (q.fault->kind == FaultKind::exit) std::_Exit(5);
-  if (q.fault->kind == FaultKind::hang) {
-    // Longer than any deadline, but not forever.
-    std::this_thread::sleep_for(std::chrono::minutes(10));
-    std::_Exit(5);
-  }
+  if (is_ours(*q.fault, *q.ranks, *q.communicator)) strike_process(q.fault->kind);
 }
 
 // All waves with poison. `check_each`: until the first wave after which something is wrong, which

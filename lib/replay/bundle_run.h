@@ -42,6 +42,7 @@ class BundleRun {
     size_t member = 0;   // index into the plan's redistributions
     int64_t number = 0;  // of its like tensors
   };
+  using Report = BundleReport;
   struct Inside;  // replay/bundle_inside.h
   ~BundleRun();
   BundleRun(BundleRun&&) noexcept;

@@ -90,7 +90,7 @@ Status BundleRun::Inside::make_tensors() {
       (bytes > static_cast<double>(options.shrink_bundle_above_bytes) || b->tensors > most_tensors);
   const bool fewer = options.shrink || large;
   choose_tensors(fewer);
-  smaller = static_cast<int64_t>(chosen.size()) < b->tensors;
+  smaller = std::ssize(chosen) < b->tensors;
   options.shrink_above_bytes =
       large ? options.shrink_bundle_above_bytes / std::max<int64_t>(1, std::ssize(chosen))
             : INT64_MAX;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
+#include "copy/region.h"
 #include "replay/arithmetic.h"
 #include "replay/number.h"
 
@@ -163,7 +164,7 @@ std::vector<int64_t> offsets_for(const DataQuestion& q, int64_t period) {
   for (int64_t k = 0; k < q.contributions; ++k) {
     const auto block = static_cast<int64_t>(mix(q.seed + 1, static_cast<uint64_t>(k)) %
                                             static_cast<uint64_t>(blocks));
-    offsets[static_cast<size_t>(k)] = k + q.contributions * block;
+    offsets[k] = k + q.contributions * block;
   }
   return offsets;
 }
@@ -203,7 +204,7 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
     }
     std::byte* element = source_.data() + p * size;
     store_number(q.dtype, element, value);
-    values[static_cast<size_t>(p)] = load_number(q.dtype, element);
+    values[p] = load_number(q.dtype, element);
   }
 
   // The result. Exact data sums exactly in double in any order (64-bit integers stay below 2^53).
@@ -211,9 +212,9 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
   for (int64_t p = 0; p < period_; ++p) {
     Reduction reduction{q, neutral};
     auto add = [&](int64_t k) {
-      int64_t at = p + offsets_[static_cast<size_t>(k)];
+      int64_t at = p + offsets_[k];
       if (at >= period_) at -= period_;
-      reduction.add(values[static_cast<size_t>(at)]);
+      reduction.add(values[at]);
     };
     if (q.kind == DataKind::exact && live_ < k_count) {
       // Only the live ones: (p + k) mod contributions < live.
@@ -223,7 +224,7 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
       for (int64_t k = 0; k < k_count; ++k) add(k);
     }
     const double total = divided(q, reduction.total);
-    if (q.kind == DataKind::random) oracle_[static_cast<size_t>(p)] = total;
+    if (q.kind == DataKind::random) oracle_[p] = total;
     store_number(q.dtype, answer_.data() + p * size, total + 0.0);  // + 0.0: never a negative zero
   }
 }
@@ -234,7 +235,7 @@ int64_t DataTable::shift_for(uint64_t salt) const {
 }
 
 int64_t DataTable::source_start(int64_t k, int64_t shift) const {
-  return (offsets_[static_cast<size_t>(k)] + shift) % period_;
+  return (offsets_[k] + shift) % period_;
 }
 
 void fill_box(std::byte* to, const Box& box, std::span<const int64_t> shape, const std::byte* table,
@@ -272,6 +273,10 @@ Comparison compare_box(const std::byte* found, const Box& box, std::span<const i
   return result;
 }
 
+namespace {
+
+// Bound on the error of a sum of `contributions` values of -1..1 in any order: each addition rounds
+// by half an ulp of the largest sum.
 double random_tolerance(const DataQuestion& q) {
   if (q.contributions == 1 && q.growth == 1) return 0;
   const auto most = static_cast<double>(saturating_mul(q.contributions, q.growth));
@@ -279,6 +284,8 @@ double random_tolerance(const DataQuestion& q) {
   const double step = std::max(ulp_at(q.dtype, most), ulp_at(q.reduce_dtype, most));
   return most * step;
 }
+
+}  // namespace
 
 ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<const int64_t> shape,
                            const DataTable& table, int64_t start, size_t keep) {
@@ -292,7 +299,7 @@ ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<con
     for_unwrapped(wrapped(start, from, period), region.run, period,
                   [&](int64_t position, int64_t done, int64_t n) {
                     for (int64_t i = 0; i < n; ++i) {
-                      const double right = table.oracle()[static_cast<size_t>(position + i)];
+                      const double right = table.oracle()[position + i];
                       double off =
                           std::abs(load_number(dtype, found + (at + done + i) * size) - right);
                       if (off == 0) continue;

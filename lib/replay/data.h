@@ -17,10 +17,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <vector>
 
-#include "copy/region.h"
+#include "tensor/box.h"
 #include "tensor/dtype.h"
 #include "tensor/placement.h"
 
@@ -99,10 +99,6 @@ struct ErrorMeasure {
 [[nodiscard]] ErrorMeasure measure_error(const std::byte* found, const Box& box,
                                          std::span<const int64_t> shape, const DataTable& table,
                                          int64_t start, size_t keep);
-// Bound on the error of a sum of `contributions` values of -1..1 in any order: each addition rounds
-// by half an ulp of the largest sum.
-[[nodiscard]] double random_tolerance(const DataQuestion& question);
-
 // A 64-bit hash of two numbers (splitmix64).
 [[nodiscard]] uint64_t mix(uint64_t a, uint64_t b);
 

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "copy/region.h"

@@ -44,39 +44,34 @@ Status replay_unit(const Plan& plan, const ReplayUnit& unit, const ReplayOptions
                    const RankTable& ranks, const InjectedFault* fault, Communicator& communicator,
                    Device& device, ReplayReport& report) {
   device.reset();
-  const auto checked = [&](auto& run, auto& list) -> Status {
-    auto found = run->run_and_check();
-    if (found) {
-      list.push_back(std::move(*found));
-      return Done{};
-    }
-    communicator.abort(found.error());
-    return found.error();
-  };
   if (unit.bundle != nullptr) {
-    const BundleRun::Question question{&plan,         unit.bundle, &options, &ranks,
-                                       &communicator, &device,     fault};
-    auto run = BundleRun::prepare(question);
-    if (auto done = BundleRun::agree(run, question); !done) return done;
-    return checked(run, report.bundles);
+    auto checked = checked_run<BundleRun>(
+        {&plan, unit.bundle, &options, &ranks, &communicator, &device, fault});
+    if (!checked) return checked.error();
+    report.bundles.push_back(std::move(checked->report));
+    return Done{};
   }
-  const RedistributionRun::Question question{
-      &plan, unit.redistribution, &options, &ranks, &communicator, &device, fault};
-  auto run = RedistributionRun::prepare(question);
-  if (auto done = RedistributionRun::agree(run, question); !done) return done;
-  return checked(run, report.redistributions);
+  auto checked = checked_run<RedistributionRun>(
+      {&plan, unit.redistribution, &options, &ranks, &communicator, &device, fault});
+  if (!checked) return checked.error();
+  report.redistributions.push_back(std::move(checked->report));
+  return Done{};
 }
 
 }  // namespace
 
-Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
-                            Communicator& communicator, Device& device) {
+Result<RankTable> ranks_for(const Plan& plan, const Communicator& communicator) {
   if (plan.meshes.meshes.empty())
     return bad_input("the plan has no mesh; create it again with meshplan plan");
-  const auto there = rank_table_within(plan.meshes, communicator.world());
+  return rank_table_within(plan.meshes, communicator.world());
+}
+
+Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
+                            Communicator& communicator, Device& device) {
+  const auto there = ranks_for(plan, communicator);
   if (!there) return there.error();
   const RankTable& ranks = *there;
-  const auto world = static_cast<int64_t>(ranks.global_ids.size());
+  const auto world = std::ssize(ranks.global_ids);
   const auto chosen = replay_units(plan, options);
   if (!chosen) return chosen.error();
   const auto faults = faults_by_unit(options, *chosen, ranks, communicator);

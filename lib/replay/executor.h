@@ -3,13 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "base/result.h"
 #include "plan/plan.h"
 #include "replay/communicator.h"
 #include "replay/device.h"
-#include "replay/prepared_step.h"
 #include "replay/report.h"
+#include "transfer/rank_table.h"
 
 namespace meshplan {
 
@@ -27,6 +28,7 @@ class RedistributionRun {
     const InjectedFault* fault = nullptr;  // to inject; null: none
     int64_t tensor = 0;                    // which of its like tensors: each has data of its own
   };
+  using Report = RedistributionReport;
   struct Inside;  // replay/run_inside.h
   ~RedistributionRun();
   RedistributionRun(RedistributionRun&&) noexcept;
@@ -68,6 +70,28 @@ struct ReplayUnit {
 // name, members then by themselves.
 [[nodiscard]] Result<std::vector<ReplayUnit>> replay_units(const Plan& plan,
                                                            const ReplayOptions& options);
+
+// The ranks that a plan is replayed on.
+[[nodiscard]] Result<RankTable> ranks_for(const Plan& plan, const Communicator& communicator);
+
+// A RedistributionRun or BundleRun and what its check found.
+template <class Run>
+struct CheckedRun {
+  Run run;
+  typename Run::Report report;
+};
+
+// Prepares the run of a question, agrees on it with all processes and checks it once. An error on
+// this process ends the others, too. Collective.
+template <class Run>
+[[nodiscard]] Result<CheckedRun<Run>> checked_run(const typename Run::Question& question) {
+  auto run = Run::prepare(question);
+  if (auto done = Run::agree(run, question); !done) return done.error();
+  auto report = run->run_and_check();
+  if (report) return CheckedRun<Run>{std::move(*run), std::move(*report)};
+  question.communicator->abort(report.error());
+  return report.error();
+}
 
 // Replays the units selected by `options`. The result is ok even if data was wrong; see
 // the report. Errors: a step that cannot be executed (wrong_data, naming redistribution, step, rank

@@ -89,7 +89,7 @@ Status HostDevice::for_each(int64_t n, int64_t bytes, const std::function<Status
   std::vector<std::optional<Error>> errors(static_cast<size_t>(n));
   auto one = [&](int64_t i) {
     Status done = run(i);
-    if (!done) errors[static_cast<size_t>(i)] = done.error();
+    if (!done) errors[i] = done.error();
   };
   if (bytes < bytes_worth_threads) {
     for (int64_t i = 0; i < n; ++i) one(i);

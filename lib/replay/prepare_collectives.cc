@@ -47,7 +47,7 @@ Status StepPreparer::make_all_gather() {
         for (int32_t m : slot.group) {
           const Box& box = before_box(static_cast<size_t>(m));
           const int64_t n = volume(box);
-          parts.push_back({before_.ranks[static_cast<size_t>(m)], &box});
+          parts.push_back({before_.ranks[m], &box});
           total += n;
           if (n > 0)
             direct = direct && volume(intersect(box, after_box(s))) == n &&
@@ -72,7 +72,7 @@ Status StepPreparer::make_all_gather() {
     for (const Transfer& transfer : slot.transfers) {
       const auto member =
           std::find(slot.group.begin(), slot.group.end(), transfer.from) - slot.group.begin();
-      copy(after_.ranks[s], transfer.box, chunks[static_cast<size_t>(member)].data,
+      copy(after_.ranks[s], transfer.box, chunks[member].data,
            before_box(static_cast<size_t>(transfer.from)), result_[s], after_box(s));
     }
   }
@@ -84,8 +84,7 @@ void StepPreparer::invert() {
   for (size_t t = 0; t < transfers_.slots.size(); ++t) {
     for (const Transfer& transfer : transfers_.slots[t].transfers) {
       if (local_before(static_cast<size_t>(transfer.from)))
-        outgoing_[static_cast<size_t>(transfer.from)].push_back(
-            {static_cast<int32_t>(t), &transfer});
+        outgoing_[transfer.from].push_back({static_cast<int32_t>(t), &transfer});
     }
   }
 }
@@ -93,8 +92,7 @@ void StepPreparer::invert() {
 int64_t StepPreparer::equal_parts(const std::vector<int32_t>& group) const {
   int64_t part = -1;
   for (int32_t member : group) {
-    const std::vector<Transfer>& transfers =
-        transfers_.slots[static_cast<size_t>(member)].transfers;
+    const std::vector<Transfer>& transfers = transfers_.slots[member].transfers;
     if (transfers.size() != group.size()) return -1;
     for (const Transfer& transfer : transfers) {
       const int64_t n = volume(transfer.box);
@@ -130,8 +128,7 @@ Status StepPreparer::make_all_to_all() {
       std::vector<PeerBox> parts;
       for (int32_t m : slot.group) {
         const auto at = boxes.find(m);
-        parts.push_back(
-            {before_.ranks[static_cast<size_t>(m)], at == boxes.end() ? &nothing : at->second});
+        parts.push_back({before_.ranks[m], at == boxes.end() ? &nothing : at->second});
       }
       return parts;
     };
@@ -186,7 +183,7 @@ Status StepPreparer::make_one_result() {
     for (int32_t m : slot.group) {
       const Box& chunk = after_box(static_cast<size_t>(m));
       const int64_t n = volume(chunk);
-      parts.push_back({before_.ranks[static_cast<size_t>(m)], &chunk});
+      parts.push_back({before_.ranks[m], &chunk});
       if (n > 0) direct = direct && contiguous_offset(chunk, before_box(self)) == total;
       total += n;
     }

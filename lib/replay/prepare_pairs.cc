@@ -1,4 +1,3 @@
-#include <optional>
 
 #include "replay/step_preparer.h"
 
@@ -67,7 +66,7 @@ Result<StepPreparer::Fetched> StepPreparer::add_first_phase(std::vector<PairCall
     const auto member = static_cast<size_t>(f.to);
     const int32_t holder = before_.ranks[from];
     const int32_t fetcher = after_.ranks[member];
-    PairCall& call = calls[static_cast<size_t>(f.chunk)];
+    PairCall& call = calls[f.chunk];
     if (local_after(member)) {
       auto data = stage(fetcher, volume(f.box));
       if (!data) return data.error();
@@ -153,8 +152,7 @@ void StepPreparer::add_to_call(size_t slot, const Transfer& transfer, const Fetc
     held = transfer.fetched ? fetched.at({transfer.from, corner_of(transfer.box)}) : source_[from];
     held_box = transfer.fetched ? transfer.box : before_box(from);
   }
-  std::byte* to =
-      local_after(slot) ? assembled[slot][static_cast<size_t>(transfer.contribution)] : nullptr;
+  std::byte* to = local_after(slot) ? assembled[slot][transfer.contribution] : nullptr;
   if (sender == receiver) {
     if (local_after(slot)) copy(receiver, transfer.box, held, held_box, to, after_box(slot));
     return;

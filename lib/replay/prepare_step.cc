@@ -1,6 +1,5 @@
 #include "replay/prepared_step.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "replay/join_copies.h"
@@ -161,7 +160,7 @@ const std::vector<int32_t>* StepPreparer::group_of(const std::vector<int32_t>& s
   auto known = group_index_.find(slots.front());
   if (known != group_index_.end()) return known->second;
   std::vector<int32_t> ranks;
-  for (int32_t s : slots) ranks.push_back(before_.ranks[static_cast<size_t>(s)]);
+  for (int32_t s : slots) ranks.push_back(before_.ranks[s]);
   out_.groups.push_back(std::make_unique<const std::vector<int32_t>>(std::move(ranks)));
   return group_index_.emplace(slots.front(), out_.groups.back().get()).first->second;
 }

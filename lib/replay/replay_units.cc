@@ -1,33 +1,14 @@
-#include <algorithm>
 #include <map>
 #include <set>
 
-#include "base/text.h"
+#include "plan/asked_ids.h"
 #include "replay/executor.h"
 
 namespace meshplan {
-namespace {
-
-// Refuses ids that the plan does not have.
-Status check_ids(const Plan& plan, const std::vector<std::string>& asked) {
-  if (asked.empty()) return Done{};
-  std::vector<std::string> ids;
-  for (const PlannedRedistribution& r : plan.redistributions) ids.push_back(r.request.id);
-  for (const PlannedBundle& bundle : plan.bundles) ids.push_back(bundle.request.id);
-  const std::set<std::string> known(ids.begin(), ids.end());
-  for (const std::string& id : asked) {
-    if (known.contains(id)) continue;
-    std::string message = "the plan has no redistribution '" + id + "'";
-    if (auto near = nearest(id, ids)) message += "; did you mean '" + *near + "'?";
-    return bad_input(message);
-  }
-  return Done{};
-}
-
-}  // namespace
 
 Result<std::vector<ReplayUnit>> replay_units(const Plan& plan, const ReplayOptions& options) {
-  if (auto known = check_ids(plan, options.only_ids); !known) return known.error();
+  if (auto known = check_asked_ids(plan, options.only_ids, AskedIds::of_bundles_too); !known)
+    return known.error();
   const std::set<std::string> asked(options.only_ids.begin(), options.only_ids.end());
   std::map<size_t, const PlannedBundle*> bundle_of;  // by member
   for (const PlannedBundle& bundle : plan.bundles) {

@@ -57,6 +57,13 @@ int64_t most_of(const std::vector<int64_t>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
+// Whether staging or messages exceed their limits.
+bool over_limits(const BundleReport& b) {
+  return (b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes) ||
+         std::any_of(b.messages.begin(), b.messages.end(),
+                     [&](int64_t messages) { return messages > b.max_messages; });
+}
+
 std::string line_of(const BundleReport& b) {
   const bool right = b.wrong == 0 && b.overruns.empty() && !over_limits(b);
   std::string line = (right ? "right  " : "WRONG  ") + one_line(b.id) + ": bundle of " +
@@ -142,12 +149,6 @@ bool all_right(const ReplayReport& report) {
   return std::all_of(report.redistributions.begin(), report.redistributions.end(), right) &&
          std::all_of(report.bundles.begin(), report.bundles.end(),
                      [&](const BundleReport& b) { return right(b) && !over_limits(b); });
-}
-
-bool over_limits(const BundleReport& b) {
-  return (b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes) ||
-         std::any_of(b.messages.begin(), b.messages.end(),
-                     [&](int64_t messages) { return messages > b.max_messages; });
 }
 
 std::string to_text(const Difference& d) {

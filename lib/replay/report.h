@@ -108,8 +108,6 @@ struct BundleReport {
   std::vector<int64_t> planned_messages;
   int64_t max_messages = 0;
 };
-// Whether staging or messages exceed their limits.
-[[nodiscard]] bool over_limits(const BundleReport& report);
 
 struct ReplayReport {
   std::string backend;

@@ -96,7 +96,7 @@ Result<RoundPreparer::Target> RoundPreparer::target_of(size_t tensor, size_t ste
       auto data = stage(at.ranks[s], count * size, StagingUse::cast);
       if (!data) return data.error();
       if (state == step) {
-        phase(0).work[static_cast<size_t>(number(at.ranks[s]))].push_back(
+        phase(0).work[number(at.ranks[s])].push_back(
             cast_op(run.dtype, target.from[s], target.dtype, *data, count));
       }
       (state == step ? target.from : target.to)[s] = *data;
@@ -149,7 +149,7 @@ void RoundPreparer::copy(size_t at, int32_t rank, const Boxed& boxed, const std:
   op.to = to;
   op.region = make_region(*boxed.box, from_box, to_box);
   if (op.region.run == 0) return;
-  std::vector<LocalOp>& list = phase(at).work[static_cast<size_t>(number(rank))];
+  std::vector<LocalOp>& list = phase(at).work[number(rank)];
   if (list.empty() || !join_copies(list.back(), op)) list.push_back(std::move(op));
 }
 
@@ -165,7 +165,7 @@ void RoundPreparer::combine(int32_t rank, const Boxed& boxed, const std::byte* f
     op.from = from + f * size;
     op.to = boxed.data + t * size;
     op.count = region.run;
-    phase(1).work[static_cast<size_t>(number(rank))].push_back(op);
+    phase(1).work[number(rank)].push_back(op);
   });
 }
 
@@ -233,7 +233,7 @@ void RoundPreparer::finish(const Target& target) {
   for (const size_t slot : run.local_slots[target.step + 1]) {
     const int64_t count = volume(box_of_slot(after, static_cast<int64_t>(slot)));
     if (count == 0) continue;
-    auto& work = phase(1).work[static_cast<size_t>(number(after.ranks[slot]))];
+    auto& work = phase(1).work[number(after.ranks[slot])];
     if (target.transfers->divisor != 1) {
       LocalOp op;
       op.kind = LocalOp::Kind::divide;

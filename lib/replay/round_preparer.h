@@ -55,9 +55,7 @@ class RoundPreparer {
   void finish(const Target& target);
   Result<std::byte*> stage(int32_t rank, int64_t bytes, StagingUse use);
 
-  [[nodiscard]] int32_t number(int32_t rank) const {
-    return in_.local_number[static_cast<size_t>(rank)];
-  }
+  [[nodiscard]] int32_t number(int32_t rank) const { return in_.local_number[rank]; }
   WavePhase& phase(size_t at);
   void copy(size_t phase, int32_t rank, const Boxed& boxed, const std::byte* from,
             const Box& from_box, std::byte* to, const Box& to_box);

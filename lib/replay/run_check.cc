@@ -40,23 +40,22 @@ Status RedistributionRun::Inside::check_state(size_t state, int64_t step,
     bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
   const bool random = q.options->data == DataKind::random;
   auto done = q.device->for_each(static_cast<int64_t>(n), bytes, [&](int64_t i) -> Status {
-    const size_t s = local_slots[state][static_cast<size_t>(i)];
+    const size_t s = local_slots[state][i];
     const Box& box = box_of_slot(at, static_cast<int64_t>(s));
     if (!random) {
       auto compared = q.device->compare(at.ranks[s], held(state)[s], box, shape, *table,
                                         shift_of(at, s), q.options->keep_differences);
       if (!compared) return compared.error();
-      found[static_cast<size_t>(i)] = std::move(*compared);
+      found[i] = std::move(*compared);
       return Done{};
     }
     std::vector<std::byte> copy(static_cast<size_t>(volume(box) * size));
-    if (auto read = q.device->read(at.ranks[s], held(state)[s], copy.data(),
-                                   static_cast<int64_t>(copy.size()));
+    if (auto read = q.device->read(at.ranks[s], held(state)[s], copy.data(), std::ssize(copy));
         !read)
       return read;
-    errors[static_cast<size_t>(i)] = measure_error(copy.data(), box, shape, *table, shift_of(at, s),
-                                                   q.options->keep_differences);
-    found[static_cast<size_t>(i)] = errors[static_cast<size_t>(i)].beyond;
+    errors[i] = measure_error(copy.data(), box, shape, *table, shift_of(at, s),
+                              q.options->keep_differences);
+    found[i] = errors[i].beyond;
     return Done{};
   });
   if (!done) return done;

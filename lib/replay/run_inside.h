@@ -20,6 +20,11 @@ namespace meshplan {
 [[nodiscard]] std::string place_of(const PlannedRedistribution& r);
 [[nodiscard]] std::string place_of(const PlannedRedistribution& r, size_t step);
 
+// Local work by local rank number, on as many threads as the device has; ranks without any are
+// skipped. `bytes`: about as many are moved.
+[[nodiscard]] Status do_local_work(Device& device, const std::vector<int32_t>& locals,
+                                   const std::vector<std::vector<LocalOp>>& work, int64_t bytes);
+
 struct RedistributionRun::Inside {
   Question q;
   const PlannedRedistribution* r = nullptr;
@@ -47,9 +52,7 @@ struct RedistributionRun::Inside {
   [[nodiscard]] const std::vector<std::byte*>& held(size_t state) const {
     return state == 0 ? source : prepared[state - 1].after;
   }
-  [[nodiscard]] int64_t global_id(int32_t rank) const {
-    return q.ranks->global_ids[static_cast<size_t>(rank)];
-  }
+  [[nodiscard]] int64_t global_id(int32_t rank) const { return q.ranks->global_ids[rank]; }
   [[nodiscard]] int64_t copy_of(const HeldBoxes& at, size_t slot) const {
     return static_cast<int64_t>(slot) / at.size;
   }

@@ -153,7 +153,7 @@ Status RedistributionRun::Inside::make_all_held_boxes() {
   for (const HeldBoxes& at : held_boxes) {
     std::vector<size_t> slots;
     for (size_t s = 0; s < at.ranks.size(); ++s) {
-      if (local_number[static_cast<size_t>(at.ranks[s])] >= 0) slots.push_back(s);
+      if (local_number[at.ranks[s]] >= 0) slots.push_back(s);
     }
     local_slots.push_back(std::move(slots));
   }
@@ -194,7 +194,7 @@ Status RedistributionRun::Inside::prepare_steps() {
     question.reduce_dtype = r->request.reduce_dtype;
     question.held = &held(i);
     question.local_number = &local_number;
-    question.locals = static_cast<int64_t>(locals.size());
+    question.locals = std::ssize(locals);
     question.device = q.device;
     question.place = place;
     auto prepared_step = prepare_step(question);
@@ -224,7 +224,7 @@ std::unique_ptr<RedistributionRun::Inside> RedistributionRun::Inside::begin(
   inside->local_number.assign(question.ranks->global_ids.size(), -1);
   for (size_t i = 0; i < inside->locals.size(); ++i) {
     if (static_cast<size_t>(inside->locals[i]) < inside->local_number.size()) {
-      inside->local_number[static_cast<size_t>(inside->locals[i])] = static_cast<int32_t>(i);
+      inside->local_number[inside->locals[i]] = static_cast<int32_t>(i);
     }
   }
   inside->table = table_for(data_question(*question.redistribution, *question.options));
@@ -268,16 +268,14 @@ Status RedistributionRun::Inside::fill_source() {
   const CoordinatesOn contributions(partial_sub_axes(r->request.src), at.mesh_shape);
   int64_t bytes = 0;
   for (size_t s : local_slots[0]) bytes += volume(box_of_slot(at, static_cast<int64_t>(s))) * size;
-  return q.device->for_each(
-      static_cast<int64_t>(local_slots[0].size()), bytes, [&](int64_t i) -> Status {
-        const size_t s = local_slots[0][static_cast<size_t>(i)];
-        const Box& box = box_of_slot(at, static_cast<int64_t>(s));
-        if (auto done = q.device->guard(at.ranks[s], source[s], volume(box) * size); !done)
-          return done;
-        const int64_t k = contributions.number(static_cast<int64_t>(s) % at.size);
-        return q.device->fill(at.ranks[s], source[s], box, shape, *table,
-                              table->source_start(k, shift_of(at, s)));
-      });
+  return q.device->for_each(std::ssize(local_slots[0]), bytes, [&](int64_t i) -> Status {
+    const size_t s = local_slots[0][i];
+    const Box& box = box_of_slot(at, static_cast<int64_t>(s));
+    if (auto done = q.device->guard(at.ranks[s], source[s], volume(box) * size); !done) return done;
+    const int64_t k = contributions.number(static_cast<int64_t>(s) % at.size);
+    return q.device->fill(at.ranks[s], source[s], box, shape, *table,
+                          table->source_start(k, shift_of(at, s)));
+  });
 }
 
 }  // namespace meshplan

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <cstdlib>
+#include <numeric>
 #include <sstream>
-#include <thread>
 
 #include "base/text.h"
+#include "replay/agreement.h"
 #include "replay/gather_reports.h"
 #include "replay/run_inside.h"
+#include "replay/strike.h"
 
 namespace meshplan {
 namespace {
@@ -59,6 +60,15 @@ void add_encoded(const std::string& text, RedistributionReport& report) {
 
 }  // namespace
 
+Status do_local_work(Device& device, const std::vector<int32_t>& locals,
+                     const std::vector<std::vector<LocalOp>>& work, int64_t bytes) {
+  if (std::all_of(work.begin(), work.end(), [](const auto& ops) { return ops.empty(); }))
+    return Done{};
+  return device.for_each(std::ssize(work), bytes, [&](int64_t i) -> Status {
+    return work[i].empty() ? Status(Done{}) : device.work(locals[i], work[i]);
+  });
+}
+
 RedistributionRun::RedistributionRun(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
 RedistributionRun::~RedistributionRun() = default;
 RedistributionRun::RedistributionRun(RedistributionRun&&) noexcept = default;
@@ -67,28 +77,18 @@ const std::vector<int64_t>& RedistributionRun::replay_shape() const { return ins
 
 Status RedistributionRun::Inside::poison(size_t state) const {
   const HeldBoxes& at = held_boxes[state];
-  return q.device->for_each(static_cast<int64_t>(local_slots[state].size()),
-                            prepared[state - 1].local_bytes, [&](int64_t i) -> Status {
-                              const size_t s = local_slots[state][static_cast<size_t>(i)];
-                              return q.device->poison(
-                                  at.ranks[s], held(state)[s],
-                                  volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
-                            });
+  return q.device->for_each(
+      std::ssize(local_slots[state]), prepared[state - 1].local_bytes, [&](int64_t i) -> Status {
+        const size_t s = local_slots[state][i];
+        return q.device->poison(at.ranks[s], held(state)[s],
+                                volume(box_of_slot(at, static_cast<int64_t>(s))) * size);
+      });
 }
 
 Status RedistributionRun::Inside::run_prepared(const PreparedStep& step) const {
   for (const Phase& phase : step.phases) {
-    const bool works = std::any_of(phase.work.begin(), phase.work.end(),
-                                   [](const auto& ops) { return !ops.empty(); });
-    if (works) {
-      auto done = q.device->for_each(
-          static_cast<int64_t>(phase.work.size()), step.local_bytes, [&](int64_t i) -> Status {
-            const auto& ops = phase.work[static_cast<size_t>(i)];
-            return ops.empty() ? Status(Done{})
-                               : q.device->work(locals[static_cast<size_t>(i)], ops);
-          });
-      if (!done) return done;
-    }
+    if (auto done = do_local_work(*q.device, locals, phase.work, step.local_bytes); !done)
+      return done;
     if (phase.call) {
       if (auto done = q.communicator->run(*phase.call, deadline()); !done) return done;
     }
@@ -119,32 +119,9 @@ Status RedistributionRun::Inside::inject(size_t state) const {
                        " has no data after " + place_of(*r, static_cast<size_t>(q.fault->step)) +
                        "; choose another rank");
     }
-    std::byte* data = held(state)[s];
-    std::vector<std::byte> copy(static_cast<size_t>(n * size));
-    if (auto done = q.device->read(at.ranks[s], data, copy.data(), n * size); !done) return done;
-    if (q.fault->kind == FaultKind::flip) {
-      // The second highest bit: for floats the top bit of the exponent, so that rounding does not
-      // hide the fault.
-      const size_t top = static_cast<size_t>(n / 2 * size + size - 1);
-      copy[top] ^= dtype == DType::boolean ? std::byte{1} : std::byte{0x40};
-    } else if (q.fault->kind == FaultKind::drop) {
-      for (int64_t i = n / 2 * size; i < n * size; ++i)
-        copy[static_cast<size_t>(i)] = std::byte{0xdb};
-    } else if (q.fault->kind == FaultKind::swap) {
-      for (int64_t i = 1; i < n; ++i) {
-        auto a = copy.begin();
-        auto b = copy.begin() + i * size;
-        if (std::equal(a, a + size, b)) continue;
-        std::swap_ranges(a, a + size, b);
-        break;
-      }
-    } else if (q.fault->kind == FaultKind::overrun) {
-      const std::vector<std::byte> more(static_cast<size_t>(size), std::byte{0});
-      return q.device->write(at.ranks[s], more.data(), data + n * size, size);
-    } else {
-      return Done{};
-    }
-    return q.device->write(at.ranks[s], copy.data(), data, n * size);
+    std::vector<int64_t> all(static_cast<size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    return strike_box({at.ranks[s], held(state)[s], n, dtype}, q.fault->kind, all, *q.device);
   }
   return Done{};
 }
@@ -152,15 +129,7 @@ Status RedistributionRun::Inside::inject(size_t state) const {
 // Injected faults of the process itself, before the step.
 void RedistributionRun::Inside::act_as_told(size_t step) const {
   if (q.fault == nullptr || q.fault->step != static_cast<int64_t>(step)) return;
-  const bool ours = std::any_of(locals.begin(), locals.end(),
-                                [&](int32_t l) { return global_id(l) == q.fault->rank; });
-  if (!ours) return;
-  if (q.fault->kind == FaultKind::exit) std::_Exit(5);
-  if (q.fault->kind == FaultKind::hang) {
-    // Longer than any deadline, but not forever.
-    std::this_thread::sleep_for(std::chrono::minutes(10));
-    std::_Exit(5);
-  }
+  if (is_ours(*q.fault, *q.ranks, *q.communicator)) strike_process(q.fault->kind);
 }
 
 Status RedistributionRun::Inside::run_all() const {
@@ -206,7 +175,7 @@ Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
   if (auto done = run_recorded(); !done) return done;
   if (auto done = q.communicator->barrier(deadline()); !done) return done;
   if (auto done = check_guards(held_boxes.size() - 1, report); !done) return done;
-  return check_state(held_boxes.size() - 1, static_cast<int64_t>(r->steps.size()) - 1, report);
+  return check_state(held_boxes.size() - 1, std::ssize(r->steps) - 1, report);
 }
 
 Result<int64_t> RedistributionRun::Inside::everyones_sum(int64_t value) const {
@@ -245,7 +214,7 @@ Result<RedistributionReport> RedistributionRun::run_and_check() {
   report.shape = in.r->request.tensor.shape;
   report.replay_shape = in.shape;
   report.shrunk = in.shrunk;
-  report.steps = static_cast<int64_t>(in.r->steps.size());
+  report.steps = std::ssize(in.r->steps);
   report.weak = in.table->question().kind == DataKind::exact && in.table->all_zero();
   std::vector<int32_t> ranks;
   for (const HeldBoxes& at : in.held_boxes)

@@ -87,7 +87,7 @@ int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
     for (const SubAxis& a : s.state->shards[d]) {
       if (std::find(seen.begin(), seen.end(), a.mesh_dim) != seen.end()) continue;
       seen.push_back(a.mesh_dim);
-      product = saturating_mul(product, s.mesh_shape[static_cast<size_t>(a.mesh_dim)]);
+      product = saturating_mul(product, s.mesh_shape[a.mesh_dim]);
     }
     if (product > (int64_t{1} << 20)) return 0;
     period = saturating_mul(period / std::gcd(period, product), product);

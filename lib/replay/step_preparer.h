@@ -34,9 +34,7 @@ class StepPreparer {
  private:
   [[nodiscard]] bool local_before(size_t slot) const { return number(before_.ranks[slot]) >= 0; }
   [[nodiscard]] bool local_after(size_t slot) const { return number(after_.ranks[slot]) >= 0; }
-  [[nodiscard]] int32_t number(int32_t rank) const {
-    return (*q_.local_number)[static_cast<size_t>(rank)];
-  }
+  [[nodiscard]] int32_t number(int32_t rank) const { return (*q_.local_number)[rank]; }
   [[nodiscard]] const Box& before_box(size_t slot) const {
     return box_of_slot(before_, static_cast<int64_t>(slot));
   }
@@ -52,9 +50,7 @@ class StepPreparer {
     out_.phases.back().work.resize(static_cast<size_t>(q_.locals));
     return out_.phases.back();
   }
-  std::vector<LocalOp>& work_of(int32_t rank) {
-    return out_.phases.back().work[static_cast<size_t>(number(rank))];
-  }
+  std::vector<LocalOp>& work_of(int32_t rank) { return out_.phases.back().work[number(rank)]; }
 
   void copy(int32_t rank, const Box& part, const std::byte* from, const Box& from_box,
             std::byte* to, const Box& to_box);

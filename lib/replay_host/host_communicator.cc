@@ -68,7 +68,7 @@ Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
   int64_t bytes = 0;
   const int64_t size = element_bytes(call.dtype);
   for (size_t i = 0; i < call.ranks.size(); ++i) {
-    number_[static_cast<size_t>(call.ranks[i].rank)] = static_cast<int32_t>(i);
+    number_[call.ranks[i].rank] = static_cast<int32_t>(i);
     for (const Chunk& c : call.ranks[i].receives) bytes += c.count * size;
   }
   auto fail = [&](int32_t rank, int32_t peer, int64_t want, int64_t got) {
@@ -79,15 +79,15 @@ Status HostCommunicator::run(const Call& call, Deadline /*deadline*/) {
   const OpRow& row = row_of(call.op);
   // The chunk from `peer` to `rank`, which is member `member` of their group.
   auto sent_by = [&](int32_t peer, size_t member, int32_t rank) -> const Chunk* {
-    const int32_t n = number_[static_cast<size_t>(peer)];
+    const int32_t n = number_[peer];
     if (n < 0) return nullptr;
-    const std::vector<Chunk>& sends = call.ranks[static_cast<size_t>(n)].sends;
+    const std::vector<Chunk>& sends = call.ranks[n].sends;
     if (row.sends == CallChunks::one) return sends.empty() ? nullptr : &sends.front();
     if (row.sends == CallChunks::each) return member < sends.size() ? &sends[member] : nullptr;
     return chunk_for(sends, rank);
   };
-  return device_.for_each(static_cast<int64_t>(call.ranks.size()), bytes, [&](int64_t i) -> Status {
-    const RankCall& rank = call.ranks[static_cast<size_t>(i)];
+  return device_.for_each(std::ssize(call.ranks), bytes, [&](int64_t i) -> Status {
+    const RankCall& rank = call.ranks[i];
     size_t member = 0;
     if (rank.group != nullptr) {
       member =

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -89,7 +88,7 @@ Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
   int64_t running = 0;
   int result = 0;
   for (int64_t r = 0; r < ranks; ++r) {
-    Child& child = children[static_cast<size_t>(r)];
+    Child& child = children[r];
     child.pid = fork();
     if (child.pid == 0) become(command, r, ranks, *port, self);
     if (child.pid < 0) {

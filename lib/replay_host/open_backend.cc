@@ -1,6 +1,5 @@
 #include "replay_host/open_backend.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <set>

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <map>
 #include <thread>
 
 #include "base/check.h"
-#include "base/text.h"
 #include "base/utf8.h"
 #include "replay/arithmetic.h"
+#include "replay/watchdog.h"
 #include "replay_mpi/mpi_parts.h"
 #include "replay_mpi/neighbours.h"
 
@@ -84,7 +84,11 @@ class MpiCommunicator final : public Communicator {
     const Watch watch(*this, call.place, deadline);
     const RankCall& mine = call.ranks.front();
     if (auto fits = counts_fit(call, mine); !fits) return fits;
-    if (call.op == Op::exchange) return send_receive(call, mine);
+    if (call.op == Op::exchange) {
+      StartedCalls started(world_);
+      if (auto done = started.start(call, world_, tag_data); !done) return done;
+      return started.wait();
+    }
     const auto comm = by_group_.find(*mine.group);
     if (comm == by_group_.end())
       return environment(call.place + ": no communicator was created for this group");
@@ -285,38 +289,13 @@ class MpiCommunicator final : public Communicator {
     return done;
   }
 
-  Status send_receive(const Call& call, const RankCall& mine) {
-    MPI_Datatype type = moved_type(element_bytes(call.dtype));
-    requests_.clear();
-    for (const Chunk& c : mine.receives) {
-      requests_.push_back(MPI_REQUEST_NULL);
-      if (auto done = good(MPI_Irecv(c.data, static_cast<int>(c.count), type, c.peer, tag_data,
-                                     world_, &requests_.back()),
-                           call.place);
-          !done)
-        return done;
-    }
-    for (const Chunk& c : mine.sends) {
-      requests_.push_back(MPI_REQUEST_NULL);
-      if (auto done = good(MPI_Isend(c.data, static_cast<int>(c.count), type, c.peer, tag_data,
-                                     world_, &requests_.back()),
-                           call.place);
-          !done)
-        return done;
-    }
-    return good(
-        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
-        call.place);
-  }
-
   // After a missed deadline every running process notifies all others; those that do not are named.
   Status name_missing(const std::string& place) const {
     std::vector<bool> heard(static_cast<size_t>(processes_), false);
-    heard[static_cast<size_t>(process_)] = true;
+    heard[process_] = true;
     std::vector<MPI_Request> requests(static_cast<size_t>(processes_), MPI_REQUEST_NULL);
     for (int p = 0; p < processes_; ++p) {
-      if (p != process_)
-        MPI_Isend(nullptr, 0, MPI_CHAR, p, tag_alive, world_, &requests[static_cast<size_t>(p)]);
+      if (p != process_) MPI_Isend(nullptr, 0, MPI_CHAR, p, tag_alive, world_, &requests[p]);
     }
     const auto until = std::chrono::steady_clock::now() + listening;
     while (std::chrono::steady_clock::now() < until) {
@@ -325,7 +304,7 @@ class MpiCommunicator final : public Communicator {
       MPI_Iprobe(MPI_ANY_SOURCE, tag_alive, world_, &ready, &status);
       if (ready != 0) {
         MPI_Recv(nullptr, 0, MPI_CHAR, status.MPI_SOURCE, tag_alive, world_, MPI_STATUS_IGNORE);
-        heard[static_cast<size_t>(status.MPI_SOURCE)] = true;
+        heard[status.MPI_SOURCE] = true;
       } else {
         std::this_thread::yield();
       }
@@ -333,7 +312,7 @@ class MpiCommunicator final : public Communicator {
     std::string missing;
     int count = 0;
     for (int p = 0; p < processes_; ++p) {
-      if (heard[static_cast<size_t>(p)]) continue;
+      if (heard[p]) continue;
       missing += (count++ == 0 ? "" : ", ") + rank_text(p);
     }
     if (count == 0)
@@ -350,7 +329,6 @@ class MpiCommunicator final : public Communicator {
   std::map<std::vector<std::vector<int32_t>>, MPI_Comm> split_;  // by partition
   // groups of this process; owned by split_
   std::map<std::vector<int32_t>, MPI_Comm> by_group_;
-  std::vector<MPI_Request> requests_;
   std::vector<std::byte> wide_from_;
   std::vector<std::byte> wide_to_;
 };

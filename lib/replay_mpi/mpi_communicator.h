@@ -6,11 +6,9 @@
 // deadline names the missing ranks.
 #pragma once
 
-#include <map>
 #include <memory>
 
 #include "replay/communicator.h"
-#include "replay/watchdog.h"
 
 namespace meshplan {
 

@@ -57,6 +57,7 @@ class StartedCalls {
   MPI_Comm world_;
   std::deque<Started> calls_;
   std::deque<MPI_Request> requests_;
+  std::string place_;  // of the first call
 };
 
 }  // namespace meshplan

@@ -11,6 +11,7 @@ namespace meshplan {
 Status StartedCalls::start(const Call& call, MPI_Comm comm, int tag) {
   const RankCall& mine = call.ranks.front();
   if (auto fits = counts_fit(call, mine); !fits) return fits;
+  if (place_.empty()) place_ = call.place;
   if (call.op == Op::exchange) return start_exchange(call, tag);
   Started& now = calls_.emplace_back();
   now.call = &call;
@@ -88,10 +89,9 @@ Status StartedCalls::start_reduction(Started& now, MPI_Comm comm) {
 
 Status StartedCalls::wait() {
   std::vector<MPI_Request> requests(requests_.begin(), requests_.end());
-  const std::string place = calls_.empty() ? "rounds in flight" : calls_.front().call->place;
   if (auto done = mpi_good(
           MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-          place);
+          place_);
       !done)
     return done;
   for (const Started& now : calls_) {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -263,7 +262,7 @@ struct Control::Inside {
     auto missing = [&] {
       std::vector<int64_t> list;
       for (int64_t p = 1; p < q.processes; ++p) {
-        if (lines[static_cast<size_t>(p)].fd < 0) list.push_back(p);
+        if (lines[p].fd < 0) list.push_back(p);
       }
       return list;
     };
@@ -427,7 +426,7 @@ struct Control::Inside {
         all.push_back(message->bytes.substr(at + 8, length));
         at += 8 + length;
       }
-      if (static_cast<int64_t>(all.size()) != q.processes)
+      if (std::ssize(all) != q.processes)
         return environment(place + ": " + q.rank_text(0) + " uses another protocol version");
       return all;
     }

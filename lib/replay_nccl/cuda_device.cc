@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstring>
+#include <map>
 
 #include "base/int_math.h"
 #include "replay/arithmetic.h"

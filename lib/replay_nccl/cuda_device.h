@@ -1,7 +1,6 @@
 // Buffers on NVIDIA GPUs: one stream per local rank, and kernels for local work.
 #pragma once
 
-#include <map>
 #include <memory>
 
 #include "replay_nccl/gpu_device.h"

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <sstream>
 #include <thread>
 
-#include "base/text.h"
 #include "base/utf8.h"
 #include "replay/watchdog.h"
 #include "replay_nccl/control.h"
@@ -376,7 +373,7 @@ class NcclCommunicator final : public Communicator {
   Status gather_bytes(const std::string& mine, std::string& all, const std::string& place,
                       Deadline deadline) {
     const int32_t rank = locals_.front();
-    const auto count = static_cast<int64_t>(mine.size());
+    const auto count = std::ssize(mine);
     auto stream = device_.stream(rank);
     if (!stream) return stream.error();
     auto out = device_.scratch(rank, static_cast<int>(ScratchUse::notes_send), count);

@@ -101,8 +101,7 @@ class Enqueuer {
                                       q_.comm, q_.stream));
     }
     const int64_t most = largest(rank_.receives);
-    auto arrival =
-        scratch(ScratchUse::receive, most * size * static_cast<int64_t>(rank_.receives.size()));
+    auto arrival = scratch(ScratchUse::receive, most * size * std::ssize(rank_.receives));
     if (!arrival) return arrival.error();
     const std::byte* from = mine.data;
     if (mine.count < most) {
@@ -147,15 +146,14 @@ class Enqueuer {
   Status equal_all_to_all() {
     const int64_t size = element_bytes(call_.dtype);
     const int64_t part = rank_.equal_parts * size;
-    const auto members = static_cast<int64_t>(rank_.sends.size());
+    const auto members = std::ssize(rank_.sends);
     const std::byte* from = rank_.sends.front().data;
     if (!equal_in_order(rank_.sends, size)) {
       auto packed = scratch(ScratchUse::send, members * part);
       if (!packed) return packed.error();
       std::vector<LocalOp> pack;
       for (int64_t m = 0; m < members; ++m)
-        pack.push_back(
-            copy_bytes(rank_.sends[static_cast<size_t>(m)].data, *packed + m * part, part));
+        pack.push_back(copy_bytes(rank_.sends[m].data, *packed + m * part, part));
       if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
       from = *packed;
     }
@@ -181,8 +179,7 @@ class Enqueuer {
     const std::byte* from = rank_.sends.front().data;
     std::byte* into = to.data;
     if (!direct) {
-      auto padded =
-          scratch(ScratchUse::wide_send, most * size * static_cast<int64_t>(rank_.sends.size()));
+      auto padded = scratch(ScratchUse::wide_send, most * size * std::ssize(rank_.sends));
       if (!padded) return padded.error();
       auto arrival = scratch(ScratchUse::wide_receive, most * size);
       if (!arrival) return arrival.error();

@@ -2,7 +2,6 @@
 // NCCL reads and writes them in place.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>

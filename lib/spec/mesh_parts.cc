@@ -98,11 +98,9 @@ std::optional<NamedSizes> read_dims(Reader& reader, uint32_t index) {
       const auto same = std::find_if(dims.begin(), dims.end(),
                                      [&](const auto& dim) { return dim.first == *name; });
       if (same != dims.end()) {
-        reader.error("E0304", name_node, "two dims are called " + quote(*name),
-                     {"give each its own name",
-                      {},
-                      name_nodes[static_cast<size_t>(same - dims.begin())],
-                      "first given here"});
+        reader.error(
+            "E0304", name_node, "two dims are called " + quote(*name),
+            {"give each its own name", {}, name_nodes[same - dims.begin()], "first given here"});
       }
     }
     const auto next = checked_mul(product, size);
@@ -155,7 +153,7 @@ std::optional<std::vector<int64_t>> read_ranks(Reader& reader, uint32_t index, i
                     "first listed here"});
     }
   }
-  if (world >= 0 && static_cast<int64_t>(ranks.size()) != world) {
+  if (world >= 0 && std::ssize(ranks) != world) {
     reader.error("E0302", index,
                  "\"ranks\" lists " + std::to_string(ranks.size()) + " ranks; the mesh has " +
                      std::to_string(world));

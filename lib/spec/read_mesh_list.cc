@@ -196,22 +196,29 @@ class MeshList {
            add_root(table(), *operation.name, *world, *ranks, *dims, operation.group_options));
   }
 
-  void read_slice(uint32_t entry) {
-    constexpr std::array<KeyRule, 4> rules{
-        {{"name", true}, {"of", true}, {"slice", true}, {"group_options"}}};
+  void read_slice(uint32_t entry) { read_picked(entry, "slice", "a slice", add_slice); }
+  void read_transpose(uint32_t entry) {
+    read_picked(entry, "transpose", "a transpose", add_transpose);
+  }
+
+  // A view of some dims of a mesh, listed under `key`.
+  template <class Add>
+  void read_picked(uint32_t entry, const char* key, const char* what, Add add) {
+    const std::array<KeyRule, 4> rules{
+        {{"name", true}, {"of", true}, {key, true}, {"group_options"}}};
     const size_t before = reader_.errors();
-    const auto found = reader_.members(entry, rules, "a slice");
+    const auto found = reader_.members(entry, rules, what);
     if (!found) return;
     const auto [name, of, dims_node, options] = *found;
     const Operation operation = common(entry, name, of, options);
     const auto dims = operation.of
-                          ? read_dim_list(reader_, dims_node, "\"slice\"", mesh(*operation.of))
+                          ? read_dim_list(reader_, dims_node, quote(key), mesh(*operation.of))
                           : std::nullopt;
     if (reader_.errors() > before || !operation.name || !dims) return;
     const Mesh& base = mesh(*operation.of);
     finish(operation, name, "E0308", dims_node,
-           add_slice(table(), *operation.name, std::string(base.name), names_at(base, *dims),
-                     operation.group_options));
+           add(table(), *operation.name, std::string(base.name), names_at(base, *dims),
+               operation.group_options));
   }
 
   void read_flatten(uint32_t entry) {
@@ -288,11 +295,9 @@ class MeshList {
       const std::string made = reader_.name(node, "a dim's name").value_or("");
       const auto same = std::find(names.begin(), names.end(), made);
       if (same != names.end() && !made.empty()) {
-        reader_.error("E0304", node, "two dims are called " + quote(made),
-                      {"give each its own name",
-                       {},
-                       nodes[static_cast<size_t>(same - names.begin())],
-                       "first given here"});
+        reader_.error(
+            "E0304", node, "two dims are called " + quote(made),
+            {"give each its own name", {}, nodes[same - names.begin()], "first given here"});
       }
       names.push_back(made);
     }
@@ -342,24 +347,6 @@ class MeshList {
     if (reader_.errors() > before || !good || !operation.name) return;
     finish(operation, name, "E0310", list_node,
            add_concatenate(table(), *operation.name, parts, operation.group_options));
-  }
-
-  void read_transpose(uint32_t entry) {
-    constexpr std::array<KeyRule, 4> rules{
-        {{"name", true}, {"of", true}, {"transpose", true}, {"group_options"}}};
-    const size_t before = reader_.errors();
-    const auto found = reader_.members(entry, rules, "a transpose");
-    if (!found) return;
-    const auto [name, of, dims_node, options] = *found;
-    const Operation operation = common(entry, name, of, options);
-    const auto dims = operation.of
-                          ? read_dim_list(reader_, dims_node, "\"transpose\"", mesh(*operation.of))
-                          : std::nullopt;
-    if (reader_.errors() > before || !operation.name || !dims) return;
-    const Mesh& base = mesh(*operation.of);
-    finish(operation, name, "E0308", dims_node,
-           add_transpose(table(), *operation.name, std::string(base.name), names_at(base, *dims),
-                         operation.group_options));
   }
 
   void read_parallel_dims(uint32_t entry) {

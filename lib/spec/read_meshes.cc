@@ -77,10 +77,7 @@ std::optional<std::vector<size_t>> read_dim_list(Reader& reader, uint32_t index,
     const auto same = std::find(dims.begin(), dims.end(), *dim);
     if (same != dims.end()) {
       reader.error("E0307", entry, "mesh dim " + quote(mesh.dims[*dim].name) + " is listed twice",
-                   {"list each once",
-                    {},
-                    nodes[static_cast<size_t>(same - dims.begin())],
-                    "first listed here"});
+                   {"list each once", {}, nodes[same - dims.begin()], "first listed here"});
       continue;
     }
     dims.push_back(*dim);

@@ -12,8 +12,7 @@ namespace {
 std::string quoted_names(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
   names.reserve(dims.size());
-  for (const int32_t dim : dims)
-    names.push_back(printable(mesh.dims[static_cast<size_t>(dim)].name));
+  for (const int32_t dim : dims) names.push_back(printable(mesh.dims[dim].name));
   return "[" + join(names, ", ") + "]";
 }
 
@@ -183,8 +182,7 @@ class StateReader {
       return;
     }
     Reader::More more;
-    const int64_t rank =
-        context_.tensor == nullptr ? -1 : static_cast<int64_t>(context_.tensor->shape.size());
+    const int64_t rank = context_.tensor == nullptr ? -1 : std::ssize(context_.tensor->shape);
     const auto meant = placement_meant(given, rank);
     if (meant) {
       more.help = "did you mean " + quote(*meant) + "?";
@@ -259,7 +257,7 @@ class StateReader {
                       {range_text(rank), {}, 0, {}});
         continue;
       }
-      uint32_t& place = places[static_cast<size_t>(*dim)];
+      uint32_t& place = places[*dim];
       if (place != 0) {
         reader_.error("E0408", (*found)[0],
                       "tensor dim " + std::to_string(*dim) + " has an order already",
@@ -278,7 +276,7 @@ class StateReader {
 
   bool check_order(const ShardOrder& order, uint32_t index, const State& state) {
     std::vector<int32_t> sharding;
-    for (const SubAxis& sub_axis : state.shards[static_cast<size_t>(order.tensor_dim)])
+    for (const SubAxis& sub_axis : state.shards[order.tensor_dim])
       sharding.push_back(sub_axis.mesh_dim);
     std::sort(sharding.begin(), sharding.end());
     std::vector<int32_t> listed = order.mesh_dims;

@@ -1,6 +1,5 @@
 #include "spec/read_protocols.h"
 
-#include "base/utf8.h"
 #include "plan/topology_limits.h"
 
 namespace meshplan {
@@ -124,7 +123,7 @@ std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t mo
   }
   const auto list = reader.elements(protocols, "\"protocols\"");
   if (!list) return all;
-  if (list->empty() || static_cast<int64_t>(list->size()) > max_protocols) {
+  if (list->empty() || std::ssize(*list) > max_protocols) {
     reader.error("E0212", protocols,
                  std::to_string(list->size()) + " protocols; 1 to " +
                      std::to_string(max_protocols) + " are priced");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "cost/topology.h"
 #include "json/scan.h"
 #include "plan/topology_limits.h"
 #include "spec/read_protocols.h"

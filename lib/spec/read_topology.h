@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "cost/topology.h"
 #include "json/reader.h"
 #include "spec/spec.h"
 

@@ -105,8 +105,7 @@ std::vector<Interval> shard_intervals(std::span<const SubAxis> order, int64_t ex
     std::vector<Interval> next;
     next.reserve(all.size() * static_cast<size_t>(run.product));
     for (const Interval& held : all) {
-      const int64_t chunk =
-          chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], width(held));
+      const int64_t chunk = chunk_of(run, mesh_shape[order[i].mesh_dim], width(held));
       for (int64_t index = 0; index < run.product; ++index) {
         const Interval kept = part(width(held), chunk, index);
         next.push_back({held.lo + kept.lo, held.lo + kept.hi});
@@ -122,8 +121,7 @@ int64_t largest_shard(std::span<const SubAxis> order, int64_t extent,
                       std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
-    extent =
-        std::min(extent, chunk_of(run, mesh_shape[static_cast<size_t>(order[i].mesh_dim)], extent));
+    extent = std::min(extent, chunk_of(run, mesh_shape[order[i].mesh_dim], extent));
     i = run.end;
   }
   return extent;
@@ -142,8 +140,7 @@ bool cuts_evenly(std::span<const SubAxis> order, int64_t extent,
   for (size_t i = 0; i < order.size();) {
     const Run run = run_at(order, i);
     // A run that starts at the major end cuts where its whole mesh dim would.
-    const int64_t cut_into =
-        run.from_major ? mesh_shape[static_cast<size_t>(order[i].mesh_dim)] : run.product;
+    const int64_t cut_into = run.from_major ? mesh_shape[order[i].mesh_dim] : run.product;
     if (extent % cut_into != 0) return false;
     extent /= run.product;
     i = run.end;

@@ -3,12 +3,13 @@
 #include <array>
 #include <limits>
 
+#include "base/enum_names.h"
 #include "base/text.h"
 
 namespace meshplan {
 namespace {
 
-constexpr std::array<const char*, 5> reduce_names = {"sum", "avg", "min", "max", "product"};
+constexpr EnumNames<ReduceOp, 5> reduce_names{{"sum", "avg", "min", "max", "product"}};
 constexpr std::array<std::string_view, 5> partial_texts = {"P(sum)", "P(avg)", "P(min)", "P(max)",
                                                            "P(product)"};
 
@@ -27,14 +28,9 @@ std::optional<int32_t> parse_dim(std::string_view text) {
 
 }  // namespace
 
-const char* to_text(ReduceOp op) { return reduce_names[static_cast<size_t>(op)]; }
+const char* to_text(ReduceOp op) { return reduce_names[op]; }
 
-std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
-  for (size_t i = 0; i < reduce_names.size(); ++i) {
-    if (text == reduce_names[i]) return static_cast<ReduceOp>(i);
-  }
-  return std::nullopt;
-}
+std::optional<ReduceOp> parse_reduce_op(std::string_view text) { return reduce_names.parse(text); }
 
 bool may_mix(ReduceOp a, ReduceOp b) {
   auto additive = [](ReduceOp op) { return op == ReduceOp::sum || op == ReduceOp::avg; };

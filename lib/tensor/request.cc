@@ -1,71 +1,37 @@
 #include "tensor/request.h"
 
+#include "base/enum_names.h"
+
 namespace meshplan {
 
-const char* to_text(PlannerKind planner) {
-  switch (planner) {
-    case PlannerKind::greedy:
-      return "greedy";
-    case PlannerKind::graph:
-      return "graph";
-    case PlannerKind::optimal:
-      return "optimal";
-  }
-  return "?";
-}
+namespace {
 
-const char* to_text(Rules rules) { return rules == Rules::dtensor ? "dtensor" : "native"; }
+constexpr EnumNames<PlannerKind, 3> planner_names{{"greedy", "graph", "optimal"}};
+constexpr EnumNames<Rules, 2> rules_names{{"dtensor", "native"}};
+constexpr EnumNames<GroupPolicy, 2> group_names{{"declared", "any"}};
+constexpr EnumNames<WorldGroup, 2> world_group_names{{"init", "skip"}};
+constexpr EnumNames<CostModel, 3> cost_model_names{{"topology", "dtensor", "unit"}};
 
-const char* to_text(GroupPolicy groups) {
-  return groups == GroupPolicy::declared ? "declared" : "any";
-}
+}  // namespace
 
-const char* to_text(WorldGroup world_group) {
-  return world_group == WorldGroup::init ? "init" : "skip";
-}
-
-const char* to_text(CostModel model) {
-  switch (model) {
-    case CostModel::topology:
-      return "topology";
-    case CostModel::dtensor:
-      return "dtensor";
-    case CostModel::unit:
-      return "unit";
-  }
-  return "?";
-}
+const char* to_text(PlannerKind planner) { return planner_names[planner]; }
+const char* to_text(Rules rules) { return rules_names[rules]; }
+const char* to_text(GroupPolicy groups) { return group_names[groups]; }
+const char* to_text(WorldGroup world_group) { return world_group_names[world_group]; }
+const char* to_text(CostModel model) { return cost_model_names[model]; }
 
 std::optional<PlannerKind> parse_planner(std::string_view text) {
-  for (PlannerKind kind : {PlannerKind::greedy, PlannerKind::graph, PlannerKind::optimal}) {
-    if (text == to_text(kind)) return kind;
-  }
-  return std::nullopt;
+  return planner_names.parse(text);
 }
-
-std::optional<Rules> parse_rules(std::string_view text) {
-  if (text == "dtensor") return Rules::dtensor;
-  if (text == "native") return Rules::native;
-  return std::nullopt;
-}
-
+std::optional<Rules> parse_rules(std::string_view text) { return rules_names.parse(text); }
 std::optional<GroupPolicy> parse_group_policy(std::string_view text) {
-  if (text == "declared") return GroupPolicy::declared;
-  if (text == "any") return GroupPolicy::any;
-  return std::nullopt;
+  return group_names.parse(text);
 }
-
 std::optional<WorldGroup> parse_world_group(std::string_view text) {
-  if (text == "init") return WorldGroup::init;
-  if (text == "skip") return WorldGroup::skip;
-  return std::nullopt;
+  return world_group_names.parse(text);
 }
-
 std::optional<CostModel> parse_cost_model(std::string_view text) {
-  for (CostModel model : {CostModel::topology, CostModel::dtensor, CostModel::unit}) {
-    if (text == to_text(model)) return model;
-  }
-  return std::nullopt;
+  return cost_model_names.parse(text);
 }
 
 }  // namespace meshplan

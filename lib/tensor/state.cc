@@ -26,11 +26,11 @@ Result<std::vector<std::vector<int32_t>>> decode_orders(std::span<const Placemen
                        " shards tensor dim " + number(p.tensor_dim) + ", but the tensor has " +
                        number(static_cast<int64_t>(tensor_rank)) + " dims");
     }
-    std::vector<int32_t>& order = orders[static_cast<size_t>(p.tensor_dim)];
+    std::vector<int32_t>& order = orders[p.tensor_dim];
     int64_t before = 1;
     size_t at = 0;
     while (before != p.split_factor && at < order.size())
-      before = saturating_mul(before, mesh_shape[static_cast<size_t>(order[at++])]);
+      before = saturating_mul(before, mesh_shape[order[at++]]);
     if (before != p.split_factor) {
       return bad_input(
           to_text(p) + " on mesh dim " + number(static_cast<int64_t>(i)) +
@@ -97,9 +97,8 @@ Result<SubAxis> parse_sub_axis(std::string_view text, std::span<const std::strin
 Result<State> make_state(std::span<const Placement> placements, std::span<const int64_t> mesh_shape,
                          size_t tensor_rank, std::span<const ShardOrder> given) {
   if (placements.size() != mesh_shape.size()) {
-    return bad_input(
-        number(static_cast<int64_t>(placements.size())) + " placements for a mesh of " +
-        number(static_cast<int64_t>(mesh_shape.size())) + " dims: give one for each dim");
+    return bad_input(number(std::ssize(placements)) + " placements for a mesh of " +
+                     number(std::ssize(mesh_shape)) + " dims: give one for each dim");
   }
   auto orders = decode_orders(placements, mesh_shape, tensor_rank);
   if (!orders) return orders.error();
@@ -109,25 +108,22 @@ Result<State> make_state(std::span<const Placement> placements, std::span<const 
                        ", but the tensor has " + number(static_cast<int64_t>(tensor_rank)) +
                        " dims");
     }
-    std::vector<int32_t>& order = (*orders)[static_cast<size_t>(entry.tensor_dim)];
+    std::vector<int32_t>& order = (*orders)[entry.tensor_dim];
     std::vector<int32_t> want = order;
     std::vector<int32_t> have = entry.mesh_dims;
     std::sort(want.begin(), want.end());
     std::sort(have.begin(), have.end());
     if (want != have) {
       return bad_input("the order of tensor dim " + number(entry.tensor_dim) + " lists " +
-                       number(static_cast<int64_t>(have.size())) +
-                       " mesh dims, but the placements shard it on " +
-                       number(static_cast<int64_t>(want.size())) +
-                       ": list exactly those, major to minor");
+                       number(std::ssize(have)) + " mesh dims, but the placements shard it on " +
+                       number(std::ssize(want)) + ": list exactly those, major to minor");
     }
     order = entry.mesh_dims;
   }
   State state;
   state.shards.resize(tensor_rank);
   for (size_t d = 0; d < tensor_rank; ++d) {
-    for (int32_t dim : (*orders)[d])
-      state.shards[d].push_back({dim, 1, mesh_shape[static_cast<size_t>(dim)]});
+    for (int32_t dim : (*orders)[d]) state.shards[d].push_back({dim, 1, mesh_shape[dim]});
   }
   for (size_t i = 0; i < placements.size(); ++i) {
     if (!is_partial(placements[i])) continue;
@@ -161,12 +157,12 @@ std::vector<std::vector<Placed>> parts_by_dim(const State& state,
   for (size_t d = 0; d < state.shards.size(); ++d) {
     for (size_t i = 0; i < state.shards[d].size(); ++i) {
       const SubAxis& sub_axis = state.shards[d][i];
-      parts[static_cast<size_t>(sub_axis.mesh_dim)].push_back(
+      parts[sub_axis.mesh_dim].push_back(
           {sub_axis, shard(static_cast<int32_t>(d)), static_cast<int64_t>(i)});
     }
   }
   for (const PendingSubAxis& p : state.partial)
-    parts[static_cast<size_t>(p.sub_axis.mesh_dim)].push_back({p.sub_axis, partial(p.op), -1});
+    parts[p.sub_axis.mesh_dim].push_back({p.sub_axis, partial(p.op), -1});
   for (size_t m = 0; m < parts.size(); ++m) {
     std::vector<Placed>& list = parts[m];
     std::sort(list.begin(), list.end(),
@@ -285,8 +281,7 @@ std::vector<State> all_orders(const State& state, size_t limit) {
 void append_text(std::string& out, const State& state, std::span<const int64_t> mesh_shape) {
   const auto print = [&](const Placement& placement, int64_t order) {
     append_text(out, placement);
-    if (!is_shard(placement) || state.shards[static_cast<size_t>(placement.tensor_dim)].size() < 2)
-      return;
+    if (!is_shard(placement) || state.shards[placement.tensor_dim].size() < 2) return;
     if (order < 10) {
       const std::array<char, 3> text{'[', static_cast<char>('0' + order), ']'};
       out.append(text.data(), text.size());
@@ -419,7 +414,7 @@ class StateParser {
       return Done{};
     }
     if (static_cast<size_t>(placement->tensor_dim) >= slots_.size())
-      return fail("a tensor dim below " + number(static_cast<int64_t>(slots_.size())));
+      return fail("a tensor dim below " + number(std::ssize(slots_)));
     int64_t order = 0;
     if (peek() == '[') {
       ++at_;
@@ -429,7 +424,7 @@ class StateParser {
       if (at_ == digits || peek() != ']') return fail("an order such as [0]");
       ++at_;
     }
-    slots_[static_cast<size_t>(placement->tensor_dim)].emplace_back(order, sub_axis);
+    slots_[placement->tensor_dim].emplace_back(order, sub_axis);
     return Done{};
   }
 

@@ -7,6 +7,7 @@
 #include "cost/step_cost.h"
 #include "cost/worth.h"
 #include "tensor/box.h"
+#include "torch_rules/merge.h"
 
 namespace meshplan {
 namespace {
@@ -15,8 +16,7 @@ std::string number(int64_t value) { return std::to_string(value); }
 
 std::string names_of(const Mesh& mesh, std::span<const SubAxis> sub_axes) {
   std::vector<std::string> names;
-  for (const SubAxis& sub_axis : sub_axes)
-    names.push_back(mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name);
+  for (const SubAxis& sub_axis : sub_axes) names.push_back(mesh.dims[sub_axis.mesh_dim].name);
   return join(names, ", ");
 }
 
@@ -137,8 +137,7 @@ class Audit {
         return sub_axis.mesh_dim >= run.front().mesh_dim;
       });
     int64_t group = 1;
-    for (const Transition& t : run)
-      group = saturating_mul(group, shape_[static_cast<size_t>(t.mesh_dim)]);
+    for (const Transition& t : run) group = saturating_mul(group, shape_[t.mesh_dim]);
     const std::vector<int64_t> widths = widths_left(outer, request_.tensor.shape[tensor_dim]);
     const auto divides = [&](int64_t left) { return left % group == 0; };
     const auto merges = std::find_if(widths.begin(), widths.end(), divides);
@@ -155,9 +154,7 @@ class Audit {
   // The same question without the mesh dims of size 1.
   void unit_dim_traffic() {
     const auto drop = [&](State& state) {
-      const auto unit = [&](const SubAxis& sub_axis) {
-        return shape_[static_cast<size_t>(sub_axis.mesh_dim)] == 1;
-      };
+      const auto unit = [&](const SubAxis& sub_axis) { return shape_[sub_axis.mesh_dim] == 1; };
       for (std::vector<SubAxis>& order : state.shards) std::erase_if(order, unit);
       std::erase_if(state.partial,
                     [&](const PendingSubAxis& pending) { return unit(pending.sub_axis); });
@@ -220,7 +217,7 @@ class Audit {
         if (steps_[k].op != Op::slice) continue;
         const SubAxis& sub_axis = steps_[k].mesh_dims.front();
         const std::vector<Placement> now = placements_of(before(i), shape_);
-        const bool free = is_replicate(now[static_cast<size_t>(sub_axis.mesh_dim)]);
+        const bool free = is_replicate(now[sub_axis.mesh_dim]);
         if (sub_axis.size == 1 || !(free || holds(steps_[i], sub_axis.mesh_dim))) continue;
         late.push_back(sub_axis);
         parts = saturating_mul(parts, sub_axis.size);
@@ -351,7 +348,7 @@ std::optional<PieceSizes> nested_differs_from_flat(std::span<const int64_t> size
   const int64_t chunk = ceil_div(width, ranks);
   for (int64_t j = 0; j < ranks; ++j) {
     const Interval flat{std::min(width, j * chunk), std::min(width, (j + 1) * chunk)};
-    const Interval& piece = nested[static_cast<size_t>(j)];
+    const Interval& piece = nested[j];
     const bool both_empty = meshplan::width(flat) == 0 && meshplan::width(piece) == 0;
     differs = differs || (!both_empty && !(flat == piece));
     pieces.nested.push_back(meshplan::width(piece));

@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "plan/op_table.h"
 #include "tensor/request.h"
 #include "torch_rules/transition.h"
 

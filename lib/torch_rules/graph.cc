@@ -12,7 +12,6 @@
 #include "cost/step_figures.h"
 #include "plan/describe_moves.h"
 #include "torch_rules/dtensor_cost.h"
-#include "torch_rules/merge.h"
 #include "transfer/level_map.h"
 
 namespace meshplan {
@@ -67,8 +66,7 @@ class Packing {
     for (size_t i = 0; i < mesh_dims_; ++i) {
       uint32_t place = 0;
       if (is_shard(placements[i])) {
-        const std::vector<SubAxis>& order =
-            state.shards[static_cast<size_t>(placements[i].tensor_dim)];
+        const std::vector<SubAxis>& order = state.shards[placements[i].tensor_dim];
         while (order[place].mesh_dim != static_cast<int32_t>(i)) ++place;
       }
       key |= field(i, code_of(placements[i]), place);
@@ -248,7 +246,7 @@ class Search {
       const SubAxis sub_axis{static_cast<int32_t>(i), 1, shape_[i]};
       if (is_partial(p)) state.partial.push_back({sub_axis, p.op});
       if (!is_shard(p)) continue;
-      std::vector<SubAxis>& order = state.shards[static_cast<size_t>(p.tensor_dim)];
+      std::vector<SubAxis>& order = state.shards[p.tensor_dim];
       order.resize(std::max(order.size(), static_cast<size_t>(packing_.place(field)) + 1));
       order[packing_.place(field)] = sub_axis;
     }

@@ -57,7 +57,7 @@ std::string reason_of(const Step& step, std::span<const Transition> run, const P
   std::string dims;
   for (size_t i = 0; i < step.mesh_dims.size(); ++i) {
     if (i != 0) dims += i + 1 == step.mesh_dims.size() ? " and " : ", ";
-    dims += mesh.dims[static_cast<size_t>(step.mesh_dims[i].mesh_dim)].name;
+    dims += mesh.dims[step.mesh_dims[i].mesh_dim].name;
   }
   const Placement& src = run.front().src;
   const Placement& dst = run.front().dst;
@@ -100,8 +100,7 @@ std::optional<WarningKind> merge_obstacle(std::span<const Transition> run,
   if (!is_declared(dims)) return WarningKind::missing_flatten;
   if (op == Op::reduce_scatter) {
     int64_t group = 1;
-    for (const int32_t dim : dims)
-      group = saturating_mul(group, mesh_shape[static_cast<size_t>(dim)]);
+    for (const int32_t dim : dims) group = saturating_mul(group, mesh_shape[dim]);
     if (outermost(run).logical_shape[affected_dim(run.front())] % group != 0)
       return WarningKind::uneven_shape;
   }
@@ -153,7 +152,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
     step.state = *before;
     for (const Transition& t : run) {
       apply_transition(step.state, t, shape, position);
-      step.mesh_dims.push_back({t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]});
+      step.mesh_dims.push_back({t.mesh_dim, 1, shape[t.mesh_dim]});
     }
     before = &step.state;
     std::sort(step.mesh_dims.begin(), step.mesh_dims.end());
@@ -164,8 +163,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
         step.reduce_op = ReduceOp::sum;
         for (const Transition& t : run) {
           if (t.src.op == ReduceOp::avg)
-            step.scale_divisor =
-                saturating_mul(step.scale_divisor, shape[static_cast<size_t>(t.mesh_dim)]);
+            step.scale_divisor = saturating_mul(step.scale_divisor, shape[t.mesh_dim]);
         }
       }
     }
@@ -174,7 +172,7 @@ std::vector<Step> steps_of(const State& src, std::span<const Transition> transit
     } else {
       std::vector<Move> moves;
       for (const Transition& t : run)
-        moves.push_back({{t.mesh_dim, 1, shape[static_cast<size_t>(t.mesh_dim)]}, t.src, t.dst});
+        moves.push_back({{t.mesh_dim, 1, shape[t.mesh_dim]}, t.src, t.dst});
       std::sort(moves.begin(), moves.end(),
                 [](const Move& a, const Move& b) { return a.sub_axis < b.sub_axis; });
       describe_moves(step, std::move(moves));

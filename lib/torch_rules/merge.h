@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "plan/plan.h"
 #include "torch_rules/transition.h"
 
 namespace meshplan {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "torch_rules/graph.h"
 #include "torch_rules/greedy.h"
+#include "torch_rules/merge.h"
 
 namespace meshplan {
 namespace {
@@ -41,8 +42,7 @@ Warning warning_of(const UnmergedRun& unmerged, std::span<const Transition> tran
                    const Mesh& mesh) {
   Warning warning;
   warning.kind = unmerged.reason;
-  for (const int32_t dim : unmerged.mesh_dims)
-    warning.dims.push_back(mesh.dims[static_cast<size_t>(dim)].name);
+  for (const int32_t dim : unmerged.mesh_dims) warning.dims.push_back(mesh.dims[dim].name);
   warning.collective = unmerged.op;
   warning.operations = static_cast<int64_t>(unmerged.run.count);
   warning.mesh = mesh.name;
@@ -58,8 +58,7 @@ Warning warning_of(const UnmergedRun& unmerged, std::span<const Transition> tran
       break;
     case WarningKind::non_ascending: {
       std::vector<std::string> order;
-      for (const Transition& t : run)
-        order.push_back(mesh.dims[static_cast<size_t>(t.mesh_dim)].name);
+      for (const Transition& t : run) order.push_back(mesh.dims[t.mesh_dim].name);
       warning.message =
           steps + " cannot be 1: they run in the order " + join(order, ", ") +
           ", and PyTorch merges " +
@@ -73,7 +72,7 @@ Warning warning_of(const UnmergedRun& unmerged, std::span<const Transition> tran
       int64_t ranks = 1;
       for (const Transition& t : run) {
         extent = std::max(extent, t.logical_shape[tensor_dim]);
-        ranks = saturating_mul(ranks, mesh.dims[static_cast<size_t>(t.mesh_dim)].size);
+        ranks = saturating_mul(ranks, mesh.dims[t.mesh_dim].size);
       }
       warning.message = steps + " cannot be 1: " + std::to_string(extent) +
                         " elements of tensor dim " + std::to_string(tensor_dim) +
@@ -94,7 +93,7 @@ State effective_target(const Request& request, std::span<const int64_t> mesh_sha
   const std::vector<Placement> from = placements_of(request.src, mesh_shape);
   State target = request.dst;
   std::erase_if(target.partial, [&](const PendingSubAxis& pending) {
-    return !is_partial(from[static_cast<size_t>(pending.sub_axis.mesh_dim)]);
+    return !is_partial(from[pending.sub_axis.mesh_dim]);
   });
   return target;
 }

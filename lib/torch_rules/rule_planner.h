@@ -2,12 +2,11 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "plan/question.h"
-#include "torch_rules/merge.h"
+#include "torch_rules/transition.h"
 
 namespace meshplan {
 

@@ -6,7 +6,7 @@ namespace meshplan {
 
 Status check_executable(std::span<const Transition> transitions, const Mesh& mesh) {
   for (const Transition& t : transitions) {
-    const MeshDim& dim = mesh.dims[static_cast<size_t>(t.mesh_dim)];
+    const MeshDim& dim = mesh.dims[t.mesh_dim];
     if (dim.size == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
     if (is_shard(t.src) && t.dst.op == ReduceOp::sum) continue;
     return no_plan(
@@ -18,10 +18,9 @@ Status check_executable(std::span<const Transition> transitions, const Mesh& mes
 
 void apply_transition(State& state, const Transition& transition,
                       std::span<const int64_t> mesh_shape, ShardPosition position) {
-  const SubAxis sub_axis{transition.mesh_dim, 1,
-                         mesh_shape[static_cast<size_t>(transition.mesh_dim)]};
+  const SubAxis sub_axis{transition.mesh_dim, 1, mesh_shape[transition.mesh_dim]};
   if (is_shard(transition.src)) {
-    std::vector<SubAxis>& order = state.shards[static_cast<size_t>(transition.src.tensor_dim)];
+    std::vector<SubAxis>& order = state.shards[transition.src.tensor_dim];
     order.erase(std::find(order.begin(), order.end(), sub_axis));
   } else if (is_partial(transition.src)) {
     state.partial.erase(
@@ -29,7 +28,7 @@ void apply_transition(State& state, const Transition& transition,
                      [&](const PendingSubAxis& pending) { return pending.sub_axis == sub_axis; }));
   }
   if (is_shard(transition.dst)) {
-    std::vector<SubAxis>& order = state.shards[static_cast<size_t>(transition.dst.tensor_dim)];
+    std::vector<SubAxis>& order = state.shards[transition.dst.tensor_dim];
     order.insert(position == ShardPosition::last
                      ? order.end()
                      : std::upper_bound(order.begin(), order.end(), sub_axis),

@@ -9,13 +9,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "plan/plan.h"
+#include "mesh/mesh.h"
+#include "tensor/state.h"
 
 namespace meshplan {
 

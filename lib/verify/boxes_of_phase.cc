@@ -32,7 +32,7 @@ class PhaseLister {
     }
     for (const auto& [key, members] : units) {
       list_unit(members);
-      if (work_.used_up() || static_cast<int64_t>(out_.size()) > most_sent_boxes) return false;
+      if (work_.used_up() || std::ssize(out_) > most_sent_boxes) return false;
     }
     return true;
   }
@@ -93,16 +93,16 @@ class PhaseLister {
 
   // The parts of what is missing of one wanted box, in order: every fetcher has a stretch of them.
   void share_out(std::span<const Missing> missing, const Members& fetchers) {
-    const auto boxes = static_cast<int64_t>(missing.size());
-    const auto k = static_cast<int64_t>(fetchers.size());
+    const auto boxes = std::ssize(missing);
+    const auto k = std::ssize(fetchers);
     const int64_t parts = parts_of_missing(boxes, k);
     for (int64_t j = 0; j < k; ++j) {
       for (int64_t i = j * boxes * parts / k; i < (j + 1) * boxes * parts / k; ++i) {
-        const Missing& one = missing[static_cast<size_t>(i % boxes)];
+        const Missing& one = missing[i % boxes];
         if (one.box.empty() && i / boxes > 0) continue;  // a scalar is one part
         const Box part = cut(one.box, one.box.empty() ? 1 : parts, i / boxes);
         if (is_nothing(part)) continue;
-        fetch(one.shard, parts, *fetchers[static_cast<size_t>(j)], part, fetchers);
+        fetch(one.shard, parts, *fetchers[j], part, fetchers);
       }
     }
   }
@@ -110,7 +110,7 @@ class PhaseLister {
   void fetch(size_t shard, int64_t parts, const ListedRank& fetcher, const Box& part,
              const Members& wanting) {
     const uint32_t to = ranks_.number_of(fetcher.id);
-    if (!work_.take(static_cast<int64_t>(wanting.size()))) return;
+    if (!work_.take(std::ssize(wanting))) return;
     if (phase_ == 1) {
       const NearestHolders near = listing_.nearest(shard, fetcher.id);
       const int64_t turn = turns_[{near.level, near.first, parts}]++ % near.count;

@@ -67,7 +67,7 @@ Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
 // What it says of itself beside what is counted.
 Problem check_bounds(const PlannedBundle& bundle) {
   const BundleTotals& totals = bundle.totals;
-  const auto rounds = static_cast<int64_t>(bundle.rounds.size());
+  const auto rounds = std::ssize(bundle.rounds);
   if (totals.rounds != rounds) {
     return "its total of rounds is " + std::to_string(totals.rounds) + ", it has " +
            std::to_string(rounds);

@@ -18,7 +18,6 @@
 // collectives between two points of a measured table, which is held to a narrow range.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "base/result.h"

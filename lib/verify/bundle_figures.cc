@@ -60,7 +60,7 @@ class Counter {
     BundleFigures figures;
     const std::vector<size_t> order = in_order_of_waves();
     for (size_t i = 0; i < order.size() && !figures.problem && !refused_ && !work_.used_up();) {
-      (void)work_.take(static_cast<int64_t>(ranks_.size()));
+      (void)work_.take(std::ssize(ranks_));
       figures.problem = count_wave(order, i, figures.left_out);
     }
     if (!figures.problem && !work_.used_up()) figures.problem = check_totals();
@@ -136,7 +136,7 @@ class Counter {
     for (const RoundPart& part : round_at(round).parts) {
       NumberedTraffic piece = traffic_.piece(kind_of(part), part);
       if (piece.traffic == nullptr) return !(refused_ = true);
-      if (!work_.take(static_cast<int64_t>(piece.traffic->shares.size()))) return false;
+      if (!work_.take(std::ssize(piece.traffic->shares))) return false;
       round_load_.add(*piece.traffic, part.to - part.from);
       together.push_back(std::move(piece));
     }
@@ -162,7 +162,7 @@ class Counter {
     std::set<const Slots*> slots;  // whose ranks take part
     const std::vector<RoundPart>& parts = round_at(round).parts;
     for (const RoundPart& part : parts) {
-      const BundleStep& step = view_.steps[kind_of(part)][static_cast<size_t>(part.step)];
+      const BundleStep& step = view_.steps[kind_of(part)][part.step];
       slots.insert(&ranks_.slots(*step.from, step.across));
       const Collective& one = traffic_.collective(kind_of(part), static_cast<size_t>(part.step));
       const auto add = [&](int64_t& sum, int64_t more) {
@@ -175,7 +175,7 @@ class Counter {
       add(all.piece, one.moved.piece);
       add(all.copied, one.moved.copied);
     }
-    (void)work_.take(static_cast<int64_t>(parts.size()));
+    (void)work_.take(std::ssize(parts));
     const auto first = static_cast<size_t>(parts.front().step);
     const StepView one = step_view(view_, kind_of(parts.front()), first);
     const auto time = time_of_groups(one, all);

@@ -151,7 +151,7 @@ class MemberOrder {
   Problem check_tensor(int64_t tensor) {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const StepRuns& of = steps_[i];
-      const auto there = static_cast<int64_t>(of.runs.size());
+      const auto there = std::ssize(of.runs);
       if (there == 0) return tensor_of(of, tensor) + " runs in no round, expected each piece once";
       if (there != of.pieces) {
         return tensor_of(of, tensor) + " runs in " + std::to_string(there) + " pieces of " +
@@ -163,7 +163,7 @@ class MemberOrder {
                std::to_string(steps_[i - 1].pieces);
       }
     }
-    if (!steps_.empty()) (void)work_.take(static_cast<int64_t>(steps_.size()));
+    if (!steps_.empty()) (void)work_.take(std::ssize(steps_));
     return std::nullopt;
   }
 
@@ -215,7 +215,7 @@ class MemberOrder {
   void update_boxes(int64_t tensor) {
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (!steps_[i].touched) continue;
-      (void)work_.take(static_cast<int64_t>(uses_[i].size()));
+      (void)work_.take(std::ssize(uses_[i]));
       for (const size_t b : uses_[i]) {
         OpenBox& box = boxes_[b];
         const int64_t first = *steps_[box.written].waves.begin();

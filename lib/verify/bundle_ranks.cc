@@ -58,14 +58,14 @@ std::optional<BundleRanks> BundleRanks::of(const BundleView& view) {
       slots->second.bases = std::move(*bases);
       const auto& here = ids[slots->first] = ids_of(mesh, slots->second.bases);
       ranks.ids_.insert(ranks.ids_.end(), here.begin(), here.end());
-      if (static_cast<int64_t>(ranks.ids_.size()) < 4 * most_bundle_ranks) continue;
+      if (std::ssize(ranks.ids_) < 4 * most_bundle_ranks) continue;
       std::sort(ranks.ids_.begin(), ranks.ids_.end());
       ranks.ids_.erase(std::unique(ranks.ids_.begin(), ranks.ids_.end()), ranks.ids_.end());
     }
   }
   std::sort(ranks.ids_.begin(), ranks.ids_.end());
   ranks.ids_.erase(std::unique(ranks.ids_.begin(), ranks.ids_.end()), ranks.ids_.end());
-  if (static_cast<int64_t>(ranks.ids_.size()) > most_bundle_ranks) return std::nullopt;
+  if (std::ssize(ranks.ids_) > most_bundle_ranks) return std::nullopt;
   for (const auto& [mesh, list] : ids) {
     std::vector<uint32_t>& numbers = ranks.slots_.at(mesh).ranks;
     numbers.reserve(list.size());
@@ -77,8 +77,7 @@ std::optional<BundleRanks> BundleRanks::of(const BundleView& view) {
 uint32_t BundleRanks::number_of(int64_t id) const {
   // Ids without gaps are their own numbers.
   const int64_t guess = id - ids_.front();
-  if (guess >= 0 && guess < static_cast<int64_t>(ids_.size()) &&
-      ids_[static_cast<size_t>(guess)] == id)
+  if (guess >= 0 && guess < std::ssize(ids_) && ids_[guess] == id)
     return static_cast<uint32_t>(guess);
   return static_cast<uint32_t>(std::lower_bound(ids_.begin(), ids_.end(), id) - ids_.begin());
 }

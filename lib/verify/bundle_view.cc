@@ -1,7 +1,6 @@
 #include "verify/bundle_view.h"
 
 #include <algorithm>
-#include <map>
 
 #include "plan/firsts.h"
 #include "verify/figures.h"
@@ -38,6 +37,20 @@ constexpr int64_t most_tensor_pieces = 1'000'000;
 
 std::string is_not(const char* what, int64_t said, const std::string& expected) {
   return std::string(what) + " is " + std::to_string(said) + ", expected " + expected;
+}
+
+std::string place_of_part(size_t round, size_t part) {
+  return place_of_round(round) + ", part " + std::to_string(part);
+}
+
+// Whether a step may run in several pieces.
+bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step) {
+  if (view.member(kind).request.tensor.shape.empty()) return false;
+  for (size_t s = 0; s <= step; ++s) {
+    const Step& exchange = *view.steps[kind][s].step;
+    if (exchange.op != Op::exchange || exchange.phases != 1 || exchange.reduce_op) return false;
+  }
+  return true;
 }
 
 class RoundRules {
@@ -90,7 +103,7 @@ class RoundRules {
              "' is not a member of the bundle";
     }
     const PlannedRedistribution& member = view_.member(found->second);
-    const auto steps = static_cast<int64_t>(member.steps.size());
+    const auto steps = std::ssize(member.steps);
     if (part.step < 0 || part.step >= steps)
       return is_not("step", part.step, "0 to " + std::to_string(steps - 1));
     const int64_t count = member.request.count;
@@ -148,7 +161,7 @@ class RoundRules {
   }
 
   [[nodiscard]] const Step& step_of(const RoundPart& part) const {
-    return view_.plan->redistributions[part.member].steps[static_cast<size_t>(part.step)];
+    return view_.plan->redistributions[part.member].steps[part.step];
   }
 
   // Empty where they have several.
@@ -201,15 +214,6 @@ StepView step_view(const BundleView& view, size_t kind, size_t step) {
   return {view.plan, at.from, at.to, &request.tensor, request.reduce_dtype, at.before, at.step};
 }
 
-bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step) {
-  if (view.member(kind).request.tensor.shape.empty()) return false;
-  for (size_t s = 0; s <= step; ++s) {
-    const Step& exchange = *view.steps[kind][s].step;
-    if (exchange.op != Op::exchange || exchange.phases != 1 || exchange.reduce_op) return false;
-  }
-  return true;
-}
-
 std::vector<bool> steady_dims(const BundleView& view, size_t kind) {
   const std::vector<BundleStep>& steps = view.steps[kind];
   std::vector<bool> steady(view.member(kind).request.tensor.shape.size(), true);
@@ -222,10 +226,6 @@ std::vector<bool> steady_dims(const BundleView& view, size_t kind) {
 }
 
 std::string place_of_round(size_t round) { return "round " + std::to_string(round); }
-
-std::string place_of_part(size_t round, size_t part) {
-  return place_of_round(round) + ", part " + std::to_string(part);
-}
 
 Problem check_rounds(const BundleView& view) {
   const RoundRules rules(view);

@@ -52,14 +52,11 @@ void fill_waves(BundleView& view);
 // A step as one redistribution's recount looks at it.
 [[nodiscard]] StepView step_view(const BundleView& view, size_t kind, size_t step);
 
-// Whether a step may run in several pieces.
-[[nodiscard]] bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step);
 // The tensor dims that the steps behind step 0 that may go in pieces leave cut as it cuts them.
 [[nodiscard]] std::vector<bool> steady_dims(const BundleView& view, size_t kind);
 
 // "round 3", "round 3, part 0".
 [[nodiscard]] std::string place_of_round(size_t round);
-[[nodiscard]] std::string place_of_part(size_t round, size_t part);
 
 // What a round must be before its figures are looked at (bundle.h, 2).
 [[nodiscard]] Problem check_rounds(const BundleView& view);

@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "verify/bundle.h"
 #include "verify/figures.h"
 #include "verify/recount.h"
@@ -181,7 +180,7 @@ std::string out_of_range(const std::string& place, const char* what, int64_t is,
 Problem check_protocols(const Topology& topology) {
   for (const Protocol& protocol : topology.protocols) {
     const std::string place = "protocol '" + protocol.name + "'";
-    const auto levels = static_cast<int64_t>(protocol.levels.size());
+    const auto levels = std::ssize(protocol.levels);
     if (protocol.levels.size() != topology.levels.size())
       return out_of_range(place, "levels", levels, std::to_string(topology.levels.size()));
     for (const int64_t bytes : {protocol.near_bytes, protocol.most_bytes}) {
@@ -237,7 +236,7 @@ Problem check_topology_numbers(const Topology& topology) {
   for (size_t t = 0; t < topology.tables.size(); ++t) {
     const MeasuredTable& table = topology.tables[t];
     const std::string place = "table " + std::to_string(t);
-    if (table.level < 0 || table.level >= static_cast<int64_t>(topology.levels.size())) {
+    if (table.level < 0 || table.level >= std::ssize(topology.levels)) {
       return out_of_range(place, "level", table.level,
                           "below " + std::to_string(topology.levels.size()));
     }

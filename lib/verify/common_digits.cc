@@ -76,7 +76,7 @@ std::optional<CommonDigits> common_digits(const ExchangeView& view, const Units&
   for (size_t i = 0; i < common.digits.count; ++i) {
     const Digit& digit = common.digits.list[i];
     size_t level = 0;
-    for (const LevelPart& part : parts[static_cast<size_t>(digit.mesh_dim)]) {
+    for (const LevelPart& part : parts[digit.mesh_dim]) {
       if (part.before <= digit.before && digit.before < part.before * part.size) level = part.level;
     }
     common.level.push_back(level);

@@ -44,9 +44,7 @@ bool build_view(const Digits& digits, const DigitState& state, const DigitState&
   return true;
 }
 
-bool is_empty(const DimView& view, int64_t index) {
-  return width(view.chunks[static_cast<size_t>(index)]) == 0;
-}
+bool is_empty(const DimView& view, int64_t index) { return width(view.chunks[index]) == 0; }
 
 // The index with all coordinates outside of the cell set to zero.
 int64_t within_cell(const Digits& digits, const DimView& view, int32_t cell, int64_t index) {
@@ -93,7 +91,7 @@ bool agrees(const Digits& digits, const std::vector<DimView>& views,
       if (cell == other_cell) {
         if (empty) return false;
       } else {
-        const DimView& other = others[static_cast<size_t>(cell)];
+        const DimView& other = others[cell];
         if (empty != is_empty(other, carried_over(digits, view, other,
                                                   view.list.set & other.list.set, part)))
           return false;
@@ -103,7 +101,7 @@ bool agrees(const Digits& digits, const std::vector<DimView>& views,
     if (!all_sections) continue;
     const int64_t own = within_cell(digits, view, dim, index);
     const int64_t twins = carried_over(digits, view, twin, view.list.set & twin.list.set, own);
-    if (view.chunks[chunk] != twin.chunks[static_cast<size_t>(twins)]) return false;
+    if (view.chunks[chunk] != twin.chunks[twins]) return false;
   }
   return true;
 }

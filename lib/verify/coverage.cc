@@ -122,8 +122,7 @@ Problem compare_chunks(const Digits& digits, const ShardList& before, const Shar
   std::vector<std::vector<Interval>> unions(static_cast<size_t>(of_held.count()));
   for (size_t i = 0; i < held->size(); ++i) {
     if (width((*held)[i]) == 0) continue;
-    std::vector<Interval>& parts =
-        unions[static_cast<size_t>(of_held.number(static_cast<int64_t>(i)))];
+    std::vector<Interval>& parts = unions[of_held.number(static_cast<int64_t>(i))];
     if (!parts.empty() && parts.back().hi == (*held)[i].lo) {
       parts.back().hi = (*held)[i].hi;
     } else {
@@ -133,8 +132,7 @@ Problem compare_chunks(const Digits& digits, const ShardList& before, const Shar
   for (size_t i = 0; i < needed->size(); ++i) {
     const Interval& need = (*needed)[i];
     if (width(need) == 0) continue;
-    const std::vector<Interval>& parts =
-        unions[static_cast<size_t>(of_needed.number(static_cast<int64_t>(i)))];
+    const std::vector<Interval>& parts = unions[of_needed.number(static_cast<int64_t>(i))];
     auto part = std::upper_bound(parts.begin(), parts.end(), need.lo,
                                  [](int64_t at, const Interval& p) { return at < p.hi; });
     if (part != parts.end() && part->lo <= need.lo && need.hi <= part->hi) continue;
@@ -162,7 +160,7 @@ std::optional<std::vector<Interval>> chunks_of(const Digits& digits, const Shard
   std::vector<Interval> chunks{{0, extent}};
   for (size_t i = 0; i < list.count;) {
     Run run = run_at(digits, list, i);
-    if (run.product > max_chunks / static_cast<int64_t>(chunks.size())) return std::nullopt;
+    if (run.product > max_chunks / std::ssize(chunks)) return std::nullopt;
     std::vector<Interval> next;
     next.reserve(chunks.size() * static_cast<size_t>(run.product));
     for (const Interval& chunk : chunks) {

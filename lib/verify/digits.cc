@@ -15,8 +15,7 @@ void each_sub_axis(const State& state, Visit visit) {
 }
 
 bool is_whole(const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
-  return sub_axis.before == 1 &&
-         sub_axis.size == mesh_shape[static_cast<size_t>(sub_axis.mesh_dim)];
+  return sub_axis.before == 1 && sub_axis.size == mesh_shape[sub_axis.mesh_dim];
 }
 
 bool append_digit(Digits& digits, int32_t mesh_dim, int64_t before, int64_t size,
@@ -69,7 +68,7 @@ ShardList DigitState::shard_list(size_t tensor_dim) const {
 bool sub_axis_in_mesh(const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
   if (sub_axis.mesh_dim < 0 || static_cast<size_t>(sub_axis.mesh_dim) >= mesh_shape.size())
     return false;
-  int64_t size = mesh_shape[static_cast<size_t>(sub_axis.mesh_dim)];
+  int64_t size = mesh_shape[sub_axis.mesh_dim];
   if (is_whole(sub_axis, mesh_shape)) return true;
   return sub_axis.before >= 1 && sub_axis.size > 1 && size % sub_axis.before == 0 &&
          size / sub_axis.before % sub_axis.size == 0;
@@ -109,8 +108,7 @@ bool make_digits(std::span<const int64_t> mesh_shape, std::span<const State* con
     auto [dim, before] = cuts[i];
     if (cuts[i + 1].first != dim) continue;
     if (cuts[i + 1].second % before != 0) return false;
-    if (!append_digit(digits, dim, before, cuts[i + 1].second / before,
-                      mesh_shape[static_cast<size_t>(dim)]))
+    if (!append_digit(digits, dim, before, cuts[i + 1].second / before, mesh_shape[dim]))
       return false;
   }
   return true;

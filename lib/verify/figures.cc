@@ -272,7 +272,7 @@ Problem check_logical_shape(const PlannedRedistribution& redistribution,
 
 Problem check_merged(const Step& step) {
   const bool may_merge = !is_alone(step.op) && step.op != Op::exchange;
-  const int64_t replaced = may_merge ? static_cast<int64_t>(step.mesh_dims.size()) : 1;
+  const int64_t replaced = may_merge ? std::ssize(step.mesh_dims) : 1;
   if (step.merged == replaced) return std::nullopt;
   return "its merged is " + std::to_string(step.merged) + ", the steps that it replaces are " +
          std::to_string(replaced);

@@ -4,7 +4,6 @@
 // through logarithms is no fraction.
 #pragma once
 
-#include "verify/traffic.h"
 #include "verify/units.h"
 
 namespace meshplan::verification {

@@ -11,7 +11,7 @@
 //     exchange        all mesh dims, to any role but pending; pending digits stay or are reduced
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/op_table.h"
 #include "verify/digits.h"
 
 namespace meshplan::verification {

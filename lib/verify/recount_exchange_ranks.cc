@@ -83,7 +83,7 @@ class Tally {
       sharing.from[near.level] += from;
       shard.own_bytes = bytes;
       shard.own_from = from;
-      const auto asking = static_cast<int64_t>(sharing.ranks.size()) - shard.owners;
+      const auto asking = std::ssize(sharing.ranks) - shard.owners;
       if (asking == 0) return;
       if (view_.whole_pieces) {
         if (shard.asking == 0) asked_for_.push_back(number);

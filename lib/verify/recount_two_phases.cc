@@ -107,8 +107,7 @@ class Phases {
       listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
         ++pieces;
         if (wants[m] < 0) {
-          const auto [at, added] =
-              boxes.emplace(listing_.wanted_at(rank), static_cast<int64_t>(boxes.size()));
+          const auto [at, added] = boxes.emplace(listing_.wanted_at(rank), std::ssize(boxes));
           wants[m] = at->second;
           first = added;
         }
@@ -160,19 +159,19 @@ class Phases {
 
   // The parts of what is missing of one wanted box, in order: every fetcher has a stretch of them.
   int64_t share_out(std::span<const Missing> missing, const std::vector<size_t>& fetchers) {
-    const auto boxes = static_cast<int64_t>(missing.size());
-    const auto k = static_cast<int64_t>(fetchers.size());
+    const auto boxes = std::ssize(missing);
+    const auto k = std::ssize(fetchers);
     const int64_t parts = parts_of_missing(boxes, k);
     const int64_t all = boxes * parts;
     int64_t pieces = 0;
     for (int64_t i = 0; i < all; ++i) {
-      const Missing& box = missing[static_cast<size_t>(i % boxes)];
+      const Missing& box = missing[i % boxes];
       const int64_t slices = box.longest / parts + (i / boxes < box.longest % parts ? 1 : 0);
       if (slices == 0) continue;
       // The j for which floor(j all / k) <= i < floor((j + 1) all / k).
       const int64_t fetcher = ((i + 1) * k - 1) / all;
       const int64_t bytes = box.elements / box.longest * slices * view_.element_bytes;
-      fetch_part(fetchers[static_cast<size_t>(fetcher)], box.shard, parts, bytes, fetchers);
+      fetch_part(fetchers[fetcher], box.shard, parts, bytes, fetchers);
       pieces += k;
     }
     return pieces;

@@ -52,14 +52,14 @@ class Lister {
       int64_t looked = 0;
       listing_.each_overlap(rank, [&](size_t shard, const Box& box) {
         ++looked;
-        if (looked > work.left || static_cast<int64_t>(out_.size()) > most_sent_boxes) return;
+        if (looked > work.left || std::ssize(out_) > most_sent_boxes) return;
         if (shard == rank.shard) {
           add(to, to, box);
         } else {
           send(shard, rank, to, box);
         }
       });
-      if (!work.take(looked) || static_cast<int64_t>(out_.size()) > most_sent_boxes) return false;
+      if (!work.take(looked) || std::ssize(out_) > most_sent_boxes) return false;
     }
     return true;
   }
@@ -200,7 +200,7 @@ std::optional<SentBoxes> boxes_behind(const SentBoxes& before, const SentBoxes& 
   for (size_t i = 0; i < step.size(); ++i) {
     const uint32_t from = step.from[i];
     if (!work.take(static_cast<int64_t>(begin[from + 1] - begin[from])) ||
-        static_cast<int64_t>(out.size()) > most_sent_boxes)
+        std::ssize(out) > most_sent_boxes)
       return std::nullopt;
     for (size_t g = begin[from]; g < begin[from + 1]; ++g) {
       const std::span<const Interval> held = before.box(got[g]);
@@ -222,7 +222,7 @@ std::optional<SentBoxes> boxes_behind(const SentBoxes& before, const SentBoxes& 
 std::optional<PieceTraffic> piece_of(const SentBoxes& boxes, int64_t piece, int64_t pieces,
                                      int64_t element_bytes, const BundleRanks& ranks,
                                      WorkLeft& work) {
-  if (!work.take(static_cast<int64_t>(boxes.size()))) return std::nullopt;
+  if (!work.take(std::ssize(boxes))) return std::nullopt;
   PairBytes bytes(element_bytes, ranks);
   for (size_t i = 0; i < boxes.size(); ++i) {
     const std::span<const Interval> cut = boxes.cut(i);

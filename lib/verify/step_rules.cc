@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "verify/coverage.h"
 #include "verify/figures.h"
 #include "verify/op_rules.h"
@@ -40,8 +39,7 @@ Problem check_mesh_dims(const Step& step, std::span<const int64_t> mesh_shape) {
 
 bool lists_every_dim(std::span<const SubAxis> sub_axes, std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> listed(mesh_shape.size(), 1);
-  for (const SubAxis& sub_axis : sub_axes)
-    listed[static_cast<size_t>(sub_axis.mesh_dim)] *= sub_axis.size;
+  for (const SubAxis& sub_axis : sub_axes) listed[sub_axis.mesh_dim] *= sub_axis.size;
   return std::equal(listed.begin(), listed.end(), mesh_shape.begin());
 }
 
@@ -105,7 +103,7 @@ Problem check_unit_step(const Mesh& mesh, std::span<const int64_t> mesh_shape, c
   if (!changes) return std::string("it changes nothing");
   for (const SubAxis& sub_axis : step.mesh_dims) {
     if (sub_axis.size > 1)
-      return "mesh dim " + mesh.dims[static_cast<size_t>(sub_axis.mesh_dim)].name +
+      return "mesh dim " + mesh.dims[sub_axis.mesh_dim].name +
              " is in mesh_dims but does not change";
   }
   return check_reduction(reduced, step);
@@ -283,8 +281,7 @@ Problem check_crossing(std::span<const int64_t> src_mesh_shape,
     return std::string("nothing pending can cross from one mesh to another");
   std::vector<PendingSubAxis> reduced;
   for (const PendingSubAxis& pending : before.partial) {
-    if (src_mesh_shape[static_cast<size_t>(pending.sub_axis.mesh_dim)] > 1)
-      reduced.push_back(pending);
+    if (src_mesh_shape[pending.sub_axis.mesh_dim] > 1) reduced.push_back(pending);
   }
   return check_reduction(reduced, step);
 }

@@ -13,10 +13,8 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "base/int_math.h"
-#include "mesh/mesh.h"
 #include "plan/plan.h"
 
 namespace meshplan::verification {

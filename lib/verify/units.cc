@@ -103,8 +103,7 @@ std::optional<std::vector<GroupPattern>> Units::patterns(const Layout& group) co
     return std::vector<GroupPattern>{pattern};
   }
   const auto bases = distinct_bases(group);
-  if (!bases || saturating_mul(static_cast<int64_t>(bases->size()), ranks) > most_listed)
-    return std::nullopt;
+  if (!bases || saturating_mul(std::ssize(*bases), ranks) > most_listed) return std::nullopt;
   const std::vector<int64_t> members = offsets(group);
   std::vector<GroupPattern> patterns;
   std::vector<int64_t> ids(members.size());

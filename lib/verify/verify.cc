@@ -309,7 +309,7 @@ std::vector<std::string> compared_only(const Plan& plan) {
   int64_t savings = 0;
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     gaps += verification::has_gap_of_its_own(redistribution) ? 1 : 0;
-    alternatives += static_cast<int64_t>(redistribution.alternatives.size());
+    alternatives += std::ssize(redistribution.alternatives);
     for (const Warning& warning : redistribution.warnings) savings += warning.saves_ps != 0 ? 1 : 0;
   }
   std::vector<std::string> claims{"lower bounds"};
@@ -319,7 +319,7 @@ std::vector<std::string> compared_only(const Plan& plan) {
   add(gaps, " gap of a search", " gaps of searches");
   add(alternatives, " alternative", " alternatives");
   add(savings, " warning's savings", " warnings' savings");
-  add(static_cast<int64_t>(plan.bundles.size()), " bundle's time of its members alone",
+  add(std::ssize(plan.bundles), " bundle's time of its members alone",
       " bundles' times of their members alone");
   return claims;
 }

@@ -1,0 +1,27 @@
+#include "plan/asked_ids.h"
+
+#include <unordered_set>
+
+#include "base/text.h"
+#include "base/utf8.h"
+
+namespace meshplan {
+
+Status check_asked_ids(const Plan& plan, std::span<const std::string> asked, AskedIds kind) {
+  if (asked.empty()) return Done{};
+  std::vector<std::string> ids;
+  for (const PlannedRedistribution& r : plan.redistributions) ids.push_back(r.request.id);
+  if (kind == AskedIds::of_bundles_too) {
+    for (const PlannedBundle& bundle : plan.bundles) ids.push_back(bundle.request.id);
+  }
+  const std::unordered_set<std::string_view> known(ids.begin(), ids.end());
+  for (const std::string& id : asked) {
+    if (known.contains(id)) continue;
+    const auto near = nearest(id, ids);
+    return bad_input("the plan has no redistribution '" + one_line(id) + "'" +
+                     (near ? "; did you mean '" + one_line(*near) + "'?" : ""));
+  }
+  return Done{};
+}
+
+}  // namespace meshplan

@@ -1,0 +1,57 @@
+#include "replay/strike.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace meshplan {
+namespace {
+
+void spoil(FaultKind kind, DType dtype, std::span<const int64_t> at, std::byte* data) {
+  const int64_t size = element_bytes(dtype);
+  const size_t n = at.size();
+  if (kind == FaultKind::flip) {
+    // The second highest bit: for floats the top bit of the exponent, so that rounding does not
+    // hide the fault.
+    data[at[n / 2] * size + size - 1] ^= dtype == DType::boolean ? std::byte{1} : std::byte{0x40};
+  } else if (kind == FaultKind::drop) {
+    for (size_t i = n / 2; i < n; ++i) std::fill_n(data + at[i] * size, size, std::byte{0xdb});
+  } else if (kind == FaultKind::swap) {
+    std::byte* const first = data + at[0] * size;
+    for (size_t i = 1; i < n; ++i) {
+      std::byte* const other = data + at[i] * size;
+      if (std::equal(first, first + size, other)) continue;
+      std::swap_ranges(first, first + size, other);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void strike_process(FaultKind kind) {
+  if (kind == FaultKind::exit) std::_Exit(5);
+  if (kind == FaultKind::hang) {
+    // Longer than any deadline, but not forever.
+    std::this_thread::sleep_for(std::chrono::minutes(10));
+    std::_Exit(5);
+  }
+}
+
+Status strike_box(const StruckBox& box, FaultKind kind, std::span<const int64_t> at,
+                  Device& device) {
+  if (needs_process(kind) || kind == FaultKind::memory) return Done{};
+  const int64_t size = element_bytes(box.dtype);
+  const int64_t bytes = box.elements * size;
+  if (kind == FaultKind::overrun) {
+    const std::vector<std::byte> more(static_cast<size_t>(size), std::byte{0});
+    return device.write(box.rank, more.data(), box.data + bytes, size);
+  }
+  std::vector<std::byte> copy(static_cast<size_t>(bytes));
+  if (auto done = device.read(box.rank, box.data, copy.data(), bytes); !done) return done;
+  spoil(kind, box.dtype, at, copy.data());
+  return device.write(box.rank, copy.data(), box.data, bytes);
+}
+
+}  // namespace meshplan
