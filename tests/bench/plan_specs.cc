@@ -4,8 +4,7 @@
 // usage: bench_plan_specs [--top N] [--all] [--budget N] SPEC...     a file with one spec
 //        ... | bench_plan_specs -                                   one spec a line
 //
-//     for seed in $(seq 0 99); do realistic.py --seed $seed > $seed.json; done
-//     bench_plan_specs *.json
+//     bench_plan_specs testdata/specs/*.json
 //     tests/bench/slowest_plans.py --only factors --print | bench_plan_specs -
 //     tests/bench/across_meshes.py | bench_plan_specs --all -
 #include <algorithm>
