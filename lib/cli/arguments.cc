@@ -48,7 +48,7 @@ std::map<std::string, bool> flag_names(const CommandDescription& command) {
   return names;
 }
 
-// Words that look like flags and are none, before anything else: CLI11 would call them files.
+// Words that look like flags but are not, before anything else: CLI11 would call them files.
 Status check_flags(const CommandDescription& command, const std::vector<std::string>& words) {
   const auto names = flag_names(command);
   for (size_t i = 0; i < words.size(); ++i) {

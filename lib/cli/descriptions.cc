@@ -170,7 +170,7 @@ const std::vector<CommandDescription>& command_descriptions() {
         "meshplan compare plan.json --ran rank*.json --repeat 10   # ten steps of the program",
         "meshplan compare plan.json --ran profiler-trace.json"},
        {{"--ran", "DUMP...",
-         "JSON of the flight recorder, the profiler (Kineto) or the execution trace (Chakra), one file a rank"},
+         "JSON of the flight recorder, the profiler (Kineto) or the execution trace (Chakra), one file per rank"},
         {"--repeat", "N", "how often the planned program ran (default: 1)"},
         {"-o,--output", "FILE", "output file (default: stdout)"}}},
       {"calibrate",

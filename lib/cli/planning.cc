@@ -11,7 +11,7 @@ namespace {
 // A file that a spec names: one that is at hand, where a pipe might never say anything, and stays.
 Result<std::string> read_named(const Context& context, const std::string& file) {
   if (context.system.may_wait(file))
-    return bad_input("cannot read " + file + ": is a pipe or a device, and a spec names files");
+    return bad_input("cannot read " + file + ": is a pipe or a device; a spec names regular files");
   for (const auto& [flag, path] : context.outputs) {
     if (context.system.same_file(file, path))
       return bad_input(flag + " " + path + " would overwrite " + file + "; write to another file");
@@ -24,7 +24,7 @@ Result<std::string> read_named(const Context& context, const std::string& file) 
 FileReader reader_beside(Context& context, const std::string& path) {
   return [&context, path](const std::string& name) -> Result<std::string> {
     if (name.find('\0') != std::string::npos)
-      return bad_input("cannot read " + name + ": no file has a zero byte in its name");
+      return bad_input("cannot read " + name + ": a file name cannot contain a zero byte");
     if (name.empty() || name.front() == '/') return read_named(context, name);
     const std::string file = folder_of(path) + name;
     if (path.rfind("git:", 0) != 0) return read_named(context, file);

@@ -253,7 +253,7 @@ std::string explain_cost(const StepQuestion& q) {
   if (step.op == Op::exchange) return explain_exchange(levels, q);
   int64_t group = 1;
   for (const SubAxis& sub_axis : step.mesh_dims) group *= sub_axis.size;
-  if (group == 1) return "one rank a group: no bytes, no time\n";
+  if (group == 1) return "one rank per group: no bytes, no time\n";
   return explain_collective(levels, q, group);
 }
 

@@ -43,10 +43,10 @@ std::vector<CodeEntry> command_codes() {
        "time or peak memory, of the file or of one redistribution. Fix the regression, or raise "
        "the budget.",
        budget("4194304"), budget("8388608"), "meshplan check spec.json"},
-      {"E0605", "drifted", "a recorded spec that its program no longer gives",
+      {"E0605", "drifted", "a recorded spec that its program no longer produces",
        "Recorded again by check --record, the program asked for other redistributions, other counts "
-       "or other meshes than the committed recording has. The message lists the differences; lines "
-       "of the program are none. Record it again, plan it and commit both.",
+       "or other meshes than the committed recording has. The message lists the differences; "
+       "moved lines of the program do not count. Record it again, plan it and commit both.",
        "meshplan check spec.json --record 'cp changed-spec.json $MESHPLAN_RECORD'",
        "meshplan check changed-spec.json --record 'cp changed-spec.json $MESHPLAN_RECORD'"},
       {"E0699", "internal", "a bug in meshplan",

@@ -69,8 +69,8 @@ std::vector<CodeEntry> form_codes() {
        tensor_of("[" + ones + "]"), tensor_of("[8, 8]")},
       {"E0213", "cannot_extend", "a file that cannot be extended",
        "extends names a spec, relative to the folder of the file that extends it: one that can be "
-       "read, does not lead back to that file, and has its end after at most 8 files. A text on "
-       "stdin is in no folder.",
+       "read and does not extend that file in turn. At most 8 files may extend one another, and a "
+       "text on stdin, which is in no folder, extends none.",
        "{\n  \"schema\": \"meshplan/spec/1\",\n  \"extends\": \"recorded.json\"\n}", good},
   };
 }

@@ -18,7 +18,7 @@ constexpr std::string_view code_internal = "E0699";     // a bug in meshplan
 // a committed plan that its spec no longer gives
 constexpr std::string_view code_not_current = "E0603";
 constexpr std::string_view code_over_budget = "E0604";  // a budget that the plan exceeds
-// a recorded spec that its program no longer gives
+// a recorded spec that its program no longer produces
 constexpr std::string_view code_drifted = "E0605";
 // a recording that was cut short, a warning
 constexpr std::string_view code_incomplete = "W0304";

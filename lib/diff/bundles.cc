@@ -100,13 +100,13 @@ std::vector<std::string> compare_bundles(const Plan& before, const Plan& after) 
         texts.push_back(name + ": " + figure.name + " " + figure.after + ", was " + figure.before);
     }
     if (ids_of(before, was->request.members) != ids_of(after, now.request.members))
-      texts.push_back(name + " has other members");
+      texts.push_back(name + " has different members");
     if (texts.size() == so_far && !same_rounds(before, *was, after, now))
-      texts.push_back(name + " has other rounds");
+      texts.push_back(name + " has different rounds");
   }
   for (const PlannedBundle& was : before.bundles) {
     if (find(after, was.request.id) == nullptr)
-      texts.push_back("bundle " + was.request.id + " is gone");
+      texts.push_back("bundle " + was.request.id + " is removed");
   }
   return texts;
 }

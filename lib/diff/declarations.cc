@@ -46,9 +46,9 @@ void compare_mesh(const Mesh& before, const Mesh& after, std::vector<Declaration
                          after.name});
     }
     if (was.group_options != is.group_options) {
-      changes.push_back({Kind::mesh,
-                         "mesh dim " + is.name + " of " + after.name + " has other group options",
-                         after.name});
+      changes.push_back(
+          {Kind::mesh, "mesh dim " + is.name + " of " + after.name + " has different group options",
+           after.name});
     }
   }
 }
@@ -124,7 +124,7 @@ void compare_flattens(const MeshTable& before, const MeshTable& after,
           {Kind::flatten, text + " was called " + old->name, flatten.of, flatten.dims});
     } else if (old->group_options != flatten.group_options) {
       changes.push_back(
-          {Kind::flatten, text + " has other group options", flatten.of, flatten.dims});
+          {Kind::flatten, text + " has different group options", flatten.of, flatten.dims});
     }
   }
   for (const Flatten& flatten : before.flattens) {
@@ -171,7 +171,7 @@ void compare_options(const PlanOptions& before, const PlanOptions& after,
 
 std::string topology_name(const Topology& topology) {
   if (!topology.name.empty()) return topology.name;
-  return topology.source.empty() ? "one of its own" : topology.source;
+  return topology.source.empty() ? "a custom one" : topology.source;
 }
 
 bool uses(const Plan& plan, const PlannedRedistribution& r, const std::vector<std::string>& dims) {
@@ -202,7 +202,7 @@ std::vector<DeclarationChange> compare_declarations(const Plan& old_plan, const 
     const std::string is = topology_name(new_plan.topology);
     const std::string was = topology_name(old_plan.topology);
     changes.push_back({Kind::topology,
-                       is == was ? "the topology (" + is + ") has other values"
+                       is == was ? "the topology (" + is + ") has different values"
                                  : "the topology is " + is + "; was " + was,
                        ""});
   }

@@ -56,7 +56,7 @@ std::string_view resolved(std::string_view quoted, bool escaped, std::string& bu
 const char* to_text(JsonKind kind) {
   static constexpr EnumNames<JsonKind, 8> names{{"null", "true or false", "an integer", "a number",
                                                  "a string", "a list", "an object",
-                                                 "nothing readable"}};
+                                                 "an invalid value"}};
   return names[kind];
 }
 

@@ -27,7 +27,7 @@ Value Value::at(std::string_view key) const {
 
 int64_t Value::integer(int64_t least, int64_t most) const {
   const auto number = whole();
-  if (!number) fail("expected a whole number");
+  if (!number) fail("expected an integer");
   if (*number < least || *number > most) {
     fail(std::to_string(*number) + " is out of range: expected " + std::to_string(least) +
          (most == INT64_MAX ? " or more" : " to " + std::to_string(most)));
@@ -50,7 +50,7 @@ bool Value::flag() const {
 }
 
 std::string Value::text() const {
-  if (!is_text()) fail("expected a text");
+  if (!is_text()) fail("expected a string");
   std::string buffer;
   return std::string(string_of(*document_, node(), buffer));
 }

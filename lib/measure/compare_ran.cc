@@ -265,7 +265,7 @@ std::string row_text(const RanRow& row) {
     for (const int64_t bytes : std::set<int64_t>(row.other_sizes.begin(), row.other_sizes.end()))
       sizes.push_back(human_bytes(bytes));
     parts.push_back(with_commas(std::ssize(row.other_sizes)) +
-                    " of other size: " + join(sizes, " "));
+                    " with another size: " + join(sizes, " "));
   }
   if (row.other_order) parts.emplace_back("in another order");
   std::string text = std::string(row_as_planned(row) ? "  " : "! ") + to_text(row.op) + " on " +
@@ -316,7 +316,7 @@ std::string to_text(const RanComparison& comparison) {
             " earlier collectives are lost; raise TORCH_FR_BUFFER_SIZE\n";
   }
   text += with_commas(same) + " as planned, " + with_commas(missing) + " missing, " +
-          with_commas(extra) + " extra, " + with_commas(other) + " of other size, " +
+          with_commas(extra) + " extra, " + with_commas(other) + " with another size, " +
           with_commas(order) + " in another order\n";
   return text;
 }

@@ -38,10 +38,10 @@ class Reader {
     const auto* named = std::find_if(std::begin(collectives), std::end(collectives),
                                      [&](const Named& n) { return coll == n.coll; });
     if (named == std::end(collectives))
-      return add_unused(found_, place, "collectives that no plan has");
+      return add_unused(found_, place, "collectives that plans do not use");
     if (const auto source = perf.find("coll_timing_source");
         source && source->text() != "kernel_gpu")
-      return add_unused(found_, place, "times of the host's clock");
+      return add_unused(found_, place, "times by the host's clock, not the GPU's");
     const int64_t ranks = header.at("n_ranks").integer(1, 1 << 24);
     const int64_t hosts = header.at("nnodes").integer(1, 1 << 24);
     int64_t size = perf.at("coll_msg_size_bytes").integer(0);
@@ -49,7 +49,7 @@ class Reader {
     const auto us = perf.at("coll_exec_time_us").number();
     if (!us || !(*us >= 0) || *us > 1e12)
       perf.at("coll_exec_time_us").fail("expected a time in microseconds");
-    if (ranks < 2 || size == 0 || *us == 0) return add_unused(found_, place, "nothing was moved");
+    if (ranks < 2 || size == 0 || *us == 0) return add_unused(found_, place, "no bytes were moved");
     if (ranks % hosts != 0)
       return add_unused(found_, place, "hosts have different numbers of the group's ranks");
     FoundRow row;

@@ -139,7 +139,7 @@ class Reader {
       return bad_input(place() + ": \"" + printable(std::string(wrong), 40) +
                        "\" is not a number of wrong elements");
     if (errors && *errors != 0)
-      return bad_input(place() + ": wrong data was measured; times of wrong data mean nothing");
+      return bad_input(place() + ": the measured data is wrong, so its times are not used");
     if (groups_.empty())
       return bad_input(place() +
                        ": no line \"#  Rank 0 Group 0 Pid ... on HOST device ...\" stands "
@@ -154,7 +154,7 @@ class Reader {
                        ": cannot tell which collective was measured; expected \"# "
                        "Collective test starting: all_reduce_perf\" before, or the "
                        "program in the file's name");
-    add_unused(found_, place(), printable(program_, 60) + " measures what no plan has");
+    add_unused(found_, place(), printable(program_, 60) + " measures an op that plans do not use");
     return Done{};
   }
   void add_row(int64_t size, double us) {
@@ -162,7 +162,7 @@ class Reader {
     const int64_t ranks = all_ranks(group);
     const int64_t a_host = ranks_a_host(group);
     const int64_t ns = std::llround(us * 1000);
-    if (size == 0 || ns == 0) return add_unused(found_, place(), "nothing was moved");
+    if (size == 0 || ns == 0) return add_unused(found_, place(), "no bytes were moved");
     if (ranks < 2) return add_unused(found_, place(), "a group of one rank moves nothing");
     if (a_host == 0)
       return add_unused(found_, place(), "hosts have different numbers of the group's ranks");

@@ -96,14 +96,15 @@ void add_step(const Value& step, MeasuredFile& found, const std::string& file) {
   const std::string place = file + ": " + step.pointer();
   const size_t levels = found.base->levels.size();
   if (*ranks < 2 || *bytes < 1 || *median < 1 || *level < 0)
-    return add_unused(found, place, "nothing was moved");
+    return add_unused(found, place, "no bytes were moved");
   if (static_cast<size_t>(*level) >= levels)
     step.at("level").fail("the topology has " + std::to_string(levels) + " levels");
   FoundRow row;
   row.row = {
       place, *op, members_of(step, *level, *ranks, levels), *bytes, *median, samples->count(), {}};
   if (row.row.members.empty())
-    return add_unused(found, place, "groups that do not look alike everywhere, or two phases");
+    return add_unused(found, place,
+                      "groups whose members lie differently in the units, or two phases");
   if (*op == Op::exchange) row.row.traffic = traffic_of(step, *level, *bytes, *ranks, levels);
   found.rows.push_back(std::move(row));
 }
@@ -117,7 +118,7 @@ void add_redistributions(const Value& holder, MeasuredFile& found, const std::st
   elements(holder, "redistributions").each([&](const Value& entry) {
     const Value steps = elements(entry, "steps");
     if (whole(entry, "wrong").value_or(0) > 0)
-      entry.fail("wrong data was measured; times of wrong steps mean nothing");
+      entry.fail("the measured data is wrong, so its times are not used");
     steps.each([&](const Value& step) { add_step(step, found, file); });
   });
 }
@@ -186,7 +187,7 @@ MeasuredFile read_nccl_json(const Value& root, const std::string& file) {
     const std::string place = file + ": " + result.pointer();
     const int64_t a_host = own ? ranks : ranks_a_host(hosts);
     const int64_t ns = std::llround(*us * 1000);
-    if (ranks < 2 || *size < 1 || ns < 1) return add_unused(found, place, "nothing was moved");
+    if (ranks < 2 || *size < 1 || ns < 1) return add_unused(found, place, "no bytes were moved");
     if (a_host == 0)
       return add_unused(found, place, "hosts have different numbers of the group's ranks");
     FoundRow row;

@@ -282,7 +282,7 @@ class Body {
     }
     if (at_ == before && add_parts(before, step)) return;
     if (has_whole_dims(step.state, shape_))
-      call(step.state, step.reduce_op.has_value(), "PyTorch plans this leg");
+      call(step.state, step.reduce_op.has_value(), "PyTorch plans this part itself");
   }
 
   [[nodiscard]] bool only_replicas_change(const State& before, const State& after) const {
@@ -333,7 +333,7 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
     out += "    # asked for by " + one_line(notes) + "\n";
   if (request.direction == Direction::backward) {
     out +=
-        "    # a gradient's: call it where the gradient is made (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";
+        "    # of a gradient: call it where the gradient is computed (Tensor.register_hook, or the backward of a torch.autograd.Function)\n";
   }
   if (request.src_mesh != request.dst_mesh) {
     out +=
@@ -344,7 +344,7 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
   const std::vector<Line> lines = Body(plan, planned, mesh).lines();
   if (planned.steps.size() == 1 && lines.size() == 1 &&
       lines.front().code.rfind("x = x.redistribute(mesh, ", 0) == 0) {
-    out += "    # one call: what the program has already\n";
+    out += "    # one call, as the program has it already\n";
   }
   for (const Line& line : lines) {
     out += "    " + line.code + (line.code.empty() || line.comment.empty() ? "" : "  ");
@@ -437,7 +437,7 @@ std::string render_torch(const Plan& plan) {
       "# PyTorch code of the plan" + (plan.digest.empty() ? "" : " " + plan.digest) + "\n";
   out +=
       "# Each function takes a DTensor in the source placements, and its mesh, and returns it in the target's.\n"
-      "# A leg that PyTorch plans is not the plan's: meshplan.follow(PLAN) executes every step as it is planned.\n";
+      "# What PyTorch plans itself is not as in the plan: meshplan.follow(PLAN) executes every step as it is planned.\n";
   if (functions.find("= x.to(torch.") != std::string::npos ||
       functions.find(" torch.") != std::string::npos)
     out += "import torch\n";

@@ -73,7 +73,8 @@ std::string line_of(const BundleReport& b) {
   if (b.wrong > 0) line += ", " + with_commas(b.wrong) + " wrong";
   if (!b.overruns.empty()) line += ", " + numbered(b.overruns.size(), "buffer") + " overrun";
   if (b.replayed < b.tensors)
-    line += ", " + std::to_string(b.replayed) + " of its tensors, which stand for those alike";
+    line += ", " + std::to_string(b.replayed) +
+            " of its tensors, the first and last of those that move alike";
   if (b.shrunk) line += ", at smaller shapes";
   if (b.largest_ulp > 0)
     line += ", off by at most " + short_number(b.largest_ulp) + " ulp, " +

@@ -122,7 +122,7 @@ std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t i
       } else if (level->ranks % inner != 0 && i + 1 < list->size()) {
         reader.error(
             "E0314", (*list)[i],
-            numbers + "no multiple of the " + std::to_string(inner) + " of the level inside it",
+            numbers + "not a multiple of the " + std::to_string(inner) + " of the level inside it",
             {"a unit of a level is made of whole units of the level inside it",
              {},
              (*list)[i - 1],

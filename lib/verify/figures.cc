@@ -303,12 +303,12 @@ Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistri
     noted += note.collectives;
     for (const std::string& dim : note.dims) {
       if (!find_dim(mesh, dim) && !parse_sub_axis(dim, dim_names(mesh), src_mesh_shape))
-        return "a reduction is said to be over '" + dim + "', which the mesh lacks";
+        return "a reduction names mesh dim '" + dim + "', which the mesh lacks";
     }
   }
   if (noted != collectives) {
-    return "its reductions are said to pass through " + std::to_string(noted) +
-           " collectives, its steps have " + std::to_string(collectives);
+    return "its reductions count " + std::to_string(noted) + " collectives, its steps have " +
+           std::to_string(collectives);
   }
   if (plan.options.one_reduction && collectives > 1) {
     return "one_reduction is asked for, but it reduces in " + std::to_string(collectives) +
@@ -328,7 +328,7 @@ Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
     return std::pair{text.substr(0, first), text.substr(last + 2)};
   };
   if (unmerged != trace && ends(unmerged) != ends(trace))
-    return "its unmerged trace has other ends than its trace: '" + unmerged + "'";
+    return "its unmerged trace starts or ends in another state than its trace: '" + unmerged + "'";
   if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
   int64_t replaced = 0;
   for (const Step& step : redistribution.steps) replaced += step.merged;
@@ -412,8 +412,8 @@ Problem check_mesh_group(const Plan& plan, const PlanGroup& group) {
            " of " + std::to_string(ranks);
   }
   if (group.declared != is_declared(plan.meshes, group)) {
-    return name + (group.declared ? " counts as declared, but no mesh declares it"
-                                  : " counts as not declared, but a mesh declares it");
+    return name + (group.declared ? " is marked as declared, but no mesh declares it"
+                                  : " is marked as not declared, but a mesh declares it");
   }
   return std::nullopt;
 }

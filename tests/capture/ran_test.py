@@ -33,9 +33,9 @@ def check(meshplan, words, planned, changed):
     """All `planned` collectives of two steps ran on every rank; the changed program's one more is all that is told of it."""
     with tempfile.TemporaryDirectory() as folder:
         code, text = ran(meshplan, folder, words)
-        assert code == 0 and text.count(f"{planned} as planned, 0 missing, 0 extra, 0 of other size, 0 in another order\n") == 4, text
+        assert code == 0 and text.count(f"{planned} as planned, 0 missing, 0 extra, 0 with another size, 0 in another order\n") == 4, text
         code, text = ran(meshplan, folder, [*words, "changed"])
-        assert code == 1 and text.count(f"{planned} as planned, 0 missing, 1 extra, 0 of other size, 0 in another order\n") == 4, text
+        assert code == 1 and text.count(f"{planned} as planned, 0 missing, 1 extra, 0 with another size, 0 in another order\n") == 4, text
         assert text.count(changed) == 4 and text.count("! ") == 4, text
 
 

@@ -54,8 +54,8 @@ TEST_CASE("what a spec names is a file that is at hand, and that no output overw
   for (const Story& s : std::vector<Story>{
            {"pipe", "levels.json", "new", "cannot read pipe: is a pipe or a device"},
            {"spec.json", "pipe", "new", "cannot read pipe: is a pipe or a device"},
-           {"spec.json\\u0000.old", "levels.json", "new", "spec.json\\x00.old: no file has a zero byte in its name"},
-           {"spec.json", "levels.json\\u0000", "new", "levels.json\\x00: no file has a zero byte in its name"},
+           {"spec.json\\u0000.old", "levels.json", "new", "spec.json\\x00.old: a file name cannot contain a zero byte"},
+           {"spec.json", "levels.json\\u0000", "new", "levels.json\\x00: a file name cannot contain a zero byte"},
            {"spec.json", "levels.json", "spec.json", "--output spec.json would overwrite spec.json; write to another file"},
            {"spec.json", "levels.json", "levels.json", "--output levels.json would overwrite levels.json"},
        }) {

@@ -216,15 +216,15 @@ TEST_CASE("a topology without a name is called by its source") {
   Plan own = plan;
   own.topology.name.clear();
   own.topology.source.clear();
-  CHECK(diff_plans(plan, own).declarations == std::vector<std::string>{"the topology is one of its own; was uniform"});
+  CHECK(diff_plans(plan, own).declarations == std::vector<std::string>{"the topology is a custom one; was uniform"});
   Plan fitted = own;
   fitted.topology.source = "calibrated by meshplan from 30 measured rows";
   CHECK(diff_plans(own, fitted).declarations ==
-        std::vector<std::string>{"the topology is calibrated by meshplan from 30 measured rows; was one of its own"});
+        std::vector<std::string>{"the topology is calibrated by meshplan from 30 measured rows; was a custom one"});
   Plan again = fitted;
   again.topology.levels.front().latency_ns += 1;
   CHECK(diff_plans(fitted, again).declarations ==
-        std::vector<std::string>{"the topology (calibrated by meshplan from 30 measured rows) has other values"});
+        std::vector<std::string>{"the topology (calibrated by meshplan from 30 measured rows) has different values"});
 }
 
 TEST_CASE("what moves with the same bundle as before is named so, as its own figures do not decide") {

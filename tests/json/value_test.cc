@@ -46,9 +46,9 @@ TEST_CASE("values are read by type and range") {
   CHECK(at([](const Value& root) { (void)root.at("a").at("z"); }) == "/a: expected an object, [1, -5]");
   CHECK(at([](const Value& root) { (void)root.at("a").integers(0); }) == "/a/1: -5 is out of range: expected 0 or more, -5");
   CHECK(at([](const Value& root) { (void)root.at("a").first().integer(2, 4); }) == "/a/0: 1 is out of range: expected 2 to 4, 1");
-  CHECK(at([](const Value& root) { (void)root.at("f").integer(0); }) == "/f: expected a whole number, 2.5");
+  CHECK(at([](const Value& root) { (void)root.at("f").integer(0); }) == "/f: expected an integer, 2.5");
   CHECK(at([](const Value& root) { (void)root.at("n").flag(); }) == "/n: expected true or false, null");
-  CHECK(at([](const Value& root) { (void)root.at("b/c").at("d").text(); }) == "/b~1c/d: expected a text, true");
+  CHECK(at([](const Value& root) { (void)root.at("b/c").at("d").text(); }) == "/b~1c/d: expected a string, true");
   CHECK(at([](const Value& root) { (void)root.at("n").texts(); }) == "/n: expected a list, null");
   CHECK(at([](const Value& root) { (void)root.at("b/c").at("e").must(std::optional<int>(), "op"); }) == "/b~1c/e: unknown op \"x\", \"x\"");
 }

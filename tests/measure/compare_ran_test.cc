@@ -85,7 +85,7 @@ TEST_CASE("what ran as planned is said with its times, for every version of the 
     CHECK(as_planned(comparison));
     CHECK(says(comparison, std::string("rank1.json (flight recorder ") + version + ")\n"));
     CHECK(says(comparison, "  all_gather on tp, 64 B in: 2 as planned; took 2.00 us, predicted 1.50 us  [wq]\n"));
-    CHECK(says(comparison, "5 as planned, 0 missing, 0 extra, 0 of other size, 0 in another order\n"));
+    CHECK(says(comparison, "5 as planned, 0 missing, 0 extra, 0 with another size, 0 in another order\n"));
   }
   json lists = dump_of();  // ranks as a list, the group as a name
   lists["pg_config"]["2"]["ranks"] = {0, 1};
@@ -106,10 +106,10 @@ TEST_CASE("each difference is named by its kind") {
 
   json larger = dump_of();
   larger["entries"][3]["input_sizes"] = {{8, 4}};
-  CHECK(says(compared(larger), "! all_gather on tp, 64 B in: 1 as planned, 1 of other size: 128 B"));
+  CHECK(says(compared(larger), "! all_gather on tp, 64 B in: 1 as planned, 1 with another size: 128 B"));
   larger = dump_of();
   larger["entries"][2]["input_dtypes"] = {"Double"};
-  CHECK(says(compared(larger), "! all_reduce on dp, 4 B in: 1 of other size: 8 B"));
+  CHECK(says(compared(larger), "! all_reduce on dp, 4 B in: 1 with another size: 8 B"));
 
   json swapped = dump_of();
   std::swap(swapped["entries"][1]["record_id"], swapped["entries"][2]["record_id"]);

@@ -314,7 +314,7 @@ TEST_CASE("broken reports are refused by place") {
            {R"({"schema": "meshplan/report/2"})", "/schema"},
            {R"({"schema": "meshplan/report/1"})", "/redistributions: expected a list"},
            {R"({"schema": "meshplan/report/1", "redistributions": [{}]})", "/redistributions/0/steps"},
-           {R"({"schema": "meshplan/report/1", "redistributions": [{"wrong": 3, "steps": []}]})", "wrong data was measured"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{"wrong": 3, "steps": []}]})", "the measured data is wrong"},
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "dance"}]}]})", "unknown op 'dance'"},
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "time": {}}]}]})", "expected level"},
            {R"({"results": [{"size": 4}]})", "cannot tell which collective"},

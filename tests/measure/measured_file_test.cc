@@ -98,7 +98,7 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   CHECK(refusal(with("    33554432       8388608     float     sum      -1   fast")) == "x.log:18: \"fast\" is not a time in microseconds");
   CHECK(refusal(with("    33554432       8388608     float     sum      -1   -5.0")).rfind("x.log:18: \"-5.0\"", 0) == 0);
   CHECK(refusal(with("99999999999999999999       8388608     float     sum      -1   182.90")).rfind("x.log:18: expected size", 0) == 0);
-  CHECK(refusal(replaced(log, "       0   182.90", "       3   182.90")).find(":18: wrong data") != std::string::npos);
+  CHECK(refusal(replaced(log, "       0   182.90", "       3   182.90")).find(":18: the measured data is wrong") != std::string::npos);
   CHECK(refusal(log.substr(0, log.find("# Using")) + log.substr(log.find("#\n#   "))).find("no line \"#  Rank 0") != std::string::npos);
   // Nothing moved, as with fewer elements than ranks.
   const MeasuredFile empty = read(with("           0             0     float     sum      -1   18.9"));
@@ -108,7 +108,7 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   const MeasuredFile other = read(replaced(log, "starting: all_reduce_perf", "starting: broadcast_perf"));
   CHECK(other.rows.empty());
   CHECK(other.unused[0].count == 10);
-  CHECK(other.unused[0].why == "broadcast_perf measures what no plan has");
+  CHECK(other.unused[0].why == "broadcast_perf measures an op that plans do not use");
   // Hosts that hold different numbers of ranks.
   const MeasuredFile uneven = read(replaced(log, "Pid  41000 on     node00", "Pid  41000 on     node01"));
   CHECK(uneven.rows.empty());
@@ -130,13 +130,13 @@ TEST_CASE("NCCL Inspector's records: sizes as nccl-tests counts, the rank that w
   CHECK(file.rows[10].row.place == "i.jsonl:21");
   REQUIRE(file.unused.size() == 2);
   CHECK(file.unused[0].place == "i.jsonl:61");
-  CHECK(file.unused[0].why == "collectives that no plan has");
+  CHECK(file.unused[0].why == "collectives that plans do not use");
   const std::string text = text_of("inspector-1x8.jsonl");
   CHECK(refusal(text + "{\"header\": {\"id\"", "i.jsonl").rfind("i.jsonl:63: not JSON: ", 0) == 0);
   CHECK(refusal(replaced(text, "\"n_ranks\":8", "\"n_ranks\":\"8\""), "i.jsonl").rfind("i.jsonl:1: /header/n_ranks: ", 0) == 0);
   CHECK(refusal(replaced(text, "\"coll_exec_time_us\":", "\"exec\":"), "i.jsonl").rfind("i.jsonl:1: ", 0) == 0);
   const MeasuredFile host_clock = read(replaced(text, "kernel_gpu", "collective_cpu"), "i.jsonl");
-  CHECK(host_clock.unused[0].why == "times of the host's clock");
+  CHECK(host_clock.unused[0].why == "times by the host's clock, not the GPU's");
 }
 
 TEST_CASE("hosts of the logs are the levels, and racks whose hosts share links are one unit") {

@@ -161,7 +161,7 @@ TEST_CASE("a repeat names an earlier redistribution that is written out") {
   CHECK(refused([](json& r) { r[2]["same_as"] = "nowhere"; }) == at + "no redistribution 'nowhere' comes before 'layers.1/wq'");
   CHECK(refused([](json& r) { r[2]["same_as"] = "layers.1/wq"; }) ==
         at + "'layers.1/wq' names itself; name an earlier redistribution, or write its steps");
-  CHECK(refused([](json& r) { r[2]["same_as"] = 5; }) == at + "expected a text");
+  CHECK(refused([](json& r) { r[2]["same_as"] = 5; }) == at + "expected a string");
   CHECK(refused([](json& r) { std::swap(r[0], r[2]); }) ==
         "/redistributions/0/same_as: no redistribution '" + first + "' comes before 'layers.1/wq'");
   CHECK(refused([](json& r) {

@@ -127,7 +127,7 @@ TEST_CASE("a replica becomes partial by hand") {
 }
 
 TEST_CASE("a plan of one call is said to be what the program has already") {
-  CHECK(has(render_torch(plan_of({"S(0)R", {{Op::all_gather, "RR"}}})), "# one call: what the program has already\n"));
+  CHECK(has(render_torch(plan_of({"S(0)R", {{Op::all_gather, "RR"}}})), "# one call, as the program has it already\n"));
   const std::string two = render_torch(plan_of({"S(0)[1]S(0)[0]", {{Op::all_gather, "RS(0)"}, {Op::all_to_all, "RS(1)"}}}));
   CHECK_FALSE(has(two, "what the program has already"));
   CHECK_FALSE(has(render_torch(plan_of({"S(0)R", {{Op::exchange, "RS(0)"}}})), "what the program has already"));
@@ -136,7 +136,7 @@ TEST_CASE("a plan of one call is said to be what the program has already") {
 TEST_CASE("an exchange is left to PyTorch, in words") {
   const std::string text = render_torch(plan_of({"S(0)R", {{Op::exchange, "RS(0)"}}}));
   CHECK(has(text, "    # exchange on a, b to RS(0): PyTorch has no point-to-point exchange of boxes\n"));
-  CHECK(has(text, "    x = x.redistribute(mesh, [Replicate(), Shard(0)])  # PyTorch plans this leg\n"));
+  CHECK(has(text, "    x = x.redistribute(mesh, [Replicate(), Shard(0)])  # PyTorch plans this part itself\n"));
 }
 
 TEST_CASE("the advice's flattens come first, once") {

@@ -97,8 +97,8 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { r.steps[0].state.partial = {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 4}, ReduceOp::max}}; }, "may not mix");
   broken([](Plan&, R& r) { r.trace += " "; }, "its trace");
   broken([](Plan&, R& r) { r.unmerged_trace = "RR->" + r.unmerged_trace; }, "its unmerged trace has other ends");
-  broken([](Plan&, R& r) { r.reductions.clear(); }, "its reductions are said to pass through 0 collectives, its steps have 1");
-  broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "a reduction is said to be over 'z'");
+  broken([](Plan&, R& r) { r.reductions.clear(); }, "its reductions count 0 collectives, its steps have 1");
+  broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "a reduction names mesh dim 'z'");
   broken(
       [](Plan&, R& r) {
         r.warnings.push_back({WarningKind::missing_flatten, {"b", "a"}, Op::all_gather, 2, 0, 0, "b_a", "mesh", ""});
