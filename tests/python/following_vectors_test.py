@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Follows the plans of the shared vectors and of captured training steps, shrunk, on 16 processes of gloo: with collectives only, with
-exchanges, and with two phases over hosts of 4. Data by the meaning of placements, equal to DTensor's own where PyTorch is right; messages and
-bytes as planned, counted where they arrive. Needs PyTorch; exits with 77 and says so where it is missing.
+"""Follows the plans of the shared vectors and of captured training steps, shrunk, on 16, 8 and 4 processes of gloo: with collectives only, with
+exchanges, and with two phases over hosts. Data by the meaning of placements, equal to DTensor's own where PyTorch is right; messages,
+bytes and collectives as planned, counted where they are asked for. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_vectors_test.py [--seed N] [--count N]     N: how many of each; 32 without it, all 240 take long
+usage: following_vectors_test.py [--seed N] [--count N] [--worlds N,N]     N: how many of each; 24 without it, all 240 take long
 """
 import json
 import math
@@ -15,31 +15,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 import follow_test as oracle  # noqa: E402  tests/capture: data by the meaning of placements
 import gloo_world  # noqa: E402
 
-HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns": 100},
-                    {"name": "outside", "ranks": 1048576, "gb_per_s": 0.001, "latency_ns": 100}]}
-TOPOLOGIES = {"collectives only": oracle.COLLECTIVES_ONLY, "uniform": None, "hosts of 4": HOSTS}
 
 
-class Counted:
-    """What leaves and comes through torch.distributed on this rank."""
-
-    def __init__(self):
-        import torch.distributed as dist
-        self.dist, self.batch = dist, dist.batch_isend_irecv
-        self.received = self.bytes = 0
-
-    def __enter__(self):
-        def batch(operations):
-            for operation in operations:
-                if operation.op is self.dist.irecv:
-                    self.received += 1
-                    self.bytes += operation.tensor.numel() * operation.tensor.element_size()
-            return self.batch(operations)
-        self.dist.batch_isend_irecv = batch
-        return self
-
-    def __exit__(self, *error):
-        self.dist.batch_isend_irecv = self.batch
+def topologies(world):
+    """By what each makes plans do."""
+    hosts = {"levels": [{"name": "inside", "ranks": max(2, world // 4), "gb_per_s": 400, "latency_ns": 100},
+                        {"name": "outside", "ranks": 1048576, "gb_per_s": 0.001, "latency_ns": 100}]}
+    return {"collectives only": oracle.COLLECTIVES_ONLY, "uniform": None, "slow between hosts": hosts}
 
 
 def mesh_of(case, known):
@@ -97,11 +79,13 @@ def follow_case(rank, name, case, topology, seed, known, tally):
         return
     data, mesh = oracle.Data(case, seed), mesh_of(case, known)
     source, target, local = oracle.source_spec(case, mesh), target_spec(case, mesh), data.before[rank]
-    with Counted() as counted, follow(plan) as followed:
+    with gloo_world.Counted() as counted, follow(plan) as followed:
         after = redistribute.redistribute_local_tensor(local.clone(), source, target)
     moves = source.placements != target.placements or source.shard_order != target.shard_order
     assert followed.summary.followed == followed.summary.asked == moves, f"{name}: {followed}"
-    assert (counted.received, counted.bytes) == planned_messages(plan, rank), f"{name}: {counted.received} messages, {counted.bytes} bytes"
+    assert (counted.messages, counted.bytes) == planned_messages(plan, rank), f"{name}: {counted.messages} messages, {counted.bytes} bytes"
+    less = counted.check(followed.summary)
+    assert less == 0 or uneven(case), f"{name}: collectives bring {less} bytes less than planned"
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, (after, counted.bytes))
     assert data.is_right({r: a for r, (a, _) in enumerate(everyone)}), f"{name}: wrong data"
@@ -121,6 +105,10 @@ def follow_case(rank, name, case, topology, seed, known, tally):
         tally["equal to DTensor's"] = tally.get("equal to DTensor's", 0) + 1
 
 
+def uneven(case):
+    return any(n % math.prod(case["mesh"]["shape"]) for n in case["tensor"]["shape"])
+
+
 def torchs_own(case, local, source, target):
     """What PyTorch makes of it; None where the vectors say that it is wrong or cannot, and of pending targets, whose parts are free."""
     import torch.distributed.tensor._redistribute as redistribute
@@ -129,33 +117,41 @@ def torchs_own(case, local, source, target):
     ops = {p[2:-1] for end in ("src", "dst") for p in case[end]["placements"] if p[0] == "P"}
     if not theirs.get("numerically_correct") or any(p[0] == "P" for p in case["dst"]["placements"]) or "avg" in ops:  # gloo has no avg
         return None
-    if any(n % math.prod(case["mesh"]["shape"]) for n in case["tensor"]["shape"]):
+    if uneven(case):
         return None
     return redistribute.redistribute_local_tensor(local.clone(), source, target)
 
 
-def body(rank, cases, topologies, seed):
+def shrunk(case, world):
+    """The case on fewer ranks: its largest mesh dims halved."""
+    shape = list(case["mesh"]["shape"])
+    while math.prod(shape) > world:
+        shape[shape.index(max(shape))] //= 2
+    return {**case, "mesh": {**case["mesh"], "shape": shape}}
+
+
+def body(rank, cases, world, seed):
     known, tallies = {}, {}
-    for title in topologies:
+    for title, topology in topologies(world).items():
         tally = tallies[title] = {}
         for name, case in cases:
-            follow_case(rank, f"{title}: {name}", case, TOPOLOGIES[title], seed, known, tally)
+            follow_case(rank, f"{title}: {name}", case, topology, seed, known, tally)
     return tallies
 
 
 def main():
     if gloo_world.skipped("following_vectors_test"):
         return 77
-    cases = json.loads(oracle.VECTORS.read_text())["cases"]
-    seed, count = int(oracle.option("--seed", 1)), int(oracle.option("--count", 32))
-    chosen = random.Random(seed).sample(range(len(cases)), min(count, len(cases)))
-    captured = oracle.captured_cases()
-    work = [(f"vector {i}", cases[i]) for i in chosen] + random.Random(seed).sample(captured, min(count, len(captured)))
-    tallies = gloo_world.on_ranks(16, body, work, list(TOPOLOGIES), seed)
-    everything = {}
-    for title, tally in tallies[0].items():
-        print(f"{title}, {len(chosen)} vectors and {len(work) - len(chosen)} captured: " + ", ".join(f"{k} {v}" for k, v in sorted(tally.items())))
-        everything.update(tally)
+    cases = [(f"vector {i}", case) for i, case in enumerate(json.loads(oracle.VECTORS.read_text())["cases"])]
+    seed, count = int(oracle.option("--seed", 1)), int(oracle.option("--count", 24))
+    captured, everything = oracle.captured_cases(), {}
+    for world in map(int, oracle.option("--worlds", "4,8,16").split(",")):
+        chosen = random.Random(seed + world)
+        work = [(name, shrunk(case, world)) for kind in (cases, captured) for name, case in chosen.sample(kind, min(count, len(kind)))]
+        for title, tally in gloo_world.on_ranks(world, body, work, world, seed)[0].items():
+            print(f"{world} processes, {title}, {min(count, len(cases))} vectors and {min(count, len(captured))} captured: "
+                  + ", ".join(f"{k} {v}" for k, v in sorted(tally.items())), flush=True)
+            everything.update(tally)
     wanted = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial", "exchange in two phases",
               "exchange reducing", "equal to DTensor's"}
     if count >= 240 and wanted - set(everything):

@@ -65,6 +65,64 @@ def on_ranks(world, body, *arguments):
     return [values[rank] for rank in range(world)]
 
 
+class Counted:
+    """What a followed plan really asks torch.distributed for on this rank: `messages` and their `bytes` that arrive, `collectives`, and
+    `collective_bytes`, what they bring, padding included."""
+
+    def __init__(self):
+        import meshplan.execute
+        import torch.distributed as dist
+        self.dist, self.execute = dist, meshplan.execute
+        self.messages = self.bytes = self.collectives = self.collective_bytes = 0
+
+    def _batch(self, operations):
+        for operation in operations:
+            if operation.op is self.dist.irecv:
+                self.messages += 1
+                self.bytes += operation.tensor.numel() * operation.tensor.element_size()
+        return self._own["batch_isend_irecv"](operations)
+
+    def _collective(self, name, brought):
+        def call(tensor, *arguments):
+            self.collectives += 1
+            ranks = self.dist.get_world_size(arguments[-1])
+            self.collective_bytes += brought(tensor.numel() * tensor.element_size(), ranks)
+            return self._own[name](tensor, *arguments)
+        return call
+
+    def __enter__(self):
+        import types
+        execute, funcol = self.execute, self.execute.funcol
+        self._own = {"batch_isend_irecv": self.dist.batch_isend_irecv, "ALL_GATHER": execute.ALL_GATHER, "REDUCE_SCATTER": execute.REDUCE_SCATTER,
+                     "all_reduce": funcol.all_reduce, "funcol": funcol}
+        self.dist.batch_isend_irecv = self._batch
+        execute.ALL_GATHER = self._collective("ALL_GATHER", lambda size, ranks: size * (ranks - 1))
+        execute.REDUCE_SCATTER = self._collective("REDUCE_SCATTER", lambda size, ranks: size // ranks * (ranks - 1))
+        execute.funcol = types.SimpleNamespace(  # of this module alone: what PyTorch does by itself is not counted
+            all_reduce=self._collective("all_reduce", lambda size, ranks: -(-2 * size * (ranks - 1) // ranks)),
+            AsyncCollectiveTensor=funcol.AsyncCollectiveTensor)
+        return self
+
+    def __exit__(self, *error):
+        self.dist.batch_isend_irecv = self._own["batch_isend_irecv"]
+        for name in ("ALL_GATHER", "REDUCE_SCATTER", "funcol"):
+            setattr(self.execute, name, self._own[name])
+
+    def check(self, summary):
+        """AssertionError where the summary's steps, times how often they ran, are other messages or bytes; bytes of collectives that are
+        planned but did not come to this rank."""
+        together = [step for step in summary.steps() if step.route.op in self.execute.COLLECTIVES]
+        sent = [step for step in summary.steps() if step.route.op not in self.execute.COLLECTIVES]
+        planned = (sum(step.times * step.route.messages for step in sent), sum(step.times * step.route.wire_bytes for step in sent),
+                   sum(step.times for step in together))
+        counted = (self.messages, self.bytes, self.collectives)
+        assert counted == planned, f"(messages, their bytes, collectives): {counted} counted, {planned} planned"
+        # The plan has what the rank with the most gets: a rank of a smaller group gets less.
+        bound = sum(step.times * step.route.wire_bytes for step in together)
+        assert self.collective_bytes <= bound, f"collectives brought {self.collective_bytes} bytes, {bound} planned"
+        return bound - self.collective_bytes
+
+
 def skipped(name):
     """True after saying so, where PyTorch is missing: the test exits with 77."""
     why = missing_torch()

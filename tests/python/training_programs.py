@@ -2,6 +2,7 @@
 
 gathered   parameters gathered before use (FSDP by DTensor), tensor-parallel projections, sequence-parallel activations
 context    attention over a sequence in parts: keys and values gathered, or heads against tokens (Ulysses); the norm of the gradients a _NormPartial
+experts    mixture of experts: every rank's tokens go to the experts that they chose and back, by all_to_all; six experts, uneven over four ranks
 fsdp_tp    FSDP2 over dp, tensor and sequence parallelism, loss parallel over tp, gradients clipped, two steps of SGD
 """
 import torch
@@ -17,6 +18,17 @@ HIDDEN, TOKENS, VOCABULARY, BATCH = 48, 24, 80, 4
 
 def mesh_of(ranks):
     return init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("dp", "tp"))
+
+
+def descend(weights, loss):
+    """A step of descent with gradients clipped by their norm: the loss and the norm."""
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(weights, 0.01)
+    with torch.no_grad():
+        for weight in weights:
+            weight -= weight.grad
+            weight.grad = None
+    return [loss.to_local().item(), norm.full_tensor().item()]
 
 
 class Gathered:
@@ -83,19 +95,50 @@ class Context:
             out = self.attended(q, k, v, [tokens, [Shard(0), Partial()], [Shard(0), Partial()]], self.first)
         return out.flatten(2)
 
-    def step(self):
+    def loss(self, *weights):
         x = self.x
         gather = lambda weight: weight.redistribute(self.mesh, [Replicate(), Replicate()])  # noqa: E731
-        for layer, (inner, outer) in enumerate(zip(self.weights[::2], self.weights[1::2])):
+        for layer, (inner, outer) in enumerate(zip(weights[::2], weights[1::2])):
             x = x + F.linear(self.attention(x, gather(inner), layer == 1), gather(outer))
-        loss = (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()])
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.weights, 0.01)
-        with torch.no_grad():
-            for weight in self.weights:
-                weight -= weight.grad
-                weight.grad = None
-        return [loss.to_local().item(), norm.full_tensor().item()]
+        return (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()])
+
+    def step(self, loss_of=None):
+        return descend(self.weights, (loss_of or self.loss)(*self.weights))
+
+
+class Experts:
+    """Two layers that send every token to one of six experts, which lie over the second mesh dim, weights sharded over the first: [experts, places,
+    hidden] goes from places over all ranks to experts over the second dim, and back. `step` trains with gradients clipped by their norm."""
+
+    EXPERTS = 6
+
+    def __init__(self, mesh):
+        torch.manual_seed(9)
+        self.mesh = mesh
+        shapes = [(HIDDEN, self.EXPERTS), (self.EXPERTS, HIDDEN, 2 * HIDDEN), (self.EXPERTS, 2 * HIDDEN, HIDDEN)] * 2
+        self.weights = [distribute_tensor(torch.randn(s) / 8, mesh, [Shard(len(s) - 2), Shard(0) if len(s) == 3 else Replicate()]).requires_grad_()
+                        for s in shapes]
+        self.x = distribute_tensor(torch.randn(BATCH * TOKENS, HIDDEN), mesh, [Shard(0), Shard(0)])
+
+    def layer(self, x, router, up, down):
+        spread, at_home = [Shard(1), Shard(1)], [Shard(1), Shard(0)]
+        chances = F.linear(x, router.redistribute(self.mesh, [Replicate(), Replicate()]).t()).softmax(1).to_local()
+        chosen = F.one_hot(chances.argmax(1), self.EXPERTS).to(chances.dtype)  # [tokens, experts]
+        # A place of an expert for every token of this rank: nobody is turned away.
+        sent = torch.einsum("te,th->eth", chosen, x.to_local())
+        sent = DTensor.from_local(sent, self.mesh, spread, run_check=False).redistribute(self.mesh, at_home)
+        up, down = (w.redistribute(self.mesh, [Replicate(), Shard(0)]) for w in (up, down))
+        back = torch.bmm(F.gelu(torch.bmm(sent, up)), down).redistribute(self.mesh, spread).to_local()
+        return x + DTensor.from_local(torch.einsum("te,eth->th", chances * chosen, back), self.mesh, [Shard(0), Shard(0)], run_check=False)
+
+    def loss(self, *weights):
+        x = self.x
+        for at in range(0, len(weights), 3):
+            x = self.layer(x, *weights[at:at + 3])
+        return (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()])
+
+    def step(self, loss_of=None):
+        return descend(self.weights, (loss_of or self.loss)(*self.weights))
 
 
 class Block(torch.nn.Module):
@@ -153,4 +196,4 @@ class FsdpTp:
         return [value.item(), (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()]
 
 
-PROGRAMS = {"gathered": Gathered, "context": Context, "fsdp_tp": FsdpTp}
+PROGRAMS = {"gathered": Gathered, "context": Context, "experts": Experts, "fsdp_tp": FsdpTp}
