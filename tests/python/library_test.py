@@ -86,6 +86,21 @@ class LibraryTest(unittest.TestCase):
         with self.assertRaisesRegex(meshplan.MeshplanError, "presets"):
             meshplan.plan(SMALL, topology="h1000")
 
+    def test_what_is_something_else_is_named(self):
+        plan = meshplan.plan(SMALL)
+        for named in ("spec.json", pathlib.Path("spec.json")):
+            with self.assertRaisesRegex(ValueError, "'spec.json' is not the text of a spec or plan"):
+                meshplan.plan(named)
+        for rank in ("1", 1.0, True):
+            with self.assertRaisesRegex(TypeError, "a rank is an integer"):
+                meshplan.transfers(plan, rank=rank)
+        with self.assertRaisesRegex(meshplan.MeshplanError, "is not in the plan, which has 3 ranks"):
+            meshplan.transfers(plan, rank=1 << 64)  # not rank 0
+        with self.assertRaisesRegex(TypeError, "an id is a text, not 5"):
+            meshplan.transfers(plan, 5)
+        with self.assertRaisesRegex(TypeError, "a preset's name is a text"):
+            meshplan.plan(SMALL, topology={"levels": []})
+
     def test_threads_get_what_one_gets_alone(self):
         alone, found = meshplan.plan(SMALL), [None] * 4
         def ask(i):

@@ -9,9 +9,11 @@ import itertools
 import json
 import math
 import os
+import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -143,6 +145,70 @@ class PricesTest(unittest.TestCase):
         with self.assertRaisesRegex(meshplan.MeshplanError, "takes a list"):
             meshplan.Pricer({"dims": 3})
         self.assertGreater(pricer.costs([good])[0], 0)  # what was bad left nothing behind
+
+    def test_places_of_bad_questions_count_all_that_were_asked(self):
+        pricer = meshplan.Pricer({"dp": 2, "tp": 4})
+        good = [(("R", "S(0)"), ("R", "R"), (n,) + (8,) * (n % 2), "float32") for n in range(1, 6)]
+        pricer.costs(good[:2])
+        bad = (("R", "S(1)"), ("R", "R"), (8,), "float32")
+        for asked, place in (([*good, bad, bad], 5), ([bad], 0), ([good[3], good[3], good[4], bad], 3)):
+            with self.assertRaisesRegex(meshplan.MeshplanError, f"question {place}: S\\(1\\) shards tensor dim 1"):
+                pricer.costs(asked)
+        with self.assertRaisesRegex(ValueError, "question 2: 'S0' is not a placement"):
+            pricer.costs([*good[:2], (("R", "S0"), ("R", "R"), (8,), "float32")])
+
+    def test_what_is_something_else_is_named(self):
+        """Nothing wraps around, is cut off or read as something else in silence."""
+        mesh, ends = {"dp": 2, "tp": 4}, (("S(0)", "R"), ("R", "R"), (64, 8), "float32")
+        for wrong, message in ((8, "8 is no mesh"), ([2, 4], "is no mesh"), (None, "None is no mesh"), ("dp", "a mesh's text is a spec"),
+                               ({"dp": 2.5}, "size 2.5, which is no integer"), ({"dp": "2"}, "size '2'"), ({"dp": True}, "size True")):
+            with self.assertRaisesRegex(ValueError, message):
+                meshplan.cost(wrong, *ends)
+        asked = lambda *, src=ends[0], shape=ends[2], **more: meshplan.cost(mesh, src, ends[1], shape, "float32", **more)  # noqa: E731
+        for given, message in (({"src": ("S(300)", "R")}, "S\\(300\\): tensors of at most 64 dims"), ({"src": ("S(256)", "R")}, "at most 64 dims"),
+                               ({"src": ("SS(0,0)", "R")}, "split factor of 0"), ({"src": (f"SS(0,{1 << 60})", "R")}, "split factor of"),
+                               ({"src": (0, "R")}, "0 is not a placement"), ({"src": None}, "a question is"), ({"shape": 64}, "a question is"),
+                               ({"shape": "64"}, "is no tuple of sizes"), ({"shape": (64.5, 8)}, "is no tuple of sizes"), ({"shape": (1 << 63, 8)}, "more bytes"),
+                               ({"topology": 0}, "0 is no topology"), ({"topology": ["h100"]}, "is no topology")):
+            with self.assertRaisesRegex(ValueError, message):
+                asked(**given)
+        with self.assertRaisesRegex(ValueError, "no dict"):
+            meshplan.Pricer(mesh, options="greedy")
+        pricer = meshplan.Pricer(mesh)
+        for order, message in (({0: ["tp", "pp"]}, "names 'pp'; the mesh has dims: dp, tp"), (["tp", "dp"], "neither")):
+            with self.assertRaisesRegex(ValueError, message):
+                pricer.cost(["S(0)", "S(0)"], ["R", "R"], (8,), "float32", src_order=order)
+        for questions in ([[["R", "R"], ["R", "R"], [8], "float32"]], [5], [(("R", "R"), ("R", "R"))], None):
+            with self.assertRaisesRegex(ValueError, "question 0: a question is \\(src, dst, shape, dtype\\)"):
+                pricer.costs(questions)
+
+    def test_buffers_hold_integers_of_their_size(self):
+        pricer, whole = meshplan.Pricer({"dp": 2, "tp": 4}), array.array("q", [8, 8])
+        dtypes, src, dst = array.array("i", [1]), array.array("q", [0, -1]), array.array("q", [-1, -1])
+        self.assertGreater(pricer.nanoseconds(whole.tobytes(), dtypes, src, dst, 2)[0], 0)
+        for shapes, message in ((array.array("d", [8, 8]), "format 'd'; int64 is expected"), (array.array("i", [8] * 4), "format 'i'; int64"),
+                                ([8, 8], "shapes is a list"), (memoryview(array.array("q", [8] * 4))[::2], "shapes is not contiguous")):
+            with self.assertRaisesRegex(ValueError, message):
+                pricer.nanoseconds(shapes, dtypes, src, dst, 2)
+        with self.assertRaisesRegex(ValueError, "tensors of -1 dims"):
+            pricer.nanoseconds(whole, dtypes, src, dst, -1)
+
+    def test_topologies_come_from_files_too(self):
+        levels = {"levels": [{"name": "slow", "ranks": 64, "gb_per_s": 3, "latency_ns": 77000}]}
+        ends = (["S(0)"], ["R"], (4096,), "float32")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "slow.json")
+            path.write_text(json.dumps(levels))
+            for named in (path, str(path)):
+                self.assertEqual(meshplan.cost({"tp": 4}, *ends, topology=named), meshplan.cost({"tp": 4}, *ends, topology=levels))
+            for text, message in (("{nope", "slow.json is no topology file: Expecting"), ("[]", "it holds no object")):
+                path.write_text(text)
+                with self.assertRaisesRegex(ValueError, message):
+                    meshplan.Pricer({"tp": 4}, str(path))
+        with self.assertRaisesRegex(FileNotFoundError, "slow.json"):
+            meshplan.Pricer({"tp": 4}, str(path))
+        with self.assertRaisesRegex(meshplan.MeshplanError, "presets are"):
+            meshplan.Pricer({"tp": 4}, "slow")
 
     def test_threads_share_a_pricer(self):
         mesh, rng = MESHES[1], random.Random(SEED)

@@ -8,6 +8,7 @@ are a `MeshplanError`, whose message has each with its place.
 from __future__ import annotations
 
 import json
+import operator
 from typing import Any, Mapping, Optional, Union
 
 from meshplan._library import MeshplanError, ask, load
@@ -31,11 +32,34 @@ def version() -> str:
 
 
 def _text(document: Document) -> str:
+    if hasattr(document, "__fspath__") or (isinstance(document, str) and document.isprintable()
+                                           and document and "{" not in document):
+        raise ValueError(
+            f"{str(document)!r} is not the text of a spec or plan; if it is a file's name: "
+            "pathlib.Path(name).read_text()"
+        )
     return document if isinstance(document, str) else json.dumps(document)
 
 
+def _name(what: str, name: Optional[str]) -> Optional[bytes]:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"{what} is a text, not {name!r}")
+    return None if name is None else name.encode()
+
+
 def _preset(topology: Optional[str]) -> Optional[bytes]:
-    return None if topology is None else topology.encode()
+    return _name("a preset's name", topology)
+
+
+def _rank(rank: Optional[int]) -> int:
+    """As the library takes it: -1 for all."""
+    if rank is None:
+        return -1
+    if not hasattr(rank, "__index__") or isinstance(rank, bool):
+        raise TypeError(f"a rank is an integer, or None for every rank, not {rank!r}")
+    if rank < 0:
+        raise ValueError(f"rank {rank} is negative; None lists every rank")
+    return min(operator.index(rank), (1 << 63) - 1)
 
 
 def plan(spec: Document, topology: Optional[str] = None) -> str:
@@ -75,10 +99,7 @@ def transfers(
     tensor dim, in elements), "bytes" (on the wire), and of both ends rank, "_box" (what the buffer
     holds), "_buffer" and "_offset" (bytes); `meshplan schema transfers` describes all.
     """
-    if rank is not None and rank < 0:
-        raise ValueError(f"rank {rank} is negative; None lists every rank")
-    named = None if id is None else id.encode()
-    text, _ = ask("meshplan_transfers", _text(plan), named, -1 if rank is None else rank)
+    text, _ = ask("meshplan_transfers", _text(plan), _name("an id", id), _rank(rank))
     return json.loads(text)
 
 
@@ -91,9 +112,6 @@ def bundle_transfers(plan: Document, bundle: str, rank: Optional[int] = None) ->
     "message_offset" (bytes, in the packed message that goes from a rank to a peer in the round),
     and of both ends rank, "_box" and "_offset" (bytes). `rank` as for `transfers`.
     """
-    if rank is not None and rank < 0:
-        raise ValueError(f"rank {rank} is negative; None lists every rank")
-    text, _ = ask(
-        "meshplan_bundle_transfers", _text(plan), bundle.encode(), -1 if rank is None else rank
-    )
+    named = _name("a bundle's id", bundle)
+    text, _ = ask("meshplan_bundle_transfers", _text(plan), named, _rank(rank))
     return json.loads(text)

@@ -12,12 +12,13 @@ import array
 import ctypes
 import functools
 import json
+import operator
 import os
 import re
 import threading
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
-from meshplan._library import Questions, ask, call, load
+from meshplan._library import MeshplanError, Questions, ask, call, load
 
 __all__ = ["DTYPES", "Pricer", "cost", "costs", "placement_code"]
 
@@ -39,7 +40,11 @@ DTYPES = (
 REDUCE_OPS = ("sum", "avg", "min", "max", "product")
 _DTYPE_CODES = {name: i for i, name in enumerate(DTYPES)}
 _PLACEMENT = re.compile(r"(?:S\((\d+)\)|P\((\w+)\)|SS\((\d+),\s*(\d+)\)|(R))")
+_MOST_TENSOR_DIMS = 64
+_MOST_SPLIT = 1 << 32
 _MOST_PRICERS = 64
+# Formats of buffers, by the bytes of what is in them; bytes are taken as they are.
+_FORMATS = {4: "iIlLbBc", 8: "qQlLnNbBc"}
 
 Topology = Union[None, str, Mapping[str, Any], "os.PathLike[str]"]
 Order = Union[Mapping[int, Sequence[Union[int, str]]], Sequence[Mapping[str, Any]]]
@@ -58,21 +63,26 @@ def placement_code(placement: Any) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _placement_code(placement: Any) -> int:
-    if not isinstance(placement, str):
+    if hasattr(placement, "is_replicate"):
         from meshplan.capture.placements import placement_text
 
         placement = placement_text(placement)
-    found = _PLACEMENT.fullmatch(placement)
+    found = _PLACEMENT.fullmatch(placement) if isinstance(placement, str) else None
     if found is None or (found[2] and found[2] not in REDUCE_OPS):
         raise ValueError(
             f"{placement!r} is not a placement: R, S(dim), P(sum|avg|min|max|product) "
             "or SS(dim,split factor)"
         )
-    if found[1]:
-        return int(found[1])
+    if found[5]:
+        return -1
     if found[2]:
         return -2 - REDUCE_OPS.index(found[2])
-    return -1 if found[5] else int(found[3]) + 65536 * int(found[4])
+    dim, split = int(found[1] or found[3]), int(found[4] or 0)
+    if dim >= _MOST_TENSOR_DIMS:
+        raise ValueError(f"{placement}: tensors of at most {_MOST_TENSOR_DIMS} dims are priced")
+    if found[4] and not 1 <= split <= _MOST_SPLIT:
+        raise ValueError(f"{placement} has a split factor of {split}; 1 to {_MOST_SPLIT} are taken")
+    return dim + 65536 * split
 
 
 def dtype_code(dtype: Any) -> int:
@@ -90,8 +100,9 @@ class Pricer:
     `mesh` is a dict from dim names to sizes, the "mesh" object of a spec ({"dims": [...],
     "flattened": [...]}), a whole spec (a dict or its text; `name` says which of its meshes), or a
     DeviceMesh of PyTorch, whose declared flattens count. `topology` is a preset's name, the
-    "topology" object of a spec, or the path of a topology file; without it, the spec's own or
-    "uniform". `options` are those of a spec. Threads may share a Pricer.
+    "topology" object of a spec, or the path of a topology file (a text that ends in .json or has a
+    slash, or a pathlib.Path); without it, the spec's own or "uniform". `options` are those of a
+    spec. Threads may share a Pricer.
     """
 
     def __init__(
@@ -102,9 +113,11 @@ class Pricer:
         options: Optional[Mapping[str, Any]] = None,
     ) -> None:
         spec, name = _spec_of(mesh, name)
-        preset = topology if isinstance(topology, str) else None
-        if topology is not None and preset is None:
-            spec["topology"] = _topology_object(topology)
+        preset, levels = _topology_of(topology)
+        if levels is not None:
+            spec["topology"] = levels
+        if not isinstance(options, (Mapping, type(None))):
+            raise ValueError(f"options {options!r} are no dict, such as {{'planner': 'greedy'}}")
         if options:
             spec["options"] = {**spec.get("options", {}), **options}
         self._library, self._lock, self._known = load(), threading.Lock(), {}
@@ -135,7 +148,11 @@ class Pricer:
         dims shard a tensor dim, major first, {0: ["tp", "dp"]} or as in a spec; without one,
         ascending. """
         if src_order is None and dst_order is None:
-            return self.costs(((tuple(src), tuple(dst), tuple(shape), dtype),))[0]
+            try:
+                question = (tuple(src), tuple(dst), tuple(shape), dtype)
+            except TypeError as error:
+                raise ValueError(f"{_QUESTION}: {error}") from None
+            return self.costs((question,))[0]
         ends = (self._codes(src, src_order), self._codes(dst, dst_order))
         return self._price([(*ends, tuple(shape), dtype_code(dtype))], len(shape))[0]
 
@@ -143,12 +160,15 @@ class Pricer:
         """Microseconds of many: `questions` are tuples (src, dst, shape, dtype) of tuples and names
         as `cost` takes them. A question that was asked before is a look-up in Python."""
         known, out, new = self._known, [], {}
-        for question in questions:
-            price = known.get(question)
-            if price is None:
-                new.setdefault(question, []).append(len(out))
-            out.append(price)
-        for question, price in zip(new, self._price_new(list(new))):
+        try:
+            for question in questions:
+                price = known.get(question)
+                if price is None:
+                    new.setdefault(question, []).append(len(out))
+                out.append(price)
+        except TypeError as error:  # a list has no hash
+            raise ValueError(f"question {len(out)}: {_QUESTION}: {error}") from None
+        for question, price in zip(new, self._price_new(new)):
             known[question] = price
             for at in new[question]:
                 out[at] = price
@@ -163,14 +183,16 @@ class Pricer:
         `shapes` int64 [n, tensor_dims] in elements, `dtypes` int32 [n] as indices into DTYPES,
         `src` and `dst` int64 [n, mesh dims] of placement codes (placement_code). MeshplanError
         names the first question that is bad input. """
-        n = memoryview(dtypes).nbytes // 4
+        if not 0 <= operator.index(tensor_dims) <= _MOST_TENSOR_DIMS:
+            raise ValueError(f"tensors of {tensor_dims} dims; 0 to {_MOST_TENSOR_DIMS} are priced")
+        n = _view("dtypes", dtypes, 4).nbytes // 4
         held = [
-            _buffer(values, size)
-            for values, size in (
-                (shapes, 8 * n * tensor_dims),
-                (dtypes, 4 * n),
-                (src, 8 * n * len(self.dims)),
-                (dst, 8 * n * len(self.dims)),
+            _buffer(name, values, item, count)
+            for name, values, item, count in (
+                ("shapes", shapes, 8, n * tensor_dims),
+                ("dtypes", dtypes, 4, n),
+                ("src", src, 8, n * len(self.dims)),
+                ("dst", dst, 8, n * len(self.dims)),
             )
         ]
         pointers = [ctypes.cast(buffer, ctypes.c_void_p) for buffer in held]
@@ -182,14 +204,26 @@ class Pricer:
                 call("meshplan_pricer_ask", self._pricer, ctypes.byref(questions), address)
         return out
 
-    def _price_new(self, questions: list[tuple]) -> list[float]:
-        """Of questions that were not asked before: grouped by tensor dims, in the order given."""
+    def _price_new(self, questions: Mapping[tuple, list[int]]) -> list[float]:
+        """Of questions that were not asked before, each with its places among those asked: grouped
+        by tensor dims, in the order given."""
         prices, groups = [0.0] * len(questions), {}
-        for at, (src, dst, shape, dtype) in enumerate(questions):
-            row = (self._codes(src), self._codes(dst), shape, dtype_code(dtype))
-            groups.setdefault(len(shape), []).append((at, row))
+        places = [asked[0] for asked in questions.values()]
+        for at, question in enumerate(questions):
+            try:
+                src, dst, shape, dtype = question
+                row = (self._codes(src), self._codes(dst), shape, dtype_code(dtype))
+                groups.setdefault(len(shape), []).append((at, row))
+            except (TypeError, ValueError) as error:
+                whole = isinstance(question, tuple) and len(question) == 4
+                why = error if whole else f"{_QUESTION}, not {question!r}"
+                raise ValueError(f"question {places[at]}: {why}") from None
         for dims, rows in groups.items():
-            for (at, _), price in zip(rows, self._price([row for _, row in rows], dims)):
+            try:
+                found = self._price([row for _, row in rows], dims)
+            except MeshplanError as error:
+                raise _renumbered(error, [places[at] for at, _ in rows]) from None
+            for (at, _), price in zip(rows, found):
                 prices[at] = price
         return prices
 
@@ -199,7 +233,11 @@ class Pricer:
         for before, after, shape, dtype in rows:
             src.extend(before)
             dst.extend(after)
-            shapes.extend(shape)
+            try:
+                shapes.extend(shape)
+            except (OverflowError, TypeError):
+                _check_sizes(shape)
+                raise
             dtypes.append(dtype)
         found = self.nanoseconds(shapes, dtypes, src, dst, dims)
         return [ns / 1000 if ns >= 0 else float("inf") for ns in found]
@@ -214,8 +252,19 @@ class Pricer:
         if order is None:
             return codes
         if not isinstance(order, Mapping):
-            order = {entry["tensor_dim"]: entry["mesh_dims"] for entry in order}
+            try:
+                order = {entry["tensor_dim"]: entry["mesh_dims"] for entry in order}
+            except (KeyError, TypeError):
+                raise ValueError(
+                    f"the order {order!r} is neither {{tensor dim: mesh dims}} nor a spec's list"
+                ) from None
         for tensor_dim, mesh_dims in order.items():
+            unknown = [d for d in mesh_dims if isinstance(d, str) and d not in self.dims]
+            if unknown:
+                raise ValueError(
+                    f"the order of tensor dim {tensor_dim} names '{unknown[0]}'; the mesh has "
+                    f"dims: {', '.join(self.dims)}"
+                )
             at = [self.dims.index(d) if isinstance(d, str) else d for d in mesh_dims]
             if sorted(at) != [i for i, code in enumerate(codes) if code == tensor_dim]:
                 raise ValueError(
@@ -257,7 +306,10 @@ def _pricer(mesh: Any, topology: Topology) -> Pricer:
     else:
         key = mesh
     key = (key, json.dumps(topology) if isinstance(topology, Mapping) else topology)
-    pricer = _pricers.get(key)
+    try:
+        pricer = _pricers.get(key)
+    except TypeError:  # it has no hash, so it is no mesh or no topology: said by whoever reads it
+        return Pricer(mesh, topology)
     if pricer is None:
         pricer = Pricer(mesh, topology)
         with _pricers_lock:
@@ -267,14 +319,42 @@ def _pricer(mesh: Any, topology: Topology) -> Pricer:
     return pricer
 
 
+# What is said of something else.
+_QUESTION = "a question is (src, dst, shape, dtype), tuples of placements and sizes and a name"
+
+
+def _check_sizes(shape: Sequence[Any]) -> None:
+    """ValueError where an array of int64 does not take them."""
+    if not all(hasattr(size, "__index__") for size in shape):
+        raise ValueError(f"the shape {shape!r} is no tuple of sizes, such as (4096, 96)")
+    if any(operator.index(size) >= 1 << 63 for size in shape):
+        raise ValueError(f"the tensor of shape {shape!r} has more bytes than fit 64 bits")
+
+
+def _renumbered(error: MeshplanError, places: Sequence[int]) -> MeshplanError:
+    """The error of a group's "question 0: ...", with its place among all that were asked."""
+    place = lambda found: f"question {places[int(found[1])]}"  # noqa: E731
+    moved = [{**d, "message": re.sub(r"^question (\d+)", place, str(d.get("message")))}
+             for d in error.diagnostics]
+    return MeshplanError(error.code, moved)
+
+
 def _spec_of(mesh: Any, name: Optional[str]) -> tuple[dict[str, Any], Optional[str]]:
     """The spec that has the mesh, without redistributions, and the mesh's name in it."""
     if isinstance(mesh, str):
-        mesh = json.loads(mesh)
+        try:
+            mesh = json.loads(mesh)
+        except ValueError as error:
+            raise ValueError(f"a mesh's text is a spec, JSON without comments: {error}") from None
     if hasattr(mesh, "mesh_dim_names"):
         from meshplan.capture.universes import mesh_as_spec
 
         return mesh_as_spec(mesh)
+    if not isinstance(mesh, Mapping):
+        raise ValueError(
+            f"{mesh!r} is no mesh: give a dict such as {{'dp': 2, 'tp': 8}}, a spec, "
+            "its \"mesh\", or a DeviceMesh"
+        )
     spec: dict[str, Any] = {"schema": "meshplan/spec/1"}
     if "mesh" in mesh or "meshes" in mesh:
         taken = ("mesh", "meshes", "topology", "options")
@@ -282,22 +362,59 @@ def _spec_of(mesh: Any, name: Optional[str]) -> tuple[dict[str, Any], Optional[s
     elif "dims" in mesh:
         spec["mesh"] = dict(mesh)
     else:
-        spec["mesh"] = {"dims": [{"name": n, "size": int(s)} for n, s in mesh.items()]}
+        spec["mesh"] = {"dims": [{"name": n, "size": _size_of(n, s)} for n, s in mesh.items()]}
     return spec, name
 
 
-def _topology_object(topology: Any) -> dict[str, Any]:
-    if isinstance(topology, Mapping):
-        return dict(topology)
+def _size_of(name: Any, size: Any) -> int:
+    """Of a mesh dim; numbers of numpy count."""
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise ValueError(f"mesh dim {name!r} has size {size!r}, which is no integer")
+    return operator.index(size)
+
+
+def _topology_of(topology: Any) -> tuple[Optional[str], Optional[dict[str, Any]]]:
+    """(a preset's name, None) or (None, a spec's object). A text that ends in .json or has a slash
+    is a file's path."""
+    if topology is None or isinstance(topology, Mapping):
+        return None, None if topology is None else dict(topology)
+    if isinstance(topology, str) and not (topology.endswith(".json") or os.sep in topology):
+        return topology, None
+    if not isinstance(topology, (str, os.PathLike)):
+        raise ValueError(
+            f"{topology!r} is no topology: give a preset's name, a spec's \"topology\" object, "
+            "or a file's path"
+        )
     with open(topology, encoding="utf-8") as file:
-        return json.load(file)
+        try:
+            found = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(topology)} is no topology file: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{os.fspath(topology)} is no topology file: it holds no object")
+    return None, found
 
 
-def _buffer(values: Any, size: int) -> Any:
-    """The bytes of a contiguous buffer of that many, which the caller keeps alive."""
-    view = memoryview(values)
-    if view.nbytes != size or not view.c_contiguous:
-        raise ValueError(f"a buffer of {view.nbytes} bytes where {size} are expected, contiguous")
+def _view(name: str, values: Any, item: int) -> memoryview:
+    """Of a contiguous buffer of integers of `item` bytes."""
+    try:
+        view = memoryview(values)
+    except TypeError:
+        raise ValueError(
+            f"{name} is a {type(values).__name__}; give an array of numpy or array.array"
+        ) from None
+    if view.format[-1] not in _FORMATS[item] or view.itemsize not in (1, item):
+        raise ValueError(f"{name} holds items of format '{view.format}'; int{8 * item} is expected")
+    if not view.c_contiguous:
+        raise ValueError(f"{name} is not contiguous")
+    return view
+
+
+def _buffer(name: str, values: Any, item: int, count: int) -> Any:
+    """The bytes of a contiguous buffer of `count` integers, which the caller keeps alive."""
+    view, size = _view(name, values, item), item * count
+    if view.nbytes != size:
+        raise ValueError(f"{name} is a buffer of {view.nbytes} bytes where {size} are expected")
     if view.readonly or size == 0:
         return ctypes.create_string_buffer(view.tobytes(), max(size, 1))
     return (ctypes.c_char * size).from_buffer(view.cast("B"))
