@@ -65,6 +65,11 @@ class RecordedSpecTest(unittest.TestCase):
             with self.assertRaisesRegex(NotReplaced, why):
                 self.kept(text)
 
+    def test_a_place_that_takes_no_file_is_refused_before_anything_runs(self):
+        for path, why in ((self.path.parent, "is a folder"), (self.path.parent / "nowhere" / "step.json", "there is no folder .*nowhere to record to")):
+            with self.assertRaisesRegex(NotReplaced, why):
+                destination(path)
+
     def test_check_record_names_another_file_of_the_same_name(self):
         self.assertEqual(destination(self.path), str(self.path))
         with mock.patch.dict(os.environ, MESHPLAN_RECORD="/other/step.json"):

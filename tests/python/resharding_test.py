@@ -269,6 +269,12 @@ def refusals(on):
     refused("only in one of before and after: b", lambda: meshplan.reshard({"a": one}, {"a": one, "b": two}))
     refused("torch.float32[8, 8] before, torch.float32[8, 4] after", lambda: meshplan.reshard([one], [two]))
     refused("share their memory", lambda: meshplan.reshard(one, one))
+    refused("not a NoneType", lambda: meshplan.reshard(None, None))
+    refused("not a generator", lambda: meshplan.reshard((t for t in [one]), (t for t in [one])))
+    odd = [laid_out(torch.ones(8, 8, dtype=torch.complex64), on["all"], [S(0), S(1)]) for _ in range(2)]
+    refused("0: torch.complex64, which no plan has", lambda: meshplan.reshard(odd[:1], odd[1:]))
+    refused("w: on cpu before and meta after", lambda: meshplan.reshard({"w": one}, {"w": one.to("meta")}))
+    refused("5 is no plan", lambda: meshplan.reshard([one], [empty_like(one, on["all"], [S(0), S(1)])], plan=5))
     assert str(meshplan.reshard([], [])).startswith("resharded 0 tensors")
 
 

@@ -45,6 +45,7 @@ def check_restored(mesh):
     import torch._inductor.config as config
     import torch.distributed.tensor._collective_utils as utils
     from torch.distributed.tensor import DTensor, Shard
+    import meshplan
     from meshplan import torch_prices
     original = [utils.redistribute_cost]
     def product():
@@ -60,6 +61,11 @@ def check_restored(mesh):
             raise KeyError("the program fails")
     except KeyError:
         pass
+    try:
+        with torch_prices.use("h101"):
+            raise AssertionError("entered")
+    except meshplan.MeshplanError as error:
+        assert 'no preset "h101"' in str(error), str(error)
     assert utils.redistribute_cost is original[0] and config.aten_distributed_optimizations.custom_runtime_estimation is None
     assert product() == outside and prices.asked == asked
     holders = [m.__name__ for m in list(sys.modules.values()) if vars(m).get("redistribute_cost", original[0]) is not original[0]]

@@ -16,6 +16,7 @@ torch.compile has compiled, since that code is for one way to move data.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import json
 import os
@@ -31,7 +32,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 
 from meshplan.execute import DTYPE_NAMES, Groups, run_route
 from meshplan.layouts import Layout, PlanMeshes, Question, question_of, step_ranks, whole_entries
-from meshplan.library import transfers
+from meshplan.library import MeshplanError, transfers, verify
 from meshplan.routes import Route, StepRoute, route_of
 from meshplan.summary import Summary
 
@@ -63,13 +64,36 @@ def follow(plan: PlanLike, strict: bool = True) -> "Follower":
 
 
 def plan_document(plan: PlanLike) -> Mapping[str, Any]:
-    """A plan as a dict, from a path, a text or a dict."""
+    """A plan as a dict, from a path, a text or a dict. ValueError for what is none, or is wrong:
+    here, on every rank, rather than within a step on some of them."""
     if isinstance(plan, Mapping):
+        if plan.get("digest") not in _VERIFIED:
+            _verify("the dict", json.dumps(plan))
+            _VERIFIED.add(plan["digest"])
         return plan
     if isinstance(plan, str) and plan.lstrip().startswith("{"):
-        return json.loads(plan)
+        return _document("the text", plan)
+    if not plan or not isinstance(plan, (str, os.PathLike)):
+        shown = repr(plan) if len(repr(plan)) < 40 else f"a {type(plan).__name__}"
+        raise ValueError(f"{shown} is no plan: give a plan file's path, its text, or a dict")
     with open(plan, encoding="utf-8") as file:
-        return json.load(file)
+        return _document(os.fspath(plan), file.read())
+
+
+_VERIFIED: set[str] = set()  # digests of dicts; one that was changed fails when it is first asked
+
+
+@functools.lru_cache(maxsize=8)
+def _document(name: str, text: str) -> Mapping[str, Any]:
+    _verify(name, text)
+    return json.loads(text)
+
+
+def _verify(name: str, text: str) -> None:
+    try:
+        verify(text)
+    except (MeshplanError, ValueError) as error:
+        raise ValueError(f"{name} is no plan to follow: {str(error).splitlines()[0]}") from error
 
 
 class Follower:
@@ -105,7 +129,8 @@ class Follower:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        assert self._restore is not None
+        if self._restore is None:
+            raise RuntimeError("this `with` was not entered")
         self._restore.close()
 
     def _check_world(self) -> None:

@@ -62,10 +62,15 @@ class NotReplaced(ValueError):
 
 def destination(path: str | os.PathLike[str]) -> str:
     """Where a recording for `path` goes: `meshplan check --record` names another file of the same
-    name in the environment, which it compares."""
+    name in the environment, which it compares. NotReplaced where none can be written."""
     other = os.environ.get("MESHPLAN_RECORD")
     if other and os.path.basename(other) == os.path.basename(os.fspath(path)):
         return other
+    if os.path.isdir(path):
+        raise NotReplaced(f"{os.fspath(path)} is a folder: name the file that is recorded to")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise NotReplaced(f"there is no folder {folder} to record to")
     return os.fspath(path)
 
 

@@ -23,8 +23,9 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
-from meshplan.execute import Groups
-from meshplan.following import PlanLike, dtype_name, layout_of, plan_document, ranks_of
+from meshplan.execute import DTYPE_NAMES, Groups
+from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, plan_document,
+                                ranks_of)
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
 from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
@@ -43,15 +44,17 @@ class Resharded:
     tensors: int = 0
     rounds: int = 0
     messages: int = 0       # received
-    wire_bytes: int = 0     # received, packed
+    wire_bytes: int = 0     # received in messages, packed
+    collectives: int = 0    # beside messages
     # The most that lay in packed messages, sent and received, and in boxes between two steps.
     staging_bytes: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
+        beside = f" beside {self.collectives:,} collectives" if self.collectives else ""
         return (f"resharded {self.tensors:,} tensors in {self.rounds:,} rounds: "
                 f"{self.seconds * 1e3:,.3f} ms, {self.wire_bytes:,} bytes received in "
-                f"{self.messages:,} messages, at most {self.staging_bytes:,} bytes staged")
+                f"{self.messages:,} messages{beside}, at most {self.staging_bytes:,} bytes staged")
 
 
 def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
@@ -86,7 +89,8 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
         with torch.no_grad(), _inside_recording():
             counted = Run(prepared, locals_of[0], locals_of[1], _groups).all()
         done.rounds, done.messages = prepared.rounds, counted.messages
-        done.wire_bytes, done.staging_bytes = counted.wire_bytes, counted.staging_bytes
+        done.wire_bytes, done.collectives = counted.wire_bytes, counted.collectives
+        done.staging_bytes = counted.staging_bytes
     done.seconds = time.perf_counter() - started
     return done
 
@@ -94,6 +98,10 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
 def _pairs(before: Tensors, after: Tensors) -> list[tuple[str, DTensor, DTensor]]:
     if isinstance(before, DTensor) and isinstance(after, DTensor):
         before, after = [before], [after]
+    for tensors in (before, after):
+        if not isinstance(tensors, (Sequence, Mapping)):
+            raise ValueError("before and after are DTensors, lists or dicts of them, not a "
+                             f"{type(tensors).__name__}")
     if isinstance(before, Mapping) != isinstance(after, Mapping):
         raise ValueError("before and after are not both dicts or both lists")
     if isinstance(before, Mapping):
@@ -103,7 +111,7 @@ def _pairs(before: Tensors, after: Tensors) -> list[tuple[str, DTensor, DTensor]
             raise ValueError(f"only in one of before and after: {', '.join(map(str, odd[:8]))}")
         pairs = [(str(key), before[key], after[key]) for key in before]
     else:
-        if len(before) != len(after):  # type: ignore[arg-type]
+        if len(before) != len(after):
             raise ValueError(f"{len(before)} tensors before, {len(after)} after")
         pairs = [(str(i), *pair) for i, pair in enumerate(zip(before, after))]  # type: ignore
     for name, source, target in pairs:
@@ -117,6 +125,11 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
     if source.shape != target.shape or source.dtype != target.dtype:
         raise ValueError(f"{name}: {source.dtype}{list(source.shape)} before, "
                          f"{target.dtype}{list(target.shape)} after")
+    if source.dtype not in DTYPE_NAMES:
+        raise ValueError(f"{name}: {source.dtype}, which no plan has")
+    devices = [str(tensor._local_tensor.device.type) for tensor in (source, target)]
+    if "meta" in devices:
+        raise ValueError(f"{name}: on {devices[0]} before and {devices[1]} after: it has no data")
     if isinstance(source._local_tensor, FakeTensor):
         return
     memory = [t._local_tensor.untyped_storage().data_ptr() for t in (source, target)]
@@ -192,6 +205,13 @@ class Question:
                         (layout_of(source._spec), layout_of(target._spec)))
 
 
+def _question(name: str, source: DTensor, target: DTensor) -> Question:
+    try:
+        return Question.of(source, target)
+    except LeftToTorch as reason:
+        raise ValueError(f"{name}: {reason}, so no plan moves it") from None
+
+
 def spec_of(questions: Sequence[tuple[Question, int]], max_staging_bytes: int,
             topology: Optional[str]) -> dict[str, Any]:
     """A spec of distinct questions and how many tensors ask each: `q0`, `q1`, ..., one bundle;
@@ -231,7 +251,7 @@ def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike]
              bundle: Optional[str], limits: dict[str, Any],
              device: torch.device) -> Optional[BundleRoute]:
     """The rank's route; None where it has no part in any of the pairs."""
-    questions = [Question.of(source, target) for _, source, target in pairs]
+    questions = [_question(*pair) for pair in pairs]
     document = None if plan is None else plan_document(plan)
     distinct = list(dict.fromkeys(questions))
     order = [distinct.index(question) for question in questions]

@@ -20,8 +20,9 @@ from meshplan.routes import Part
 class Counted:
     """What was done on this rank."""
 
-    messages: int = 0  # received; a collective is one
+    messages: int = 0  # received
     sent_messages: int = 0
+    collectives: int = 0
     wire_bytes: int = 0  # received in messages
     staging_bytes: int = 0  # the most at a time, in messages and between steps
 
@@ -120,8 +121,7 @@ class Run:
             target = self.buffer(Buffer(number, work.index + 1))
             if target.numel():
                 target.copy_(out.view(target.shape))
-            self.counted.messages += 1
-            self.counted.sent_messages += 1
+            self.counted.collectives += 1
 
     def place(self, work: Work, messages: dict[int, torch.Tensor]) -> None:
         """Copies what comes and what stays to its place, or adds it there; contributions in order,

@@ -164,6 +164,7 @@ def use(topology: Topology = None, followed: bool = False) -> Iterator[TorchPric
     best plan, for a program that runs under `meshplan.follow`; else the steps that PyTorch runs by
     itself. What DTensor remembers of choices is forgotten on the way in and out."""
     _check_signature()
+    Pricer({"ranks": 1}, topology)  # a topology that is none fails here, not within an operator
     prices, saved = TorchPrices(topology, followed), []
     original = collective_utils.redistribute_cost
     tap = lambda current_spec, target_spec: prices.redistribute_cost(current_spec, target_spec)
