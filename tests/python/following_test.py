@@ -285,6 +285,33 @@ def failing(rank):
     return True
 
 
+def dying(rank):
+    """A rank whose process ends within a step: those that wait for it get PyTorch's error with the plan's step, and all is restored."""
+    import os
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    import torch.distributed.tensor._redistribute as redistribute
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh, original = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp")), redistribute.redistribute_local_tensor
+    x = distribute_tensor(torch.ones(30, 8), mesh, [Shard(0), Shard(0)])
+    plan = plan_of([("w.gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])
+    said = "nothing"
+    try:
+        with meshplan.follow(plan):
+            x.redistribute(mesh, [Replicate(), Shard(0)])
+            dist.barrier()
+            if rank == 3:
+                os._exit(1)
+            x.redistribute(mesh, [Replicate(), Shard(0)])
+    except RuntimeError as error:
+        said = str(error)
+        assert error.__cause__ is not None and str(error.__cause__) in said, "the message of PyTorch's own error"
+    assert redistribute.redistribute_local_tensor is original
+    return said
+
+
 def main():
     if gloo_world.skipped("following_test"):
         return 77
@@ -295,6 +322,9 @@ def main():
     gloo_world.on_ranks(4, behaviour)
     gloo_world.on_ranks(4, single)
     gloo_world.on_ranks(4, failing)
+    said = gloo_world.on_ranks(4, dying, dies=3)
+    assert said[1].startswith("following the plan: w.gather, step 0 (exchange on mesh): "), said
+    print(f"rank 3 gone, rank 1 says: {said[1].splitlines()[0]}")
     print("what is followed is what PyTorch computes, and nothing stays replaced")
     return 0
 

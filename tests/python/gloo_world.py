@@ -21,7 +21,7 @@ def missing_torch():
     return None if hasattr(spec, "ShardOrderEntry") else f"PyTorch {torch.__version__} has no shard orders"
 
 
-def _rank(rank, world, store, answers, body, arguments):
+def _rank(rank, world, store, answers, body, arguments, dies):
     import logging
     import torch
     import torch.distributed as dist
@@ -32,7 +32,8 @@ def _rank(rank, world, store, answers, body, arguments):
                             timeout=datetime.timedelta(seconds=120))
     try:
         value = body(rank, *arguments)
-        dist.barrier()
+        if dies is None:
+            dist.barrier()
         answers.put((rank, value, None))
     except BaseException:
         answers.put((rank, None, traceback.format_exc()))
@@ -40,18 +41,18 @@ def _rank(rank, world, store, answers, body, arguments):
         dist.destroy_process_group()
 
 
-def on_ranks(world, body, *arguments):
+def on_ranks(world, body, *arguments, dies=None):
     """body(rank, *arguments) on `world` processes: the values by rank. AssertionError with the first
-    failure's traceback."""
+    failure's traceback. `dies`: a rank whose process the body ends; its value is None."""
     import torch.multiprocessing as processes
     context = processes.get_context("spawn")
     answers = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
-        ranks = [context.Process(target=_rank, args=(r, world, store, answers, body, arguments), daemon=True) for r in range(world)]
+        ranks = [context.Process(target=_rank, args=(r, world, store, answers, body, arguments, dies), daemon=True) for r in range(world)]
         for process in ranks:
             process.start()
-        values, failed = {}, None
+        values, failed = {} if dies is None else {dies: None}, None
         while len(values) < world and failed is None:
             rank, value, error = answers.get()
             values[rank] = value

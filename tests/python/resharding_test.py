@@ -278,6 +278,27 @@ def refusals(on):
     assert str(meshplan.reshard([], [])).startswith("resharded 0 tensors")
 
 
+def dying(rank):
+    """A rank whose process ends: those that wait for its messages get PyTorch's error with the steps of the plan."""
+    import os
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard as S
+    mesh = init_device_mesh("cpu", (3,), mesh_dim_names=("x",))
+    before = [laid_out(torch.ones(9, 9), mesh, [S(0)]), laid_out(torch.ones(6), mesh, [S(0)])]
+    after = [empty_like(torch.ones(9, 9), mesh, [S(1)]), empty_like(torch.ones(6), mesh, [S(0)])]
+    meshplan.reshard(before, after)
+    torch.distributed.barrier()
+    if rank == 2:
+        os._exit(1)
+    try:
+        meshplan.reshard(before, after)
+    except RuntimeError as error:
+        return str(error)
+    return "nothing"
+
+
 def measure(rank, rounds=7):
     """50 small weights of a training step on 8 ranks: together and one by one, in turns; medians in milliseconds."""
     import meshplan
@@ -311,6 +332,9 @@ def main():
         return 77
     if "--measure" not in sys.argv:
         print(gloo_world.on_ranks(WORLD, body)[0])
+        said = gloo_world.on_ranks(3, dying, dies=2)
+        assert all(text.startswith("reshard: q0, step 0: ") for text in said[:2]), said
+        print(f"rank 2 gone, rank 0 says: {said[0].splitlines()[0]}")
     times = gloo_world.on_ranks(WORLD, measure)[0]
     print(f"50 small weights on 8 processes, ms: {times}")
     assert all(2.5 * times["together"] < taken for way, taken in times.items() if way != "together"), times

@@ -74,23 +74,26 @@ class Run:
             )
         for round in wave.rounds:
             for work in round.local:
-                with _named(work):
+                with _named(work.name):
                     self.place(work, {})
         operations: list[Any] = []
         arrived = [self.post(round, operations) for round in wave.rounds]
-        works = dist.batch_isend_irecv(operations) if operations else []
+        steps = _steps_of(wave)
+        with _named(steps):
+            works = dist.batch_isend_irecv(operations) if operations else []
         sent = sum(op.tensor.numel() for op in operations)
         held = sum(b.numel() * b.element_size() for b in self.between.values())
         self.counted.staging_bytes = max(self.counted.staging_bytes, sent + held)
         for round in wave.rounds:
             for work in round.work:
-                with _named(work):
+                with _named(work.name):
                     self.call(work)
-        for pending in works:
-            pending.wait()
+        with _named(steps):
+            for pending in works:
+                pending.wait()
         for round, messages in zip(wave.rounds, arrived):
             for work in round.work:
-                with _named(work):
+                with _named(work.name):
                     self.place(work, messages)
         for buffer in wave.ends:
             del self.between[buffer]
@@ -183,11 +186,17 @@ def _all_or(box: torch.Tensor, part: Optional[Part]) -> torch.Tensor:
     return box if part is None else view_of(box, part)
 
 
+def _steps_of(wave: Wave) -> str:
+    """What a failure of the wave's messages names: the first of its steps, and how many more."""
+    names = list(dict.fromkeys(work.name for round in wave.rounds for work in round.work))
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 @contextlib.contextmanager
-def _named(work: Work) -> Iterator[None]:
+def _named(steps: str) -> Iterator[None]:
     try:
         yield
     except StepError:
         raise
     except Exception as error:
-        raise StepError(f"reshard: {work.name}: {error}") from error
+        raise StepError(f"reshard: {steps}: {error}") from error
