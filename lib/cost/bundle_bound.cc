@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/int_math.h"
+#include "cost/bundle_relays.h"
 #include "cost/collective_time.h"
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
@@ -35,7 +36,8 @@ class BundleBound {
         bundle_(bundle),
         topology_(bound_topology(plan.topology, reduces())),
         level_ranks_(level_ranks_of(topology_)),
-        units_(level_ranks_) {}
+        units_(level_ranks_),
+        relays_(plan.topology, topology_, units_) {}
 
   int64_t ps() {
     std::map<std::tuple<const void*, size_t>, int64_t> times;  // of members with equal questions
@@ -46,7 +48,9 @@ class BundleBound {
       const auto [known, fresh] = times.try_emplace({&r.steps.front(), r.steps.size()}, 0);
       if (fresh) firsts_.push_back(member);
       add_up_to(known->second, r.request.count);
+      add_up_to(tensors_, r.request.count);
     }
+    add_givers();
     for (const size_t member : firsts_) {
       const PlannedRedistribution& r = plan_.redistributions[member];
       add(r, times.at({&r.steps.front(), r.steps.size()}));
@@ -62,6 +66,17 @@ class BundleBound {
       const Request& request = plan_.redistributions[member].request;
       return !request.src.partial.empty() || !request.dst.partial.empty();
     });
+  }
+
+  void add_givers() {
+    std::set<std::pair<size_t, int64_t>> meshes;  // and how many copies of them
+    for (const size_t member : firsts_) {
+      const Request& request = plan_.redistributions[member].request;
+      const Mesh& mesh = plan_.meshes.meshes[request.src_mesh];
+      const bool same = request.src_mesh == request.dst_mesh;
+      meshes.insert({request.src_mesh, same ? mesh_copies(mesh) : 1});
+    }
+    for (const auto& [mesh, copies] : meshes) relays_.add_givers(plan_.meshes.meshes[mesh], copies);
   }
 
   void add(const PlannedRedistribution& r, int64_t times) {
@@ -80,6 +95,7 @@ class BundleBound {
       for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
       add_joined(all, same);
       add_sets(all, request, weight);
+      if (request.src.partial.empty() && r.dst.partial.empty()) relays_.add(all, weight);
     }
   }
 
@@ -238,7 +254,10 @@ class BundleBound {
     int64_t latency_ns = INT64_MAX;
     for (auto l = static_cast<size_t>(must_reach); l < topology_.levels.size(); ++l)
       latency_ns = std::min(latency_ns, topology_.levels[l].latency_ns);
-    return saturating_add(saturating_mul(latency_ns, 1000), transfer_ps_);
+    const std::vector<int64_t> takers = relays_.takers(ids_);
+    int64_t relays_ps = 0;
+    if (only_exchanges_cross(takers)) relays_ps = relays_.ps(takers, transfer_ps_, tensors_ == 1);
+    return std::max(relays_ps, saturating_add(saturating_mul(latency_ns, 1000), transfer_ps_));
   }
 
   const Plan& plan_;
@@ -246,7 +265,9 @@ class BundleBound {
   Topology topology_;
   std::vector<int64_t> level_ranks_;
   LevelUnits units_;
+  BundleRelays relays_;
   std::vector<size_t> firsts_;
+  int64_t tensors_ = 0;
   std::set<int64_t> ids_;                  // of all ranks of the bundle
   std::set<std::vector<int64_t>> joined_;  // ranks of each mesh, ascending
   std::map<int64_t, std::vector<const std::vector<int64_t>*>> meshes_of_;  // each rank

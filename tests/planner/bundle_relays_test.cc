@@ -1,0 +1,68 @@
+// What passing on takes at least, in whole bundles: the bound, and how close plans come to it.
+#include <doctest/doctest.h>
+
+#include "planner/small_bundle.h"
+
+namespace meshplan {
+namespace {
+
+// 128 MiB from TP x DP on the first hosts to TP x DP on others, replicas TP ranks apart.
+Plan sync_of(const Topology& topology, const Dims& src, const Dims& dst, int64_t count = 1, int64_t first_of_dst = 1024) {
+  const MeshTable table = two_roots(src, dst, first_of_dst);
+  const auto sharded = [](const Dims& dims) { return dims.back().first == "tp" ? "RS(0)" : "R"; };
+  const std::vector<Request> requests{request_of(table, "w", {8192, 8192}, sharded(src), sharded(dst), count)};
+  return planned(table, topology, requests, {});
+}
+
+Topology two_levels() { return hosts_of(8, 10'000); }
+
+int64_t bound_of(const Plan& plan) { return plan.bundles.front().totals.lower_bound_ps; }
+
+}  // namespace
+
+TEST_CASE("one host that gives to 16 loses what its longest wave brings to few: the bound says so") {
+  // 25 us and 373 us of bytes are 1.47 times less than any schedule takes: in a wave that gives a
+  // quarter of them away 128 NICs take in what 8 send.
+  Topology topology = two_levels();
+  topology.levels[1].latency_ns = 25'000;
+  const Plan plan = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}});
+  CHECK(above_bound(plan) < 1.01);
+  CHECK(bound_of(plan) > 575'000'000);
+  CHECK(plan.redistributions[0].steps.size() > 1);
+}
+
+TEST_CASE("ranks of one host share what its NICs brought in waves of their own") {
+  Topology topology = two_levels();
+  topology.levels[1].latency_ns = 25'000;
+  const Plan plan = sync_of(topology, {{"dp", 4}, {"tp", 8}}, {{"dp", 8}});
+  CHECK(above_bound(plan) < 1.01);
+  CHECK(bound_of(plan) > 540'000'000);
+}
+
+TEST_CASE("many tensors hide their latencies: the bound of one grows by bytes alone") {
+  Topology topology = two_levels();
+  topology.levels[1].latency_ns = 25'000;
+  const Dims src{{"dp", 8}};
+  const Dims dst{{"dp", 16}, {"tp", 8}};
+  const int64_t one = bound_of(sync_of(topology, src, dst));
+  const Plan many = sync_of(topology, src, dst, 50);
+  CHECK(bound_of(many) < 40 * one);
+  CHECK(above_bound(many) < 1.08);
+}
+
+TEST_CASE("without latencies waves cost nothing, and passing on nothing more than bytes") {
+  const Plan plan = sync_of(hosts_of(8, 0), {{"dp", 8}}, {{"dp", 16}, {"tp", 8}});
+  const int64_t bytes = int64_t{8192} * 8192 * 2;
+  CHECK(bound_of(plan) < bytes / 8 * 1'000'000 / 45'000 * 101 / 100);
+}
+
+TEST_CASE("targets on ranks of the sources may have all of it by collectives: they pass on nothing") {
+  // All of `serve` but its first 8 ranks hold nothing, and a gather may bring them what those have.
+  Topology topology = two_levels();
+  const Plan beside = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}}, 1, 8);
+  const Plan among = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}}, 1, 0);
+  CHECK(bound_of(among) < bound_of(beside));
+  CHECK(above_bound(among) >= 1);
+}
+
+}  // namespace meshplan
