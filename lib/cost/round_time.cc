@@ -89,22 +89,24 @@ int64_t RoundLoad::predicted_ps(const Topology& topology) const {
 }
 
 int64_t RoundLoad::predicted_ps(const Topology& topology, const std::vector<bool>& ranks,
-                                int outermost) const {
+                                LevelSet levels) const {
   int64_t most_received = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     int64_t received = 0;
-    for (int l = 0; l <= outermost && ranks[rank]; ++l)
-      add_up(received, tally_.at(static_cast<int32_t>(rank), l).received);
+    for (int l = 0; l < levels_ && ranks[rank]; ++l) {
+      if (has_level(levels, static_cast<size_t>(l)))
+        add_up(received, tally_.at(static_cast<int32_t>(rank), l).received);
+    }
     raise(most_received, received);
   }
-  return traffic_ps(topology, tally_.most(ranks, outermost), Peers::number_and_rate,
+  return traffic_ps(topology, tally_.most(ranks, levels), Peers::number_and_rate,
                     saturating_mul(2, most_received));
 }
 
-void WaveCollectives::add(int64_t takes_ps, const std::vector<int32_t>& on_ranks, int outermost,
-                          size_t all_ranks) {
+void WaveCollectives::add(int64_t takes_ps, const std::vector<int32_t>& on_ranks,
+                          LevelSet on_levels, size_t all_ranks) {
   add_up(ps, takes_ps);
-  level = std::max(level, outermost);
+  levels |= on_levels;
   ranks.resize(all_ranks, false);
   for (const int32_t rank : on_ranks) ranks[static_cast<size_t>(rank)] = true;
 }
@@ -113,7 +115,7 @@ int64_t wave_ps(const Topology& topology, const RoundLoad& exchanges,
                 const WaveCollectives& collectives) {
   const int64_t apart = exchanges.predicted_ps(topology);
   if (collectives.ranks.empty()) return apart;
-  const int64_t behind = exchanges.predicted_ps(topology, collectives.ranks, collectives.level);
+  const int64_t behind = exchanges.predicted_ps(topology, collectives.ranks, collectives.levels);
   return std::max(apart, saturating_add(collectives.ps, behind));
 }
 
@@ -124,10 +126,9 @@ size_t mesh_of_collective(const Plan& plan, const PlannedRedistribution& planned
   return landed ? request.dst_mesh : request.src_mesh;
 }
 
-int outermost_level_of_collective(const Plan& plan, const PlannedRedistribution& planned,
-                                  size_t step) {
+LevelSet levels_of_collective(const Plan& plan, const PlannedRedistribution& planned, size_t step) {
   const LevelMap levels(plan.meshes.meshes[mesh_of_collective(plan, planned, step)], plan.topology);
-  return outermost_level(levels.shapes(planned.steps[step].mesh_dims));
+  return levels_met(levels.shapes(planned.steps[step].mesh_dims));
 }
 
 std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& ranks,

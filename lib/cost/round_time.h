@@ -41,9 +41,9 @@ class RoundLoad {
   [[nodiscard]] int64_t staging_bytes() const;
   [[nodiscard]] int64_t messages() const;
   [[nodiscard]] int64_t predicted_ps(const Topology& topology) const;
-  // Of what some ranks have over the levels up to `outermost`.
+  // Of what some ranks have over some levels.
   [[nodiscard]] int64_t predicted_ps(const Topology& topology, const std::vector<bool>& ranks,
-                                     int outermost) const;
+                                     LevelSet levels) const;
 
  private:
   friend class RoundCounter;
@@ -74,8 +74,9 @@ class KeptLoad {
 struct WaveCollectives {
   int64_t ps = 0;           // what they take one after another
   std::vector<bool> ranks;  // those of their meshes; none: there are no collectives
-  int level = -1;           // the outermost one that joins ranks of a group
-  void add(int64_t takes_ps, const std::vector<int32_t>& on_ranks, int outermost, size_t all_ranks);
+  LevelSet levels = 0;      // those on which ranks of a group meet
+  void add(int64_t takes_ps, const std::vector<int32_t>& on_ranks, LevelSet on_levels,
+           size_t all_ranks);
 };
 // Exchanges and collectives at the same time (plan/bundle.h, "a wave").
 [[nodiscard]] int64_t wave_ps(const Topology& topology, const RoundLoad& exchanges,
@@ -88,9 +89,9 @@ struct WaveCollectives {
 [[nodiscard]] std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& ranks,
                                                        const PlannedRedistribution& planned,
                                                        size_t step);
-// The outermost level that joins ranks of one of its groups.
-[[nodiscard]] int outermost_level_of_collective(const Plan& plan,
-                                                const PlannedRedistribution& planned, size_t step);
+// The levels on which ranks of one of its groups meet.
+[[nodiscard]] LevelSet levels_of_collective(const Plan& plan, const PlannedRedistribution& planned,
+                                            size_t step);
 
 // Sums what pairs of ranks exchange in one round after the other; storage is kept.
 class RoundCounter {

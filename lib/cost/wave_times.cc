@@ -50,7 +50,7 @@ class WaveTimer {
     const PlannedRedistribution& r = plan_.redistributions[part.member];
     const auto step = static_cast<size_t>(part.step);
     to.add(round.predicted_ps, ranks_of_collective(plan_, ranks_, r, step),
-           outermost_level_of_collective(plan_, r, step), counter_.ranks());
+           levels_of_collective(plan_, r, step), counter_.ranks());
   }
 
   // Members that repeat one another exchange the same.

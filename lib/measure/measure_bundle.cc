@@ -33,7 +33,7 @@ void add(const Plan& plan, const RankTable& ranks, const BundleRound& round,
     // What it takes counts once.
     const int64_t ps = &part == &round.parts.front() ? round.predicted_ps : 0;
     collectives.add(ps, ranks_of_collective(plan, ranks, planned, step),
-                    outermost_level_of_collective(plan, planned, step), ranks.global_ids.size());
+                    levels_of_collective(plan, planned, step), ranks.global_ids.size());
   }
 }
 

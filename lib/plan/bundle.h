@@ -60,9 +60,9 @@
 //   a wave         of exchanges: the same of all its rounds together, whose bytes and peers add up
 //                  on every rank (a peer in two rounds counts twice), so that what they share of a
 //                  level is counted. Beside collectives no less than these take one after another
-//                  and what the ranks of their meshes then exchange over the levels up to the
-//                  outermost one that joins ranks of a group: nothing of a link counts twice, and
-//                  ranks and links that collectives do not use exchange meanwhile.
+//                  and what the ranks of their meshes then exchange over the levels on which ranks
+//                  of a group meet: nothing of a link counts twice, and ranks and links that
+//                  collectives do not use exchange meanwhile.
 // Totals: predicted is the sum over waves; wire_bytes and messages are sums over rounds;
 // staging_bytes is the most that a rank has in a wave: packed in all its rounds (of a collective
 // every rank of the meshes of its parts has the round's staging_bytes), and every box between two

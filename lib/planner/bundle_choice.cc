@@ -116,21 +116,19 @@ int64_t ChoiceTimes::ps(const Sum& sum, const RoundLoad& exchanges, const Topolo
   const int64_t apart = exchanges.predicted_ps(topology);
   if (sum.collectives.empty()) return apart;
   int64_t together = 0;
-  int innermost = INT_MAX;
+  LevelSet in_all = ~LevelSet{0};  // of their levels
   for (const auto& [launch, bytes] : sum.collectives) {
     together = saturating_add(together, collective_ps(launch, bytes, topology));
-    innermost = std::min(
-        innermost,
-        outermost_level(levels_[std::get<0>(launch)]->shapes(sub_axes_of(std::get<2>(launch)))));
+    in_all &= levels_met(levels_[std::get<0>(launch)]->shapes(sub_axes_of(std::get<2>(launch))));
   }
   if (launches == Launches::behind) return saturating_add(apart, together);
   std::vector<size_t> part_in(counter_.ranks(), 0);  // meshes whose collectives
   for (const auto& [mesh, ranks] : sum.ranks) {
     for (const int32_t rank : *ranks.second) ++part_in[static_cast<size_t>(rank)];
   }
-  std::vector<bool> in_all(part_in.size());
-  for (size_t r = 0; r < part_in.size(); ++r) in_all[r] = part_in[r] == sum.ranks.size();
-  const int64_t behind = exchanges.predicted_ps(topology, in_all, innermost);
+  std::vector<bool> takes_part(part_in.size());  // in all of them
+  for (size_t r = 0; r < part_in.size(); ++r) takes_part[r] = part_in[r] == sum.ranks.size();
+  const int64_t behind = exchanges.predicted_ps(topology, takes_part, in_all);
   return std::max(apart, saturating_add(together, behind));
 }
 

@@ -136,7 +136,7 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
   std::string tier;
   const std::vector<GroupShape>& shapes = levels_[mesh]->shapes(*dims);
   out.predicted_ps = finer_ps(plan_.topology, shapes, bytes, tier);
-  counted.level = outermost_level(shapes);
+  counted.levels = levels_met(shapes);
   counted.packed = out.staging_bytes;
 }
 
@@ -216,7 +216,7 @@ void FigureCounter::count_waves(const std::vector<Kind>& kinds, const std::vecto
             load.add(*counted[r].load);
             continue;
           }
-          collectives.add(figures.rounds[r].predicted_ps, *counted[r].packing, counted[r].level,
+          collectives.add(figures.rounds[r].predicted_ps, *counted[r].packing, counted[r].levels,
                           counter_.ranks());
           for (const int32_t rank : *counted[r].packing) {
             int64_t& sum = staged[static_cast<size_t>(rank)];

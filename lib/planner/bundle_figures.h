@@ -35,7 +35,7 @@ class FigureCounter {
     std::optional<RoundLoad> load;  // of exchanges
     int64_t packed = 0;             // by a collective, on each of its ranks:
     const std::vector<int32_t>* packing = nullptr;
-    int level = -1;  // the outermost one that joins ranks of its groups
+    LevelSet levels = 0;  // on which ranks of its groups meet
   };
   Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                       const KindRound& round, BundleRound& out);

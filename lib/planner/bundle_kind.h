@@ -45,10 +45,11 @@ struct Kind {
   std::vector<Way> ways;
   // Index into `ways`, by family of stops (search/exchange_plans.h) and whether pieces go whole.
   std::map<std::pair<int, bool>, size_t> families;
-  // Those of the ways [gathering, gathers_end) gather behind one exchange.
+  // Those of the ways [gathering, gathers_end) gather behind one exchange, from `rails` on over the
+  // outer links alone, with another exchange behind that.
   size_t gathering = 0;
+  size_t rails = 0;
   size_t gathers_end = 0;
-  [[nodiscard]] bool gathers_by(size_t way) const { return way >= gathering && way < gathers_end; }
 };
 
 struct WayQuestion {

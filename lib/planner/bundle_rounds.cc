@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/int_math.h"
@@ -13,6 +14,8 @@ namespace {
 // A tensor of less than this part of a unit of the buckets' shares is not cut: buckets differ by
 // little without.
 constexpr int64_t small_parts = 16;
+// A kind of less than this part of a unit, all its tensors together, is not spread.
+constexpr int64_t smallest_parts = 256;
 // Into so many pieces at least a tensor is cut that lies between two buckets.
 constexpr int64_t cuts_between = 4;
 // A tensor by itself has so many buckets at least: its steps overlap with each other only.
@@ -43,6 +46,12 @@ int64_t pieces_of(int64_t tensors, const Way& way, int64_t units, int64_t unit_b
   const int64_t each = floor_div(units, tensors);
   if (each * tensors == units) return each;
   return std::max(cuts_between, 2 * (each + 1));
+}
+
+// Whether a kind of so many bytes in all goes through one bucket, the first: that takes no longer,
+// and the others save its launches, and its messages where those come behind a collective.
+bool is_small(int64_t bytes, int64_t bucket_bytes) {
+  return saturating_mul(bytes, smallest_parts) <= bucket_bytes;
 }
 
 // Tensors [tensors.lo, tensors.hi) of a kind.
@@ -84,11 +93,13 @@ class Buckets {
       : kinds_(kinds),
         chosen_(chosen),
         tensors_a_launch_(limits.tensors_a_launch),
+        beside_(limits.beside),
         buckets_(static_cast<int64_t>(ends.size()) - 1),
         ends_(std::move(ends)) {
     int64_t bytes = 0;
     for (const KindShare& share : shares) bytes = saturating_add(bytes, bytes_of(share));
     unit_bytes_ = floor_div(bytes, ends_.back());
+    delay(shares);
     for (const KindShare& share : shares) add(share);
   }
 
@@ -130,6 +141,31 @@ class Buckets {
     return saturating_mul(share.tensors.hi - share.tensors.lo, tensor_bytes(way_of(share.kind)));
   }
 
+  // The first step that is a collective, and its launch.
+  [[nodiscard]] static std::optional<std::pair<size_t, LaunchKey>> first_collective(
+      const Way& way) {
+    for (size_t s = 0; s < way.steps.size(); ++s) {
+      const Step& step = way.planned.steps[way.steps[s].index];
+      if (step.op != Op::exchange) return std::pair{s, key_of(step)};
+    }
+    return std::nullopt;
+  }
+
+  // Lets ways begin so much later that their first collective is in the launch of others.
+  //
+  //     w   exchange, all_gather over dp     v   all_gather over dp     v begins with step 1 of w
+  void delay(const std::vector<KindShare>& shares) {
+    std::map<LaunchKey, size_t> latest;  // the step at which some way has it first
+    for (const KindShare& share : shares) {
+      const auto first = first_collective(way_of(share.kind));
+      if (first) latest[first->second] = std::max(latest[first->second], first->first);
+    }
+    for (const KindShare& share : shares) {
+      const auto first = first_collective(way_of(share.kind));
+      delays_[share.kind] = first ? latest.at(first->second) - first->first : 0;
+    }
+  }
+
   // A round in each bucket.
   struct Where {
     int64_t bucket = 0;
@@ -137,9 +173,10 @@ class Buckets {
     LaunchKey launch;
     auto operator<=>(const Where&) const = default;
   };
-  [[nodiscard]] Where where(const Way& way, int64_t bucket, size_t step) const {
+  [[nodiscard]] Where where(size_t kind, const Way& way, int64_t bucket, size_t step) const {
     const Step& of = way.planned.steps[way.steps[step].index];
-    return {bucket, step, of.op == Op::exchange ? LaunchKey{Op::exchange, "", ""} : key_of(of)};
+    return {bucket, step + delays_.at(kind),
+            of.op == Op::exchange ? LaunchKey{Op::exchange, "", ""} : key_of(of)};
   }
 
   // One round, or several behind one another of so many tensors at most.
@@ -167,6 +204,10 @@ class Buckets {
     const int64_t pieces = pieces_of(tensors, way, ends_.back(), unit_bytes_);
     const int64_t items = saturating_mul(tensors, pieces);
     const int64_t first = share.tensors.lo * pieces;
+    if (beside_ && is_small(bytes_of(share), unit_bytes_)) {
+      add_items(share.kind, way, 0, pieces, {first, first + items});
+      return;
+    }
     // Kinds of fewer tensors than buckets begin where the kind before them ended.
     const int64_t shift = pieces == 1 && items < buckets_ ? next_ : 0;
     if (shift != 0 || items < buckets_) next_ = (next_ + items) % buckets_;
@@ -194,7 +235,7 @@ class Buckets {
     }
     add_pieces(kind, way, bucket, pieces, {items.lo, whole_from * pieces});
     for (size_t s = 0; whole_from < whole_to && s < way.steps.size(); ++s)
-      parts_[where(way, bucket, s)].push_back({kind, s, whole_from, whole_to, 0, 1});
+      parts_[where(kind, way, bucket, s)].push_back({kind, s, whole_from, whole_to, 0, 1});
     add_pieces(kind, way, bucket, pieces, {whole_to * pieces, items.hi});
   }
 
@@ -205,9 +246,10 @@ class Buckets {
       const int64_t piece = item - tensor * pieces;
       for (size_t s = 0; s < way.steps.size(); ++s) {
         if (is_cut(way, s)) {
-          parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, piece, pieces});
+          parts_[where(kind, way, bucket, s)].push_back(
+              {kind, s, tensor, tensor + 1, piece, pieces});
         } else if (piece + 1 == pieces) {
-          parts_[where(way, bucket, s)].push_back({kind, s, tensor, tensor + 1, 0, 1});
+          parts_[where(kind, way, bucket, s)].push_back({kind, s, tensor, tensor + 1, 0, 1});
         }
       }
     }
@@ -216,9 +258,11 @@ class Buckets {
   const std::vector<Kind>& kinds_;
   const std::vector<size_t>& chosen_;
   int64_t tensors_a_launch_;
+  bool beside_;
   int64_t buckets_;
   std::vector<int64_t> ends_;
   int64_t unit_bytes_ = 0;
+  std::map<size_t, size_t> delays_;  // of kinds, in steps
   int64_t next_ = 0;
   std::map<Where, std::vector<KindPart>> parts_;
 };

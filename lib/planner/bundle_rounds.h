@@ -9,6 +9,8 @@
 // those of one step, op and group are a round on a stream of their own; or they come behind, in
 // buckets of their own, all steps of one before the next.
 //
+// Beside collectives a kind of hardly any bytes goes through the first bucket alone.
+//
 // Shares are even, or fall from bucket to bucket where a later step takes less than the first, and
 // rise where it takes more: so steps that run at the same time take as long as each other, and the
 // steps that run beside nothing are those of small buckets.

@@ -170,21 +170,25 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   return Done{};
 }
 
-// Collectives of a bucket beside the exchanges of the next.
+// Collectives of a bucket beside the exchanges of the next: in more buckets while that gains, or
+// what does not fit could still be the best.
 void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLimits limits) {
   if (limits.apart || most_behind(kinds_, chosen) == 0) return;
   limits.beside = true;
   limits.buckets_behind = limits.tensors_a_round = INT64_MAX;
   int64_t last_ps = INT64_MAX;
   std::optional<BundleFigures> first;
-  for (limits.buckets = std::max<int64_t>(2, limits.buckets); limits.buckets <= most_buckets;
-       limits.buckets *= 2) {
+  limits.buckets = std::max<int64_t>(2, limits.buckets);
+  while (limits.buckets <= most_buckets) {
     const BundleFigures figures = count(chosen, limits);
     const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
-    if (figures.totals.predicted_ps >= worth_ps) break;
+    const bool gains = figures.totals.predicted_ps < worth_ps;
     last_ps = figures.totals.predicted_ps;
+    const bool is_behind = found_ && last_ps >= best_.totals.predicted_ps;
     if (fits(figures)) keep(chosen, figures);
     if (!first) first = figures;
+    if (!gains && (fits(figures) || is_behind)) break;
+    limits.buckets = more_buckets(limits.buckets, figures.totals.staging_bytes);
   }
   if (first) consider_uneven_shares(chosen, limits, *first);
 }
@@ -220,6 +224,14 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
       if (fits(figures)) keep(chosen, figures);
     }
   }
+}
+
+// Twice as many; fewer where these need less than twice what the staging allows.
+int64_t BundleSchedules::more_buckets(int64_t buckets, int64_t staging) const {
+  const int64_t limit = bundle_.max_staging_bytes;
+  if (limit == 0 || staging <= limit) return saturating_mul(buckets, 2);
+  const int64_t enough = ceil_div(saturating_mul(buckets, staging), limit);
+  return std::clamp(enough, buckets + 1, saturating_mul(buckets, 2));
 }
 
 Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen) {

@@ -38,6 +38,7 @@ class BundleSchedules {
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                               const BundleFigures& even);
+  [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
   [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,

@@ -165,15 +165,22 @@ class BundlePlanner {
       for (const bool whole : {false, true})
         add_way(kind, gathers_through(asked, stops, whole), Room::for_messages);
     }
+    kind.rails = kind.ways.size();
+    for (const Rails& rails :
+         rails_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh)))
+      add_way(kind, gathers_by_rails(asked, rails), Room::for_messages);
     kind.gathers_end = kind.ways.size();
   }
 
   // Whether the boxes between its steps leave an eighth of the staging at least.
   [[nodiscard]] bool leaves_room_for_messages(const PlannedRedistribution& planned) const {
     const Request& request = planned.request;
-    const auto shape = mesh_shape(plan_.meshes.meshes[request.dst_mesh]);
+    const Mesh& src = plan_.meshes.meshes[request.src_mesh];
+    const Mesh& dst = plan_.meshes.meshes[request.dst_mesh];
     int64_t between = 0;
     for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
+      const bool is_on_src = !planned.steps[i].mesh.empty() && planned.steps[i].mesh != dst.name;
+      const auto shape = mesh_shape(is_on_src ? src : dst);
       between = saturating_add(
           between,
           saturating_mul(element_bytes(request.tensor.dtype),
@@ -295,12 +302,12 @@ class BundlePlanner {
   std::vector<size_t> gathering(const std::vector<size_t>& others, Launches launches) {
     std::vector<size_t> best = others;
     for (size_t k = 0; k < kinds_.size(); ++k) {
-      if (kinds_[k].gathering < kinds_[k].gathers_end) best[k] = kinds_[k].gathering;
+      if (kinds_[k].gathering < kinds_[k].rails) best[k] = kinds_[k].gathering;
     }
     int64_t best_ps = times_.about_ps(best, Messages::shared, launches);
     times_.settle(best, Messages::shared, launches, [&](size_t k, const auto& about_ps) {
       size_t least = best[k];
-      for (size_t way = kinds_[k].gathering; way < kinds_[k].gathers_end; ++way) {
+      for (size_t way = kinds_[k].gathering; way < kinds_[k].rails; ++way) {
         const int64_t ps = about_ps(way);
         if (ps >= best_ps) continue;
         best_ps = ps;
@@ -308,6 +315,29 @@ class BundlePlanner {
       }
       return least;
     });
+    return best;
+  }
+
+  // Whether a bucket has room for the messages of one tensor to and from the target, and for the
+  // box before it.
+  [[nodiscard]] bool shares_in_one_round(const PlannedRedistribution& planned) const {
+    const Request& request = planned.request;
+    const int64_t target =
+        saturating_mul(element_bytes(request.tensor.dtype),
+                       largest_elements(planned.dst, request.tensor.shape,
+                                        mesh_shape(plan_.meshes.meshes[request.dst_mesh])));
+    const int64_t staging = bundle_.max_staging_bytes;
+    return staging == 0 || saturating_mul(3, target) <= staging;
+  }
+
+  // Kinds that can by rails, the others as in `others`.
+  [[nodiscard]] std::vector<size_t> by_rails(const std::vector<size_t>& others) const {
+    std::vector<size_t> best = others;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const Kind& kind = kinds_[k];
+      if (kind.rails < kind.gathers_end && shares_in_one_round(kind.ways[kind.rails].planned))
+        best[k] = kind.rails;
+    }
     return best;
   }
 
@@ -331,9 +361,13 @@ class BundlePlanner {
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
     if (!is_close(times_.about_ps(least))) {
-      choices.push_back(gathering(least_of_kinds, Launches::behind));
-      std::vector<size_t> beside = gathering(least_of_kinds, Launches::beside);
-      if (beside != choices.front()) choices.push_back(std::move(beside));
+      std::vector<size_t> rails = by_rails(least_of_kinds);
+      if (rails != least_of_kinds) choices.push_back(std::move(rails));
+      for (const Launches launches : {Launches::behind, Launches::beside}) {
+        std::vector<size_t> other = gathering(least_of_kinds, launches);
+        if (std::find(choices.begin(), choices.end(), other) == choices.end())
+          choices.push_back(std::move(other));
+      }
     }
     if (most_steps(least) >= many_steps) choices.push_back(own);
     for (const std::vector<size_t>* other :

@@ -1,7 +1,8 @@
 // Plans the bundles of a file: which way every kind of tensor moves, and in which rounds.
 //
 //     1. kinds     members with equal questions are planned once, whatever their counts
-//     2. ways      each kind's plan for itself, one exchange, exchanges by way of finer shardings
+//     2. ways      each kind's plan for itself, one exchange, exchanges by way of finer shardings,
+//                  all_gathers behind one, or over the outer links between two exchanges
 //     3. choice    ways whose bytes together load the busiest rank least, as if all overlapped
 //     4. rounds    as few as staging and messages allow; more where steps overlap and that pays
 //     5. the best  of the chosen ways, all at once, and every kind's plan for itself

@@ -192,7 +192,8 @@ std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle) {
       "exchanges move over the levels of a collective beside them comes behind it. The bundle takes "
       "the sum of its waves.\n";
   text += "No schedule takes less than " + time_text(bundle.totals.lower_bound_ps) +
-          ": some rank, host or mesh must take in, or give away, so many bytes over its links. "
+          ": some rank, host or mesh must take in, or give away, so many bytes over its links, and "
+          "what targets pass on came in an earlier wave. "
           "This one is at most " +
           time_text(bundle.proven_gap_ps) + " above the best.\n";
   return text;

@@ -15,6 +15,14 @@ namespace {
 
 constexpr const char* brings_parts =
     "brings every copy of the target a part of its own, which they then share";
+constexpr const char* shares_parts =
+    "shares the parts of the copies that the exchange brought, packed with those of the other "
+    "members";
+constexpr const char* spreads_in_units =
+    "gives each rank of a unit one part of what the unit has, all of it inside";
+constexpr const char* gathers_rails =
+    "brings each rank the same part of what the other units have, packed with those of the other "
+    "members";
 constexpr const char* shares_fetching =
     "fetches once what the ranks of a unit lack together, then shares it inside, packed with "
     "boxes of the other members";
@@ -306,6 +314,51 @@ std::vector<Stops> gathered_stops(const PlanQuestion& question, const LevelMap& 
   return all;
 }
 
+namespace {
+
+// An all_gather over the last sub-axis of the tensor dim that `to` cuts less than `from`.
+Step gather_step(const Request& request, const State& from, const State& to, const Mesh& mesh,
+                 const char* why) {
+  Step step;
+  step.op = Op::all_gather;
+  for (size_t d = 0; d < to.shards.size(); ++d) {
+    if (from.shards[d].size() > to.shards[d].size()) step.mesh_dims = {from.shards[d].back()};
+  }
+  step.merged = 1;
+  step.state = to;
+  if (request.src_mesh != request.dst_mesh) step.mesh = mesh.name;
+  step.logical_shape = shape_apart(from, step.mesh_dims, request.tensor.shape, mesh_shape(mesh));
+  describe_change(from, mesh, step);
+  step.why = why;
+  return step;
+}
+
+bool on_same_ranks(const Mesh& a, const Mesh& b) {
+  if (&a == &b) return true;
+  std::vector<int64_t> of_a = materialise(a);
+  std::vector<int64_t> of_b = materialise(b);
+  std::sort(of_a.begin(), of_a.end());
+  std::sort(of_b.begin(), of_b.end());
+  return of_a == of_b;
+}
+
+bool is_cut(const State& state) {
+  return std::any_of(state.shards.begin(), state.shards.end(),
+                     [](const auto& order) { return !order.empty(); });
+}
+
+// Groups over a part of a mesh dim are not declared.
+bool is_cut_by_whole_dims(const State& state, const Mesh& mesh) {
+  return is_cut(state) &&
+         std::all_of(state.shards.begin(), state.shards.end(), [&](const auto& order) {
+           return std::all_of(order.begin(), order.end(), [&](const SubAxis& a) {
+             return a.before == 1 && a.size == mesh.dims[static_cast<size_t>(a.mesh_dim)].size;
+           });
+         });
+}
+
+}  // namespace
+
 StepList gathers_through(const PlanQuestion& question, const Stops& stops, bool whole_pieces) {
   const Request& request = *question.request;
   const Mesh& dst_mesh = question.meshes->meshes[request.dst_mesh];
@@ -316,25 +369,68 @@ StepList gathers_through(const PlanQuestion& question, const Stops& stops, bool 
   StepList list = exchanges_through(fetch, {stops.front()}, whole_pieces);
   if (!list.steps.empty()) list.steps.front().why = brings_parts;
   list.dst = request.dst;
-  for (size_t i = 1; i < stops.size(); ++i) {
-    Step step;
-    step.op = Op::all_gather;
-    for (size_t d = 0; d < stops[i].shards.size(); ++d) {
-      if (stops[i - 1].shards[d].size() > stops[i].shards[d].size())
-        step.mesh_dims = {stops[i - 1].shards[d].back()};
-    }
-    step.merged = 1;
-    step.state = stops[i];
-    if (request.src_mesh != request.dst_mesh) step.mesh = dst_mesh.name;
-    step.logical_shape =
-        shape_apart(stops[i - 1], step.mesh_dims, request.tensor.shape, mesh_shape(dst_mesh));
-    describe_change(stops[i - 1], dst_mesh, step);
-    step.why =
-        "shares the parts of the copies that the exchange brought, packed with those of the "
-        "other members";
-    list.steps.push_back(std::move(step));
-  }
+  for (size_t i = 1; i < stops.size(); ++i)
+    list.steps.push_back(gather_step(request, stops[i - 1], stops[i], dst_mesh, shares_parts));
   add_partials(request, dst_mesh, stops.back(), list.steps);
+  return list;
+}
+
+std::vector<Rails> rails_of(const PlanQuestion& question, const LevelMap& src_levels,
+                            const LevelMap& dst_levels) {
+  const Request& request = *question.request;
+  std::vector<Rails> all;
+  if (!request.src.partial.empty() || !request.dst.partial.empty()) return all;
+  if (!src_levels.regular() || !dst_levels.regular()) return all;
+  if (!on_same_ranks(src_levels.mesh(), dst_levels.mesh())) return all;
+  for (int level = 1; level < src_levels.levels(); ++level) {
+    const std::optional<State> needed = outside_of(landing_of(request), level, dst_levels);
+    const std::optional<State> outside = outside_of(request.src, level, src_levels);
+    if (!needed || !outside || is_cut(*needed) ||
+        !is_cut_by_whole_dims(*outside, src_levels.mesh()))
+      continue;
+    for (size_t d = 0; d < outside->shards.size(); ++d) {
+      std::optional<State> before = spread_along(request.src, level, src_levels, d);
+      if (!outside->shards[d].empty() || !before) continue;
+      if (request.tensor.shape[d] < product_of_sizes(before->shards[d])) continue;
+      join_axes(*before);
+      Rails& rails = all.emplace_back(Rails{*before, {}});
+      State gathered = *before;
+      for (size_t other = 0; other < gathered.shards.size(); ++other) {
+        while (other != d && !gathered.shards[other].empty()) {
+          gathered.shards[other].pop_back();
+          rails.gathered.push_back(gathered);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+StepList gathers_by_rails(const PlanQuestion& question, const Rails& rails) {
+  const Request& request = *question.request;
+  const Mesh& src_mesh = question.meshes->meshes[request.src_mesh];
+  const bool crosses = request.src_mesh != request.dst_mesh;
+  Request spread = request;
+  spread.dst_mesh = request.src_mesh;
+  spread.dst = rails.before;
+  PlanQuestion asked = question;
+  asked.request = &spread;
+  StepList list = exchanges_through(asked, {rails.before}, false);
+  for (Step& step : list.steps) {
+    step.why = spreads_in_units;
+    if (crosses) step.mesh = src_mesh.name;
+  }
+  const State* from = &rails.before;
+  for (const State& to : rails.gathered) {
+    list.steps.push_back(gather_step(request, *from, to, src_mesh, gathers_rails));
+    from = &to;
+  }
+  Request shared = request;
+  shared.src = rails.gathered.back();
+  asked.request = &shared;
+  StepList behind = exchanges_through(asked, {landing_of(shared)}, false);
+  for (Step& step : behind.steps) list.steps.push_back(std::move(step));
+  list.dst = request.dst;
   return list;
 }
 

@@ -58,6 +58,24 @@ struct FamilyStops {
 [[nodiscard]] StepList gathers_through(const PlanQuestion& question, const Stops& stops,
                                        bool whole_pieces);
 
+// On the source's mesh: each rank of a unit has one part of what the unit has, then the same part
+// of all units, gathered over the mesh dims that lie outside of it.
+//
+//     hosts of 2, fsdp 2 x tp 2    S(0)[0]S(0)[1] -> RS(0)    before S(0)S(1), gathered RS(1)
+//
+// Over the outer links a rank gathers what its own unit lacks and no more; the exchange before and
+// the one behind, to the target, stay inside.
+struct Rails {
+  State before;
+  Stops gathered;  // one behind the other
+};
+// By units of each level that need all of the target, along each tensor dim that is not cut outside
+// of them. None where whole mesh dims do not cut the tensor outside of units, where target and
+// source lie on other ranks, or anything is pending.
+[[nodiscard]] std::vector<Rails> rails_of(const PlanQuestion& question, const LevelMap& src_levels,
+                                          const LevelMap& dst_levels);
+[[nodiscard]] StepList gathers_by_rails(const PlanQuestion& question, const Rails& rails);
+
 // Steps through the stops, and the local ones behind them that make partials. The request's target
 // stands as it is.
 [[nodiscard]] StepList exchanges_through(const PlanQuestion& question, const Stops& stops,

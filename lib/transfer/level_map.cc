@@ -48,16 +48,16 @@ bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ra
 
 }  // namespace
 
-int outermost_level(const std::vector<GroupShape>& shapes) {
-  int outermost = -1;
+LevelSet levels_met(const std::vector<GroupShape>& shapes) {
+  LevelSet met = 0;
   for (const GroupShape& shape : shapes) {
     for (size_t l = 0; l < shape.members.size(); ++l) {
       const bool meet = shape.uniform ? shape.members[l] > (l == 0 ? 1 : shape.members[l - 1])
                                       : shape.reach[l] > 0;
-      if (meet) outermost = std::max(outermost, static_cast<int>(l));
+      if (meet) met |= LevelSet{1} << l;
     }
   }
-  return outermost;
+  return met;
 }
 
 LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)

@@ -24,6 +24,7 @@
 #include "mesh/mesh.h"
 #include "plan/plan.h"
 #include "transfer/few_units.h"
+#include "transfer/level_units.h"
 #include "transfer/rank_classes.h"
 
 namespace meshplan {
@@ -46,8 +47,8 @@ struct GroupShape {
   auto operator<=>(const GroupShape&) const = default;
 };
 
-// The outermost level on which ranks of a group meet; -1: groups of one rank.
-[[nodiscard]] int outermost_level(const std::vector<GroupShape>& shapes);
+// The levels on which ranks of a group meet.
+[[nodiscard]] LevelSet levels_met(const std::vector<GroupShape>& shapes);
 
 // A sub-axis of a mesh dim that lies on one level: ranks that differ only on it are in one unit of
 // `level` and in different ones below it.

@@ -16,6 +16,12 @@ namespace meshplan {
 // unit, whatever the topology says of it: INT64_MAX.
 [[nodiscard]] std::vector<int64_t> level_ranks_of(const Topology& topology);
 
+// Some levels: bit l stands for level l.
+using LevelSet = uint32_t;
+[[nodiscard]] inline bool has_level(LevelSet levels, size_t level) {
+  return (levels >> level & 1U) != 0;
+}
+
 class LevelUnits {
  public:
   // Keeps the span.

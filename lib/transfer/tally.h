@@ -39,14 +39,15 @@ class Tally {
   [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
   [[nodiscard]] Traffic most() const {
     Traffic traffic;
-    for (size_t rank = 0; rank * levels_ < cells_.size(); ++rank) raise_to(traffic, rank, levels_);
+    for (size_t rank = 0; rank * levels_ < cells_.size(); ++rank)
+      raise_to(traffic, rank, ~LevelSet{0});
     return traffic;
   }
-  // Of some ranks, over the levels up to `outermost`.
-  [[nodiscard]] Traffic most(const std::vector<bool>& ranks, int outermost) const {
+  // Of some ranks, over some levels.
+  [[nodiscard]] Traffic most(const std::vector<bool>& ranks, LevelSet levels) const {
     Traffic traffic;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank]) raise_to(traffic, rank, static_cast<size_t>(outermost) + 1);
+      if (ranks[rank]) raise_to(traffic, rank, levels);
     }
     return traffic;
   }
@@ -57,9 +58,10 @@ class Tally {
     for (size_t l = 0; l < levels_; ++l) add_up(all, cells_[rank * levels_ + l].*what);
     return all;
   }
-  // To what the rank has over so many levels.
-  void raise_to(Traffic& traffic, size_t rank, size_t levels) const {
-    for (size_t l = 0; l < levels; ++l) {
+  // To what the rank has over these levels.
+  void raise_to(Traffic& traffic, size_t rank, LevelSet levels) const {
+    for (size_t l = 0; l < levels_; ++l) {
+      if (!has_level(levels, l)) continue;
       const Cell& c = cells_[rank * levels_ + l];
       raise(traffic.bytes[l], std::max(c.received, c.sent));
       raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));

@@ -88,12 +88,12 @@ class Counter {
     return order;
   }
 
-  // What its collectives take one after another, whose ranks take part, and the number of levels up
-  // to the outermost on which ranks of a group meet.
+  // What its collectives take one after another, whose ranks take part, and the levels on which
+  // ranks of a group meet.
   struct Together {
     TimeRange time;
     std::set<uint32_t> ranks;
-    size_t levels = 0;
+    std::set<size_t> levels;
   };
 
   // All rounds of the wave that begins at `i`, which is left behind.
@@ -192,7 +192,7 @@ class Counter {
     }
     wave.time.least_ps = saturating_add(wave.time.least_ps, time->least_ps);
     wave.time.most_ps = saturating_add(wave.time.most_ps, time->most_ps);
-    wave.levels = std::max(wave.levels, *levels);
+    wave.levels.insert(levels->begin(), levels->end());
     for (const Slots* these : slots) {
       memory_.add_packed(these->ranks, is.staging);
       wave.ranks.insert(these->ranks.begin(), these->ranks.end());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "base/int_math.h"
@@ -50,17 +51,19 @@ class RankLoad {
     }
   }
   [[nodiscard]] MostLoad most() const {
-    return most_over(levels_, [](uint32_t) { return true; });
+    std::set<size_t> all;
+    for (size_t l = 0; l < levels_; ++l) all.insert(l);
+    return most_over(all, [](uint32_t) { return true; });
   }
-  // Over the first `levels` levels, of ranks of which `counts(rank)`.
+  // Over these levels, of ranks of which `counts(rank)`.
   template <class Counts>
-  [[nodiscard]] MostLoad most_over(size_t levels, const Counts& counts) const {
+  [[nodiscard]] MostLoad most_over(const std::set<size_t>& levels, const Counts& counts) const {
     MostLoad most;
     for (const uint32_t rank : touched_) {
       if (!counts(rank)) continue;
       int64_t received = 0;
       int64_t messages = 0;
-      for (size_t l = 0; l < levels; ++l) {
+      for (const size_t l : levels) {
         const Load& load = loads_[rank * levels_ + l];
         received = saturating_add(received, load.received);
         messages += load.to + load.from;

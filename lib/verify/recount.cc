@@ -175,14 +175,14 @@ std::optional<std::vector<GroupPattern>> patterns_of_groups(const StepView& view
 
 }  // namespace
 
-std::optional<size_t> levels_of_groups(const StepView& view) {
+std::optional<std::set<size_t>> levels_of_groups(const StepView& view) {
   const auto patterns = patterns_of_groups(view);
   if (!patterns) return std::nullopt;
-  size_t used = 0;
+  std::set<size_t> used;
   for (const GroupPattern& pattern : *patterns) {
-    for (size_t l = used; l < view.plan->topology.levels.size(); ++l) {
+    for (size_t l = 0; l < view.plan->topology.levels.size(); ++l) {
       const int64_t inside = l == 0 ? 1 : pattern.members[l - 1];
-      if (pattern.alike ? pattern.members[l] > inside : pattern.more[l] > 0) used = l + 1;
+      if (pattern.alike ? pattern.members[l] > inside : pattern.more[l] > 0) used.insert(l);
     }
   }
   return used;

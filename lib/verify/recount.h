@@ -16,6 +16,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "plan/plan.h"
@@ -57,8 +58,8 @@ struct Collective {
 // slowest of them. nullopt: there are too many groups to look at one by one.
 [[nodiscard]] std::optional<TimeRange> time_of_groups(const StepView& view, const Moved& moved);
 
-// How many levels they use: those up to the outermost on which ranks of a group meet.
-[[nodiscard]] std::optional<size_t> levels_of_groups(const StepView& view);
+// The levels on which ranks of a group meet.
+[[nodiscard]] std::optional<std::set<size_t>> levels_of_groups(const StepView& view);
 
 // Bytes of an element on the way.
 [[nodiscard]] int64_t moved_element_bytes(const StepView& view);

@@ -16,13 +16,13 @@ from transfers import level_between, one_phase
 
 def wave_ps(levels, messages, copy_mb_per_s, protocols, beside=None):
     """What messages take that travel at once; a peer in two rounds counts twice. `beside`: what
-    collectives take, their ranks and the outermost level that they use; what these exchange over
-    its links and those inside comes behind them."""
+    collectives take, their ranks and the levels on which ranks of a group meet; what these exchange
+    over them comes behind."""
     if beside:
-        taken, ranks, outermost = beside
+        taken, ranks, met = beside
         shared = {}
         for (number, sender, receiver), size in messages.items():
-            if level_between(levels, sender, receiver) <= outermost:
+            if level_between(levels, sender, receiver) in met:
                 shared[number, sender, receiver] = size
         behind = loads_ps(levels, shared, copy_mb_per_s, protocols, ranks)
         return max(wave_ps(levels, messages, copy_mb_per_s, protocols), taken + behind)
@@ -69,18 +69,18 @@ def groups_of_collective(run, part, meshes, ids):
 
 
 def collectives_of(run, waves, levels, meshes, ids):
-    """wave -> what its collectives take one after another, their ranks, and the outermost level on
-    which two ranks of a group meet."""
+    """wave -> what its collectives take one after another, their ranks, and the levels on which two
+    ranks of a group meet."""
     beside = {}
     for number, planned in enumerate(run.bundle["rounds"]):
         if planned["op"] == "exchange":
             continue
-        taken, ranks, outermost = beside.get(waves[number], (0, set(), 0))
+        taken, ranks, met = beside.get(waves[number], (0, set(), set()))
         for part in planned["parts"]:
             groups = list(groups_of_collective(run, part, meshes, ids))
             ranks = ranks | {rank for group in groups for rank in group}
-            outermost = max([outermost] + [level_between(levels, group[0], rank) for group in groups for rank in group[1:]])
-        beside[waves[number]] = (taken + 1000 * planned["predicted_ns"], ranks, outermost)
+            met = met | {level_between(levels, one, other) for group in groups for one, other in itertools.combinations(group, 2)}
+        beside[waves[number]] = (taken + 1000 * planned["predicted_ns"], ranks, met)
     return beside
 
 

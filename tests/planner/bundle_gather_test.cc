@@ -55,6 +55,47 @@ TEST_CASE("copies gather inside hosts beside the exchange of the next bucket") {
   CHECK(std::any_of(ops.begin(), ops.end(), [](const auto& wave) { return wave.second == std::set<Op>{Op::exchange, Op::all_gather}; }));
 }
 
+TEST_CASE("on the same ranks each rank gathers its part over the NICs beside exchanges inside hosts") {
+  // To an eighth of the NICs' traffic exchanges between hosts would add what they bring twice, and
+  // every one pays its peers.
+  Topology slower = hosts_of(8, 1000);
+  slower.levels[1].exchange_percent = 80;
+  slower.levels[1].per_peer_ns = 10'000;
+  const MeshTable table = two_roots({{"fsdp", 4}, {"tp", 8}}, {{"dp", 8}, {"tp", 4}}, 0);
+  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "S(0)[0]S(0)[1]", "RS(0)", 24),
+                                      request_of(table, "v", {4096, 4096}, "S(0)S(1)", "RS(1)", 24),
+                                      request_of(table, "norm", {64}, "S(0)R", "RR", 48)};
+  const Plan plan = planned(table, slower, requests, {});
+  CHECK(above_bound(plan) < 1.1);
+  const auto ops_of = [&](size_t member) {
+    std::vector<Op> ops;
+    for (const Step& step : std::as_const(plan.redistributions[member].steps)) ops.push_back(step.op);
+    return ops;
+  };
+  CHECK(ops_of(0) == std::vector<Op>{Op::exchange, Op::all_gather, Op::exchange});
+  CHECK(ops_of(1) == std::vector<Op>{Op::all_gather, Op::exchange});
+  // One launch gathers both; the first exchanges of others run beside it.
+  const std::vector<BundleRound>& rounds = plan.bundles.front().rounds;
+  const std::vector<int64_t> waves = waves_of(rounds);
+  std::map<int64_t, std::vector<Op>> ops;
+  bool together = false;
+  std::set<int64_t> with_norms;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    ops[waves[r]].push_back(rounds[r].op);
+    std::set<size_t> members;
+    for (const RoundPart& part : rounds[r].parts) members.insert(part.member);
+    if (members.count(2) > 0) with_norms.insert(waves[r]);
+    together = together || (rounds[r].op == Op::all_gather && members == std::set<size_t>{0, 1});
+  }
+  CHECK(together);
+  CHECK(std::any_of(ops.begin(), ops.end(), [](const auto& wave) {
+    return std::count(wave.second.begin(), wave.second.end(), Op::exchange) == 2 &&
+           std::count(wave.second.begin(), wave.second.end(), Op::all_gather) == 1;
+  }));
+  // What hardly moves anything is in few rounds.
+  CHECK(with_norms.size() <= 3);
+}
+
 TEST_CASE("what collectives share with exchanges is not taken twice") {
   // All NICs gather for as long as the bound says: a rank of serve exchanges before or behind that,
   // not meanwhile, so that what it fetches comes on top.

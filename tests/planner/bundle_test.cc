@@ -343,7 +343,7 @@ TEST_CASE("on the same ranks every rank of a host fetches the same share of what
   CHECK(above_bound(plan) < 1.05);
 }
 
-TEST_CASE("collectives of a plan overlap as exchanges: whole matrices to ranks and back") {
+TEST_CASE("collectives of a plan overlap as exchanges or beside them: whole matrices to ranks and back") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 24, {}, {{"fsdp", 3}, {"tp", 8}}).ok());
   for (const auto& [src, dst] : {std::pair{"S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]"}, std::pair{"S(0)[0]S(0)[1]", "S(1)S(2)"}}) {
@@ -351,7 +351,8 @@ TEST_CASE("collectives of a plan overlap as exchanges: whole matrices to ranks a
                                         request_of(table, "v", {9, 48, 96}, src, dst, 2)};
     const Plan plan = planned(table, hosts_of(8, 0), requests, {});
     check(plan);
-    CHECK(only_exchanges(plan));
+    // Exchanges alone take 1.176 times the bound back.
+    CHECK(above_bound(plan) < 1.17);
     CHECK(std::any_of(plan.bundles.front().rounds.begin(), plan.bundles.front().rounds.end(),
                       [](const BundleRound& round) { return round.stream > 0; }));
   }

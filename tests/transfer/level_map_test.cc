@@ -93,11 +93,12 @@ TEST_CASE("shapes of groups are those that counting finds, where units do not cu
   }
 }
 
-TEST_CASE("the outermost level of a group is the last on which more of it meet") {
-  CHECK(outermost_level({{true, {2, 2, 8}, {}}}) == 2);
-  CHECK(outermost_level({{true, {2, 8, 8}, {}}}) == 1);
-  CHECK(outermost_level({{true, {4, 4, 4}, {}}}) == 0);
-  CHECK(outermost_level({{true, {1, 1, 1}, {}}}) == -1);
+TEST_CASE("ranks of a group meet on the levels on which units have more of it than those inside") {
+  CHECK(levels_met({{true, {2, 2, 8}, {}}}) == 0b101);
+  CHECK(levels_met({{true, {2, 8, 8}, {}}}) == 0b011);
+  CHECK(levels_met({{true, {4, 4, 4}, {}}}) == 0b001);
+  CHECK(levels_met({{true, {1, 4, 4}, {}}}) == 0b010);
+  CHECK(levels_met({{true, {1, 1, 1}, {}}}) == 0);
   // Of groups that sit differently any.
-  CHECK(outermost_level({{true, {4, 4, 4}, {}}, {false, {2, 3, 3}, {1, 2, 0}}}) == 1);
+  CHECK(levels_met({{true, {4, 4, 4}, {}}, {false, {2, 3, 3}, {1, 2, 0}}}) == 0b011);
 }

@@ -86,16 +86,16 @@ class BundleOracle : private BundleFollower {
     return traffic_ps(plan_.topology, traffic, Peers::number_and_rate, 2 * received);
   }
 
-  // The collectives of a wave: what they take one after another, their ranks by id, and the
-  // outermost level on which two ranks of a group meet.
+  // The collectives of a wave: what they take one after another, their ranks by id, and the levels
+  // on which two ranks of a group meet.
   struct Collectives {
     int64_t ps = 0;
     std::set<int64_t> ids;
-    size_t level = 0;
+    std::set<size_t> levels;
   };
 
   // Groups of the step, rank by rank: those that differ on its mesh dims alone.
-  [[nodiscard]] size_t outermost_of_groups(const OracleStep& step) const {
+  [[nodiscard]] std::set<size_t> levels_of_groups(const OracleStep& step) const {
     const std::vector<int64_t> sizes = mesh_shape(*step.from);
     std::map<std::pair<int64_t, std::vector<int64_t>>, std::vector<int64_t>> groups;  // ids
     const int64_t copies = step.across ? 1 : mesh_copies(*step.from);
@@ -111,22 +111,26 @@ class BundleOracle : private BundleFollower {
         groups[{copy, rest}].push_back(rank_at(*step.from->universe, position));
       }
     }
-    size_t outermost = 0;
+    std::set<size_t> met;
     for (const auto& [where, ids] : groups) {
-      for (const int64_t id : ids) {
-        if (id != ids.front()) outermost = std::max(outermost, oracle_level(plan_.topology, ids.front(), id));
+      for (const int64_t one : ids) {
+        for (const int64_t other : ids) {
+          if (one != other) met.insert(oracle_level(plan_.topology, one, other));
+        }
       }
     }
-    return outermost;
+    return met;
   }
 
-  // What some ranks have over the levels up to one.
+  // What some ranks have over some levels.
   static Loads part_of(const Loads& loads, const Collectives& collectives) {
     Loads part;
     for (const auto& [id, load] : loads) {
       if (collectives.ids.count(id) == 0) continue;
       Load& own = part[id] = load;
-      for (size_t l = collectives.level + 1; l < own.in.size(); ++l) own.in[l] = own.out[l] = own.from[l] = own.to[l] = 0;
+      for (size_t l = 0; l < own.in.size(); ++l) {
+        if (collectives.levels.count(l) == 0) own.in[l] = own.out[l] = own.from[l] = own.to[l] = 0;
+      }
     }
     return part;
   }
@@ -159,7 +163,7 @@ class BundleOracle : private BundleFollower {
         of_round.insert(id);
         collectives.ids.insert(id);
       }
-      collectives.level = std::max(collectives.level, outermost_of_groups(step));
+      collectives.levels.merge(levels_of_groups(step));
     }
     for (const int64_t id : of_round) packed[id] += round.staging_bytes;
     std::string tier;
