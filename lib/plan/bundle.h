@@ -13,12 +13,13 @@
 //
 // Pieces. A part with `pieces` k and `piece` i runs the i-th piece of its step. Of step 0 that is
 // of every box that a rank sends or keeps the i-th of k near-equal parts along one dim: the longest
-// of those whose cut the later steps that go in pieces leave as step 0 makes it, where it has 16
-// slices, else the longest of all (ties: the lowest; transfer/piece_transfers.h). Of a later step
-// it is what its sender got in piece i of the step before, so that one bucket can be shared while
-// the next is fetched. Only exchanges in one phase that reduce
-// nothing, of tensors with dims, go in pieces, and only as step 0 or behind such steps alone: there
-// piece i needs piece i of the step before. Any other step needs all pieces of the step before it.
+// of those whose cut the most later steps that go in pieces, in a row and one at least, leave as
+// step 0 makes it, where it has 16 slices, else the longest of all (ties: the lowest;
+// transfer/piece_transfers.h). Of a later step it is what its sender got in piece i of the step
+// before, so that one bucket can be shared while the next is fetched. Only exchanges in one phase
+// that reduce nothing, of tensors with dims, go in pieces, and only as step 0 or behind such steps
+// alone: there piece i needs piece i of the step before. Any other step needs all pieces of the
+// step before it.
 // A tensor has the same `pieces` in all its steps, or from some step on 1.
 //
 // An exchange in two phases (in no chunks) goes in an even number 2 c of pieces, whatever the steps

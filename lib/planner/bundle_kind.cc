@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
+#include "transfer/level_units.h"
 #include "transfer/listed_transfers.h"
 #include "transfer/round_transfers.h"
 
@@ -24,6 +25,18 @@ StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& pl
   auto transfers = make_transfers(question);
   MESHPLAN_CHECK(transfers.ok(), "a planned step has transfers: " + transfers.error().message);
   return std::move(transfers).value();
+}
+
+// The outermost level over which ranks send.
+int outermost_level(const WayQuestion& q, const std::vector<StepCut>& cuts) {
+  const std::vector<int64_t> level_ranks = level_ranks_of(q.plan->topology);
+  const LevelUnits units(level_ranks);
+  const auto id = [&](int32_t rank) { return q.ranks->global_ids[static_cast<size_t>(rank)]; };
+  int level = 0;
+  for (const StepCut& cut : cuts) {
+    while (units.unit(id(cut.from), level) != units.unit(id(cut.to), level)) ++level;
+  }
+  return level;
 }
 
 }  // namespace
@@ -94,6 +107,7 @@ void list_way(const WayQuestion& q, Way& way) {
       const StepTransfers transfers = transfers_of(q, planned, i, held);
       for (moved.phase = 1; moved.phase <= 2; ++moved.phase) {
         moved.cuts = cuts_of_phase(transfers, moved.phase, held[i], held[i + 1]);
+        moved.level = outermost_level(q, moved.cuts);
         way.steps.push_back(moved);
       }
       continue;
@@ -103,6 +117,7 @@ void list_way(const WayQuestion& q, Way& way) {
       const bool in_pieces = goes_in_pieces(planned, i);
       moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
                                       : cuts_of(cut, transfers, held[i], held[i + 1]);
+      moved.level = outermost_level(q, moved.cuts);
       if (in_pieces && goes_in_pieces(planned, i + 1))
         got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
     } else {

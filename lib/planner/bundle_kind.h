@@ -22,6 +22,7 @@ struct WayStep {
   int phase = 0;     // 1 or 2 of an exchange in two phases, which is two of these
   Op op = Op::exchange;
   int64_t element_bytes = 1;       // on the way
+  int level = 0;                   // the outermost one over which an exchange sends
   std::vector<StepCut> cuts;       // of an exchange
   StepFigures figures;             // of a collective
   std::vector<SubAxis> mesh_dims;  // of a collective, as its ranks:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "base/int_math.h"
@@ -141,28 +140,35 @@ class Buckets {
     return saturating_mul(share.tensors.hi - share.tensors.lo, tensor_bytes(way_of(share.kind)));
   }
 
-  // The first step that is a collective, and its launch.
-  [[nodiscard]] static std::optional<std::pair<size_t, LaunchKey>> first_collective(
-      const Way& way) {
+  // The step in which it meets others, and what they have in common: the first collective; of
+  // exchanges alone the first over the outermost level that any of them uses.
+  struct Meeting {
+    size_t step = 0;
+    LaunchKey launch;
+  };
+  [[nodiscard]] static Meeting meeting(const Way& way) {
+    size_t outermost = 0;
     for (size_t s = 0; s < way.steps.size(); ++s) {
       const Step& step = way.planned.steps[way.steps[s].index];
-      if (step.op != Op::exchange) return std::pair{s, key_of(step)};
+      if (step.op != Op::exchange) return {s, key_of(step)};
+      if (way.steps[s].level > way.steps[outermost].level) outermost = s;
     }
-    return std::nullopt;
+    return {outermost, {Op::exchange, "", std::to_string(way.steps[outermost].level)}};
   }
 
-  // Lets ways begin so much later that their first collective is in the launch of others.
+  // Lets ways begin so much later that they meet: one launch pays latency and peers once.
   //
-  //     w   exchange, all_gather over dp     v   all_gather over dp     v begins with step 1 of w
+  //     w   exchange inside hosts, then across   v   exchange across   v begins with step 1 of w
   void delay(const std::vector<KindShare>& shares) {
-    std::map<LaunchKey, size_t> latest;  // the step at which some way has it first
+    std::map<LaunchKey, size_t> latest;  // step
     for (const KindShare& share : shares) {
-      const auto first = first_collective(way_of(share.kind));
-      if (first) latest[first->second] = std::max(latest[first->second], first->first);
+      const Meeting own = meeting(way_of(share.kind));
+      size_t& step = latest[own.launch];
+      step = std::max(step, own.step);
     }
     for (const KindShare& share : shares) {
-      const auto first = first_collective(way_of(share.kind));
-      delays_[share.kind] = first ? latest.at(first->second) - first->first : 0;
+      const Meeting own = meeting(way_of(share.kind));
+      delays_[share.kind] = latest.at(own.launch) - own.step;
     }
   }
 

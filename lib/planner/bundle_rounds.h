@@ -8,6 +8,8 @@
 // runs beside step 0 of bucket b + s. Kinds with collectives go through the same buckets, where
 // those of one step, op and group are a round on a stream of their own; or they come behind, in
 // buckets of their own, all steps of one before the next.
+// Kinds of fewer steps begin later, so that one round has what all of them send over the outermost
+// level, or gather.
 //
 // Beside collectives a kind of hardly any bytes goes through the first bucket alone.
 //

@@ -39,10 +39,12 @@ int64_t evenly(int64_t buckets, int64_t tensors) {
   return buckets;
 }
 
-// What the rounds of the first step and of the last one take together, each on a stream.
+// What the rounds of the first step and of the last one take together, each on a stream, and those
+// of the slowest.
 struct StepTimes {
   int64_t first_ps = 0;
   int64_t last_ps = 0;
+  int64_t slowest_ps = 0;
 };
 
 StepTimes step_times(const std::vector<BundleRound>& rounds) {
@@ -54,6 +56,7 @@ StepTimes step_times(const std::vector<BundleRound>& rounds) {
     collectives = collectives || round.op != Op::exchange;
   }
   StepTimes times{streams.begin()->second, streams.rbegin()->second};
+  for (const auto& [stream, ps] : streams) times.slowest_ps = std::max(times.slowest_ps, ps);
   // Few kinds may have the last collectives: what takes longest behind the first step.
   for (auto stream = std::next(streams.begin()); collectives && stream != streams.end(); ++stream)
     times.last_ps = std::max(times.last_ps, stream->second);
@@ -204,8 +207,9 @@ void BundleSchedules::consider_fewer_behind(const std::vector<size_t>& chosen, R
   }
 }
 
-// Shares that fall or rise as the last step's time is to the first one's, or half as steeply. What
-// they gain is a part of one bucket's time, so few are enough.
+// Shares that fall or rise as the last step's time is to the first one's, or half as steeply; where
+// a step between takes longest, those that fall as the last one's is to that or rise from the
+// first one's to it. What they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
   if (limits.apart || !is_far()) return;
@@ -213,7 +217,12 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
   const Ratio steep{times.last_ps, times.first_ps};
   const Ratio gentle{saturating_add(times.last_ps, times.first_ps),
                      saturating_mul(2, times.first_ps)};
-  for (const Ratio& ratio : {steep, gentle}) {
+  std::vector<Ratio> ratios{steep, gentle};
+  if (times.slowest_ps > std::max(times.first_ps, times.last_ps)) {
+    ratios.push_back({times.last_ps, times.slowest_ps});
+    ratios.push_back({times.slowest_ps, times.first_ps});
+  }
+  for (const Ratio& ratio : ratios) {
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
       limits.shares = finest_shares(limits.buckets, ratio);

@@ -1,5 +1,7 @@
 #include "transfer/piece_transfers.h"
 
+#include <algorithm>
+
 #include "transfer/exchange_cut.h"
 
 namespace meshplan {
@@ -16,13 +18,19 @@ bool goes_in_pieces(const PlannedRedistribution& redistribution, size_t step) {
 
 PieceCut piece_cut(const PlannedRedistribution& redistribution) {
   const auto& steps = redistribution.steps;
-  PieceCut cut;
-  cut.steady.assign(redistribution.request.tensor.shape.size(), true);
-  for (size_t s = 1; goes_in_pieces(redistribution, s); ++s) {
-    for (size_t d = 0; d < cut.steady.size(); ++d) {
-      if (steps[s].state.shards[d] != steps[0].state.shards[d]) cut.steady[d] = false;
+  std::vector<size_t> left(redistribution.request.tensor.shape.size(), 0);  // steps in a row
+  size_t later = 0;
+  for (; goes_in_pieces(redistribution, later + 1); ++later) {
+    for (size_t d = 0; d < left.size(); ++d) {
+      if (left[d] == later && steps[later + 1].state.shards[d] == steps[0].state.shards[d])
+        left[d] = later + 1;
     }
   }
+  size_t most = 0;
+  for (const size_t steps_left : left) most = std::max(most, steps_left);
+  PieceCut cut;
+  for (const size_t steps_left : left)
+    cut.steady.push_back(steps_left == most && (most > 0 || later == 0));
   return cut;
 }
 

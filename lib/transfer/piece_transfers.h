@@ -16,7 +16,9 @@ namespace meshplan {
 
 // Along which dims boxes of step 0 are cut into pieces.
 struct PieceCut {
-  std::vector<bool> steady;  // by tensor dim: the later steps that go in pieces leave its cut
+  // By tensor dim: of the later steps that go in pieces as many in a row leave its cut as of any
+  // dim, and at least one.
+  std::vector<bool> steady;
 };
 [[nodiscard]] PieceCut piece_cut(const PlannedRedistribution& redistribution);
 // The longest steady dim where it has `least_steady` slices at least, else the longest of all

@@ -220,7 +220,13 @@ std::vector<bool> steady_dims(const BundleView& view, size_t kind) {
   for (size_t step = 1; step < steps.size() && may_go_in_pieces(view, kind, step); ++step) {
     const auto& first = steps[0].step->state.shards;
     const auto& now = steps[step].step->state.shards;
-    for (size_t d = 0; d < steady.size(); ++d) steady[d] = steady[d] && first[d] == now[d];
+    std::vector<bool> still = steady;
+    for (size_t d = 0; d < steady.size(); ++d) still[d] = steady[d] && first[d] == now[d];
+    // Where this step leaves none of those, they are what the steps before it leave.
+    const bool any = std::find(still.begin(), still.end(), true) != still.end();
+    if (!any && step > 1) break;
+    steady = std::move(still);
+    if (!any) break;
   }
   return steady;
 }

@@ -52,7 +52,8 @@ void fill_waves(BundleView& view);
 // A step as one redistribution's recount looks at it.
 [[nodiscard]] StepView step_view(const BundleView& view, size_t kind, size_t step);
 
-// The tensor dims that the steps behind step 0 that may go in pieces leave cut as it cuts them.
+// The tensor dims that the most steps in a row behind step 0 that may go in pieces leave cut as it
+// cuts them; none where the first of them leaves none.
 [[nodiscard]] std::vector<bool> steady_dims(const BundleView& view, size_t kind);
 
 // "round 3", "round 3, part 0".

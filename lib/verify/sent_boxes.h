@@ -7,7 +7,7 @@
 //
 // Near-equal parts of a length differ by one at most, the longer ones first. A box is cut along its
 // longest dim (ties: the lowest); into pieces along the longest of the steady dims, those whose cut
-// the later steps that may go in pieces leave alone, where it is 16 wide at least.
+// the most later steps that may go in pieces leave alone, where it is 16 wide at least.
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,27 @@ TEST_CASE("on the same ranks each rank gathers its part over the NICs beside exc
   CHECK(with_norms.size() <= 3);
 }
 
+TEST_CASE("whole matrices to ranks and back: what crosses hosts is one round a bucket, whatever is before") {
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 96, {}, {{"fsdp", 12}, {"tp", 8}}).ok());
+  const std::string whole = "S(0)[0]S(0)[1]";
+  const std::string by_rows = "S(1)[0]S(1)[1]";
+  for (const bool back : {false, true}) {
+    std::vector<Request> requests;
+    for (const std::string& cut : {by_rows, std::string("S(1)S(2)")})
+      requests.push_back(request_of(table, cut, {36, 14336, 4096}, back ? whole : cut, back ? cut : whole, 1));
+    const Plan plan = planned(table, *topology_preset("h100"), requests, {});
+    // Exchanges alone reach 94 % of the NICs, and pay 11 peers a round.
+    CHECK(above_bound(plan) < 1.5);
+    // Of the three steps of the first the second crosses, of the two of the other the first, or last.
+    const auto crosses = [&](const RoundPart& part) { return part.step == (part.member == 0 || back ? 1 : 0); };
+    for (const BundleRound& round : plan.bundles.front().rounds) {
+      const auto across = std::count_if(round.parts.begin(), round.parts.end(), crosses);
+      CHECK((across == 0 || across == static_cast<int64_t>(round.parts.size())));
+    }
+  }
+}
+
 TEST_CASE("what collectives share with exchanges is not taken twice") {
   // All NICs gather for as long as the bound says: a rank of serve exchanges before or behind that,
   // not meanwhile, so that what it fetches comes on top.

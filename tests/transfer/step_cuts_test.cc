@@ -67,6 +67,11 @@ TEST_CASE("pieces are cut along a dim that later steps leave alone, where it is 
   CHECK(dim_of({"RS(1)", "S(0)R"}, {{0, 20}, {0, 20}}) == 0);
   // Both are cut otherwise.
   CHECK(dim_of({"RS(1)", "S(0)R", "RS(1)"}, {{0, 30}, {0, 31}}) == 1);
+  // The last step cuts both otherwise, the one before it dim 0 alone.
+  CHECK(dim_of({"RS(1)", "S(0)S(1)", "RS(1)", "S(1)R"}, {{0, 40}, {0, 20}}) == 1);
+  CHECK(dim_of({"RS(1)", "S(0)S(1)", "RS(1)", "S(1)R"}, {{0, 40}, {0, 15}}) == 0);
+  // What is as it was again counts no more.
+  CHECK(dim_of({"RS(0)", "S(0)S(1)", "RS(1)", "S(0)S(1)", "RR"}, {{0, 40}, {0, 20}}) == 1);
   // A later step that goes in no pieces does not count.
   PlannedRedistribution gathered = chain(meshes, {"RS(1)", "S(1)S(0)", "S(1)R"}, {120, 120});
   gathered.steps[1].op = Op::all_gather;

@@ -176,12 +176,22 @@ class BundleFollower {
     }
   }
 
-  // Whether all later steps that may be cut leave dim d as the first has it.
+  // How many later steps that may be cut leave dim d as the first has it, before one does not.
+  [[nodiscard]] size_t steps_that_leave(const OracleMember& member, size_t d) const {
+    size_t s = 1;
+    while (s < member.steps.size() && may_be_cut(member, s) &&
+           member.steps[s].step->state.shards[d] == member.steps[0].step->state.shards[d])
+      ++s;
+    return s - 1;
+  }
+
+  // Whether no dim is left by more of them; of those that none leaves only where there are none.
   [[nodiscard]] bool is_steady(const OracleMember& member, size_t d) const {
-    for (size_t s = 1; s < member.steps.size() && may_be_cut(member, s); ++s) {
-      if (member.steps[s].step->state.shards[d] != member.steps[0].step->state.shards[d]) return false;
+    const size_t own = steps_that_leave(member, d);
+    for (size_t other = 0; other < member.steps[0].step->state.shards.size(); ++other) {
+      if (steps_that_leave(member, other) > own) return false;
     }
-    return true;
+    return own > 0 || member.steps.size() == 1 || !may_be_cut(member, 1);
   }
 
   // The part of a box that is its piece: along its longest dim, the lowest of them; of the steady
