@@ -85,9 +85,8 @@ class MpiCommunicator final : public Communicator {
     const RankCall& mine = call.ranks.front();
     if (auto fits = counts_fit(call, mine); !fits) return fits;
     if (call.op == Op::exchange) {
-      StartedCalls started(world_);
-      if (auto done = started.start(call, world_, tag_data); !done) return done;
-      return started.wait();
+      if (auto done = exchange_.start(call, world_, tag_data); !done) return done;
+      return exchange_.wait();
     }
     const auto comm = by_group_.find(*mine.group);
     if (comm == by_group_.end())
@@ -331,6 +330,7 @@ class MpiCommunicator final : public Communicator {
   std::map<std::vector<int32_t>, MPI_Comm> by_group_;
   std::vector<std::byte> wide_from_;
   std::vector<std::byte> wide_to_;
+  StartedCalls exchange_{world_};  // one at a time, in memory that is kept
 };
 
 }  // namespace

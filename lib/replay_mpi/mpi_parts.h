@@ -32,7 +32,7 @@ struct Spread {
 };
 [[nodiscard]] Spread spread(const std::vector<Chunk>& chunks, int64_t size);
 
-// Calls that are started one after the other and waited for at once.
+// Calls that are started one after the other and waited for at once; then others may be started.
 class StartedCalls {
  public:
   explicit StartedCalls(MPI_Comm world) : world_(world) {}
@@ -57,6 +57,7 @@ class StartedCalls {
   MPI_Comm world_;
   std::deque<Started> calls_;
   std::deque<MPI_Request> requests_;
+  std::vector<MPI_Request> waited_;
   std::string place_;  // of the first call
 };
 

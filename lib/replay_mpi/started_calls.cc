@@ -88,9 +88,9 @@ Status StartedCalls::start_reduction(Started& now, MPI_Comm comm) {
 }
 
 Status StartedCalls::wait() {
-  std::vector<MPI_Request> requests(requests_.begin(), requests_.end());
+  waited_.assign(requests_.begin(), requests_.end());
   if (auto done = mpi_good(
-          MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+          MPI_Waitall(static_cast<int>(waited_.size()), waited_.data(), MPI_STATUSES_IGNORE),
           place_);
       !done)
     return done;
@@ -101,6 +101,9 @@ Status StartedCalls::wait() {
                     to.count);
     }
   }
+  calls_.clear();
+  requests_.clear();
+  place_.clear();
   return Done{};
 }
 
