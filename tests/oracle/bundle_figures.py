@@ -11,7 +11,7 @@ import oracle
 import price
 from meaning import Complaint, DTYPE_BYTES, count_of, held, state_of_request
 from replay import groups_by
-from transfers import level_between, one_phase
+from transfers import cut_box, level_between, one_phase
 
 
 def wave_ps(levels, messages, copy_mb_per_s, protocols, beside=None):
@@ -239,6 +239,35 @@ def direct(members, meshes, ids, levels, whole):
     return messages
 
 
+def relayed(members, meshes, ids, levels):
+    """The messages of two rounds: of every box that several ranks want each fetches a part of its
+    own; then each sends its part to the others. Rounds of ranks that hold nothing before."""
+    fetched, shared = {}, {}
+    for red in members:
+        weight = DTYPE_BYTES[red["tensor"]["dtype"]] * red.get("count", 1)
+        for have, want in ends_of(red, meshes, ids):
+            copies = {}
+            for rank, box in want.items():
+                if rank in have:
+                    return None
+                copies.setdefault(tuple(map(tuple, box)), []).append(rank)
+            parts = {rank: part for box, ranks in copies.items() for rank, part in zip(ranks, cut_box(box, len(ranks))) if part is not None}
+            for sender, receiver, _, box in one_phase(levels, {r: ((), b) for r, b in have.items()}, {r: ([()], b) for r, b in parts.items()}, False):
+                fetched[0, sender, receiver] = fetched.get((0, sender, receiver), 0) + weight * count_of(box)
+            for ranks in copies.values():
+                for one, other in itertools.permutations(ranks, 2):
+                    if one in parts:
+                        shared[1, one, other] = shared.get((1, one, other), 0) + weight * count_of(parts[one])
+    return fetched, shared
+
+
+def relayed_ps(rounds, levels, copy, protocols, pieces):
+    """Piece by piece, no part smaller than it is: while one is shared the next is fetched."""
+    first, second = ({key: -(-size // pieces) for key, size in messages.items()} for messages in rounds)
+    took = [wave_ps(levels, wave, copy, protocols) for wave in (first, {**first, **second}, second)]
+    return took[0] + (pieces - 1) * took[1] + took[2]
+
+
 def busiest(messages):
     """The most messages of a rank, and the most bytes that one sends and receives."""
     count, staged = {}, {}
@@ -274,6 +303,19 @@ def check_bound(plan, bundle, members, meshes, ids, levels):
         if messages is ways[0] and fits and not close and totals["predicted_ns"] > reached and (
                 plan["options"].get("max_memory_bytes", 0) in (0, None)):
             raise Complaint("worse", f"{name}: predicted {totals['predicted_ns']} ns, one round of direct transfers takes {reached}")
+
+
+def check_relayed(plan, bundle, members, meshes, ids, levels):
+    """The lower bound against targets that pass on what they fetched, in one to six pieces."""
+    rounds = None if pending(members) else relayed(members, meshes, ids, levels)
+    if rounds is None or not all(rounds):
+        return False
+    copy, protocols = plan["topology"]["copy_mb_per_s"], plan["topology"].get("protocols", ())
+    for pieces in range(1, 7):
+        reached = price.rounded_ns(relayed_ps(rounds, levels, copy, protocols, pieces))
+        if bundle["totals"]["lower_bound_ns"] > reached:
+            raise Complaint("bound", f"{bundle['id']}: bound {bundle['totals']['lower_bound_ns']} ns, passed on in {pieces} pieces {reached}")
+    return True
 
 
 def must_fit(bundle, members, meshes, ids, levels):

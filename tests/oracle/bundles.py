@@ -7,7 +7,8 @@ Every seed is a spec (random_bundles.py). Checked of its plan: the schemas; that
 and refuses it with one figure changed; that the rows of `transfers --bundle`, executed in the order
 of waves, bring every element to every rank once; messages, staging and limits; bytes, memory and
 times, recounted; that nothing beats what must move and that one round of direct transfers does not
-beat the plan (bundle_figures.py). A refusal must be about limits that no tensor could keep to.
+beat the plan, nor targets that pass on what they fetched its bound (bundle_figures.py). A refusal
+must be about limits that no tensor could keep to.
 """
 import argparse
 import collections
@@ -145,6 +146,7 @@ def check_bundle(meshplan, spec, plan, bundle, path, slow):
         ids[mesh][p] for k in range(copies) for p in meshes[mesh].positions(k)])
     asked = next(b for b in spec["bundles"] if b["id"] == bundle["id"])
     bundle_figures.check_bound(plan, bundle, members_of(spec, asked), meshes, ids, levels)
+    return bundle_figures.check_relayed(plan, bundle, members_of(spec, asked), meshes, ids, levels)
 
 
 def check_spec(meshplan, spec, number, seen):
@@ -171,7 +173,7 @@ def check_spec(meshplan, spec, number, seen):
             file.write(answer.out)
         for bundle in plan["bundles"]:
             note_seen(plan, bundle, seen)
-            check_bundle(meshplan, spec, plan, bundle, path, slow)
+            seen["passed on"] += check_bundle(meshplan, spec, plan, bundle, path, slow)
     finally:
         os.unlink(path)
     check_mutant(meshplan, plan, number)
