@@ -96,7 +96,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   using R = PlannedRedistribution;
   broken([](Plan&, R& r) { r.steps[0].state.partial = {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 4}, ReduceOp::max}}; }, "may not mix");
   broken([](Plan&, R& r) { r.trace += " "; }, "its trace");
-  broken([](Plan&, R& r) { r.unmerged_trace = "RR->" + r.unmerged_trace; }, "its unmerged trace has other ends");
+  broken([](Plan&, R& r) { r.unmerged_trace = "RR->" + r.unmerged_trace; }, "its unmerged trace starts or ends in another state");
   broken([](Plan&, R& r) { r.reductions.clear(); }, "its reductions count 0 collectives, its steps have 1");
   broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "a reduction names mesh dim 'z'");
   broken(
@@ -125,7 +125,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { r.steps[1].group = "none"; }, "group 'none' is not in the plan's groups");
   broken([](Plan& p, R&) { p.groups[0].size = 3; }, "group 'a' claims 4 communicators of 3 ranks");
   broken([](Plan& p, R&) { p.groups[0].used_by = 2; }, "group 'a' claims 2 uses where 1 steps name it");
-  broken([](Plan& p, R&) { p.groups[0].declared = false; }, "group 'a' counts as not declared");
+  broken([](Plan& p, R&) { p.groups[0].declared = false; }, "group 'a' is marked as not declared");
   broken([](Plan& p, R&) { p.groups[0].layout.modes[0].stride = 1; }, "group 'a' has layout 2:1 where the ranks of mesh_dims have 2:4");
   broken([](Plan& p, R&) { std::swap(p.groups[0], p.groups[1]); }, "out of order");
   broken([](Plan& p, R&) { p.meshes.meshes[0].dims[0].layout.modes[0].stride = 2; }, "does not tile its world");
