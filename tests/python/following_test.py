@@ -230,9 +230,9 @@ def behaviour(rank):
         gather()
     assert "the plan has 12 ranks that this world lacks" in str(followed), str(followed)
 
-    # What is no plan is said by name, before anything is replaced.
-    for wrong, words in ((5, "5 is no plan: give a plan file's path"), (None, "None is no plan"), (b"{" * 99, "a bytes is no plan"), ("{nope", "the text is no plan to follow"),
-                         (__file__, "following_test.py is no plan to follow"), ({"schema": "meshplan/spec/1"}, "the dict is no plan to follow: error[E0501]: this is a spec; plan it first"),
+    # What is not a plan is said by name, before anything is replaced.
+    for wrong, words in ((5, "5 is not a plan: give a plan file's path"), (None, "None is not a plan"), (b"{" * 99, "a bytes is not a plan"), ("{nope", "the text is not a plan to follow"),
+                         (__file__, "following_test.py is not a plan to follow"), ({"schema": "meshplan/spec/1"}, "the dict is not a plan to follow: error[E0501]: this is a spec; plan it first"),
                          ({**json.loads(plan), "redistributions": []}, "so it was changed after planning")):
         raises(ValueError, words, lambda: meshplan.follow(wrong))  # noqa: B023
     raises(RuntimeError, "was not entered", lambda: meshplan.follow(plan).__exit__(None, None, None))

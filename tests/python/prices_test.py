@@ -160,19 +160,19 @@ class PricesTest(unittest.TestCase):
     def test_what_is_something_else_is_named(self):
         """Nothing wraps around, is cut off or read as something else in silence."""
         mesh, ends = {"dp": 2, "tp": 4}, (("S(0)", "R"), ("R", "R"), (64, 8), "float32")
-        for wrong, message in ((8, "8 is no mesh"), ([2, 4], "is no mesh"), (None, "None is no mesh"), ("dp", "a mesh's text is a spec"),
-                               ({"dp": 2.5}, "size 2.5, which is no integer"), ({"dp": "2"}, "size '2'"), ({"dp": True}, "size True")):
+        for wrong, message in ((8, "8 is not a mesh"), ([2, 4], "is not a mesh"), (None, "None is not a mesh"), ("dp", "a mesh's text is a spec"),
+                               ({"dp": 2.5}, "size 2.5, which is not an integer"), ({"dp": "2"}, "size '2'"), ({"dp": True}, "size True")):
             with self.assertRaisesRegex(ValueError, message):
                 meshplan.cost(wrong, *ends)
         asked = lambda *, src=ends[0], shape=ends[2], **more: meshplan.cost(mesh, src, ends[1], shape, "float32", **more)  # noqa: E731
         for given, message in (({"src": ("S(300)", "R")}, "S\\(300\\): tensors of at most 64 dims"), ({"src": ("S(256)", "R")}, "at most 64 dims"),
                                ({"src": ("SS(0,0)", "R")}, "split factor of 0"), ({"src": (f"SS(0,{1 << 60})", "R")}, "split factor of"),
                                ({"src": (0, "R")}, "0 is not a placement"), ({"src": None}, "a question is"), ({"shape": 64}, "a question is"),
-                               ({"shape": "64"}, "is no tuple of sizes"), ({"shape": (64.5, 8)}, "is no tuple of sizes"), ({"shape": (1 << 63, 8)}, "more bytes"),
-                               ({"topology": 0}, "0 is no topology"), ({"topology": ["h100"]}, "is no topology")):
+                               ({"shape": "64"}, "is not a tuple of sizes"), ({"shape": (64.5, 8)}, "is not a tuple of sizes"), ({"shape": (1 << 63, 8)}, "more bytes"),
+                               ({"topology": 0}, "0 is not a topology"), ({"topology": ["h100"]}, "is not a topology")):
             with self.assertRaisesRegex(ValueError, message):
                 asked(**given)
-        with self.assertRaisesRegex(ValueError, "no dict"):
+        with self.assertRaisesRegex(ValueError, "not a dict"):
             meshplan.Pricer(mesh, options="greedy")
         pricer = meshplan.Pricer(mesh)
         for order, message in (({0: ["tp", "pp"]}, "names 'pp'; the mesh has dims: dp, tp"), (["tp", "dp"], "neither")):
@@ -201,7 +201,7 @@ class PricesTest(unittest.TestCase):
             path.write_text(json.dumps(levels))
             for named in (path, str(path)):
                 self.assertEqual(meshplan.cost({"tp": 4}, *ends, topology=named), meshplan.cost({"tp": 4}, *ends, topology=levels))
-            for text, message in (("{nope", "slow.json is no topology file: Expecting"), ("[]", "it holds no object")):
+            for text, message in (("{nope", "slow.json is not a topology file: Expecting"), ("[]", "it holds no object")):
                 path.write_text(text)
                 with self.assertRaisesRegex(ValueError, message):
                     meshplan.Pricer({"tp": 4}, str(path))

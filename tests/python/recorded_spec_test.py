@@ -60,7 +60,7 @@ class RecordedSpecTest(unittest.TestCase):
 
     def test_what_would_be_lost_is_refused(self):
         for text, why in ((to_text(RECORDED).replace("{", "{ // mine\n", 1), "without comments"), ("{", "without comments"),
-                          (json.dumps({"schema": "meshplan/plan/1"}), "is no spec"), ("[]", "is no spec"),
+                          (json.dumps({"schema": "meshplan/plan/1"}), "is not a spec"), ("[]", "is not a spec"),
                           (json.dumps({"schema": "meshplan/spec/1", "extends": "r.json"}), "extends r.json: record to that file")):
             with self.assertRaisesRegex(NotReplaced, why):
                 self.kept(text)

@@ -274,7 +274,7 @@ def refusals(on):
     odd = [laid_out(torch.ones(8, 8, dtype=torch.complex64), on["all"], [S(0), S(1)]) for _ in range(2)]
     refused("0: torch.complex64, which no plan has", lambda: meshplan.reshard(odd[:1], odd[1:]))
     refused("w: on cpu before and meta after", lambda: meshplan.reshard({"w": one}, {"w": one.to("meta")}))
-    refused("5 is no plan", lambda: meshplan.reshard([one], [empty_like(one, on["all"], [S(0), S(1)])], plan=5))
+    refused("5 is not a plan", lambda: meshplan.reshard([one], [empty_like(one, on["all"], [S(0), S(1)])], plan=5))
     assert str(meshplan.reshard([], [])).startswith("resharded 0 tensors")
 
 

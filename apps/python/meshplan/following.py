@@ -75,7 +75,7 @@ def plan_document(plan: PlanLike) -> Mapping[str, Any]:
         return _document("the text", plan)
     if not plan or not isinstance(plan, (str, os.PathLike)):
         shown = repr(plan) if len(repr(plan)) < 40 else f"a {type(plan).__name__}"
-        raise ValueError(f"{shown} is no plan: give a plan file's path, its text, or a dict")
+        raise ValueError(f"{shown} is not a plan: give a plan file's path, its text, or a dict")
     with open(plan, encoding="utf-8") as file:
         return _document(os.fspath(plan), file.read())
 
@@ -93,7 +93,7 @@ def _verify(name: str, text: str) -> None:
     try:
         verify(text)
     except (MeshplanError, ValueError) as error:
-        raise ValueError(f"{name} is no plan to follow: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"{name} is not a plan to follow: {str(error).splitlines()[0]}") from error
 
 
 class Follower:

@@ -117,7 +117,7 @@ class Pricer:
         if levels is not None:
             spec["topology"] = levels
         if not isinstance(options, (Mapping, type(None))):
-            raise ValueError(f"options {options!r} are no dict, such as {{'planner': 'greedy'}}")
+            raise ValueError(f"options {options!r} are not a dict, such as {{'planner': 'greedy'}}")
         if options:
             spec["options"] = {**spec.get("options", {}), **options}
         self._library, self._lock, self._known = load(), threading.Lock(), {}
@@ -308,7 +308,7 @@ def _pricer(mesh: Any, topology: Topology) -> Pricer:
     key = (key, json.dumps(topology) if isinstance(topology, Mapping) else topology)
     try:
         pricer = _pricers.get(key)
-    except TypeError:  # it has no hash, so it is no mesh or no topology: said by whoever reads it
+    except TypeError:  # it has no hash, so it is not a mesh or a topology: said by whoever reads it
         return Pricer(mesh, topology)
     if pricer is None:
         pricer = Pricer(mesh, topology)
@@ -326,7 +326,7 @@ _QUESTION = "a question is (src, dst, shape, dtype), tuples of placements and si
 def _check_sizes(shape: Sequence[Any]) -> None:
     """ValueError where an array of int64 does not take them."""
     if not all(hasattr(size, "__index__") for size in shape):
-        raise ValueError(f"the shape {shape!r} is no tuple of sizes, such as (4096, 96)")
+        raise ValueError(f"the shape {shape!r} is not a tuple of sizes, such as (4096, 96)")
     if any(operator.index(size) >= 1 << 63 for size in shape):
         raise ValueError(f"the tensor of shape {shape!r} has more bytes than fit 64 bits")
 
@@ -352,7 +352,7 @@ def _spec_of(mesh: Any, name: Optional[str]) -> tuple[dict[str, Any], Optional[s
         return mesh_as_spec(mesh)
     if not isinstance(mesh, Mapping):
         raise ValueError(
-            f"{mesh!r} is no mesh: give a dict such as {{'dp': 2, 'tp': 8}}, a spec, "
+            f"{mesh!r} is not a mesh: give a dict such as {{'dp': 2, 'tp': 8}}, a spec, "
             "its \"mesh\", or a DeviceMesh"
         )
     spec: dict[str, Any] = {"schema": "meshplan/spec/1"}
@@ -369,7 +369,7 @@ def _spec_of(mesh: Any, name: Optional[str]) -> tuple[dict[str, Any], Optional[s
 def _size_of(name: Any, size: Any) -> int:
     """Of a mesh dim; numbers of numpy count."""
     if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise ValueError(f"mesh dim {name!r} has size {size!r}, which is no integer")
+        raise ValueError(f"mesh dim {name!r} has size {size!r}, which is not an integer")
     return operator.index(size)
 
 
@@ -382,16 +382,16 @@ def _topology_of(topology: Any) -> tuple[Optional[str], Optional[dict[str, Any]]
         return topology, None
     if not isinstance(topology, (str, os.PathLike)):
         raise ValueError(
-            f"{topology!r} is no topology: give a preset's name, a spec's \"topology\" object, "
+            f"{topology!r} is not a topology: give a preset's name, a spec's \"topology\" object, "
             "or a file's path"
         )
     with open(topology, encoding="utf-8") as file:
         try:
             found = json.load(file)
         except ValueError as error:
-            raise ValueError(f"{os.fspath(topology)} is no topology file: {error}") from None
+            raise ValueError(f"{os.fspath(topology)} is not a topology file: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{os.fspath(topology)} is no topology file: it holds no object")
+        raise ValueError(f"{os.fspath(topology)} is not a topology file: it holds no object")
     return None, found
 
 

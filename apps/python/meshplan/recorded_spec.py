@@ -91,7 +91,7 @@ def handwritten(path: str | os.PathLike[str]) -> dict[str, Any]:
             "is yours into a file that extends it, or move it away"
         ) from None
     if not isinstance(spec, dict) or spec.get("schema") != SCHEMA:
-        raise NotReplaced(f"{path} is no spec, so a recording does not replace it")
+        raise NotReplaced(f"{path} is not a spec, so a recording does not replace it")
     if "extends" in spec:
         raise NotReplaced(f"{path} extends {spec['extends']}: record to that file")
     kept = {k: v for k, v in spec.items() if k not in (*RECORDED, *RECORDED_NOTES, "bundles")}

@@ -239,7 +239,8 @@ class _Reader:
         sent = row["from"] == self.rank
         peer = row["to"] if sent else row["from"]
         sizes = made.bytes_to if sent else made.bytes_from
-        at = row.get("message_offset", sizes.get(peer, 0))  # an all_to_all has no offsets of its own
+        # An all_to_all has no offsets of its own.
+        at = row.get("message_offset", sizes.get(peer, 0))
         sizes[peer] = max(sizes.get(peer, 0), at + row["bytes"])
         if sent:
             held = after if row["action"] == SHARE else before
