@@ -53,8 +53,8 @@ struct DigitQuestion {
   int64_t most_ps = INT64_MAX;
 };
 // By products of digits, and turns where they need counting; sent_bytes may be near only
-// (ExchangeTraffic::sent_is_known). nullopt: there is no such form (two phases) that is exact or
-// tells more than most_ps, or the turns take too many steps and whole pieces might be cheaper.
+// (ExchangeTraffic::sent_is_known). nullopt: there is no such form (two phases), or the turns take
+// too many steps and whole pieces might be cheaper.
 [[nodiscard]] std::optional<ExchangeCost> price_digits(const DigitQuestion& question);
 
 }  // namespace meshplan

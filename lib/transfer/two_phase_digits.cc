@@ -49,6 +49,11 @@ std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longe
   f.slice_bytes = floor_div(piece_bytes, longest);
   f.long_parts = floor_mod(longest, f.parts);
   f.part_bytes = saturating_mul(floor_div(longest, f.parts), f.slice_bytes);
+  if (f.long_parts == 0) {
+    f.least_bytes = saturating_mul(floor_div(shared, sharing), f.part_bytes);
+    f.most_bytes = saturating_mul(f.run, f.part_bytes);
+    return f;
+  }
   // Member j has the parts [j shared / sharing, (j + 1) shared / sharing) of the line, which begins
   // with the long ones.
   const int64_t long_ones = missing * f.long_parts;
@@ -189,7 +194,7 @@ bool TwoPhaseDigits::set_up(int levels) {
   matched_ = *matched;
   if (mismatched) mismatched_ = *mismatched;
   // The member that fetches most need not be the holder that serves most.
-  const auto is_even = [&](const Fetching& f) {
+  const auto is_even = [](const Fetching& f) {
     return f.least_bytes == f.most_bytes && f.long_parts == 0;
   };
   out_.sent_is_known = is_even(matched_) && (from_outside_ == 0 || is_even(mismatched_));
