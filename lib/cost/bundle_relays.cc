@@ -88,22 +88,28 @@ bool BundleRelays::meets(int64_t id, const UnitCounts& others, const UnitCounts&
 }
 
 // Of all these ranks together over the links to `to`, which lie apart, at the rate of exchanges.
-int64_t BundleRelays::given_mb_per_s(const std::vector<int64_t>& from,
-                                     const std::vector<int64_t>& to) const {
-  const UnitCounts others = counts_of(to);
+int64_t BundleRelays::given_mb_per_s(const std::vector<int64_t>& from, const UnitCounts& to) const {
   int64_t sum = 0;
   for (const int64_t id : from) {
     for (int l = 0; l < units_.levels(); ++l) {
-      if (meets(id, others, {}, l))
+      if (meets(id, to, {}, l))
         sum = saturating_add(sum, exchange_mb_per_s(bound_.levels[static_cast<size_t>(l)]));
     }
   }
   return sum;
 }
 
+BundleRelays::Sides BundleRelays::sides_of(const std::vector<int64_t>& takers) const {
+  const std::vector<int64_t> givers(givers_.begin(), givers_.end());
+  Sides sides{counts_of(givers), counts_of(takers), 0};
+  sides.given_mb_per_s =
+      std::min(given_mb_per_s(takers, sides.givers), given_mb_per_s(givers, sides.takers));
+  return sides;
+}
+
 // The least latency of an exchange in which some giver sends to a taker: it has a peer.
-int64_t BundleRelays::giving_latency_ns(const std::vector<int64_t>& takers) const {
-  const UnitCounts givers = counts_of({givers_.begin(), givers_.end()});
+int64_t BundleRelays::giving_latency_ns(const std::vector<int64_t>& takers,
+                                        const UnitCounts& givers) const {
   int64_t latency_ns = INT64_MAX;
   int64_t per_peer_ns = INT64_MAX;
   for (int l = 0; l < units_.levels(); ++l) {
@@ -116,24 +122,21 @@ int64_t BundleRelays::giving_latency_ns(const std::vector<int64_t>& takers) cons
   return saturating_add(latency_ns, per_peer_ns);
 }
 
-BundleRelays::Takers BundleRelays::takers_in_units(int level,
-                                                   const std::vector<int64_t>& takers) const {
+BundleRelays::Takers BundleRelays::takers_in_units(int level, const std::vector<int64_t>& takers,
+                                                   const Sides& sides) const {
   std::map<int64_t, std::vector<int64_t>> units;
   for (const int64_t id : takers) units[level == 0 ? id : units_.unit(id, level - 1)].push_back(id);
-  const std::vector<int64_t> givers(givers_.begin(), givers_.end());
-  const UnitCounts from_givers = counts_of(givers);
-  const UnitCounts from_takers = counts_of(takers);
   Takers found;
   found.among_mb_per_s.resize(static_cast<size_t>(units_.levels()), 0);
   RelayNeed need;
-  need.given_mb_per_s = std::min(given_mb_per_s(takers, givers), given_mb_per_s(givers, takers));
+  need.given_mb_per_s = sides.given_mb_per_s;
   for (const auto& [unit, ids] : units) {
     const UnitCounts inside = counts_of(ids);
     for (const int64_t id : ids) {
       for (int l = 0; l < units_.levels(); ++l) {
         const int64_t mb_per_s = bound_.levels[static_cast<size_t>(l)].mb_per_s;
-        const bool meets_takers = meets(id, from_takers, inside, l);
-        if (meets_takers || meets(id, from_givers, {}, l))
+        const bool meets_takers = meets(id, sides.takers, inside, l);
+        if (meets_takers || meets(id, sides.givers, {}, l))
           need.taken_mb_per_s = saturating_add(need.taken_mb_per_s, mb_per_s);
         for (auto at = static_cast<size_t>(l); meets_takers && at < found.among_mb_per_s.size();
              ++at)
@@ -157,9 +160,9 @@ BundleRelays::Takers BundleRelays::takers_in_units(int level,
 // Beside an exchange, which has the latency of its outermost level, collectives of inner levels may
 // run that begin earlier: so much longer than the exchange's own bytes theirs may take.
 BundleRelays::Latencies BundleRelays::latencies(const std::vector<int64_t>& takers,
-                                                bool lone) const {
+                                                const UnitCounts& givers, bool lone) const {
   Latencies latencies;
-  const int64_t giving_ns = giving_latency_ns(takers);
+  const int64_t giving_ns = giving_latency_ns(takers, givers);
   latencies.giving_ps = saturating_mul(giving_ns, 1000);
   int64_t least_ns = INT64_MAX;
   for (const TopologyLevel& level : bound_.levels) {
@@ -189,11 +192,12 @@ int64_t BundleRelays::waves_ps(const std::vector<Takers>& sets, int64_t waves, i
 
 int64_t BundleRelays::ps(const std::vector<int64_t>& takers, int64_t bytes_ps, bool lone) const {
   if (takers.empty() || wanted_.front().empty()) return 0;
-  const Latencies latency = latencies(takers, lone);
+  const Sides sides = sides_of(takers);
+  const Latencies latency = latencies(takers, sides.givers, lone);
   if (latency.giving_ps == 0) return 0;
   std::vector<Takers> sets;
   for (int level = 0; level < units_.levels(); ++level)
-    sets.push_back(takers_in_units(level, takers));
+    sets.push_back(takers_in_units(level, takers, sides));
   int64_t best_ps = INT64_MAX;
   int64_t fewest = 1;  // more than were tried before
   for (const int64_t waves : tried_waves) {

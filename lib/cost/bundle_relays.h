@@ -40,6 +40,11 @@ class BundleRelays {
 
  private:
   using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;  // ranks, by level and unit
+  struct Sides {
+    UnitCounts givers;
+    UnitCounts takers;
+    int64_t given_mb_per_s = 0;  // by all givers to all takers, at the rate of exchanges
+  };
   struct Takers {
     std::vector<RelayNeed> needs;         // one for each m of the law
     std::vector<int64_t> among_mb_per_s;  // c, by the outermost level
@@ -52,11 +57,15 @@ class BundleRelays {
   [[nodiscard]] UnitCounts counts_of(const std::vector<int64_t>& ids) const;
   [[nodiscard]] bool meets(int64_t id, const UnitCounts& others, const UnitCounts& but,
                            int level) const;
-  [[nodiscard]] Takers takers_in_units(int level, const std::vector<int64_t>& takers) const;
+  [[nodiscard]] Sides sides_of(const std::vector<int64_t>& takers) const;
+  [[nodiscard]] Takers takers_in_units(int level, const std::vector<int64_t>& takers,
+                                       const Sides& sides) const;
   [[nodiscard]] int64_t given_mb_per_s(const std::vector<int64_t>& from,
-                                       const std::vector<int64_t>& to) const;
-  [[nodiscard]] int64_t giving_latency_ns(const std::vector<int64_t>& takers) const;
-  [[nodiscard]] Latencies latencies(const std::vector<int64_t>& takers, bool lone) const;
+                                       const UnitCounts& to) const;
+  [[nodiscard]] int64_t giving_latency_ns(const std::vector<int64_t>& takers,
+                                          const UnitCounts& givers) const;
+  [[nodiscard]] Latencies latencies(const std::vector<int64_t>& takers, const UnitCounts& givers,
+                                    bool lone) const;
   [[nodiscard]] static int64_t waves_ps(const std::vector<Takers>& sets, int64_t waves,
                                         int outermost, int64_t longer_ps);
 
