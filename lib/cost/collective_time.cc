@@ -45,6 +45,23 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
   return plain_transfer_ps(bytes, denominator, mb_per_s);
 }
 
+int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes, int64_t denominator,
+                          int64_t peers) {
+  if (bytes == 0) return 0;
+  const int64_t by_links = transfer_ps(bytes, denominator, exchange_mb_per_s(level));
+  if (level.peer_mb_per_s == 0) return by_links;
+  int64_t least = INT64_MAX;
+  for (int64_t count = std::max<int64_t>(1, peers);; ++count) {
+    const int64_t more = saturating_mul(saturating_mul(count - peers, level.per_peer_ns), 1000);
+    const int64_t all = saturating_mul(denominator, count);
+    const int64_t held =
+        level.peer_bytes == 0 ? bytes : std::min(bytes, saturating_mul(level.peer_bytes, all));
+    const int64_t by_peers = transfer_ps(held, all, level.peer_mb_per_s);
+    least = std::min(least, saturating_add(more, std::max(by_links, by_peers)));
+    if (by_peers <= by_links || more >= least) return least;
+  }
+}
+
 int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes) {
   if (near_bytes == 0) return 0;
   return std::max<int64_t>(0, bytes - saturating_mul(near_bytes, denominator));

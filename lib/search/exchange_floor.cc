@@ -77,7 +77,8 @@ class ExchangeFloor {
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
     // fetched.
-    if (shard_ != 0 && phases == 1) elements_ = std::max(elements_, saturated(ceil_share(1)));
+    if (shard_ != 0 && phases == 1)
+      elements_ = std::max(elements_, saturated(ceil_share(holders_)));
   }
 
   [[nodiscard]] int64_t ps() const {
@@ -86,7 +87,7 @@ class ExchangeFloor {
     // What goes beyond units of the level before takes its levels and those outside of it.
     const auto& levels = p_.topology->levels;
     for (size_t k = 0; k < levels.size(); ++k) {
-      const int64_t elements = k == 0 ? elements_ : sent_beyond(levels[k - 1].ranks);
+      const int64_t elements = k == 0 ? elements_ : sent_beyond(k - 1);
       if (elements <= 0) break;
       int64_t bandwidth = 0;
       int64_t latency = INT64_MAX;
@@ -97,23 +98,41 @@ class ExchangeFloor {
       latency = std::max(latency, start_ns(*p_.topology, peers_, phases_));
       if (phases_ == 1)
         latency = saturating_add(latency, peers_ns(*p_.topology, peers_.all, peers_.outside));
-      most = std::max(
-          most, saturating_add(saturating_mul(latency, 1000),
-                               transfer_ps(saturating_mul(elements, element_), 1, bandwidth)));
+      const int64_t bytes = saturating_mul(elements, element_);
+      const int64_t transfer = k + 1 == levels.size()
+                                   ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k))
+                                   : transfer_ps(bytes, 1, bandwidth);
+      most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;
   }
 
  private:
-  // What a holder sends at least to ranks outside of its unit.
-  [[nodiscard]] int64_t sent_beyond(int64_t unit_ranks) const {
-    if (phases_ == 1) return saturated(ceil_share(unit_ranks));
-    const int64_t fetches = ceil_div(wanting_, unit_ranks) - holders_;  // of each element, by units
-    return fetches <= 0 ? 0 : saturated(floor_div(shard_, holders_) * int128{fetches});
+  // Of what goes beyond units of the level inside of level k.
+  [[nodiscard]] int64_t peers_beyond(size_t k) const {
+    if (phases_ == 2) return peers_.fetched_from;
+    return k == 0 ? peers_.all : peers_.outside;
   }
-  // Ranks so near a holder, itself included, have nothing from farther away.
+  // What a holder sends at least to ranks outside of its unit of a level. Of the innermost it is
+  // known how many units hold a shard, and what lies in them.
+  [[nodiscard]] int64_t sent_beyond(size_t level) const {
+    const int64_t unit_ranks = p_.topology->levels[level].ranks;
+    if (phases_ == 1) {
+      int64_t near = saturating_mul(holders_, unit_ranks);
+      if (level == 0)
+        near = std::min(near, saturating_mul(peers_.holding_units, peers_.wanting_inside));
+      return saturated(ceil_share(near));
+    }
+    // Of each element, by units that do not hold it.
+    const int64_t fetches = level == 0 ? peers_.wanting_units - peers_.holding_units
+                                       : ceil_div(wanting_, unit_ranks) - holders_;
+    if (fetches <= 0) return 0;
+    return saturated((int128{shard_} * fetches + holders_ - 1) / holders_);
+  }
+  // So many ranks that want part of a shard lie so near its holders, themselves included, that they
+  // have nothing of it from farther away.
   [[nodiscard]] int128 ceil_share(int64_t near) const {
-    const int128 all = int128{shard_} * wanting_ - int128{shared_} * holders_ * near;
+    const int128 all = int128{shard_} * wanting_ - int128{shared_} * near;
     return all <= 0 ? 0 : (all + holders_ - 1) / holders_;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "cost/listed_bounds.h"
 #include "search/search_state.h"
 #include "search/work.h"
 
@@ -17,7 +18,8 @@ unsigned on_list(const SearchState& s, int d) {
 
 class PeerCounter {
  public:
-  PeerCounter(const PlanProblem& p, const SearchState& from, const SearchState& to) : p_(p) {
+  PeerCounter(const PlanProblem& p, const SearchState& from, const SearchState& to)
+      : p_(p), longest_(p.idle_longest) {
     const unsigned apart = (from.pending | from.made) & (to.pending | to.made);
     const unsigned all = p.all & ~apart;
     const unsigned reduced = from.pending & ~to.pending;
@@ -29,15 +31,17 @@ class PeerCounter {
     copies_ = on_copies.ranks;
     holders_ = on_holders.ranks;
     copies_inside_ = on_copies.inside;
-    holding_units_ = p.exact_levels ? holders_ / on_holders.inside : holders_;
+    holding_units_ = on_holders.units;
     shards_ = on_reduced.ranks;
-    shards_inside_ = on_reduced.inside;
+    shards_inside_ = on_reduced.coordinates;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
       const ListMeetings::Most& most = p.meetings.of(p, from, to, d);
+      if (from.length(d) + to.length(d) == 0)
+        longest_ = std::max(longest_, p.tensor.shape[as_index(p.tensor_dim[as_index(d)])]);
       shards_ = saturating_mul(shards_, most.shards);
       targets_ = saturating_mul(targets_, most.targets);
-      shards_inside_ *= std::min(most.shards, differing(on_list(from, d)).inside);
-      targets_inside_ *= std::min(most.targets, differing(on_list(to, d)).inside);
+      shards_inside_ *= std::min(most.shards, differing(on_list(from, d)).coordinates);
+      targets_inside_ *= std::min(most.targets, differing(on_list(to, d)).coordinates);
     }
     const int64_t unit = p.topology->levels.front().ranks;
     shards_inside_ = std::min(shards_inside_, unit);
@@ -49,14 +53,22 @@ class PeerCounter {
     const int64_t wanting = saturating_mul(targets_, copies_);
     const int64_t wanting_inside =
         std::min(saturating_mul(targets_inside_, copies_inside_), p_.topology->levels[0].ranks);
-    const int64_t to_outside = each_holder(wanting - holding_units_ * wanting_inside);
+    const int64_t wanting_outside = std::max<int64_t>(0, wanting - holding_units_ * wanting_inside);
+    const int64_t to_outside = each_holder(wanting_outside);
     ExchangePeers peers;
+    peers.holding_units = holding_units_;
+    peers.wanting_inside = wanting_inside;
+    peers.wanting_units = ceil_div(copies_, copies_inside_);
     peers.all = std::max(shards_ - 1, each_holder(wanting - holders_));
     peers.outside = std::max(from_outside, to_outside);
-    // Members of a unit that want one target share what it misses.
-    const int64_t units = saturating_mul(targets_, ceil_div(copies_, copies_inside_));
-    peers.fetched_from = std::max(ceil_div(from_outside, copies_inside_),
-                                  each_holder(units - holding_units_ * targets_inside_));
+    // Members of a unit that want one target share what it misses, each shard in as many parts as
+    // make that even (parts_to_share), where it is long enough.
+    const int64_t units = saturating_mul(targets_, peers.wanting_units);
+    int64_t fetches = units - holding_units_ * targets_inside_;
+    if (longest_ >= copies_inside_)
+      fetches = std::max(fetches, ceil_div(floor_div(saturating_mul(16, wanting_outside), 17),
+                                           std::max<int64_t>(1, shards_)));
+    peers.fetched_from = std::max(ceil_div(from_outside, copies_inside_), each_holder(fetches));
     if (p_.exact_levels && from_outside > 0) peers.passed_to = copies_inside_ - 1;
     if (p_.topology->levels.size() == 1) peers.outside = peers.fetched_from = peers.passed_to = 0;
     peers.all = std::max(peers.all, peers.outside);
@@ -70,22 +82,28 @@ class PeerCounter {
   }
   [[nodiscard]] const KnownPeers::Differing& differing(unsigned sub_axes) const {
     KnownPeers::Differing& known = p_.known_peers.differing[sub_axes];
-    if (known.ranks == 0)
-      known = {group_size(p_, static_cast<uint16_t>(sub_axes)), inside(sub_axes)};
+    if (known.ranks == 0) known = count_differing(sub_axes);
     return known;
   }
-  // Ranks of a unit that differ on these sub-axes, or more.
-  [[nodiscard]] int64_t inside(unsigned sub_axes) const {
-    if (!p_.exact_levels) {
-      int64_t ranks = 1;
+  [[nodiscard]] KnownPeers::Differing count_differing(unsigned sub_axes) const {
+    const auto mask = static_cast<uint16_t>(sub_axes);
+    const int64_t ranks = group_size(p_, mask);
+    if (p_.exact_levels) {
+      DigitMask digits = 0;
       for (; sub_axes != 0; sub_axes &= sub_axes - 1)
-        ranks = saturating_mul(ranks, p_.inside[as_index(__builtin_ctz(sub_axes))]);
-      return std::min(p_.topology->levels.front().ranks, ranks);
+        digits |= p_.digit_set[static_cast<size_t>(__builtin_ctz(sub_axes))];
+      const int64_t inside = p_.world.product(digits & p_.world.at_level(0));
+      return {ranks, inside, ranks / inside, inside};
     }
-    DigitMask digits = 0;
+    int64_t coordinates = 1;
     for (; sub_axes != 0; sub_axes &= sub_axes - 1)
-      digits |= p_.digit_set[static_cast<size_t>(__builtin_ctz(sub_axes))];
-    return p_.world.product(digits & p_.world.at_level(0));
+      coordinates = saturating_mul(coordinates, p_.inside[as_index(__builtin_ctz(sub_axes))]);
+    const int64_t most = std::min(p_.topology->levels.front().ranks, ranks);
+    coordinates = std::min(coordinates, most);
+    if (p_.ranks > bounded_ranks) return {ranks, most, ranks, coordinates};
+    (void)group_shapes(p_, mask);  // counts their work
+    const LevelMap::Spread& spread = p_.levels->spread(mesh_sub_axes(p_, mask));
+    return {ranks, spread.inside, spread.units, coordinates};
   }
 
   const PlanProblem& p_;
@@ -99,6 +117,7 @@ class PeerCounter {
   int64_t copies_inside_ = 1;  // in one unit, at most
   int64_t holders_ = 1;        // of a shard
   int64_t holding_units_ = 1;  // at most
+  int64_t longest_ = 1;        // dim that neither cuts
 };
 
 }  // namespace

@@ -23,9 +23,16 @@ struct ExchangePeers {
   // In two: of other units, by a member that fetches; members that it passes what it fetched to.
   int64_t fetched_from = 0;
   int64_t passed_to = 0;
+  // Of units of the innermost level: the most that hold one shard, the most ranks of one that want
+  // part of it, the fewest that want each element.
+  int64_t holding_units = 1;
+  int64_t wanting_inside = 1;
+  int64_t wanting_units = 1;
 };
 // Two different states: what was asked last is remembered; and by mask of sub-axes how many ranks
-// differ on them, in all and in one unit of the innermost level at most, 0 where not asked yet.
+// differ on them and on nothing else, in all and in one unit of the innermost level at most, and
+// the most units that they lie in; how many coordinates on them the ranks of a unit have at most. 0
+// where not asked yet.
 struct KnownPeers {
   SearchState from;
   SearchState to;
@@ -33,6 +40,8 @@ struct KnownPeers {
   struct Differing {
     int64_t ranks = 0;
     int64_t inside = 0;
+    int64_t units = 0;
+    int64_t coordinates = 0;
   };
   std::vector<Differing> differing;
 };

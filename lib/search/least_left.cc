@@ -243,7 +243,8 @@ class Ways {
     const SearchState& aim = states_[to].at;
     LeastExchange& least = exchange(i, to);
     const int64_t ps = least.ps();
-    switch (least.known()) {
+    const Known known = least.known();
+    switch (known) {
       case Known::latency:
         // By levels peers cost little beside what the bound says.
         least = {p_.times.grow() ? std::max(ps, few_peers_floor_ps(p_, from, aim)) : ps,
@@ -251,19 +252,21 @@ class Ways {
         return;
       case Known::peers:
         least = {std::max(ps, bound_between(p_, from, aim, false, most).ps), Known::bound};
-        return;
+        break;
       case Known::bound:
         least = floor_both(i, to, ps, most).least();
-        return;
+        break;
       case Known::floors:
         least = floor_closely(i, to, most).least();
-        return;
+        break;
       case Known::close_floors:
         least = price_sooner(i, to, most).least();
         return;
       case Known::price:
         return;
     }
+    // Above `most` not all of it was looked at: it is asked again where more may be taken.
+    if (least.ps() > most) least = {least.ps(), known};
   }
   LeastOfPhases& phases(size_t i, size_t to) { return known_.phases(known_as_[i], known_as_[to]); }
   const LeastOfPhases& floor_both(size_t i, size_t to, int64_t least_ps, int64_t most) {
@@ -299,7 +302,7 @@ class Ways {
                                     std::min(most, both.ps[k]));
     if (!p_.estimated) both.ps[k] = std::min(std::max(both.ps[k], edge.cost.ps), too_long);
     both.exact[k] = !p_.estimated && !edge.at_least;
-    both.priced[k] = !edge.at_least || both.ps[k] > most;
+    both.priced[k] = !edge.at_least;
     p_.estimated = before;
     return both;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "cost/collective_time.h"
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "search/search_state.h"
@@ -34,11 +35,27 @@ UnitRanks ranks_of(const PlanProblem& p, const UnitMembers& members, int level, 
     unit.bandwidth = saturating_add(unit.bandwidth, p.bounded.levels[l].mb_per_s);
     unit.latency_ns = std::min(unit.latency_ns, p.bounded.levels[l].latency_ns);
     unit.exchange_latency_ns = std::min(unit.exchange_latency_ns, p.topology->levels[l].latency_ns);
-    unit.per_peer_ns = std::min(unit.per_peer_ns, p.bounded.levels[l].per_peer_ns);
+    unit.links.mb_per_s =
+        saturating_add(unit.links.mb_per_s, exchange_mb_per_s(p.topology->levels[l]));
+    unit.per_peer_ns = std::min(unit.per_peer_ns, p.topology->levels[l].per_peer_ns);
   }
+  if (as_index(level) + 1 == p.topology->levels.size()) unit.links = p.topology->levels.back();
   unit.sides = sides_of_ranks(p, members);
   find_grid(p, unit);
   return unit;
+}
+
+// The indices in the mesh of rank 0, and of those that differ from it by 1 on one sub-axis.
+std::vector<int64_t> near_first_rank(const PlanProblem& p) {
+  std::vector<int64_t> indices{0};
+  for (int a = 0; a < p.sub_axes; ++a) {
+    const SubAxis& sub_axis = p.sub_axis[as_index(a)];
+    const auto dim = static_cast<size_t>(sub_axis.mesh_dim);
+    int64_t below = floor_div(p.mesh_sizes[dim], sub_axis.before * sub_axis.size);
+    for (size_t d = dim + 1; d < p.mesh_sizes.size(); ++d) below *= p.mesh_sizes[d];
+    indices.push_back(below);
+  }
+  return indices;
 }
 
 }  // namespace
@@ -48,7 +65,13 @@ std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
   // One rank needs nothing.
   if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return units;
   for (int level = 1; level < p.levels->levels(); ++level) {
-    for (const UnitMembers& members : p.levels->few_units(level - 1, most_unit_members))
+    std::vector<UnitMembers> looked = p.levels->few_units(level - 1, most_unit_members);
+    for (const int64_t index : near_first_rank(p)) {
+      const UnitMembers& members = p.levels->unit_of(level - 1, index, most_unit_members);
+      if (!members.empty() && std::find(looked.begin(), looked.end(), members) == looked.end())
+        looked.push_back(members);
+    }
+    for (const UnitMembers& members : looked)
       units.push_back(ranks_of(p, members, level, units.size()));
   }
   return units;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/int_math.h"
+#include "cost/collective_time.h"
 #include "cost/finer_tiers.h"
 #include "cost/pipeline.h"
 #include "search/search_state.h"
@@ -49,6 +50,7 @@ class NeedCounter {
   void count(UnitNeed& need) {
     p_.work += work::bound + static_cast<int64_t>(wanted_.size() * held_.size() / 4) * work::key;
     std::fill_n(served_.begin(), held_.size(), 0);
+    std::fill_n(asks_.begin(), held_.size(), 0);
     for (size_t w = 0; w < wanted_.size(); ++w) {
       share(w);
       need.wants.push_back(enter(w));
@@ -58,6 +60,7 @@ class NeedCounter {
     need.one_phase = times_idle(one_phase_);
     need.one_member = times_idle(one_member_);
     need.missing = times_idle(missing());
+    count_senders(need);
   }
   // Parts of which members are all holders, and that others want: each element that these want is
   // missing up to `wanting` times inside. Contributions to one box may leave as one. `apart`: ranks
@@ -106,6 +109,7 @@ class NeedCounter {
       if (both == 0 || hold.apart != want.apart) continue;
       here += Sum{both} * hold.contributions;
       served_[h] += Sum{both} * want.members;
+      asks_[h] += want.members;
       near += hold.contributions;
       if (hold.contributions == contributions_) whole += both;
     }
@@ -116,14 +120,33 @@ class NeedCounter {
     return {near, times_idle(fetched), want.members};
   }
 
-  // What members do not hold themselves.
-  [[nodiscard]] Sum missing() const {
+  // What members do not hold themselves, and which they need not be sent.
+  [[nodiscard]] Sum missing() {
     Sum all = 0;
+    std::fill_n(own_.begin(), held_.size(), 0);
+    std::fill_n(owners_.begin(), held_.size(), 0);
     for (size_t m = 0; m < wanted_.of_member.size(); ++m) {
       const size_t w = wanted_.of_member[m];
-      all += Sum{contributions_} * wanted_.box[w].elements - shared(w)[held_.of_member[m]];
+      const size_t h = held_.of_member[m];
+      const int64_t own = shared(w)[h];
+      all += Sum{contributions_} * wanted_.box[w].elements - own;
+      own_[h] += own;
+      owners_[h] += own > 0 ? 1 : 0;
     }
     return all;
+  }
+  // Members send what others of the unit want of their boxes, all that hold one of a contribution
+  // together: the most that one sends at least, and to how many.
+  void count_senders(UnitNeed& need) const {
+    Sum most = 0;
+    for (size_t h = 0; h < held_.size(); ++h) {
+      const UnitBoxes::Of& hold = held_.box[h];
+      const Sum sent = hold.contributions * served_[h] - own_[h];
+      most = std::max(most, (sent + hold.members - 1) / hold.members);
+      need.inside =
+          std::max(need.inside, ceil_div(hold.contributions * asks_[h] - owners_[h], hold.members));
+    }
+    need.one_sender = times_idle(most);
   }
 
   [[nodiscard]] int64_t times_idle(Sum elements) const {
@@ -136,7 +159,12 @@ class NeedCounter {
   int64_t contributions_;  // to each element
   // By box wanted and box held.
   std::array<int64_t, most_unit_members * most_unit_members> shared_;
-  std::array<Sum, most_unit_members> served_;  // of each box held: what members want of it, in all
+  // Of each box held what members want of it, in all, and how many do; what its holders do
+  // themselves, and how many.
+  std::array<Sum, most_unit_members> served_;
+  std::array<int64_t, most_unit_members> asks_;
+  std::array<Sum, most_unit_members> own_;
+  std::array<int64_t, most_unit_members> owners_;
   Sum least_ = 0;
   Sum one_phase_ = 0;
   Sum one_member_ = 0;
@@ -291,19 +319,39 @@ int64_t step_ps(int64_t latency_ns, int64_t peers_ns, int64_t transfer) {
   return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), transfer);
 }
 
+// What takes longest of several shares of bytes that ranks of one level's links send or receive, from
+// or to so many peers or more.
+class Slowest {
+ public:
+  Slowest(const TopologyLevel& level, int64_t element, int64_t peers)
+      : level_(level), element_(element), peers_(peers) {}
+  void add(int64_t elements, int64_t ranks) {
+    ps_ =
+        std::max(ps_, least_transfer_ps(level_, saturating_mul(elements, element_), ranks, peers_));
+  }
+  [[nodiscard]] int64_t ps() const { return ps_; }
+
+ private:
+  const TopologyLevel& level_;
+  int64_t element_;
+  int64_t peers_;
+  int64_t ps_ = 0;
+};
+
 // What members fetch from outside, and from each other where one level's links join them.
 int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
                            int64_t outside, int64_t element) {
   const TopologyLevel& inner = p.topology->levels.front();
-  const auto transfer = [&](int64_t elements, int64_t ranks, int64_t bandwidth) {
-    return transfer_ps(saturating_mul(elements, element), ranks, bandwidth);
-  };
-  int64_t slowest = std::max(transfer(need.one_phase, unit.members(), unit.bandwidth),
-                             transfer(need.one_member, 1, unit.bandwidth));
+  Slowest fetched(unit.links, element, outside);
+  fetched.add(need.one_phase, unit.members());
+  fetched.add(need.one_member, 1);
+  int64_t slowest = fetched.ps();
   int64_t peers_ns = saturating_mul(outside, unit.per_peer_ns);
   if (unit.level == 1) {
-    const int64_t passed = need.missing - need.one_phase;
-    slowest = std::max(slowest, transfer(passed, unit.members(), inner.mb_per_s));
+    Slowest passed(inner, element, need.inside);
+    passed.add(need.missing - need.one_phase, unit.members());
+    passed.add(need.one_sender, 1);
+    slowest = std::max(slowest, passed.ps());
     peers_ns = saturating_add(peers_ns, saturating_mul(need.inside, inner.per_peer_ns));
   }
   if (slowest == 0) return 0;
@@ -328,17 +376,18 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
   if (need.least > 0) {
     fetch.latency_ps =
         step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
-    for (const UnitNeed::Want& want : need.wants) {
-      const int64_t bytes = saturating_mul(want.fetched, element);
-      fetch.transfer_ps =
-          std::max(fetch.transfer_ps, transfer_ps(bytes, want.members, unit.bandwidth));
-    }
+    Slowest fetched(unit.links, element, outside);
+    for (const UnitNeed::Want& want : need.wants) fetched.add(want.fetched, want.members);
+    fetch.transfer_ps = fetched.ps();
   }
   const int64_t passed = need.missing - need.least;
   if (passed > 0 && unit.level == 1) {
     const TopologyLevel& inner = p.topology->levels.front();
+    Slowest shared(inner, element, need.inside);
+    shared.add(passed, unit.members());
+    shared.add(need.one_sender, 1);
     share_out = {step_ps(inner.latency_ns, saturating_mul(need.inside, inner.per_peer_ns), 0),
-                 transfer_ps(saturating_mul(passed, element), unit.members(), inner.mb_per_s)};
+                 shared.ps()};
   }
   return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
 }

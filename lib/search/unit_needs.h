@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/plan.h"
 #include "search/list_pairs.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
@@ -30,7 +31,8 @@ struct UnitNeed {
   int64_t least = 0;  // that enter whatever the plan: what some member wants and none holds whole
   int64_t one_phase = 0;  // that enter in one exchange in one phase: each member fetches for itself
   int64_t one_member = 0;  // of these, the most that one member fetches
-  int64_t inside = 0;      // shards of other members that one member wants part of
+  int64_t inside = 0;      // peers of one member among them: holders of what it wants, or askers
+  int64_t one_sender = 0;  // that one member sends to others, which have none nearer
   int64_t missing = 0;     // that members do not hold themselves
   int64_t leaving =
       0;  // that leave whatever the plan: only members have part of it, others want it
@@ -51,6 +53,7 @@ struct UnitRanks {
   int64_t latency_ns = 0;           // the least of theirs
   int64_t exchange_latency_ns = 0;  // of an exchange over them
   int64_t per_peer_ns = 0;          // the least of theirs
+  TopologyLevel links;              // by which exchanges fetch: of one level, or of several as one
   RankSides sides;                  // of the members
   // Whether the members' coordinates are every combination of some on each sub-axis; how many those
   // are, and the sub-axes on which they are all that there are.

@@ -56,6 +56,23 @@ std::vector<UnitMembers> list_few_units(const std::vector<RankClass>& classes, i
   return units;
 }
 
+UnitMembers list_unit_of(const std::vector<RankClass>& classes, int64_t unit_ranks, int64_t index,
+                         size_t most_members) {
+  const RankClass& ranks = classes.front();
+  const std::vector<int64_t>& ids = ranks.ids.front();
+  const auto at = std::find(ranks.indices.begin(), ranks.indices.end(), index);
+  if (at == ranks.indices.end()) return {};
+  const auto place = static_cast<size_t>(at - ranks.indices.begin());
+  const int64_t unit = floor_div(ids[place], unit_ranks);
+  size_t begin = place;
+  size_t end = place;
+  while (begin > 0 && floor_div(ids[begin - 1], unit_ranks) == unit) --begin;
+  while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
+  if (end - begin > most_members) return {};
+  const auto first = ranks.indices.begin();
+  return {first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end)};
+}
+
 int64_t most_coordinates_inside(const std::vector<RankClass>& classes, int64_t unit_ranks,
                                 const SubAxis& sub_axis, std::span<const int64_t> mesh_shape) {
   const CoordinatesOn on_sub_axis(std::span(&sub_axis, 1), mesh_shape);

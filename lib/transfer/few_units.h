@@ -23,6 +23,11 @@ using UnitMembers = std::vector<int64_t>;
 [[nodiscard]] std::vector<UnitMembers> list_few_units(const std::vector<RankClass>& classes,
                                                       int64_t unit_ranks, size_t most_members);
 
+// The unit that the rank of this index in the mesh is in; empty where it has more than
+// `most_members` ranks.
+[[nodiscard]] UnitMembers list_unit_of(const std::vector<RankClass>& classes, int64_t unit_ranks,
+                                       int64_t index, size_t most_members);
+
 // The most coordinates on a sub-axis that the ranks of one unit have.
 [[nodiscard]] int64_t most_coordinates_inside(const std::vector<RankClass>& classes,
                                               int64_t unit_ranks, const SubAxis& sub_axis,

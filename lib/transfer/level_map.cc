@@ -124,6 +124,7 @@ const LevelMap::Shapes& LevelMap::shapes_of(std::span<const SubAxis> sub_axes) c
         members *= l + 1 == levels() ? sub_axis.size : members_of(sub_axis, l);
       shape.members.push_back(members);
     }
+    shapes.spread = {shape.members.back() / shape.members.front(), shape.members.front()};
     shapes.all.push_back(std::move(shape));
   } else {
     shapes = listed_shapes(sub_axes);
@@ -176,10 +177,23 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
   return group;
 }
 
+// Raises the spread to that of one group. `ids` ascend.
+void add_spread(LevelMap::Spread& most, int64_t unit_ranks, std::span<const int64_t> ids) {
+  int64_t units = 0;
+  for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+    const int64_t unit = floor_div(ids[begin], unit_ranks);
+    while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
+    ++units;
+    most.inside = std::max(most.inside, static_cast<int64_t>(end - begin));
+  }
+  most.units = std::max(most.units, units);
+}
+
 }  // namespace
 
 LevelMap::Shapes LevelMap::listed_shapes(std::span<const SubAxis> sub_axes) const {
   std::set<GroupShape> shapes;
+  Spread spread;
   int64_t listed = 0;
   std::vector<int64_t> ids;
   auto modes = modes_of(*mesh_, sub_axes);
@@ -194,8 +208,9 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const SubAxis> sub_axes) cons
       for (const int64_t offset : members) ids.push_back(base + place + offset);
       listed += static_cast<int64_t>(ids.size());
       shapes.insert(shape_of(level_ranks_, ids, ids.front()));
+      add_spread(spread, level_ranks_.front(), ids);
     }
-    return {{shapes.begin(), shapes.end()}, listed};
+    return {{shapes.begin(), shapes.end()}, listed, spread};
   }
   // By the coordinates that members share.
   const std::vector<int64_t> sizes = mesh_shape(*mesh_);
@@ -215,9 +230,10 @@ LevelMap::Shapes LevelMap::listed_shapes(std::span<const SubAxis> sub_axes) cons
       std::sort(ids.begin(), ids.end());
       listed += static_cast<int64_t>(ids.size());
       shapes.insert(shape_of(level_ranks_, ids, first));
+      add_spread(spread, level_ranks_.front(), ids);
     }
   }
-  return {{shapes.begin(), shapes.end()}, listed};
+  return {{shapes.begin(), shapes.end()}, listed, spread};
 }
 
 const std::vector<RankClass>& LevelMap::classes(const std::vector<SubAxis>& apart,
@@ -232,6 +248,14 @@ const std::vector<UnitMembers>& LevelMap::few_units(int level, size_t most_membe
   if (fresh)
     found->second =
         list_few_units(classes({}, {}), level_ranks_[static_cast<size_t>(level)], most_members);
+  return found->second;
+}
+
+const UnitMembers& LevelMap::unit_of(int level, int64_t index, size_t most_members) const {
+  const auto [found, fresh] = unit_of_.try_emplace({level, index, most_members});
+  if (fresh)
+    found->second = list_unit_of(classes({}, {}), level_ranks_[static_cast<size_t>(level)], index,
+                                 most_members);
   return found->second;
 }
 

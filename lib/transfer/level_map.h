@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,15 @@ class LevelMap {
   [[nodiscard]] const std::vector<GroupShape>& shapes(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).all;
   }
+  // The most units of the innermost level that one of these groups lies in, and the most members
+  // that one unit has of it.
+  struct Spread {
+    int64_t units = 1;
+    int64_t inside = 1;
+  };
+  [[nodiscard]] const Spread& spread(std::span<const SubAxis> sub_axes) const {
+    return shapes_of(sub_axes).spread;
+  }
   // How many ranks were listed to find them: 0 where products answer.
   [[nodiscard]] int64_t ranks_listed(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).ranks_listed;
@@ -85,9 +95,11 @@ class LevelMap {
   // The classes of ranks that do not differ on `apart` (transfer/rank_classes.h), remembered.
   [[nodiscard]] const std::vector<RankClass>& classes(const std::vector<SubAxis>& apart,
                                                       const std::vector<int64_t>& kinds) const;
-  // A few units of a level (transfer/few_units.h), and the most coordinates on a sub-axis that the
-  // ranks of one unit of the innermost level have, both remembered. Every rank is listed.
+  // A few units of a level, the one that the rank of this index in the mesh is in, and the most
+  // coordinates on a sub-axis that the ranks of one unit of the innermost level have
+  // (transfer/few_units.h), all remembered. Every rank is listed.
   [[nodiscard]] const std::vector<UnitMembers>& few_units(int level, size_t most_members) const;
+  [[nodiscard]] const UnitMembers& unit_of(int level, int64_t index, size_t most_members) const;
   [[nodiscard]] int64_t most_coordinates_inside(const SubAxis& sub_axis) const;
   // What was listed of exchanges on the mesh (transfer/list_exchange.h). One question's searches,
   // its advice and its prices ask for the same again; the next question starts anew, so that its
@@ -113,6 +125,7 @@ class LevelMap {
   struct Shapes {
     std::vector<GroupShape> all;
     int64_t ranks_listed = 0;
+    Spread spread;
   };
   [[nodiscard]] const Shapes& shapes_of(std::span<const SubAxis> sub_axes) const;
   [[nodiscard]] Shapes listed_shapes(std::span<const SubAxis> sub_axes) const;
@@ -127,6 +140,7 @@ class LevelMap {
   mutable std::map<std::pair<std::vector<SubAxis>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
   mutable std::map<std::pair<int, size_t>, std::vector<UnitMembers>> few_units_;
+  mutable std::map<std::tuple<int, int64_t, size_t>, UnitMembers> unit_of_;
   mutable std::map<SubAxis, int64_t> most_inside_;
   mutable std::shared_ptr<ListingMemory> listings_;
   mutable std::shared_ptr<TurnMemory> turns_;

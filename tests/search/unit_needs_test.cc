@@ -103,7 +103,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   }
   CHECK(floors > 1000);
   CHECK(grids > 1000);
-  CHECK(told_at_least > 500);
+  CHECK(told_at_least > 300);
 }
 
 TEST_CASE("a price above what is of use is exact or told as the least that it may be") {
@@ -157,6 +157,9 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       std::pair{World{{4, 4, 4}, {7, 130}, 0}, three_levels},
       std::pair{World{{16, 4}, {3, 10}, 0}, fast_outside},
       std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
+      std::pair{World{{8, 5}, {2, 40}, 0}, test::two_levels(6, 300)},
+      std::pair{World{{4, 4, 3}, {1, 9, 50}, 0}, test::two_levels(4, 700)},
+      std::pair{World{{6, 2, 4}, {3, 2, 64}, 0}, test::two_levels(8, 100)},
   };
   // Each three times: where latencies decide, where bytes do, and by protocols, where peers do.
   for (size_t i = 0; i < 3 * worlds.size(); ++i) {

@@ -1,4 +1,4 @@
-// The shapes of groups against counting every group's members unit by unit.
+// The shapes of groups, and over how many units they spread, against counting every group's members unit by unit.
 #include "transfer/level_map.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,11 @@ using namespace meshplan;
 namespace {
 
 // Every group over these whole mesh dims, rank by rank.
-std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology, const std::vector<size_t>& dims) {
+struct Counted {
+  std::set<GroupShape> shapes;
+  LevelMap::Spread spread;
+};
+Counted counted(const Mesh& mesh, const Topology& topology, const std::vector<size_t>& dims) {
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   std::map<std::vector<int64_t>, std::vector<int64_t>> groups;  // by the coordinates that stay: ranks
   for (int64_t copy = 0; copy < mesh_copies(mesh); ++copy) {
@@ -25,8 +29,12 @@ std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology, const s
       groups[stays].push_back(rank_at(*mesh.universe, position_of(mesh, copy, i)));
     }
   }
-  std::set<GroupShape> shapes;
+  Counted all;
   for (const auto& [stays, ranks] : groups) {
+    std::map<int64_t, int64_t> units;  // how many members each of the innermost level has
+    for (const int64_t rank : ranks) ++units[rank / topology.levels.front().ranks];
+    all.spread.units = std::max(all.spread.units, static_cast<int64_t>(units.size()));
+    for (const auto& [unit, members] : units) all.spread.inside = std::max(all.spread.inside, members);
     GroupShape shape;
     std::vector<int64_t> inner(ranks.size(), 1);
     for (size_t l = 0; l < topology.levels.size(); ++l) {
@@ -44,9 +52,9 @@ std::set<GroupShape> counted(const Mesh& mesh, const Topology& topology, const s
       inner = here;
     }
     if (shape.uniform) shape.reach.clear();
-    shapes.insert(std::move(shape));
+    all.shapes.insert(std::move(shape));
   }
-  return shapes;
+  return all;
 }
 
 void check(const Mesh& mesh, const Topology& topology) {
@@ -62,7 +70,10 @@ void check(const Mesh& mesh, const Topology& topology) {
     }
     CAPTURE(pick);
     const std::vector<GroupShape>& shapes = levels.shapes(sub_axes);
-    CHECK(std::set<GroupShape>(shapes.begin(), shapes.end()) == counted(mesh, topology, dims));
+    const Counted all = counted(mesh, topology, dims);
+    CHECK(std::set<GroupShape>(shapes.begin(), shapes.end()) == all.shapes);
+    CHECK(levels.spread(sub_axes).units == all.spread.units);
+    CHECK(levels.spread(sub_axes).inside == all.spread.inside);
   }
 }
 
