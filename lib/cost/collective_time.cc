@@ -50,9 +50,13 @@ int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes, int64_t den
   if (bytes == 0) return 0;
   const int64_t by_links = transfer_ps(bytes, denominator, exchange_mb_per_s(level));
   if (level.peer_mb_per_s == 0) return by_links;
+  // Of very many peers it is only said that links do not get faster by them.
+  constexpr int64_t most_looked_at = 8;
+  const int64_t first = std::max<int64_t>(1, peers);
   int64_t least = INT64_MAX;
-  for (int64_t count = std::max<int64_t>(1, peers);; ++count) {
+  for (int64_t count = first;; ++count) {
     const int64_t more = saturating_mul(saturating_mul(count - peers, level.per_peer_ns), 1000);
+    if (count - first == most_looked_at) return std::min(least, saturating_add(more, by_links));
     const int64_t all = saturating_mul(denominator, count);
     const int64_t held =
         level.peer_bytes == 0 ? bytes : std::min(bytes, saturating_mul(level.peer_bytes, all));

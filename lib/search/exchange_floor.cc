@@ -70,9 +70,9 @@ class ExchangeFloor {
     elements_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
     shard_ = shared_ = p.idle_elements;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const int64_t before = p.listed_ranks.of(p, from, d).widest;
+      const int64_t before = p.sides.of(p, from, d).widest;
       shard_ *= before;
-      shared_ *= std::min(before, p.listed_ranks.of(p, to, d).widest);
+      shared_ *= std::min(before, p.sides.of(p, to, d).widest);
     }
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
@@ -167,7 +167,7 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           int phases, int64_t enough_ps) {
-  p.work += static_cast<int64_t>(p.listed_ranks.ranks()) * work::rank_side;
+  p.work += static_cast<int64_t>(p.listed_ranks()) * work::rank_side;
   if (is_not_floored(p, from, to)) return 0;
   int64_t floor = ExchangeFloor(p, from, to, phases).ps();
   if (!p.units.empty() && floor <= enough_ps)

@@ -12,14 +12,14 @@ namespace {
 
 constexpr size_t most_values = size_t{1} << 21;  // remembered
 
-int64_t width_of(const std::vector<Interval>& parts) {
+int64_t width_of(std::span<const Interval> parts) {
   int64_t all = 0;
   for (const Interval& part : parts) all += width(part);
   return all;
 }
 
 // What both have; each ascends.
-int64_t overlap_of(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+int64_t overlap_of(std::span<const Interval> a, std::span<const Interval> b) {
   int64_t all = 0;
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     all += overlap_width(a[i], b[k]);
@@ -61,22 +61,23 @@ ListPairs::Place ListPairs::of(const PlanProblem& p, const SearchState& from, co
 }
 
 void ListPairs::add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d) {
-  ranks_ = p.listed_ranks.ranks();
+  ranks_ = p.listed_ranks();
   p.work += static_cast<int64_t>(ranks_ + p.units.size()) * work::rank_side;
   const size_t flags = values_.size();
   values_.push_back(cuts_evenly(p, from, d) && cuts_evenly(p, to, d) ? is_even : 0);
-  const std::vector<Interval>& before = p.listed_ranks.of(p, from, d).side;
-  const std::vector<Interval>& after = p.listed_ranks.of(p, to, d).side;
-  for (const Interval& side : after) values_.push_back(width(side));
-  for (size_t r = 0; r < ranks_; ++r) values_.push_back(overlap_width(before[r], after[r]));
+  const RankSides::Sides& before = p.sides.of(p, from, d);
+  const RankSides::Sides& after = p.sides.of(p, to, d);
+  for (size_t r = 0; r < ranks_; ++r) values_.push_back(width(after.side[r]));
+  for (size_t r = 0; r < ranks_; ++r)
+    values_.push_back(overlap_width(before.side[r], after.side[r]));
   const auto all_equal = [](const int64_t* of_ranks, size_t ranks) {
     return std::all_of(of_ranks, of_ranks + ranks, [&](int64_t n) { return n == *of_ranks; });
   };
   const int64_t* const wants = values_.data() + flags + 1;
   if (all_equal(wants, ranks_) && all_equal(wants + ranks_, ranks_)) values_[flags] |= is_alike;
   for (const UnitRanks& unit : p.units) {
-    const std::vector<Interval>& held = unit.sides.of(p, from, d).joined;
-    const std::vector<Interval>& wanted = unit.sides.of(p, to, d).joined;
+    const std::span<const Interval> held = before.joined_of(unit.part());
+    const std::span<const Interval> wanted = after.joined_of(unit.part());
     values_.insert(values_.end(), {width_of(held), width_of(wanted), overlap_of(held, wanted)});
   }
 }
@@ -89,8 +90,7 @@ void ListPairs::limit_memory() {
 }
 
 PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  p.listed_ranks.limit_memory();
-  for (const UnitRanks& unit : p.units) unit.sides.limit_memory();
+  p.sides.limit_memory();
   p.pairs.limit_memory();
   PairPlaces at{};
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) at[as_index(d)] = p.pairs.of(p, from, to, d);
@@ -98,7 +98,7 @@ PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const S
 }
 
 int64_t most_missing(const PlanProblem& p, const PairPlaces& at, int64_t contributions) {
-  const size_t ranks = p.listed_ranks.ranks();
+  const size_t ranks = p.listed_ranks();
   if (p.total_elements == 0 || ranks == 0) return 0;
   if (is_scalar(p)) return saturating_mul(contributions - 1, p.idle_elements);
   // Dims along which all ranks are alike count once.

@@ -56,7 +56,8 @@ constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
 void list_every_rank(PlanProblem& p) {
   std::vector<int64_t> all(static_cast<size_t>(p.ranks));
   std::iota(all.begin(), all.end(), int64_t{0});
-  p.listed_ranks = sides_of_ranks(p, all);
+  p.sides = RankSides(p.sub_axes);
+  p.sides.add_ranks(p, all);
 }
 
 // Ranks that are first or last on every sub-axis: what two orders of shards make a rank miss, one
@@ -74,7 +75,8 @@ void list_corners(PlanProblem& p) {
           (bits >> i & 1) != 0 ? static_cast<int32_t>(p.size[static_cast<size_t>(i)] - 1) : 0);
     }
   }
-  p.listed_ranks = RankSides(std::move(coordinates), p.sub_axes);
+  p.sides = RankSides(p.sub_axes);
+  p.sides.add_part(coordinates);
 }
 
 // The size of a sub-axis's part on the level of `digit`; 1: none.
@@ -105,7 +107,7 @@ class ProblemMaker {
     find_digits();
     p_.ranks = mesh_size(*p_.mesh);
     list_ranks();
-    if (!p_.exact_levels || !p_.even) p_.units = units_to_look_at(p_);
+    if (!p_.exact_levels || !p_.even) look_at_units(p_);
     p_.inside = inside_units(p_);
     set_bytes();
     allow_groups();

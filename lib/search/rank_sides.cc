@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <cstddef>
 
 #include "base/int_math.h"
 #include "search/search_state.h"
@@ -58,10 +58,10 @@ class ListCuts {
   std::array<Run, max_sub_axes> runs_;
 };
 
-// Joins what ascending sides have together: those that touch become one.
-void add_to(std::vector<Interval>& joined, const Interval& side) {
+// Joins what ascending sides from place `begin` on have together: those that touch become one.
+void add_to(std::vector<Interval>& joined, size_t begin, const Interval& side) {
   if (width(side) == 0) return;
-  if (!joined.empty() && side.lo <= joined.back().hi) {
+  if (joined.size() > begin && side.lo <= joined.back().hi) {
     joined.back().hi = std::max(joined.back().hi, side.hi);
   } else {
     joined.push_back(side);
@@ -70,12 +70,12 @@ void add_to(std::vector<Interval>& joined, const Interval& side) {
 
 }  // namespace
 
-RankSides::RankSides(std::vector<int32_t> coordinates, int sub_axes)
-    : coordinates_(std::move(coordinates)),
-      sub_axes_(static_cast<size_t>(sub_axes)),
-      ranks_(sub_axes == 0 ? 0 : coordinates_.size() / sub_axes_) {}
+void RankSides::add_part(std::span<const int32_t> coordinates) {
+  coordinates_.insert(coordinates_.end(), coordinates.begin(), coordinates.end());
+  ends_.push_back(ranks() + (sub_axes_ == 0 ? 0 : coordinates.size() / sub_axes_));
+}
 
-RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
+void RankSides::add_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
   std::vector<CoordinatesOn> on_sub_axes;
   for (int a = 0; a < p.sub_axes; ++a)
     on_sub_axes.emplace_back(std::span(&p.sub_axis[as_index(a)], 1), p.mesh_sizes);
@@ -85,7 +85,7 @@ RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices)
     for (const CoordinatesOn& on_sub_axis : on_sub_axes)
       coordinates.push_back(static_cast<int32_t>(on_sub_axis.number(index)));
   }
-  return {std::move(coordinates), p.sub_axes};
+  add_part(coordinates);
 }
 
 const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s, int d) const {
@@ -104,37 +104,39 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
 }
 
 void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const {
-  p.work += static_cast<int64_t>(ranks_) * work::rank_side;
+  const size_t all = ranks();
+  p.work += static_cast<int64_t>(all) * work::rank_side;
   const ListCuts cuts(p, s, d);
   sides.widest = width(cuts.side(0));
-  sides.number.assign(ranks_, 0);
+  sides.number.assign(all, 0);
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
     const size_t sub_axis = s.sub_axis[as_index(i)];
     const int64_t size = p.size[sub_axis];
     sides.numbers *= size;
-    for (size_t r = 0; r < ranks_; ++r)
+    for (size_t r = 0; r < all; ++r)
       sides.number[r] = sides.number[r] * size + coordinates(r)[sub_axis];
   }
-  sides.side.reserve(ranks_);
-  if (sides.numbers > static_cast<int64_t>(ranks_)) {
+  sides.side.reserve(all);
+  if (sides.numbers > static_cast<int64_t>(all)) {
     for (const int64_t number : sides.number) sides.side.push_back(cuts.side(number));
-    std::vector<Interval> ascending = sides.side;
+  } else {
+    // Once a number, of which several ranks may have one.
+    thread_local std::vector<Interval> by_number;
+    by_number.clear();
+    for (int64_t n = 0; n < sides.numbers; ++n) by_number.push_back(cuts.side(n));
+    for (const int64_t number : sides.number)
+      sides.side.push_back(by_number[static_cast<size_t>(number)]);
+  }
+  // Sides ascend with numbers.
+  thread_local std::vector<Interval> ascending;
+  for (size_t part = 1; part < ends_.size(); ++part) {
+    const auto first = sides.side.begin() + static_cast<std::ptrdiff_t>(begin_of(part));
+    ascending.assign(first, first + static_cast<std::ptrdiff_t>(ranks_of(part)));
     std::sort(ascending.begin(), ascending.end(),
               [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
-    for (const Interval& side : ascending) add_to(sides.joined, side);
-    return;
-  }
-  // Once a number, of which several ranks may have one.
-  const auto numbers = static_cast<size_t>(sides.numbers);
-  std::vector<Interval> by_number(numbers);
-  std::vector<bool> is_held(numbers, false);
-  for (size_t n = 0; n < numbers; ++n) by_number[n] = cuts.side(static_cast<int64_t>(n));
-  for (const int64_t number : sides.number) {
-    sides.side.push_back(by_number[static_cast<size_t>(number)]);
-    is_held[static_cast<size_t>(number)] = true;
-  }
-  for (size_t n = 0; n < numbers; ++n) {
-    if (is_held[n]) add_to(sides.joined, by_number[n]);
+    const size_t begin = sides.joined.size();
+    for (const Interval& side : ascending) add_to(sides.joined, begin, side);
+    sides.joined_end.push_back(static_cast<uint32_t>(sides.joined.size()));
   }
 }
 
@@ -150,7 +152,7 @@ void RankSides::grow() const {
 }
 
 void RankSides::limit_memory() const {
-  if (known_.size() * ranks_ <= most_sides) return;
+  if (known_.size() * ranks() <= most_sides) return;
   known_.clear();
   slots_.clear();
 }

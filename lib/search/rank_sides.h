@@ -1,8 +1,10 @@
 // What some ranks of a problem have along its tensor dims, by the list of sub-axes that shards one:
-// there are few lists and many states, so it is worked out once a list.
+// there are few lists and many states, so it is worked out once a list, for all of them at once.
 //
 //     ranks 0 1 2 3 = coordinates 00 01 10 11 on sub-axes 0 1, [6, ...]
 //     list {1} of dim 0     sides [0:3] [3:6] [0:3] [3:6]     numbers 0 1 0 1
+//
+// The ranks stand in parts: those that bounds list, then the members of each unit that is looked at.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +21,32 @@ struct PlanProblem;
 
 class RankSides {
  public:
-  // By rank.
+  // By rank, the parts in a row.
   struct Sides {
     std::vector<Interval> side;
     std::vector<int64_t> number;  // of `numbers`: the coordinates on the list as one
     int64_t numbers = 1;
-    int64_t widest = 0;            // side of any rank of the mesh: that of coordinates 0
-    std::vector<Interval> joined;  // what the ranks have together, ascending and apart
+    int64_t widest = 0;  // side of any rank of the mesh: that of coordinates 0
+    // What the ranks of each part but the first have together, ascending and apart.
+    std::vector<Interval> joined;
+    std::vector<uint32_t> joined_end;
+    [[nodiscard]] std::span<const Interval> joined_of(size_t part) const {
+      const uint32_t begin = part == 1 ? 0 : joined_end[part - 2];
+      return std::span(joined).subspan(begin, joined_end[part - 1] - begin);
+    }
   };
 
   RankSides() = default;
-  // Coordinates on every sub-axis of the problem, rank-major.
-  RankSides(std::vector<int32_t> coordinates, int sub_axes);
+  explicit RankSides(int sub_axes) : sub_axes_(static_cast<size_t>(sub_axes)) {}
+  // Adds a part; nothing was asked yet. Coordinates on every sub-axis of the problem, rank-major.
+  void add_part(std::span<const int32_t> coordinates);
+  // The same of ranks by their row-major index in the mesh.
+  void add_ranks(const PlanProblem& p, std::span<const int64_t> indices);
 
-  [[nodiscard]] size_t ranks() const { return ranks_; }
+  [[nodiscard]] size_t begin_of(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
+  [[nodiscard]] size_t ranks_of(size_t part) const {
+    return part < ends_.size() ? ends_[part] - begin_of(part) : 0;
+  }
   [[nodiscard]] const int32_t* coordinates(size_t rank) const {
     return coordinates_.data() + rank * sub_axes_;
   }
@@ -42,9 +56,10 @@ class RankSides {
   void limit_memory() const;
 
  private:
+  [[nodiscard]] size_t ranks() const { return ends_.empty() ? 0 : ends_.back(); }
   std::vector<int32_t> coordinates_;
   size_t sub_axes_ = 0;
-  size_t ranks_ = 0;
+  std::vector<size_t> ends_;  // of each part
   // By hash of the list; open addressing, as this is asked more often than anything else.
   struct Slot {
     uint64_t key = 0;
@@ -55,7 +70,5 @@ class RankSides {
   void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
   void grow() const;
 };
-// Of ranks by their row-major index in the mesh.
-[[nodiscard]] RankSides sides_of_ranks(const PlanProblem& p, std::span<const int64_t> indices);
 
 }  // namespace meshplan

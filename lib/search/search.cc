@@ -106,8 +106,9 @@ Found Search::run() {
   push(source_);
   while (!open_.empty()) {
     std::pop_heap(open_.begin(), open_.end(), OpensLater());
-    OpenNode top = open_.back();
+    const OpenNode top = open_.back();
     open_.pop_back();
+    at_hand_ = top;
     if (!rests_raised_ && p_.work - work_before_ > easy_work()) raise_rests();
     if (top.node < 0) {
       if (has_best_ && !better_than_best(top.f)) break;
@@ -309,6 +310,24 @@ bool Search::collectives(int32_t from, const SearchState& at, bool last_only) {
   return !has_best_ || better_than_best(through(node(from).g, rest(from)));
 }
 
+int64_t Search::least_open_ps() {
+  int64_t least = raised_ps(at_hand_);
+  for (const OpenNode& open : open_) least = std::min(least, raised_ps(open));
+  return least;
+}
+
+int64_t Search::raised_ps(const OpenNode& open) {
+  if (open.node >= 0) {
+    const SearchNode& n = node(open.node);
+    return open.g == n.g ? std::max(open.f.ps, saturating_add(n.g.ps, n.h)) : INT64_MAX;
+  }
+  const Candidate& candidate = candidates_[as_index(~open.node)];
+  if (candidate.g != node(candidate.from).g) return INT64_MAX;
+  const int32_t to = table_.find(candidate.to);
+  const int64_t left = to >= 0 ? std::max(candidate.left, node(to).h) : candidate.left;
+  return std::max(open.f.ps, saturating_add(candidate.least.ps, left));
+}
+
 Found Search::finish() {
   Shortcuts work_alone;
   work_alone.add(Shortcut::work_budget);
@@ -328,7 +347,7 @@ Found Search::finish() {
   } else {
     unpriced_ps_ = std::min(unpriced_ps_, estimated_ps_);
   }
-  const int64_t least_left_out = std::min(exhausted_ ? frontier_ : INT64_MAX, unpriced_ps_);
+  const int64_t least_left_out = std::min(exhausted_ ? least_open_ps() : INT64_MAX, unpriced_ps_);
   if (exhausted_ || (has_best_ && unpriced_ps_ < best_.ps))
     found.shortcuts.add(Shortcut::work_budget);
   found.least_ps = least_.ps;

@@ -6,9 +6,9 @@
 namespace meshplan {
 namespace {
 
-// Of the budget; less where no units are looked at, as floors say less there.
+// Of the budget, and of what is left of it once the states are listed.
 constexpr int64_t rests_percent = 70;
-constexpr int64_t rests_without_units_percent = 35;
+constexpr int64_t unused_percent = 90;
 
 }  // namespace
 
@@ -85,8 +85,8 @@ void Search::raise_rests() {
   q.collective_latency_ps = least_latency_ps_;
   q.exchange_latency_ps = exchange_latency_ps_;
   q.two_phases = two_levels_;
-  q.most_work =
-      options_.work_budget / 100 * (p_.units.empty() ? rests_without_units_percent : rests_percent);
+  const int64_t unused = options_.work_budget - (p_.work - work_before_);
+  q.most_work = std::min(options_.work_budget / 100 * rests_percent, unused / 100 * unused_percent);
   take_way(raise_left(q, work_.left));
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));

@@ -214,6 +214,11 @@ class Search {
   }
   void exchanges_reducing(int32_t from, const SearchState& at, const Packed& packed, uint16_t q);
 
+  // What a plan takes at least that goes on from what was taken up last or is still to be taken up,
+  // by what is left as it is known now.
+  [[nodiscard]] int64_t least_open_ps();
+  [[nodiscard]] int64_t raised_ps(const OpenNode& open);
+
   Found finish();
 
   const PlanProblem& p_;
@@ -239,6 +244,7 @@ class Search {
   bool cut_short_ = false;  // a list of moves
   bool exhausted_ = false;
   int64_t work_before_ = 0;
+  OpenNode at_hand_{};  // taken up last
   int64_t frontier_ = 0;
   // What plans take at least by exchanges that were not priced, or only by an estimate.
   int64_t unpriced_ps_ = INT64_MAX;

@@ -96,7 +96,7 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.total_elements == INT64_MAX)
     return largest_elements(to_state(p, s), p.tensor.shape, p.mesh_sizes);
   int64_t elements = 1;
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.listed_ranks.of(p, s, d).widest;
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.sides.of(p, s, d).widest;
   return elements * p.idle_elements;
 }
 
@@ -353,7 +353,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
     missing = most_missing(p, at(), 1);
-    p.work += static_cast<int64_t>(p.listed_ranks.ranks());
+    p.work += static_cast<int64_t>(p.listed_ranks());
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
   if (missing > 0) {

@@ -16,7 +16,7 @@ void find_grid(const PlanProblem& p, UnitRanks& unit) {
   int64_t combinations = 1;
   for (int a = 0; a < p.sub_axes; ++a) {
     std::vector<int32_t> on;
-    for (size_t m = 0; m < unit.sides.ranks(); ++m) on.push_back(unit.sides.coordinates(m)[a]);
+    for (size_t m = 0; m < unit.count; ++m) on.push_back(p.sides.coordinates(unit.first + m)[a]);
     std::sort(on.begin(), on.end());
     const auto count = std::unique(on.begin(), on.end()) - on.begin();
     unit.inside[as_index(a)] = count;
@@ -26,7 +26,7 @@ void find_grid(const PlanProblem& p, UnitRanks& unit) {
   unit.grid = combinations == unit.members();
 }
 
-UnitRanks ranks_of(const PlanProblem& p, const UnitMembers& members, int level, size_t number) {
+UnitRanks ranks_of(PlanProblem& p, const UnitMembers& members, int level, size_t number) {
   UnitRanks unit;
   unit.number = number;
   unit.level = level;
@@ -40,7 +40,9 @@ UnitRanks ranks_of(const PlanProblem& p, const UnitMembers& members, int level, 
     unit.per_peer_ns = std::min(unit.per_peer_ns, p.topology->levels[l].per_peer_ns);
   }
   if (as_index(level) + 1 == p.topology->levels.size()) unit.links = p.topology->levels.back();
-  unit.sides = sides_of_ranks(p, members);
+  p.sides.add_ranks(p, members);
+  unit.first = p.sides.begin_of(unit.part());
+  unit.count = members.size();
   find_grid(p, unit);
   return unit;
 }
@@ -60,10 +62,10 @@ std::vector<int64_t> near_first_rank(const PlanProblem& p) {
 
 }  // namespace
 
-std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
-  std::vector<UnitRanks> units;
+void look_at_units(PlanProblem& p) {
+  std::vector<UnitRanks>& units = p.units;
   // One rank needs nothing.
-  if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return units;
+  if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return;
   for (int level = 1; level < p.levels->levels(); ++level) {
     std::vector<UnitMembers> looked = p.levels->few_units(level - 1, most_unit_members);
     for (const int64_t index : near_first_rank(p)) {
@@ -74,7 +76,6 @@ std::vector<UnitRanks> units_to_look_at(const PlanProblem& p) {
     for (const UnitMembers& members : looked)
       units.push_back(ranks_of(p, members, level, units.size()));
   }
-  return units;
 }
 
 std::array<int64_t, max_sub_axes> inside_units(const PlanProblem& p) {

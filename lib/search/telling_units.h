@@ -8,13 +8,14 @@
 
 namespace meshplan {
 
-// Of those of each level with the fewest ranks of one copy, which share what enters among the
+// Adds to the problem of those of each level with the fewest ranks of one copy, which share what enters among the
 // fewest links; and those of the ranks of which no coordinate is above 1, and one at most is: of
 // extents of few elements ranks of higher ones have nothing.
 //
 //     [2, 8192], S(0) on 64 ranks, hosts of 8     rank 0 is in the first host; in the others no
 //                                                 rank has anything
-[[nodiscard]] std::vector<UnitRanks> units_to_look_at(const PlanProblem& p);
+// The ranks that bounds list are there already.
+void look_at_units(PlanProblem& p);
 // By sub-axis, the most coordinates on it that the ranks of one unit of the innermost level have:
 // all that it has where that is not looked at.
 [[nodiscard]] std::array<int64_t, max_sub_axes> inside_units(const PlanProblem& p);

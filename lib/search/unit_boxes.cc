@@ -35,18 +35,19 @@ struct MemberBox {
 
 }  // namespace
 
-UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const SearchState& s,
+UnitBoxes list_unit_boxes(const PlanProblem& p, const UnitRanks& unit, const SearchState& s,
                           uint16_t contributions, uint16_t apart) {
-  p.work += static_cast<int64_t>(members.ranks()) * work::rank_side;
+  p.work += unit.members() * work::rank_side;
   std::array<const RankSides::Sides*, max_search_dims> sides{};
-  for (int d = 0; d < p.dims; ++d) sides[as_index(d)] = &members.of(p, s, d);
+  for (int d = 0; d < p.dims; ++d) sides[as_index(d)] = &p.sides.of(p, s, d);
   thread_local std::vector<MemberBox> have;
   have.clear();
-  for (size_t m = 0; m < members.ranks(); ++m) {
-    const int32_t* coordinate = members.coordinates(m);
+  for (size_t m = 0; m < unit.count; ++m) {
+    const int32_t* coordinate = p.sides.coordinates(unit.first + m);
     MemberBox box{number_on(p, apart, coordinate), 0, number_on(p, contributions, coordinate), m};
     for (int d = 0; d < p.dims; ++d)
-      box.number = box.number * sides[as_index(d)]->numbers + sides[as_index(d)]->number[m];
+      box.number =
+          box.number * sides[as_index(d)]->numbers + sides[as_index(d)]->number[unit.first + m];
     have.push_back(box);
   }
   std::sort(have.begin(), have.end(), [](const MemberBox& a, const MemberBox& b) {
@@ -54,8 +55,8 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
            std::tie(b.apart, b.number, b.contribution, b.member);
   });
   UnitBoxes boxes;
-  boxes.box.reserve(members.ranks());
-  boxes.of_member.resize(members.ranks());
+  boxes.box.reserve(unit.count);
+  boxes.of_member.resize(unit.count);
   thread_local std::vector<size_t> first;  // member that has each
   first.clear();
   for (size_t i = 0; i < have.size(); ++i) {
@@ -73,7 +74,7 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members, const 
   boxes.high.reserve(boxes.size() * as_index(p.dims));
   for (int d = 0; d < p.dims; ++d) {
     for (size_t b = 0; b < boxes.size(); ++b) {
-      const Interval& side = sides[as_index(d)]->side[first[b]];
+      const Interval& side = sides[as_index(d)]->side[unit.first + first[b]];
       boxes.low.push_back(side.lo);
       boxes.high.push_back(side.hi);
       boxes.box[b].elements *= width(side);
@@ -86,7 +87,7 @@ const UnitBoxes& UnitBoxTable::OfState::of(const PlanProblem& p, size_t unit) co
   if (units_.empty()) units_.resize(p.units.size());
   UnitBoxes& boxes = units_[unit];
   if (boxes.of_member.empty())
-    boxes = list_unit_boxes(p, p.units[unit].sides, lists_, contributions_, apart_);
+    boxes = list_unit_boxes(p, p.units[unit], lists_, contributions_, apart_);
   return boxes;
 }
 

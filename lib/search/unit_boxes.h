@@ -13,6 +13,8 @@
 
 namespace meshplan {
 
+struct UnitRanks;
+
 // Of members that differ on what keeps them apart, a box stands there several times.
 struct UnitBoxes {
   struct Of {
@@ -32,7 +34,7 @@ struct UnitBoxes {
 
 // `contributions`, `apart`: the sub-axes on which members that have one box have different
 // contributions to it, and those on which ranks differ that do not talk. At most 255 members.
-[[nodiscard]] UnitBoxes list_unit_boxes(const PlanProblem& p, const RankSides& members,
+[[nodiscard]] UnitBoxes list_unit_boxes(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& s, uint16_t contributions,
                                         uint16_t apart);
 

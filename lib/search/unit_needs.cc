@@ -180,8 +180,8 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   unit.need = {};
   unit.need.wants = std::move(wants);
   if (p.total_elements > 0 && p.total_elements < INT64_MAX) {
-    unit.sides.limit_memory();
-    p.unit_boxes.limit_memory(p.units.size() * p.units.front().sides.ranks());
+    p.sides.limit_memory();
+    p.unit_boxes.limit_memory(p.units.size() * p.units.front().count);
     const uint16_t apart = sub_axes_apart(from, to);
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
     const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
@@ -216,7 +216,7 @@ int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const Search
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
   const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   std::array<int64_t, max_search_dims> widest{};
-  for (int d = 0; d < p.dims; ++d) widest[as_index(d)] = unit.sides.of(p, from, d).widest;
+  for (int d = 0; d < p.dims; ++d) widest[as_index(d)] = p.sides.of(p, from, d).widest;
   int64_t most = 0;
   for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;

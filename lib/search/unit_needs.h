@@ -54,7 +54,8 @@ struct UnitRanks {
   int64_t exchange_latency_ns = 0;  // of an exchange over them
   int64_t per_peer_ns = 0;          // the least of theirs
   TopologyLevel links;              // by which exchanges fetch: of one level, or of several as one
-  RankSides sides;                  // of the members
+  size_t first = 0;                 // member: its place in PlanProblem::sides
+  size_t count = 0;                 // of members
   // Whether the members' coordinates are every combination of some on each sub-axis; how many those
   // are, and the sub-axes on which they are all that there are.
   bool grid = false;
@@ -66,7 +67,9 @@ struct UnitRanks {
   mutable SearchState to;
   mutable UnitNeed need;
 
-  [[nodiscard]] int64_t members() const { return static_cast<int64_t>(sides.ranks()); }
+  // Of the ranks there.
+  [[nodiscard]] size_t part() const { return number + 1; }
+  [[nodiscard]] int64_t members() const { return static_cast<int64_t>(count); }
 };
 
 // Of one exchange, which makes nothing pending; what any plan needs where none may make
