@@ -123,11 +123,16 @@ class ExchangeFloor {
         near = std::min(near, saturating_mul(peers_.holding_units, peers_.wanting_inside));
       return saturated(ceil_share(near));
     }
-    // Of each element, by units that do not hold it.
-    const int64_t fetches = level == 0 ? peers_.wanting_units - peers_.holding_units
-                                       : ceil_div(wanting_, unit_ranks) - holders_;
-    if (fetches <= 0) return 0;
-    return saturated((int128{shard_} * fetches + holders_ - 1) / holders_);
+    // By each unit that wants part of a shard and holds none of it, once for all its members that
+    // want the same.
+    int128 fetched = 0;
+    if (level == 0) {
+      const int128 inside = std::min(int128{shard_}, int128{shared_} * peers_.targets_inside);
+      fetched = int128{shard_} * peers_.wanting_units - inside * peers_.holding_units;
+    } else {
+      fetched = int128{shard_} * (ceil_div(wanting_, unit_ranks) - holders_);
+    }
+    return fetched <= 0 ? 0 : saturated((fetched + holders_ - 1) / holders_);
   }
   // So many ranks that want part of a shard lie so near its holders, themselves included, that they
   // have nothing of it from farther away.

@@ -58,6 +58,7 @@ class PeerCounter {
     ExchangePeers peers;
     peers.holding_units = holding_units_;
     peers.wanting_inside = wanting_inside;
+    peers.targets_inside = targets_inside_;
     peers.wanting_units = ceil_div(copies_, copies_inside_);
     peers.all = std::max(shards_ - 1, each_holder(wanting - holders_));
     peers.outside = std::max(from_outside, to_outside);

@@ -24,9 +24,10 @@ struct ExchangePeers {
   int64_t fetched_from = 0;
   int64_t passed_to = 0;
   // Of units of the innermost level: the most that hold one shard, the most ranks of one that want
-  // part of it, the fewest that want each element.
+  // part of it, the most targets of these, the fewest that want each element.
   int64_t holding_units = 1;
   int64_t wanting_inside = 1;
+  int64_t targets_inside = 1;
   int64_t wanting_units = 1;
 };
 // Two different states: what was asked last is remembered; and by mask of sub-axes how many ranks

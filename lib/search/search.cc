@@ -109,7 +109,7 @@ Found Search::run() {
     const OpenNode top = open_.back();
     open_.pop_back();
     at_hand_ = top;
-    if (!rests_raised_ && p_.work - work_before_ > easy_work()) raise_rests();
+    if (raises_next()) raise_rests();
     if (top.node < 0) {
       if (has_best_ && !better_than_best(top.f)) break;
       take_up(top);

@@ -219,7 +219,8 @@ void Search::exchange_later(int32_t from, const SearchState& at, const SearchSta
     c.least.ps = std::max(soonest, saturating_add(c.g.ps, floor));
     if (c.least.ps > most) continue;
     c.least.collectives += phases;
-    if (through(c.least, left).ps <= frontier_) {
+    // Once the question is hard, bounds are raised first.
+    if (through(c.least, left).ps <= frontier_ && !raises_next()) {
       price_candidate(c);
     } else {
       push(c);

@@ -13,10 +13,11 @@ constexpr int64_t unused_percent = 90;
 }  // namespace
 
 bool Search::list_useful_states() {
+  const int64_t before = p_.work;
   const uint16_t open = p_.source.pending;
   for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
     (void)aims(q, 0);
-    if (p_.work - work_before_ > options_.work_budget / 2) return false;
+    if (p_.work - before > options_.work_budget / 2) return false;
     if (q == 0) break;
   }
   if (shortcuts_.has(Shortcut::few_aims)) return false;

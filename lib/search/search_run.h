@@ -186,6 +186,9 @@ class Search {
   // Where states do not pack and a question turns out to be hard: raises what is left from each
   // state that a plan of use may go through (least_left.h).
   [[nodiscard]] int64_t easy_work() const;
+  [[nodiscard]] bool raises_next() const {
+    return !rests_raised_ && p_.work - work_before_ > easy_work();
+  }
   void raise_rests();
   // Every state that a plan of use may go through; false where they are too many, or to list them
   // takes half the budget.

@@ -373,20 +373,25 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
                             int64_t outside, int64_t element) {
   PhaseTime fetch;
   PhaseTime share_out;
+  int64_t inside = need.inside;
   if (need.least > 0) {
     fetch.latency_ps =
         step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
     Slowest fetched(unit.links, element, outside);
-    for (const UnitNeed::Want& want : need.wants) fetched.add(want.fetched, want.members);
+    for (const UnitNeed::Want& want : need.wants) {
+      fetched.add(want.fetched, want.members);
+      // Who fetches passes on to all others that want the box.
+      if (want.fetched > 0) inside = std::max(inside, want.members - 1);
+    }
     fetch.transfer_ps = fetched.ps();
   }
   const int64_t passed = need.missing - need.least;
   if (passed > 0 && unit.level == 1) {
     const TopologyLevel& inner = p.topology->levels.front();
-    Slowest shared(inner, element, need.inside);
+    Slowest shared(inner, element, inside);
     shared.add(passed, unit.members());
     shared.add(need.one_sender, 1);
-    share_out = {step_ps(inner.latency_ns, saturating_mul(need.inside, inner.per_peer_ns), 0),
+    share_out = {step_ps(inner.latency_ns, saturating_mul(inside, inner.per_peer_ns), 0),
                  shared.ps()};
   }
   return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
