@@ -292,12 +292,23 @@ int64_t need_of_grid(const PlanProblem& p, const UnitRanks& unit, const SearchSt
 
 }  // namespace
 
+namespace {
+
+struct UnitShare {
+  int64_t bytes = 0;
+  int64_t members = 1;
+};
+
+}  // namespace
+
 int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                       const PairPlaces& at, const UnitAsked& asked, int64_t enough_ps) {
   if (makes_contributions(p, from, to)) return 0;
   const bool grids = !is_scalar(p) && p.total_elements > 0 && sums_fit(p);
   const int64_t element = wire_element(p, from, to);
   const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
+  // Of units of one level the time is that of the one whose members need most each.
+  std::array<UnitShare, max_levels> most{};
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     int64_t elements = 0;
     if (grids && unit.grid) {
@@ -307,7 +318,9 @@ int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const Searc
       elements = std::max(need.least, need.leaving);
     }
     const int64_t bytes = saturating_mul(elements, element);
-    if (bytes == 0) return int64_t{0};
+    UnitShare& share = most[as_index(unit.level)];
+    if (int128{bytes} * share.members <= int128{share.bytes} * unit.members()) return int64_t{0};
+    share = {bytes, unit.members()};
     return p.times.ps({asked.met, unit.level, true, asked.several}, bytes, unit.members(),
                       every_level >> unit.level << unit.level);
   });

@@ -51,32 +51,30 @@ void number_places(const std::vector<std::vector<Interval>>& intervals, SideBoxe
   }
 }
 
-// Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending.
+// Ranks of a mesh, by index in it, as one side of an exchange. `ids`: theirs, ascending. `numbers`:
+// of the mesh.
 SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t> shape,
                   const std::vector<SubAxis>& reduced, std::span<const int64_t> indices,
-                  std::vector<int64_t> ids) {
+                  std::vector<int64_t> ids, NumbersOnLists& numbers) {
   SideBoxes side;
   side.dims = static_cast<int>(shape.size());
   side.id = std::move(ids);
-  side.box.reserve(indices.size() * shape.size());
+  const size_t dims = shape.size();
+  side.box.resize(indices.size() * dims);
+  side.places.place.resize(indices.size() * dims);
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   // The intervals of each tensor dim, by the number on its sub-axes.
   std::vector<std::vector<Interval>> intervals;
-  std::vector<CoordinatesOn> on;  // by tensor dim
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d = 0; d < dims; ++d) {
     intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
-    on.emplace_back(state.shards[d], sizes);
+    numbers.visit(mesh, state.shards[d], indices, [&](size_t i, int32_t number) {
+      side.box[i * dims + d] = intervals[d][static_cast<size_t>(number)];
+      side.places.place[i * dims + d] = number;
+    });
   }
-  const CoordinatesOn contribution(reduced, sizes);
-  side.places.place.reserve(indices.size() * shape.size());
-  for (const int64_t index : indices) {
-    for (size_t d = 0; d < shape.size(); ++d) {
-      const int64_t number = on[d].number(index);
-      side.box.push_back(intervals[d][static_cast<size_t>(number)]);
-      side.places.place.push_back(static_cast<int32_t>(number));
-    }
-    if (!reduced.empty()) side.contribution.push_back(contribution.number(index));
-  }
+  if (!reduced.empty())
+    numbers.visit(mesh, reduced, indices,
+                  [&](size_t /*i*/, int32_t number) { side.contribution.push_back(number); });
   number_places(intervals, side);
   return side;
 }
@@ -90,7 +88,8 @@ SideBoxes whole_side(const Mesh& mesh, const State& state, std::span<const int64
     ids.push_back(rank.id);
     indices.push_back(rank.index);
   }
-  return side_of(mesh, state, shape, reduced, indices, std::move(ids));
+  NumbersOnLists numbers;
+  return side_of(mesh, state, shape, reduced, indices, std::move(ids), numbers);
 }
 
 // How many sub-axes both orders begin with that cut the tensor dim into parts on their own. A run
@@ -144,6 +143,7 @@ class Lister {
       return listed;
     }
     const std::vector<int64_t> kinds = keep_apart();
+    NumbersOnLists& numbers = q_.levels->listings().numbers;
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
       const size_t first = known_ - classes_;  // that was not listed before
       if (first >= like.ids.size()) {
@@ -154,8 +154,8 @@ class Lister {
       ranks_ += static_cast<int64_t>(like.indices.size());
       // What was listed in part is known to be few enough.
       auto ranks = make_exchange_ranks(
-          side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front()),
-          side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front()),
+          side_of(src_mesh_, *q_.src, q_.shape, reduced_, like.indices, like.ids.front(), numbers),
+          side_of(src_mesh_, *q_.dst, q_.shape, {}, like.indices, like.ids.front(), numbers),
           first > 0 ? INT64_MAX : left_);
       if (!ranks) return false;
       overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
@@ -307,6 +307,23 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
 }
 
 }  // namespace
+
+const std::vector<int32_t>& NumbersOnLists::of(const Mesh& mesh, const std::vector<SubAxis>& list) {
+  constexpr size_t most = size_t{1} << 22;  // remembered
+  if (numbers_ > most) {
+    known_.clear();
+    numbers_ = 0;
+  }
+  const auto [known, fresh] = known_.try_emplace(list);
+  if (fresh) {
+    const CoordinatesOn on(list, mesh_shape(mesh));
+    const int64_t ranks = mesh_size(mesh);
+    known->second.reserve(static_cast<size_t>(ranks));
+    for (int64_t i = 0; i < ranks; ++i) known->second.push_back(static_cast<int32_t>(on.number(i)));
+    numbers_ += known->second.size();
+  }
+  return known->second;
+}
 
 std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
   return remembered(question, 1, [&](Lister& lister, ListedPhase& listed) {

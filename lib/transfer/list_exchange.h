@@ -15,10 +15,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tensor/state.h"
 #include "transfer/exchange_traffic.h"
 #include "transfer/level_map.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 
@@ -40,6 +42,32 @@ struct ListQuestion {
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
+// The coordinates of ranks of a mesh on a list of sub-axes as one number: the exchanges of one
+// question ask for few lists. One mesh alone.
+class NumbersOnLists {
+ public:
+  // Calls visit(i, number) for the i-th of these indices in the mesh.
+  template <class Visitor>
+  void visit(const Mesh& mesh, const std::vector<SubAxis>& list, std::span<const int64_t> indices,
+             Visitor&& visit) {
+    // Of few ranks each is asked for itself.
+    if (static_cast<int64_t>(indices.size()) < mesh_size(mesh) / 4) {
+      const CoordinatesOn on(list, mesh_shape(mesh));
+      for (size_t i = 0; i < indices.size(); ++i)
+        visit(i, static_cast<int32_t>(on.number(indices[i])));
+      return;
+    }
+    const std::vector<int32_t>& numbers = of(mesh, list);
+    for (size_t i = 0; i < indices.size(); ++i) visit(i, numbers[static_cast<size_t>(indices[i])]);
+  }
+
+ private:
+  // Of every rank, by index in the mesh.
+  const std::vector<int32_t>& of(const Mesh& mesh, const std::vector<SubAxis>& list);
+  std::map<std::vector<SubAxis>, std::vector<int32_t>> known_;
+  size_t numbers_ = 0;
+};
+
 // What was listed before, by everything that the answer depends on. Law: with a memory or without,
 // the answer is the same but for listings that may end early: one that has gone further may answer.
 struct ListingMemory {
@@ -51,6 +79,7 @@ struct ListingMemory {
     int64_t too_few = -1;               // a limit that did not suffice; -1: none known
   };
   std::map<std::string, Entry> entries;
+  NumbersOnLists numbers;
   // What all listings took that were made, not remembered.
   int64_t ranks = 0;   // ranks set up
   int64_t looked = 0;  // overlaps and parts looked at
