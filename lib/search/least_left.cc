@@ -15,7 +15,7 @@ namespace meshplan {
 namespace {
 
 // Of more nothing is said: an exchange between any two of them would be looked at.
-constexpr size_t most_states = 2'048;
+constexpr size_t most_states = 8'192;
 
 class Ways {
  public:

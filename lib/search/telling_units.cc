@@ -47,7 +47,8 @@ UnitRanks ranks_of(PlanProblem& p, const UnitMembers& members, int level, size_t
   return unit;
 }
 
-// The indices in the mesh of rank 0, and of those that differ from it by 1 on one sub-axis.
+// The indices in the mesh of rank 0, and of those that differ from it on one sub-axis: by 1, or so
+// much that they are the last to have a part of a tensor dim that the sub-axis alone cuts.
 std::vector<int64_t> near_first_rank(const PlanProblem& p) {
   std::vector<int64_t> indices{0};
   for (int a = 0; a < p.sub_axes; ++a) {
@@ -56,6 +57,10 @@ std::vector<int64_t> near_first_rank(const PlanProblem& p) {
     int64_t below = floor_div(p.mesh_sizes[dim], sub_axis.before * sub_axis.size);
     for (size_t d = dim + 1; d < p.mesh_sizes.size(); ++d) below *= p.mesh_sizes[d];
     indices.push_back(below);
+    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+      const int64_t parts = p.tensor.shape[as_index(p.tensor_dim[as_index(d)])];
+      if (parts > 2 && parts < sub_axis.size) indices.push_back((parts - 1) * below);
+    }
   }
   return indices;
 }

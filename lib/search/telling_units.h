@@ -9,11 +9,12 @@
 namespace meshplan {
 
 // Adds to the problem of those of each level with the fewest ranks of one copy, which share what enters among the
-// fewest links; and those of the ranks of which no coordinate is above 1, and one at most is: of
-// extents of few elements ranks of higher ones have nothing.
+// fewest links; and those of rank 0 and of ranks near it, as of extents of few elements ranks
+// farther off have nothing.
 //
-//     [2, 8192], S(0) on 64 ranks, hosts of 8     rank 0 is in the first host; in the others no
-//                                                 rank has anything
+//     [2, 8192], S(0) on 64 ranks, hosts of 8     ranks 0 and 1 are in the first host; in the
+//                                                 others no rank has anything
+//     [32, 1000], S(0) on 100 x 8 ranks           the hosts of ranks 0, 8 and 8 * 31
 // The ranks that bounds list are there already.
 void look_at_units(PlanProblem& p);
 // By sub-axis, the most coordinates on it that the ranks of one unit of the innermost level have:
