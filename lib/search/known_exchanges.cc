@@ -2,6 +2,7 @@
 
 #include "search/moves.h"
 #include "search/search_state.h"
+#include "search/work.h"
 
 namespace meshplan {
 
@@ -19,6 +20,7 @@ uint32_t KnownExchanges::number(const SearchState& s) {
 LeastExchange* KnownExchanges::to(const PlanProblem& p, uint32_t to, int64_t latency_ps) {
   std::vector<LeastExchange>& from_each = to_[to];
   const SearchState& aim = states_[to];
+  p.work += static_cast<int64_t>(states_.size() - from_each.size()) * work::key;
   for (size_t i = from_each.size(); i < states_.size(); ++i) {
     const SearchState& from = states_[i];
     const auto reduced = static_cast<uint16_t>(from.pending & ~aim.pending);
