@@ -28,6 +28,10 @@ constexpr int64_t most_ratio = 4;
 constexpr int64_t most_parts = 64;
 // The smallest share has so many parts at most.
 constexpr int64_t finest_least = 4;
+// So many parts are moved from one share to another at most, ...
+constexpr int64_t most_moved = 8;
+// ... and so many moves tried.
+constexpr int most_moves = 1000;
 // Ratios are counted in parts of one.
 constexpr int64_t fine_parts = 4096;
 
@@ -222,6 +226,8 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
     ratios.push_back({times.last_ps, times.slowest_ps});
     ratios.push_back({times.slowest_ps, times.first_ps});
   }
+  std::vector<int64_t> best;
+  int64_t best_ps = INT64_MAX;
   for (const Ratio& ratio : ratios) {
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
@@ -231,6 +237,42 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
       if (figures.totals.predicted_ps >= last_ps) break;
       last_ps = figures.totals.predicted_ps;
       if (fits(figures)) keep(chosen, figures);
+      if (last_ps >= best_ps) continue;
+      best_ps = last_ps;
+      best = limits.shares;
+    }
+  }
+  if (is_lone() && !best.empty()) move_shares(chosen, limits, std::move(best), best_ps);
+}
+
+bool BundleSchedules::is_lone() const { return kinds_.size() == 1 && kinds_.front().tensors == 1; }
+
+// Parts go from one bucket to another, many at once and then fewer, while that gains: of a tensor
+// by itself, whose waves have latencies to make up for.
+void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
+                                  std::vector<int64_t> shares, int64_t last_ps) {
+  limits.buckets = static_cast<int64_t>(shares.size());
+  const int64_t parts = std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  for (int64_t& share : shares) share *= floor_div(most_parts, parts);
+  int tries = 0;
+  const auto gains = [&](size_t from, size_t to, int64_t moved) {
+    if (from == to || shares[from] <= moved || tries++ >= most_moves) return false;
+    limits.shares = shares;
+    limits.shares[from] -= moved;
+    limits.shares[to] += moved;
+    const BundleFigures figures = count(chosen, limits);
+    if (figures.totals.predicted_ps >= last_ps || !fits(figures)) return false;
+    last_ps = figures.totals.predicted_ps;
+    shares = limits.shares;
+    keep(chosen, figures);
+    return true;
+  };
+  for (int64_t moved = most_moved; moved > 0; moved /= 2) {
+    for (bool gained = true; gained && is_far();) {
+      gained = false;
+      for (size_t from = 0; from < shares.size(); ++from) {
+        for (size_t to = 0; to < shares.size(); ++to) gained = gains(from, to, moved) || gained;
+      }
     }
   }
 }
