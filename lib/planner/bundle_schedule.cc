@@ -16,6 +16,8 @@ constexpr int64_t most_buckets = 4096;
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
 constexpr int most_hopeless_tries = 2;
+// A kind of less than this part of all bytes is the same in all buckets, nearly.
+constexpr int64_t small_part = 256;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
 // A schedule is far from what is close where it takes one part in so many more.
@@ -171,6 +173,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
     limits.buckets /= 2;
     break;
   }
+  if (overlaps && is_far()) consider_even_buckets(chosen, limits);
   consider_fewer_behind(chosen, limits);
   if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, first->limits);
   if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
@@ -198,6 +201,28 @@ void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLi
     limits.buckets = more_buckets(limits.buckets, figures.totals.staging_bytes);
   }
   if (first) consider_uneven_shares(chosen, limits, *first);
+}
+
+// As many buckets or more, or more than half of them, into which kinds of many tensors go evenly: a
+// wave waits for the largest of the buckets that it has a step of.
+void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < kinds_.size(); ++k)
+    bytes = saturating_add(bytes, bytes_of(kinds_[k], chosen[k]));
+  int64_t common = 0;  // divisor of their numbers
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    const bool is_small = saturating_mul(bytes_of(kinds_[k], chosen[k]), small_part) < bytes;
+    if (kinds_[k].tensors >= limits.buckets && !is_small)
+      common = std::gcd(common, kinds_[k].tensors);
+  }
+  const int64_t most = limits.buckets;
+  if (common <= 1 || common % most == 0) return;
+  for (const int64_t least : {most, most / 2 + 1}) {
+    limits.buckets = evenly(least, common);
+    if (limits.buckets > most_buckets) continue;
+    const BundleFigures figures = count(chosen, limits);
+    if (fits(figures)) keep(chosen, figures);
+  }
 }
 
 // Kinds with collectives in fewer buckets than the others need.

@@ -37,6 +37,7 @@ class BundleSchedules {
   };
   void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
+  void consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                               const BundleFigures& even);
   void move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
