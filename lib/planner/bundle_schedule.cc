@@ -251,9 +251,8 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
     ratios.push_back({times.last_ps, times.slowest_ps});
     ratios.push_back({times.slowest_ps, times.first_ps});
   }
-  std::vector<int64_t> best;
-  int64_t best_ps = INT64_MAX;
   for (const Ratio& ratio : ratios) {
+    std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
       limits.shares = finest_shares(limits.buckets, ratio);
@@ -262,18 +261,16 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
       if (figures.totals.predicted_ps >= last_ps) break;
       last_ps = figures.totals.predicted_ps;
       if (fits(figures)) keep(chosen, figures);
-      if (last_ps >= best_ps) continue;
-      best_ps = last_ps;
       best = limits.shares;
     }
+    if (is_lone() && !best.empty()) move_shares(chosen, limits, std::move(best), last_ps);
   }
-  if (is_lone() && !best.empty()) move_shares(chosen, limits, std::move(best), best_ps);
 }
 
 bool BundleSchedules::is_lone() const { return kinds_.size() == 1 && kinds_.front().tensors == 1; }
 
-// Parts go from one bucket to another, many at once and then fewer, while that gains: of a tensor
-// by itself, whose waves have latencies to make up for.
+// Parts go from one bucket to another, many at once, then fewer and half ones, while that gains: of
+// a tensor by itself, whose waves have latencies to make up for.
 void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                   std::vector<int64_t> shares, int64_t last_ps) {
   limits.buckets = static_cast<int64_t>(shares.size());
@@ -292,14 +289,17 @@ void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits
     keep(chosen, figures);
     return true;
   };
-  for (int64_t moved = most_moved; moved > 0; moved /= 2) {
+  const auto move_all = [&](int64_t moved) {
     for (bool gained = true; gained && is_far();) {
       gained = false;
       for (size_t from = 0; from < shares.size(); ++from) {
         for (size_t to = 0; to < shares.size(); ++to) gained = gains(from, to, moved) || gained;
       }
     }
-  }
+  };
+  for (int64_t moved = most_moved; moved > 0; moved /= 2) move_all(moved);
+  for (int64_t& share : shares) share *= 2;
+  move_all(1);
 }
 
 // Twice as many; fewer where these need less than twice what the staging allows.
