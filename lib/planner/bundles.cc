@@ -30,6 +30,10 @@ namespace {
 constexpr int64_t close_enough_percent = 1;
 // What a kind's plan for itself is numbered as among families of stops: it comes last.
 constexpr int own_family = INT_MAX;
+// More families of stops are tried of so many kinds, times ranks, at most: each is as long again.
+constexpr size_t most_sides = 4096;
+// Ways take hardly more where it is no more than this part of the time.
+constexpr int64_t hardly_more_part = 16;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -394,13 +398,14 @@ class BundlePlanner {
         continue;
       last = schedules.consider({&plan_, &ranks_}, chosen);
     }
-    if (schedules.found() && schedules.is_far()) consider_families(schedules, least, choices);
+    if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
+      consider_families(schedules, least, choices);
     return schedules.found() ? Status(Done{}) : last;
   }
 
-  // What takes as little as if all overlapped differs in how its steps fill the buckets: where the
-  // best of the choices is far from the bound, all kinds by each family of stops, of those of equal
-  // figures the first.
+  // What takes as little as if all overlapped, or hardly more, differs in how its steps fill the
+  // buckets: where the best of the choices is far from the bound, all kinds by each such family of
+  // stops, of those of equal figures the first.
   void consider_families(BundleSchedules& schedules, const std::vector<size_t>& others,
                          const std::vector<std::vector<size_t>>& choices) {
     std::set<std::tuple<int64_t, int64_t, size_t>> tried;
@@ -409,11 +414,14 @@ class BundlePlanner {
           .second;
     };
     for (const auto& chosen : choices) is_new(chosen);
+    const int64_t least_ps = times_.about_ps(others);
+    const int64_t hardly_more_ps = saturating_add(least_ps, floor_div(least_ps, hardly_more_part));
     for (const Family& family : families()) {
       if (!schedules.is_far()) return;
       const std::vector<size_t> chosen = by_family(family, others);
       const int64_t best_ps = schedules.figures().totals.predicted_ps;
-      if (!is_new(chosen) || times_.about_ps(chosen) >= best_ps) continue;
+      if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;
+      if (!is_new(chosen)) continue;
       (void)schedules.consider({&plan_, &ranks_}, chosen);
     }
   }
