@@ -27,8 +27,8 @@ class Simplex {
  public:
   Simplex(const std::vector<WaveSum>& sums, size_t waves) : kinds_(sums.size()), waves_(waves) {
     // Of what must come of a kind, the part that a wave brings in its time; the largest is one.
-    int128 most_mb = 0;  // of a second
-    int64_t of_bytes = 1;
+    int128 most_mb = 1;  // of a second, of so many bytes
+    int64_t of_bytes = INT64_MAX;
     for (const WaveSum& sum : sums) {
       for (const int64_t mb_per_s : sum.mb_per_s) {
         if (int128{mb_per_s} * of_bytes <= most_mb * sum.bytes) continue;
