@@ -8,6 +8,7 @@
 #include "base/int_math.h"
 #include "cost/bundle_relays.h"
 #include "cost/collective_time.h"
+#include "cost/copy_lines.h"
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "cost/protocols.h"
@@ -256,8 +257,30 @@ class BundleBound {
       latency_ns = std::min(latency_ns, topology_.levels[l].latency_ns);
     const std::vector<int64_t> takers = relays_.takers(ids_);
     int64_t relays_ps = 0;
-    if (only_exchanges_cross(takers)) relays_ps = relays_.ps(takers, transfer_ps_, tensors_ == 1);
+    if (only_exchanges_cross(takers)) {
+      relays_ps = relays_.ps(takers, transfer_ps_, tensors_ == 1);
+      if (tensors_ == 1 && gathers_over_whole_dims())
+        relays_ps = std::max(relays_ps, lone_ps(takers));
+    }
     return std::max(relays_ps, saturating_add(saturating_mul(latency_ns, 1000), transfer_ps_));
+  }
+
+  // Whether no group may be over a part of a mesh dim of the only target: where other meshes have
+  // its ranks, they may declare one.
+  [[nodiscard]] bool gathers_over_whole_dims() const {
+    if (plan_.options.groups != GroupPolicy::declared) return false;
+    const size_t target = plan_.redistributions[firsts_.front()].request.dst_mesh;
+    const std::vector<Mesh>& meshes = plan_.meshes.meshes;
+    for (size_t m = 0; m < meshes.size(); ++m) {
+      if (m != target && meshes[m].universe == meshes[target].universe) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] int64_t lone_ps(const std::vector<int64_t>& takers) const {
+    const PlannedRedistribution& r = plan_.redistributions[firsts_.front()];
+    const Mesh& target = plan_.meshes.meshes[r.request.dst_mesh];
+    return relays_.lone_ps(takers, copy_lines(target, r.dst, units_));
   }
 
   const Plan& plan_;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/int_math.h"
+#include "cost/chain_bound.h"
 #include "cost/collective_time.h"
 
 namespace meshplan {
@@ -25,7 +26,8 @@ BundleRelays::BundleRelays(const Topology& topology, const Topology& bound, cons
     : topology_(topology),
       bound_(bound),
       units_(units),
-      wanted_(static_cast<size_t>(units.levels())) {}
+      wanted_(static_cast<size_t>(units.levels())),
+      in_unit_(static_cast<size_t>(units.levels()), 1) {}
 
 void BundleRelays::add_givers(const Mesh& mesh, int64_t copies) {
   for (int64_t copy = 0; copy < copies; ++copy) {
@@ -42,14 +44,18 @@ void BundleRelays::add(const Participants& all, int64_t weight) {
   }
   if (takers.empty()) return;
   for (int level = 0; level < units_.levels(); ++level) {
-    std::map<int64_t, std::set<int32_t>> boxes;  // by unit
+    std::map<int64_t, std::map<int32_t, int64_t>> boxes;  // by unit: ranks that want it
     for (const int32_t i : takers) {
       const RankBoxes& rank = all.ranks[static_cast<size_t>(i)];
-      boxes[level == 0 ? rank.id : units_.unit(rank.id, level - 1)].insert(rank.wanted);
+      ++boxes[level == 0 ? rank.id : units_.unit(rank.id, level - 1)][rank.wanted];
     }
+    int64_t& in_unit = in_unit_[static_cast<size_t>(level)];
     std::map<int32_t, int64_t> copies;  // by box
     for (const auto& [unit, of_unit] : boxes) {
-      for (const int32_t box : of_unit) ++copies[box];
+      for (const auto& [box, ranks] : of_unit) {
+        ++copies[box];
+        in_unit = std::max(in_unit, ranks);
+      }
     }
     for (const auto& [box, times] : copies) {
       int64_t& bytes = wanted_[static_cast<size_t>(level)][times];
@@ -216,6 +222,80 @@ int64_t BundleRelays::ps(const std::vector<int64_t>& takers, int64_t bytes_ps, b
   // What more waves take has latencies that grow by more than they may begin earlier.
   const int64_t many_ps = saturating_mul(fewest, latency.giving_ps - latency.longer_ps);
   return std::min(best_ps, saturating_add(many_ps, bytes_ps));
+}
+
+// Of the levels from..to, at least one of which is used.
+int64_t BundleRelays::least_latency_ps(int from, int to) const {
+  int64_t least_ns = INT64_MAX;
+  for (int l = from; l < to; ++l)
+    least_ns = std::min(least_ns, bound_.levels[static_cast<size_t>(l)].latency_ns);
+  return saturating_mul(least_ns, 1000);
+}
+
+// Through units inside the level, none of which has both givers and takers.
+int64_t BundleRelays::chain_ps(int level, const Sides& sides, const std::vector<Takers>& sets,
+                               int64_t giving_ps) const {
+  for (const auto& [unit, ranks] : sides.takers) {
+    if (unit.first == level - 1 && sides.givers.count(unit) > 0) return 0;
+  }
+  const auto all_of = [&](int of_level) {
+    int64_t sum = 0;
+    for (const auto& [times, bytes] : wanted_[static_cast<size_t>(of_level)])
+      sum = saturating_add(sum, saturating_mul(bytes, times));
+    return sum;
+  };
+  const Takers& ranks = sets.front();
+  const Takers& units = sets[static_cast<size_t>(level)];
+  ChainNeed need;
+  need.leaving = ranks.needs.front().leaving;
+  need.entering = all_of(level);
+  need.arriving = all_of(0);
+  need.units = wanted_[static_cast<size_t>(level)].rbegin()->first;
+  need.in_unit = in_unit_[static_cast<size_t>(level)];
+  need.copies = wanted_.front().rbegin()->first;
+  need.given_mb_per_s = sides.given_mb_per_s;
+  need.entering_mb_per_s = units.needs.front().taken_mb_per_s;
+  need.arriving_mb_per_s = ranks.needs.front().taken_mb_per_s;
+  need.inside_mb_per_s = ranks.among_mb_per_s[static_cast<size_t>(level) - 1];
+  need.across_ps = std::min(giving_ps, least_latency_ps(level, units_.levels()));
+  need.inside_ps = least_latency_ps(0, level);
+  return least_chain_ps(need);
+}
+
+// All leaves the givers, then the all_gather brings every unit what its groups have elsewhere.
+int64_t BundleRelays::gathered_ps(const CopyLines& lines, const std::vector<Takers>& sets,
+                                  int64_t giving_ps) const {
+  const RelayNeed& need = sets.front().needs.front();
+  int outermost = 0;
+  int64_t gather_ps = 0;
+  for (int level = 0; level < units_.levels(); ++level) {
+    const auto at = static_cast<size_t>(level);
+    const int64_t mb_per_s = sets[at].among_mb_per_s.back();
+    if (lines[at] < 2 || mb_per_s == 0) continue;
+    outermost = level;
+    const int64_t bytes = saturating_mul(lines[at] - 1, need.leaving);
+    gather_ps = std::max(gather_ps, transfer_ps(bytes, 1, mb_per_s));
+  }
+  const int64_t given_ps = transfer_ps(need.leaving, 1, need.given_mb_per_s);
+  const int64_t latencies_ps =
+      saturating_add(giving_ps, least_latency_ps(outermost, units_.levels()));
+  return saturating_add(latencies_ps, saturating_add(given_ps, gather_ps));
+}
+
+int64_t BundleRelays::lone_ps(const std::vector<int64_t>& takers,
+                              const std::vector<CopyLines>& lines) const {
+  if (takers.empty() || wanted_.front().empty()) return 0;
+  const Sides sides = sides_of(takers);
+  const int64_t giving_ps = latencies(takers, sides.givers, true).giving_ps;
+  if (giving_ps == 0 || sides.given_mb_per_s == 0) return 0;
+  std::vector<Takers> sets;
+  for (int level = 0; level < units_.levels(); ++level)
+    sets.push_back(takers_in_units(level, takers, sides));
+  int64_t ps = 0;
+  for (int level = 1; level < units_.levels(); ++level)
+    ps = std::max(ps, chain_ps(level, sides, sets, giving_ps));
+  for (const CopyLines& of_dim : lines) ps = std::min(ps, gathered_ps(of_dim, sets, giving_ps));
+  return ps;
 }
 
 }  // namespace meshplan

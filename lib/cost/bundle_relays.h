@@ -7,6 +7,12 @@
 // Takers are ranks, and the ranks of a unit of each level together. All of them need the same waves
 // in which givers send, each of the latency of an exchange across; where takers alone send too,
 // these have one latency more.
+//
+// One tensor by itself takes one step after the other: until a collective all of it goes by
+// exchanges, and when it runs all has left the givers. So either no all_gather has several ranks in
+// a group that want the same, and the law of cost/chain_bound.h holds; or the first one that has
+// does as copy_lines.h says, behind all that the givers send. Of plans whose collectives run over
+// whole mesh dims, and that add up nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +20,7 @@
 #include <set>
 #include <vector>
 
+#include "cost/copy_lines.h"
 #include "cost/relay_bound.h"
 #include "cost/set_needs.h"
 #include "plan/plan.h"
@@ -37,6 +44,10 @@ class BundleRelays {
   // latencies are 0. `bytes_ps`: what bytes take without latencies, whatever the waves are.
   // `lone`: of one tensor, which no collective brings anything of while givers send it.
   [[nodiscard]] int64_t ps(const std::vector<int64_t>& takers, int64_t bytes_ps, bool lone) const;
+  // The same of a lone tensor: what its steps take one behind the other; 0 as there. `lines`: of
+  // its target.
+  [[nodiscard]] int64_t lone_ps(const std::vector<int64_t>& takers,
+                                const std::vector<CopyLines>& lines) const;
 
  private:
   using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;  // ranks, by level and unit
@@ -66,6 +77,11 @@ class BundleRelays {
                                           const UnitCounts& givers) const;
   [[nodiscard]] Latencies latencies(const std::vector<int64_t>& takers, const UnitCounts& givers,
                                     bool lone) const;
+  [[nodiscard]] int64_t least_latency_ps(int from, int to) const;
+  [[nodiscard]] int64_t chain_ps(int level, const Sides& sides, const std::vector<Takers>& sets,
+                                 int64_t giving_ps) const;
+  [[nodiscard]] int64_t gathered_ps(const CopyLines& lines, const std::vector<Takers>& sets,
+                                    int64_t giving_ps) const;
   [[nodiscard]] static int64_t waves_ps(const std::vector<Takers>& sets, int64_t waves,
                                         int outermost, int64_t longer_ps);
 
@@ -75,6 +91,8 @@ class BundleRelays {
   std::set<int64_t> givers_;
   // By level, 0 for ranks: bytes that so many takers want.
   std::vector<std::map<int64_t, int64_t>> wanted_;
+  // By level, 0 for ranks: the most takers in a unit that want the same.
+  std::vector<int64_t> in_unit_;
 };
 
 }  // namespace meshplan

@@ -16,6 +16,8 @@ constexpr int64_t most_buckets = 4096;
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
 constexpr int most_hopeless_tries = 2;
+// A kind of less than this part of all bytes is the same in all buckets, nearly.
+constexpr int64_t small_part = 256;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
 // A schedule is far from what is close where it takes one part in so many more.
@@ -28,6 +30,10 @@ constexpr int64_t most_ratio = 4;
 constexpr int64_t most_parts = 64;
 // The smallest share has so many parts at most.
 constexpr int64_t finest_least = 4;
+// So many parts are moved from one share to another at most, ...
+constexpr int64_t most_moved = 8;
+// ... and so many moves tried.
+constexpr int most_moves = 1000;
 // Ratios are counted in parts of one.
 constexpr int64_t fine_parts = 4096;
 
@@ -167,6 +173,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
     limits.buckets /= 2;
     break;
   }
+  if (overlaps && is_far()) consider_even_buckets(chosen, limits);
   consider_fewer_behind(chosen, limits);
   if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, first->limits);
   if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
@@ -196,6 +203,28 @@ void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLi
   if (first) consider_uneven_shares(chosen, limits, *first);
 }
 
+// As many buckets or more, or more than half of them, into which kinds of many tensors go evenly: a
+// wave waits for the largest of the buckets that it has a step of.
+void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < kinds_.size(); ++k)
+    bytes = saturating_add(bytes, bytes_of(kinds_[k], chosen[k]));
+  int64_t common = 0;  // divisor of their numbers
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    const bool is_small = saturating_mul(bytes_of(kinds_[k], chosen[k]), small_part) < bytes;
+    if (kinds_[k].tensors >= limits.buckets && !is_small)
+      common = std::gcd(common, kinds_[k].tensors);
+  }
+  const int64_t most = limits.buckets;
+  if (common <= 1 || common % most == 0) return;
+  for (const int64_t least : {most, most / 2 + 1}) {
+    limits.buckets = evenly(least, common);
+    if (limits.buckets > most_buckets) continue;
+    const BundleFigures figures = count(chosen, limits);
+    if (fits(figures)) keep(chosen, figures);
+  }
+}
+
 // Kinds with collectives in fewer buckets than the others need.
 void BundleSchedules::consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits) {
   const int64_t most = std::min(limits.buckets, most_behind(kinds_, chosen));
@@ -223,6 +252,7 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
     ratios.push_back({times.slowest_ps, times.first_ps});
   }
   for (const Ratio& ratio : ratios) {
+    std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
       limits.shares = finest_shares(limits.buckets, ratio);
@@ -231,8 +261,45 @@ void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, 
       if (figures.totals.predicted_ps >= last_ps) break;
       last_ps = figures.totals.predicted_ps;
       if (fits(figures)) keep(chosen, figures);
+      best = limits.shares;
     }
+    if (is_lone() && !best.empty()) move_shares(chosen, limits, std::move(best), last_ps);
   }
+}
+
+bool BundleSchedules::is_lone() const { return kinds_.size() == 1 && kinds_.front().tensors == 1; }
+
+// Parts go from one bucket to another, many at once, then fewer and half ones, while that gains: of
+// a tensor by itself, whose waves have latencies to make up for.
+void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
+                                  std::vector<int64_t> shares, int64_t last_ps) {
+  limits.buckets = static_cast<int64_t>(shares.size());
+  const int64_t parts = std::accumulate(shares.begin(), shares.end(), int64_t{0});
+  for (int64_t& share : shares) share *= floor_div(most_parts, parts);
+  int tries = 0;
+  const auto gains = [&](size_t from, size_t to, int64_t moved) {
+    if (from == to || shares[from] <= moved || tries++ >= most_moves) return false;
+    limits.shares = shares;
+    limits.shares[from] -= moved;
+    limits.shares[to] += moved;
+    const BundleFigures figures = count(chosen, limits);
+    if (figures.totals.predicted_ps >= last_ps || !fits(figures)) return false;
+    last_ps = figures.totals.predicted_ps;
+    shares = limits.shares;
+    keep(chosen, figures);
+    return true;
+  };
+  const auto move_all = [&](int64_t moved) {
+    for (bool gained = true; gained && is_far();) {
+      gained = false;
+      for (size_t from = 0; from < shares.size(); ++from) {
+        for (size_t to = 0; to < shares.size(); ++to) gained = gains(from, to, moved) || gained;
+      }
+    }
+  };
+  for (int64_t moved = most_moved; moved > 0; moved /= 2) move_all(moved);
+  for (int64_t& share : shares) share *= 2;
+  move_all(1);
 }
 
 // Twice as many; fewer where these need less than twice what the staging allows.

@@ -26,6 +26,7 @@ class BundleSchedules {
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] bool is_far() const;  // of what was found; so where nothing was
   [[nodiscard]] BundleFigures& figures() { return best_; }
   [[nodiscard]] const std::vector<size_t>& chosen() const { return best_chosen_; }
 
@@ -36,14 +37,17 @@ class BundleSchedules {
   };
   void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
+  void consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                               const BundleFigures& even);
+  void move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
+                   std::vector<int64_t> shares, int64_t last_ps);
   [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
   [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,
                                     const RoundLimits& limits) const;
-  [[nodiscard]] bool is_far() const;  // of what was found; so where nothing was
+  [[nodiscard]] bool is_lone() const;  // one tensor by itself
   [[nodiscard]] bool fits(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_staging(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;

@@ -5,6 +5,7 @@
 #include <climits>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -29,6 +30,10 @@ namespace {
 constexpr int64_t close_enough_percent = 1;
 // What a kind's plan for itself is numbered as among families of stops: it comes last.
 constexpr int own_family = INT_MAX;
+// More families of stops are tried of so many kinds, times ranks, at most: each is as long again.
+constexpr size_t most_sides = 4096;
+// Ways take hardly more where it is no more than this part of the time.
+constexpr int64_t hardly_more_part = 16;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -215,6 +220,26 @@ class BundlePlanner {
     return kind.ways[way].only_exchanges() || !kind.ways.front().only_exchanges();
   }
 
+  using Family = std::pair<int, bool>;  // of stops, and whether pieces go whole
+  [[nodiscard]] std::set<Family> families() const {
+    std::set<Family> families;
+    for (const Kind& kind : kinds_) {
+      for (const auto& [family, way] : kind.families) families.insert(family);
+    }
+    return families;
+  }
+
+  // Kinds that have it by one family of stops, the others as in `others`.
+  [[nodiscard]] std::vector<size_t> by_family(const Family& family,
+                                              const std::vector<size_t>& others) const {
+    std::vector<size_t> chosen = others;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      const auto way = kinds_[k].families.find(family);
+      if (way != kinds_[k].families.end()) chosen[k] = way->second;
+    }
+    return chosen;
+  }
+
   // Ways whose bytes together take least, of those that overlap: all kinds by one family of stops,
   // then kind by kind.
   std::vector<size_t> least_load(Messages messages) {
@@ -226,18 +251,9 @@ class BundlePlanner {
       best_ps = ps;
       best = other;
     };
-    std::set<std::pair<int, bool>> families;
-    for (const Kind& kind : kinds_) {
-      for (const auto& [family, way] : kind.families) families.insert(family);
-    }
-    for (const auto& family : families) {
+    for (const Family& family : families()) {
       if (is_close(best_ps)) break;
-      std::vector<size_t> other = best;
-      for (size_t k = 0; k < kinds_.size(); ++k) {
-        const auto way = kinds_[k].families.find(family);
-        if (way != kinds_[k].families.end()) other[k] = way->second;
-      }
-      consider(other);
+      consider(by_family(family, best));
     }
     settle_least(best, best_ps, messages);
     settle_own(best, best_ps, messages);
@@ -382,7 +398,32 @@ class BundlePlanner {
         continue;
       last = schedules.consider({&plan_, &ranks_}, chosen);
     }
+    if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
+      consider_families(schedules, least, choices);
     return schedules.found() ? Status(Done{}) : last;
+  }
+
+  // What takes as little as if all overlapped, or hardly more, differs in how its steps fill the
+  // buckets: where the best of the choices is far from the bound, all kinds by each such family of
+  // stops, of those of equal figures the first.
+  void consider_families(BundleSchedules& schedules, const std::vector<size_t>& others,
+                         const std::vector<std::vector<size_t>>& choices) {
+    std::set<std::tuple<int64_t, int64_t, size_t>> tried;
+    const auto is_new = [&](const std::vector<size_t>& chosen) {
+      return tried.insert({times_.about_ps(chosen), times_.least_ps(chosen), most_steps(chosen)})
+          .second;
+    };
+    for (const auto& chosen : choices) is_new(chosen);
+    const int64_t least_ps = times_.about_ps(others);
+    const int64_t hardly_more_ps = saturating_add(least_ps, floor_div(least_ps, hardly_more_part));
+    for (const Family& family : families()) {
+      if (!schedules.is_far()) return;
+      const std::vector<size_t> chosen = by_family(family, others);
+      const int64_t best_ps = schedules.figures().totals.predicted_ps;
+      if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;
+      if (!is_new(chosen)) continue;
+      (void)schedules.consider({&plan_, &ranks_}, chosen);
+    }
   }
 
   // The members' entries become the chosen ways.

@@ -50,6 +50,19 @@ TEST_CASE("many tensors hide their latencies: the bound of one grows by bytes al
   CHECK(above_bound(many) < 1.08);
 }
 
+TEST_CASE("kinds of 80 and 160 tensors go into 40 buckets, of which each has as much of both") {
+  // 64 buckets, one or two of the 80 in each, take 32.25 ms.
+  Topology topology = two_levels();
+  topology.levels[1].latency_ns = 25'000;
+  const MeshTable table = two_roots({{"tp", 8}, {"dp", 8}}, {{"tp", 8}, {"dp", 16}}, 1024);
+  const Plan plan = planned(
+      table, topology,
+      {request_of(table, "wq", {8192, 8192}, "S(0)R", "S(0)R", 80), request_of(table, "w1", {28672, 8192}, "S(0)R", "S(0)R", 160)}, {});
+  CHECK(plan.redistributions[0].steps.size() == 3);
+  CHECK(plan.bundles.front().rounds.size() == 120);
+  CHECK(plan.bundles.front().totals.predicted_ps < 32'200'000'000);
+}
+
 TEST_CASE("without latencies waves cost nothing, and passing on nothing more than bytes") {
   const Plan plan = sync_of(hosts_of(8, 0), {{"dp", 8}}, {{"dp", 16}, {"tp", 8}});
   const int64_t bytes = int64_t{8192} * 8192 * 2;
