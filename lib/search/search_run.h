@@ -153,6 +153,11 @@ class Search {
   //                                                            would be sent 4 contributions
   void try_reductions_first();
   void reduce_first(const SearchState& aim, uint16_t reduced);
+  // Plans that bring to its place what lies before the sums' shards in the aim's lists, while the
+  // sums are pending, and reduce only then.
+  //
+  //     RP(sum)S(1) -> S(0)S(1)R    exchanged to S(0)P(sum)R, then scattered
+  void arrange_first(const SearchState& aim, uint16_t reduced);
   // The exchanges of a search that goes straight to the target (SearchOptions::straight).
   void exchanges_straight(int32_t from, const SearchState& at);
   // The exchange that lands on the target but for what is still to be made pending.

@@ -331,3 +331,15 @@ TEST_CASE("a sum that is fetched and shared takes two steps over the outer links
   CHECK(left.one_ps == 118'206'756);
   CHECK(left.several_ps == 119'905'067);
 }
+
+TEST_CASE("four sums are scattered at once and gathered behind it, where lists of aims are too long") {
+  test::SmallQuestion question({2, 4, 2, 2, 2, 4}, test::two_levels(8, 500), {{256, 256, 256, 256}, DType::float32});
+  State& src = question.request.src;
+  src.shards.assign(4, {});
+  for (const SubAxis& s : {SubAxis{0, 1, 2}, SubAxis{1, 1, 4}, SubAxis{3, 1, 2}, SubAxis{4, 1, 2}})
+    src.partial.push_back({s, ReduceOp::sum});
+  question.request.dst.shards = {{}, {{4, 1, 2}}, {{0, 1, 2}}, {{3, 1, 2}}};
+  const Found found = find_cheapest(*question.problem());
+  CHECK(found.cost.ps == 32'858'777'957);
+  CHECK(found.shortcuts.none());
+}
