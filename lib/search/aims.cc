@@ -51,7 +51,8 @@ class Lister {
         near_ends();
       }
     }
-    group();
+    if (world_.usable()) number_groups();
+    sort_aims(out_);
     return complete;
   }
 
@@ -136,31 +137,14 @@ class Lister {
     out_.aims.push_back({before, packed, s});
   }
 
-  // Sorts the keys as AimList has them.
-  void group() {
-    thread_local std::vector<int64_t> nearest;
-    nearest.assign(1, 0);
-    if (world_.usable()) number_groups(nearest);
-    std::sort(out_.keys.begin(), out_.keys.end(), [](const AimKey& a, const AimKey& b) {
-      if (a.group != b.group)
-        return nearest[a.group] != nearest[b.group] ? nearest[a.group] < nearest[b.group]
-                                                    : a.group < b.group;
-      return a.left != b.left ? a.left < b.left : a.aim < b.aim;
-    });
-    for (uint32_t i = 0; i < out_.keys.size(); ++i) {
-      if (i == 0 || out_.keys[i].group != out_.keys[i - 1].group) out_.groups.push_back({i, i});
-      ++out_.groups.back().end;
-    }
-  }
-  // In the order of listing. `nearest`: the least that is left from an aim of each.
-  void number_groups(std::vector<int64_t>& nearest) {
+  // In the order of listing.
+  void number_groups() {
     thread_local std::vector<uint32_t> slots;   // 1 + the number of a group
     thread_local std::vector<uint32_t> firsts;  // the first aim of each group
     size_t size = 16;
     while (size < 2 * out_.keys.size()) size *= 2;
     slots.assign(size, 0);
     firsts.clear();
-    nearest.clear();
     for (AimKey& key : out_.keys) {
       const Packed& packed = out_.aims[key.aim].packed;
       size_t i = world_.hash_outside(packed) & (size - 1);
@@ -168,11 +152,9 @@ class Lister {
         i = (i + 1) & (size - 1);
       if (slots[i] == 0) {
         firsts.push_back(key.aim);
-        nearest.push_back(INT64_MAX);
         slots[i] = static_cast<uint32_t>(firsts.size());
       }
       key.group = slots[i] - 1;
-      nearest[key.group] = std::min(nearest[key.group], key.left);
     }
   }
 
@@ -233,9 +215,23 @@ class Lister {
 }  // namespace
 
 void sort_aims(AimList& list) {
+  thread_local std::vector<int64_t> nearest;  // the least that is left from an aim of each group
+  nearest.clear();
+  for (const AimKey& key : list.keys) {
+    if (key.group >= nearest.size()) nearest.resize(key.group + 1, INT64_MAX);
+    nearest[key.group] = std::min(nearest[key.group], key.left);
+  }
   std::sort(list.keys.begin(), list.keys.end(), [](const AimKey& a, const AimKey& b) {
+    if (a.group != b.group)
+      return nearest[a.group] != nearest[b.group] ? nearest[a.group] < nearest[b.group]
+                                                  : a.group < b.group;
     return a.left != b.left ? a.left < b.left : a.aim < b.aim;
   });
+  list.groups.clear();
+  for (uint32_t i = 0; i < list.keys.size(); ++i) {
+    if (i == 0 || list.keys[i].group != list.keys[i - 1].group) list.groups.push_back({i, i});
+    ++list.groups.back().end;
+  }
 }
 
 bool list_aims(const AimQuestion& question, int64_t& visits, AimList& out) {

@@ -47,7 +47,7 @@ struct AimQuestion {
   int64_t least_latency_ps = 0;  // that one communicating step takes
 };
 
-// Brings the keys of one group into their order after what is left has changed.
+// Brings the keys into their order, after what is left has changed; their groups are numbered.
 void sort_aims(AimList& list);
 
 // Every arrangement of the sub-axes that are not pending, behind the frozen prefixes, whose two

@@ -59,19 +59,26 @@ int64_t last_collective_floor_ps(const PlanProblem& p, const PackedWorld& world,
 
 int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchState& at,
                       const Packed& packed, const Packed& target, int64_t least,
-                      bool steps_take_time) {
+                      bool steps_take_time, const OutsideLeft& outside) {
   if (!world.usable() || least == 0) return least;
-  least = std::max(least, world.reordered_ps(packed, target));
+  // Of everything but the steps over the outer links one by one.
+  const int64_t at_once = std::max(least, world.reordered_ps(packed, target));
+  least = std::max(at_once, std::min(outside.one_ps, outside.several_ps));
   if (!steps_take_time) return least;
-  int64_t last = last_collective_floor_ps(p, world, at, least);
+  int64_t last = last_collective_floor_ps(p, world, at, std::max(at_once, outside.one_ps));
   if (last <= least) return least;
   const PackedWorld::ExchangeFloors floors = world.exchange_floors(packed, target);
   last = std::min(last, floors.one_phase_ps);
   if (at.pending == p.target.pending) last = std::min(last, floors.two_phases_ps);
   // Where latencies do not grow, a second step adds one latency to whatever is left.
-  const int64_t several = p.times.grow() ? std::max(world.several_ps(packed, target),
-                                                    world.reordered_ps(packed, target, true))
-                                         : saturating_add(least, world.another_step_ps());
+  int64_t several = 0;
+  if (p.times.grow()) {
+    several = std::max(world.several_ps(packed, target), world.reordered_ps(packed, target, true));
+  } else {
+    several = std::max(
+        saturating_add(at_once, world.another_step_ps()),
+        std::min(saturating_add(outside.one_ps, world.another_step_ps()), outside.several_ps));
+  }
   return std::max(least, std::min(last, several));
 }
 

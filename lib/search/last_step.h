@@ -2,7 +2,7 @@
 // listed.
 #pragma once
 
-#include "search/packed.h"
+#include "search/least_outside.h"
 
 namespace meshplan {
 
@@ -14,9 +14,9 @@ namespace meshplan {
 
 // What any plan from `at` to the target takes at least, ps. `least`: the bound on it. Not below
 // that: either one communicating step is left, and its floors count, or several are.
-// `steps_take_time`: none of them is free.
+// `steps_take_time`: none of them is free. `outside`: what is known of plans of use.
 [[nodiscard]] int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchState& at,
                                     const Packed& packed, const Packed& target, int64_t least,
-                                    bool steps_take_time);
+                                    bool steps_take_time, const OutsideLeft& outside = {});
 
 }  // namespace meshplan

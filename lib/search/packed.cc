@@ -339,16 +339,68 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
   return std::max(reaching_out_ps(sources, own), outside_ps(sources, of_unit));
 }
 
-// Of one exchange, which makes nothing pending.
+int64_t PackedWorld::missing_contributions(int64_t bytes, int taken, const Difference& d,
+                                           int reduced) const {
+  const int64_t united = floor_div(bytes, power(taken));
+  const int64_t own = d.crossed_outside() ? 0 : floor_div(united, power(d.held_outside()));
+  return saturating_mul(united, power(reduced)) - own;
+}
+
+// Of one exchange, which makes nothing pending. Contributions go to every member that wants them
+// as they are: a unit gets those of all others.
 int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   if (outer_level_ == 0) return 0;
   const PendingDigits& w = pending_digits(from, to);
-  if (w.reduced != 0) return 0;
   const Difference d = difference(from, to, every_slot());
-  if (!d.crossed_outside() && d.held_outside() == 0) return 0;
-  return saturating_add(
-      saturating_add(outer_latency_, outer_per_peer_),
-      fetch_ps(to.outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside));
+  if (!d.crossed_outside() && d.held_outside() == 0 && w.reduced_outside == 0) return 0;
+  const int64_t latency = saturating_add(outer_latency_, outer_per_peer_);
+  if (w.reduced == 0)
+    return saturating_add(
+        latency, fetch_ps(to.outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside));
+  const int64_t bytes =
+      saturating_mul(missing_contributions(p_->digit_reduce_bytes, to.outers, d, w.reduced_outside),
+                     power(w.kept_at_once_inside));
+  return saturating_add(latency, pace_outside_.ps(floor_div(bytes, power(inside_))));
+}
+
+OuterPart PackedWorld::outer_part(const Packed& at) const {
+  OuterPart part;
+  part.at.taken = part.at.outer = at.outer;
+  part.at.digits = at.digits & outer_set_;
+  part.at.outers = part.at.total = at.outers;
+  for (size_t j = 0; j < (few_ ? 1 : static_cast<size_t>(name_bits_)); ++j) {
+    for (size_t w = 0; w < packed_words; ++w)
+      part.at.name[j][w] = at.name[j][w] & at.outer[w] * (few_ ? 15 : 1);
+  }
+  for (unsigned left = at.pending; left != 0; left &= left - 1)
+    part.pending |= digits_[as_index(__builtin_ctz(left))].outer_set;
+  return part;
+}
+
+int64_t PackedWorld::outer_step_ps(const OuterPart& from, const OuterPart& to) {
+  if ((to.pending & ~from.pending) != 0) return INT64_MAX;
+  const Difference d = difference(from.at, to.at, every_slot());
+  const uint32_t reduces = from.pending & ~to.pending;
+  if (reduces == 0 && !d.crossed_outside() && d.held_outside() == 0) return 0;
+  const int reduced = __builtin_popcount(reduces);
+  const int scattered = __builtin_popcount(reduces & to.at.digits);
+  const int held = d.crossed_outside() ? total_ + 1 : d.held_outside();
+  const uint64_t key = counted_on_ | static_cast<uint64_t>(reduced) << 24 |
+                       static_cast<uint64_t>(scattered) << 16 |
+                       static_cast<uint64_t>(to.at.outers) << 8 | static_cast<uint64_t>(held);
+  OuterStep& known = outer_steps_[key * 0x9e3779b97f4a7c15U >> 56];
+  if (known.key == key) return known.ps;
+  const int64_t whole = reduced > 0 ? least_bytes() : p_->digit_bytes;
+  int64_t bytes = missing_contributions(whole, to.at.outers, d, reduced);
+  // What an all_reduce leaves may be sliced as well.
+  if (reduced > 0 && held == 0) {
+    const int64_t united = floor_div(whole, power(to.at.outers - scattered));
+    bytes = std::min(bytes, 2 * (united - floor_div(united, power(reduced))));
+  }
+  known.key = key;
+  known.ps = p_->times.ps({2, static_cast<int>(outer_level_), true}, bytes, power(inside_),
+                          1U << outer_level_);
+  return known.ps;
 }
 
 int64_t PackedWorld::reordered_ps(const Packed& from, const Packed& to, bool several) const {

@@ -40,6 +40,12 @@ struct Packed {
 };
 static_assert(max_digits <= 32);
 
+// What units of level 0 have between their members: of a state the digits outside of that level.
+struct OuterPart {
+  Packed at;             // with these alone taken
+  uint32_t pending = 0;  // digits
+};
+
 class PackedWorld {
  public:
   // Sets up for one question; storage is kept.
@@ -94,7 +100,7 @@ class PackedWorld {
   [[nodiscard]] int64_t bound_to_growing_ps(const Packed& from, const Packed& part, int open,
                                             int total, int outers);
   // What one exchange takes at least that makes units fetch something from outside: alike for all
-  // `to` with the same digits in the same outer slots.
+  // `to` with the same digits in the same outer slots, and the same pending.
   [[nodiscard]] int64_t outer_bound_ps(const Packed& from, const Packed& to);
   // What any plan by way of states takes at least where an outer digit moves within its list: the
   // finest part of the tensor over the outer links. 0 where none does, or where digits are made
@@ -111,6 +117,17 @@ class PackedWorld {
   // `several`: of plans that communicate in two steps or more.
   [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to,
                                      bool several = false) const;
+  [[nodiscard]] OuterPart outer_part(const Packed& at) const;
+  // What one step takes at least over the outer links, with slices before and after it. 0 where
+  // slices and what goes on inside of units suffice; INT64_MAX where something is pending after it
+  // that was not before. Nothing is made pending.
+  //
+  // A unit fetches what it misses of what its members want, of what is reduced every contribution
+  // that it has none of: 2 x 2 hosts, P(sum)P(sum) -> S(0)R, three values of half of the elements.
+  // An all_reduce alone does with less, twice all but one share of what it leads to.
+  [[nodiscard]] int64_t outer_step_ps(const OuterPart& from, const OuterPart& to);
+  // Where it goes over them at all.
+  [[nodiscard]] int64_t least_outer_step_ps() const { return least_outer_step_ps_; }
   // Whether two states have the same outer digits in the same slots.
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
@@ -320,6 +337,9 @@ class PackedWorld {
     return p_->times.ps({power(digits), static_cast<int>(outer_level_), true, several_},
                         carried.bytes, carried.ranks, 1U << outer_level_);
   }
+  // What a unit misses of `bytes`, of which it wants one part and has one of so many contributions.
+  [[nodiscard]] int64_t missing_contributions(int64_t bytes, int taken, const Difference& d,
+                                              int reduced) const;
   // What a unit misses, which its members share. `kept_inside`: pending digits inside the unit.
   [[nodiscard]] Carried fetched(int taken, int beyond, bool crossed, int kept_inside) {
     return {saturating_mul(missing(taken, beyond, crossed), power(kept_inside)), power(inside_)};
@@ -407,6 +427,7 @@ class PackedWorld {
   int64_t outer_per_peer_ = 0;
   int64_t least_per_peer_ = 0;
   int64_t another_step_ps_ = 0;
+  int64_t least_outer_step_ps_ = 0;
   int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
   // Of one part of the finest from outside; in two steps or more.
   std::array<int64_t, 2> finest_part_ps_{};
@@ -419,6 +440,11 @@ class PackedWorld {
   unsigned pending_counted_ = 0;
   static constexpr int figures_bits = 10;
   std::array<Figures, size_t{1} << figures_bits> figures_{};  // by hash
+  struct OuterStep {
+    uint64_t key = 0;  // 0: none
+    int64_t ps = 0;
+  };
+  std::array<OuterStep, 256> outer_steps_{};  // by hash
   uint64_t counted_on_ = 0;  // a number of the basis in the key's upper bits, never 0
   Basis basis_{};
   LeastTimes basis_times_;  // belongs to it

@@ -49,6 +49,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
   candidates_.clear();
   best_edges_.clear();
   work_.used = 0;
+  work_.outside.clear();
 }
 
 bool Search::stops() {

@@ -15,6 +15,7 @@ constexpr int64_t horizon_percent = 20;
 constexpr int64_t far_horizon_percent = 70;
 // Plans that gather last are tried, so many, where lists of aims are long.
 constexpr size_t most_gathers_last = 4;
+constexpr size_t most_gathers_last_of_hard = 64;
 constexpr size_t straight_aims = 8;
 constexpr int least_sub_axes_to_gather_last = 4;
 
@@ -91,11 +92,13 @@ void Search::try_reductions_first() {
     if ((p_.digit_set[as_index(sub_axis)] & ~p_.world.at_level(0)) == 0)
       inside = static_cast<uint16_t>(inside | 1U << sub_axis);
   }
-  finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps, most_gathers_last,
+  finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps,
+                options_.known != nullptr ? most_gathers_last_of_hard : most_gathers_last,
                 work_.finer);
   work_.finer.push_back({0, p_.target});
   for (const FinerTarget& finer : work_.finer) {
     reduce_first(finer.at, reduced);
+    if (options_.known != nullptr) arrange_first(finer.at, reduced);
     if (inside != 0 && inside != reduced) reduce_first(finer.at, inside);
   }
 }
@@ -138,10 +141,38 @@ void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
   price_collective(p_, at, scatter);
   const int32_t scattered = table_.intern(scatter.to);
   relax(from, scatter, scattered);
-  if (!node(scattered).reached || scatter.to == aim) return;
+  if (!node(scattered).reached || scatter.to == p_.target) return;
+  collectives(scattered, scatter.to, true);
+  if (scatter.to == aim) return;
   exchange_to(scattered, scatter.to, world_.pack(scatter.to), aim, world_.pack(aim), -1);
   const int32_t landed = table_.intern(aim);
   if (node(landed).reached && !(aim == p_.target)) collectives(landed, aim, true);
+}
+
+void Search::arrange_first(const SearchState& aim, uint16_t reduced) {
+  if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
+  if ((reduced & ~sharding(aim, p_.dims)) != 0 || p_.source.pending != reduced) return;
+  SearchState at = aim;
+  at.pending = p_.source.pending;
+  for (int d = 0; d < p_.dims; ++d) {
+    int stay = 0;
+    while (stay < aim.length(d) &&
+           (reduced >> aim.sub_axis[as_index(aim.begin_of(d) + stay)] & 1) == 0)
+      ++stay;
+    drop_last(at, p_.dims, d, at.length(d) - stay);
+  }
+  if (p_.only_even && !cuts_evenly(p_, at)) return;
+  exchange_to(source_, p_.source, packed_source_, at, world_.pack(at), -1);
+  const int32_t arranged = table_.intern(at);
+  if (!node(arranged).reached) return;
+  Edge scatter;
+  scatter.op = Op::reduce_scatter;
+  scatter.group = scatter.reduced = reduced;
+  scatter.to = aim;
+  price_collective(p_, at, scatter);
+  const int32_t scattered = table_.intern(aim);
+  relax(arranged, scatter, scattered);
+  if (node(scattered).reached && !(aim == p_.target)) collectives(scattered, aim, true);
 }
 
 void Search::exchanges_straight(int32_t from, const SearchState& at) {

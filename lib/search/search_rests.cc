@@ -9,10 +9,13 @@ namespace {
 // Of the budget, and of what is left of it once the states are listed.
 constexpr int64_t rests_percent = 70;
 constexpr int64_t unused_percent = 90;
+constexpr int64_t outside_percent = 20;
+// Contributions to more bytes than that may be more than numbers hold.
+constexpr int64_t most_bytes_outside = INT64_MAX >> 20;
 
 }  // namespace
 
-bool Search::list_useful_states() {
+bool Search::list_every_aim() {
   const int64_t before = p_.work;
   const uint16_t open = p_.source.pending;
   for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
@@ -20,7 +23,11 @@ bool Search::list_useful_states() {
     if (p_.work - before > options_.work_budget / 2) return false;
     if (q == 0) break;
   }
-  if (shortcuts_.has(Shortcut::few_aims)) return false;
+  return !shortcuts_.has(Shortcut::few_aims);
+}
+
+bool Search::list_useful_states() {
+  if (!list_every_aim()) return false;
   work_.left.clear();
   for (size_t i = 0; i < work_.used; ++i) {
     const AimList& list = work_.lists[i].list;
@@ -29,28 +36,28 @@ bool Search::list_useful_states() {
       work_.left.push_back({aim.at, aim.before, key.left});
     }
   }
-  // What slices lead to takes no step before it.
-  NodeTable seen;
-  add_sliced(p_.source, seen);
+  NodeTable sliced;
+  list_sliced(p_.source, sliced);
+  for (const SearchNode& n : sliced.nodes) {
+    const int64_t left = rest(table_.intern(n.at));
+    const auto is_same = [&](const LeftState& state) { return state.at == n.at; };
+    if (left <= best_.ps && std::none_of(work_.left.begin(), work_.left.end(), is_same))
+      work_.left.push_back({n.at, 0, left});
+  }
   return true;
 }
 
-void Search::add_sliced(const SearchState& at, NodeTable& seen) {
-  if (seen.find(at) >= 0) return;
-  (void)seen.intern(at);
+void Search::list_sliced(const SearchState& at, NodeTable& sliced) {
+  if (sliced.find(at) >= 0) return;
+  (void)sliced.intern(at);
   p_.work += work::state;
-  const int64_t left = rest(table_.intern(at));
-  if (left > best_.ps) return;
-  const auto is_same = [&](const LeftState& state) { return state.at == at; };
-  if (std::none_of(work_.left.begin(), work_.left.end(), is_same))
-    work_.left.push_back({at, 0, left});
-  if (is_scalar(p_)) return;
+  if (rest(table_.intern(at)) > best_.ps || is_scalar(p_)) return;
   for (unsigned free = p_.all & ~at.pending & ~at.made & ~sharding(at, p_.dims); free != 0;
        free &= free - 1) {
     for (int d = 0; d < p_.dims; ++d) {
       SearchState next = at;
       append(next, p_.dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
-      if (!p_.only_even || cuts_evenly(p_, next)) add_sliced(next, seen);
+      if (!p_.only_even || cuts_evenly(p_, next)) list_sliced(next, sliced);
     }
   }
 }
@@ -73,11 +80,42 @@ void Search::take_way(const KnownWay& way) {
   }
 }
 
+void Search::raise_outside() {
+  if (!two_levels_ || options_.straight || p_.times.grow() || p_.target.pending != 0 ||
+      p_.digit_bytes > most_bytes_outside || !list_every_aim())
+    return;
+  for (size_t i = 0; i < work_.used; ++i) {
+    for (const Aim& aim : work_.lists[i].list.aims)
+      work_.outside.add(world_, aim.packed, aim.before);
+  }
+  // What slices lead to takes no step before it.
+  NodeTable sliced;
+  list_sliced(p_.source, sliced);
+  for (const SearchNode& n : sliced.nodes) work_.outside.add(world_, world_.pack(n.at), 0);
+  work_.outside.settle(p_, world_, packed_target_, best_.ps,
+                       options_.work_budget / 100 * outside_percent);
+  for (SearchNode& n : table_.nodes) n.h = -1;
+  for (size_t i = 0; i < work_.used; ++i) {
+    AimList& list = work_.lists[i].list;
+    for (AimKey& key : list.keys) {
+      const Aim& aim = list.aims[key.aim];
+      if (aim.at == p_.target) continue;
+      p_.work += work::bound;
+      key.left = rest_floor_ps(p_, world_, aim.at, aim.packed, packed_target_,
+                               world_.bound_ps(aim.packed, packed_target_), least_latency_ps_ > 0,
+                               work_.outside.left(world_, aim.packed));
+    }
+    sort_aims(list);
+  }
+}
+
 void Search::raise_rests() {
   rests_raised_ = true;
-  if (world_.usable() || !has_best_ || !options_.exchange || p_.kept != 0 || p_.target.made != 0 ||
-      has_tables(*p_.topology) || !list_useful_states())
+  if (!has_best_ || !options_.exchange || p_.kept != 0 || p_.target.made != 0 ||
+      has_tables(*p_.topology))
     return;
+  if (world_.usable()) return raise_outside();
+  if (!list_useful_states()) return;
   LeftQuestion q;
   q.problem = &p_;
   q.world = &world_;

@@ -41,6 +41,7 @@ struct SearchWorkspace {
   size_t used = 0;
   std::vector<FinerTarget> finer;
   std::vector<LeftState> left;
+  LeastOutside outside;
 };
 [[nodiscard]] SearchWorkspace& workspace();
 
@@ -68,7 +69,7 @@ class Search {
     if (n.h >= 0) return n.h;
     const Packed packed = world_.pack(n.at);
     n.h = rest_floor_ps(p_, world_, n.at, packed, packed_target_, bound(i, packed),
-                        least_latency_ps_ > 0);
+                        least_latency_ps_ > 0, work_.outside.left(world_, packed));
     return n.h;
   }
 
@@ -152,6 +153,11 @@ class Search {
   //                                                            would be sent 4 contributions
   void try_reductions_first();
   void reduce_first(const SearchState& aim, uint16_t reduced);
+  // Plans that bring to its place what lies before the sums' shards in the aim's lists, while the
+  // sums are pending, and reduce only then.
+  //
+  //     RP(sum)S(1) -> S(0)S(1)R    exchanged to S(0)P(sum)R, then scattered
+  void arrange_first(const SearchState& aim, uint16_t reduced);
   // The exchanges of a search that goes straight to the target (SearchOptions::straight).
   void exchanges_straight(int32_t from, const SearchState& at);
   // The exchange that lands on the target but for what is still to be made pending.
@@ -190,13 +196,17 @@ class Search {
     return !rests_raised_ && p_.work - work_before_ > easy_work();
   }
   void raise_rests();
+  // Where they do: the same by what goes over the outer links step by step (least_outside.h).
+  void raise_outside();
   // Every state that a plan of use may go through; false where they are too many, or to list them
   // takes half the budget.
   bool list_useful_states();
   // A plan that was found on the way.
   void take_way(const KnownWay& way);
-  // Adds what slices from `at` lead to, itself included, to these where it may be of use.
-  void add_sliced(const SearchState& at, NodeTable& seen);
+  // Lists what exchanges may aim at, whatever is pending; false where that takes too much.
+  bool list_every_aim();
+  // What slices from `at` lead to, itself included, as long as it may be of use.
+  void list_sliced(const SearchState& at, NodeTable& sliced);
   // Whether an entry of the heap went back into it, as a plan takes more by what is left now.
   bool put_back(OpenNode top, int64_t least_ps);
 

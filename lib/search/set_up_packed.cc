@@ -108,7 +108,13 @@ void PackedWorld::time_levels() {
   }
   another_step_ps_ = least_step_ps(0, 2);
   finest_part_ps_ = {};
+  least_outer_step_ps_ = 0;
   if (outer_level_ == 0) return;
+  // A unit wants no less than the part that all outer digits cut, and misses half of it at least.
+  least_outer_step_ps_ =
+      p_->times.ps({2, static_cast<int>(outer_level_), true},
+                   floor_div(least_bytes(), saturating_mul(2, power(total_ - inside_))),
+                   power(inside_), 1U << outer_level_);
   for (const bool several : {false, true})
     finest_part_ps_[several ? 1 : 0] =
         p_->times.ps({2, static_cast<int>(outer_level_), true, several}, least_bytes(),
@@ -146,6 +152,7 @@ void PackedWorld::forget_figures() {
   counted_on_ += uint64_t{1} << 53;
   if (counted_on_ != 0) return;
   figures_.fill({});
+  outer_steps_.fill({});
   counted_on_ = uint64_t{1} << 53;
 }
 

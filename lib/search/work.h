@@ -22,6 +22,7 @@ constexpr int64_t state = 60;        // a state written out in full, or its larg
 constexpr int64_t problem = 1'500;   // a question set up as sub-axes and groups
 constexpr int64_t step = 400;        // a step priced as the plan prices it
 constexpr int64_t floors = 8;        // what an exchange takes at least, asked of packed states
+constexpr int64_t outer_step = 1;    // the same of one step over the outer links, of classes
 constexpr int64_t peers = 8;         // the peers that an exchange has at least
 constexpr int64_t pair = 16;         // one rank against one piece
 constexpr int64_t rank_side = 3;     // what a rank holds and wants

@@ -192,3 +192,154 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
   CHECK(raised > 500);
   CHECK(met > 2000);
 }
+
+namespace {
+
+// With any of the sub-axes pending.
+std::vector<SearchState> every_state(const PlanProblem& p) {
+  std::vector<SearchState> all;
+  for (uint16_t q = 0; q <= p.all; ++q) {
+    SearchState at;
+    at.pending = q;
+    std::vector<SearchState> spread;
+    REQUIRE(all_spreads(p, at, static_cast<uint16_t>(p.all & ~q), SIZE_MAX, spread));
+    all.insert(all.end(), spread.begin(), spread.end());
+  }
+  return all;
+}
+
+// What the cheapest way to the last of the states takes from each, where sums are reduced and none
+// is made.
+std::vector<int64_t> cheapest_to(const std::vector<SearchState>& all, const std::vector<std::vector<Edge>>& edges, size_t target) {
+  std::vector<int64_t> ps(all.size(), INT64_MAX);
+  std::vector<bool> settled(all.size());
+  ps[target] = 0;
+  for (size_t k = 0; k < all.size(); ++k) {
+    size_t to = all.size();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!settled[i] && (to == all.size() || ps[i] < ps[to])) to = i;
+    }
+    if (ps[to] == INT64_MAX) break;
+    settled[to] = true;
+    for (size_t a = 0; a < all.size(); ++a) {
+      for (const Edge& edge : edges[a]) {
+        if (edge.to == all[to]) ps[a] = std::min(ps[a], ps[to] + edge.cost.ps);
+      }
+    }
+  }
+  return ps;
+}
+
+}  // namespace
+
+TEST_CASE("no way takes less over the outer links than its steps one by one") {
+  struct World {
+    std::vector<int64_t> sizes;
+    size_t rank;
+    int64_t inside;
+    bool slow;  // bytes decide
+  };
+  int raised = 0;
+  int met = 0;
+  int64_t looked = 0;
+  for (const World& w :
+       {World{{2, 2, 2}, 2, 1, false}, World{{2, 2, 2}, 2, 2, false}, World{{2, 2, 2}, 2, 2, true}, World{{2, 2, 2}, 1, 1, true},
+        World{{2, 2, 2}, 2, 1, true}, World{{2, 2, 2, 2}, 1, 2, true}, World{{2, 2, 2, 2}, 1, 4, false}, World{{4, 2}, 2, 2, true},
+        World{{3, 3}, 2, 3, true}, World{{4, 4}, 1, 2, true}}) {
+    const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{w.slow ? 4096 : 512}, std::multiplies<>());
+    test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {std::vector<int64_t>(w.rank, extent), DType::float32});
+    auto p = question.problem();
+    REQUIRE(p);
+    p->frozen.fill(0);
+    p->state_limit = INT64_MAX;
+    PackedWorld world;
+    world.reset(*p);
+    REQUIRE(world.usable());
+    const std::vector<SearchState> all = every_state(*p);
+    std::vector<std::vector<Edge>> edges(all.size());
+    for (size_t a = 0; a < all.size(); ++a) {
+      collective_moves(*p, all[a], edges[a]);
+      for (const SearchState& to : all) {
+        if (to == all[a] || (to.pending & ~all[a].pending) != 0) continue;
+        for (int phases : {1, 2}) {
+          if (phases == 1 || to.pending == all[a].pending) edges[a].push_back(exchange_edge(*p, all[a], to, phases));
+        }
+      }
+      // Each step by itself.
+      for (const Edge& edge : edges[a]) {
+        const int64_t step = world.outer_step_ps(world.outer_part(world.pack(all[a])), world.outer_part(world.pack(edge.to)));
+        CAPTURE(to_text(to_state(*p, all[a]), w.sizes));
+        CAPTURE(to_text(to_state(*p, edge.to), w.sizes));
+        REQUIRE(step <= edge.cost.ps);
+        if (step > 0) REQUIRE(step >= world.least_outer_step_ps());
+      }
+    }
+    for (size_t b = 0; b < all.size(); ++b) {
+      if (all[b].pending != 0) continue;
+      p->target = all[b];
+      const Packed target = world.pack(all[b]);
+      const std::vector<int64_t> ps = cheapest_to(all, edges, b);
+      LeastOutside outside;
+      for (const SearchState& s : all) outside.add(world, world.pack(s), 0);
+      outside.settle(*p, world, target, INT64_MAX, INT64_MAX);
+      for (size_t a = 0; a < all.size(); ++a) {
+        const Packed packed = world.pack(all[a]);
+        const int64_t least = a == b ? 0 : world.bound_ps(packed, target);
+        const int64_t before = rest_floor_ps(*p, world, all[a], packed, target, least, true);
+        const int64_t rest = rest_floor_ps(*p, world, all[a], packed, target, least, true, outside.left(world, packed));
+        CAPTURE(to_text(to_state(*p, all[a]), w.sizes));
+        CAPTURE(to_text(to_state(*p, all[b]), w.sizes));
+        REQUIRE(rest >= before);
+        REQUIRE(rest <= ps[a]);
+        ++looked;
+        raised += rest > before;
+        met += rest > before && ps[a] <= rest + rest / 50;
+      }
+    }
+  }
+  MESSAGE(looked << " looked at, " << raised << " raised, " << met << " met");
+  CHECK(raised > 500);
+}
+
+TEST_CASE("a sum that is fetched and shared takes two steps over the outer links") {
+  test::SmallQuestion question({2, 2, 2, 2, 2, 2}, test::two_levels(8, 500), {{256, 256, 256}, DType::float32});
+  const auto p = question.problem();
+  REQUIRE(p);
+  PackedWorld world;
+  world.reset(*p);
+  const auto packed = [&](uint16_t pending, std::initializer_list<std::pair<int, int>> shards) {
+    SearchState s;
+    s.pending = pending;
+    for (const auto& [d, sub_axis] : shards) append(s, p->dims, d, static_cast<uint8_t>(sub_axis));
+    return world.pack(s);
+  };
+  LeastOutside outside;
+  for (uint16_t q : {0b110100, 0b000100, 0b000000}) {
+    SearchState like;
+    like.pending = q;
+    std::vector<SearchState> spread;
+    auto any = *p;
+    any.frozen.fill(0);
+    REQUIRE(all_spreads(any, like, static_cast<uint16_t>(p->all & ~q), SIZE_MAX, spread));
+    for (const SearchState& s : spread) outside.add(world, world.pack(s), 0);
+  }
+  const Packed source = packed(0b110100, {{0, 0}, {1, 3}});
+  const Packed target = packed(0, {{2, 0}, {0, 2}, {2, 3}, {0, 5}});
+  outside.settle(*p, world, target, INT64_MAX, INT64_MAX);
+  const OutsideLeft left = outside.left(world, source);
+  CHECK(world.bound_ps(source, target) == 83'254'223);
+  CHECK(left.one_ps == 118'206'756);
+  CHECK(left.several_ps == 119'905'067);
+}
+
+TEST_CASE("four sums are scattered at once and gathered behind it, where lists of aims are too long") {
+  test::SmallQuestion question({2, 4, 2, 2, 2, 4}, test::two_levels(8, 500), {{256, 256, 256, 256}, DType::float32});
+  State& src = question.request.src;
+  src.shards.assign(4, {});
+  for (const SubAxis& s : {SubAxis{0, 1, 2}, SubAxis{1, 1, 4}, SubAxis{3, 1, 2}, SubAxis{4, 1, 2}})
+    src.partial.push_back({s, ReduceOp::sum});
+  question.request.dst.shards = {{}, {{4, 1, 2}}, {{0, 1, 2}}, {{3, 1, 2}}};
+  const Found found = find_cheapest(*question.problem());
+  CHECK(found.cost.ps == 32'858'777'957);
+  CHECK(found.shortcuts.none());
+}
