@@ -46,11 +46,11 @@ enum class Peers : uint8_t { none, number, number_and_rate };
   return ceil_div(level.mb_per_s * level.exchange_percent, 100);
 }
 
-// Of bytes / denominator that go over one level to or from so many peers or more: the least that they
-// take and that peers beyond these cost, as more peers raise what all of them reach, ps.
+// Of bytes / denominator that go over one level to or from so many peers or more: the least that
+// they take and that peers beyond these cost, as more peers raise what all of them reach, ps.
 // Law: latency, what `peers` cost and this are at most what traffic_ps says of such an exchange.
 //
-//     h100, 5 MB from 1 peer or more     from 1: 5 MB at its 25 GB/s; from 2: 14 us, 5 MB at 48 GB/s
+//     h100, 5 MB from 1 peer or more     from 1: 5 MB at 25 GB/s; from 2: 14 us, 5 MB at 48 GB/s
 [[nodiscard]] int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes,
                                         int64_t denominator, int64_t peers);
 

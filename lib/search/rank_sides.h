@@ -4,7 +4,8 @@
 //     ranks 0 1 2 3 = coordinates 00 01 10 11 on sub-axes 0 1, [6, ...]
 //     list {1} of dim 0     sides [0:3] [3:6] [0:3] [3:6]     numbers 0 1 0 1
 //
-// The ranks stand in parts: those that bounds list, then the members of each unit that is looked at.
+// The ranks stand in parts: those that bounds list, then the members of each unit that is looked
+// at.
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,9 @@
 
 namespace meshplan {
 
-// Adds to the problem of those of each level with the fewest ranks of one copy, which share what enters among the
-// fewest links; and those of rank 0 and of ranks near it, as of extents of few elements ranks
-// farther off have nothing.
+// Adds to the problem of those of each level with the fewest ranks of one copy, which share what
+// enters among the fewest links; and those of rank 0 and of ranks near it, as of extents of few
+// elements ranks farther off have nothing.
 //
 //     [2, 8192], S(0) on 64 ranks, hosts of 8     ranks 0 and 1 are in the first host; in the
 //                                                 others no rank has anything

@@ -332,8 +332,8 @@ int64_t step_ps(int64_t latency_ns, int64_t peers_ns, int64_t transfer) {
   return saturating_add(saturating_mul(saturating_add(latency_ns, peers_ns), 1000), transfer);
 }
 
-// What takes longest of several shares of bytes that ranks of one level's links send or receive, from
-// or to so many peers or more.
+// What takes longest of several shares of bytes that ranks of one level's links send or receive,
+// from or to so many peers or more.
 class Slowest {
  public:
   Slowest(const TopologyLevel& level, int64_t element, int64_t peers)
