@@ -314,7 +314,7 @@ TEST_CASE("a sum that is fetched and shared takes two steps over the outer links
     return world.pack(s);
   };
   LeastOutside outside;
-  for (uint16_t q : {0b110100, 0b000100, 0b000000}) {
+  for (const uint16_t q : std::initializer_list<uint16_t>{0b110100, 0b000100, 0b000000}) {
     SearchState like;
     like.pending = q;
     std::vector<SearchState> spread;

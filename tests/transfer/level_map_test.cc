@@ -29,12 +29,12 @@ Counted counted(const Mesh& mesh, const Topology& topology, const std::vector<si
       groups[stays].push_back(rank_at(*mesh.universe, position_of(mesh, copy, i)));
     }
   }
-  Counted all;
+  Counted counts;
   for (const auto& [stays, ranks] : groups) {
     std::map<int64_t, int64_t> units;  // how many members each of the innermost level has
     for (const int64_t rank : ranks) ++units[rank / topology.levels.front().ranks];
-    all.spread.units = std::max(all.spread.units, static_cast<int64_t>(units.size()));
-    for (const auto& [unit, members] : units) all.spread.inside = std::max(all.spread.inside, members);
+    counts.spread.units = std::max(counts.spread.units, static_cast<int64_t>(units.size()));
+    for (const auto& [unit, members] : units) counts.spread.inside = std::max(counts.spread.inside, members);
     GroupShape shape;
     std::vector<int64_t> inner(ranks.size(), 1);
     for (size_t l = 0; l < topology.levels.size(); ++l) {
@@ -52,9 +52,9 @@ Counted counted(const Mesh& mesh, const Topology& topology, const std::vector<si
       inner = here;
     }
     if (shape.uniform) shape.reach.clear();
-    all.shapes.insert(std::move(shape));
+    counts.shapes.insert(std::move(shape));
   }
-  return all;
+  return counts;
 }
 
 void check(const Mesh& mesh, const Topology& topology) {
