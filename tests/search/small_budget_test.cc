@@ -16,9 +16,12 @@ TEST_CASE("a search that ends early says no more than what the cheapest plan tak
     Topology topology;
   };
   const std::vector<World> worlds{
-      {{4, 2, 4}, {4, 32, 96}, test::two_levels(8, 500)},  {{8, 5}, {2, 40, 7}, test::two_levels(6, 300)},
-      {{4, 4, 3}, {1, 9, 50}, test::two_levels(4, 700)},   {{3, 8, 2}, {20, 7, 3}, uniform_topology()},
-      {{2, 4, 2}, {64, 64}, test::two_levels(4, 500)},     {{2, 2, 2, 2}, {32, 32}, test::two_levels(4, 200)},
+      {{4, 2, 4}, {4, 32, 96}, test::two_levels(8, 500)},
+      {{8, 5}, {2, 40, 7}, test::two_levels(6, 300)},
+      {{4, 4, 3}, {1, 9, 50}, test::two_levels(4, 700)},
+      {{3, 8, 2}, {20, 7, 3}, uniform_topology()},
+      {{2, 4, 2}, {64, 64}, test::two_levels(4, 500)},
+      {{2, 2, 2, 2}, {32, 32}, test::two_levels(4, 200)},
       {{4, 6}, {25, 7}, test::with_protocols(test::two_levels(6, 500))},
   };
   int ended_early = 0;
