@@ -5,7 +5,11 @@
 //     ranks 0 to 15 have a row each, and send 63 parts of 128 elements: nearly four times that
 //
 // Counted are what a few ranks receive and from how many others, what holders of the largest shard
-// send, and what enters a few units (unit_needs.h).
+// send, and what enters a few units (unit_needs.h). What holders send beyond their units is what
+// ranks there want of the shard, less what those want that lie in the few units that hold it:
+//
+//     [1, 8192, 1600], S(0) -> S(2) on 16 hosts of 8: the first host has all, and sends 15 of 16
+//     parts over its own links, each once in two phases
 #pragma once
 
 #include <cstdint>

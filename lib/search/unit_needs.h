@@ -1,5 +1,6 @@
-// What units need from outside of them, and what must leave them, where levels cut a mesh unevenly
-// or states a tensor: bounds and floors that closed forms over digits do not give.
+// What units need from outside of them, what must leave them and what their members send one
+// another, where levels cut a mesh unevenly or states a tensor: bounds and floors that closed forms
+// over digits do not give.
 //
 //     mesh dp 128 x tp 8 on units of 72, S(0)R -> RR
 //     a copy that starts 8 ranks before the end of a unit has 8 ranks there, which want all and
