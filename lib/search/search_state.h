@@ -155,8 +155,8 @@ struct PlanProblem {
   // Of the tensor.
   int64_t digit_bytes = 0;
   int64_t digit_reduce_bytes = 0;  // the same while it is reduced
-  // For bounds that digits do not answer: every rank, or a few at the corners of a large mesh.
-  // Of the ranks that bounds list, and of the members of each unit below.
+  // For bounds that digits do not answer: of every rank, or of a few at the corners of a large
+  // mesh, and of the members of each unit below.
   RankSides sides;
   [[nodiscard]] size_t listed_ranks() const { return sides.ranks_of(0); }
   // By sub-axis, where levels are not exact: the most coordinates on it of one unit's ranks.

@@ -30,10 +30,8 @@ UnitRanks ranks_of(PlanProblem& p, const UnitMembers& members, int level, size_t
   UnitRanks unit;
   unit.number = number;
   unit.level = level;
-  unit.latency_ns = unit.exchange_latency_ns = unit.per_peer_ns = INT64_MAX;
-  for (size_t l = static_cast<size_t>(level); l < p.bounded.levels.size(); ++l) {
-    unit.bandwidth = saturating_add(unit.bandwidth, p.bounded.levels[l].mb_per_s);
-    unit.latency_ns = std::min(unit.latency_ns, p.bounded.levels[l].latency_ns);
+  unit.exchange_latency_ns = unit.per_peer_ns = INT64_MAX;
+  for (size_t l = static_cast<size_t>(level); l < p.topology->levels.size(); ++l) {
     unit.exchange_latency_ns = std::min(unit.exchange_latency_ns, p.topology->levels[l].latency_ns);
     unit.links.mb_per_s =
         saturating_add(unit.links.mb_per_s, exchange_mb_per_s(p.topology->levels[l]));
@@ -71,9 +69,10 @@ void look_at_units(PlanProblem& p) {
   std::vector<UnitRanks>& units = p.units;
   // One rank needs nothing.
   if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return;
+  const std::vector<int64_t> near_first = near_first_rank(p);
   for (int level = 1; level < p.levels->levels(); ++level) {
     std::vector<UnitMembers> looked = p.levels->few_units(level - 1, most_unit_members);
-    for (const int64_t index : near_first_rank(p)) {
+    for (const int64_t index : near_first) {
       const UnitMembers& members = p.levels->unit_of(level - 1, index, most_unit_members);
       if (!members.empty() && std::find(looked.begin(), looked.end(), members) == looked.end())
         looked.push_back(members);

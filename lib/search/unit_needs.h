@@ -50,9 +50,7 @@ struct UnitNeed {
 struct UnitRanks {
   size_t number = 0;                // of the units looked at
   int level = 1;                    // what enters comes over this level or those outside of it
-  int64_t bandwidth = 0;            // of those levels together, MB/s
-  int64_t latency_ns = 0;           // the least of theirs
-  int64_t exchange_latency_ns = 0;  // of an exchange over them
+  int64_t exchange_latency_ns = 0;  // of an exchange over them, the least of theirs
   int64_t per_peer_ns = 0;          // the least of theirs
   TopologyLevel links;              // by which exchanges fetch: of one level, or of several as one
   size_t first = 0;                 // member: its place in PlanProblem::sides

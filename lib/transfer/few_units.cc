@@ -58,19 +58,12 @@ std::vector<UnitMembers> list_few_units(const std::vector<RankClass>& classes, i
 
 UnitMembers list_unit_of(const std::vector<RankClass>& classes, int64_t unit_ranks, int64_t index,
                          size_t most_members) {
-  const RankClass& ranks = classes.front();
-  const std::vector<int64_t>& ids = ranks.ids.front();
-  const auto at = std::find(ranks.indices.begin(), ranks.indices.end(), index);
-  if (at == ranks.indices.end()) return {};
-  const auto place = static_cast<size_t>(at - ranks.indices.begin());
-  const int64_t unit = floor_div(ids[place], unit_ranks);
-  size_t begin = place;
-  size_t end = place;
-  while (begin > 0 && floor_div(ids[begin - 1], unit_ranks) == unit) --begin;
-  while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
-  if (end - begin > most_members) return {};
-  const auto first = ranks.indices.begin();
-  return {first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end)};
+  for (const Run& run : runs_of(classes, unit_ranks)) {
+    const std::span<const int64_t> members = run.members();
+    if (std::find(members.begin(), members.end(), index) == members.end()) continue;
+    return run.size() > most_members ? UnitMembers() : UnitMembers(members.begin(), members.end());
+  }
+  return {};
 }
 
 int64_t most_coordinates_inside(const std::vector<RankClass>& classes, int64_t unit_ranks,
