@@ -35,7 +35,8 @@ class BundleBound {
   BundleBound(const Plan& plan, const BundleRequest& bundle)
       : plan_(plan),
         bundle_(bundle),
-        topology_(bound_topology(plan.topology, reduces())),
+        reduces_(reduces()),
+        topology_(bound_topology(plan.topology, reduces_)),
         level_ranks_(level_ranks_of(topology_)),
         units_(level_ranks_),
         relays_(plan.topology, topology_, units_) {}
@@ -147,45 +148,97 @@ class BundleBound {
     for (int l = 0; l < units_.levels(); ++l) ++counts[{l, units_.unit(id, l)}];
   }
 
-  // MB/s of the links over which the rank of a set meets ranks of the bundle outside of the set:
-  // of the levels whose unit has more of them than its part inside does. `inside`: ranks of the
-  // set, by unit. `exchanges`: at the rate that they reach.
-  [[nodiscard]] int64_t bandwidth(int64_t id, const UnitCounts& inside, bool exchanges) const {
+  // MB/s of links.
+  struct Rates {
+    int64_t full = 0;
+    int64_t exchange = 0;  // that exchanges reach
+    void add(const Rates& more) {
+      add_up_to(full, more.full);
+      add_up_to(exchange, more.exchange);
+    }
+  };
+  [[nodiscard]] Rates rates_of(int level) const {
+    const TopologyLevel& at = topology_.levels[static_cast<size_t>(level)];
+    return {at.mb_per_s, exchange_mb_per_s(at)};
+  }
+
+  // Of the links over which the rank meets some of those counted in `others`, less those in `but`:
+  // of the levels whose unit has more of them than its part inside does.
+  [[nodiscard]] Rates rates(int64_t id, const UnitCounts& others, const UnitCounts& but) const {
     const auto count = [&](const UnitCounts& counts, int level) {
       const auto found = counts.find({level, units_.unit(id, level)});
       return found == counts.end() ? 0 : found->second;
     };
-    int64_t sum = 0;
-    int64_t outside = 0;  // of the set, in the unit of the level
+    Rates sum;
+    int64_t before = 0;  // of them, in the unit of the level
     for (int l = 0; l < units_.levels(); ++l) {
-      const int64_t more = count(members_, l) - count(inside, l);
-      if (more > outside) {
-        const TopologyLevel& level = topology_.levels[static_cast<size_t>(l)];
-        add_up_to(sum, exchanges ? exchange_mb_per_s(level) : level.mb_per_s);
-      }
-      outside = more;
+      const int64_t more = count(others, l) - count(but, l);
+      if (more > before) sum.add(rates_of(l));
+      before = more;
     }
     return sum;
   }
 
-  // Of all ranks of a set together.
+  // Of all ranks of a set together: exchanges at their rate, and as much at the full one as
+  // collectives can, whose meshes have ranks inside and outside of it.
+  //
+  //     40 ranks, 8 more of their mesh outside     40 at the rate of exchanges, 8 of them at full
   [[nodiscard]] int64_t bandwidth(const std::vector<int64_t>& set) const {
     UnitCounts inside;
     for (const int64_t id : set) count_in(inside, id);
-    const bool exchanges = only_exchanges_cross(set);
-    int64_t sum = 0;
-    for (const int64_t id : set) add_up_to(sum, bandwidth(id, inside, exchanges));
-    return sum;
+    const std::set<const std::vector<int64_t>*> crossing = crossing_meshes(set);
+    Rates all;
+    Rates joined;  // of the ranks of those meshes
+    for (const int64_t id : set) {
+      const Rates of_rank = rates(id, members_, inside);
+      all.add(of_rank);
+      const auto& meshes = meshes_of_.at(id);
+      if (std::any_of(meshes.begin(), meshes.end(),
+                      [&](const auto* mesh) { return crossing.count(mesh) > 0; }))
+        joined.add(of_rank);
+    }
+    const int64_t most = joined.full - joined.exchange;
+    return saturating_add(all.exchange, faster_by_collectives(set, inside, crossing, most));
   }
 
-  // Whether each mesh lies inside the set or outside of it, so that no collective joins the two.
-  [[nodiscard]] bool only_exchanges_cross(const std::vector<int64_t>& set) const {
+  // By how much collectives of the meshes that cross the border of the set are faster, `most` at
+  // most: they bring no more into the set than their ranks outside can give, and no more out of it
+  // than these can take. Where something is pending, `most`.
+  [[nodiscard]] int64_t faster_by_collectives(const std::vector<int64_t>& set,
+                                              const UnitCounts& inside,
+                                              const std::set<const std::vector<int64_t>*>& meshes,
+                                              int64_t most) const {
+    if (reduces_) return most;
+    const std::set<int64_t> of_set(set.begin(), set.end());
+    int64_t faster = 0;
+    for (const auto* mesh : meshes) {
+      for (const int64_t id : *mesh) {
+        if (faster >= most) return most;
+        if (of_set.count(id) > 0) continue;
+        const Rates of_rank = rates(id, inside, {});
+        add_up_to(faster, of_rank.full - of_rank.exchange);
+      }
+    }
+    return std::min(faster, most);
+  }
+
+  // Those that have ranks inside of the set and outside.
+  [[nodiscard]] std::set<const std::vector<int64_t>*> crossing_meshes(
+      const std::vector<int64_t>& set) const {
     std::map<const std::vector<int64_t>*, size_t> inside;  // ranks of each mesh
     for (const int64_t id : set) {
       for (const auto* mesh : meshes_of_.at(id)) ++inside[mesh];
     }
-    return std::all_of(inside.begin(), inside.end(),
-                       [](const auto& mesh) { return mesh.second == mesh.first->size(); });
+    std::set<const std::vector<int64_t>*> crossing;
+    for (const auto& [mesh, ranks] : inside) {
+      if (ranks != mesh->size()) crossing.insert(mesh);
+    }
+    return crossing;
+  }
+
+  // Whether each mesh lies inside the set or outside of it, so that no collective joins the two.
+  [[nodiscard]] bool only_exchanges_cross(const std::vector<int64_t>& set) const {
+    return crossing_meshes(set).empty();
   }
 
   // What a set takes whose ranks have so much bandwidth together.
@@ -213,7 +266,7 @@ class BundleBound {
       add_up_to(all.out, of_unit.out);
       UnitCounts inside;
       for (const int64_t id : members) count_in(inside, id);
-      for (const int64_t id : members) add_up_to(mb_per_s, bandwidth(id, inside, false));
+      for (const int64_t id : members) add_up_to(mb_per_s, rates(id, members_, inside).full);
     }
     if (ranks != set.size()) return;  // some units hold others too
     // Of a byte that exchanges move over these links so many hundredths more count at least.
@@ -285,6 +338,7 @@ class BundleBound {
 
   const Plan& plan_;
   const BundleRequest& bundle_;
+  bool reduces_;  // whether something is pending
   Topology topology_;
   std::vector<int64_t> level_ranks_;
   LevelUnits units_;

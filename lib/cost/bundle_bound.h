@@ -10,9 +10,14 @@
 //     all sources of one mesh, all targets
 //
 // Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
-// Where each mesh lies inside the set or outside of it exchanges alone cross, at the rate that they
-// reach. So of what the units of such a set take in together as much crosses at that rate as the
-// set takes in, once, and the rest at most at the full one.
+// Exchanges alone cross, at the rate that they reach, but for collectives of meshes that have ranks
+// inside the set and outside: their bytes go at the full rate, over links of both.
+//
+//     set of 40 ranks, 8 more of their mesh outside     40 links at the rate of exchanges, of which
+//                                                       8 at the full one
+//
+// So of what the units of a set that only exchanges enter take in together as much crosses at their
+// rate as the set takes in, once, and the rest at most at the full one.
 // Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.
 #pragma once
 

@@ -1,0 +1,60 @@
+// What sets of ranks take at least in whole bundles, where exchanges are slower than collectives.
+#include "cost/bundle_bound.h"
+
+#include <doctest/doctest.h>
+
+#include "planner/small_bundle.h"
+
+namespace meshplan {
+namespace {
+
+Topology slow_exchanges(int64_t ranks, int64_t percent) {
+  Topology topology = hosts_of(ranks, 0);
+  for (TopologyLevel& level : topology.levels) level.exchange_percent = percent;
+  return topology;
+}
+
+int64_t bound_of(const Plan& plan) { return bundle_bound_ps(plan, plan.bundles.front().request); }
+
+// Picoseconds of the links across hosts.
+int64_t across_ps(int64_t bytes, int64_t hundredths_of_links) { return bytes * 1'000'000 / (hundredths_of_links * 450); }
+
+}  // namespace
+
+TEST_CASE("into a host that has all targets only what its sources gather comes faster than exchanges") {
+  // Ranks 6 and 7 hold a quarter, 8 to 11 want all of it: the rest comes over four links at 80 % and
+  // two at the full rate.
+  const MeshTable table = two_roots({{"fsdp", 8}}, {{"dp", 4}}, 8);
+  const Plan plan = planned(table, slow_exchanges(6, 80), {request_of(table, "w", {3840, 3840}, "S(0)", "R", 8)}, {});
+  const int64_t bytes = int64_t{3840} * 3840 * 2 * 8;
+  CHECK(bound_of(plan) == across_ps(bytes / 4 * 3, 4 * 80 + 2 * 100) + 1);
+}
+
+TEST_CASE("collectives bring no more into a host than their ranks outside can give") {
+  // Rank 5 is the only one of the targets outside of the second host, whose five want all of it.
+  const MeshTable table = two_roots({{"fsdp", 5}}, {{"dp", 6}}, 5);
+  const Plan plan = planned(table, slow_exchanges(6, 80), {request_of(table, "w", {3840, 3840}, "S(0)", "R", 8)}, {});
+  const int64_t bytes = int64_t{3840} * 3840 * 2 * 8;
+  CHECK(bound_of(plan) == across_ps(bytes, 5 * 80 + 20) + 1);
+}
+
+TEST_CASE("no plan of a bundle takes less than its bound") {
+  const std::vector<Dims> sources{{{"dp", 2}}, {{"dp", 5}}, {{"dp", 2}, {"tp", 3}}, {{"dp", 4}, {"tp", 2}}};
+  const std::vector<Dims> targets{{{"dp", 4}}, {{"dp", 7}}, {{"dp", 3}, {"tp", 2}}, {{"dp", 2}, {"tp", 4}}};
+  for (const Dims& src : sources) {
+    for (const Dims& dst : targets) {
+      for (const int64_t hosts : {4, 5, 9}) {
+        for (const int64_t first : {ranks_in(src), ranks_in(src) / 2, int64_t{0}}) {
+          const MeshTable table = two_roots(src, dst, first);
+          const std::string from = src.size() == 1 ? "S(0)" : "S(0)S(1)";
+          const std::string to = dst.size() == 1 ? "R" : "RS(1)";
+          const Plan plan = planned(table, slow_exchanges(hosts, 50), {request_of(table, "w", {840, 840}, from, to, 4)}, {});
+          INFO(ranks_in(src), " -> ", ranks_in(dst), " from ", first, ", hosts of ", hosts);
+          CHECK(bound_of(plan) <= plan.bundles.front().totals.predicted_ps);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace meshplan
