@@ -1,7 +1,8 @@
 // How long the optimal planner takes, pair by pair: every pair timed once in a warm process, no
-// memo, by the thread's processor time. Prints medians and percentiles.
+// memo, by the thread's processor time. Prints medians and percentiles, and the pairs whose plan may
+// take a tenth more than the cheapest.
 //
-// usage: bench_plan_pairs [SEED [PART OF A WORLD'S NAME]]
+// usage: bench_plan_pairs [SEED [PART OF A WORLD'S NAME [BUDGET]]]     units of work a search may take
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -75,7 +76,19 @@ double at(std::vector<double>& sorted, double share) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * static_cast<double>(sorted.size())))];
 }
 
-void run(const World& w, uint64_t seed) {
+// A pair of a world, by its number, with what was found and what it takes at least.
+std::string found_text(const PlanProblem& p, const Found& found, size_t pair) {
+  const auto us = [](int64_t ps) { return std::to_string(ps / 1'000'000) + "." + std::to_string(ps / 100'000 % 10) + " us"; };
+  std::string way = to_text(to_state(p, p.source), p.mesh_sizes);
+  for (const Edge& edge : found.edges) {
+    way += " -> " + std::string(to_text(edge.op)) + (edge.phases > 1 ? "/2 " : " ") + to_text(to_state(p, edge.to), p.mesh_sizes) + " " +
+           us(edge.cost.ps);
+  }
+  return "pair " + std::to_string(pair) + ": " + way + "; in all " + us(found.cost.ps) + ", at least " + us(found.least_ps);
+}
+
+// `budget`: units of work a search may take (search/work.h).
+void run(const World& w, uint64_t seed, int64_t budget) {
   const Mesh mesh = test::mesh_of(w.sizes);
   const int64_t ranks = mesh_size(mesh);
   MeshTable meshes;
@@ -84,6 +97,8 @@ void run(const World& w, uint64_t seed) {
   LevelMap levels(mesh, topology);
   PlanOptions options;
   options.groups = GroupPolicy::any;
+  SearchOptions search_options;
+  if (budget > 0) search_options.work_budget = budget;
 
   // 64 MB of float32, every extent a multiple of all sizes.
   Request request;
@@ -127,6 +142,7 @@ void run(const World& w, uint64_t seed) {
   std::vector<double> search, without_search, with_search, whole, verified;
   size_t unproven = 0;
   double worst_gap = 0;
+  std::vector<std::string> far_apart;  // pairs whose gap is above a tenth
   Plan plan;
   plan.meshes = meshes;
   plan.topology = topology;
@@ -136,7 +152,7 @@ void run(const World& w, uint64_t seed) {
     auto t0 = Clock::now();
     auto problem = make_problem(levels, meshes, request, request.dst, options);
     auto t1 = Clock::now();
-    Found found = find_cheapest(*problem);
+    Found found = find_cheapest(*problem, search_options);
     auto t2 = Clock::now();
     auto us = [](auto a, auto b) { return std::max(0.0, std::chrono::duration<double, std::micro>(b - a).count() - clock_us()); };
     search.push_back(us(t1, t2));
@@ -144,7 +160,9 @@ void run(const World& w, uint64_t seed) {
     whole.push_back(us(t0, t2));
     const int64_t gap = found.shortcuts.none() ? 0 : found.cost.ps - found.least_ps;
     unproven += gap > 0;
-    if (gap > 0) worst_gap = std::max(worst_gap, static_cast<double>(gap) / static_cast<double>(found.cost.ps));
+    const double share = gap > 0 ? static_cast<double>(gap) / static_cast<double>(found.cost.ps) : 0;
+    worst_gap = std::max(worst_gap, share);
+    if (share > 0.1) far_apart.push_back(found_text(*problem, found, search.size() - 1));
   }
   // The whole answer as a file's planning gives it: states, steps, prices, proof.
   size_t some = std::min<size_t>(pairs.size(), 500);
@@ -174,6 +192,7 @@ void run(const World& w, uint64_t seed) {
   line("with sub-axes and groups set up", whole);
   line("with steps, prices and proof", verified);
   if (unproven > 0) std::printf("  %zu not proven, largest gap %.1f %%\n", unproven, 100 * worst_gap);
+  for (const std::string& text : far_apart) std::printf("    %s\n", text.c_str());
 }
 
 }  // namespace
@@ -181,6 +200,7 @@ void run(const World& w, uint64_t seed) {
 int main(int argc, char** argv) {
   const uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   const std::string only = argc > 2 ? argv[2] : "";
+  const int64_t budget = argc > 3 ? std::strtoll(argv[3], nullptr, 10) : 0;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf(
       "seed %llu, two levels (370 and 45 GB/s, 10 and 25 us), 64 MB float32, every group allowed, one core; the clock's own %.2f us taken "
@@ -201,7 +221,7 @@ int main(int argc, char** argv) {
       {"6 mesh dims of 2, tensor rank 3, pending sums too", {2, 2, 2, 2, 2, 2}, 3, 8, 60, true},
   };
   for (const World& w : worlds) {
-    if (std::string_view(w.name).find(only) != std::string_view::npos) run(w, seed);
+    if (std::string_view(w.name).find(only) != std::string_view::npos) run(w, seed, budget);
   }
   return 0;
 }
