@@ -73,12 +73,16 @@ class BundleBound {
   void add_givers() {
     std::set<std::pair<size_t, int64_t>> meshes;  // and how many copies of them
     for (const size_t member : firsts_) {
-      const Request& request = plan_.redistributions[member].request;
-      const Mesh& mesh = plan_.meshes.meshes[request.src_mesh];
-      const bool same = request.src_mesh == request.dst_mesh;
-      meshes.insert({request.src_mesh, same ? mesh_copies(mesh) : 1});
+      const size_t mesh = plan_.redistributions[member].request.src_mesh;
+      meshes.insert({mesh, copies_of(plan_.redistributions[member].request)});
     }
     for (const auto& [mesh, copies] : meshes) relays_.add_givers(plan_.meshes.meshes[mesh], copies);
+  }
+
+  // Of its meshes that take part.
+  [[nodiscard]] int64_t copies_of(const Request& request) const {
+    const bool same = request.src_mesh == request.dst_mesh;
+    return same ? mesh_copies(plan_.meshes.meshes[request.src_mesh]) : 1;
   }
 
   void add(const PlannedRedistribution& r, int64_t times) {
@@ -90,7 +94,7 @@ class BundleBound {
     if (request.reduce_dtype && !request.src.partial.empty())
       width = std::min(width, element_bytes(*request.reduce_dtype));
     const int64_t weight = saturating_mul(width, times);
-    const int64_t copies = same ? mesh_copies(src) : 1;
+    const int64_t copies = copies_of(request);
     for (int64_t copy = 0; copy < copies; ++copy) {
       const Participants all =
           list_participants(src, dst, copy, request.tensor.shape, request.src, r.dst);
@@ -129,6 +133,8 @@ class BundleBound {
         sets[level == 0 ? id : units_.unit(id, level - 1)].push_back(static_cast<int32_t>(i));
       }
       for (const auto& [unit, members] : sets) add_set(crossings_[{level, unit}], members);
+      int64_t& wanting = wanting_[level];
+      for (const int64_t units : needs.take_wanting()) wanting = std::max(wanting, units);
     }
     std::vector<int32_t> sources;
     std::vector<int32_t> targets;
@@ -269,17 +275,110 @@ class BundleBound {
       for (const int64_t id : members) add_up_to(mb_per_s, rates(id, members_, inside).full);
     }
     if (ranks != set.size()) return;  // some units hold others too
-    // Of a byte that exchanges move over these links so many hundredths more count at least.
+    const auto counted = [&](int64_t bytes, int64_t by_exchange) {
+      return saturating_add(std::max<int64_t>(0, bytes - by_exchange), slower(by_exchange, level));
+    };
+    take({counted(all.in, crossing.in), counted(all.out, crossing.out)}, mb_per_s);
+  }
+
+  // Of the full rate, the most that exchanges reach over the level or one outside of it.
+  [[nodiscard]] int64_t exchange_percent(int level) const {
     int64_t percent = 0;
     for (auto l = static_cast<size_t>(level); l < topology_.levels.size(); ++l)
       percent = std::max(percent, topology_.levels[l].exchange_percent);
-    const auto slower = [&](int64_t bytes) {
-      return saturating_add(bytes, floor_div(saturating_mul(bytes, 100 - percent), percent));
+    return percent;
+  }
+
+  // The bytes that go over such links at the full rate while exchanges move so many.
+  [[nodiscard]] int64_t slower(int64_t bytes, int level) const {
+    const int64_t percent = exchange_percent(level);
+    return saturating_add(bytes, floor_div(saturating_mul(bytes, 100 - percent), percent));
+  }
+
+  // What the units of a level that take longest at the full rate take together, where so few units
+  // want one byte, and groups are over so many of these, that a gather brings it in vain to more
+  // than it is faster for.
+  //
+  //     12 hosts, each byte wanted by one     an exchange at 94 % takes 1.06 of the full rate for
+  //                                           it, an all_gather brings it to 11 hosts
+  void take_busiest_units(int level, const Sets& sets) {
+    struct Unit {
+      int64_t unit = 0;
+      int64_t in = 0;
+      int64_t mb_per_s = 0;
+      int64_t ps = 0;  // at the full rate
     };
-    const auto counted = [&](int64_t bytes, int64_t by_exchange) {
-      return saturating_add(std::max<int64_t>(0, bytes - by_exchange), slower(by_exchange));
-    };
-    take({counted(all.in, crossing.in), counted(all.out, crossing.out)}, mb_per_s);
+    std::vector<Unit> all;
+    int64_t most_ps = 0;
+    for (const auto& [set, members] : sets) {
+      const int64_t in = crossings_.at(set).in;
+      if (set.first != level || in == 0) continue;
+      Unit& unit = all.emplace_back(Unit{set.second, in});
+      UnitCounts inside;
+      for (const int64_t id : members) count_in(inside, id);
+      for (const int64_t id : members) add_up_to(unit.mb_per_s, rates(id, members_, inside).full);
+      if (unit.mb_per_s > 0) unit.ps = transfer_ps(in, 1, unit.mb_per_s);
+      most_ps = std::max(most_ps, unit.ps);
+    }
+    const int64_t percent = exchange_percent(level);
+    std::set<int64_t> units;
+    Crossing together;
+    int64_t mb_per_s = 0;
+    for (const Unit& unit : all) {
+      if (saturating_mul(unit.ps, 100) < saturating_mul(most_ps, percent)) continue;
+      units.insert(unit.unit);
+      add_up_to(together.in, unit.in);
+      add_up_to(mb_per_s, unit.mb_per_s);
+    }
+    const int64_t brought = saturating_mul(least_brought(level, units), percent);
+    if (saturating_mul(100, wanting_[level]) > brought) return;
+    take({slower(together.in, level), 0}, mb_per_s);
+  }
+
+  // To so many of the units a collective over them brings each byte, at least: to all units of its
+  // group but one. 0 where groups may be over parts of mesh dims, or something is pending.
+  [[nodiscard]] int64_t least_brought(int level, const std::set<int64_t>& units) const {
+    if (reduces_) return 0;
+    int64_t least = INT64_MAX;
+    for (const auto& [mesh, copies] : meshes_of_members()) {
+      if (!gathers_over_whole_dims(mesh)) return 0;
+      for (int64_t copy = 0; copy < copies; ++copy)
+        least = std::min(least, least_brought(plan_.meshes.meshes[mesh], copy, level, units));
+    }
+    return least;
+  }
+
+  [[nodiscard]] int64_t least_brought(const Mesh& mesh, int64_t copy, int level,
+                                      const std::set<int64_t>& units) const {
+    int64_t least = INT64_MAX;
+    const std::vector<int64_t> sizes = mesh_shape(mesh);
+    int64_t stride = mesh_size(mesh);
+    for (const int64_t size : sizes) {
+      stride = floor_div(stride, size);
+      std::map<int64_t, std::set<int64_t>> groups;  // units, by their first rank of the mesh
+      for (int64_t index = 0; index < mesh_size(mesh); ++index) {
+        const int64_t id = rank_at(*mesh.universe, position_of(mesh, copy, index));
+        groups[index - stride * floor_mod(floor_div(index, stride), size)].insert(
+            level == 0 ? id : units_.unit(id, level - 1));
+      }
+      for (const auto& [first, of_group] : groups) {
+        const auto wanting = std::count_if(of_group.begin(), of_group.end(),
+                                           [&](int64_t unit) { return units.count(unit) > 0; });
+        if (of_group.size() > 1 && wanting > 0) least = std::min<int64_t>(least, wanting - 1);
+      }
+    }
+    return least;
+  }
+
+  // And how many copies of each take part.
+  [[nodiscard]] std::set<std::pair<size_t, int64_t>> meshes_of_members() const {
+    std::set<std::pair<size_t, int64_t>> meshes;
+    for (const size_t member : firsts_) {
+      const Request& request = plan_.redistributions[member].request;
+      meshes.insert({request.src_mesh, copies_of(request)});
+      meshes.insert({request.dst_mesh, copies_of(request)});
+    }
+    return meshes;
   }
 
   int64_t slowest() {
@@ -304,6 +403,7 @@ class BundleBound {
       for (int level = 0; level < units_.levels() && only_exchanges_cross(set); ++level)
         take_in_units(crossing, set, level, sets);
     }
+    for (int level = 0; level < units_.levels(); ++level) take_busiest_units(level, sets);
     if (must_reach < 0) return 0;
     int64_t latency_ns = INT64_MAX;
     for (auto l = static_cast<size_t>(must_reach); l < topology_.levels.size(); ++l)
@@ -312,27 +412,30 @@ class BundleBound {
     int64_t relays_ps = 0;
     if (only_exchanges_cross(takers)) {
       relays_ps = relays_.ps(takers, transfer_ps_, tensors_ == 1);
-      if (tensors_ == 1 && gathers_over_whole_dims())
+      if (tensors_ == 1 && gathers_over_whole_dims(only_target()))
         relays_ps = std::max(relays_ps, lone_ps(takers));
     }
     return std::max(relays_ps, saturating_add(saturating_mul(latency_ns, 1000), transfer_ps_));
   }
 
-  // Whether no group may be over a part of a mesh dim of the only target: where other meshes have
-  // its ranks, they may declare one.
-  [[nodiscard]] bool gathers_over_whole_dims() const {
+  // Whether no group may be over a part of a mesh dim: where other meshes have its ranks, they may
+  // declare one.
+  [[nodiscard]] bool gathers_over_whole_dims(size_t mesh) const {
     if (plan_.options.groups != GroupPolicy::declared) return false;
-    const size_t target = plan_.redistributions[firsts_.front()].request.dst_mesh;
     const std::vector<Mesh>& meshes = plan_.meshes.meshes;
     for (size_t m = 0; m < meshes.size(); ++m) {
-      if (m != target && meshes[m].universe == meshes[target].universe) return false;
+      if (m != mesh && meshes[m].universe == meshes[mesh].universe) return false;
     }
     return true;
   }
 
+  [[nodiscard]] size_t only_target() const {
+    return plan_.redistributions[firsts_.front()].request.dst_mesh;
+  }
+
   [[nodiscard]] int64_t lone_ps(const std::vector<int64_t>& takers) const {
     const PlannedRedistribution& r = plan_.redistributions[firsts_.front()];
-    const Mesh& target = plan_.meshes.meshes[r.request.dst_mesh];
+    const Mesh& target = plan_.meshes.meshes[only_target()];
     return relays_.lone_ps(takers, copy_lines(target, r.dst, units_));
   }
 
@@ -351,6 +454,7 @@ class BundleBound {
   std::map<std::pair<int, int64_t>, Crossing>
       crossings_;                      // by level, and rank or unit inside of it
   std::map<size_t, Crossing> meshes_;  // of all ranks of a mesh
+  std::map<int, int64_t> wanting_;     // by level, the most ranks or units that want one box
   UnitCounts members_;                 // ranks of the bundle
   int64_t transfer_ps_ = 0;
 };

@@ -18,6 +18,8 @@
 //
 // So of what the units of a set that only exchanges enter take in together as much crosses at their
 // rate as the set takes in, once, and the rest at most at the full one.
+// A gather brings a byte to all units of its group but one. Where few want it, it is worth less
+// than an exchange, and what the busiest units take in together comes at the rate of exchanges.
 // Rounds that overlap share a level's bandwidth, so sums over members are sums over rounds.
 #pragma once
 

@@ -19,7 +19,35 @@ int64_t bound_of(const Plan& plan) { return bundle_bound_ps(plan, plan.bundles.f
 // Picoseconds of the links across hosts.
 int64_t across_ps(int64_t bytes, int64_t hundredths_of_links) { return bytes * 1'000'000 / (hundredths_of_links * 450); }
 
+MeshTable one_root(const Dims& dims) {
+  MeshTable table;
+  REQUIRE(add_root(table, "world", ranks_in(dims), {}, dims).ok());
+  return table;
+}
+
 }  // namespace
+
+TEST_CASE("what one host alone wants comes by exchanges: a gather would bring it to all others") {
+  const MeshTable table = one_root({{"fsdp", 6}, {"tp", 2}});
+  const std::vector<Request> requests{request_of(table, "w", {12, 600, 600}, "S(1)S(2)", "S(0)[0]S(0)[1]", 8)};
+  const Plan plan = planned(table, slow_exchanges(2, 80), requests, {});
+  const int64_t of_a_rank = int64_t{600} * 600 * 2 * 8;
+  CHECK(bound_of(plan) == across_ps(of_a_rank / 6 * 5, 80) + 1);
+  CHECK(above_bound(plan) < 1.25);
+}
+
+TEST_CASE("of two hosts a gather brings nothing where nobody wants it") {
+  const MeshTable table = one_root({{"fsdp", 2}, {"tp", 2}});
+  const Plan plan = planned(table, slow_exchanges(2, 80), {request_of(table, "w", {4, 600, 600}, "S(1)S(2)", "S(0)[0]S(0)[1]", 8)}, {});
+  CHECK(bound_of(plan) == across_ps(int64_t{600} * 600 * 2 * 8 / 2, 100));
+}
+
+TEST_CASE("hosts that keep more of what they want do not hide what others take") {
+  // Of six hosts that load what eight saved the first keeps three quarters, the last three nothing.
+  const MeshTable table = two_roots({{"fsdp", 8}, {"tp", 2}}, {{"fsdp", 6}, {"tp", 2}}, 0);
+  const Plan plan = planned(table, slow_exchanges(2, 80), {request_of(table, "w", {960, 960}, "S(0)[0]S(0)[1]", "S(0)[0]S(0)[1]", 8)}, {});
+  CHECK(bound_of(plan) == across_ps(int64_t{960} * 960 * 2 * 8 / 12, 80) + 1);
+}
 
 TEST_CASE("into a host that has all targets only what its sources gather comes faster than exchanges") {
   // Ranks 6 and 7 hold a quarter, 8 to 11 want all of it: the rest comes over four links at 80 % and
@@ -36,6 +64,22 @@ TEST_CASE("collectives bring no more into a host than their ranks outside can gi
   const Plan plan = planned(table, slow_exchanges(6, 80), {request_of(table, "w", {3840, 3840}, "S(0)", "R", 8)}, {});
   const int64_t bytes = int64_t{3840} * 3840 * 2 * 8;
   CHECK(bound_of(plan) == across_ps(bytes, 5 * 80 + 20) + 1);
+}
+
+TEST_CASE("no plan of a bundle on one mesh takes less than its bound") {
+  const std::vector<std::string> states{"RR", "S(0)R", "RS(0)", "S(1)R", "S(0)S(1)", "S(1)S(0)", "S(0)[0]S(0)[1]", "S(1)[0]S(1)[1]"};
+  for (const Dims& dims : {Dims{{"a", 2}, {"b", 4}}, Dims{{"a", 6}, {"b", 2}}, Dims{{"a", 3}, {"b", 3}}}) {
+    const MeshTable table = one_root(dims);
+    for (const int64_t hosts : {2, 3, 4}) {
+      for (const std::string& from : states) {
+        for (const std::string& to : states) {
+          const Plan plan = planned(table, slow_exchanges(hosts, 50), {request_of(table, "w", {240, 240}, from, to, 3)}, {});
+          INFO(ranks_in(dims), " ranks, hosts of ", hosts, ", ", from, " -> ", to);
+          CHECK(bound_of(plan) <= plan.bundles.front().totals.predicted_ps);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("no plan of a bundle takes less than its bound") {
