@@ -13,7 +13,8 @@
 #include "cost/listed_bounds.h"
 #include "cost/protocols.h"
 #include "cost/set_needs.h"
-#include "transfer/level_units.h"
+#include "cost/unit_counts.h"
+#include "mesh/groups.h"
 
 namespace meshplan {
 namespace {
@@ -130,7 +131,7 @@ class BundleBound {
       std::map<int64_t, std::vector<int32_t>> sets;
       for (size_t i = 0; i < all.ranks.size(); ++i) {
         const int64_t id = all.ranks[i].id;
-        sets[level == 0 ? id : units_.unit(id, level - 1)].push_back(static_cast<int32_t>(i));
+        sets[units_.joined(id, level)].push_back(static_cast<int32_t>(i));
       }
       for (const auto& [unit, members] : sets) add_set(crossings_[{level, unit}], members);
       int64_t& wanting = wanting_[level];
@@ -148,11 +149,6 @@ class BundleBound {
   }
 
   using Sets = std::map<std::pair<int, int64_t>, std::vector<int64_t>>;  // ranks, by level and unit
-  using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;         // ranks, by level and unit
-
-  void count_in(UnitCounts& counts, int64_t id) const {
-    for (int l = 0; l < units_.levels(); ++l) ++counts[{l, units_.unit(id, l)}];
-  }
 
   // MB/s of links.
   struct Rates {
@@ -163,25 +159,22 @@ class BundleBound {
       add_up_to(exchange, more.exchange);
     }
   };
-  [[nodiscard]] Rates rates_of(int level) const {
-    const TopologyLevel& at = topology_.levels[static_cast<size_t>(level)];
-    return {at.mb_per_s, exchange_mb_per_s(at)};
+
+  // Of the links over which the rank meets some of those counted in `others`, less those in `but`.
+  [[nodiscard]] Rates rates(int64_t id, const UnitCounts& others, const UnitCounts& but) const {
+    Rates sum;
+    for (int l = 0; l < units_.levels(); ++l) {
+      const TopologyLevel& level = topology_.levels[static_cast<size_t>(l)];
+      if (meets(units_, id, others, but, l)) sum.add({level.mb_per_s, exchange_mb_per_s(level)});
+    }
+    return sum;
   }
 
-  // Of the links over which the rank meets some of those counted in `others`, less those in `but`:
-  // of the levels whose unit has more of them than its part inside does.
-  [[nodiscard]] Rates rates(int64_t id, const UnitCounts& others, const UnitCounts& but) const {
-    const auto count = [&](const UnitCounts& counts, int level) {
-      const auto found = counts.find({level, units_.unit(id, level)});
-      return found == counts.end() ? 0 : found->second;
-    };
-    Rates sum;
-    int64_t before = 0;  // of them, in the unit of the level
-    for (int l = 0; l < units_.levels(); ++l) {
-      const int64_t more = count(others, l) - count(but, l);
-      if (more > before) sum.add(rates_of(l));
-      before = more;
-    }
+  // Of all ranks of a set together over the links to what is outside of it.
+  [[nodiscard]] int64_t full_mb_per_s(const std::vector<int64_t>& set) const {
+    const UnitCounts inside = counts_of(units_, set);
+    int64_t sum = 0;
+    for (const int64_t id : set) add_up_to(sum, rates(id, members_, inside).full);
     return sum;
   }
 
@@ -190,8 +183,7 @@ class BundleBound {
   //
   //     40 ranks, 8 more of their mesh outside     40 at the rate of exchanges, 8 of them at full
   [[nodiscard]] int64_t bandwidth(const std::vector<int64_t>& set) const {
-    UnitCounts inside;
-    for (const int64_t id : set) count_in(inside, id);
+    const UnitCounts inside = counts_of(units_, set);
     const std::set<const std::vector<int64_t>*> crossing = crossing_meshes(set);
     Rates all;
     Rates joined;  // of the ranks of those meshes
@@ -214,7 +206,7 @@ class BundleBound {
                                               const UnitCounts& inside,
                                               const std::set<const std::vector<int64_t>*>& meshes,
                                               int64_t most) const {
-    if (reduces_) return most;
+    if (reduces_ || most == 0) return most;
     const std::set<int64_t> of_set(set.begin(), set.end());
     int64_t faster = 0;
     for (const auto* mesh : meshes) {
@@ -260,7 +252,7 @@ class BundleBound {
   void take_in_units(const Crossing& crossing, const std::vector<int64_t>& set, int level,
                      const Sets& sets) {
     std::set<int64_t> units;
-    for (const int64_t id : set) units.insert(level == 0 ? id : units_.unit(id, level - 1));
+    for (const int64_t id : set) units.insert(units_.joined(id, level));
     Crossing all;
     int64_t mb_per_s = 0;
     size_t ranks = 0;
@@ -270,9 +262,7 @@ class BundleBound {
       const Crossing& of_unit = crossings_.at({level, unit});
       add_up_to(all.in, of_unit.in);
       add_up_to(all.out, of_unit.out);
-      UnitCounts inside;
-      for (const int64_t id : members) count_in(inside, id);
-      for (const int64_t id : members) add_up_to(mb_per_s, rates(id, members_, inside).full);
+      add_up_to(mb_per_s, full_mb_per_s(members));
     }
     if (ranks != set.size()) return;  // some units hold others too
     const auto counted = [&](int64_t bytes, int64_t by_exchange) {
@@ -308,31 +298,29 @@ class BundleBound {
       int64_t mb_per_s = 0;
       int64_t ps = 0;  // at the full rate
     };
+    const int64_t percent = exchange_percent(level);
+    if (percent == 100) return;  // each by itself is bounded already
     std::vector<Unit> all;
     int64_t most_ps = 0;
     for (const auto& [set, members] : sets) {
       const int64_t in = crossings_.at(set).in;
       if (set.first != level || in == 0) continue;
-      Unit& unit = all.emplace_back(Unit{set.second, in});
-      UnitCounts inside;
-      for (const int64_t id : members) count_in(inside, id);
-      for (const int64_t id : members) add_up_to(unit.mb_per_s, rates(id, members_, inside).full);
+      Unit& unit = all.emplace_back(Unit{set.second, in, full_mb_per_s(members)});
       if (unit.mb_per_s > 0) unit.ps = transfer_ps(in, 1, unit.mb_per_s);
       most_ps = std::max(most_ps, unit.ps);
     }
-    const int64_t percent = exchange_percent(level);
     std::set<int64_t> units;
-    Crossing together;
+    int64_t in = 0;
     int64_t mb_per_s = 0;
     for (const Unit& unit : all) {
       if (saturating_mul(unit.ps, 100) < saturating_mul(most_ps, percent)) continue;
       units.insert(unit.unit);
-      add_up_to(together.in, unit.in);
+      add_up_to(in, unit.in);
       add_up_to(mb_per_s, unit.mb_per_s);
     }
     const int64_t brought = saturating_mul(least_brought(level, units), percent);
     if (saturating_mul(100, wanting_[level]) > brought) return;
-    take({slower(together.in, level), 0}, mb_per_s);
+    take({slower(in, level), 0}, mb_per_s);
   }
 
   // To so many of the units a collective over them brings each byte, at least: to all units of its
@@ -340,56 +328,40 @@ class BundleBound {
   [[nodiscard]] int64_t least_brought(int level, const std::set<int64_t>& units) const {
     if (reduces_) return 0;
     int64_t least = INT64_MAX;
-    for (const auto& [mesh, copies] : meshes_of_members()) {
-      if (!gathers_over_whole_dims(mesh)) return 0;
-      for (int64_t copy = 0; copy < copies; ++copy)
-        least = std::min(least, least_brought(plan_.meshes.meshes[mesh], copy, level, units));
-    }
-    return least;
-  }
-
-  [[nodiscard]] int64_t least_brought(const Mesh& mesh, int64_t copy, int level,
-                                      const std::set<int64_t>& units) const {
-    int64_t least = INT64_MAX;
-    const std::vector<int64_t> sizes = mesh_shape(mesh);
-    int64_t stride = mesh_size(mesh);
-    for (const int64_t size : sizes) {
-      stride = floor_div(stride, size);
-      std::map<int64_t, std::set<int64_t>> groups;  // units, by their first rank of the mesh
-      for (int64_t index = 0; index < mesh_size(mesh); ++index) {
-        const int64_t id = rank_at(*mesh.universe, position_of(mesh, copy, index));
-        groups[index - stride * floor_mod(floor_div(index, stride), size)].insert(
-            level == 0 ? id : units_.unit(id, level - 1));
-      }
-      for (const auto& [first, of_group] : groups) {
-        const auto wanting = std::count_if(of_group.begin(), of_group.end(),
-                                           [&](int64_t unit) { return units.count(unit) > 0; });
-        if (of_group.size() > 1 && wanting > 0) least = std::min<int64_t>(least, wanting - 1);
+    for (const size_t index : meshes_of_members()) {
+      if (!gathers_over_whole_dims(index)) return 0;
+      const Mesh& mesh = plan_.meshes.meshes[index];
+      for (const MeshDim& dim : mesh.dims) {
+        for (const std::vector<int64_t>& group : group_ranks(*mesh.universe, dim.layout)) {
+          std::set<int64_t> met;
+          for (const int64_t id : group) met.insert(units_.joined(id, level));
+          const auto wanting = std::count_if(met.begin(), met.end(),
+                                             [&](int64_t unit) { return units.count(unit) > 0; });
+          if (met.size() > 1 && wanting > 0) least = std::min<int64_t>(least, wanting - 1);
+        }
       }
     }
     return least;
   }
 
-  // And how many copies of each take part.
-  [[nodiscard]] std::set<std::pair<size_t, int64_t>> meshes_of_members() const {
-    std::set<std::pair<size_t, int64_t>> meshes;
+  [[nodiscard]] std::set<size_t> meshes_of_members() const {
+    std::set<size_t> meshes;
     for (const size_t member : firsts_) {
       const Request& request = plan_.redistributions[member].request;
-      meshes.insert({request.src_mesh, copies_of(request)});
-      meshes.insert({request.dst_mesh, copies_of(request)});
+      meshes.insert({request.src_mesh, request.dst_mesh});
     }
     return meshes;
   }
 
   int64_t slowest() {
-    for (const int64_t id : ids_) count_in(members_, id);
+    members_ = counts_of(units_, {ids_.begin(), ids_.end()});
     for (const std::vector<int64_t>& mesh : joined_) {
       for (const int64_t id : mesh) meshes_of_[id].push_back(&mesh);
     }
     Sets sets;  // those of crossings_
     for (const int64_t id : ids_) {
       for (int level = 0; level < units_.levels(); ++level)
-        sets[{level, level == 0 ? id : units_.unit(id, level - 1)}].push_back(id);
+        sets[{level, units_.joined(id, level)}].push_back(id);
     }
     int must_reach = -1;
     for (const auto& [set, crossing] : crossings_) {
@@ -400,7 +372,8 @@ class BundleBound {
       std::vector<int64_t> set = materialise(plan_.meshes.meshes[index]);
       std::erase_if(set, [&](int64_t id) { return ids_.count(id) == 0; });
       take(crossing, bandwidth(set));
-      for (int level = 0; level < units_.levels() && only_exchanges_cross(set); ++level)
+      if (!only_exchanges_cross(set)) continue;
+      for (int level = 0; level < units_.levels(); ++level)
         take_in_units(crossing, set, level, sets);
     }
     for (int level = 0; level < units_.levels(); ++level) take_busiest_units(level, sets);

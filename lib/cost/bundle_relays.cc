@@ -47,7 +47,7 @@ void BundleRelays::add(const Participants& all, int64_t weight) {
     std::map<int64_t, std::map<int32_t, int64_t>> boxes;  // by unit: ranks that want it
     for (const int32_t i : takers) {
       const RankBoxes& rank = all.ranks[static_cast<size_t>(i)];
-      ++boxes[level == 0 ? rank.id : units_.unit(rank.id, level - 1)][rank.wanted];
+      ++boxes[units_.joined(rank.id, level)][rank.wanted];
     }
     int64_t& in_unit = in_unit_[static_cast<size_t>(level)];
     std::map<int32_t, int64_t> copies;  // by box
@@ -71,34 +71,12 @@ std::vector<int64_t> BundleRelays::takers(const std::set<int64_t>& ids) const {
   return takers;
 }
 
-BundleRelays::UnitCounts BundleRelays::counts_of(const std::vector<int64_t>& ids) const {
-  UnitCounts counts;
-  for (const int64_t id : ids) {
-    for (int l = 0; l < units_.levels(); ++l) ++counts[{l, units_.unit(id, l)}];
-  }
-  return counts;
-}
-
-// Whether links of the level join the rank to some of `others`, of which `but` are left out.
-bool BundleRelays::meets(int64_t id, const UnitCounts& others, const UnitCounts& but,
-                         int level) const {
-  const auto count = [&](int l) {
-    if (l < 0) return int64_t{0};
-    const auto of = [&](const UnitCounts& counts) {
-      const auto found = counts.find({l, units_.unit(id, l)});
-      return found == counts.end() ? 0 : found->second;
-    };
-    return of(others) - of(but);
-  };
-  return count(level) > count(level - 1);
-}
-
 // Of all these ranks together over the links to `to`, which lie apart, at the rate of exchanges.
 int64_t BundleRelays::given_mb_per_s(const std::vector<int64_t>& from, const UnitCounts& to) const {
   int64_t sum = 0;
   for (const int64_t id : from) {
     for (int l = 0; l < units_.levels(); ++l) {
-      if (meets(id, to, {}, l))
+      if (meets(units_, id, to, {}, l))
         sum = saturating_add(sum, exchange_mb_per_s(bound_.levels[static_cast<size_t>(l)]));
     }
   }
@@ -107,7 +85,7 @@ int64_t BundleRelays::given_mb_per_s(const std::vector<int64_t>& from, const Uni
 
 BundleRelays::Sides BundleRelays::sides_of(const std::vector<int64_t>& takers) const {
   const std::vector<int64_t> givers(givers_.begin(), givers_.end());
-  Sides sides{counts_of(givers), counts_of(takers), 0};
+  Sides sides{counts_of(units_, givers), counts_of(units_, takers), 0};
   sides.given_mb_per_s =
       std::min(given_mb_per_s(takers, sides.givers), given_mb_per_s(givers, sides.takers));
   return sides;
@@ -120,7 +98,7 @@ int64_t BundleRelays::giving_latency_ns(const std::vector<int64_t>& takers,
   int64_t per_peer_ns = INT64_MAX;
   for (int l = 0; l < units_.levels(); ++l) {
     const bool met = std::any_of(takers.begin(), takers.end(),
-                                 [&](int64_t id) { return meets(id, givers, {}, l); });
+                                 [&](int64_t id) { return meets(units_, id, givers, {}, l); });
     const TopologyLevel& level = topology_.levels[static_cast<size_t>(l)];
     if (met) per_peer_ns = std::min(per_peer_ns, level.per_peer_ns);
     if (per_peer_ns < INT64_MAX) latency_ns = std::min(latency_ns, level.latency_ns);
@@ -131,18 +109,18 @@ int64_t BundleRelays::giving_latency_ns(const std::vector<int64_t>& takers,
 BundleRelays::Takers BundleRelays::takers_in_units(int level, const std::vector<int64_t>& takers,
                                                    const Sides& sides) const {
   std::map<int64_t, std::vector<int64_t>> units;
-  for (const int64_t id : takers) units[level == 0 ? id : units_.unit(id, level - 1)].push_back(id);
+  for (const int64_t id : takers) units[units_.joined(id, level)].push_back(id);
   Takers found;
   found.among_mb_per_s.resize(static_cast<size_t>(units_.levels()), 0);
   RelayNeed need;
   need.given_mb_per_s = sides.given_mb_per_s;
   for (const auto& [unit, ids] : units) {
-    const UnitCounts inside = counts_of(ids);
+    const UnitCounts inside = counts_of(units_, ids);
     for (const int64_t id : ids) {
       for (int l = 0; l < units_.levels(); ++l) {
         const int64_t mb_per_s = bound_.levels[static_cast<size_t>(l)].mb_per_s;
-        const bool meets_takers = meets(id, sides.takers, inside, l);
-        if (meets_takers || meets(id, sides.givers, {}, l))
+        const bool meets_takers = meets(units_, id, sides.takers, inside, l);
+        if (meets_takers || meets(units_, id, sides.givers, {}, l))
           need.taken_mb_per_s = saturating_add(need.taken_mb_per_s, mb_per_s);
         for (auto at = static_cast<size_t>(l); meets_takers && at < found.among_mb_per_s.size();
              ++at)

@@ -23,8 +23,8 @@
 #include "cost/copy_lines.h"
 #include "cost/relay_bound.h"
 #include "cost/set_needs.h"
+#include "cost/unit_counts.h"
 #include "plan/plan.h"
-#include "transfer/level_units.h"
 
 namespace meshplan {
 
@@ -50,7 +50,6 @@ class BundleRelays {
                                 const std::vector<CopyLines>& lines) const;
 
  private:
-  using UnitCounts = std::map<std::pair<int, int64_t>, int64_t>;  // ranks, by level and unit
   struct Sides {
     UnitCounts givers;
     UnitCounts takers;
@@ -65,9 +64,6 @@ class BundleRelays {
     std::vector<int64_t> alone_ps;  // of others up to a level, by level
     int64_t longer_ps = 0;          // so much longer than exchanges may collectives of a wave send
   };
-  [[nodiscard]] UnitCounts counts_of(const std::vector<int64_t>& ids) const;
-  [[nodiscard]] bool meets(int64_t id, const UnitCounts& others, const UnitCounts& but,
-                           int level) const;
   [[nodiscard]] Sides sides_of(const std::vector<int64_t>& takers) const;
   [[nodiscard]] Takers takers_in_units(int level, const std::vector<int64_t>& takers,
                                        const Sides& sides) const;

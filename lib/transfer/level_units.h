@@ -30,6 +30,10 @@ class LevelUnits {
   [[nodiscard]] int64_t unit(int64_t id, int level) const {
     return level + 1 >= levels() ? 0 : floor_div(id, ranks_[static_cast<size_t>(level)]);
   }
+  // What links of the level join: units of the level inside it, ranks at level 0.
+  [[nodiscard]] int64_t joined(int64_t id, int level) const {
+    return level == 0 ? id : unit(id, level - 1);
+  }
 
  private:
   std::span<const int64_t> ranks_;
