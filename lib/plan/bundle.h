@@ -23,10 +23,15 @@
 // A tensor has the same `pieces` in all its steps, or from some step on 1.
 //
 // An exchange in two phases (in no chunks) goes in an even number 2 c of pieces, whatever the steps
-// before it do, of all of which any piece needs all: of every box of its first phase, and of every
-// box of its second and what a rank keeps, the i-th of c near-equal parts along its longest dim are
-// piece 2 i and piece 2 i + 1. What a rank fetches lands in its box after the step, and piece
-// 2 i + 1 passes it on from there, in a later wave.
+// before it do. What a rank fetches lands in its box after the step, and piece 2 i + 1 passes on
+// from there, in a later wave, what piece 2 i fetched.
+//   As step 0, or behind steps that go in no pieces, any piece needs all pieces of the step before:
+//   of every box of the first phase, and of every box of the second and what a rank keeps, the i-th
+//   of c near-equal parts along its longest dim are piece 2 i and piece 2 i + 1.
+//   Behind steps that go in pieces, piece 2 i is what its sender got in piece i of c in the step
+//   before: what is fetched, and what moves inside units or is kept of boxes before the step, which
+//   waits for no fetching. Piece 2 i + 1 is what of that was fetched and is passed on. Where the
+//   step before goes in c pieces, both need its piece i alone, else all of them.
 //
 // Messages. In a round of exchanges every rank sends each peer one message: the boxes of all parts,
 // each row-major, without gaps. Parts lie in the order of their elements' bytes on the wire, the

@@ -19,10 +19,11 @@ constexpr int64_t smallest_parts = 256;
 constexpr int64_t cuts_between = 4;
 
 // Whether the step that communicates runs piece by piece: of an exchange in two phases both do,
-// where no other step is before it.
+// where no other step is before it, or such that do.
 bool is_cut(const Way& way, size_t step) {
   const WayStep& at = way.steps[step];
   if (at.phase == 0) return goes_in_pieces(way.planned, at.index);
+  if (phases_go_in_pieces(way.planned, at.index)) return true;
   return at.index == way.steps.front().index && !way.planned.request.tensor.shape.empty();
 }
 

@@ -57,7 +57,9 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
     const int64_t width = wire_element_bytes(way.planned, i);
     if (step.phases == 1) moved.push_back({pairs_of(transfers, held[i], held[i + 1]), width});
     for (int phase = 1; step.phases == 2 && phase <= 2; ++phase) {
-      const StepTransfers whole = part_of_phase(transfers, phase, 0, 1);
+      const StepTransfers whole = phases_go_in_pieces(way.planned, i)
+                                      ? phase_as_step(transfers, phase)
+                                      : part_of_phase(transfers, phase, 0, 1);
       moved.push_back({pairs_of(whole, held[i], held[i + 1]), width});
     }
   }
@@ -106,7 +108,14 @@ void list_way(const WayQuestion& q, Way& way) {
     if (step.phases == 2) {
       const StepTransfers transfers = transfers_of(q, planned, i, held);
       for (moved.phase = 1; moved.phase <= 2; ++moved.phase) {
-        moved.cuts = cuts_of_phase(transfers, moved.phase, held[i], held[i + 1]);
+        if (phases_go_in_pieces(planned, i)) {
+          const StepTransfers phase = phase_as_step(transfers, moved.phase);
+          const HeldBoxes& senders = held[moved.phase == 1 ? i : i + 1];
+          moved.cuts = cuts_of_next(*got, phase, senders, held[i + 1]);
+          if (moved.phase == 1) got = got_in_next(*got, phase);
+        } else {
+          moved.cuts = cuts_of_phase(transfers, moved.phase, held[i], held[i + 1]);
+        }
         moved.level = outermost_level(q, moved.cuts);
         way.steps.push_back(moved);
       }
@@ -118,7 +127,7 @@ void list_way(const WayQuestion& q, Way& way) {
       moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
                                       : cuts_of(cut, transfers, held[i], held[i + 1]);
       moved.level = outermost_level(q, moved.cuts);
-      if (in_pieces && goes_in_pieces(planned, i + 1))
+      if (in_pieces && (goes_in_pieces(planned, i + 1) || phases_go_in_pieces(planned, i + 1)))
         got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
     } else {
       moved.mesh_dims = step.mesh_dims;

@@ -101,6 +101,27 @@ StepTransfers piece_of_next(const GotBoxes& before, const StepTransfers& step, i
   return result;
 }
 
+StepTransfers phase_as_step(const StepTransfers& step, int phase) {
+  StepTransfers result = part_of_phase(step, phase, 0, 1);
+  if (phase == 2) {
+    for (SlotTransfers& slot : result.slots)
+      std::erase_if(slot.transfers, [](const Transfer& t) { return !t.fetched; });
+    return result;
+  }
+  for (size_t slot = 0; slot < step.slots.size(); ++slot) {
+    for (const Transfer& t : step.slots[slot].transfers) {
+      if (!t.fetched) result.slots[slot].transfers.push_back(t);
+    }
+  }
+  return result;
+}
+
+bool phases_go_in_pieces(const PlannedRedistribution& redistribution, size_t step) {
+  const auto& steps = redistribution.steps;
+  return step > 0 && step < steps.size() && steps[step].phases == 2 &&
+         goes_in_pieces(redistribution, step - 1);
+}
+
 StepTransfers part_of_phase(const StepTransfers& step, int phase, int64_t part, int64_t parts) {
   StepTransfers result = step;
   result.first_phase.clear();

@@ -52,4 +52,17 @@ using GotBoxes = std::vector<std::vector<GotBox>>;  // by slot after the step
 [[nodiscard]] StepTransfers part_of_phase(const StepTransfers& step, int phase, int64_t part,
                                           int64_t parts);
 
+// Either phase of such an exchange behind steps that go in pieces, as a step of its own: all of
+// whose senders have it before the exchange, and what is passed on from boxes after it.
+//
+//     hosts of 2, [8], S(0) over 4 -> R     1: rank 0 fetches [4:6] from 2, rank 1 [6:8] from 3,
+//                                              and each sends the other what it had
+//                                           2: each sends the other what it fetched
+//
+// Law: phase 1 with got_in_next of the step before, then phase 2 with got_in_next of phase 1, are
+// two steps that go in pieces (transfer/step_cuts.h: senders of phase 2 are slots after the step).
+[[nodiscard]] StepTransfers phase_as_step(const StepTransfers& step, int phase);
+// Whether the step is in two phases and runs so.
+[[nodiscard]] bool phases_go_in_pieces(const PlannedRedistribution& redistribution, size_t step);
+
 }  // namespace meshplan

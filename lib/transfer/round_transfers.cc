@@ -105,6 +105,19 @@ Result<std::shared_ptr<const GotBoxes>> MemberTransfers::got_before(size_t membe
   return got_[key] = std::make_shared<const GotBoxes>(std::move(got));
 }
 
+// Of an exchange in two phases behind steps that go in pieces.
+Result<StepTransfers> MemberTransfers::piece_of_phase(const RoundPart& part,
+                                                      const StepTransfers& whole,
+                                                      const std::string& place) {
+  const auto got = got_before(part.member, static_cast<size_t>(part.step), place);
+  if (!got) return got.error();
+  const int64_t piece = floor_div(part.piece, 2);
+  const int64_t pieces = floor_div(part.pieces, 2);
+  const StepTransfers fetching = phase_as_step(whole, 1);
+  if (part.piece % 2 == 0) return piece_of_next(**got, fetching, piece, pieces);
+  return piece_of_next(got_in_next(**got, fetching), phase_as_step(whole, 2), piece, pieces);
+}
+
 Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const RoundPart& part,
                                                                       const std::string& place) {
   const PlannedRedistribution& r = plan_.redistributions[part.member];
@@ -126,7 +139,11 @@ Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const Roun
   auto whole = of_step(part.member, step, place);
   if (!whole || part.pieces == 1) return whole;
   std::shared_ptr<const StepTransfers> made;
-  if (two_phases) {
+  if (two_phases && phases_go_in_pieces(r, step)) {
+    auto phase = piece_of_phase(part, **whole, place);
+    if (!phase) return phase.error();
+    made = std::make_shared<const StepTransfers>(std::move(*phase));
+  } else if (two_phases) {
     made = std::make_shared<const StepTransfers>(part_of_phase(
         **whole, part.piece % 2 == 0 ? 1 : 2, floor_div(part.piece, 2), floor_div(part.pieces, 2)));
   } else if (step == 0) {

@@ -63,6 +63,8 @@ class MemberTransfers {
   static constexpr size_t most_held = 64;                    // members
   Result<std::shared_ptr<const GotBoxes>> got_before(size_t member, size_t step,
                                                      const std::string& place);
+  Result<StepTransfers> piece_of_phase(const RoundPart& part, const StepTransfers& whole,
+                                       const std::string& place);
   void keep(const Key& key, const std::shared_ptr<const StepTransfers>& made);
 
   const Plan& plan_;

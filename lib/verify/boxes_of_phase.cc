@@ -18,9 +18,9 @@ struct Missing {
 
 class PhaseLister {
  public:
-  PhaseLister(int phase, const Listing& listing, const BundleRanks& ranks, WorkLeft& work,
+  PhaseLister(PhaseBoxes which, const Listing& listing, const BundleRanks& ranks, WorkLeft& work,
               SentBoxes& out)
-      : phase_(phase), listing_(listing), ranks_(ranks), work_(work), out_(out) {}
+      : which_(which), listing_(listing), ranks_(ranks), work_(work), out_(out) {}
 
   // False: too many, or the work is used up.
   bool list_copy() {
@@ -61,7 +61,7 @@ class PhaseLister {
         const NearestHolders near = listing_.nearest(shard, rank->id);
         if (near.level > 0) {
           if (first) missing.push_back({*wanted, shard, box});
-        } else if (phase_ == 2) {
+        } else if (which_ == PhaseBoxes::all_others || which_ == PhaseBoxes::all_but_passed_on) {
           pass_inside(shard, *rank, near, box);
         }
       });
@@ -111,7 +111,7 @@ class PhaseLister {
              const Members& wanting) {
     const uint32_t to = ranks_.number_of(fetcher.id);
     if (!work_.take(std::ssize(wanting))) return;
-    if (phase_ == 1) {
+    if (which_ == PhaseBoxes::fetched || which_ == PhaseBoxes::all_but_passed_on) {
       const NearestHolders near = listing_.nearest(shard, fetcher.id);
       const int64_t turn = turns_[{near.level, near.first, parts}]++ % near.count;
       add(number_at(near.first + static_cast<size_t>(turn)), to, part);
@@ -146,7 +146,7 @@ class PhaseLister {
     out_.sides.insert(out_.sides.end(), box.begin(), box.end());
   }
 
-  int phase_;
+  PhaseBoxes which_;
   const Listing& listing_;
   const BundleRanks& ranks_;
   WorkLeft& work_;
@@ -158,7 +158,7 @@ class PhaseLister {
 
 }  // namespace
 
-std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, int phase,
+std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, PhaseBoxes which,
                                         const std::vector<int64_t>& bases, const BundleRanks& ranks,
                                         WorkLeft& work) {
   SentBoxes out;
@@ -170,7 +170,7 @@ std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, int phase,
   for (const int64_t base : bases) {
     listing->list_copy(base);
     if (!work.take(static_cast<int64_t>(listing->ranks().size() + listing->shards())) ||
-        !PhaseLister(phase, *listing, ranks, work, out).list_copy())
+        !PhaseLister(which, *listing, ranks, work, out).list_copy())
       return std::nullopt;
   }
   return out;

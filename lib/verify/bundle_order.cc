@@ -18,6 +18,7 @@ struct Run {
 struct StepRuns {
   size_t step = 0;
   bool two_phases = false;  // its odd pieces need the even ones before them
+  bool behind = false;      // of two phases: right behind steps that go in pieces
   int64_t pieces = 0;       // of those that run; 0: none does
   std::map<int64_t, const Run*> runs;
   std::multiset<int64_t> waves;
@@ -44,6 +45,7 @@ class MemberOrder {
       if (!steps[s].communicates) continue;
       steps_.emplace_back().step = s;
       steps_.back().two_phases = steps[s].step->phases == 2;
+      steps_.back().behind = phases_go_behind(view, view.kind[at], s);
     }
     list_boxes(steps);
   }
@@ -167,9 +169,11 @@ class MemberOrder {
     return std::nullopt;
   }
 
-  // Piece by piece behind a step that goes in the same pieces, else behind all of it.
-  [[nodiscard]] static bool in_pieces(const StepRuns& before, const StepRuns& after) {
-    return after.pieces > 1 && after.pieces == before.pieces && !after.two_phases;
+  // Piece by piece behind a step that goes in the same pieces, of two phases each for one of that
+  // step: how many. 0: behind all of it.
+  [[nodiscard]] static int64_t pieces_each(const StepRuns& before, const StepRuns& after) {
+    if (after.two_phases) return after.behind && after.pieces == 2 * before.pieces ? 2 : 0;
+    return after.pieces > 1 && after.pieces == before.pieces ? 1 : 0;
   }
 
   // What is passed on must be there.
@@ -187,14 +191,17 @@ class MemberOrder {
     const auto at = static_cast<size_t>(&runs_of(run) - steps_.data());
     if (at > 0) {
       const StepRuns& before = steps_[at - 1];
-      const int64_t needed = in_pieces(before, steps_[at]) ? before.runs.at(run.part->piece)->wave
-                                                           : *before.waves.rbegin();
+      const int64_t each = pieces_each(before, steps_[at]);
+      const int64_t needed =
+          each > 0 ? before.runs.at(run.part->piece / each)->wave : *before.waves.rbegin();
       if (needed >= run.wave) return too_early(run, before, needed, tensor);
     }
     if (at + 1 < steps_.size()) {
       const StepRuns& after = steps_[at + 1];
-      const int64_t needing = in_pieces(steps_[at], after) ? after.runs.at(run.part->piece)->wave
-                                                           : *after.waves.begin();
+      // Of two phases the first piece of either: what is passed on is later than what is fetched.
+      const int64_t each = pieces_each(steps_[at], after);
+      const int64_t needing =
+          each > 0 ? after.runs.at(run.part->piece * each)->wave : *after.waves.begin();
       if (needing <= run.wave) {
         const auto one = std::find_if(after.runs.begin(), after.runs.end(), [&](const auto& entry) {
           return entry.second->wave == needing;

@@ -22,13 +22,7 @@ void BundleTraffic::remember(size_t entries) {
   remembered_ = entries;
 }
 
-std::optional<SentBoxes> BundleTraffic::list_sent(size_t kind, size_t step, Sent how) {
-  if (how == Sent::behind && step > 0) {
-    const auto before = sent(kind, step - 1, Sent::behind);
-    const auto whole = before ? sent(kind, step, Sent::whole) : nullptr;
-    if (!whole) return std::nullopt;
-    return boxes_behind(*before, *whole, ranks_, work_);
-  }
+ExchangeView BundleTraffic::exchange_of(size_t kind, size_t step) const {
   const BundleStep& at = view_.steps[kind][step];
   ExchangeView exchange;
   exchange.topology = &view_.plan->topology;
@@ -38,11 +32,37 @@ std::optional<SentBoxes> BundleTraffic::list_sent(size_t kind, size_t step, Sent
   exchange.src = at.before;
   exchange.dst = &at.step->state;
   exchange.whole_pieces = at.step->whole_pieces;
-  if (how == Sent::fetched || how == Sent::passed_on) {
-    return boxes_of_phase(exchange, how == Sent::fetched ? 1 : 2,
-                          ranks_.slots(*at.from, at.across).bases, ranks_, work_);
+  return exchange;
+}
+
+std::optional<SentBoxes> BundleTraffic::list_phase(size_t kind, size_t step, PhaseBoxes which) {
+  const BundleStep& at = view_.steps[kind][step];
+  return boxes_of_phase(exchange_of(kind, step), which, ranks_.slots(*at.from, at.across).bases,
+                        ranks_, work_);
+}
+
+std::optional<SentBoxes> BundleTraffic::list_sent(size_t kind, size_t step, Sent how) {
+  if (how == Sent::fetched) return list_phase(kind, step, PhaseBoxes::fetched);
+  if (how == Sent::passed_on) return list_phase(kind, step, PhaseBoxes::all_others);
+  if (how == Sent::fetched_behind || how == Sent::passed_on_behind) {
+    const bool fetches = how == Sent::fetched_behind;
+    const auto before =
+        fetches ? sent(kind, step - 1, Sent::behind) : sent(kind, step, Sent::fetched_behind);
+    if (!before) return std::nullopt;
+    const auto boxes =
+        list_phase(kind, step, fetches ? PhaseBoxes::all_but_passed_on : PhaseBoxes::passed_on);
+    if (!boxes) return std::nullopt;
+    return boxes_behind(*before, *boxes, ranks_, work_);
   }
-  auto boxes = sent_boxes(exchange, ranks_.slots(*at.from, at.across).bases, ranks_, work_);
+  if (how == Sent::behind && step > 0) {
+    const auto before = sent(kind, step - 1, Sent::behind);
+    const auto whole = before ? sent(kind, step, Sent::whole) : nullptr;
+    if (!whole) return std::nullopt;
+    return boxes_behind(*before, *whole, ranks_, work_);
+  }
+  const BundleStep& at = view_.steps[kind][step];
+  auto boxes =
+      sent_boxes(exchange_of(kind, step), ranks_.slots(*at.from, at.across).bases, ranks_, work_);
   if (boxes && step == 0) boxes->steady = steady_dims(view_, kind);
   return boxes;
 }
@@ -62,7 +82,11 @@ std::optional<PieceTraffic> BundleTraffic::count_piece(size_t kind, const RoundP
   const auto step = static_cast<size_t>(part.step);
   const int64_t element = moved_element_bytes(step_view(view_, kind, step));
   if (view_.steps[kind][step].step->phases == 2) {
-    const auto phase = sent(kind, step, part.piece % 2 == 0 ? Sent::fetched : Sent::passed_on);
+    const bool fetches = part.piece % 2 == 0;
+    const bool behind = phases_go_behind(view_, kind, step);
+    const auto phase = sent(kind, step,
+                            behind ? (fetches ? Sent::fetched_behind : Sent::passed_on_behind)
+                                   : (fetches ? Sent::fetched : Sent::passed_on));
     if (!phase) return std::nullopt;
     return piece_of(*phase, part.piece / 2, part.pieces / 2, element, ranks_, work_);
   }

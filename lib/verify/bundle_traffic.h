@@ -53,10 +53,13 @@ class BundleTraffic {
  private:
   using Key = std::tuple<size_t, int64_t, int64_t, int64_t>;  // kind, step, piece, pieces
   // The boxes of a step, or in the parts in which the steps before it brought them; of two phases
-  // those of either.
-  enum class Sent : uint8_t { whole, behind, fetched, passed_on };
+  // those of either, and the same in the parts in which the steps before, and the fetching, brought
+  // them.
+  enum class Sent : uint8_t { whole, behind, fetched, passed_on, fetched_behind, passed_on_behind };
   using SentKey = std::tuple<size_t, size_t, Sent>;  // kind, step
   [[nodiscard]] std::shared_ptr<const SentBoxes> sent(size_t kind, size_t step, Sent how);
+  [[nodiscard]] ExchangeView exchange_of(size_t kind, size_t step) const;
+  [[nodiscard]] std::optional<SentBoxes> list_phase(size_t kind, size_t step, PhaseBoxes which);
   [[nodiscard]] std::optional<SentBoxes> list_sent(size_t kind, size_t step, Sent how);
   [[nodiscard]] std::optional<PieceTraffic> count_piece(size_t kind, const RoundPart& part);
   void remember(size_t entries);

@@ -43,16 +43,6 @@ std::string place_of_part(size_t round, size_t part) {
   return place_of_round(round) + ", part " + std::to_string(part);
 }
 
-// Whether a step may run in several pieces.
-bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step) {
-  if (view.member(kind).request.tensor.shape.empty()) return false;
-  for (size_t s = 0; s <= step; ++s) {
-    const Step& exchange = *view.steps[kind][s].step;
-    if (exchange.op != Op::exchange || exchange.phases != 1 || exchange.reduce_op) return false;
-  }
-  return true;
-}
-
 class RoundRules {
  public:
   explicit RoundRules(const BundleView& view) : view_(view) {}
@@ -212,6 +202,20 @@ StepView step_view(const BundleView& view, size_t kind, size_t step) {
   const Request& request = view.member(kind).request;
   const BundleStep& at = view.steps[kind][step];
   return {view.plan, at.from, at.to, &request.tensor, request.reduce_dtype, at.before, at.step};
+}
+
+bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step) {
+  if (view.member(kind).request.tensor.shape.empty()) return false;
+  for (size_t s = 0; s <= step; ++s) {
+    const Step& exchange = *view.steps[kind][s].step;
+    if (exchange.op != Op::exchange || exchange.phases != 1 || exchange.reduce_op) return false;
+  }
+  return true;
+}
+
+bool phases_go_behind(const BundleView& view, size_t kind, size_t step) {
+  return step > 0 && view.steps[kind][step].step->phases == 2 &&
+         may_go_in_pieces(view, kind, step - 1);
 }
 
 std::vector<bool> steady_dims(const BundleView& view, size_t kind) {

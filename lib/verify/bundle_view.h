@@ -56,6 +56,12 @@ void fill_waves(BundleView& view);
 // cuts them; none where the first of them leaves none.
 [[nodiscard]] std::vector<bool> steady_dims(const BundleView& view, size_t kind);
 
+// Whether a step may run in several pieces.
+[[nodiscard]] bool may_go_in_pieces(const BundleView& view, size_t kind, size_t step);
+// Whether it is an exchange in two phases right behind such steps, whose senders got in pieces what
+// they send: what waits for no fetching goes with what is fetched.
+[[nodiscard]] bool phases_go_behind(const BundleView& view, size_t kind, size_t step);
+
 // "round 3", "round 3, part 0".
 [[nodiscard]] std::string place_of_round(size_t round);
 

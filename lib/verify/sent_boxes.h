@@ -49,9 +49,13 @@ constexpr int64_t most_sent_boxes = int64_t{1} << 22;
                                                   const std::vector<int64_t>& bases,
                                                   const BundleRanks& ranks, WorkLeft& work);
 
-// The boxes of one phase of an exchange in two, 1 or 2, cut along their longest dims. What a rank
-// fetches for itself is fetched, and not passed on to it. nullopt as above.
-[[nodiscard]] std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, int phase,
+// What boxes of an exchange in two phases are asked for: of the first, of the second, or of either
+// where what waits for no fetching goes with the first.
+enum class PhaseBoxes : uint8_t { fetched, all_others, all_but_passed_on, passed_on };
+
+// The boxes of an exchange in two phases, cut along their longest dims. What a rank fetches for
+// itself is fetched, and not passed on to it. nullopt as above.
+[[nodiscard]] std::optional<SentBoxes> boxes_of_phase(const ExchangeView& view, PhaseBoxes which,
                                                       const std::vector<int64_t>& bases,
                                                       const BundleRanks& ranks, WorkLeft& work);
 

@@ -52,14 +52,27 @@ class Follower {
     const StepTransfers& whole = all[static_cast<size_t>(part.step)];
     if (std::as_const(plan_.redistributions[part.member].steps)[static_cast<size_t>(part.step)].phases == 2) {
       REQUIRE(part.pieces % 2 == 0);
+      if (phases_go_in_pieces(plan_.redistributions[part.member], static_cast<size_t>(part.step))) return behind_pieces(part);
       return part_of_phase(whole, 1 + static_cast<int>(part.piece % 2), part.piece / 2, part.pieces / 2);
     }
     if (part.pieces == 1) return whole;
     const PieceCut cut = piece_cut(plan_.redistributions[part.member]);
     if (part.step == 0) return piece_of_first(cut, all[0], part.piece, part.pieces);
-    GotBoxes got = got_in_first(cut, all[0]);
+    return piece_of_next(got_before(part), all[static_cast<size_t>(part.step)], part.piece, part.pieces);
+  }
+
+  [[nodiscard]] GotBoxes got_before(const RoundPart& part) const {
+    const auto& all = transfers_.at(part.member);
+    GotBoxes got = got_in_first(piece_cut(plan_.redistributions[part.member]), all[0]);
     for (size_t s = 1; s < static_cast<size_t>(part.step); ++s) got = got_in_next(got, all[s]);
-    return piece_of_next(got, all[static_cast<size_t>(part.step)], part.piece, part.pieces);
+    return got;
+  }
+
+  [[nodiscard]] StepTransfers behind_pieces(const RoundPart& part) const {
+    const StepTransfers& whole = transfers_.at(part.member)[static_cast<size_t>(part.step)];
+    const StepTransfers first = phase_as_step(whole, 1);
+    if (part.piece % 2 == 0) return piece_of_next(got_before(part), first, part.piece / 2, part.pieces / 2);
+    return piece_of_next(got_in_next(got_before(part), first), phase_as_step(whole, 2), part.piece / 2, part.pieces / 2);
   }
 
   void run(const BundleRound& round, int64_t wave) {

@@ -311,6 +311,36 @@ TEST_CASE("of two phases what was fetched is passed on from the new box") {
   }
 }
 
+TEST_CASE("two phases behind a step in pieces share what is there while the rest crosses") {
+  // As in tests/verify/bundle_hand_test.cc: ranks 0 1 give ranks 2 to 5, in hosts of 2, a quarter of [32] each.
+  const MeshTable table = train_and_serve(2, 4);
+  Plan plan =
+      plan_of(member(table, "train", "serve", {32}, DType::float32, "R", {onto("serve", "y", "S(0)"), onto("serve", "y", "R")}), "w", 1);
+  plan.topology.levels = {{"host", 2, 4'000, 0, 0}, {"all", 1'048'576, 1'000, 0, 0}};
+  plan.redistributions[0].steps[1].phases = 2;
+  PlannedBundle bundle;
+  bundle.request.id = "sync";
+  bundle.request.members = {0};
+  bundle.tensors = 1;
+  bundle.rounds = {exchange_of({part(0, 0, 0, 1, 0, 2)}),         exchange_of({part(0, 0, 0, 1, 1, 2)}),
+                   exchange_of({part(0, 1, 0, 1, 0, 4)}, {0}, 1), exchange_of({part(0, 1, 0, 1, 2, 4)}, {1}, 1),
+                   exchange_of({part(0, 1, 0, 1, 1, 4)}, {2}, 2), exchange_of({part(0, 1, 0, 1, 3, 4)}, {3}, 2)};
+  plan.bundles.push_back(bundle);
+  const BundleReport report = replay_bundle(plan);
+  CHECK(report.waves == 4);
+  CHECK(report.checked == 4 * 32);
+  CHECK(report.messages == std::vector<int64_t>{4, 4, 4, 4, 2, 2});
+  CHECK(report.staging_bytes == 128);
+  CHECK(report.peak_bytes == 256);
+  for (int64_t round = 0; round < 6; ++round) {
+    ReplayOptions options;
+    options.faults = {{round, 3, FaultKind::flip}};
+    const auto spoiled = replay_on_host(plan, options);
+    REQUIRE(spoiled.ok());
+    CHECK_FALSE(all_right(*spoiled));
+  }
+}
+
 TEST_CASE("what no round runs is refused") {
   Plan plan = small_plan();
   plan.redistributions[1].steps[0].phases = 2;

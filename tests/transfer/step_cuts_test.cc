@@ -173,4 +173,77 @@ TEST_CASE("pieces of two phases bring every element once, and pass on only what 
   }
 }
 
+TEST_CASE("two phases behind steps in pieces pass on what came in the same piece, and wait for nothing else") {
+  // Units of 4 have 2, 4 and 3 of 9 ranks.
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 9, {2, 3, 4, 5, 6, 7, 8, 9, 10}, {{"a", 9}}).ok());
+  Plan plan;
+  plan.meshes = meshes;
+  plan.topology.levels = {{"host", 4, 100'000, 0, 0}, {"all", 1'048'576, 10'000, 0, 0}};
+  const RankTable ranks = make_rank_table(plan.meshes);
+  const std::vector<int64_t> sizes{9};
+  using Place = std::pair<size_t, std::vector<int64_t>>;  // slot after the step, and index
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{18, 36}, {7, 5}, {3, 1, 11}}) {
+    PlannedRedistribution r;
+    r.request.tensor = {shape, DType::float32};
+    r.request.src = *parse_state("S(" + std::to_string(shape.size() - 1) + ")", sizes, shape.size());
+    for (const char* state : {"S(0)", "R"}) {
+      Step step;
+      step.op = Op::exchange;
+      step.mesh_dims = {{0, 1, 9}};
+      step.state = *parse_state(state, sizes, shape.size());
+      r.steps.push_back(step);
+    }
+    CHECK_FALSE(phases_go_in_pieces(r, 1));
+    r.steps[1].phases = 2;
+    r.request.dst = std::as_const(r.steps).back().state;
+    CHECK(phases_go_in_pieces(r, 1));
+    CHECK_FALSE(phases_go_in_pieces(r, 0));
+    CHECK_FALSE(phases_go_in_pieces(r, 2));
+    const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
+    std::vector<StepTransfers> whole;
+    for (size_t s = 0; s < 2; ++s) {
+      const auto made = make_transfers({&held[s], &held[s + 1], &std::as_const(r.steps)[s], &ranks, &plan.topology, "here"});
+      REQUIRE(made.ok());
+      whole.push_back(*made);
+    }
+    const PieceCut cut = piece_cut(r);
+    const GotBoxes got = got_in_first(cut, whole[0]);
+    const StepTransfers fetching = phase_as_step(whole[1], 1);
+    const StepTransfers passing = phase_as_step(whole[1], 2);
+    const GotBoxes fetched = got_in_next(got, fetching);
+    for (const int64_t pieces : {1, 2, 3, 5}) {
+      std::map<Place, int> came;
+      for (int64_t piece = 0; piece < pieces; ++piece) {
+        std::map<Place, int> here;  // of this piece: before the step, then after it
+        std::map<Place, int> now;
+        const auto bring = [&](const StepTransfers& part, const std::map<Place, int>* had, std::map<Place, int>& to) {
+          for (size_t slot = 0; slot < part.slots.size(); ++slot) {
+            for (const Transfer& t : part.slots[slot].transfers) {
+              for (int64_t i = 0; i < volume(t.box); ++i) {
+                const std::vector<int64_t> index = index_at(t.box, i);
+                if (had != nullptr) CHECK(had->contains({static_cast<size_t>(t.from), index}));
+                ++to[{slot, index}];
+              }
+            }
+          }
+        };
+        bring(piece_of_first(cut, whole[0], piece, pieces), nullptr, here);
+        const StepTransfers first = piece_of_next(got, fetching, piece, pieces);
+        bring(first, &here, now);
+        const std::map<Place, int> before = now;
+        const StepTransfers second = piece_of_next(fetched, passing, piece, pieces);
+        bring(second, &before, now);
+        for (const auto& [place, times] : now) came[place] += times;
+        CHECK(counted(elements_of(cuts_of_next(got, fetching, held[1], held[2]), piece, pieces)) == counted(first, held[1], held[2]));
+        CHECK(counted(elements_of(cuts_of_next(fetched, passing, held[2], held[2]), piece, pieces)) == counted(second, held[2], held[2]));
+      }
+      size_t wanted = 0;
+      for (int64_t slot = 0; slot < 9; ++slot) wanted += static_cast<size_t>(volume(box_of_slot(held[2], slot)));
+      CHECK(came.size() == wanted);
+      for (const auto& [place, times] : came) CHECK(times == 1);
+    }
+  }
+}
+
 }  // namespace meshplan

@@ -163,6 +163,66 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
   }
 }
 
+TEST_CASE("two phases behind a step in pieces share what is there while the rest crosses") {
+  // Hosts of 2: 1 ns a byte across, a quarter of it inside. Ranks 0 and 1 give ranks 2 to 5 a quarter
+  // of [32] each, half of it from either. Then each sends its quarter to its neighbour and to one
+  // rank of the other host, which passes it on.
+  HandBundle x({2}, {4});
+  x.plan.topology.levels = {{"host", 2, 4'000, 0, 0}, {"all", 1'048'576, 1'000, 0, 0}};
+  x.add_member({32}, "R", {{Op::exchange, "S(0)"}, {Op::exchange, "R"}}, 1);
+  x.plan.redistributions[0].steps.back().phases = 2;
+  // Rank 0 sends 8 B to each of 4, then the same again.
+  x.add_round(0, {}, {{0, 0, 0, 1, 0, 2}}, {16, 32, 4, 32'000});
+  x.add_round(0, {}, {{0, 0, 0, 1, 1, 2}}, {16, 32, 4, 32'000});
+  // Every rank of serve has 16 B for its neighbour, and as much for the other host.
+  x.add_round(1, {0}, {{0, 1, 0, 1, 0, 4}}, {32, 64, 4, 16'000});
+  x.add_round(1, {1}, {{0, 1, 0, 1, 2, 4}}, {32, 64, 4, 16'000});
+  x.add_round(2, {2}, {{0, 1, 0, 1, 1, 4}}, {16, 32, 2, 4'000});
+  x.add_round(2, {3}, {{0, 1, 0, 1, 3, 4}}, {16, 32, 2, 4'000});
+  // Waves 0 | 1 2 | 3 4 | 5: 32 ns; 16 + 16 B into a rank across; 16 B of round 3; 4 ns. In wave 2
+  // a rank has 64 + 32 B of messages beside its 32 B between the steps and its target of 128.
+  x.set_totals(128, 256, 84'000);
+  CHECK(x.message() == "right");
+  SUBCASE("a piece before its own of the step before") {
+    std::swap(x.bundle.rounds[2].parts, x.bundle.rounds[3].parts);
+    CHECK(x.message() ==
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step "
+          "0 in wave 1, expected an earlier one");
+  }
+  SUBCASE("passed on before it is fetched") {
+    std::swap(x.bundle.rounds[4].parts, x.bundle.rounds[5].parts);
+    CHECK(x.message() ==
+          "bundle 'sync': round 4: tensor 0 of 'w1', step 1 runs in wave 2, what it needs of step "
+          "1 in wave 2, expected an earlier one");
+  }
+  SUBCASE("in another number of pieces it needs all of the step before") {
+    x.bundle.rounds.resize(2);
+    x.add_round(1, {0}, {{0, 1, 0, 1, 0, 2}}, {64, 128, 4, 32'000});
+    x.add_round(2, {2}, {{0, 1, 0, 1, 1, 2}}, {32, 64, 2, 8'000});
+    CHECK(x.message() ==
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step "
+          "0 in wave 1, expected an earlier one");
+    x.bundle.rounds[2].after = {1};
+    x.set_totals(160, 288, 104'000);
+    CHECK(x.message() == "right");
+  }
+  SUBCASE("figures of either are counted") {
+    for (BundleRound& round : x.bundle.rounds) {
+      for (int64_t* figure : {&round.wire_bytes, &round.staging_bytes, &round.messages}) {
+        for (const int64_t off : {-1, 1}) {
+          *figure += off;
+          CHECK(x.message() != "right");
+          *figure -= off;
+        }
+      }
+      round.predicted_ps += 1000;
+      CHECK(x.message() != "right");
+      round.predicted_ps -= 1000;
+    }
+    CHECK(x.message() == "right");
+  }
+}
+
 TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
   // Hosts of 2: 1 ns a byte across, a quarter of it inside. Ranks 2 and 3 fetch a half of [8] each
   // for their host, rank 4 all of it.
