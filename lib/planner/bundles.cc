@@ -130,6 +130,8 @@ class BundlePlanner {
       const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
       std::vector<FamilyStops> all =
           stops_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh));
+      // The last waves of one tensor by itself have nothing of others beside them.
+      if (kinds_.size() == 1 && kind.tensors == 1) add_shared_while_crossing(asked, all);
       if (const auto own_stops = stops_of_steps(asked, std::as_const(own.steps).list()))
         all.push_back({own_family, *own_stops});
       std::erase_if(all, [&](const FamilyStops& f) { return has_idle_step(request, f.stops); });

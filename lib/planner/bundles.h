@@ -2,7 +2,8 @@
 //
 //     1. kinds     members with equal questions are planned once, whatever their counts
 //     2. ways      each kind's plan for itself, one exchange, exchanges by way of finer shardings,
-//                  all_gathers behind one, or over the outer links between two exchanges
+//                  of one tensor by itself also in two phases behind those, all_gathers behind one
+//                  exchange, or over the outer links between two
 //     3. choice    ways whose bytes together load the busiest rank least, as if all overlapped
 //     4. rounds    as few as staging and messages allow; more where steps overlap and that pays
 //     5. the best  of the chosen ways, all at once, and every kind's plan for itself

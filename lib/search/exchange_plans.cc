@@ -215,6 +215,8 @@ namespace {
 // Families of one level are numbered from a multiple of this, those of other units from another.
 constexpr int families_of_level = 16;
 constexpr int families_of_units = 8 * families_of_level;
+// Those that share while the rest crosses come behind all of them.
+constexpr int first_of_shared = 1 << 30;
 
 // Of which families stops are listed.
 enum class Families : uint8_t { all, of_inner_units };
@@ -292,6 +294,17 @@ std::vector<FamilyStops> stops_of(const PlanQuestion& question, const LevelMap& 
     all.push_back({family + 1, all_cut, 2});
   }
   return all;
+}
+
+void add_shared_while_crossing(const PlanQuestion& question, std::vector<FamilyStops>& families) {
+  const Request& request = *question.request;
+  if (!request.src.partial.empty() || !request.dst.partial.empty()) return;
+  int number = first_of_shared;
+  for (size_t i = 0, all = families.size(); i < all; ++i) {
+    const Stops& stops = families[i].stops;
+    if (families[i].phases != 1 || stops.size() != 3) continue;
+    families.push_back({number++, {stops.front(), stops.back()}, 2});
+  }
 }
 
 std::vector<Stops> gathered_stops(const PlanQuestion& question, const LevelMap& dst_levels) {

@@ -42,6 +42,16 @@ struct FamilyStops {
                                                 const LevelMap& src_levels,
                                                 const LevelMap& dst_levels);
 
+// Adds, of families by two stops, the same by the first alone and to the target in two phases: what
+// a unit has of it is shared while the rest crosses, so that less is left behind the last of that.
+// No state in between says so, as ranks would have two boxes. Their numbers are above all others;
+// none where anything is pending.
+//
+//     hosts of 8, serve 16 ranks    by two stops     comes, crosses, then all of it is shared
+//                                   in two phases    comes, crosses while the half that is there is
+//                                                    shared, then the other half is
+void add_shared_while_crossing(const PlanQuestion& question, std::vector<FamilyStops>& families);
+
 // The states that a plan passes, as stops of exchanges: collectives move in one launch what
 // exchanges move in pieces. Nullopt where it reduces, makes partials, or moves on the source's mesh
 // before it crosses.

@@ -200,7 +200,7 @@ TEST_CASE("no schedule of a small world beats the law of chains") {
 }
 
 TEST_CASE("one host of 8 to two hosts of 8: the header's example") {
-  // 660 us by three steps in six buckets; 373 us of bytes leave, and at least 25 us are latencies.
+  // 627 us by a step, and two phases behind it, in pieces; 373 us of bytes leave, and at least 25 us are latencies.
   const int64_t bound = least_chain_ps(eight_to_two_hosts());
   CHECK(bound > 600'000'000);
   CHECK(bound < 630'000'000);

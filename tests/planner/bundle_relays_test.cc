@@ -6,10 +6,11 @@
 namespace meshplan {
 namespace {
 
-// 128 MiB from TP x DP on the first hosts to TP x DP on others, replicas TP ranks apart.
+// 128 MiB from TP x DP on the first hosts to TP x DP on others, replicas TP ranks apart where tp is
+// the last dim.
 Plan sync_of(const Topology& topology, const Dims& src, const Dims& dst, int64_t count = 1, int64_t first_of_dst = 1024) {
   const MeshTable table = two_roots(src, dst, first_of_dst);
-  const auto sharded = [](const Dims& dims) { return dims.back().first == "tp" ? "RS(0)" : "R"; };
+  const auto sharded = [](const Dims& dims) { return dims.size() == 1 ? "R" : dims.back().first == "tp" ? "RS(0)" : "S(0)R"; };
   const std::vector<Request> requests{request_of(table, "w", {8192, 8192}, sharded(src), sharded(dst), count)};
   return planned(table, topology, requests, {});
 }
@@ -29,6 +30,26 @@ TEST_CASE("one host that gives to 16 loses what its longest wave brings to few: 
   CHECK(above_bound(plan) < 1.01);
   CHECK(bound_of(plan) > 575'000'000);
   CHECK(plan.redistributions[0].steps.size() > 1);
+}
+
+TEST_CASE("hosts share what they have while the other half crosses: by a stop in between 1.07 to 1.09 of the bound") {
+  Topology topology = two_levels();
+  topology.levels[1].latency_ns = 25'000;
+  const Dims together{{"tp", 2}, {"dp", 16}};
+  for (const auto& [src, dst] : {std::pair<Dims, Dims>{{{"dp", 8}}, {{"dp", 16}}},
+                                 {{{"dp", 8}}, together},
+                                 {{{"dp", 16}}, together},
+                                 {{{"tp", 4}, {"dp", 2}}, {{"dp", 16}}}}) {
+    const Plan plan = sync_of(topology, src, dst);
+    INFO(ranks_in(src), " -> ", ranks_in(dst));
+    CHECK(above_bound(plan) < 1.04);
+    const auto& steps = std::as_const(plan.redistributions[0].steps);
+    REQUIRE(steps.size() == 2);
+    CHECK(steps[0].phases == 1);
+    CHECK(steps[1].phases == 2);
+    const BundleRound& last = plan.bundles.front().rounds.back();
+    CHECK(last.parts.front().pieces > 2);
+  }
 }
 
 TEST_CASE("ranks of one host share what its NICs brought in waves of their own") {

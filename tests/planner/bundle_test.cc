@@ -447,4 +447,27 @@ TEST_CASE("random bundles: followed element by element") {
   CHECK(followed > 100);
 }
 
+TEST_CASE("one tensor by itself, in two phases behind its first step: followed element by element") {
+  Topology topology = hosts_of(2, 0);
+  topology.levels[0] = {"inside", 2, 37, 10'000, 0};
+  topology.levels[1] = {"across", 1'048'576, 5, 25'000, 0};
+  int in_two_phases = 0;
+  for (const int64_t host : {2, 3, 4}) {
+    topology.levels[0].ranks = host;
+    for (const int64_t givers : {2, 3, 4}) {
+      for (const Dims& dst : {Dims{{"dp", 2 * host}}, Dims{{"dp", 3 * host}}, Dims{{"tp", 2}, {"dp", 2 * host}}}) {
+        for (const std::vector<int64_t>& shape : {std::vector<int64_t>{48, 48}, {37, 50}}) {
+          const MeshTable table = two_roots({{"dp", givers}}, dst, 12);
+          const Plan plan = planned(table, topology, {request_of(table, "w", shape, "R", dst.size() == 1 ? "R" : "S(0)R", 1)}, {});
+          INFO(givers, " -> ", ranks_in(dst), " in hosts of ", host, ", ", shape[0], " x ", shape[1]);
+          check(plan);
+          const auto& steps = std::as_const(plan.redistributions[0].steps);
+          in_two_phases += steps.size() == 2 && steps[1].phases == 2 ? 1 : 0;
+        }
+      }
+    }
+  }
+  CHECK(in_two_phases >= 4);
+}
+
 }  // namespace meshplan
