@@ -283,6 +283,7 @@ void Search::expand(int32_t from) {
   if (from == source_ && !last_only) {
     try_gathers_last();
     try_reductions_first();
+    try_scatters_first();
   }
   if (!last_only) {
     exchanges(from);

@@ -16,6 +16,10 @@ constexpr int64_t far_horizon_percent = 70;
 // Plans that gather last are tried, so many, where lists of aims are long.
 constexpr size_t most_gathers_last = 4;
 constexpr size_t most_gathers_last_of_hard = 64;
+// Plans that scatter first: so many are tried, each list of them and trying them for such a share
+// of the budget.
+constexpr size_t most_scatters = 1024;
+constexpr int64_t scatters_percent = 2;
 constexpr size_t straight_aims = 8;
 constexpr int least_sub_axes_to_gather_last = 4;
 
@@ -103,48 +107,63 @@ void Search::try_reductions_first() {
   }
 }
 
-void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
-  if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
+int32_t Search::slice_and_scatter(const SearchState& to, uint16_t reduced) {
+  SearchState at = p_.source;
   int32_t from = source_;
+  const SearchState sliced = reduced == 0 ? to : before_scatter(p_, to, reduced);
+  for (int d = 0; d < p_.dims; ++d) {
+    for (int i = at.length(d); i < sliced.length(d); ++i) {
+      Edge slice;
+      slice.op = Op::slice;
+      const uint8_t sub_axis = sliced.sub_axis[as_index(sliced.begin_of(d) + i)];
+      slice.group = static_cast<uint16_t>(1U << sub_axis);
+      append(at, p_.dims, d, sub_axis);
+      slice.to = at;
+      const int32_t next = table_.intern(at);
+      relax(from, slice, next);
+      from = next;
+    }
+  }
+  return reduced == 0 || !node(from).reached ? from : scatter_from(from, at, to, reduced);
+}
+
+int32_t Search::scatter_from(int32_t from, const SearchState& at, const SearchState& to,
+                             uint16_t reduced) {
   Edge scatter;
   scatter.op = Op::reduce_scatter;
   scatter.group = scatter.reduced = reduced;
-  SearchState at = p_.source;
-  const auto held = static_cast<uint16_t>(sharding(at, p_.dims) | at.pending | at.made);
+  scatter.to = to;
+  price_collective(p_, at, scatter);
+  const int32_t scattered = table_.intern(to);
+  relax(from, scatter, scattered);
+  return scattered;
+}
+
+void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
+  if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
+  SearchState to = p_.source;
+  const auto held = static_cast<uint16_t>(sharding(to, p_.dims) | to.pending | to.made);
+  to.pending = static_cast<uint16_t>(to.pending & ~reduced);
   // Sub-axes of the aim as it has them: those that are free now, or those that are reduced.
-  const auto each = [&](uint16_t sub_axes, auto put) {
+  const auto put = [&](uint16_t sub_axes) {
     for (int d = 0; d < p_.dims; ++d) {
       for (int i = aim.begin_of(d); i < aim.end_of(d); ++i) {
         const uint8_t sub_axis = aim.sub_axis[as_index(i)];
-        if ((sub_axes >> sub_axis & 1) != 0) put(d, sub_axis);
+        if ((sub_axes >> sub_axis & 1) == 0) continue;
+        SearchState longer = to;
+        append(longer, p_.dims, d, sub_axis);
+        if (!p_.only_even || cuts_evenly(p_, longer)) to = longer;
       }
     }
   };
-  each(static_cast<uint16_t>(p_.all & ~held), [&](int d, uint8_t sub_axis) {
-    Edge slice;
-    slice.op = Op::slice;
-    slice.group = static_cast<uint16_t>(1U << sub_axis);
-    slice.to = at;
-    append(slice.to, p_.dims, d, sub_axis);
-    if (p_.only_even && !cuts_evenly(p_, slice.to)) return;
-    at = slice.to;
-    const int32_t to = table_.intern(at);
-    relax(from, slice, to);
-    from = to;
-  });
-  scatter.to = at;
-  scatter.to.pending = static_cast<uint16_t>(at.pending & ~reduced);
-  each(reduced, [&](int d, uint8_t sub_axis) { append(scatter.to, p_.dims, d, sub_axis); });
-  if ((reduced & ~sharding(scatter.to, p_.dims)) != 0 || !node(from).reached ||
-      (p_.only_even && !cuts_evenly(p_, scatter.to)))
-    return;
-  price_collective(p_, at, scatter);
-  const int32_t scattered = table_.intern(scatter.to);
-  relax(from, scatter, scattered);
-  if (!node(scattered).reached || scatter.to == p_.target) return;
-  collectives(scattered, scatter.to, true);
-  if (scatter.to == aim) return;
-  exchange_to(scattered, scatter.to, world_.pack(scatter.to), aim, world_.pack(aim), -1);
+  put(static_cast<uint16_t>(p_.all & ~held));
+  put(reduced);
+  if ((reduced & ~sharding(to, p_.dims)) != 0) return;
+  const int32_t scattered = slice_and_scatter(to, reduced);
+  if (!node(scattered).reached || to == p_.target) return;
+  collectives(scattered, to, true);
+  if (to == aim) return;
+  exchange_to(scattered, to, world_.pack(to), aim, world_.pack(aim), -1);
   const int32_t landed = table_.intern(aim);
   if (node(landed).reached && !(aim == p_.target)) collectives(landed, aim, true);
 }
@@ -152,27 +171,39 @@ void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
 void Search::arrange_first(const SearchState& aim, uint16_t reduced) {
   if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
   if ((reduced & ~sharding(aim, p_.dims)) != 0 || p_.source.pending != reduced) return;
-  SearchState at = aim;
-  at.pending = p_.source.pending;
-  for (int d = 0; d < p_.dims; ++d) {
-    int stay = 0;
-    while (stay < aim.length(d) &&
-           (reduced >> aim.sub_axis[as_index(aim.begin_of(d) + stay)] & 1) == 0)
-      ++stay;
-    drop_last(at, p_.dims, d, at.length(d) - stay);
-  }
+  const SearchState at = before_scatter(p_, aim, reduced);
   if (p_.only_even && !cuts_evenly(p_, at)) return;
-  exchange_to(source_, p_.source, packed_source_, at, world_.pack(at), -1);
-  const int32_t arranged = table_.intern(at);
-  if (!node(arranged).reached) return;
-  Edge scatter;
-  scatter.op = Op::reduce_scatter;
-  scatter.group = scatter.reduced = reduced;
-  scatter.to = aim;
-  price_collective(p_, at, scatter);
-  const int32_t scattered = table_.intern(aim);
-  relax(arranged, scatter, scattered);
+  int32_t scattered = 0;
+  if (slices_lead_to(p_, p_.source, at)) {
+    scattered = slice_and_scatter(aim, reduced);
+  } else {
+    exchange_to(source_, p_.source, packed_source_, at, world_.pack(at), -1);
+    const int32_t arranged = table_.intern(at);
+    if (!node(arranged).reached) return;
+    scattered = scatter_from(arranged, at, aim, reduced);
+  }
   if (node(scattered).reached && !(aim == p_.target)) collectives(scattered, aim, true);
+}
+
+void Search::try_scatters_first() {
+  if (options_.known == nullptr || !has_best_ || !world_.usable() || p_.target.made != 0 ||
+      p_.kept != 0 || is_scalar(p_))
+    return;
+  const int64_t most_work = options_.work_budget / 100 * scatters_percent;
+  const auto try_each = [&](auto try_way) {
+    const int64_t last_work = saturating_add(p_.work, most_work);
+    for (const ScatterWay& way : work_.scatters) {
+      if (way.least_ps >= best_.ps || p_.work > last_work || exhausted_) break;
+      try_way(way);
+    }
+  };
+  list_scattered(p_, world_, best_.ps, most_scatters, most_work, work_.scatters);
+  try_each([&](const ScatterWay& way) {
+    const int32_t scattered = slice_and_scatter(way.at, way.reduced);
+    if (node(scattered).reached) exchange_to_target(scattered, way.at);
+  });
+  list_arranged(p_, world_, best_.ps, most_scatters, most_work, work_.scatters);
+  try_each([&](const ScatterWay& way) { arrange_first(way.at, way.reduced); });
 }
 
 void Search::exchanges_straight(int32_t from, const SearchState& at) {

@@ -19,6 +19,7 @@
 #include "search/gather_last.h"
 #include "search/last_step.h"
 #include "search/least_left.h"
+#include "search/scatter_first.h"
 #include "search/search_nodes.h"
 #include "search/work.h"
 
@@ -40,6 +41,7 @@ struct SearchWorkspace {
   std::vector<KnownAims> lists;  // the first `used` are of this question
   size_t used = 0;
   std::vector<FinerTarget> finer;
+  std::vector<ScatterWay> scatters;
   std::vector<LeftState> left;
   LeastOutside outside;
 };
@@ -158,6 +160,13 @@ class Search {
   //
   //     RP(sum)S(1) -> S(0)S(1)R    exchanged to S(0)P(sum)R, then scattered
   void arrange_first(const SearchState& aim, uint16_t reduced);
+  // The same of hard questions by way of more states (scatter_first.h), at a bounded share of the
+  // work.
+  void try_scatters_first();
+  // From the source to a state whose lists begin as its own do; returns the state's node.
+  int32_t slice_and_scatter(const SearchState& to, uint16_t reduced);
+  int32_t scatter_from(int32_t from, const SearchState& at, const SearchState& to,
+                       uint16_t reduced);
   // The exchanges of a search that goes straight to the target (SearchOptions::straight).
   void exchanges_straight(int32_t from, const SearchState& at);
   // The exchange that lands on the target but for what is still to be made pending.
