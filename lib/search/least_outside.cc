@@ -17,10 +17,14 @@ void LeastOutside::clear() {
 
 size_t LeastOutside::slot_of(const PackedWorld& world, const OuterPart& part) const {
   const size_t mask = slots_.size() - 1;
-  size_t i = (world.hash_outside(part.at) ^ part.pending * 0x9e3779b9U) & mask;
+  size_t i = (world.hash_outside(part.at) ^ part.pending * 0x9e3779b9U ^
+              static_cast<size_t>(part.inner_pending) * 0x85ebca6bU) &
+             mask;
   while (slots_[i] != 0) {
     const OuterPart& other = parts_[slots_[i] - 1];
-    if (other.pending == part.pending && world.same_outside(other.at, part.at)) break;
+    if (other.pending == part.pending && other.inner_pending == part.inner_pending &&
+        world.same_outside(other.at, part.at))
+      break;
     i = (i + 1) & mask;
   }
   return i;
@@ -76,11 +80,12 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
     const uint32_t to = *nearest;
     *nearest = open.back();
     open.pop_back();
-    // What is not known yet takes so long at least.
-    const int64_t soonest = saturating_add(least(to), world.least_outer_step_ps());
     const bool ends = p.work - work_before > most_work;
     for (size_t k = 0; k < improves.size();) {
       const uint32_t i = improves[k];
+      // What is not known yet takes so long at least.
+      const int64_t soonest =
+          saturating_add(least(to), world.least_outer_step_ps(parts_[i].inner_pending));
       OutsideLeft& left = left_[i];
       const int64_t one = saturating_add(left.one_ps, world.another_step_ps());
       if (ends || std::min(left.several_ps, one) <= soonest ||

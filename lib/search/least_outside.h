@@ -3,12 +3,14 @@
 //
 //     64 MB on 2 x 2 x 2 hosts of 2 x 2 x 2, S(0) R P S(1) P P -> S(2) R S(0) S(2) R S(0)
 //     bound        83 us: 2.5 MB a rank over the outer links, and one latency
-//     one step    118 us: a host fetches both contributions to what it wants, 4 MB a rank
+//     one step    398 us: a host fetches all eight contributions to what it wants, 16 MB a rank
 //     two steps   120 us: 1 MB to reduce what it has, then 2 MB of what the target cuts elsewhere
 //
-// What a step takes over the outer links is told by where outer digits stand before and after it:
-// states that have them alike are one class. There are a thousand of these where there are ten
-// thousands of states, so that the cheapest ways between them are soon known.
+// What a step takes over the outer links is told by where outer digits stand before and after it,
+// and by how many digits are pending inside of units: states that have them alike are one class.
+// There are a thousand of these where there are ten thousands of states, so that the cheapest ways
+// between them are soon known. To reduce inside of units alone is a step between classes as well:
+// what is not reduced before shards cross hosts crosses as many times.
 #pragma once
 
 #include <vector>
@@ -17,7 +19,7 @@
 
 namespace meshplan {
 
-// Of plans that go over the outer links in one step, and of those that do in two or more. Both 0
+// Of plans that lead from class to class in one step, and of those that do in two or more. Both 0
 // where none has to.
 struct OutsideLeft {
   int64_t one_ps = 0;

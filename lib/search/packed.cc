@@ -357,9 +357,10 @@ int64_t PackedWorld::outer_bound_ps(const Packed& from, const Packed& to) {
   if (w.reduced == 0)
     return saturating_add(
         latency, fetch_ps(to.outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside));
-  const int64_t bytes =
-      saturating_mul(missing_contributions(p_->digit_reduce_bytes, to.outers, d, w.reduced_outside),
-                     power(w.kept_at_once_inside));
+  // Of each that is reduced inside of units one from outside.
+  const int inner = w.kept_at_once_inside + w.reduced - w.reduced_outside;
+  const int64_t bytes = saturating_mul(
+      missing_contributions(p_->digit_reduce_bytes, to.outers, d, w.reduced_outside), power(inner));
   return saturating_add(latency, pace_outside_.ps(floor_div(bytes, power(inside_))));
 }
 
@@ -372,34 +373,55 @@ OuterPart PackedWorld::outer_part(const Packed& at) const {
     for (size_t w = 0; w < packed_words; ++w)
       part.at.name[j][w] = at.name[j][w] & at.outer[w] * (few_ ? 15 : 1);
   }
-  for (unsigned left = at.pending; left != 0; left &= left - 1)
-    part.pending |= digits_[as_index(__builtin_ctz(left))].outer_set;
+  for (unsigned left = at.pending; left != 0; left &= left - 1) {
+    const SubAxisDigits& digits = digits_[as_index(__builtin_ctz(left))];
+    part.pending |= digits.outer_set;
+    part.inner_pending += digits.count - digits.outers;
+  }
   return part;
 }
 
 int64_t PackedWorld::outer_step_ps(const OuterPart& from, const OuterPart& to) {
-  if ((to.pending & ~from.pending) != 0) return INT64_MAX;
+  const int inner = from.inner_pending - to.inner_pending;
+  if ((to.pending & ~from.pending) != 0 || inner < 0) return INT64_MAX;
   const Difference d = difference(from.at, to.at, every_slot());
   const uint32_t reduces = from.pending & ~to.pending;
-  if (reduces == 0 && !d.crossed_outside() && d.held_outside() == 0) return 0;
+  const bool reaches_out = reduces != 0 || d.crossed_outside() || d.held_outside() != 0;
+  if (!reaches_out && inner == 0) return 0;
   const int reduced = __builtin_popcount(reduces);
   const int scattered = __builtin_popcount(reduces & to.at.digits);
   const int held = d.crossed_outside() ? total_ + 1 : d.held_outside();
-  const uint64_t key = counted_on_ | static_cast<uint64_t>(reduced) << 24 |
+  const uint64_t key = counted_on_ | static_cast<uint64_t>(inner) << 40 |
+                       static_cast<uint64_t>(to.inner_pending) << 32 |
+                       static_cast<uint64_t>(reduced) << 24 |
                        static_cast<uint64_t>(scattered) << 16 |
                        static_cast<uint64_t>(to.at.outers) << 8 | static_cast<uint64_t>(held);
   OuterStep& known = outer_steps_[key * 0x9e3779b97f4a7c15U >> 56];
   if (known.key == key) return known.ps;
-  const int64_t whole = reduced > 0 ? least_bytes() : p_->digit_bytes;
-  int64_t bytes = missing_contributions(whole, to.at.outers, d, reduced);
-  // What an all_reduce leaves may be sliced as well.
-  if (reduced > 0 && held == 0) {
-    const int64_t united = floor_div(whole, power(to.at.outers - scattered));
-    bytes = std::min(bytes, 2 * (united - floor_div(united, power(reduced))));
-  }
+  const int64_t whole = reduced + inner > 0 ? least_bytes() : p_->digit_bytes;
+  const auto outside = [&](int64_t bytes) {
+    return p_->times.ps({2, static_cast<int>(outer_level_), true},
+                        saturating_mul(bytes, power(to.inner_pending)), power(inside_),
+                        1U << outer_level_);
+  };
+  const auto inside = [&](int64_t bytes) {
+    return inner == 0 ? 0
+                      : p_->times.ps({}, saturating_mul(bytes, power(to.inner_pending)),
+                                     power(inside_), links(false));
+  };
   known.key = key;
-  known.ps = p_->times.ps({2, static_cast<int>(outer_level_), true}, bytes, power(inside_),
-                          1U << outer_level_);
+  if (!reaches_out) {
+    known.ps = inside(saturating_mul(floor_div(whole, power(to.at.outers)), power(inner) - 1));
+    return known.ps;
+  }
+  known.ps =
+      outside(saturating_mul(missing_contributions(whole, to.at.outers, d, reduced), power(inner)));
+  if (reduced == 0 || held != 0) return known.ps;
+  const int64_t united = floor_div(whole, power(to.at.outers - scattered));
+  const int64_t times = scattered == reduced ? 1 : 2;
+  known.ps = std::min(
+      known.ps, std::max(outside(times * (united - floor_div(united, power(reduced)))),
+                         inside(saturating_mul(times, saturating_mul(united, power(inner) - 1)))));
   return known.ps;
 }
 

@@ -40,10 +40,12 @@ struct Packed {
 };
 static_assert(max_digits <= 32);
 
-// What units of level 0 have between their members: of a state the digits outside of that level.
+// What units of level 0 have between their members: of a state the digits outside of that level,
+// and how many inside of it are pending.
 struct OuterPart {
-  Packed at;             // with these alone taken
-  uint32_t pending = 0;  // digits
+  Packed at;             // with those outside alone taken
+  uint32_t pending = 0;  // digits outside
+  int inner_pending = 0;
 };
 
 class PackedWorld {
@@ -118,16 +120,36 @@ class PackedWorld {
   [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to,
                                      bool several = false) const;
   [[nodiscard]] OuterPart outer_part(const Packed& at) const;
-  // What one step takes at least over the outer links, with slices before and after it. 0 where
-  // slices and what goes on inside of units suffice; INT64_MAX where something is pending after it
-  // that was not before. Nothing is made pending.
+  // What one step takes at least by what units fetch and reduce, with slices before and after it. 0
+  // where slices and what members move between them suffice; INT64_MAX where something is pending
+  // after it that was not before. Nothing is made pending.
   //
-  // A unit fetches what it misses of what its members want, of what is reduced every contribution
-  // that it has none of: 2 x 2 hosts, P(sum)P(sum) -> S(0)R, three values of half of the elements.
-  // An all_reduce alone does with less, twice all but one share of what it leads to.
+  // Members that differ on what stays pending inside of the unit have no value in common, and each
+  // set of them moves the tensor on links of its own: k such digits of size s cost as s^k tensors,
+  // whatever the step. Of one set, of whose unit r further inner digits are reduced, and o outer
+  // ones, `united` what its members want, `own` what they hold of that:
+  //
+  //     an exchange      every contribution goes to the target's owners as it is, so it comes to
+  //                      the unit: (united * s^o - own) * s^r over the outer links
+  //     reduce_scatter   its members take shares of the unit's own sum: united * (s^o - 1) over the
+  //                      outer links whatever r is, and united * s^o * (s^r - 1) inside; its lists
+  //                      only grow, by every digit that it reduces
+  //     all_reduce       twice what a reduce_scatter does of what it leads to, which may be sliced
+  //                      by what was reduced and then is
+  //     r alone          (s^r - 1) of what a member wants come to it from its unit:
+  //                      united * (s^r - 1) inside, in all three
+  //
+  // Shares of the unit's members: united / its ranks, as no member wants less than its share.
+  //
+  //     2 x 2 hosts, P(sum)P(sum) -> S(0)R      an exchange: three values of half of the elements
+  //     2 hosts of 2, P(sum)P(sum) -> S(0)S(0)  an exchange: both of the other host's values of a
+  //                                             half; a reduce_scatter: their sum
   [[nodiscard]] int64_t outer_step_ps(const OuterPart& from, const OuterPart& to);
-  // Where it goes over them at all.
-  [[nodiscard]] int64_t least_outer_step_ps() const { return least_outer_step_ps_; }
+  // Where it takes any time, from what so many digits are pending of inside of units.
+  [[nodiscard]] int64_t least_outer_step_ps(int inner_pending) const {
+    return inner_pending > 0 ? std::min(least_outer_step_ps_, least_inner_step_ps_)
+                             : least_outer_step_ps_;
+  }
   // Whether two states have the same outer digits in the same slots.
   [[nodiscard]] bool same_outside(const Packed& a, const Packed& b) const;
   [[nodiscard]] size_t hash_outside(const Packed& packed) const;
@@ -428,6 +450,7 @@ class PackedWorld {
   int64_t least_per_peer_ = 0;
   int64_t another_step_ps_ = 0;
   int64_t least_outer_step_ps_ = 0;
+  int64_t least_inner_step_ps_ = 0;
   int64_t least_outer_per_peer_ = 0;  // at or outside of the outer level
   // Of one part of the finest from outside; in two steps or more.
   std::array<int64_t, 2> finest_part_ps_{};

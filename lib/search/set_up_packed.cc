@@ -108,13 +108,16 @@ void PackedWorld::time_levels() {
   }
   another_step_ps_ = least_step_ps(0, 2);
   finest_part_ps_ = {};
-  least_outer_step_ps_ = 0;
+  least_outer_step_ps_ = least_inner_step_ps_ = 0;
   if (outer_level_ == 0) return;
   // A unit wants no less than the part that all outer digits cut, and misses half of it at least.
   least_outer_step_ps_ =
       p_->times.ps({2, static_cast<int>(outer_level_), true},
                    floor_div(least_bytes(), saturating_mul(2, power(total_ - inside_))),
                    power(inside_), 1U << outer_level_);
+  // Or has one more value of all that it wants.
+  least_inner_step_ps_ = p_->times.ps({}, floor_div(least_bytes(), power(total_ - inside_)),
+                                      power(inside_), links(false));
   for (const bool several : {false, true})
     finest_part_ps_[several ? 1 : 0] =
         p_->times.ps({2, static_cast<int>(outer_level_), true, several}, least_bytes(),
