@@ -23,7 +23,7 @@ class Grower {
   // List d and those behind it may grow.
   void grow(const SearchState& now, const Packed& packed, int d, unsigned free) {
     if (p_.work > last_work_) return;
-    if (d == p_.dims) {
+    if (d >= p_.dims) {
       visit_(now, packed);
       return;
     }
@@ -68,6 +68,10 @@ class ScatterTimes {
   uint16_t reduced_;
   std::array<int64_t, max_digits + 1> known_;
 };
+
+bool may_scatter(const PlanProblem& p, uint16_t sums) {
+  return sums != 0 && p.allowed[sums] != 0 && may_reduce(p, p.source, sums);
+}
 
 int64_t exchange_ps(PackedWorld& world, const Packed& from, const Packed& to) {
   const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
@@ -118,6 +122,36 @@ bool slices_lead_to(const PlanProblem& p, const SearchState& from, const SearchS
   return from.pending == to.pending;
 }
 
+std::optional<SearchState> scattered_as(const PlanProblem& p, const SearchState& aim,
+                                        uint16_t reduced) {
+  SearchState to = p.source;
+  const auto free = static_cast<uint16_t>(p.all & ~(sharding(to, p.dims) | to.pending | to.made));
+  to.pending = static_cast<uint16_t>(to.pending & ~reduced);
+  for (const uint16_t sub_axes : {free, reduced}) {
+    for (int d = 0; d < p.dims; ++d) {
+      for (int i = aim.begin_of(d); i < aim.end_of(d); ++i) {
+        const uint8_t sub_axis = aim.sub_axis[as_index(i)];
+        if ((sub_axes >> sub_axis & 1) == 0) continue;
+        SearchState longer = to;
+        append(longer, p.dims, d, sub_axis);
+        if (!p.only_even || cuts_evenly(p, longer)) to = longer;
+      }
+    }
+  }
+  if ((reduced & ~sharding(to, p.dims)) != 0) return std::nullopt;
+  return to;
+}
+
+uint16_t inside_units(const PlanProblem& p, uint16_t sums) {
+  uint16_t inside = 0;
+  for (unsigned left = sums; left != 0; left &= left - 1) {
+    const int sub_axis = __builtin_ctz(left);
+    if ((p.digit_set[as_index(sub_axis)] & ~p.world.at_level(0)) == 0)
+      inside = static_cast<uint16_t>(inside | 1U << sub_axis);
+  }
+  return inside;
+}
+
 void list_scattered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, size_t most,
                     int64_t most_work, std::vector<ScatterWay>& out) {
   out.clear();
@@ -145,22 +179,38 @@ void list_scattered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, 
   keep_soonest(most, out);
 }
 
-void list_arranged(const PlanProblem& p, PackedWorld& world, int64_t below_ps, size_t most,
+void list_gathered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, size_t most,
                    int64_t most_work, std::vector<ScatterWay>& out) {
   out.clear();
   const uint16_t reduced = p.source.pending;
-  if (reduced == 0 || p.allowed[reduced] == 0 || !may_reduce(p, p.source, reduced)) return;
+  const uint16_t inside = inside_units(p, reduced);
   const Packed source = world.pack(p.source);
   const Packed target = world.pack(p.target);
   ScatterTimes times(p, reduced);
+  ScatterTimes times_inside(p, inside);
   const auto visit = [&](const SearchState& aim, const Packed& packed) {
-    if ((reduced & ~sharding(aim, p.dims)) != 0) return;
+    p.work += work::floors;
+    const int64_t gather = world.bound_ps(packed, target);
+    if (gather >= below_ps) return;
+    const auto keep = [&](int64_t before, uint16_t sums, bool arranged) {
+      const int64_t least = saturating_add(before, gather);
+      if (least < below_ps) out.push_back({least, aim, sums, arranged});
+    };
+    const auto scatter = [&](uint16_t sums, ScatterTimes& of) {
+      const auto at = scattered_as(p, aim, sums);
+      if (!at) return;
+      p.work += 2 * work::floors;
+      const Packed scattered = world.pack(*at);
+      keep(saturating_add(of.ps(*at, scattered.total), exchange_ps(world, scattered, packed)), sums,
+           false);
+    };
+    if (may_scatter(p, inside) && inside != reduced) scatter(inside, times_inside);
+    if (!may_scatter(p, reduced) || (reduced & ~sharding(aim, p.dims)) != 0) return;
+    scatter(reduced, times);
     p.work += 2 * work::floors;
-    int64_t least = saturating_add(times.ps(aim, packed.total), world.bound_ps(packed, target));
-    if (least >= below_ps) return;
-    least = saturating_add(least,
-                           exchange_ps(world, source, world.pack(before_scatter(p, aim, reduced))));
-    if (least < below_ps) out.push_back({least, aim, reduced});
+    keep(saturating_add(times.ps(aim, packed.total),
+                        exchange_ps(world, source, world.pack(before_scatter(p, aim, reduced)))),
+         reduced, true);
   };
   Grower(p, world, most_work, visit).from(p.target, p.all & ~sharding(p.target, p.dims));
   keep_soonest(most, out);

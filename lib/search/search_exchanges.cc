@@ -90,12 +90,7 @@ void Search::try_reductions_first() {
   if (reduced == 0 || p_.sub_axes < least_sub_axes_to_gather_last || !has_best_ ||
       !world_.usable() || p_.target.made != 0 || p_.kept != 0 || is_scalar(p_))
     return;
-  uint16_t inside = 0;
-  for (unsigned left = reduced; left != 0; left &= left - 1) {
-    const int sub_axis = __builtin_ctz(left);
-    if ((p_.digit_set[as_index(sub_axis)] & ~p_.world.at_level(0)) == 0)
-      inside = static_cast<uint16_t>(inside | 1U << sub_axis);
-  }
+  const uint16_t inside = inside_units(p_, reduced);
   finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps,
                 options_.known != nullptr ? most_gathers_last_of_hard : most_gathers_last,
                 work_.finer);
@@ -141,24 +136,9 @@ int32_t Search::scatter_from(int32_t from, const SearchState& at, const SearchSt
 
 void Search::reduce_first(const SearchState& aim, uint16_t reduced) {
   if (p_.allowed[reduced] == 0 || !may_reduce(p_, p_.source, reduced)) return;
-  SearchState to = p_.source;
-  const auto held = static_cast<uint16_t>(sharding(to, p_.dims) | to.pending | to.made);
-  to.pending = static_cast<uint16_t>(to.pending & ~reduced);
-  // Sub-axes of the aim as it has them: those that are free now, or those that are reduced.
-  const auto put = [&](uint16_t sub_axes) {
-    for (int d = 0; d < p_.dims; ++d) {
-      for (int i = aim.begin_of(d); i < aim.end_of(d); ++i) {
-        const uint8_t sub_axis = aim.sub_axis[as_index(i)];
-        if ((sub_axes >> sub_axis & 1) == 0) continue;
-        SearchState longer = to;
-        append(longer, p_.dims, d, sub_axis);
-        if (!p_.only_even || cuts_evenly(p_, longer)) to = longer;
-      }
-    }
-  };
-  put(static_cast<uint16_t>(p_.all & ~held));
-  put(reduced);
-  if ((reduced & ~sharding(to, p_.dims)) != 0) return;
+  const auto found = scattered_as(p_, aim, reduced);
+  if (!found) return;
+  const SearchState to = *found;
   const int32_t scattered = slice_and_scatter(to, reduced);
   if (!node(scattered).reached || to == p_.target) return;
   collectives(scattered, to, true);
@@ -182,7 +162,18 @@ void Search::arrange_first(const SearchState& aim, uint16_t reduced) {
     if (!node(arranged).reached) return;
     scattered = scatter_from(arranged, at, aim, reduced);
   }
-  if (node(scattered).reached && !(aim == p_.target)) collectives(scattered, aim, true);
+  gather_to_target(scattered, aim);
+}
+
+void Search::gather_to_target(int32_t from, const SearchState& at) {
+  if (!node(from).reached || at == p_.target) return;
+  Edge gather;
+  gather.op = Op::all_gather;
+  gather.group = static_cast<uint16_t>(sharding(at, p_.dims) & ~sharding(p_.target, p_.dims));
+  gather.to = p_.target;
+  if (p_.allowed[gather.group] == 0) return;
+  price_collective(p_, at, gather);
+  relax(from, gather, goal_);
 }
 
 void Search::try_scatters_first() {
@@ -202,8 +193,16 @@ void Search::try_scatters_first() {
     const int32_t scattered = slice_and_scatter(way.at, way.reduced);
     if (node(scattered).reached) exchange_to_target(scattered, way.at);
   });
-  list_arranged(p_, world_, best_.ps, most_scatters, most_work, work_.scatters);
-  try_each([&](const ScatterWay& way) { arrange_first(way.at, way.reduced); });
+  list_gathered(p_, world_, best_.ps, most_scatters, most_work, work_.scatters);
+  try_each([&](const ScatterWay& way) {
+    if (way.arranged) return arrange_first(way.at, way.reduced);
+    const SearchState to = *scattered_as(p_, way.at, way.reduced);
+    const int32_t scattered = slice_and_scatter(to, way.reduced);
+    if (!node(scattered).reached) return;
+    if (!(to == way.at))
+      exchange_to(scattered, to, world_.pack(to), way.at, world_.pack(way.at), -1);
+    gather_to_target(table_.intern(way.at), way.at);
+  });
 }
 
 void Search::exchanges_straight(int32_t from, const SearchState& at) {

@@ -167,6 +167,8 @@ class Search {
   int32_t slice_and_scatter(const SearchState& to, uint16_t reduced);
   int32_t scatter_from(int32_t from, const SearchState& at, const SearchState& to,
                        uint16_t reduced);
+  // From a state that has more digits than the target.
+  void gather_to_target(int32_t from, const SearchState& at);
   // The exchanges of a search that goes straight to the target (SearchOptions::straight).
   void exchanges_straight(int32_t from, const SearchState& at);
   // The exchange that lands on the target but for what is still to be made pending.

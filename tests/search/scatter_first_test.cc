@@ -57,6 +57,7 @@ TEST_CASE("plans that scatter first take no less than is said of them, and lists
   };
   size_t scattered = 0;
   size_t arranged = 0;
+  size_t gathered = 0;
   for (const World& w :
        {World{{2, 2, 2}, 2, 4}, World{{2, 2, 2, 2}, 2, 4}, World{{2, 4, 2}, 2, 4}, World{{3, 3}, 2, 3}, World{{2, 2, 2}, 3, 2}}) {
     std::mt19937_64 random(11);
@@ -103,24 +104,55 @@ TEST_CASE("plans that scatter first take no less than is said of them, and lists
       list_scattered(*p, world, below_ps, SIZE_MAX, INT64_MAX, ways);
       require_ascending(ways, below_ps);
 
-      list_arranged(*p, world, INT64_MAX, SIZE_MAX, INT64_MAX, ways);
-      list_arranged(*p, world, INT64_MAX, 5, INT64_MAX, few);
+      list_gathered(*p, world, INT64_MAX, SIZE_MAX, INT64_MAX, ways);
+      list_gathered(*p, world, INT64_MAX, 5, INT64_MAX, few);
       require_ascending(ways, INT64_MAX);
       require_best_of(few, ways);
+      const uint16_t sums = p->source.pending;
+      size_t with_all = 0;
+      size_t by_inside = 0;
+      size_t by_all = 0;
       for (const ScatterWay& way : ways) {
-        REQUIRE(way.reduced == p->source.pending);
         REQUIRE(way.at.pending == 0);
         REQUIRE(begins_with(*p, way.at, p->target));
-        const SearchState at = before_scatter(*p, way.at, way.reduced);
-        REQUIRE(at.pending == p->source.pending);
-        const int64_t exchange = begins_with(*p, at, p->source) ? 0 : exchange_ps(*p, p->source, at);
-        REQUIRE(way.least_ps <= exchange + scatter_ps(*p, way) + exchange_ps(*p, way.at, p->target));
+        const int64_t gather = exchange_ps(*p, way.at, p->target);
+        if (way.arranged) {
+          ++arranged;
+          ++with_all;
+          REQUIRE(way.reduced == sums);
+          const SearchState at = before_scatter(*p, way.at, way.reduced);
+          REQUIRE(at.pending == sums);
+          const int64_t exchange = begins_with(*p, at, p->source) ? 0 : exchange_ps(*p, p->source, at);
+          REQUIRE(way.least_ps <= exchange + scatter_ps(*p, way) + gather);
+          continue;
+        }
+        by_all += way.reduced == sums;
+        by_inside += way.reduced != sums;
+        REQUIRE((way.reduced == sums || way.reduced == inside_units(*p, sums)));
+        const auto at = scattered_as(*p, way.at, way.reduced);
+        REQUIRE(at);
+        REQUIRE(begins_with(*p, *at, p->source));
+        REQUIRE(at->pending == (sums & ~way.reduced));
+        REQUIRE(way.least_ps <= scatter_ps(*p, {0, *at, way.reduced}) + exchange_ps(*p, *at, way.at) + gather);
       }
-      arranged += ways.size();
+      gathered += by_all + by_inside;
+      // All states with more digits than the target that have the sums in their lists.
+      std::vector<SearchState> finer;
+      REQUIRE(all_spreads(*p, p->target, p->all, SIZE_MAX, finer));
+      const auto having = [&](uint16_t of) {
+        return static_cast<size_t>(std::count_if(finer.begin(), finer.end(), [&](const SearchState& s) {
+          return begins_with(*p, s, p->target) && (of & ~sharding(s, p->dims)) == 0;
+        }));
+      };
+      const uint16_t inside = inside_units(*p, sums);
+      REQUIRE(with_all == (sums == 0 ? 0 : having(sums)));
+      REQUIRE(by_all == with_all);
+      REQUIRE(by_inside == (inside == 0 || inside == sums ? 0 : having(inside)));
     }
   }
   CHECK(scattered > 5'000);
   CHECK(arranged > 800);
+  CHECK(gathered > 1'000);
 }
 
 TEST_CASE("lists of plans that scatter first end where their work does") {
@@ -133,7 +165,7 @@ TEST_CASE("lists of plans that scatter first end where their work does") {
   p->source.pending = 0b000111;
   std::vector<ScatterWay> ways;
   for (int64_t most_work : {int64_t{0}, int64_t{1'000}, int64_t{50'000}}) {
-    for (auto list : {list_scattered, list_arranged}) {
+    for (auto list : {list_scattered, list_gathered}) {
       const int64_t before = p->work;
       list(*p, world, INT64_MAX, SIZE_MAX, most_work, ways);
       CHECK(p->work - before <= most_work + 100);
@@ -177,4 +209,17 @@ TEST_CASE("three sums are scattered into several lists before one exchange in tw
   const Found found = cheapest({2, 4, 2, 2, 2, 4}, {256, 256, 256, 256}, src, {{{0, 1, 2}, {3, 1, 2}}, {{1, 1, 4}}, {}, {}});
   CHECK(found.cost.ps == 13'974'198'235);
   CHECK(found.edges.back().phases == 2);
+}
+
+TEST_CASE("sums are scattered into the shards of a state with more digits than the target, in several lists") {
+  State src;
+  src.shards = {{{0, 1, 2}}, {{3, 1, 2}}, {{1, 1, 2}}};
+  src.partial = {{{4, 1, 2}, ReduceOp::sum}, {{5, 1, 2}, ReduceOp::sum}};
+  const Found all = cheapest({2, 2, 2, 2, 2, 2}, {64, 64, 4096}, src, {{{2, 1, 2}}, {{1, 1, 2}}, {}});
+  CHECK(all.cost.ps == 131'979'506);
+  CHECK(all.cost.ps - all.least_ps < all.cost.ps / 50);
+  src.shards = {{}, {{2, 1, 2}}, {{5, 1, 2}, {4, 1, 2}}};
+  src.partial = {{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 2}, ReduceOp::sum}, {{3, 1, 2}, ReduceOp::sum}};
+  const Found inside = cheapest({2, 2, 2, 2, 2, 2}, {64, 64, 4096}, src, {{{1, 1, 2}}, {}, {{2, 1, 2}}});
+  CHECK(inside.cost.ps == 206'218'562);
 }
