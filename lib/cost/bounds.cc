@@ -108,15 +108,29 @@ Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld
   LeastTimes::Asked asked;
   asked.several = several;
   if (made == 0) asked.ranks = world.product(p.src_only | p.reduced);
-  asked.level = must_reach;
-  bounds.ps = times.ps(asked, 0, 1, 1);
-  uint32_t links = 0;
-  for (int k = within_moves ? must_reach : levels - 1; k >= 0; --k) {
-    if (world.at_level(k) != 0) links |= 1U << k;
-    if (k > must_reach || links == 0) continue;
-    asked.kind_does = k == must_reach && k > 0;
-    for (const Share& share : needs[static_cast<size_t>(k)])
-      bounds.ps = std::max(bounds.ps, times.ps(asked, share.bytes, share.ranks, links));
+  const auto least_ps = [&](int reached, int outermost) {
+    asked.level = reached;
+    int64_t ps = times.ps(asked, 0, 1, 1);
+    uint32_t links = 0;
+    for (int k = outermost; k >= 0; --k) {
+      if (world.at_level(k) != 0) links |= 1U << k;
+      if (k > must_reach || links == 0) continue;
+      asked.kind_does = k == reached && k > 0;
+      for (const Share& share : needs[static_cast<size_t>(k)])
+        ps = std::max(ps, times.ps(asked, share.bytes, share.ranks, links));
+    }
+    return ps;
+  };
+  if (!within_moves) {
+    bounds.ps = least_ps(must_reach, levels - 1);
+    return bounds;
+  }
+  // Steps that reach no further leave links further out idle; those that do take its latency. Of
+  // shares that slices left on several hosts a gather brings some from each, beside those that lie
+  // nearer.
+  bounds.ps = least_ps(must_reach, must_reach);
+  for (int reached = must_reach + 1; reached < levels; ++reached) {
+    if (world.at_level(reached) != 0) bounds.ps = std::min(bounds.ps, least_ps(reached, reached));
   }
   return bounds;
 }

@@ -31,10 +31,10 @@ struct Bounds {
 
 // The same on lined-up digits, for the planner's inner loop. `within_moves`: no plan of the
 // planner's moves takes less, which is tighter: none of them fetches over slow links what lies
-// nearer (tests hold it against an exhaustive search). `made`: pending after, not before; the ranks
-// that differ on these alone hold each value together, so that what any of them has need not reach
-// the others. `several`: its ps is of plans that communicate in two steps or more. It is 0 under
-// finer tiers.
+// nearer without their latency (tests hold it against an exhaustive search). `made`: pending after,
+// not before; the ranks that differ on these alone hold each value together, so that what any of
+// them has need not reach the others. `several`: its ps is of plans that communicate in two steps
+// or more. It is 0 under finer tiers.
 [[nodiscard]] Bounds bound_digits(const Topology& topology, const LeastTimes& times,
                                   const DigitWorld& world, const DigitChange& change,
                                   bool within_moves = false, DigitMask made = 0,

@@ -262,7 +262,8 @@ int64_t PackedWorld::ps_of(const Difference& d, const PendingDigits& w, int tota
   if (w.reduced != 0) return reducing_ps(d, w, total, outers, growing);
   if (!d.crossed() && d.beyond() == 0) return 0;
   const Carried own{missing(total, d.beyond(), d.crossed())};
-  if (!d.crossed_outside() && d.held_outside() == 0) return inside_ps(d.beyond(), own, growing);
+  if (!d.crossed_outside() && d.held_outside() == 0)
+    return within_unit_ps(d.beyond(), own, growing);
   const Carried of_unit = fetched(outers, d.held_outside(), d.crossed_outside(), w.kept_inside);
   return std::max(reaching_out_ps(d.beyond(), own), outside_ps(d.beyond(), of_unit));
 }
@@ -330,7 +331,7 @@ int64_t PackedWorld::reducing_ps(const Difference& d, const PendingDigits& w, in
   const Carried own = larger_share(
       {floor_div(least_bytes(), power(total)), power(w.joined_count)},
       {carried(w.reduced, total_ - total - w.kept - w.joined_count, d.apart()), sharing});
-  if (inside_only) return inside_ps(sources, own, growing);
+  if (inside_only) return within_unit_ps(sources, own, growing);
   const int copies = total_ - inside_ - outers - (w.kept - w.kept_inside) - w.joined_outside;
   const Carried of_unit = larger_share(
       {saturating_mul(missing, power(w.kept_inside)), power(inside_ + w.joined_outside)},

@@ -355,6 +355,13 @@ class PackedWorld {
     return p_->times.ps({power(digits), static_cast<int>(outer_level_), false, several_},
                         carried.bytes, carried.ranks, links(true));
   }
+  // Of what lies inside of units: a gather may bring some of it from outside all the same, where
+  // slices left shares of it there, at the latency of that level.
+  [[nodiscard]] int64_t within_unit_ps(int digits, const Carried& carried, bool growing) const {
+    const int64_t inside = inside_ps(digits, carried, growing);
+    return growing || outer_level_ == 0 ? inside
+                                        : std::min(inside, reaching_out_ps(digits, carried));
+  }
   [[nodiscard]] int64_t outside_ps(int digits, const Carried& carried) const {
     return p_->times.ps({power(digits), static_cast<int>(outer_level_), true, several_},
                         carried.bytes, carried.ranks, 1U << outer_level_);

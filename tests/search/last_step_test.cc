@@ -461,3 +461,13 @@ TEST_CASE("four sums are scattered at once and gathered behind it, where lists o
   CHECK(found.cost.ps == 32'858'777'957);
   CHECK(found.shortcuts.none());
 }
+
+TEST_CASE("of what lies inside of hosts a gather brings some from outside, which takes less of large tensors") {
+  test::SmallQuestion question({2, 2, 2, 4}, test::two_levels(8, 500), {{32768, 32768}, DType::float32});
+  question.request.src.shards = {{{2, 1, 2}}, {}};
+  question.request.dst.shards = {{{1, 1, 2}}, {}};
+  const Found found = find_cheapest(*question.problem());
+  // Not one exchange inside, 5'814'509'860.
+  CHECK(found.cost.ps == 5'476'759'245);
+  CHECK(found.least_ps <= found.cost.ps);
+}
