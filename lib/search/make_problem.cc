@@ -20,18 +20,20 @@ class MeshCuts {
             bool split) {
     const int64_t size = levels.mesh().dims[mesh_dim].size;
     cuts_.assign({1, size});
-    if (split && levels.regular()) {
-      for (const LevelDigit& digit : levels.digits(mesh_dim)) cuts_.push_back(digit.before);
-    }
     for (const State* s : {&src, &dst}) {
       for (const auto& order : s->shards) {
         for (const SubAxis& sub_axis : order) use(mesh_dim, sub_axis);
       }
       for (const PendingSubAxis& p : s->partial) use(mesh_dim, p.sub_axis);
     }
+    sort();
+    const size_t of_ends = cuts_.size();
+    if (split && levels.regular()) {
+      for (const LevelDigit& digit : levels.digits(mesh_dim)) cuts_.push_back(digit.before);
+      sort();
+    }
+    at_levels_ = cuts_.size() > of_ends;
     if (cuts_.size() == 2) return;
-    std::sort(cuts_.begin(), cuts_.end());
-    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
     for (size_t i = 0; i + 1 < cuts_.size(); ++i) {
       if (cuts_[i + 1] % cuts_[i] != 0) {
         cuts_.assign({1, size});
@@ -40,14 +42,22 @@ class MeshCuts {
     }
   }
   [[nodiscard]] const std::vector<int64_t>& cuts() const { return cuts_; }
+  // Whether levels cut where neither state does.
+  [[nodiscard]] bool at_levels() const { return at_levels_; }
 
  private:
+  void sort() {
+    if (cuts_.size() == 2) return;
+    std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+  }
   void use(size_t mesh_dim, const SubAxis& sub_axis) {
     if (static_cast<size_t>(sub_axis.mesh_dim) != mesh_dim) return;
     cuts_.push_back(sub_axis.before);
     cuts_.push_back(sub_axis.before * sub_axis.size);
   }
   std::vector<int64_t> cuts_;  // ascending
+  bool at_levels_ = false;
 };
 
 // Of the size of a mesh dim.
@@ -90,12 +100,13 @@ class ProblemMaker {
  public:
   // `made`: empty.
   ProblemMaker(const LevelMap& levels, const MeshTable& meshes, const Request& request,
-               const State& target, const PlanOptions& options, PlanProblem& made)
+               const State& target, const PlanOptions& options, Cuts cuts, PlanProblem& made)
       : levels_(levels),
         meshes_(meshes),
         request_(request),
         target_(target),
         options_(options),
+        cuts_(cuts),
         p_(made) {}
 
   // False: more sub-axes or tensor dims than a search holds.
@@ -135,7 +146,9 @@ class ProblemMaker {
   bool find_sub_axes() {
     MeshCuts of_dim;
     for (size_t m = 0; m < p_.mesh->dims.size(); ++m) {
-      of_dim.find(levels_, m, request_.src, target_, options_.groups == GroupPolicy::any);
+      of_dim.find(levels_, m, request_.src, target_,
+                  options_.groups == GroupPolicy::any && cuts_ == Cuts::at_levels);
+      p_.cut_at_levels = p_.cut_at_levels || of_dim.at_levels();
       const std::vector<int64_t>& cuts = of_dim.cuts();
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
         const int64_t size = floor_div(cuts[i + 1], cuts[i]);
@@ -408,6 +421,7 @@ class ProblemMaker {
   const Request& request_;
   const State& target_;
   const PlanOptions& options_;
+  const Cuts cuts_;
   PlanProblem& p_;
   bool scalar_ = false;
 };
@@ -416,9 +430,9 @@ class ProblemMaker {
 
 std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes,
                                         const Request& request, const State& target,
-                                        const PlanOptions& options) {
+                                        const PlanOptions& options, Cuts cuts) {
   std::optional<PlanProblem> made(std::in_place);
-  if (!ProblemMaker(levels, meshes, request, target, options, *made).make()) made.reset();
+  if (!ProblemMaker(levels, meshes, request, target, options, cuts, *made).make()) made.reset();
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "cost/step_figures.h"
 #include "search/across.h"
+#include "search/coarser.h"
 #include "search/edge_steps.h"
 #include "search/exchange_step.h"
 #include "search/moves.h"
@@ -162,6 +163,8 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
       return list;
     }
     search.work_budget = budget.left;
+    const CoarserForm coarser(question, levels, target.state);
+    search.coarser = &coarser;
     // Of equal times the fewer collectives count.
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     const Found found = find_with(*problem, what_if.also_declared, search);

@@ -1,5 +1,6 @@
 #include "search/search.h"
 
+#include "search/coarser.h"
 #include "search/moves.h"
 #include "search/search_run.h"
 
@@ -22,6 +23,15 @@ constexpr int64_t even_percent = 25;
 constexpr int64_t even_beside_units_percent = 3;
 // Of a search that most questions need no more of.
 constexpr int64_t brief_budget = 4'000'000;
+// The share of a hard question's budget that its coarser form may take.
+constexpr int64_t coarser_percent = 60;
+
+// Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
+// soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
+int64_t easy_work_of(const PlanProblem& p, const SearchOptions& options) {
+  if (p.units.empty() || p.ranks <= few_ranks) return options.easy_work;
+  return std::min(options.easy_work, easy_work_of_many);
+}
 
 }  // namespace
 
@@ -142,12 +152,7 @@ Found Search::run() {
   return finish();
 }
 
-// Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
-// soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
-int64_t Search::easy_work() const {
-  if (p_.units.empty() || p_.ranks <= few_ranks) return options_.easy_work;
-  return std::min(options_.easy_work, easy_work_of_many);
-}
+int64_t Search::easy_work() const { return easy_work_of(p_, options_); }
 
 bool Search::put_back(OpenNode top, int64_t least_ps) {
   if (least_ps <= top.f.ps) return false;
@@ -363,6 +368,23 @@ Found Search::finish() {
   return found;
 }
 
+namespace {
+
+// The better plan of the coarser form and of what a brief search found becomes the one to begin
+// with, where that is dearer. The work that it took.
+int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& options,
+                           const Found& soon, Found& begin) {
+  const Found coarse =
+      options.coarser->find(problem, options.below_ps, options.work_budget / 100 * coarser_percent);
+  for (const Found* found : {&soon, &coarse}) {
+    if (!found->exists || found->shortcuts.has(Shortcut::estimated_price)) continue;
+    if (!begin.exists || found->cost < begin.cost) begin = *found;
+  }
+  return coarse.work;
+}
+
+}  // namespace
+
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   if (!options.exchange || !options.collectives || options.straight)
     return Search(problem, options).run();
@@ -383,6 +405,7 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
     SearchOptions brief = options;
     brief.work_budget = options.work_budget / 100 *
                         (problem.units.empty() ? even_percent : even_beside_units_percent);
+    brief.coarser = nullptr;
     const PlanProblem even = even_part(problem);
     known = find_cheapest(even, brief);
     work = known.work;
@@ -394,10 +417,25 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   first.straight = first.exchange = lines_up && problem.source.pending != 0;
   first.known = &known;
   first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * collectives_percent - work);
-  const Found bounded = Search(problem, first).run();
+  Found bounded = Search(problem, first).run();
   work += bounded.work;
   SearchOptions all = options;
   all.known = &bounded;
+  if (options.coarser != nullptr && problem.cut_at_levels) {
+    Found soon;
+    if (!lines_up) {
+      SearchOptions brief = all;
+      brief.work_budget = std::min(all.work_budget, easy_work_of(problem, options));
+      soon = Search(problem, brief).run();
+      work += soon.work;
+    }
+    if (!lines_up && !soon.shortcuts.has(Shortcut::work_budget)) {
+      soon.least_ps = std::max(soon.least_ps, known.least_ps);
+      soon.work = work;
+      return soon;
+    }
+    work += begin_with_coarser(problem, options, soon, bounded);
+  }
   all.work_budget = std::max<int64_t>(0, options.work_budget - work);
   Found found = Search(problem, all).run();
   found.least_ps = std::max(found.least_ps, known.least_ps);

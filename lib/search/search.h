@@ -50,7 +50,9 @@ struct SearchOptions {
   // only a plan that takes less is wanted; none found: `exists` is false
   int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
-  bool exchange = true;                 // false: collectives only (for comparisons)
+  // Asked for a plan where the question turns out to be hard; nullptr: there is none.
+  const class CoarserForm* coarser = nullptr;
+  bool exchange = true;  // false: collectives only (for comparisons)
   // Exchanges lead to the target alone and to a few states that gathers lead on from: a good plan
   // for little, of which nothing is proven.
   bool straight = false;

@@ -127,6 +127,7 @@ struct PlanProblem {
   int64_t element = 1;         // bytes
   int64_t reduce_element = 1;  // bytes of an element while it is reduced
   int sub_axes = 0;
+  bool cut_at_levels = false;  // some mesh dim where neither end cuts it
   std::array<SubAxis, max_sub_axes> sub_axis{};
   std::array<int64_t, max_sub_axes> size{};
   int dims = 0;  // tensor dims that take part
@@ -185,12 +186,19 @@ struct PlanProblem {
   mutable int64_t work = 0;        // units (search/work.h) that its functions took so far
 };
 
+// Where mesh dims are cut into sub-axes, beside where the states of both ends cut them.
+enum class Cuts : uint8_t {
+  at_levels,  // with every group allowed, where the parts inside and outside of units meet
+  of_ends,    // nowhere
+};
+
 // `target`: the state to reach (request.dst, or another order of it). nullopt with more sub-axes or
 // dims than a SearchState holds.
 [[nodiscard]] std::optional<PlanProblem> make_problem(const LevelMap& levels,
                                                       const MeshTable& meshes,
                                                       const Request& request, const State& target,
-                                                      const PlanOptions& options);
+                                                      const PlanOptions& options,
+                                                      Cuts cuts = Cuts::at_levels);
 
 // The same question with the states alone that cut evenly, which is answered by closed forms; both
 // ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.

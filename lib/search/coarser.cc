@@ -1,0 +1,76 @@
+#include "search/coarser.h"
+
+#include <array>
+
+#include "search/work.h"
+
+namespace meshplan {
+namespace {
+
+// Steps of the coarser form as steps of the whole question.
+class IntoParts {
+ public:
+  IntoParts(const PlanProblem& coarse, const PlanProblem& whole) : coarse_(coarse), whole_(whole) {
+    for (int i = 0; i < coarse.sub_axes; ++i) {
+      const SubAxis& joined = coarse.sub_axis[as_index(i)];
+      for (int k = 0; k < whole.sub_axes; ++k) {
+        const SubAxis& part = whole.sub_axis[as_index(k)];
+        if (part.mesh_dim == joined.mesh_dim && part.before >= joined.before &&
+            part.before * part.size <= joined.before * joined.size)
+          parts_[as_index(i)] = static_cast<uint16_t>(parts_[as_index(i)] | 1U << k);
+      }
+    }
+  }
+
+  [[nodiscard]] Edge edge(const Edge& edge) const {
+    Edge whole = edge;
+    whole.group = mask(edge.group);
+    whole.reduced = mask(edge.reduced);
+    whole.to = state(edge.to);
+    return whole;
+  }
+
+ private:
+  [[nodiscard]] uint16_t mask(uint16_t joined) const {
+    uint16_t parts = 0;
+    for (unsigned left = joined; left != 0; left &= left - 1)
+      parts = static_cast<uint16_t>(parts | parts_[as_index(__builtin_ctz(left))]);
+    return parts;
+  }
+  [[nodiscard]] SearchState state(const SearchState& joined) const {
+    SearchState s;
+    for (int d = 0; d < coarse_.dims; ++d) {
+      for (int i = joined.begin_of(d); i < joined.end_of(d); ++i) {
+        // Major first, as sub-axes are numbered.
+        for (unsigned left = parts_[joined.sub_axis[as_index(i)]]; left != 0; left &= left - 1)
+          append(s, whole_.dims, d, static_cast<uint8_t>(__builtin_ctz(left)));
+      }
+    }
+    s.pending = mask(joined.pending);
+    s.made = mask(joined.made);
+    return s;
+  }
+
+  const PlanProblem& coarse_;
+  const PlanProblem& whole_;
+  std::array<uint16_t, max_sub_axes> parts_{};
+};
+
+}  // namespace
+
+Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
+  const auto coarse = make_problem(levels_, *question_.meshes, *question_.request, target_,
+                                   *question_.options, Cuts::of_ends);
+  if (!coarse || coarse->sub_axes == whole.sub_axes) return {};
+  SearchOptions options;
+  options.below_ps = below_ps;
+  options.work_budget = work_budget;
+  Found found = find_cheapest(*coarse, options);
+  const IntoParts into(*coarse, whole);
+  for (Edge& edge : found.edges) edge = into.edge(edge);
+  found.least_ps = 0;
+  found.work += work::problem;
+  return found;
+}
+
+}  // namespace meshplan
