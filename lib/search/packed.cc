@@ -25,49 +25,6 @@ int count_bits(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-int PackedWorld::put(Packed& packed, int d, int count, int sub_axis) const {
-  if (!usable_) return 0;
-  const SubAxisDigits& digits = digits_[static_cast<size_t>(sub_axis)];
-  packed.digits |= digits.set;
-  packed.total = static_cast<uint8_t>(packed.total + digits.count);
-  packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
-  if (few_) {
-    const int shift = (d * total_ + count) * 4;
-    packed.taken[0] |= digits.taken << shift;
-    packed.outer[0] |= digits.outer << shift;
-    packed.name[0][0] |= digits.name << shift;
-    packed.outer_in_list[0] |= uint64_t{digits.outer_set} << d * total_;
-    return digits.count;
-  }
-  const uint128 in_list = static_cast<uint128>(digits.outer_set) << d * total_;
-  packed.outer_in_list[0] |= static_cast<uint64_t>(in_list);
-  packed.outer_in_list[1] |= static_cast<uint64_t>(in_list >> 64);
-  for (int k = 0; k < digits.count; ++k) {
-    const int digit = digits.first + k;
-    const int bit = d * total_ + count + k;
-    const auto word = static_cast<size_t>(bit / 64);
-    const int shift = bit % 64;
-    packed.taken[word] |= uint64_t{1} << shift;
-    packed.outer[word] |= static_cast<uint64_t>(outer_[as_index(digit)]) << shift;
-    for (int j = 0; j < name_bits_; ++j)
-      packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
-  }
-  return digits.count;
-}
-
-Packed PackedWorld::pack(const SearchState& s) const {
-  Packed packed;
-  packed.pending = s.pending;
-  packed.made = s.made;
-  if (!usable_) return packed;
-  for (int d = 0; d < p_->dims; ++d) {
-    int length = 0;
-    for (int i = s.begin_of(d); i < s.end_of(d); ++i)
-      length += put(packed, d, length, s.sub_axis[static_cast<size_t>(i)]);
-  }
-  return packed;
-}
-
 // Slots that hold another digit in `b`, of those that both take.
 inline uint64_t PackedWorld::differing_of_few(const Packed& a, const Packed& b) {
   uint64_t x = a.name[0][0] ^ b.name[0][0];

@@ -1,4 +1,5 @@
-// How packed states are set up for a question: slots, digits of sub-axes, times of levels.
+// How packed states are set up for a question (slots, digits of sub-axes, times of levels), and how
+// states are packed.
 #include <algorithm>
 
 #include "base/int_math.h"
@@ -157,6 +158,49 @@ void PackedWorld::forget_figures() {
   figures_.fill({});
   outer_steps_.fill({});
   counted_on_ = uint64_t{1} << 53;
+}
+
+int PackedWorld::put(Packed& packed, int d, int count, int sub_axis) const {
+  if (!usable_) return 0;
+  const SubAxisDigits& digits = digits_[static_cast<size_t>(sub_axis)];
+  packed.digits |= digits.set;
+  packed.total = static_cast<uint8_t>(packed.total + digits.count);
+  packed.outers = static_cast<uint8_t>(packed.outers + digits.outers);
+  if (few_) {
+    const int shift = (d * total_ + count) * 4;
+    packed.taken[0] |= digits.taken << shift;
+    packed.outer[0] |= digits.outer << shift;
+    packed.name[0][0] |= digits.name << shift;
+    packed.outer_in_list[0] |= uint64_t{digits.outer_set} << d * total_;
+    return digits.count;
+  }
+  const uint128 in_list = static_cast<uint128>(digits.outer_set) << d * total_;
+  packed.outer_in_list[0] |= static_cast<uint64_t>(in_list);
+  packed.outer_in_list[1] |= static_cast<uint64_t>(in_list >> 64);
+  for (int k = 0; k < digits.count; ++k) {
+    const int digit = digits.first + k;
+    const int bit = d * total_ + count + k;
+    const auto word = static_cast<size_t>(bit / 64);
+    const int shift = bit % 64;
+    packed.taken[word] |= uint64_t{1} << shift;
+    packed.outer[word] |= static_cast<uint64_t>(outer_[as_index(digit)]) << shift;
+    for (int j = 0; j < name_bits_; ++j)
+      packed.name[static_cast<size_t>(j)][word] |= static_cast<uint64_t>(digit >> j & 1) << shift;
+  }
+  return digits.count;
+}
+
+Packed PackedWorld::pack(const SearchState& s) const {
+  Packed packed;
+  packed.pending = s.pending;
+  packed.made = s.made;
+  if (!usable_) return packed;
+  for (int d = 0; d < p_->dims; ++d) {
+    int length = 0;
+    for (int i = s.begin_of(d); i < s.end_of(d); ++i)
+      length += put(packed, d, length, s.sub_axis[static_cast<size_t>(i)]);
+  }
+  return packed;
 }
 
 }  // namespace meshplan
