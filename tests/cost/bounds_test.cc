@@ -201,6 +201,15 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   State cut;
   cut.shards = {{{0, 1, 64}}};
   CHECK(listed_bounds(h100, few, many, extent, 4, eighths, cut).ps == 25'000'000 + 8 * 500'000 + transfer_ps(4 << 20, 8, 45'000));
+  // To 64 others that want it all: all of it lands once over the 8 NICs of its host, and of the rest
+  // each of the 8 other hosts gets 7/8 over its own; in one exchange the 8 NICs would send it 64 times.
+  const Bounds all_of_it = listed_bounds(h100, few, many, extent, 4, eighths, whole);
+  const int64_t landed = transfer_ps(4 << 20, 8, 45'000);
+  CHECK(all_of_it.ps == 2 * 25'000'000 + 500'000 + landed + transfer_ps(7 * (4 << 20), 64, 45'000) - 1);
+  // A tensor so small that latencies decide goes in one exchange, where peers cost nothing.
+  const std::vector<int64_t> little{4096};
+  CHECK(listed_bounds(test::two_levels(8, 0), few, many, little, 4, eighths, whole).ps ==
+        25'000'000 + transfer_ps(64 * 4 * 4096, 8, 45'000));
 }
 
 TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {

@@ -35,7 +35,7 @@ struct World {
   std::string dst;
 };
 
-// Meshes of one world: overlapping, permuted, sliced either way.
+// Meshes of one world: overlapping, permuted, sliced either way; and apart, where units of the target hold nothing of the source.
 std::vector<World> worlds() {
   MeshTable t;
   REQUIRE(add_root(t, "world", 8, {}, {{"a", 2}, {"b", 2}, {"c", 2}}).ok());
@@ -47,8 +47,13 @@ std::vector<World> worlds() {
   REQUIRE(add_root(mixed, "world", 6, {5, 0, 3, 1, 4, 2}, {{"a", 3}, {"b", 2}}).ok());
   REQUIRE(add_slice(mixed, "a", "world", {"a"}).ok());
   REQUIRE(add_transpose(mixed, "turned", "world", {"b", "a"}).ok());
-  return {{t, "bc", "ab"}, {t, "ab", "bc"}, {t, "bc", "turned"},   {t, "world", "c"},     {t, "c", "world"},
-          {t, "ab", "c"},  {t, "c", "bc"},  {mixed, "a", "world"}, {mixed, "world", "a"}, {mixed, "world", "turned"}};
+  MeshTable apart;
+  REQUIRE(add_root(apart, "few", 2, {0, 1}, {{"a", 2}}).ok());
+  REQUIRE(add_root(apart, "many", 6, {2, 3, 4, 5, 6, 7}, {{"a", 3}, {"b", 2}}).ok());
+  REQUIRE(add_root(apart, "mixed", 4, {1, 2, 4, 5}, {{"a", 2}, {"b", 2}}).ok());
+  return {{t, "bc", "ab"},        {t, "ab", "bc"},        {t, "bc", "turned"},     {t, "world", "c"},       {t, "c", "world"},
+          {t, "ab", "c"},         {t, "c", "bc"},         {mixed, "a", "world"},   {mixed, "world", "a"},   {mixed, "world", "turned"},
+          {apart, "few", "many"}, {apart, "many", "few"}, {apart, "few", "mixed"}, {apart, "mixed", "many"}};
 }
 
 struct Tightness {

@@ -1,0 +1,126 @@
+#include "cost/fresh_units.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/collective_time.h"
+
+namespace meshplan {
+namespace {
+
+struct FreshUnits {
+  int64_t ranks = 0;               // of the target
+  int64_t wanted = 0;              // elements, of each unit by itself
+  int64_t received = 0;            // elements, of each rank by itself
+  int64_t bandwidth = 0;           // MB/s of all links that leave the units
+  int64_t exchange_bandwidth = 0;  // in hundredths
+};
+
+// The units inside of those that links of the level join.
+FreshUnits fresh_units(const Participants& all, const RankLinks& links, int level) {
+  FreshUnits fresh;
+  std::vector<int32_t> boxes;
+  const std::vector<RankBoxes>& ranks = all.ranks;
+  for (size_t first = 0, end = 0; first < ranks.size(); first = end) {
+    const int64_t unit = links.unit(ranks[first].id, level - 1);
+    bool holds = false;
+    for (end = first; end < ranks.size() && links.unit(ranks[end].id, level - 1) == unit; ++end)
+      holds = holds || ranks[end].held >= 0;
+    if (holds) continue;
+    boxes.clear();
+    for (size_t i = first; i < end; ++i) {
+      const LevelSet leaving = links.leaving(level, links.of_rank(static_cast<int32_t>(i)));
+      fresh.bandwidth = saturating_add(fresh.bandwidth, links.bandwidth(leaving));
+      fresh.exchange_bandwidth =
+          saturating_add(fresh.exchange_bandwidth, links.exchange_bandwidth(leaving));
+      boxes.push_back(ranks[i].wanted);
+      fresh.received = saturating_add(fresh.received, all.wanted.volume(ranks[i].wanted));
+    }
+    fresh.ranks += static_cast<int64_t>(end - first);
+    std::sort(boxes.begin(), boxes.end());
+    boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
+    for (const int32_t box : boxes)
+      fresh.wanted = saturating_add(fresh.wanted, all.wanted.volume(box));
+  }
+  return fresh;
+}
+
+// By which an exchange enters them, in hundredths of MB/s: the source's links that leave its units,
+// or theirs where those are less.
+int64_t entering_bandwidth(const FreshUnits& fresh, const Participants& all, const RankLinks& links,
+                           int level) {
+  int64_t of_sources = 0;
+  for (size_t i = 0; i < all.ranks.size(); ++i) {
+    if (all.ranks[i].held < 0) continue;
+    const LevelSet leaving = links.leaving(level, links.of_rank(static_cast<int32_t>(i)));
+    of_sources = saturating_add(of_sources, links.exchange_bandwidth(leaving));
+  }
+  return std::min(of_sources, fresh.exchange_bandwidth);
+}
+
+// Elements that `ranks` of all hold together at least, in any state of the target's mesh.
+int64_t least_held(std::span<const int64_t> shape, int64_t ranks, int64_t all) {
+  int64_t elements = ranks;
+  for (const int64_t extent : shape) elements = saturating_mul(elements, extent);
+  if (elements == INT64_MAX) return 0;
+  int64_t held = elements / all;
+  for (const int64_t extent : shape) {
+    if (extent % all == 0) continue;
+    const int64_t parts = extent / all / all;
+    held -= parts > 0 ? ceil_div(held, parts) : held;
+  }
+  return held;
+}
+
+int64_t ps_of_ns(int64_t ns) { return saturating_mul(ns, 1000); }
+
+}  // namespace
+
+int64_t least_in_two_ps(const Topology& topology, const Participants& all, const RankLinks& links,
+                        std::span<const int64_t> shape, int64_t element_bytes, int64_t transfer) {
+  if (all.cell_ranks > 1) return 0;
+  int64_t most = 0;
+  for (int level = 1; level < static_cast<int>(topology.levels.size()); ++level) {
+    const FreshUnits fresh = fresh_units(all, links, level);
+    const int64_t entering = entering_bandwidth(fresh, all, links, level);
+    if (fresh.wanted == 0 || entering <= 0) continue;
+    const LevelSet leaving = links.leaving(level, links.all());
+    const int64_t latency_ns = links.least_latency_ns(leaving);
+    const int64_t per_peer_ns = links.least_per_peer_ns(leaving);
+    // bandwidths of exchanges are in hundredths
+    const int64_t hundred = saturating_mul(100, element_bytes);
+    const int64_t at_once_ps =
+        ps_of_ns(latency_ns + links.least_latency_ns(links.all()) + per_peer_ns) +
+        std::max(transfer, transfer_ps(saturating_mul(fresh.wanted, hundred), 1, entering));
+    const int64_t landed =
+        std::min(fresh.wanted, least_held(shape, fresh.ranks, std::ssize(all.wanted.of_ranks())));
+    int64_t passed_on_ps = transfer;
+    if (entering < saturating_mul(100, fresh.bandwidth)) {
+      // One less, as both are rounded up.
+      const int64_t landing_ps = transfer_ps(saturating_mul(landed, hundred), 1, entering);
+      const int64_t rest_ps =
+          transfer_ps(saturating_mul(fresh.wanted - landed, element_bytes), 1, fresh.bandwidth);
+      passed_on_ps = std::max(transfer, saturating_add(landing_ps, rest_ps) - 1);
+    }
+    const int64_t waited_ns =
+        latency_ns + (landed > 0 ? latency_ns + per_peer_ns : links.least_latency_ns(links.all()));
+    passed_on_ps = saturating_add(ps_of_ns(waited_ns), passed_on_ps);
+    most = std::max(most, std::min(at_once_ps, passed_on_ps));
+  }
+  return most;
+}
+
+int64_t least_of_one_exchange_ps(const Topology& topology, const Participants& all,
+                                 const RankLinks& links, int64_t element_bytes) {
+  int64_t most = 0;
+  for (int level = 1; level < static_cast<int>(topology.levels.size()); ++level) {
+    const FreshUnits fresh = fresh_units(all, links, level);
+    const int64_t entering = entering_bandwidth(fresh, all, links, level);
+    if (entering <= 0) continue;
+    const int64_t hundredths = saturating_mul(fresh.received, saturating_mul(100, element_bytes));
+    most = std::max(most, transfer_ps(hundredths, 1, entering));
+  }
+  return most;
+}
+
+}  // namespace meshplan
