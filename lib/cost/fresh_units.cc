@@ -16,15 +16,19 @@ struct FreshUnits {
   int64_t exchange_bandwidth = 0;  // in hundredths
 };
 
-// The units inside of those that links of the level join.
+// The unit inside of those that links of the level join.
+int64_t unit_inside(const RankLinks& links, int64_t id, int level) {
+  return level == 0 ? id : links.unit(id, level - 1);
+}
+
 FreshUnits fresh_units(const Participants& all, const RankLinks& links, int level) {
   FreshUnits fresh;
   std::vector<int32_t> boxes;
   const std::vector<RankBoxes>& ranks = all.ranks;
   for (size_t first = 0, end = 0; first < ranks.size(); first = end) {
-    const int64_t unit = links.unit(ranks[first].id, level - 1);
+    const int64_t unit = unit_inside(links, ranks[first].id, level);
     bool holds = false;
-    for (end = first; end < ranks.size() && links.unit(ranks[end].id, level - 1) == unit; ++end)
+    for (end = first; end < ranks.size() && unit_inside(links, ranks[end].id, level) == unit; ++end)
       holds = holds || ranks[end].held >= 0;
     if (holds) continue;
     boxes.clear();
@@ -80,7 +84,9 @@ int64_t least_in_two_ps(const Topology& topology, const Participants& all, const
                         std::span<const int64_t> shape, int64_t element_bytes, int64_t transfer) {
   if (all.cell_ranks > 1) return 0;
   int64_t most = 0;
-  for (int level = 1; level < static_cast<int>(topology.levels.size()); ++level) {
+  // Of an exchange in two phases ranks of an innermost unit get parts from one another, too.
+  const auto levels = static_cast<int>(topology.levels.size());
+  for (int level = levels == 1 ? 0 : 1; level < levels; ++level) {
     const FreshUnits fresh = fresh_units(all, links, level);
     const int64_t entering = entering_bandwidth(fresh, all, links, level);
     if (fresh.wanted == 0 || entering <= 0) continue;

@@ -210,6 +210,9 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   const std::vector<int64_t> little{4096};
   CHECK(listed_bounds(test::two_levels(8, 0), few, many, little, 4, eighths, whole).ps ==
         25'000'000 + transfer_ps(64 * 4 * 4096, 8, 45'000));
+  // Of one level each of the 64 gets the rest by itself.
+  const Bounds alike = listed_bounds(test::one_level(10'000, 500), few, many, extent, 4, eighths, whole);
+  CHECK(alike.ps == 2 * 10'000'000 + 500'000 + transfer_ps(4 << 20, 8, 100'000) + transfer_ps(63 * (4 << 20), 64, 100'000) - 1);
 }
 
 TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {
