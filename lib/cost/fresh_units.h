@@ -1,5 +1,5 @@
-// Plans across meshes, by what enters fresh units: those in which no rank of the source lies, of one
-// level ranks.
+// Plans across meshes, by what enters fresh units: those in which no rank of the source lies, where
+// there is one level ranks.
 //
 //     8 ranks of a host S(0) -> 64 of 8 others, R      T: what the 8 NICs of a host take for it all
 //     lands   each box of the state in which it lands, once at least        T
