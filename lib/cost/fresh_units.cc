@@ -8,21 +8,26 @@
 namespace meshplan {
 namespace {
 
-struct FreshUnits {
-  int64_t ranks = 0;               // of the target
-  int64_t wanted = 0;              // elements, of each unit by itself
-  int64_t received = 0;            // elements, of each rank by itself
-  int64_t bandwidth = 0;           // MB/s of all links that leave the units
-  int64_t exchange_bandwidth = 0;  // in hundredths
-};
-
 // The unit inside of those that links of the level join.
 int64_t unit_inside(const RankLinks& links, int64_t id, int level) {
   return level == 0 ? id : links.unit(id, level - 1);
 }
 
-FreshUnits fresh_units(const Participants& all, const RankLinks& links, int level) {
+// Of the source's links that leave its units, in hundredths of MB/s.
+int64_t leaving_sources(const Participants& all, const RankLinks& links, int level) {
+  int64_t bandwidth = 0;
+  for (size_t i = 0; i < all.ranks.size(); ++i) {
+    if (all.ranks[i].held < 0) continue;
+    const LevelSet leaving = links.leaving(level, links.of_rank(static_cast<int32_t>(i)));
+    bandwidth = saturating_add(bandwidth, links.exchange_bandwidth(leaving));
+  }
+  return bandwidth;
+}
+
+FreshUnits units_of_level(const Participants& all, const RankLinks& links, int level) {
   FreshUnits fresh;
+  fresh.level = level;
+  int64_t exchange_bandwidth = 0;
   std::vector<int32_t> boxes;
   const std::vector<RankBoxes>& ranks = all.ranks;
   for (size_t first = 0, end = 0; first < ranks.size(); first = end) {
@@ -35,8 +40,7 @@ FreshUnits fresh_units(const Participants& all, const RankLinks& links, int leve
     for (size_t i = first; i < end; ++i) {
       const LevelSet leaving = links.leaving(level, links.of_rank(static_cast<int32_t>(i)));
       fresh.bandwidth = saturating_add(fresh.bandwidth, links.bandwidth(leaving));
-      fresh.exchange_bandwidth =
-          saturating_add(fresh.exchange_bandwidth, links.exchange_bandwidth(leaving));
+      exchange_bandwidth = saturating_add(exchange_bandwidth, links.exchange_bandwidth(leaving));
       boxes.push_back(ranks[i].wanted);
       fresh.received = saturating_add(fresh.received, all.wanted.volume(ranks[i].wanted));
     }
@@ -46,20 +50,8 @@ FreshUnits fresh_units(const Participants& all, const RankLinks& links, int leve
     for (const int32_t box : boxes)
       fresh.wanted = saturating_add(fresh.wanted, all.wanted.volume(box));
   }
+  fresh.entering = std::min(leaving_sources(all, links, level), exchange_bandwidth);
   return fresh;
-}
-
-// By which an exchange enters them, in hundredths of MB/s: the source's links that leave its units,
-// or theirs where those are less.
-int64_t entering_bandwidth(const FreshUnits& fresh, const Participants& all, const RankLinks& links,
-                           int level) {
-  int64_t of_sources = 0;
-  for (size_t i = 0; i < all.ranks.size(); ++i) {
-    if (all.ranks[i].held < 0) continue;
-    const LevelSet leaving = links.leaving(level, links.of_rank(static_cast<int32_t>(i)));
-    of_sources = saturating_add(of_sources, links.exchange_bandwidth(leaving));
-  }
-  return std::min(of_sources, fresh.exchange_bandwidth);
 }
 
 // Elements that `ranks` of all hold together at least, in any state of the target's mesh.
@@ -80,30 +72,36 @@ int64_t ps_of_ns(int64_t ns) { return saturating_mul(ns, 1000); }
 
 }  // namespace
 
-int64_t least_in_two_ps(const Topology& topology, const Participants& all, const RankLinks& links,
-                        std::span<const int64_t> shape, int64_t element_bytes, int64_t transfer) {
-  if (all.cell_ranks > 1) return 0;
-  int64_t most = 0;
-  // Of an exchange in two phases ranks of an innermost unit get parts from one another, too.
+std::vector<FreshUnits> fresh_units(const Topology& topology, const Participants& all,
+                                    const RankLinks& links) {
+  std::vector<FreshUnits> units;
   const auto levels = static_cast<int>(topology.levels.size());
   for (int level = levels == 1 ? 0 : 1; level < levels; ++level) {
-    const FreshUnits fresh = fresh_units(all, links, level);
-    const int64_t entering = entering_bandwidth(fresh, all, links, level);
-    if (fresh.wanted == 0 || entering <= 0) continue;
-    const LevelSet leaving = links.leaving(level, links.all());
+    const FreshUnits fresh = units_of_level(all, links, level);
+    if (fresh.wanted > 0 && fresh.entering > 0) units.push_back(fresh);
+  }
+  return units;
+}
+
+int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants& all,
+                        const RankLinks& links, std::span<const int64_t> shape,
+                        int64_t element_bytes, int64_t transfer) {
+  int64_t most = 0;
+  for (const FreshUnits& fresh : units) {
+    const LevelSet leaving = links.leaving(fresh.level, links.all());
     const int64_t latency_ns = links.least_latency_ns(leaving);
     const int64_t per_peer_ns = links.least_per_peer_ns(leaving);
     // bandwidths of exchanges are in hundredths
     const int64_t hundred = saturating_mul(100, element_bytes);
     const int64_t at_once_ps =
         ps_of_ns(latency_ns + links.least_latency_ns(links.all()) + per_peer_ns) +
-        std::max(transfer, transfer_ps(saturating_mul(fresh.wanted, hundred), 1, entering));
+        std::max(transfer, transfer_ps(saturating_mul(fresh.wanted, hundred), 1, fresh.entering));
     const int64_t landed =
         std::min(fresh.wanted, least_held(shape, fresh.ranks, std::ssize(all.wanted.of_ranks())));
     int64_t passed_on_ps = transfer;
-    if (entering < saturating_mul(100, fresh.bandwidth)) {
+    if (fresh.entering < saturating_mul(100, fresh.bandwidth)) {
       // One less, as both are rounded up.
-      const int64_t landing_ps = transfer_ps(saturating_mul(landed, hundred), 1, entering);
+      const int64_t landing_ps = transfer_ps(saturating_mul(landed, hundred), 1, fresh.entering);
       const int64_t rest_ps =
           transfer_ps(saturating_mul(fresh.wanted - landed, element_bytes), 1, fresh.bandwidth);
       passed_on_ps = std::max(transfer, saturating_add(landing_ps, rest_ps) - 1);
@@ -116,15 +114,11 @@ int64_t least_in_two_ps(const Topology& topology, const Participants& all, const
   return most;
 }
 
-int64_t least_of_one_exchange_ps(const Topology& topology, const Participants& all,
-                                 const RankLinks& links, int64_t element_bytes) {
+int64_t least_of_one_exchange_ps(const std::vector<FreshUnits>& units, int64_t element_bytes) {
   int64_t most = 0;
-  for (int level = 1; level < static_cast<int>(topology.levels.size()); ++level) {
-    const FreshUnits fresh = fresh_units(all, links, level);
-    const int64_t entering = entering_bandwidth(fresh, all, links, level);
-    if (entering <= 0) continue;
+  for (const FreshUnits& fresh : units) {
     const int64_t hundredths = saturating_mul(fresh.received, saturating_mul(100, element_bytes));
-    most = std::max(most, transfer_ps(hundredths, 1, entering));
+    most = std::max(most, transfer_ps(hundredths, 1, fresh.entering));
   }
   return most;
 }

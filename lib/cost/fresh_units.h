@@ -21,22 +21,37 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "cost/rank_boxes.h"
 #include "cost/rank_links.h"
 
 namespace meshplan {
 
-// What plans that communicate in two steps or phases take at least, in picoseconds. 0: nothing is
-// known. `transfer_ps`: of the bytes of any plan at least. Only where the levels price every step,
-// and where some rank of the target lies outside of the source's mesh.
-[[nodiscard]] int64_t least_in_two_ps(const Topology& topology, const Participants& all,
+// Those inside of what links of one level join, together.
+struct FreshUnits {
+  int level = 0;
+  int64_t ranks = 0;      // of the target
+  int64_t wanted = 0;     // elements, of each unit by itself
+  int64_t received = 0;   // elements, of each rank by itself
+  int64_t bandwidth = 0;  // MB/s of all links that leave the units
+  int64_t entering = 0;   // of an exchange, in hundredths of MB/s: theirs, or the source's
+};
+
+// Of each level that has some. Of an exchange in two phases ranks of an innermost unit get parts
+// from one another, too: so units are ranks only where there is one level. Only where levels price
+// every step.
+[[nodiscard]] std::vector<FreshUnits> fresh_units(const Topology& topology, const Participants& all,
+                                                  const RankLinks& links);
+
+// What plans that communicate in two steps or phases take at least, in picoseconds; 0: nothing is
+// known. `transfer_ps`: of the bytes of any plan at least. The target has nothing pending.
+[[nodiscard]] int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants& all,
                                       const RankLinks& links, std::span<const int64_t> shape,
                                       int64_t element_bytes, int64_t transfer_ps);
 
-// What the bytes of one exchange in one phase, which is all the plan, take at least. 0: nothing is
-// known.
-[[nodiscard]] int64_t least_of_one_exchange_ps(const Topology& topology, const Participants& all,
-                                               const RankLinks& links, int64_t element_bytes);
+// What the bytes of one exchange in one phase, which is all the plan, take at least, likewise.
+[[nodiscard]] int64_t least_of_one_exchange_ps(const std::vector<FreshUnits>& units,
+                                               int64_t element_bytes);
 
 }  // namespace meshplan

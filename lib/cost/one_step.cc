@@ -234,21 +234,19 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
                                                       links.bandwidth(links.all()))));
   }
   const int64_t per_peer_ns = links.least_per_peer_ns(links.all());
+  std::vector<FreshUnits> fresh;
+  if (crosses && all.cell_ranks == 1) fresh = fresh_units(topology, all, links);
   OneStep one{1, 0};
-  if (all.cell_ranks == 1) {
-    one = one_exchange(topology, all, links, element_bytes);
-    one.transfer_ps =
-        std::max(one.transfer_ps, least_of_one_exchange_ps(topology, all, links, element_bytes));
-  }
+  if (all.cell_ranks == 1) one = one_exchange(topology, all, links, element_bytes);
+  one.transfer_ps = std::max(one.transfer_ps, least_of_one_exchange_ps(fresh, element_bytes));
   const int64_t exchange_ps = saturating_add(
       saturating_mul(saturating_add(latency_ns, saturating_mul(per_peer_ns, one.peers)), 1000),
       std::max(transfer, one.transfer_ps));
   const int64_t two_ns = saturating_add(
       saturating_add(latency_ns, links.least_latency_ns(links.all())), crosses ? per_peer_ns : 0);
-  int64_t two_ps = saturating_add(saturating_mul(two_ns, 1000), transfer);
-  if (crosses)
-    two_ps =
-        std::max(two_ps, least_in_two_ps(topology, all, links, shape, element_bytes, transfer));
+  const int64_t two_ps =
+      std::max(saturating_add(saturating_mul(two_ns, 1000), transfer),
+               least_in_two_ps(fresh, all, links, shape, element_bytes, transfer));
   return std::min({exchange_ps, gather_ps, two_ps});
 }
 

@@ -11,15 +11,8 @@ namespace {
 class IntoParts {
  public:
   IntoParts(const PlanProblem& coarse, const PlanProblem& whole) : coarse_(coarse), whole_(whole) {
-    for (int i = 0; i < coarse.sub_axes; ++i) {
-      const SubAxis& joined = coarse.sub_axis[as_index(i)];
-      for (int k = 0; k < whole.sub_axes; ++k) {
-        const SubAxis& part = whole.sub_axis[as_index(k)];
-        if (part.mesh_dim == joined.mesh_dim && part.before >= joined.before &&
-            part.before * part.size <= joined.before * joined.size)
-          parts_[as_index(i)] = static_cast<uint16_t>(parts_[as_index(i)] | 1U << k);
-      }
-    }
+    for (int i = 0; i < coarse.sub_axes; ++i)
+      parts_[as_index(i)] = sub_axes_within(whole, coarse.sub_axis[as_index(i)]);
   }
 
   [[nodiscard]] Edge edge(const Edge& edge) const {
@@ -59,9 +52,10 @@ class IntoParts {
 }  // namespace
 
 Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
+  if (!whole.cut_at_levels) return {};
   const auto coarse = make_problem(levels_, *question_.meshes, *question_.request, target_,
                                    *question_.options, Cuts::of_ends);
-  if (!coarse || coarse->sub_axes == whole.sub_axes) return {};
+  MESHPLAN_CHECK(coarse.has_value(), "a question fits with more sub-axes, but not with fewer");
   SearchOptions options;
   options.below_ps = below_ps;
   options.work_budget = work_budget;

@@ -37,6 +37,7 @@ class MeshCuts {
     for (size_t i = 0; i + 1 < cuts_.size(); ++i) {
       if (cuts_[i + 1] % cuts_[i] != 0) {
         cuts_.assign({1, size});
+        at_levels_ = false;
         break;
       }
     }
@@ -166,12 +167,8 @@ class ProblemMaker {
   // Calls visit(number) for the sub-axes that make up a sub-axis, major first.
   template <class Visit>
   void each_sub_axis_of(const SubAxis& whole, Visit visit) const {
-    for (int i = 0; i < p_.sub_axes; ++i) {
-      const SubAxis& a = p_.sub_axis[as_index(i)];
-      if (a.mesh_dim == whole.mesh_dim && a.before >= whole.before &&
-          a.before * a.size <= whole.before * whole.size)
-        visit(static_cast<uint8_t>(i));
-    }
+    for (unsigned left = sub_axes_within(p_, whole); left != 0; left &= left - 1)
+      visit(static_cast<uint8_t>(__builtin_ctz(left)));
   }
   // The sub-axes of a mesh dim, as bits.
   [[nodiscard]] uint16_t mask_of(size_t mesh_dim) const {

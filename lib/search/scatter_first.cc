@@ -142,7 +142,7 @@ std::optional<SearchState> scattered_as(const PlanProblem& p, const SearchState&
   return to;
 }
 
-uint16_t inside_units(const PlanProblem& p, uint16_t sums) {
+uint16_t sums_inside_units(const PlanProblem& p, uint16_t sums) {
   uint16_t inside = 0;
   for (unsigned left = sums; left != 0; left &= left - 1) {
     const int sub_axis = __builtin_ctz(left);
@@ -183,7 +183,7 @@ void list_gathered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, s
                    int64_t most_work, std::vector<ScatterWay>& out) {
   out.clear();
   const uint16_t reduced = p.source.pending;
-  const uint16_t inside = inside_units(p, reduced);
+  const uint16_t inside = sums_inside_units(p, reduced);
   const Packed source = world.pack(p.source);
   const Packed target = world.pack(p.target);
   ScatterTimes times(p, reduced);

@@ -44,7 +44,7 @@ void list_gathered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, s
 [[nodiscard]] std::optional<SearchState> scattered_as(const PlanProblem& p, const SearchState& aim,
                                                       uint16_t reduced);
 // Of these sums those inside of units of level 0.
-[[nodiscard]] uint16_t inside_units(const PlanProblem& p, uint16_t sums);
+[[nodiscard]] uint16_t sums_inside_units(const PlanProblem& p, uint16_t sums);
 // What a scatter of these sums leads on from to `aim`, which has them all in its lists: of each
 // list what stands before the first of them.
 [[nodiscard]] SearchState before_scatter(const PlanProblem& p, const SearchState& aim,

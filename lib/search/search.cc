@@ -428,11 +428,11 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
       brief.work_budget = std::min(all.work_budget, easy_work_of(problem, options));
       soon = Search(problem, brief).run();
       work += soon.work;
-    }
-    if (!lines_up && !soon.shortcuts.has(Shortcut::work_budget)) {
-      soon.least_ps = std::max(soon.least_ps, known.least_ps);
-      soon.work = work;
-      return soon;
+      if (!soon.shortcuts.has(Shortcut::work_budget)) {
+        soon.least_ps = std::max(soon.least_ps, known.least_ps);
+        soon.work = work;
+        return soon;
+      }
     }
     work += begin_with_coarser(problem, options, soon, bounded);
   }

@@ -90,7 +90,7 @@ void Search::try_reductions_first() {
   if (reduced == 0 || p_.sub_axes < least_sub_axes_to_gather_last || !has_best_ ||
       !world_.usable() || p_.target.made != 0 || p_.kept != 0 || is_scalar(p_))
     return;
-  const uint16_t inside = inside_units(p_, reduced);
+  const uint16_t inside = sums_inside_units(p_, reduced);
   finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps,
                 options_.known != nullptr ? most_gathers_last_of_hard : most_gathers_last,
                 work_.finer);

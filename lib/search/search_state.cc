@@ -157,6 +157,17 @@ DigitState digits_of(const PlanProblem& p, const SearchState& s) {
   return out;
 }
 
+uint16_t sub_axes_within(const PlanProblem& p, const SubAxis& whole) {
+  uint16_t mask = 0;
+  for (int i = 0; i < p.sub_axes; ++i) {
+    const SubAxis& part = p.sub_axis[as_index(i)];
+    if (part.mesh_dim == whole.mesh_dim && part.before >= whole.before &&
+        part.before * part.size <= whole.before * whole.size)
+      mask = static_cast<uint16_t>(mask | 1U << i);
+  }
+  return mask;
+}
+
 PlanProblem even_part(const PlanProblem& p) {
   PlanProblem even = p;
   even.even = even.only_even = true;

@@ -207,6 +207,9 @@ enum class Cuts : uint8_t {
 // Nothing shards a scalar: it has one list, which stays empty.
 [[nodiscard]] inline bool is_scalar(const PlanProblem& p) { return p.tensor_dim[0] < 0; }
 
+// The sub-axes that make up `whole`, as bits: numbers ascend from the major one.
+[[nodiscard]] uint16_t sub_axes_within(const PlanProblem& p, const SubAxis& whole);
+
 [[nodiscard]] State to_state(const PlanProblem& p, const SearchState& s);
 
 // Sub-axes of list d from `begin` on that continue one another in one mesh dim: they cut as one.

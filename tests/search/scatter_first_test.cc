@@ -128,7 +128,7 @@ TEST_CASE("plans that scatter first take no less than is said of them, and lists
         }
         by_all += way.reduced == sums;
         by_inside += way.reduced != sums;
-        REQUIRE((way.reduced == sums || way.reduced == inside_units(*p, sums)));
+        REQUIRE((way.reduced == sums || way.reduced == sums_inside_units(*p, sums)));
         const auto at = scattered_as(*p, way.at, way.reduced);
         REQUIRE(at);
         REQUIRE(begins_with(*p, *at, p->source));
@@ -144,7 +144,7 @@ TEST_CASE("plans that scatter first take no less than is said of them, and lists
           return begins_with(*p, s, p->target) && (of & ~sharding(s, p->dims)) == 0;
         }));
       };
-      const uint16_t inside = inside_units(*p, sums);
+      const uint16_t inside = sums_inside_units(*p, sums);
       REQUIRE(with_all == (sums == 0 ? 0 : having(sums)));
       REQUIRE(by_all == with_all);
       REQUIRE(by_inside == (inside == 0 || inside == sums ? 0 : having(inside)));

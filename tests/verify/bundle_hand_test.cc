@@ -115,6 +115,22 @@ struct HandBundle {
   PlannedBundle bundle;
 };
 
+void check_figures_are_counted(HandBundle& x) {
+  for (BundleRound& round : x.bundle.rounds) {
+    for (int64_t* figure : {&round.wire_bytes, &round.staging_bytes, &round.messages}) {
+      for (const int64_t off : {-1, 1}) {
+        *figure += off;
+        CHECK(x.message() != "right");
+        *figure -= off;
+      }
+    }
+    round.predicted_ps += 1000;
+    CHECK(x.message() != "right");
+    round.predicted_ps -= 1000;
+  }
+  CHECK(x.message() == "right");
+}
+
 TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
   // Ranks 0 1 hold halves of 16 B; ranks 2 3 want all of w1, halves of w2. 10 us, 500 ns a peer and
   // 10 ps a byte.
@@ -206,21 +222,7 @@ TEST_CASE("two phases behind a step in pieces share what is there while the rest
     x.set_totals(160, 288, 104'000);
     CHECK(x.message() == "right");
   }
-  SUBCASE("figures of either are counted") {
-    for (BundleRound& round : x.bundle.rounds) {
-      for (int64_t* figure : {&round.wire_bytes, &round.staging_bytes, &round.messages}) {
-        for (const int64_t off : {-1, 1}) {
-          *figure += off;
-          CHECK(x.message() != "right");
-          *figure -= off;
-        }
-      }
-      round.predicted_ps += 1000;
-      CHECK(x.message() != "right");
-      round.predicted_ps -= 1000;
-    }
-    CHECK(x.message() == "right");
-  }
+  SUBCASE("figures of either are counted") { check_figures_are_counted(x); }
 }
 
 TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
@@ -272,21 +274,7 @@ TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
           "bundle 'sync': round 0, part 0: step 0 of two phases goes in 3 pieces, expected an even "
           "number of them");
   }
-  SUBCASE("figures of either are counted") {
-    for (BundleRound& round : x.bundle.rounds) {
-      for (int64_t* figure : {&round.wire_bytes, &round.staging_bytes, &round.messages}) {
-        for (const int64_t off : {-1, 1}) {
-          *figure += off;
-          CHECK(x.message() != "right");
-          *figure -= off;
-        }
-      }
-      round.predicted_ps += 1000;
-      CHECK(x.message() != "right");
-      round.predicted_ps -= 1000;
-    }
-    CHECK(x.message() == "right");
-  }
+  SUBCASE("figures of either are counted") { check_figures_are_counted(x); }
 }
 
 TEST_CASE("one bucket is shared while the next is fetched") {
