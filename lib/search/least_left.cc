@@ -60,7 +60,7 @@ class Ways {
   };
   struct Move {
     size_t other = 0;
-    int64_t ps = 0;
+    size_t edge = 0;  // in edges_
   };
   [[nodiscard]] int64_t work_left() const { return q_.most_work - (p_.work - work_before_); }
   // From so much on, what is left is too much.
@@ -95,13 +95,12 @@ class Ways {
       limits.most_work = work_left();
       if (limits.most_work <= 0 || !list_collectives(p_, states_[i].at, edges, limits))
         return false;
-      for (Edge& edge : edges) {
+      for (const Edge& edge : edges) {
         const int32_t to = numbers_.find(edge.to);
         if (to < 0) continue;
-        if (!is_local(edge.op) && edge.cost.collectives == 0)
-          price_collective(p_, states_[i].at, edge);
-        leading_to_[as_index(to)].push_back({i, edge.cost.ps});
-        leading_on_[i].push_back({as_index(to), edge.cost.ps});
+        leading_to_[as_index(to)].push_back({i, edges_.size()});
+        leading_on_[i].push_back({as_index(to), edges_.size()});
+        edges_.push_back(edge);
       }
     }
     return true;
@@ -128,7 +127,7 @@ class Ways {
     settled_.insert(farther, to);
     if (exchanges_[to] == nullptr)
       exchanges_[to] = known_.to(p_, known_as_[to], q_.exchange_latency_ps);
-    for (const Move& move : leading_to_[to]) offer_move(move.other, to, move.ps);
+    for (const Move& move : leading_to_[to]) offer_move(move.other, to, edges_[move.edge]);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (!ways_[i].settled) offer_exchange(i, to);
     }
@@ -140,8 +139,14 @@ class Ways {
     const int64_t left = std::max(saturating_add(ps, ways_[to].left), states_[i].left);
     if (left < ways_[i].left && left < most_left(i)) ways_[i] = {left, false, by_exchange, to, ps};
   }
-  void offer_move(size_t i, size_t to, int64_t ps) {
-    if (!ways_[i].settled) offer(i, to, ps, false);
+  // Priced where it may be of use.
+  void offer_move(size_t i, size_t to, Edge& edge) {
+    const bool unpriced = !is_local(edge.op) && edge.cost.collectives == 0;
+    const int64_t least_ps = unpriced ? q_.collective_latency_ps : edge.cost.ps;
+    const int64_t most = std::min(ways_[i].left, most_left(i));
+    if (ways_[i].settled || saturating_add(least_ps, ways_[to].left) >= most) return;
+    if (unpriced) price_collective(p_, states_[i].at, edge);
+    offer(i, to, edge.cost.ps, false);
   }
   void offer_exchange(size_t i, size_t to) {
     if (ways_[i].left <= states_[i].left) return;
@@ -225,7 +230,7 @@ class Ways {
       ways_[i] = {};
       for (const Move& move : leading_on_[i]) {
         if (marks[move.other] == stays && ways_[move.other].settled)
-          offer_move(i, move.other, move.ps);
+          offer_move(i, move.other, edges_[move.edge]);
       }
       size_t looked = 0;
       for (; looked < settled_.size(); ++looked) {
@@ -325,6 +330,7 @@ class Ways {
   NodeTable numbers_;
   size_t source_ = 0;
   size_t target_ = 0;
+  std::vector<Edge> edges_;                    // of the moves
   std::vector<std::vector<Move>> leading_to_;  // by where they lead
   std::vector<std::vector<Move>> leading_on_;  // by where they start
   KnownExchanges& known_;

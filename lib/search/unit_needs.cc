@@ -8,6 +8,7 @@
 #include "cost/collective_time.h"
 #include "cost/finer_tiers.h"
 #include "cost/pipeline.h"
+#include "search/count_unit_need.h"
 #include "search/search_state.h"
 #include "search/work.h"
 #include "tensor/box.h"
@@ -30,146 +31,6 @@ int64_t wire_element(const PlanProblem& p, const SearchState& from, const Search
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
 
-// Whether what all members want together is counted in 64 bits: no sum is more than every rank's
-// whole tensor.
-bool sums_fit(const PlanProblem& p) {
-  return saturating_mul(p.total_elements, p.ranks * p.ranks) < INT64_MAX;
-}
-
-// Counts the need of one unit. `Sum`: wide enough for what all members want together.
-template <typename Sum>
-class NeedCounter {
- public:
-  NeedCounter(const PlanProblem& p, const UnitBoxes& held, const UnitBoxes& wanted,
-              const SearchState& from, const SearchState& to)
-      : p_(p),
-        held_(held),
-        wanted_(wanted),
-        contributions_(group_size(p, static_cast<uint16_t>(from.pending & ~to.pending))) {}
-
-  void count(UnitNeed& need) {
-    p_.work += work::bound + static_cast<int64_t>(wanted_.size() * held_.size() / 4) * work::key;
-    std::fill_n(served_.begin(), held_.size(), 0);
-    std::fill_n(asks_.begin(), held_.size(), 0);
-    for (size_t w = 0; w < wanted_.size(); ++w) {
-      share(w);
-      need.wants.push_back(enter(w));
-      need.inside = std::max(need.inside, need.wants.back().near - 1);
-    }
-    need.least = times_idle(least_);
-    need.one_phase = times_idle(one_phase_);
-    need.one_member = times_idle(one_member_);
-    need.missing = times_idle(missing());
-    count_senders(need);
-  }
-  // Parts of which members are all holders, and that others want: each element that these want is
-  // missing up to `wanting` times inside. Contributions to one box may leave as one. `apart`: ranks
-  // of the mesh that differ in nothing that stays pending.
-  [[nodiscard]] int64_t leaving(int64_t apart, int64_t held_parts, int64_t wanted_parts) const {
-    Sum all = 0;
-    int64_t wanting = 0;  // each element
-    for (size_t h = 0; h < held_.size(); ++h) {
-      const UnitBoxes::Of& hold = held_.box[h];
-      if (hold.members * contributions_ * held_parts != apart * hold.contributions) continue;
-      if (wanting == 0) wanting = floor_div(apart, wanted_parts);
-      all += hold.elements - ceil_div(saturated(served_[h]), wanting);
-    }
-    return times_idle(all);
-  }
-
- private:
-  [[nodiscard]] const int64_t* shared(size_t w) const { return shared_.data() + w * held_.size(); }
-  // The elements that each box held shares with box w of those wanted.
-  void share(size_t w) {
-    const size_t count = held_.size();
-    int64_t* elements = shared_.data() + w * count;
-    std::fill_n(elements, count, 1);
-    for (int d = 0; d < p_.dims; ++d) {
-      const int64_t lo = wanted_.low[as_index(d) * wanted_.size() + w];
-      const int64_t hi = wanted_.high[as_index(d) * wanted_.size() + w];
-      const int64_t* low = held_.low.data() + as_index(d) * count;
-      const int64_t* high = held_.high.data() + as_index(d) * count;
-      for (size_t h = 0; h < count; ++h) {
-        const int64_t both = std::min(hi, high[h]) - std::max(lo, low[h]);
-        elements[h] *= std::max<int64_t>(0, both);
-      }
-    }
-  }
-
-  // What enters for one box, and what members have of it.
-  UnitNeed::Want enter(size_t w) {
-    const UnitBoxes::Of& want = wanted_.box[w];
-    Sum here = 0;   // held by members, each contribution by itself
-    Sum whole = 0;  // of which members hold every contribution
-    int64_t near = 0;
-    const int64_t* elements = shared(w);
-    for (size_t h = 0; h < held_.size(); ++h) {
-      const UnitBoxes::Of& hold = held_.box[h];
-      const int64_t both = elements[h];
-      if (both == 0 || hold.apart != want.apart) continue;
-      here += Sum{both} * hold.contributions;
-      served_[h] += Sum{both} * want.members;
-      asks_[h] += want.members;
-      near += hold.contributions;
-      if (hold.contributions == contributions_) whole += both;
-    }
-    const Sum fetched = Sum{contributions_} * want.elements - here;
-    least_ += want.elements - whole;
-    one_phase_ += fetched * want.members;
-    one_member_ = std::max(one_member_, fetched);
-    return {near, times_idle(fetched), want.members};
-  }
-
-  // What members do not hold themselves, and which they need not be sent.
-  [[nodiscard]] Sum missing() {
-    Sum all = 0;
-    std::fill_n(own_.begin(), held_.size(), 0);
-    std::fill_n(owners_.begin(), held_.size(), 0);
-    for (size_t m = 0; m < wanted_.of_member.size(); ++m) {
-      const size_t w = wanted_.of_member[m];
-      const size_t h = held_.of_member[m];
-      const int64_t own = shared(w)[h];
-      all += Sum{contributions_} * wanted_.box[w].elements - own;
-      own_[h] += own;
-      owners_[h] += own > 0 ? 1 : 0;
-    }
-    return all;
-  }
-  // Members send what others of the unit want of their boxes, all that hold one of a contribution
-  // together: the most that one sends at least, and to how many.
-  void count_senders(UnitNeed& need) const {
-    Sum most = 0;
-    for (size_t h = 0; h < held_.size(); ++h) {
-      const UnitBoxes::Of& hold = held_.box[h];
-      const Sum sent = hold.contributions * served_[h] - own_[h];
-      most = std::max(most, (sent + hold.members - 1) / hold.members);
-      need.inside =
-          std::max(need.inside, ceil_div(hold.contributions * asks_[h] - owners_[h], hold.members));
-    }
-    need.one_sender = times_idle(most);
-  }
-
-  [[nodiscard]] int64_t times_idle(Sum elements) const {
-    return saturating_mul(saturated(elements), p_.idle_elements);
-  }
-
-  const PlanProblem& p_;
-  const UnitBoxes& held_;
-  const UnitBoxes& wanted_;
-  int64_t contributions_;  // to each element
-  // By box wanted and box held.
-  std::array<int64_t, most_unit_members * most_unit_members> shared_;
-  // Of each box held what members want of it, in all, and how many do; what its holders do
-  // themselves, and how many.
-  std::array<Sum, most_unit_members> served_;
-  std::array<int64_t, most_unit_members> asks_;
-  std::array<Sum, most_unit_members> own_;
-  std::array<int64_t, most_unit_members> owners_;
-  Sum least_ = 0;
-  Sum one_phase_ = 0;
-  Sum one_member_ = 0;
-};
-
 }  // namespace
 
 const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
@@ -186,18 +47,14 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
     const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
     const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
     const UnitBoxTable::OfState& wanted = p.unit_boxes.of(to, 0, apart);
-    const int64_t together = group_size(p, static_cast<uint16_t>(p.all & ~apart));
-    const auto count = [&](auto counter) {
-      counter.count(unit.need);
-      unit.need.leaving = counter.leaving(together, held.parts(p), wanted.parts(p));
-    };
-    const UnitBoxes& held_boxes = held.of(p, unit.number);
-    const UnitBoxes& wanted_boxes = wanted.of(p, unit.number);
-    if (sums_fit(p)) {
-      count(NeedCounter<int64_t>(p, held_boxes, wanted_boxes, from, to));
-    } else {
-      count(NeedCounter<int128>(p, held_boxes, wanted_boxes, from, to));
-    }
+    NeedQuestion q;
+    q.held = &held.of(p, unit.number);
+    q.wanted = &wanted.of(p, unit.number);
+    q.held_parts = held.parts(p);
+    q.wanted_parts = wanted.parts(p);
+    q.contributions = group_size(p, reduced);
+    q.apart = group_size(p, static_cast<uint16_t>(p.all & ~apart));
+    count_unit_need(p, from, to, q, unit.need);
   }
   unit.asked = true;
   unit.from = from;
