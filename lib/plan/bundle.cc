@@ -16,4 +16,11 @@ std::vector<int64_t> waves_of(const std::vector<BundleRound>& rounds) {
   return waves;
 }
 
+int64_t most_in_flight(const std::vector<BundleRound>& rounds) {
+  std::map<int64_t, int64_t> in_wave;
+  int64_t most = 0;
+  for (const int64_t wave : waves_of(rounds)) most = std::max(most, ++in_wave[wave]);
+  return most;
+}
+
 }  // namespace meshplan

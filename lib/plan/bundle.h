@@ -146,5 +146,7 @@ struct PlannedBundle {
 
 // The wave of every round. `after` names earlier rounds only.
 [[nodiscard]] std::vector<int64_t> waves_of(const std::vector<BundleRound>& rounds);
+// Rounds of one wave, the most over waves.
+[[nodiscard]] int64_t most_in_flight(const std::vector<BundleRound>& rounds);
 
 }  // namespace meshplan

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "plan/read_parts.h"
 
@@ -10,6 +11,26 @@ namespace {
 
 // Pieces of one tensor: more would make plans too long to read.
 constexpr int64_t most_pieces = 1'000'000;
+
+// From so many members on, that stand behind one another in the file, the first and the last of
+// them are named: long lists of names would be most of a plan, and tell nothing more.
+constexpr size_t shortest_run = 64;
+
+// Indices of the first and the last member of every entry.
+std::vector<std::pair<size_t, size_t>> runs_of(const std::vector<size_t>& members) {
+  std::vector<std::pair<size_t, size_t>> runs;
+  for (size_t begin = 0; begin < members.size();) {
+    size_t end = begin + 1;
+    while (end < members.size() && members[end] == members[end - 1] + 1) ++end;
+    if (end - begin < shortest_run) {
+      for (size_t i = begin; i < end; ++i) runs.emplace_back(members[i], members[i]);
+    } else {
+      runs.emplace_back(members[begin], members[end - 1]);
+    }
+    begin = end;
+  }
+  return runs;
+}
 
 // Whether two members have the same steps, as those with one question do.
 bool same_steps(const PlannedRedistribution& a, const PlannedRedistribution& b) {
@@ -97,8 +118,13 @@ void write_bundle(JsonWriter& w, const PlannedBundle& bundle, const Plan& plan) 
             {"id", bundle.request.id},
             {"max_messages", bundle.request.max_messages},
             {"max_staging_bytes", bundle.request.max_staging_bytes}});
-  w.list("members", Breaks::one_line, bundle.request.members,
-         [&](size_t member) { w.value(plan.redistributions[member].request.id); });
+  w.list("members", Breaks::one_line, runs_of(bundle.request.members), [&](const auto& run) {
+    const std::string& first = plan.redistributions[run.first].request.id;
+    if (run.first == run.second) return w.value(first);
+    w.open('{', Breaks::one_line);
+    w.fields({{"id", first}, {"through", plan.redistributions[run.second].request.id}});
+    w.close();
+  });
   w.field("proven_gap_ns", ns_of_ps(bundle.proven_gap_ps));
   PartWriter parts(w, plan, bundle);
   w.list("rounds", Breaks::lines, bundle.rounds,
@@ -128,10 +154,7 @@ class BundleReader {
     bundle.request.count = value.at("count").integer(1);
     bundle.request.max_staging_bytes = value.at("max_staging_bytes").integer(0);
     bundle.request.max_messages = value.at("max_messages").integer(1);
-    value.at("members").each([&](const Value& id) {
-      place_.try_emplace(member_named(id), members_.size());
-      members_.push_back(member_named(id));
-    });
+    value.at("members").each([&](const Value& entry) { read_members(entry); });
     bundle.request.members = members_;
     bundle.tensors = value.at("tensors").integer(0);
     value.at("rounds").each([&](const Value& round) {
@@ -153,6 +176,22 @@ class BundleReader {
     const auto found = by_id_.find(id.text());
     if (found == by_id_.end()) id.fail("there is no redistribution \"" + id.text() + "\"");
     return found->second;
+  }
+
+  // One by its id, or those that stand in the file from one through another.
+  void read_members(const Value& entry) {
+    size_t at = member_named(entry.is_text() ? entry : entry.at("id"));
+    size_t last = at;
+    if (!entry.is_text()) {
+      const Value through = entry.at("through");
+      last = member_named(through);
+      if (last <= at)
+        through.fail("expected a redistribution behind \"" + entry.at("id").text() + '"');
+    }
+    for (; at <= last; ++at) {
+      place_.try_emplace(at, members_.size());
+      members_.push_back(at);
+    }
   }
 
   [[nodiscard]] BundleRound read_round(const Value& value, size_t index) const {

@@ -5,6 +5,9 @@
 //       {"group": "train+serve", "messages": 16, "op": "exchange",
 //        "parts": [{"id": "w1", "step": 0, "to": 3}, ...], "predicted_ns": ..., ...}], ...}
 //
+// Of 64 members and more that stand in the file behind one another the first and the last are
+// named: {"id": "layers.0.w1", "through": "layers.60.w1"}.
+//
 // Left out where they are usual: "after" (nothing), "stream" (0), and of a part "from" (0), "to"
 // (the count of its member), "piece" and "pieces" (0 of 1).
 #pragma once

@@ -37,18 +37,24 @@ struct WholeState {
   size_t state = 0;
 };
 
+// The groups of the calls of a collective.
+struct WaveGroups {
+  int64_t stream = 0;
+  std::vector<std::unique_ptr<const std::vector<int32_t>>> owned;
+};
+
 struct PreparedWave {
   std::vector<WavePhase> phases;
   int64_t bytes = 0;               // an estimate of the local work
   std::vector<WaveBuffer> begins;  // to poison before the wave
   std::vector<WaveBuffer> ends;    // their guards are checked after it
   std::vector<WholeState> whole;
-  // Own the groups of the calls.
-  std::vector<std::vector<std::unique_ptr<const std::vector<int32_t>>>> groups;
+  std::vector<WaveGroups> groups;
 };
 
 // What a round of this process does.
 struct RoundFacts {
+  int64_t stream = 0;                   // in its wave: Call::stream
   std::map<int32_t, int64_t> messages;  // by local rank
   std::vector<PairBytes> pairs;         // of all ranks, by sender, then receiver
 };
@@ -106,6 +112,7 @@ struct BundleRun::Inside {
   void finish_wave(size_t wave);
   Status add_local_step(size_t tensor, size_t step, WavePhase& phase);
   Status prepare_completing();
+  Status create_communicators() const;
 
   Status run_wave(size_t wave) const;
   Status run_all(bool check_each, BundleReport& report) const;

@@ -1,5 +1,6 @@
 // Prepares the waves of a bundle: what runs in each, in which memory.
 #include <algorithm>
+#include <set>
 
 #include "replay/agreement.h"
 #include "replay/bundle_inside.h"
@@ -173,6 +174,38 @@ Result<BundleRun> BundleRun::prepare(const Question& question) {
   return BundleRun(std::move(inside));
 }
 
+// One for every partition, and of those that several rounds of a wave use one for each.
+Status BundleRun::Inside::create_communicators() const {
+  using Partition = std::vector<std::vector<int32_t>>;
+  const auto create = [&](const auto& owned) -> Result<Partition> {
+    Partition groups;
+    for (const auto& group : owned) groups.push_back(*group);
+    if (groups.empty()) return groups;
+    if (auto done = q.communicator->prepare(groups, deadline()); !done) return done.error();
+    return groups;
+  };
+  for (size_t wave = 0; wave < waves.size(); ++wave) {
+    std::map<Partition, std::set<int64_t>> streams;
+    for (const size_t round : wave_rounds[wave]) {
+      if (b->rounds[round].op == Op::exchange) streams[{}].insert(rounds[round].stream);
+    }
+    for (const WaveGroups& groups : waves[wave].groups) {
+      auto created = create(groups.owned);
+      if (!created) return created.error();
+      if (!created->empty()) streams[*created].insert(groups.stream);
+    }
+    for (const auto& [groups, used] : streams) {
+      if (used.size() < 2) continue;
+      if (auto done = q.communicator->prepare_copies(groups, std::ssize(used), deadline()); !done)
+        return done;
+    }
+  }
+  for (const PreparedStep& step : completing) {
+    if (auto created = create(step.groups); !created) return created.error();
+  }
+  return Done{};
+}
+
 Status BundleRun::agree(Result<BundleRun>& prepared, const Question& q) {
   const AgreementQuestion agreement{"bundle '" + q.bundle->request.id + "'", q.options, q.ranks,
                                     q.communicator, q.fault};
@@ -181,20 +214,7 @@ Status BundleRun::agree(Result<BundleRun>& prepared, const Question& q) {
                        prepared ? prepared->inside_->digest_text : "");
   if (!same) return same;
   Inside& in = *prepared->inside_;
-  const auto create = [&](const auto& owned) -> Status {
-    if (owned.empty()) return Done{};
-    std::vector<std::vector<int32_t>> groups;
-    for (const auto& group : owned) groups.push_back(*group);
-    return q.communicator->prepare(groups, in.deadline());
-  };
-  for (const PreparedWave& wave : in.waves) {
-    for (const auto& groups : wave.groups) {
-      if (auto done = create(groups); !done) return ended_alone(agreement, done.error());
-    }
-  }
-  for (const PreparedStep& step : in.completing) {
-    if (auto done = create(step.groups); !done) return ended_alone(agreement, done.error());
-  }
+  if (auto done = in.create_communicators(); !done) return ended_alone(agreement, done.error());
   for (BundleTensor& t : in.tensors) {
     if (auto done = t.run->fill_source(); !done) return ended_alone(agreement, done.error());
   }

@@ -31,6 +31,14 @@ BundleRun::Inside::Inside(const Question& question)
     wave_rounds[wave].push_back(r);
   }
   rounds.resize(b->rounds.size());
+  // A stream has one round in a wave at most.
+  for (const std::vector<size_t>& list : wave_rounds) {
+    for (const size_t r : list) {
+      rounds[r].stream = std::count_if(list.begin(), list.end(), [&](size_t other) {
+        return b->rounds[other].stream < b->rounds[r].stream;
+      });
+    }
+  }
 }
 
 std::string BundleRun::Inside::place() const { return "bundle '" + one_line(b->request.id) + "'"; }

@@ -53,6 +53,9 @@ struct Call {
   Op op = Op::all_gather;  // one that communicates
   DType dtype = DType::float32;
   ReduceOp reduce_op = ReduceOp::sum;  // avg combines like sum; the executor divides
+  // Of calls that run together: those of different streams may overlap, those of one stream follow
+  // one another. Numbered from 0, in the order of the plan's streams.
+  int64_t stream = 0;
   std::vector<RankCall> ranks;
   std::string place;  // "redistribution 'x', step 2": for messages
 };
@@ -74,6 +77,13 @@ class Communicator {
   // same groups in the same order, before the first call on them. A known partition is not created
   // again.
   virtual Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) = 0;
+  // As many communicators of a partition (none: of all ranks, for exchanges) as calls of different
+  // streams use it at the same time, where the library needs one each for that. After `prepare`, by
+  // every process in the same order.
+  virtual Status prepare_copies(const std::vector<std::vector<int32_t>>& /*groups*/,
+                                int64_t /*copies*/, Deadline /*deadline*/) {
+    return Done{};
+  }
   virtual Status run(const Call& call, Deadline deadline) = 0;
   // Runs calls of which none needs another one: in flight at once where the library can, else one
   // after the other. Every process makes the same calls in the same order.

@@ -200,6 +200,7 @@ Status RoundPreparer::make_messages() {
   Call call;
   call.op = Op::exchange;
   call.dtype = DType::uint8;
+  call.stream = facts_.stream;
   call.place = in_.place_of_round(round_);
   for (auto& [rank, rank_call] : calls) {
     rank_call.rank = rank;
@@ -300,9 +301,10 @@ void RoundPreparer::add_prepared(PreparedStep&& step) {
     }
     if (!from.call) continue;
     for (const RankCall& rank : from.call->ranks) facts_.messages[rank.rank] += 2;
+    from.call->stream = facts_.stream;
     to.calls.push_back(std::move(*from.call));
   }
-  wave_.groups.push_back(std::move(step.groups));
+  wave_.groups.push_back({facts_.stream, std::move(step.groups)});
 }
 
 }  // namespace meshplan

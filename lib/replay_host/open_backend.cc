@@ -92,6 +92,8 @@ Result<BackendQuestion> backend_question(const std::string& name, const Plan& pl
   question.global_ids = make_rank_table(plan.meshes).global_ids;
   question.threads = options.threads;
   question.deadline = options.step_deadline;
+  for (const PlannedBundle& bundle : plan.bundles)
+    question.streams = std::max(question.streams, most_in_flight(bundle.rounds));
   return question;
 }
 

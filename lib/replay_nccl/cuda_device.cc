@@ -52,7 +52,10 @@ class CudaDevice final : public GpuDevice {
         }
       }
       for (auto& [slot, buffer] : place.scratch) (void)cudaFree(buffer.data);
-      (void)cudaStreamDestroy(place.stream);
+      for (const Stream& stream : place.streams) {
+        if (stream.event != nullptr) (void)cudaEventDestroy(stream.event);
+        (void)cudaStreamDestroy(stream.stream);
+      }
     }
   }
 
@@ -70,30 +73,54 @@ class CudaDevice final : public GpuDevice {
     for (size_t i = 0; i < ranks.size(); ++i) {
       Place& place = places_[ranks[i]];
       place.gpu = static_cast<int>((first + static_cast<int64_t>(i)) % gpus);
-      if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
-      if (auto done = good(cudaStreamCreateWithFlags(&place.stream, cudaStreamNonBlocking),
-                           "make a stream");
-          !done)
-        return done;
+      if (auto made = stream(ranks[i], main_stream); !made) return made.error();
     }
     return Done{};
   }
 
-  Result<void*> stream(int32_t rank) override {
+  Result<void*> stream(int32_t rank, int64_t number) override {
     Place& place = places_.at(rank);
     if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done.error();
-    return static_cast<void*>(place.stream);
+    while (std::ssize(place.streams) <= number) {
+      Stream made;
+      if (auto done =
+              good(cudaStreamCreateWithFlags(&made.stream, cudaStreamNonBlocking), "make a stream");
+          !done)
+        return done.error();
+      place.streams.push_back(made);
+    }
+    return static_cast<void*>(place.streams[static_cast<size_t>(number)].stream);
   }
 
-  Result<bool> idle(int32_t rank) override {
-    const cudaError_t state = cudaStreamQuery(places_.at(rank).stream);
+  // One event a stream is enough: a wait is for its latest record, and later records leave it so.
+  Status order(int32_t rank, int64_t first, int64_t later) override {
+    auto from = stream(rank, first);
+    if (!from) return from.error();
+    auto to = stream(rank, later);
+    if (!to) return to.error();
+    Stream& before = places_.at(rank).streams[static_cast<size_t>(first)];
+    if (before.event == nullptr) {
+      if (auto done = good(cudaEventCreateWithFlags(&before.event, cudaEventDisableTiming),
+                           "make an event");
+          !done)
+        return done;
+    }
+    if (auto done = good(cudaEventRecord(before.event, before.stream), "record an event"); !done)
+      return done;
+    return good(cudaStreamWaitEvent(static_cast<cudaStream_t>(*to), before.event, 0),
+                "wait for an event");
+  }
+
+  Result<bool> idle(int32_t rank, int64_t number) override {
+    const Stream& asked = places_.at(rank).streams[static_cast<size_t>(number)];
+    const cudaError_t state = cudaStreamQuery(asked.stream);
     if (state == cudaErrorNotReady) return false;
     if (auto done = good(state, "finish the work on a stream"); !done) return done.error();
     return true;
   }
 
   Result<std::byte*> scratch(int32_t rank, int slot, int64_t bytes) override {
-    auto stream_ready = stream(rank);
+    auto stream_ready = stream(rank, main_stream);
     if (!stream_ready) return stream_ready.error();
     Slab& buffer = places_.at(rank).scratch[slot];
     if (buffer.size < bytes) {
@@ -105,7 +132,7 @@ class CudaDevice final : public GpuDevice {
   }
 
   Result<std::byte*> allocate(int32_t rank, int64_t bytes) override {
-    auto stream_ready = stream(rank);
+    auto stream_ready = stream(rank, main_stream);
     if (!stream_ready) return stream_ready.error();
     Place& place = places_.at(rank);
     const int64_t need = ceil_div(bytes, 256) * 256 + 512;
@@ -133,7 +160,10 @@ class CudaDevice final : public GpuDevice {
   }
 
   Status work(int32_t rank, std::span<const LocalOp> ops) override {
-    auto on = stream(rank);
+    return work_on(rank, main_stream, ops);
+  }
+  Status work_on(int32_t rank, int64_t number, std::span<const LocalOp> ops) override {
+    auto on = stream(rank, number);
     if (!on) return on.error();
     for (const LocalOp& op : ops) {
       int code = 0;
@@ -181,19 +211,22 @@ class CudaDevice final : public GpuDevice {
 
   Status synchronise() override {
     for (auto& [rank, place] : places_) {
-      if (auto done = good(cudaStreamSynchronize(place.stream), "finish the work on a stream");
-          !done)
-        return done;
+      for (const Stream& stream : place.streams) {
+        if (auto done = good(cudaStreamSynchronize(stream.stream), "finish the work on a stream");
+            !done)
+          return done;
+      }
     }
     return Done{};
   }
 
-  // Each rank's stream becomes one graph.
+  // What each rank's main stream gets becomes one graph, with what streams get that `order` forks
+  // from it; they have to be joined to it again.
   Result<bool> record(const std::function<Status()>& enqueue) override {
     for (auto& [rank, place] : places_) {
       forget(place);
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done.error();
-      if (auto done = good(cudaStreamBeginCapture(place.stream, cudaStreamCaptureModeThreadLocal),
+      if (auto done = good(cudaStreamBeginCapture(place.own(), cudaStreamCaptureModeThreadLocal),
                            "begin a graph");
           !done)
         return done.error();
@@ -204,7 +237,7 @@ class CudaDevice final : public GpuDevice {
     for (auto& [rank, place] : places_) {
       cudaGraph_t graph = nullptr;
       (void)cudaSetDevice(place.gpu);
-      Status ended = good(cudaStreamEndCapture(place.stream, &graph), "end a graph");
+      Status ended = good(cudaStreamEndCapture(place.own(), &graph), "end a graph");
       if (status && ended)
         ended = good(cudaGraphInstantiate(&place.recorded, graph, 0), "make a graph ready");
       if (graph != nullptr) (void)cudaGraphDestroy(graph);
@@ -217,7 +250,7 @@ class CudaDevice final : public GpuDevice {
   Status run_recorded() override {
     for (auto& [rank, place] : places_) {
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
-      if (auto done = good(cudaGraphLaunch(place.recorded, place.stream), "start a graph"); !done)
+      if (auto done = good(cudaGraphLaunch(place.recorded, place.own()), "start a graph"); !done)
         return done;
     }
     return Done{};
@@ -232,7 +265,7 @@ class CudaDevice final : public GpuDevice {
   [[nodiscard]] bool recording() const override { return recording_; }
 
   Status guard(int32_t rank, std::byte* data, int64_t bytes) override {
-    auto on = stream(rank);
+    auto on = stream(rank, main_stream);
     if (!on) return on.error();
     if (auto done =
             good(gpu::set_bytes(*on, data - guard_bytes, guard_byte, guard_bytes), "write a guard");
@@ -242,7 +275,7 @@ class CudaDevice final : public GpuDevice {
   }
 
   Status poison(int32_t rank, std::byte* data, int64_t bytes) override {
-    auto on = stream(rank);
+    auto on = stream(rank, main_stream);
     if (!on) return on.error();
     if (auto done = good(gpu::set_bytes(*on, data, poison_byte, bytes), "poison a buffer"); !done)
       return done;
@@ -260,7 +293,7 @@ class CudaDevice final : public GpuDevice {
 
   Status fill(int32_t rank, std::byte* to, const Box& box, std::span<const int64_t> shape,
               const DataTable& table, int64_t start) override {
-    auto on = stream(rank);
+    auto on = stream(rank, main_stream);
     if (!on) return on.error();
     auto data = uploaded(rank, table, table.source());
     if (!data) return data.error();
@@ -270,7 +303,7 @@ class CudaDevice final : public GpuDevice {
   Result<Comparison> compare(int32_t rank, const std::byte* found, const Box& box,
                              std::span<const int64_t> shape, const DataTable& table, int64_t start,
                              size_t keep) override {
-    auto on = stream(rank);
+    auto on = stream(rank, main_stream);
     if (!on) return on.error();
     auto data = uploaded(rank, table, table.answer());
     if (!data) return data.error();
@@ -325,13 +358,18 @@ class CudaDevice final : public GpuDevice {
     int64_t size = 0;
     int64_t used = 0;
   };
+  struct Stream {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t event = nullptr;  // made when another stream first waits for this one
+  };
   struct Place {
     int gpu = 0;
-    cudaStream_t stream = nullptr;
+    std::vector<Stream> streams;
     std::vector<Slab> slabs;
     size_t current = 0;
     std::map<int, Slab> scratch;
     cudaGraphExec_t recorded = nullptr;
+    [[nodiscard]] cudaStream_t own() const { return streams[main_stream].stream; }
   };
 
   static void forget(Place& place) {
@@ -365,7 +403,7 @@ class CudaDevice final : public GpuDevice {
 
   Status move(int32_t rank, const std::byte* from, std::byte* to, int64_t bytes,
               cudaMemcpyKind kind) {
-    auto on = stream(rank);
+    auto on = stream(rank, main_stream);
     if (!on) return on.error();
     auto* s = static_cast<cudaStream_t>(*on);
     if (auto done =

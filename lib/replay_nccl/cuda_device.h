@@ -1,4 +1,4 @@
-// Buffers on NVIDIA GPUs: one stream per local rank, and kernels for local work.
+// Buffers on NVIDIA GPUs: streams of each local rank, and kernels for local work.
 #pragma once
 
 #include <memory>

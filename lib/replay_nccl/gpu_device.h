@@ -1,5 +1,6 @@
-// A device whose work runs on streams: one a rank, in order. The communicator enqueues its
-// collectives there, between the device's own work.
+// A device whose work runs on streams, each in order. The communicator enqueues its collectives on
+// a rank's main stream, between the device's own work, or beside it on streams that are made when
+// they are first used. Streams wait for each other only where `order` says so.
 #pragma once
 
 #include <utility>
@@ -22,10 +23,17 @@ struct GpuMemory {
 
 class GpuDevice : public Device {
  public:
-  // The stream of a local rank (a cudaStream_t), after making its GPU the current one.
-  virtual Result<void*> stream(int32_t rank) = 0;
-  // Whether the stream of the rank is idle.
-  virtual Result<bool> idle(int32_t rank) = 0;
+  // The number of the stream that a rank's own work is on.
+  static constexpr int64_t main_stream = 0;
+
+  // A stream of a local rank (a cudaStream_t), after making its GPU the current one.
+  virtual Result<void*> stream(int32_t rank, int64_t number) = 0;
+  // Whether a stream of the rank, which was asked for before, is idle.
+  virtual Result<bool> idle(int32_t rank, int64_t number) = 0;
+  // What is enqueued on stream `later` from now on waits for what is on stream `first` now.
+  virtual Status order(int32_t rank, int64_t first, int64_t later) = 0;
+  // As `work`, on another stream.
+  virtual Status work_on(int32_t rank, int64_t number, std::span<const LocalOp> ops) = 0;
   // A buffer that outlives `reset`; growing it again invalidates the old one. `slot` tells buffers
   // of one rank apart.
   virtual Result<std::byte*> scratch(int32_t rank, int slot, int64_t bytes) = 0;

@@ -26,8 +26,9 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
   }
   auto device = open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
   if (!device) return device.error();
-  auto communicator = open_nccl({*nccl, device->get(), *rendezvous, question.world,
-                                 question.global_ids, question.deadline, *registration});
+  auto communicator =
+      open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids,
+                 question.deadline, *registration, question.streams});
   if (!communicator) return communicator.error();
   Backend backend;
   backend.device = std::move(*device);
@@ -37,6 +38,6 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
 
 }  // namespace
 
-const OpenBackend meshplan_open_backend_4 = open_nccl_backend;
+const OpenBackend meshplan_open_backend_5 = open_nccl_backend;
 
 }  // namespace meshplan

@@ -1,26 +1,26 @@
 #include "replay_nccl/nccl_communicator.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <sstream>
+#include <set>
+#include <span>
 #include <thread>
 
 #include "base/utf8.h"
 #include "replay/watchdog.h"
 #include "replay_nccl/control.h"
 #include "replay_nccl/nccl_enqueue.h"
+#include "replay_nccl/nccl_facts.h"
+#include "replay_nccl/nccl_streams.h"
 #include "replay_nccl/pause.h"
 #include "replay_nccl/registered_buffers.h"
 
 namespace meshplan {
 namespace {
 
-using Comms = std::map<int32_t, NcclComm>;  // by local rank
+using Comms = NcclComms::ByRank;
 
 // Time after its deadline that a call has to end by itself before the watchdog ends the process.
 constexpr auto margin = std::chrono::seconds(6);
@@ -28,7 +28,11 @@ constexpr auto margin = std::chrono::seconds(6);
 class NcclCommunicator final : public Communicator {
  public:
   explicit NcclCommunicator(const NcclQuestion& q)
-      : q_(q), device_(*q.device), registered_(q.nccl, q.registration), watchdog_(own_name(q)) {
+      : q_(q),
+        device_(*q.device),
+        comms_(q.nccl),
+        registered_(q.nccl, q.registration),
+        watchdog_(own_name(q)) {
     if (several()) {
       ranks_ = q.rendezvous.processes;
       locals_ = {static_cast<int32_t>(q.rendezvous.process)};
@@ -53,17 +57,17 @@ class NcclCommunicator final : public Communicator {
     if (auto done = good(q_.nccl.unique_id(id), place); !done) return done;
     auto begun = in_group(place, [&]() -> Status {
       for (int32_t rank : locals_) {
-        auto stream = device_.stream(rank);
+        auto stream = device_.stream(rank, GpuDevice::main_stream);
         if (!stream) return stream.error();
-        if (auto done =
-                good(q_.nccl.init_rank(world_[rank], static_cast<int>(ranks_), id, rank), place);
+        NcclComm& comm = comms_.world()[rank];
+        if (auto done = good(q_.nccl.init_rank(comm, static_cast<int>(ranks_), id, rank), place);
             !done)
           return done;
       }
       return Done{};
     });
     if (!begun) return begun;
-    if (auto done = settle(world_, place, deadline); !done) return done;
+    if (auto done = settle(comms_.world(), place, deadline); !done) return done;
     if (!several()) return Done{};
     Control::Question line;
     line.process = q_.rendezvous.process;
@@ -93,47 +97,24 @@ class NcclCommunicator final : public Communicator {
   }
   [[nodiscard]] bool is_root() const override { return q_.rendezvous.process == 0; }
 
-  Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override {
-    const std::string place = "creating communicators";
-    const Watch watch(*this, place, deadline);
-    if (split_.count(groups) == 0) {
-      Comms& comms = split_[groups];
-      auto begun = in_group(place, [&]() -> Status {
-        for (int32_t rank : locals_) {
-          int colour = -1;
-          int key = 0;
-          for (size_t g = 0; g < groups.size(); ++g) {
-            const auto at = std::lower_bound(groups[g].begin(), groups[g].end(), rank);
-            if (at == groups[g].end() || *at != rank) continue;
-            colour = static_cast<int>(g);
-            key = static_cast<int>(at - groups[g].begin());
-          }
-          if (auto done = good(q_.nccl.split(world_.at(rank), colour, key, comms[rank]), place);
-              !done)
-            return done;
-        }
-        return Done{};
-      });
-      if (!begun) return begun;
-      if (auto done = settle(world_, place, deadline); !done) return done;
-      if (auto done = settle(comms, place, deadline); !done) return done;
-      for (const auto& group : groups) {
-        for (int32_t rank : group) {
-          if (comms.count(rank) != 0) by_group_[{group, rank}] = comms.at(rank);
-        }
-      }
-      in_order_.push_back(&comms);
-    }
-    return registered_.wanted() ? register_new(deadline) : Status(Done{});
+  Status prepare(const NcclComms::Partition& groups, Deadline deadline) override {
+    return create(groups, 1, deadline);
+  }
+  Status prepare_copies(const NcclComms::Partition& groups, int64_t copies,
+                        Deadline deadline) override {
+    return create(groups, std::min(copies, most_streams), deadline);
   }
 
   Status run(const Call& call, Deadline deadline) override {
     const Watch watch(*this, call.place, deadline);
     return run_group(&call, 1, deadline);
   }
-  // Neighbouring exchanges are one group of NCCL, so that all their messages are in flight at once;
-  // collectives share scratch buffers and follow one another.
+  // Of one stream: neighbouring exchanges are one group of NCCL, so that all their messages are in
+  // flight at once; collectives share scratch buffers and follow one another.
   Status run_together(const std::vector<Call>& calls, Deadline deadline) override {
+    std::set<int64_t> streams;
+    for (const Call& call : calls) streams.insert(stream_of(call));
+    if (streams.size() > 1) return run_on_streams(calls, streams, deadline);
     for (size_t i = 0; i < calls.size();) {
       size_t end = i + 1;
       while (calls[i].op == Op::exchange && end < calls.size() && calls[end].op == Op::exchange)
@@ -180,52 +161,103 @@ class NcclCommunicator final : public Communicator {
   }
 
   Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
-    std::vector<std::pair<std::string, std::string>> out{
-        {"backend", "nccl"},
-        {"NCCL compiled for", nccl_version_text(NcclLibrary::version_compiled_for())},
-        {"NCCL loaded", nccl_version_text(q_.nccl.version()) + " from " + q_.nccl.path()},
-        {"processes", std::to_string(q_.rendezvous.processes)}};
-    if (!q_.rendezvous.launcher.empty()) out.emplace_back("started by", q_.rendezvous.launcher);
-    if (q_.registration != Registration::none) {
-      out.emplace_back("registered buffers",
-                       q_.registration == Registration::local ? "local" : "symmetric");
-    }
-    char host[256] = "";
-    (void)gethostname(host, sizeof(host) - 1);
-    std::string mine = host;
-    for (auto& [key, value] : device_.facts()) {
-      if (key.rfind("rank number ", 0) == 0) {
-        mine += (several() ? ", " : "; ") + (several() ? value : key + ": " + value);
-      } else {
-        out.emplace_back(key, value);
-      }
-    }
-    auto places = tell_all(mine, deadline);
+    NcclFacts facts = nccl_facts(q_);
+    auto places = tell_all(facts.place, deadline);
     if (!places) return places.error();
     for (size_t p = 0; p < places->size(); ++p)
-      out.emplace_back("process " + std::to_string(p), (*places)[p]);
-    return out;
+      facts.shared.emplace_back("process " + std::to_string(p), (*places)[p]);
+    return facts.shared;
   }
 
  private:
+  Status create(const NcclComms::Partition& groups, int64_t copies, Deadline deadline) {
+    const std::string place = "creating communicators";
+    const Watch watch(*this, place, deadline);
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      if (comms_.knows(groups, copy)) continue;
+      auto begun =
+          in_group(place, [&] { return good(comms_.split(groups, copy, locals_), place); });
+      if (!begun) return begun;
+      if (auto done = settle(comms_.world(), place, deadline); !done) return done;
+      if (auto done = settle(comms_.begun(groups, copy), place, deadline); !done) return done;
+      comms_.add(groups, copy);
+    }
+    return registered_.wanted() ? register_new(deadline) : Status(Done{});
+  }
+
   Status run_group(const Call* calls, size_t n, Deadline deadline) {
-    const std::string& place = calls->place;
+    CopiesInUse copies;
+    Running running;
+    if (auto done = start({calls, n}, GpuDevice::main_stream, copies, running, deadline); !done)
+      return done;
+    return device_.recording() ? Status(Done{}) : wait(calls->place, deadline);
+  }
+
+  // Calls of several streams, each on its own stream and communicator. The streams begin after what
+  // the main one has, and it goes on after all of them. Every process starts the calls in the same
+  // order, one group of NCCL after the other: no kernel may keep one from starting that another
+  // rank waits for (open_nccl).
+  Status run_on_streams(const std::vector<Call>& calls, const std::set<int64_t>& streams,
+                        Deadline deadline) {
+    constexpr int64_t own = GpuDevice::main_stream;
+    auto forked = for_each_beside(
+        streams, [&](int32_t rank, int64_t stream) { return device_.order(rank, own, stream); });
+    if (!forked) return broken(forked.error());
+    CopiesInUse copies;
+    Running running;
+    std::map<int64_t, const Call*> last;  // by stream
+    for (const Call& call : calls) {
+      const Watch watch(*this, call.place, deadline);
+      if (auto done = start({&call, 1}, stream_of(call), copies, running, deadline); !done)
+        return done;
+      last[stream_of(call)] = &call;
+    }
+    auto joined = for_each_beside(
+        streams, [&](int32_t rank, int64_t stream) { return device_.order(rank, stream, own); });
+    if (!joined) return broken(joined.error());
+    if (device_.recording()) return Done{};
+    // The main stream last: it waits for the others, and which of them is late has to be told.
+    last.try_emplace(own, &calls.front());
+    for (auto at = last.rbegin(); at != last.rend(); ++at) {
+      const std::string& place = at->second->place;
+      const Watch watch(*this, place, deadline);
+      if (auto done = wait(place, deadline, at->first, running); !done) return done;
+    }
+    return Done{};
+  }
+
+  // Every local rank with every stream beside its main one.
+  template <class Order>
+  Status for_each_beside(const std::set<int64_t>& streams, Order&& order) {
+    for (const int32_t rank : locals_) {
+      for (const int64_t stream : streams) {
+        if (stream == GpuDevice::main_stream) continue;
+        if (auto done = order(rank, stream); !done) return done;
+      }
+    }
+    return Done{};
+  }
+
+  // Enqueues calls as one group of NCCL, and what has to follow them.
+  Status start(std::span<const Call> calls, int64_t stream, CopiesInUse& copies, Running& running,
+               Deadline deadline) {
+    const std::string& place = calls.front().place;
     std::vector<FollowUp> after;
     Comms used;
     auto begun = in_group(place, [&]() -> Status {
-      for (size_t i = 0; i < n; ++i) {
-        for (const RankCall& rank : calls[i].ranks) {
-          auto stream = device_.stream(rank.rank);
-          if (!stream) return stream.error();
-          NcclComm comm = world_.at(rank.rank);
-          if (rank.group != nullptr) {
-            const auto at = by_group_.find({*rank.group, rank.rank});
-            if (at == by_group_.end())
-              return environment(place + ": no communicator was created for this group");
-            comm = at->second;
-          }
+      for (const Call& call : calls) {
+        // Of exchanges all processes know, those without a message too.
+        if (call.op == Op::exchange) (void)copies.copy({}, stream);
+        for (const RankCall& rank : call.ranks) {
+          auto on = device_.stream(rank.rank, stream);
+          if (!on) return on.error();
+          const NcclComms::Group group = rank.group == nullptr ? NcclComms::Group{} : *rank.group;
+          NcclComm comm = comms_.find(group, rank.rank, copies.copy(group, stream));
+          if (comm == nullptr)
+            return environment(place + ": no communicator was created for this group");
           used[rank.rank] = comm;
-          const EnqueueQuestion question{&q_.nccl, &device_, calls + i, &rank, comm, *stream};
+          running[comm] = &call;
+          const EnqueueQuestion question{&q_.nccl, &device_, &call, &rank, comm, stream, *on};
           if (auto done = enqueue_call(question, after); !done) return done;
         }
       }
@@ -234,9 +266,9 @@ class NcclCommunicator final : public Communicator {
     if (!begun) return begun;
     if (auto done = settle(used, place, deadline); !done) return done;
     for (const FollowUp& e : after) {
-      if (auto done = device_.work(e.rank, e.ops); !done) return done;
+      if (auto done = device_.work_on(e.rank, stream, e.ops); !done) return done;
     }
-    return device_.recording() ? Status(Done{}) : wait(place, deadline);
+    return Done{};
   }
 
   [[nodiscard]] bool several() const { return q_.rendezvous.processes > 1; }
@@ -313,23 +345,17 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
-  // Waits until every local stream is idle or a communicator fails.
-  Status wait(const std::string& place, Deadline deadline) {
+  // Waits until a stream of every local rank is idle or a communicator fails.
+  Status wait(const std::string& place, Deadline deadline, int64_t stream = GpuDevice::main_stream,
+              const Running& running = {}) {
     for (int32_t rank : locals_) {
       Pause pause;
       while (true) {
-        auto idle = device_.idle(rank);
+        auto idle = device_.idle(rank, stream);
         if (!idle) return broken(environment(place + ": " + idle.error().message));
         if (*idle) break;
         if (pause.every_so_often()) {
-          for (const Comms* comms : all_comms()) {
-            const auto at = comms->find(rank);
-            if (at == comms->end() || at->second == nullptr) continue;
-            NcclCode state = nccl_done;
-            if (auto done = good(q_.nccl.state_of(at->second, state), place); !done) return done;
-            if (state != nccl_done && state != nccl_busy)
-              return broken(failed(place, rank, state, deadline));
-          }
+          if (auto done = check(place, rank, running, deadline); !done) return done;
         }
         if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
       }
@@ -337,10 +363,19 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
-  [[nodiscard]] std::vector<const Comms*> all_comms() const {
-    std::vector<const Comms*> out{&world_};
-    out.insert(out.end(), in_order_.begin(), in_order_.end());
-    return out;
+  // Whether a communicator of the rank has failed: in what it runs, if that is known.
+  Status check(const std::string& place, int32_t rank, const Running& running, Deadline deadline) {
+    for (const Comms* comms : comms_.all()) {
+      const auto at = comms->find(rank);
+      if (at == comms->end() || at->second == nullptr) continue;
+      NcclCode state = nccl_done;
+      if (auto done = good(q_.nccl.state_of(at->second, state), place); !done) return done;
+      if (state == nccl_done || state == nccl_busy) continue;
+      const auto call = running.find(at->second);
+      return broken(
+          failed(call == running.end() ? place : call->second->place, rank, state, deadline));
+    }
+    return Done{};
   }
 
   [[nodiscard]] Error late(const std::string& place, int32_t rank) const {
@@ -374,20 +409,22 @@ class NcclCommunicator final : public Communicator {
                       Deadline deadline) {
     const int32_t rank = locals_.front();
     const auto count = std::ssize(mine);
-    auto stream = device_.stream(rank);
+    constexpr int64_t own = GpuDevice::main_stream;
+    auto stream = device_.stream(rank, own);
     if (!stream) return stream.error();
-    auto out = device_.scratch(rank, static_cast<int>(ScratchUse::notes_send), count);
+    auto out = device_.scratch(rank, scratch_slot(ScratchUse::notes_send, own), count);
     if (!out) return out.error();
-    auto in = device_.scratch(rank, static_cast<int>(ScratchUse::notes_receive), count * ranks_);
+    auto in = device_.scratch(rank, scratch_slot(ScratchUse::notes_receive, own), count * ranks_);
     if (!in) return in.error();
     if (auto done =
             device_.write(rank, reinterpret_cast<const std::byte*>(mine.data()), *out, count);
         !done)
       return done;
-    if (auto done = good(q_.nccl.all_gather(*out, *in, count, world_.at(rank), *stream), place);
+    if (auto done =
+            good(q_.nccl.all_gather(*out, *in, count, comms_.world().at(rank), *stream), place);
         !done)
       return done;
-    if (auto done = settle(world_, place, deadline); !done) return done;
+    if (auto done = settle(comms_.world(), place, deadline); !done) return done;
     if (auto done = wait(place, deadline); !done) return done;
     return device_.read(rank, *in, reinterpret_cast<std::byte*>(all.data()), count * ranks_);
   }
@@ -395,28 +432,15 @@ class NcclCommunicator final : public Communicator {
   // Registers new slabs with every communicator. Collective.
   Status register_new(Deadline deadline) {
     const std::string place = "registering buffers";
-    std::vector<std::vector<int64_t>> sizes;
-    std::string mine;
-    for (int32_t rank : locals_) {
-      std::vector<int64_t> list;
-      for (const GpuSlab& slab : device_.slabs(rank)) {
-        list.push_back(slab.bytes);
-        mine += std::to_string(slab.bytes) + " ";
-      }
-      sizes.push_back(std::move(list));
-    }
+    std::vector<std::string> sizes;  // by rank
+    for (int32_t rank : locals_) sizes.push_back(slab_sizes(device_.slabs(rank)));
     if (several()) {
-      auto all = compare(mine, place, deadline);
+      auto all = compare(sizes.front(), place, deadline);
       if (!all) return all.error();
-      sizes.clear();
-      for (const std::string& text : *all) {
-        std::istringstream words(text);
-        sizes.emplace_back();
-        for (int64_t bytes = 0; words >> bytes;) sizes.back().push_back(bytes);
-      }
+      sizes = std::move(*all);
     }
-    const std::vector<size_t> slabs = registered_.common(sizes);
-    for (const Comms* comms : all_comms()) {
+    const std::vector<size_t> slabs = registered_.common(slab_sizes(sizes));
+    for (const Comms* comms : comms_.all()) {
       if (auto done =
               in_group(place, [&] { return registered_.add(*comms, device_, slabs, place); });
           !done)
@@ -426,32 +450,22 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
-  void close(NcclComm& comm) {
-    if (comm == nullptr) return;
-    if (broken_) {
-      q_.nccl.abort(comm);
-    } else {
-      registered_.drop(comm);
-      q_.nccl.destroy(comm);
-    }
-    comm = nullptr;
-  }
   void close_all() {
-    for (auto& [partition, comms] : split_) {
-      for (auto& [rank, comm] : comms) close(comm);
-    }
-    for (auto& [rank, comm] : world_) close(comm);
+    comms_.close_all([this](NcclComm comm) {
+      if (broken_) {
+        q_.nccl.abort(comm);
+      } else {
+        registered_.drop(comm);
+        q_.nccl.destroy(comm);
+      }
+    });
   }
 
   NcclQuestion q_;
   GpuDevice& device_;
   int64_t ranks_ = 1;
   std::vector<int32_t> locals_;
-  Comms world_;
-  std::map<std::vector<std::vector<int32_t>>, Comms> split_;  // by partition
-  // communicators in order of creation
-  std::vector<const Comms*> in_order_;
-  std::map<std::pair<std::vector<int32_t>, int32_t>, NcclComm> by_group_;  // they belong to split_
+  NcclComms comms_;
   RegisteredBuffers registered_;
   std::unique_ptr<Control> control_;
   Watchdog watchdog_;
@@ -470,18 +484,13 @@ Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question) {
                        nccl_version_text(question.nccl.version()) +
                        ", which does not support this; omit it or install a newer version");
   }
-  if (question.registration != Registration::none) {
-    const NcclLibrary nccl = question.nccl;
-    question.device->take_memory_from(
-        {[nccl](int64_t bytes) -> Result<std::byte*> {
-           std::byte* data = nullptr;
-           const NcclCode code = nccl.allocate(data, bytes);
-           if (code == nccl_done) return data;
-           return environment("NCCL has no memory for " + std::to_string(bytes) + " bytes: " +
-                              nccl.error_text(code) + "; replay a smaller shape with --shrink");
-         },
-         [nccl](std::byte* data) { nccl.release(data); }});
-  }
+  if (question.registration != Registration::none)
+    question.device->take_memory_from(nccl_memory(question.nccl));
+  // Kernels of several communicators in flight on one GPU deadlock where they cannot all run and
+  // two GPUs begin with different ones. So NCCL lets each begin after those started before it,
+  // unless the user says otherwise.
+  if (question.streams > 1)
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   auto communicator = std::make_unique<NcclCommunicator>(question);
   if (auto done = communicator->open(); !done) return done.error();
   return std::unique_ptr<Communicator>(std::move(communicator));

@@ -1,6 +1,9 @@
 // Ranks on GPUs over NCCL: one process for all ranks, or one per GPU.
 //
-// One world communicator; every partition of the ranks is one ncclCommSplit of it, made once.
+// One world communicator; every partition of the ranks is one ncclCommSplit of it, made once, and
+// once more for each further call that uses it at the same time (replay_nccl/nccl_comms.h). Calls
+// in flight together (Communicator::run_together) are on a CUDA stream each: events let these begin
+// after the main stream, where packing is, and let it go on, to unpack, after all of them.
 // Communicators are non-blocking: every call is polled, every wait is a polling loop with a
 // deadline, and after a missed deadline the communicators are aborted. Several processes also have
 // control connections (replay_nccl/control.h) that identify missing processes; a watchdog ends a
@@ -24,6 +27,7 @@ struct NcclQuestion {
   std::vector<int64_t> global_ids;
   std::chrono::milliseconds deadline{60'000};
   Registration registration = Registration::none;
+  int64_t streams = 1;  // on which calls are in flight together, at most
 };
 // Creates the world communicator.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question);

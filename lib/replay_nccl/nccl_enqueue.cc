@@ -71,7 +71,7 @@ class Enqueuer {
  private:
   [[nodiscard]] Status good(NcclCode code) const { return nccl_good(*q_.nccl, code, call_.place); }
   Result<std::byte*> scratch(ScratchUse use, int64_t bytes) {
-    return q_.device->scratch(rank_.rank, static_cast<int>(use), bytes);
+    return q_.device->scratch(rank_.rank, scratch_slot(use, q_.number), bytes);
   }
 
   Status send(const Chunk& c, int peer) {
@@ -108,7 +108,7 @@ class Enqueuer {
       auto padded = scratch(ScratchUse::send, most * size);
       if (!padded) return padded.error();
       const std::vector<LocalOp> pack{copy_bytes(mine.data, *padded, mine.count * size)};
-      if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
+      if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *padded;
     }
     unpack(*arrival, most * size);
@@ -154,7 +154,7 @@ class Enqueuer {
       std::vector<LocalOp> pack;
       for (int64_t m = 0; m < members; ++m)
         pack.push_back(copy_bytes(rank_.sends[m].data, *packed + m * part, part));
-      if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
+      if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *packed;
     }
     std::byte* to = rank_.receives.front().data;
@@ -191,7 +191,7 @@ class Enqueuer {
         pack.push_back(casts ? cast_op(call_.dtype, c.data, wide, at, c.count)
                              : copy_bytes(c.data, at, c.count * size));
       }
-      if (auto done = q_.device->work(rank_.rank, pack); !done) return done;
+      if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *padded;
       into = *arrival;
       if (to.count > 0) {

@@ -1,4 +1,4 @@
-// Enqueues the part of one rank in a call as NCCL functions on its stream.
+// Enqueues the part of one rank in a call as NCCL functions on a stream of it.
 //
 // Collectives of equal counts in order run as they are. Uneven ones are padded to the largest count
 // in scratch buffers and copied apart on the GPU. all_to_all is ncclAlltoAll where every pair's
@@ -15,10 +15,15 @@
 
 namespace meshplan {
 
-// Scratch buffers of a rank (GpuDevice::scratch).
+// Scratch buffers of a rank's stream. Calls of one stream share them: each is done with them before
+// the next begins.
 enum class ScratchUse : int { send, receive, wide_send, wide_receive, notes_send, notes_receive };
+// The slot of GpuDevice::scratch.
+[[nodiscard]] constexpr int scratch_slot(ScratchUse use, int64_t stream) {
+  return static_cast<int>(stream) * 6 + static_cast<int>(use);
+}
 
-// Local work that has to follow the call on the rank's stream.
+// Local work that has to follow the call on its stream.
 struct FollowUp {
   int32_t rank = 0;
   std::vector<LocalOp> ops;
@@ -30,6 +35,7 @@ struct EnqueueQuestion {
   const Call* call = nullptr;
   const RankCall* rank = nullptr;
   NcclComm comm = nullptr;
+  int64_t number = 0;  // of the rank's streams
   void* stream = nullptr;
 };
 // What NCCL says to a call at a place, as an error unless it is done or busy.

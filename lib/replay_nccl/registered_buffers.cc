@@ -1,10 +1,38 @@
 #include "replay_nccl/registered_buffers.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "replay_nccl/nccl_enqueue.h"
 
 namespace meshplan {
+
+GpuMemory nccl_memory(const NcclLibrary& nccl) {
+  return {[nccl](int64_t bytes) -> Result<std::byte*> {
+            std::byte* data = nullptr;
+            const NcclCode code = nccl.allocate(data, bytes);
+            if (code == nccl_done) return data;
+            return environment("NCCL has no memory for " + std::to_string(bytes) + " bytes: " +
+                               nccl.error_text(code) + "; replay a smaller shape with --shrink");
+          },
+          [nccl](std::byte* data) { nccl.release(data); }};
+}
+
+std::string slab_sizes(const std::vector<GpuSlab>& slabs) {
+  std::string text;
+  for (const GpuSlab& slab : slabs) text += std::to_string(slab.bytes) + " ";
+  return text;
+}
+
+std::vector<std::vector<int64_t>> slab_sizes(const std::vector<std::string>& texts) {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const std::string& text : texts) {
+    std::istringstream words(text);
+    sizes.emplace_back();
+    for (int64_t bytes = 0; words >> bytes;) sizes.back().push_back(bytes);
+  }
+  return sizes;
+}
 
 std::vector<size_t> RegisteredBuffers::common(
     const std::vector<std::vector<int64_t>>& sizes) const {

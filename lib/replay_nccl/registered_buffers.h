@@ -12,6 +12,13 @@
 
 namespace meshplan {
 
+// Memory of NCCL, which can be registered.
+[[nodiscard]] GpuMemory nccl_memory(const NcclLibrary& nccl);
+
+// The sizes of slabs as a text that processes tell each other, and back, of every rank.
+[[nodiscard]] std::string slab_sizes(const std::vector<GpuSlab>& slabs);
+[[nodiscard]] std::vector<std::vector<int64_t>> slab_sizes(const std::vector<std::string>& texts);
+
 class RegisteredBuffers {
  public:
   RegisteredBuffers(NcclLibrary nccl, Registration kind) : nccl_(std::move(nccl)), kind_(kind) {}

@@ -75,9 +75,10 @@ def check_members(spec, plan):
         expected = {"id": asked["id"], "count": asked.get("count", 1), "max_messages": asked.get("max_messages", 1024),
                     "max_staging_bytes": asked.get("max_staging_bytes", 2 << 30), "members": [r["id"] for r in members],
                     "tensors": sum(r.get("count", 1) for r in members)}
+        found = {**bundle, "members": listed_bundles.members_named(plan, bundle)}
         for key, value in expected.items():
-            if bundle[key] != value:
-                raise Complaint("members", f"{asked['id']}: {key} is {bundle[key]}, expected {value}")
+            if found[key] != value:
+                raise Complaint("members", f"{asked['id']}: {key} is {found[key]}, expected {value}")
 
 
 def check_mutant(meshplan, plan, seed):

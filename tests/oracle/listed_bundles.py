@@ -18,6 +18,15 @@ from meaning import Complaint, DTYPE_BYTES, count_of, held, meshes_of, state_of_
 from replay import PRIME, reduced
 
 
+def members_named(plan, bundle):
+    """Ids of all members, also of those that stand in the plan from one through another."""
+    ids, members = [r["id"] for r in plan["redistributions"]], []
+    for entry in bundle["members"]:
+        first, last = (entry, entry) if isinstance(entry, str) else (entry["id"], entry["through"])
+        members += ids[ids.index(first):ids.index(last) + 1]
+    return members
+
+
 def one_part_a_member(planned, members):
     """The round with each part that runs several members, `id` through `through`, written out."""
     parts = []
@@ -31,12 +40,13 @@ class BundleRun:
     """A bundle by the rows of its rounds: every tensor of every member has data of its own."""
 
     def __init__(self, spec, plan, bundle, meshes):
-        self.spec, self.meshes, self.bundle = spec, meshes, {**bundle, "rounds": [one_part_a_member(r, bundle["members"]) for r in bundle["rounds"]]}
+        members = members_named(plan, bundle)
+        self.spec, self.meshes, self.bundle = spec, meshes, {**bundle, "rounds": [one_part_a_member(r, members) for r in bundle["rounds"]]}
         self.plan_reds = {r["id"]: r for r in plan["redistributions"]}
         for red in list(self.plan_reds.values()):
             if "same_as" in red:
                 self.plan_reds[red["id"]] = {**self.plan_reds[red["same_as"]], "id": red["id"], "count": red["count"]}
-        self.members = [self.plan_reds[m] for m in bundle["members"]]
+        self.members = [self.plan_reds[m] for m in members]
         self.tensors = {}
         for number, red in enumerate(self.members):
             for k in range(red.get("count", 1)):

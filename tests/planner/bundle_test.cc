@@ -371,36 +371,6 @@ TEST_CASE("collectives of a plan overlap as exchanges or beside them: whole matr
   }
 }
 
-TEST_CASE("like members behind one another are one part of the plan file") {
-  const MeshTable table = two_roots({{"dp", 2}, {"tp", 4}}, {{"dp", 1}, {"tp", 4}}, 8);
-  std::vector<Request> requests;
-  for (int layer = 0; layer < 5; ++layer) {
-    requests.push_back(request_of(table, std::to_string(layer) + ".w", {96, 64}, "RS(0)", "RS(0)", 1 + layer));
-  }
-  requests.push_back(request_of(table, "v", {64, 96}, "RS(1)", "RS(1)", 3));
-  const Plan plan = planned(table, uniform_topology(), requests, {});
-  check(plan);
-  const std::string text = write_plan(plan);
-  const std::string part = R"({"id": "0.w", "step": 0, "through": "4.w"})";
-  REQUIRE(text.find(part) != std::string::npos);
-  CHECK(plan.bundles.front().rounds.front().parts.size() == 6);
-  const auto message_with = [&](const std::string& other) {
-    std::string changed = text;
-    changed.replace(text.find(part), part.size(), other);
-    const auto read = read_plan(changed, false);
-    return read.ok() ? "" : read.error().message;
-  };
-  CHECK(message_with(R"({"id": "4.w", "step": 0, "through": "0.w"})") ==
-        "/bundles/0/rounds/0/parts/0/through: expected a member of the bundle behind \"4.w\"");
-  CHECK(message_with(R"({"id": "0.w", "step": 0, "through": "v"})") ==
-        "/bundles/0/rounds/0/parts/0/through: expected members with the steps of \"0.w\", "
-        "not \"v\"");
-  CHECK(message_with(R"({"id": "0.w", "step": 0, "through": "u"})") ==
-        "/bundles/0/rounds/0/parts/0/through: there is no redistribution \"u\"");
-  CHECK(message_with(R"({"id": "0.w", "pieces": 2, "step": 0, "through": "4.w"})") ==
-        "/bundles/0/rounds/0/parts/0/pieces: expected whole tensors beside \"through\"");
-}
-
 TEST_CASE("a bundle on more ranks than are listed is refused before anything is planned") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 131'072, {}, {{"dp", 16'384}, {"tp", 8}}).ok());

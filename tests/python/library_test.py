@@ -13,6 +13,7 @@ import threading
 import unittest
 
 import meshplan
+from meshplan.rounds import bundle_named
 
 TESTDATA = pathlib.Path(__file__).resolve().parents[2] / "testdata"
 MESHPLAN = os.environ["MESHPLAN"]
@@ -46,6 +47,14 @@ class LibraryTest(unittest.TestCase):
             meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "synk")
         with self.assertRaisesRegex(ValueError, "is negative"):
             meshplan.bundle_transfers(plan.read_text(encoding="utf-8"), "sync", -1)
+
+    def test_members_named_by_the_first_and_the_last_are_all_of_them(self):
+        plan = json.loads(text_of("plans/recorded-sync-llama3-8b.plan.json"))
+        (bundle,), ids = plan["bundles"], [entry["id"] for entry in plan["redistributions"]]
+        self.assertEqual(bundle["members"], [{"id": ids[0], "through": ids[-1]}])
+        self.assertEqual(bundle_named(plan, None)["members"], ids)
+        bundle["members"] = [ids[4], {"id": ids[0], "through": ids[2]}]
+        self.assertEqual(bundle_named(plan, bundle["id"])["members"], [ids[4], *ids[:3]])
 
     def test_a_topology_beats_that_of_the_spec(self):
         done = run(MESHPLAN, "plan", "-", "--topology", "h100", "-q", text=json.dumps(SMALL))

@@ -4,6 +4,7 @@
 #include <nccl.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,10 @@ struct ncclComm {
   int rank = 0;              // in members
   int family = 0;            // communicators made together
   bool stuck = false;
+  // Calls that are not done, and the stream that they are on.
+  int unfinished = 0;
+  meshplan::test::FakeStream* on = nullptr;
+  std::shared_ptr<bool> closed = std::make_shared<bool>(false);  // what it runs ends with it
   // One process a rank:
   std::string name;                           // the same on all members; empty: all ranks in this process
   ncclResult_t state = ncclSuccess;           // what ncclCommGetAsyncError says

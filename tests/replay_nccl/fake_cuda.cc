@@ -2,22 +2,25 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "fake_stream.h"
 
-using meshplan::test::FakeStream;
-using meshplan::test::StreamTask;
+using namespace meshplan::test;
 
 namespace {
 
+// What each stream of a graph does, that of the one that starts it first.
 struct Graph {
-  std::vector<std::function<StreamTask()>> tasks;
+  std::vector<std::vector<TaskMaker>> branches;
 };
 struct Piece {
   int gpu;
@@ -25,7 +28,9 @@ struct Piece {
 };
 
 thread_local int current = 0;
-std::map<FakeStream*, int> streams;  // with the GPU that each belongs to
+std::vector<FakeStream*> streams;                   // in the order of their making
+std::vector<std::unique_ptr<FakeStream>> branches;  // of graphs that run
+std::set<FakeEvent*> events;
 std::map<void*, Piece> pieces;
 int graphs = 0;
 
@@ -36,29 +41,30 @@ size_t told(const char* name, size_t otherwise) {
 int gpus() { return static_cast<int>(told("FAKE_CUDA_GPUS", 1)); }
 
 FakeStream* as_fake(void* stream) { return static_cast<FakeStream*>(stream); }
+FakeEvent* as_event(void* event) { return static_cast<FakeEvent*>(event); }
+bool is_stream(FakeStream* stream) { return std::find(streams.begin(), streams.end(), stream) != streams.end(); }
 
 bool any_recording() {
-  for (const auto& [stream, gpu] : streams) {
-    if (stream->recording) return true;
-  }
-  return false;
+  return std::any_of(streams.begin(), streams.end(), [](const FakeStream* stream) { return stream->capture != nullptr; });
 }
 
-// All streams of the process, in turn: one may wait for another.
+// All streams of the process, the youngest first, each as far as it comes.
 void drive() {
-  for (const auto& [stream, gpu] : streams) (void)stream->idle();
+  for (size_t i = branches.size(); i-- > 0;) {
+    if (branches[i]->idle()) branches.erase(branches.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (size_t i = streams.size(); i-- > 0;) (void)streams[i]->idle();
 }
 
 cudaError_t finish(FakeStream* stream) {
-  if (stream->recording) return cudaErrorStreamCaptureUnsupported;
+  if (stream->capture) return cudaErrorStreamCaptureUnsupported;
   while (!stream->tasks.empty()) drive();
   return cudaSuccess;
 }
 
 cudaError_t put(FakeStream* stream, std::function<void()> work, bool kernel) {
-  const auto known = streams.find(stream);
-  if (known == streams.end()) return cudaErrorInvalidResourceHandle;
-  if (kernel && known->second != current) return cudaErrorInvalidResourceHandle;
+  if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  if (kernel && stream->gpu != current) return cudaErrorInvalidResourceHandle;
   stream->put([work = std::move(work)]() -> StreamTask {
     return [work] {
       work();
@@ -74,7 +80,8 @@ namespace meshplan::test {
 
 int enqueue_on(void* stream, std::function<void()> work) { return static_cast<int>(put(as_fake(stream), std::move(work), true)); }
 
-int64_t alive_on_fake_cuda() { return static_cast<int64_t>(pieces.size() + streams.size()) + graphs; }
+int64_t alive_on_fake_cuda() { return static_cast<int64_t>(pieces.size() + streams.size() + events.size()) + graphs; }
+int64_t streams_on_fake_cuda() { return static_cast<int64_t>(streams.size()); }
 
 }  // namespace meshplan::test
 
@@ -124,7 +131,7 @@ cudaError_t cudaFree(void* data) {
   if (any_recording()) return cudaErrorStreamCaptureUnsupported;
   const auto piece = pieces.find(data);
   if (piece == pieces.end()) return cudaErrorInvalidValue;
-  for (const auto& [stream, gpu] : streams) (void)finish(stream);
+  for (FakeStream* stream : streams) (void)finish(stream);
   munmap(data, piece->second.bytes);
   pieces.erase(piece);
   return cudaSuccess;
@@ -140,34 +147,101 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
   auto* made = new FakeStream;
-  streams[made] = current;
+  made->gpu = current;
+  streams.push_back(made);
   *stream = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (streams.erase(as_fake(stream)) == 0) return cudaErrorInvalidResourceHandle;
+  const auto at = std::find(streams.begin(), streams.end(), as_fake(stream));
+  if (at == streams.end()) return cudaErrorInvalidResourceHandle;
+  streams.erase(at);
   delete as_fake(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (as_fake(stream)->recording) return cudaErrorStreamCaptureUnsupported;
+  if (as_fake(stream)->capture) return cudaErrorStreamCaptureUnsupported;
   drive();
   return as_fake(stream)->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return finish(as_fake(stream)); }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  FakeStream* fake = as_fake(stream);
-  if (fake->recording) return cudaErrorIllegalState;
-  fake->recording = true;
-  fake->recorded.clear();
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  auto* made = new FakeEvent;
+  made->gpu = current;
+  events.insert(made);
+  *event = reinterpret_cast<cudaEvent_t>(made);
   return cudaSuccess;
 }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (events.erase(as_event(event)) == 0) return cudaErrorInvalidResourceHandle;
+  delete as_event(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  FakeEvent* fake = as_event(event);
+  FakeStream* on = as_fake(stream);
+  if (events.count(fake) == 0 || !is_stream(on) || fake->gpu != on->gpu) return cudaErrorInvalidResourceHandle;
+  auto reached = std::make_shared<std::set<int>>();
+  on->put(numbered([reached](int run) -> StreamTask {
+    return [reached, run] {
+      reached->insert(run);
+      return true;
+    };
+  }));
+  fake->reached = reached;
+  fake->capture = on->capture;
+  fake->stream = on;
+  fake->behind = on->capture ? on->capture->of(on).tasks.size() : 0;
+  return cudaSuccess;
+}
+// A stream that waits for an event of a graph that is recorded becomes part of it.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  const FakeEvent* fake = as_event(event);
+  FakeStream* on = as_fake(stream);
+  if (events.count(as_event(event)) == 0 || !is_stream(on)) return cudaErrorInvalidResourceHandle;
+  if (fake->reached == nullptr) return cudaSuccess;
+  if (fake->capture == nullptr && on->capture) return cudaErrorStreamCaptureIsolation;
+  if (fake->capture) {
+    if (fake->capture->ended) return cudaErrorCapturedEvent;
+    if (!on->capture) {
+      on->capture = fake->capture;
+      on->capture->branches.push_back({on, {}, 0});
+    }
+    if (on->capture != fake->capture) return cudaErrorStreamCaptureMerge;
+    if (on->capture->branches.front().stream == on) on->capture->of(fake->stream).joined = fake->behind;
+  }
+  on->put(numbered([reached = fake->reached](int run) -> StreamTask { return [reached, run] { return reached->count(run) > 0; }; }));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  FakeStream* fake = as_fake(stream);
+  if (fake->capture) return cudaErrorIllegalState;
+  fake->capture = std::make_shared<FakeCapture>();
+  fake->capture->branches.push_back({fake, {}, 0});
+  return cudaSuccess;
+}
+// What every stream that was forked from this one did has to be waited for by it.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   FakeStream* fake = as_fake(stream);
-  if (!fake->recording) return cudaErrorIllegalState;
-  fake->recording = false;
-  *graph = reinterpret_cast<cudaGraph_t>(new Graph{std::move(fake->recorded)});
+  const std::shared_ptr<FakeCapture> capture = fake->capture;
+  if (!capture) return cudaErrorIllegalState;
+  if (capture->branches.front().stream != fake) return cudaErrorStreamCaptureUnmatched;
+  bool joined = true;
+  auto* made = new Graph;
+  for (auto& branch : capture->branches) {
+    joined = joined && (branch.stream == fake || branch.joined == branch.tasks.size());
+    branch.stream->capture = nullptr;
+    made->branches.push_back(std::move(branch.tasks));
+  }
+  capture->ended = true;
+  if (!joined) {
+    delete made;
+    *graph = nullptr;
+    return cudaErrorStreamCaptureUnjoined;
+  }
+  *graph = reinterpret_cast<cudaGraph_t>(made);
   ++graphs;
   return cudaSuccess;
 }
@@ -187,8 +261,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  if (streams.count(as_fake(stream)) == 0) return cudaErrorInvalidResourceHandle;
-  for (const auto& make : reinterpret_cast<Graph*>(graph)->tasks) as_fake(stream)->tasks.push_back(make());
+  if (!is_stream(as_fake(stream))) return cudaErrorInvalidResourceHandle;
+  const auto& all = reinterpret_cast<Graph*>(graph)->branches;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) branches.push_back(std::make_unique<FakeStream>());
+    FakeStream* on = i == 0 ? as_fake(stream) : branches.back().get();
+    for (const TaskMaker& make : all[i]) on->tasks.push_back(make());
+  }
   return cudaSuccess;
 }
 

@@ -1,6 +1,7 @@
 // A small CUDA over host memory: the runtime's functions that the backend calls (fake_cuda.cc), on streams that nothing runs until somebody
-// asks (fake_stream.h), and kernels as loops. It refuses what the real one refuses and a test would not notice: work for a stream of
-// another GPU than the current one, waiting and allocating while a graph is recorded, freeing twice. FAKE_CUDA_GPUS=number and
+// asks (fake_stream.h), and kernels as loops. Of several streams the youngest runs first, as far as it comes, so that what does not wait for
+// an event runs too early. It refuses what the real one refuses and a test would not notice: work for a stream of another GPU than the
+// current one, waiting and allocating while a graph is recorded, a graph with a stream that is not joined again, freeing twice. FAKE_CUDA_GPUS=number and
 // FAKE_CUDA_MEMORY=bytes say how many GPUs there are, with how much memory each; 1 and without end unless told.
 //
 // gpu_kernels.cu is compiled for the host with this file before it.
@@ -43,7 +44,8 @@ int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments.
   });
 }
 
-// What was allocated and not freed, and streams and graphs that were not destroyed.
+// What was allocated and not freed, and streams, events and graphs that were not destroyed.
 [[nodiscard]] int64_t alive_on_fake_cuda();
+[[nodiscard]] int64_t streams_on_fake_cuda();
 
 }  // namespace meshplan::test

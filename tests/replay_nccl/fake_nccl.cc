@@ -1,9 +1,11 @@
 // A small NCCL over host memory, in two ways. One process that plays all ranks: calls are collected between ncclGroupStart and
-// ncclGroupEnd and run there, in the order of the calls, after what their streams hold (fake_stream.h), or become part of a graph that
-// these record. One process a rank: calls go on the caller's stream (fake_stream.h), and ranks reach each other through sockets
+// ncclGroupEnd, checked there, and go on their streams (fake_stream.h), where those of one communicator run when all of their streams have
+// come to them. One process a rank: calls go on the caller's stream (fake_stream.h), and ranks reach each other through sockets
 // (fake_peers.h) named by NCCL_COMM_ID. Both check what NCCL would not notice (a rank missing from a collective, counts, types or ops that
-// differ, a send without its receive, windows of different sizes) and write one line a call to the file that FAKE_NCCL_LOG names.
+// differ, a send without its receive, windows of different sizes, a communicator on two streams at a time, which NCCL runs one after the
+// other) and write one line a call to the file that FAKE_NCCL_LOG names.
 // FAKE_NCCL_FAIL=function:number makes that call, counted from 0, fail; FAKE_NCCL_STUCK=number leaves that group in progress for ever;
+// FAKE_NCCL_HANG=number lets what that group put on its streams run for ever, FAKE_NCCL_BREAK=number as well, with an error;
 // FAKE_NCCL_DEAF leaves a collective in progress for ever when a rank has ended, as over NVLink, instead of an error, as over the network;
 // FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number. Compiled with FAKE_NCCL_OLD it lacks what newer
 // libraries offer.
@@ -35,6 +37,7 @@ struct Window {
 int depth = 0;
 int families = 0;
 int groups_done = 0;
+int most_at_once = 0;
 std::vector<Pending> pending;
 std::vector<Split> splits;
 std::vector<ncclComm*> starting;
@@ -56,19 +59,23 @@ bool should_fail(const std::string& function) {
   return wanted != nullptr && wanted == function + ":" + std::to_string(called[function]++);
 }
 
-ncclResult_t run_collective(const std::vector<Pending>& members) {
+// Of each: only checked, or run.
+enum class Run { no, yes };
+
+ncclResult_t collective(const std::vector<Pending>& members, Run run) {
   const Pending& first = members.front();
   const size_t n = first.comm->members.size();
   if (members.size() != n) return ncclInvalidUsage;  // a rank is missing: NCCL would hang
   for (const Pending& m : members) {
     if (m.kind != first.kind || m.count != first.count || m.type != first.type || m.op != first.op) return ncclInvalidUsage;
   }
+  if (run == Run::no) return ncclSuccess;
   for (const Pending& m : members) compute(members, m);
   return ncclSuccess;
 }
 
 // What all ranks of one process asked for, in the order of the calls.
-ncclResult_t run_now(const std::vector<Pending>& work) {
+ncclResult_t together(const std::vector<Pending>& work, Run run) {
   // Pairs: the k-th send from a to b meets the k-th receive at b from a, per family.
   std::map<std::vector<int>, std::vector<const Pending*>> sends;
   for (const Pending& p : work) {
@@ -80,7 +87,7 @@ ncclResult_t run_now(const std::vector<Pending>& work) {
     if (p.kind != Pending::receive) continue;
     auto& queue = sends[{p.comm->family, p.comm->members[static_cast<size_t>(p.peer)], p.comm->members[static_cast<size_t>(p.comm->rank)]}];
     if (queue.empty() || queue.front()->count != p.count || queue.front()->type != p.type) return ncclInvalidUsage;
-    std::memmove(p.to, queue.front()->from, p.count * static_cast<size_t>(meshplan::element_bytes(dtype_of(p.type))));
+    if (run == Run::yes) std::memmove(p.to, queue.front()->from, p.count * static_cast<size_t>(meshplan::element_bytes(dtype_of(p.type))));
     queue.erase(queue.begin());
   }
   for (const auto& [pair, queue] : sends) {
@@ -92,51 +99,87 @@ ncclResult_t run_now(const std::vector<Pending>& work) {
     collectives[{p.comm->family, p.comm->members}].push_back(p);
   }
   for (const auto& [key, members] : collectives) {
-    if (auto result = run_collective(members); result != ncclSuccess) return result;
-  }
-  const char* stuck = std::getenv("FAKE_NCCL_STUCK");
-  if (!work.empty() && stuck != nullptr && std::atoi(stuck) == groups_done++) {
-    for (const Pending& p : work) p.comm->stuck = true;
+    if (auto result = collective(members, run); result != ncclSuccess) return result;
   }
   return ncclSuccess;
 }
 
-// Recorded work of several streams: it runs when all of them have come to it, once for each time that the graph runs.
-void meet_on_streams(const std::vector<Pending>& work, const std::set<FakeStream*>& streams) {
+bool is_number(const char* variable, int number) {
+  const char* told = std::getenv(variable);
+  return told != nullptr && std::atoi(told) == number;
+}
+
+// Work of one family of communicators: it runs when all of its streams have come to it, once, or once for each time that the graph runs in
+// which they are.
+void meet_on_streams(const std::vector<Pending>& work, int number) {
+  std::set<FakeStream*> streams;
+  std::set<ncclComm*> comms;
+  for (const Pending& p : work) {
+    streams.insert(p.stream);
+    comms.insert(p.comm);
+  }
+  const bool in_graph = (*streams.begin())->capture != nullptr;
+  std::vector<std::shared_ptr<bool>> closed;
+  for (ncclComm* comm : comms) {
+    comm->unfinished += in_graph ? 0 : 1;
+    closed.push_back(comm->closed);
+  }
+  const bool breaks = is_number("FAKE_NCCL_BREAK", number);
+  const bool hangs = breaks || is_number("FAKE_NCCL_HANG", number);
   auto arrived = std::make_shared<std::map<int, size_t>>();  // by run
+  const auto meet = [=](int run, bool& come) {
+    if (std::any_of(closed.begin(), closed.end(), [](const auto& is) { return *is; })) return true;
+    if (!std::exchange(come, true) && ++(*arrived)[run] == streams.size()) {
+      for (ncclComm* comm : comms) {
+        if (breaks) comm->state = ncclRemoteError;
+        comm->unfinished -= in_graph || hangs ? 0 : 1;
+      }
+      if (!hangs) (void)together(work, Run::yes);
+    }
+    return !hangs && (*arrived)[run] == streams.size();
+  };
   for (FakeStream* stream : streams) {
-    stream->put([=, runs = std::make_shared<int>(0)]() -> StreamTask {
-      const int run = (*runs)++;
-      return [=, come = std::make_shared<bool>(false)] {
-        if (!std::exchange(*come, true) && ++(*arrived)[run] == streams.size()) {
-          const ncclResult_t result = run_now(work);
-          for (const Pending& p : work) p.comm->state = result;
-        }
-        return (*arrived)[run] == streams.size();
-      };
-    });
+    stream->put(
+        numbered([meet](int run) -> StreamTask { return [meet, run, come = std::make_shared<bool>(false)] { return meet(run, *come); }; }));
+  }
+}
+
+// A communicator that is busy on another stream. In a graph streams follow each other by events.
+bool used_on_two_streams(const std::vector<Pending>& work) {
+  for (const Pending& p : work) {
+    if (p.comm->unfinished > 0 && p.comm->on != p.stream && !p.stream->capture) return true;
+    p.comm->on = p.stream;
+  }
+  return false;
+}
+
+// Communicators of a rank that are busy at once.
+void count_at_once() {
+  std::map<int, int> busy;
+  for (const ncclComm* comm : alive) {
+    if (comm->unfinished > 0) most_at_once = std::max(most_at_once, ++busy[comm->world_rank()]);
   }
 }
 
 ncclResult_t run_pending() {
   std::vector<Pending> work;
   work.swap(pending);
-  if (!work.empty() && !work.front().comm->name.empty()) {
+  if (work.empty()) return ncclSuccess;
+  if (!work.front().comm->name.empty()) {
     put_on_streams(work);
     return ncclSuccess;
   }
-  std::set<FakeStream*> streams;
-  for (const Pending& p : work) streams.insert(p.stream);
-  if (std::any_of(streams.begin(), streams.end(), [](const FakeStream* s) { return s->recording; })) {
-    meet_on_streams(work, streams);
-    return ncclSuccess;
+  if (used_on_two_streams(work)) return ncclInvalidUsage;
+  if (auto result = together(work, Run::no); result != ncclSuccess) return result;
+  const int number = groups_done++;
+  if (is_number("FAKE_NCCL_STUCK", number)) {
+    for (const Pending& p : work) p.comm->stuck = true;
   }
-  // After what was enqueued before.
-  for (FakeStream* stream : streams) {
-    while (!stream->idle()) {
-    }
-  }
-  return run_now(work);
+  std::map<int, std::vector<Pending>> by_family;
+  for (const Pending& p : work) by_family[p.comm->family].push_back(p);
+  for (const auto& [family, of_family] : by_family) meet_on_streams(of_family, number);
+  count_at_once();
+  return ncclSuccess;
 }
 
 ncclResult_t run_splits() {
@@ -255,6 +298,7 @@ static ncclResult_t drop(ncclComm_t comm, const char* name) {
   auto at = std::find(alive.begin(), alive.end(), comm);
   if (at == alive.end()) return ncclInvalidUsage;  // closed twice
   alive.erase(at);
+  *comm->closed = true;
   if (comm->name == "world") end_remote_world();
   delete comm;
   return ncclSuccess;
@@ -334,12 +378,15 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t) {
 void fake_nccl_forget() {
   called.clear();
   groups_done = 0;
+  most_at_once = 0;
   depth = 0;
   pending.clear();
   splits.clear();
   starting.clear();
   windows.clear();
 }
+// Communicators of one rank that were busy at once, at most.
+int fake_nccl_at_once() { return most_at_once; }
 // How many communicators were never closed.
 int fake_nccl_alive() { return static_cast<int>(alive.size()); }
 

@@ -137,6 +137,56 @@ TEST_CASE("measured over processes, as steps and as one graph, and calibrated") 
   CHECK_MESSAGE(planned.code == 0, planned.all());
 }
 
+namespace {
+
+// A plan of one bundle whose waves have two rounds, exchanges on two streams, from ranks 10 and 11 to 12 and 13.
+std::string bundle_file() {
+  std::string file = "nccl_process.bundle.plan.json";
+  write_file("nccl_process.bundle.json", R"json({"schema": "meshplan/spec/1",
+    "topology": {"name": "two levels", "levels": [{"name": "in", "ranks": 2, "gb_per_s": 400, "latency_ns": 1000},
+                                                  {"name": "out", "ranks": 4, "gb_per_s": 20, "latency_ns": 2000}]},
+    "meshes": [{"name": "train", "world": 2, "ranks": "10-11", "dims": [{"name": "x", "size": 2}]},
+               {"name": "serve", "world": 2, "ranks": "12-13", "dims": [{"name": "y", "size": 2}]}],
+    "redistributions": [
+      {"id": "s.w", "src_mesh": "train", "dst_mesh": "serve", "tensor": {"shape": [641, 512], "dtype": "float32"}, "count": 4,
+       "src": ["S(0)"], "dst": ["R"]},
+      {"id": "s.v", "src_mesh": "train", "dst_mesh": "serve", "tensor": {"shape": [641, 512], "dtype": "bfloat16"}, "count": 4,
+       "src": ["S(0)"], "dst": ["R"]}],
+    "bundles": [{"id": "s", "redistributions": ["s.*"], "max_staging_bytes": 6000000}]})json");
+  const Outcome planned = meshplan("plan nccl_process.bundle.json -q -o " + file);
+  REQUIRE_MESSAGE(planned.code == 0, planned.all());
+  const auto rounds = nlohmann::json::parse(text_of(file)).at("bundles").at(0).at("rounds");
+  REQUIRE(std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.value("stream", 0) == 1; }));
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("the rounds of a bundle on two streams: right, and measured beside their predictions") {
+  const Outcome outcome =
+      meshplan("run " + bundle_file() + " --backend nccl --launch 4 --measure --repeat 2 --report nccl_process.bundle.report.json");
+  CHECK_MESSAGE(outcome.code == 0, outcome.all());
+  CHECK_MESSAGE(outcome.out.find(" 0 wrong") != std::string::npos, outcome.all());
+  CHECK_MESSAGE(outcome.out.find("stream 1, ") != std::string::npos, outcome.all());
+  const auto report = nlohmann::json::parse(text_of("nccl_process.bundle.report.json"));
+  const auto& bundle = report.at("bundles").at(0);
+  CHECK(bundle.at("wrong") == 0);
+  for (const auto& round : bundle.at("rounds")) CHECK(round.at("predicted_ns").get<int64_t>() > 0);
+  for (const auto& wave : bundle.at("waves")) CHECK(wave.at("time").at("samples_ns").size() == 2);
+  CHECK_MESSAGE(outcome.left.empty(), outcome.left);
+}
+
+TEST_CASE("a rank that ends or hangs in a wave of two rounds is named with a round of it by every other one") {
+  for (const auto& [kind, part] : std::vector<std::pair<std::string, std::string>>{
+           {"exit", "rank 12 has ended"}, {"hang", "rank 12 did not arrive within the deadline"}}) {
+    const Outcome outcome = meshplan("run " + bundle_file() + " --backend nccl --launch 4 --deadline 2 --inject 2:12:" + kind);
+    CHECK_MESSAGE(outcome.code == 5, outcome.all());
+    check_survivors(outcome, 12, part);
+    check_survivors(outcome, 12, "bundle 's', round");
+    CHECK_MESSAGE(outcome.left.empty(), outcome.left);
+  }
+}
+
 TEST_CASE("registered buffers, one process a rank") {
   for (const char* kind : {"local", "symmetric"}) {
     const Outcome outcome = run(std::string("--register ") + kind);

@@ -269,7 +269,7 @@ def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike]
             for number, question in enumerate(order):
                 numbers[f"q{question}", counts[question]] = number
                 counts[question] += 1
-            found = document["bundles"][0]
+            found = bundle_named(document, None)
         else:
             found = bundle_named(document, bundle)
             numbers = _members_of(document, found, [name for name, _, _ in pairs], questions)

@@ -102,17 +102,28 @@ class BundleRoute:
 
 
 def bundle_named(document: Mapping[str, Any], name: Optional[str]) -> Mapping[str, Any]:
-    """The bundle of a plan; its only one where no name is given."""
+    """The bundle of a plan, every member by its id; its only one where no name is given."""
     bundles = document.get("bundles", [])
     found = [bundle for bundle in bundles if name in (None, bundle["id"])]
     if len(found) == 1:
-        return found[0]
+        return {**found[0], "members": _members(document, found[0])}
     known = ", ".join(bundle["id"] for bundle in bundles)
     if not bundles:
         raise ValueError('the plan has no bundle: name one in "bundles" of its spec')
     if name is None:
         raise ValueError(f"the plan has several bundles ({known}): say bundle=NAME")
     raise ValueError(f"the plan has no bundle {name!r}, only {known}")
+
+
+def _members(document: Mapping[str, Any], bundle: Mapping[str, Any]) -> list[str]:
+    ids = [entry["id"] for entry in document["redistributions"]]
+    at = {name: number for number, name in enumerate(ids)}
+    members: list[str] = []
+    for entry in bundle["members"]:
+        # One, or from one through another as they stand in the plan.
+        named = (entry, entry) if isinstance(entry, str) else (entry["id"], entry["through"])
+        members += ids[at[named[0]] : at[named[1]] + 1]
+    return members
 
 
 def bundle_route(
