@@ -1,5 +1,6 @@
 #include "plan/bundle_json.h"
 
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -189,12 +190,13 @@ class BundleReader {
         through.fail("expected a redistribution behind \"" + entry.at("id").text() + '"');
     }
     for (; at <= last; ++at) {
-      place_.try_emplace(at, members_.size());
+      if (!place_.try_emplace(at, members_.size()).second)
+        entry.fail("member \"" + redistributions_[at].request.id + "\" is named twice");
       members_.push_back(at);
     }
   }
 
-  [[nodiscard]] BundleRound read_round(const Value& value, size_t index) const {
+  [[nodiscard]] BundleRound read_round(const Value& value, size_t index) {
     BundleRound round;
     round.op = named(value.at("op"), parse_op, "operation");
     round.group = value.at("group").text();
@@ -230,8 +232,9 @@ class BundleReader {
     return part;
   }
 
-  // The parts of the members behind that of the last part, up to the one that `through` names.
-  void read_members_behind(const Value& value, std::vector<RoundPart>& parts) const {
+  // The parts of the members behind that of the last part, up to the one that `through` names. Each
+  // step stands in one such part: else a short file would be read for hours.
+  void read_members_behind(const Value& value, std::vector<RoundPart>& parts) {
     const RoundPart first = parts.back();
     for (const char* key : {"from", "to", "piece", "pieces"}) {
       if (value.has(key)) value.at(key).fail("expected whole tensors beside \"through\"");
@@ -242,7 +245,12 @@ class BundleReader {
     if (begin == place_.end() || end == place_.end() || end->second <= begin->second) {
       through.fail("expected a member of the bundle behind \"" + value.at("id").text() + '"');
     }
-    for (size_t i = begin->second + 1; i <= end->second; ++i) {
+    for (size_t i = begin->second; i <= end->second; ++i) {
+      if (!run_.emplace(members_[i], first.step).second) {
+        through.fail("step " + std::to_string(first.step) + " of \"" +
+                     redistributions_[members_[i]].request.id + "\" is run twice");
+      }
+      if (i == begin->second) continue;
       RoundPart part = first;
       part.member = members_[i];
       const PlannedRedistribution& member = redistributions_[part.member];
@@ -259,6 +267,7 @@ class BundleReader {
   const Index& by_id_;
   std::vector<size_t> members_;
   std::unordered_map<size_t, size_t> place_;  // of each member in them
+  std::set<std::pair<size_t, int64_t>> run_;  // steps of members in parts with `through`
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ TEST_CASE("like members behind one another are one part of the plan file") {
         "not \"v\"");
   CHECK(message_with(R"({"id": "0.w", "step": 0, "through": "u"})") ==
         "/bundles/0/rounds/0/parts/0/through: there is no redistribution \"u\"");
+  CHECK(message_with(part + ", " + part) == "/bundles/0/rounds/0/parts/1/through: step 0 of \"0.w\" is run twice");
   CHECK(message_with(R"({"id": "0.w", "pieces": 2, "step": 0, "through": "4.w"})") ==
         "/bundles/0/rounds/0/parts/0/pieces: expected whole tensors beside \"through\"");
 }
@@ -67,6 +68,7 @@ TEST_CASE("many members that stand behind one another in the plan file are named
   };
   CHECK(message(R"([{"id": "75.w", "through": "10.w"}])") == "/bundles/0/members/0/through: expected a redistribution behind \"75.w\"");
   CHECK(message(R"([{"id": "10.w", "through": "76.w"}])") == "/bundles/0/members/0/through: there is no redistribution \"76.w\"");
+  CHECK(message(R"(["20.w", {"id": "10.w", "through": "75.w"}])") == "/bundles/0/members/1: member \"20.w\" is named twice");
   // Fewer of them, or in another order, by their ids.
   Plan other = plan;
   std::vector<size_t>& members = other.bundles[0].request.members;
