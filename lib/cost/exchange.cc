@@ -103,7 +103,10 @@ bool latencies_grow_outwards(const Topology& topology) {
 // What it takes at least that has such traffic in its even cut and in whole pieces, or more.
 int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraffic& even,
                         const ExchangeTraffic& whole) {
-  if (phases == 2) return least_in_two_phases_ps(topology, even);
+  if (phases == 2) {
+    return std::min(least_in_two_phases_ps(topology, even),
+                    least_in_two_phases_ps(topology, whole));
+  }
   return std::min(priced(topology, even, false, Peers::number).predicted_ps,
                   priced(topology, whole, true, Peers::number).predicted_ps);
 }
@@ -117,25 +120,33 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
       return least_ps > q.most_ps;
     };
   }
-  const auto at_least = [&] {
+  const auto at_least = [&](bool uneven) {
     ExchangeCost cost;
+    cost.uneven = uneven;
     cost.predicted_ps = least_ps;
     cost.at_least = true;
     return cost;
   };
   if (q.phases == 2) {
-    const auto listed = list_exchange_in_two_phases(q);
+    const auto listed = list_either_in_two_phases(q);
     if (!listed) return std::nullopt;
-    if (least_ps > q.most_ps) return at_least();
-    return priced_in_two_phases(topology, *listed, q.chunks);
+    if (least_ps > q.most_ps) return at_least(listed->uneven);
+    ExchangeCost asked = priced_in_two_phases(topology, listed->even, q.chunks);
+    asked.fetched_by_all = q.fetchers == Fetchers::all;
+    if (!listed->whole) return asked;
+    ExchangeCost by_all = priced_in_two_phases(topology, *listed->whole, q.chunks);
+    by_all.fetched_by_all = true;
+    return by_all.predicted_ps < asked.predicted_ps ? by_all : asked;
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
-  if (least_ps > q.most_ps) return at_least();
+  if (least_ps > q.most_ps) return at_least(listed->uneven);
   const ExchangeCost even = priced(topology, listed->even, false);
   const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
-  if (q.whole_pieces) return *q.whole_pieces ? whole : even;
-  return listed->whole ? cheaper(even, whole) : even;
+  ExchangeCost cost = listed->whole ? cheaper(even, whole) : even;
+  if (q.whole_pieces) cost = *q.whole_pieces ? whole : even;
+  cost.uneven = listed->uneven;
+  return cost;
 }
 
 // Whole pieces; `exact` is false where their turns were not counted: they take at least this.
@@ -238,7 +249,8 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
                              const std::optional<DigitProblem>& problem) {
   TurnTable turns;
   DigitQuestion digits;
-  if (problem) {
+  const bool by_all = q.phases == 2 && q.fetchers == Fetchers::all;
+  if (problem && !by_all) {
     digits = {q.levels,       &problem->world, &problem->change, q.phases,
               q.whole_pieces, &turns,          q.most_listed};
     digits.chunks = q.chunks;

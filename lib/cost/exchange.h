@@ -18,6 +18,9 @@ struct ExchangeCost {
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
   int64_t chunks = 1;         // of two phases
+  bool fetched_by_all = false;
+  // Listed: members of units fetch so unevenly that all may gain by sharing it in two phases.
+  bool uneven = false;
   // The price is above most_ps, and what it takes at least: not all was listed or counted.
   bool at_least = false;
   // a finer tier's collective that moves the same boxes: the time is never below its own
@@ -27,6 +30,7 @@ struct ExchangeCost {
   bool exact = true;
 };
 
+// Where it may be fetched by either, it is by those that want it unless all take less time.
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
@@ -35,7 +39,8 @@ struct ExchangeQuestion : ListQuestion {
   int64_t most_ps = INT64_MAX;
 };
 
-// In closed form where digits line up, else by listing.
+// In closed form where digits line up, else by listing. Only a listing knows what all fetch: where
+// either may, closed forms have it fetched by those that want it.
 [[nodiscard]] ExchangeCost price_exchange(const ExchangeQuestion& question);
 
 // The same on bare digits, for the planner's inner loop.

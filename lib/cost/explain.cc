@@ -172,7 +172,8 @@ std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
                                            " tier: " + ps_text(cost.least.price.ps) + "\n";
   if (q.step->phases == 2) {
     out +=
-        "first phase, each host fetches what it misses:\n" +
+        std::string("first phase, ") + (q.step->fetched_by_all ? "all ranks of " : "") +
+        "each host " + (q.step->fetched_by_all ? "fetch" : "fetches") + " what it misses:\n" +
         traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "  ");
     out +=
         "second phase, inside the host:\n" +

@@ -71,7 +71,10 @@ struct Step {
   int64_t phases = 1;         // 2: a two-phase exchange
   int64_t chunks = 1;         // of two phases: into so many parts, each shared while the next comes
   bool whole_pieces = false;  // an exchange that sends each piece whole from one holder
-  std::string why;            // one sentence
+  // Of two phases: all ranks of a unit on the target's side share the fetching, not those alone
+  // that want what is fetched.
+  bool fetched_by_all = false;
+  std::string why;  // one sentence
 
   bool operator==(const Step&) const = default;
 };
@@ -228,7 +231,8 @@ struct Plan {
 //   src_order, dst_order   shard orders that do not ascend, or "any"
 //   reached         the text of the state reached, if it is not dst
 //   direction, reduce_dtype   if not the default
-//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "chunks", "whole_pieces" true,
+//   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "chunks",
+//                   "fetched_by_all" true, "whole_pieces" true,
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution

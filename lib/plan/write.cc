@@ -236,10 +236,10 @@ class PlanWriter {
   void write_step(const Step& step, const MeshNames& mesh) {
     w_.open('{');
     if (step.chunks != 1) w_.field("chunks", step.chunks);
-    w_.fields({{"dst", text_of(step.dst)},
-               {"group", step.group},
-               {"logical_shape", step.logical_shape},
-               {"merged", step.merged}});
+    w_.field("dst", text_of(step.dst));
+    if (step.fetched_by_all) w_.field("fetched_by_all", true);
+    w_.fields(
+        {{"group", step.group}, {"logical_shape", step.logical_shape}, {"merged", step.merged}});
     if (!step.mesh.empty()) w_.field("mesh", step.mesh);
     w_.list("mesh_dims", step.mesh_dims,
             [&](const SubAxis& sub_axis) { w_.value(to_text(sub_axis, mesh.names, mesh.shape)); });

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
+#include "cost/step_cost.h"
+#include "search/optimal.h"
 #include "transfer/level_units.h"
 #include "transfer/listed_transfers.h"
 #include "transfer/round_transfers.h"
@@ -64,6 +66,23 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
     }
   }
   return moved;
+}
+
+bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned) {
+  const std::vector<Step>& steps = std::as_const(planned.steps);
+  if (std::none_of(steps.begin(), steps.end(), [](const Step& s) { return s.fetched_by_all; }))
+    return false;
+  Request request = planned.request;
+  request.dst = planned.dst;
+  work::Budget budget{plan.options.work_budget};
+  WhatIf in_rounds;
+  in_rounds.fetchers = Fetchers::wanting;
+  auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options}, levels, budget,
+                           in_rounds);
+  if (!list) return false;
+  planned.steps = std::move(list->steps);
+  price_redistribution(planned, plan.meshes, levels);
+  return true;
 }
 
 bool runs_in_rounds(const PlannedRedistribution& planned) {

@@ -121,7 +121,8 @@ class BundlePlanner {
   // Exchanges first, at once in both cuts, then those that gather; the plan for itself last, where
   // rounds can run it.
   void make_ways(Kind& kind) {
-    const PlannedRedistribution& own = alone(kind);
+    PlannedRedistribution own = alone(kind);
+    if (plan_for_rounds(plan_, levels_of(own.request.src_mesh), own)) groups_.name_groups(own);
     const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
                                    [](const Step& step) { return !is_local(step.op); });
     if (moves && own.planner == PlannerKind::optimal) {

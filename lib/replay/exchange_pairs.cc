@@ -25,6 +25,7 @@ int64_t exchange_pairs(const Plan& plan, const PlannedRedistribution& r, size_t 
   q.dst = &r.steps[step].state;
   std::optional<ExchangeTraffic> traffic;
   if (r.steps[step].phases == 2) {
+    if (r.steps[step].fetched_by_all) q.fetchers = Fetchers::all;
     traffic = list_exchange_in_two_phases(q);
   } else if (const auto listed = list_exchange(q)) {
     traffic = r.steps[step].whole_pieces ? listed->whole.value_or(listed->even) : listed->even;

@@ -185,12 +185,13 @@ Request after_crossing(const Request& request) {
 class AcrossSearch {
  public:
   AcrossSearch(const PlanQuestion& question, const LevelMap& levels, const LevelMap& dst_levels,
-               work::Budget& budget, int64_t below_ps)
+               work::Budget& budget, Fetchers fetchers, int64_t below_ps)
       : question_(question),
         request_(*question.request),
         levels_(levels),
         dst_levels_(dst_levels),
         budget_(budget),
+        fetchers_(fetchers),
         sources_side_(question, levels, before_crossing(request_), true),
         landings_side_(question, dst_levels, after_crossing(request_), false) {
     best_.predicted_ps = below_ps;
@@ -222,7 +223,7 @@ class AcrossSearch {
         if (before >= least_peak_) break;
         PlannedRedistribution crossing;
         crossing.request = leg(source.state, landing.state);
-        crossing.steps = {exchange(source.state, landing.state, 1).step};
+        crossing.steps = {exchange(source.state, landing.state, 1, fetchers_).step};
         price_redistribution(crossing, *question_.meshes, levels_);
         const int64_t peak = std::max(before, crossing.totals.peak_bytes);
         if (peak < least_peak_)
@@ -353,10 +354,10 @@ class AcrossSearch {
     }
   }
 
-  ExchangeStep exchange(const State& src, const State& dst, int most_phases,
+  ExchangeStep exchange(const State& src, const State& dst, int most_phases, Fetchers fetchers,
                         int64_t most_ps = INT64_MAX) {
     ExchangeStep made =
-        make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, most_ps);
+        make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, fetchers, most_ps);
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * crossing_rank +
                   made.cost.traffic.work * work::listed);
     return made;
@@ -367,7 +368,7 @@ class AcrossSearch {
     const int64_t most_ps = best_.predicted_ps == INT64_MAX
                                 ? INT64_MAX
                                 : best_.predicted_ps - saturating_add(source.ps, landing.ps);
-    ExchangeStep crossing = exchange(source.state, landing.state, 2, most_ps);
+    ExchangeStep crossing = exchange(source.state, landing.state, 2, fetchers_, most_ps);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
     return crossing;
@@ -380,9 +381,17 @@ class AcrossSearch {
         !find(landings_side_, landing, before))
       return;
     const bool in_two_phases = crossing.step.phases == 2;
+    const bool by_all = crossing.step.fetched_by_all;
     if (take(source, std::move(crossing.step), landing) || !in_two_phases) return;
-    // One phase may need less memory.
-    take(source, exchange(source.state, landing.state, 1).step, landing);
+    take_with_less(source, landing, by_all);
+  }
+
+  // The exchange in one phase may need less memory, or where all fetch by those that want it.
+  void take_with_less(const Stop& source, const Stop& landing, bool by_all) {
+    for (int phases = by_all ? 2 : 1; phases > 0; --phases) {
+      Step crossing = exchange(source.state, landing.state, phases, Fetchers::wanting).step;
+      if (take(source, std::move(crossing), landing)) return;
+    }
   }
 
   // Whether the plan fits into memory; it is the best one from now on where it is.
@@ -413,9 +422,11 @@ class AcrossSearch {
     Stop landing;
     landing.state = landing_of(request_);
     add_partials(request_, dst_mesh(), landing.state, landing.steps);
-    for (const int phases : {2, 1}) {
-      if (take({}, exchange(request_.src, landing.state, phases).step, landing)) return;
-    }
+    Stop source;
+    source.state = request_.src;
+    Step crossing = exchange(source.state, landing.state, 2, fetchers_).step;
+    const bool by_all = crossing.fetched_by_all;
+    if (!take(source, std::move(crossing), landing)) take_with_less(source, landing, by_all);
   }
 
   const PlanQuestion& question_;
@@ -423,6 +434,7 @@ class AcrossSearch {
   const LevelMap& levels_;
   const LevelMap& dst_levels_;
   work::Budget& budget_;
+  Fetchers fetchers_;
   Side sources_side_;
   Side landings_side_;
   std::vector<Stop> sources_;
@@ -454,7 +466,7 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (State& target : targets) {
     request.dst = std::move(target);
-    AcrossSearch search(asked, levels, dst_levels, budget, below_ps);
+    AcrossSearch search(asked, levels, dst_levels, budget, what_if.fetchers, below_ps);
     search.run();
     shortcuts.add(search.shortcuts());
     left_out_ps = std::min(left_out_ps, search.left_out_ps());

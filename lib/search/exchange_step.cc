@@ -50,7 +50,7 @@ bool has_copies(const State& state, const Mesh& mesh) {
 
 ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
                                 const Request& request, const State& src, const State& landing,
-                                int most_phases, int64_t most_ps) {
+                                int most_phases, Fetchers fetchers, int64_t most_ps) {
   const bool crosses = request.src_mesh != request.dst_mesh;
   ExchangeStep made;
   Step& step = made.step;
@@ -70,19 +70,29 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   q.dst = &landing;
   q.most_ps = most_ps;
   made.cost = price_exchange(q);
-  if (most_phases == 2 && !step.reduce_op && levels.levels() > 1 && has_copies(landing, dst_mesh)) {
+  const bool shares = has_copies(landing, dst_mesh);
+  const bool by_all = fetchers == Fetchers::all;
+  // On the way to a target finer shards do as well.
+  const bool helps = shares || (by_all && made.cost.uneven && landing == landing_of(request));
+  if (most_phases == 2 && !step.reduce_op && levels.levels() > 1 && helps) {
     q.phases = 2;
+    if (by_all) q.fetchers = std::nullopt;
+    if (!shares) q.fetchers = Fetchers::all;
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);
     const ExchangeCost twice = price_exchange(q);
     if (twice.exact && twice.predicted_ps < made.cost.predicted_ps) {
       made.cost = twice;
       step.phases = 2;
       step.chunks = twice.chunks;
+      step.fetched_by_all = twice.fetched_by_all;
     }
   }
   step.whole_pieces = made.cost.whole_pieces;
   step.why =
-      step.phases == 2
+      step.fetched_by_all
+          ? "lets all ranks of each host of the target mesh share the fetching of what it misses "
+            "over its slow links, once, then shares it inside the host"
+      : step.phases == 2
           ? "fetches what each host of the target mesh misses once over its slow links, then shares "
             "it inside the host"
       : crosses

@@ -20,7 +20,9 @@ void set_reduction(Step& step, const State& src, const State& landing);
 
 // One exchange of the request's tensor from `src` to `landing`, which completes all that is not
 // pending there: in the cut of its pieces that prices lower, or across meshes in two phases where
-// those do. A price above `most_ps` is of no use. `levels`: of the source mesh.
+// those do. There all ranks of units may fetch where `fetchers` are all, members fetch unevenly
+// (transfer/fetch_shares.h), and several want one box or it lands where the request does. A price
+// above `most_ps` is of no use. `levels`: of the source mesh.
 struct ExchangeStep {
   Step step;  // its change of state is described on one mesh alone
   ExchangeCost cost;
@@ -28,7 +30,7 @@ struct ExchangeStep {
 [[nodiscard]] ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
                                               const Request& request, const State& src,
                                               const State& landing, int most_phases,
-                                              int64_t most_ps = INT64_MAX);
+                                              Fetchers fetchers, int64_t most_ps = INT64_MAX);
 
 // Steps that make pending at the target what is not yet so at `at`.
 void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::vector<Step>& steps);

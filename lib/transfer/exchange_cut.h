@@ -16,6 +16,12 @@ enum class ExchangeCut : uint8_t {
   whole,  // all of it from one holder, by turns
 };
 
+// Which members of a unit share the fetching of the first of two phases (README.md, "Two phases").
+enum class Fetchers : uint8_t {
+  wanting,  // those that want a box share what the unit misses of it
+  all,      // all that are on the target's side share all that the unit misses
+};
+
 // Near-equal part `index` of `length` cut into `parts`, the first ones longer by one: its size.
 [[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {
   const int64_t each = floor_div(length, parts);

@@ -120,7 +120,7 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
 
 TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
                                       std::span<const RankBox> targets,
-                                      std::span<const int64_t> level_ranks) {
+                                      std::span<const int64_t> level_ranks, Fetchers fetchers) {
   const Question q(sources, targets);
   const LevelUnits units(level_ranks);
   TwoPhaseTransfers out;
@@ -136,11 +136,15 @@ TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
     const NearestHolders& near = nearest.of(overlap.shard, rank);
     if (near.level == 0) cut_evenly(q, rank, overlap, near, add);
   });
-  TwoPhases phases(q.ranks, units);
+  TwoPhases phases(q.ranks, units, fetchers);
   UnitExchange unit;
   while (phases.next(unit)) {
     for (const FetchedPart& f : unit.fetched) {
-      const Box part = even_part(q.ranks.overlap_box(f.wanted, f.overlap.shard), f.parts, f.part);
+      Box part = q.ranks.overlap_box(f.wanted, f.overlap.shard);
+      if (!part.empty()) {
+        Interval& side = part[static_cast<size_t>(f.overlap.dim)];
+        side = {side.lo + f.first, side.lo + f.first + f.slices};
+      }
       const int32_t fetcher = q.target_of(f.fetcher);
       out.first_phase.push_back({q.source_of(f.holder), fetcher, part});
       for (int32_t m : unit.members) {

@@ -52,9 +52,10 @@ struct TwoPhaseTransfers {
   std::vector<ExchangeTransfer> from_sources;
   std::vector<ExchangeTransfer> from_fetchers;
 };
-// Members that fetch want what they fetch, so they are targets.
+// Members that fetch are targets, though they may not want what they fetch for others.
 [[nodiscard]] TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
                                                     std::span<const RankBox> targets,
-                                                    std::span<const int64_t> level_ranks);
+                                                    std::span<const int64_t> level_ranks,
+                                                    Fetchers fetchers = Fetchers::wanting);
 
 }  // namespace meshplan

@@ -142,7 +142,9 @@ class Lister {
       give_back(std::move(*ranks));
       return listed;
     }
-    const std::vector<int64_t> kinds = keep_apart();
+    // Where all fetch, members of a unit do so for others whose elements they never need.
+    const std::vector<int64_t> kinds =
+        q_.fetchers == Fetchers::wanting ? keep_apart() : std::vector<int64_t>{};
     NumbersOnLists& numbers = q_.levels->listings().numbers;
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
       const size_t first = known_ - classes_;  // that was not listed before
@@ -260,7 +262,9 @@ void add_without_ops(KeyWriter& key, const State& state) {
 }
 std::string key_of(const ListQuestion& q, int phases) {
   KeyWriter key;
-  key.add_all(phases, q.element_bytes, q.shape);
+  // of two phases also who fetches: 3 all, 4 either
+  const int way = q.fetchers == Fetchers::wanting ? phases : q.fetchers ? 3 : 4;
+  key.add_all(phases == 1 ? 1 : way, q.element_bytes, q.shape);
   add_without_ops(key, *q.src);
   add_without_ops(key, *q.dst);
   return std::move(key).take();
@@ -334,6 +338,7 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
       join_traffic(listed.even, here.even);
       join_traffic(whole, here.whole.value_or(here.even));
       several_holders = several_holders || here.whole;
+      listed.uneven = listed.uneven || here.uneven;
       return question.is_enough && question.is_enough(listed.even, whole);
     };
     if (!lister.for_each_class(join)) return false;
@@ -342,14 +347,32 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
   });
 }
 
-std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
-  const auto listed = remembered(question, 2, [&](Lister& lister, ListedPhase& both) {
+std::optional<ListedPhase> list_either_in_two_phases(const ListQuestion& question) {
+  return remembered(question, 2, [&](Lister& lister, ListedPhase& listed) {
+    ExchangeTraffic by_all = listed.whole.value_or(listed.even);
+    bool may_gain = listed.whole.has_value();
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
-      join_traffic(both.even, list_two_phases(ranks, units, question.element_bytes));
-      return question.is_enough && question.is_enough(both.even, both.even);
+      const auto list = [&](Fetchers fetchers) {
+        return list_two_phases(ranks, units, question.element_bytes, fetchers);
+      };
+      const TwoPhaseTraffic here = list(question.fetchers.value_or(Fetchers::wanting));
+      const bool both = !question.fetchers && here.uneven;
+      join_traffic(listed.even, here.traffic);
+      join_traffic(by_all, both ? list(Fetchers::all).traffic : here.traffic);
+      may_gain = may_gain || both;
+      listed.uneven = listed.uneven || here.uneven;
+      return question.is_enough && question.is_enough(listed.even, by_all);
     };
-    return lister.for_each_class(join);
+    if (!lister.for_each_class(join)) return false;
+    if (may_gain) listed.whole = by_all;
+    return true;
   });
+}
+
+std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& question) {
+  ListQuestion one = question;
+  one.fetchers = question.fetchers.value_or(Fetchers::wanting);
+  const auto listed = list_either_in_two_phases(one);
   if (!listed) return std::nullopt;
   return listed->even;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tensor/state.h"
+#include "transfer/exchange_cut.h"
 #include "transfer/exchange_traffic.h"
 #include "transfer/level_map.h"
 #include "transfer/sub_axes.h"
@@ -36,9 +37,11 @@ struct ListQuestion {
   const State* src = nullptr;
   const State* dst = nullptr;  // what is pending in src and not in dst is reduced
   int64_t most_listed = listed_limit;
-  // Asked after each class, with what those so far make of the even cut and of whole pieces (in two
-  // phases both are one): true ends the listing there. More classes never make it less. A listing
-  // that ended goes on from there when the same is asked again.
+  // Of two phases, who fetches; nullopt: both are listed, all where they may gain.
+  std::optional<Fetchers> fetchers = Fetchers::wanting;
+  // Asked after each class, with what those so far make of the even cut and of whole pieces; in two
+  // phases of either way, both one where one is listed. True ends the listing there. More classes
+  // never make it less. A listing that ended goes on from there when the same is asked again.
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
@@ -72,7 +75,7 @@ class NumbersOnLists {
 // the answer is the same but for listings that may end early: one that has gone further may answer.
 struct ListingMemory {
   struct Entry {
-    std::optional<ListedPhase> listed;  // in two phases `even` is all
+    std::optional<ListedPhase> listed;  // of two phases as list_either_in_two_phases has it
     bool complete = false;              // it did not end early
     size_t classes = 0;                 // that were listed
     int64_t looked = 0;                 // how much of what may be listed it looked at
@@ -87,7 +90,10 @@ struct ListingMemory {
 
 // nullopt: more than may be listed.
 [[nodiscard]] std::optional<ListedPhase> list_exchange(const ListQuestion& question);
-// On one mesh, reducing nothing.
+// Reducing nothing. `even`: fetched by those asked for, or by those that want it; `whole`: by all,
+// where either is asked for and all may gain.
+[[nodiscard]] std::optional<ListedPhase> list_either_in_two_phases(const ListQuestion& question);
+// By those asked for, or by those that want it.
 [[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(
     const ListQuestion& question);
 

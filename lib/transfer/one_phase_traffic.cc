@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/int_math.h"
+#include "transfer/fetch_shares.h"
 #include "transfer/holder_sends.h"
 #include "transfer/unit_wants.h"
 
@@ -272,12 +273,13 @@ ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
   Tally even(ranks.size(), units.levels());
   if (!several_holders) {
     const int64_t looked = phase.even(even);
-    return {traffic_of(even, ranks.size(), looked), std::nullopt};
+    return {traffic_of(even, ranks.size(), looked), std::nullopt,
+            fetch_unevenly(ranks, units, even)};
   }
   Tally whole(ranks.size(), units.levels());
   const OnePhase::Looked looked = phase.both(even, whole);
   return {traffic_of(even, ranks.size(), looked.even),
-          traffic_of(whole, ranks.size(), looked.whole)};
+          traffic_of(whole, ranks.size(), looked.whole), fetch_unevenly(ranks, units, even)};
 }
 
 int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/int_math.h"
+#include "transfer/fetch_shares.h"
 #include "transfer/one_phase_traffic.h"
 #include "transfer/tally.h"
 #include "transfer/two_phases.h"
@@ -11,11 +12,12 @@
 namespace meshplan {
 namespace {
 
-// What the members that want one box pass on to one another of the parts that they fetched.
+// What members pass on to those that want one box of the parts of it that they fetched.
 //
 //     a host of 4 misses [4:8], 1 B an element; its ranks 0 and 1 want it, each fetched a half
 //     rank 0 sends its half to rank 1 and receives the other: 2 B each way
 //     rank 1 is a peer of rank 0 once, even if it also sends it part of what it held before
+//     shared among all, rank 2 fetches a quarter for both and sends it to both
 class PassedOn {
  public:
   // `nearest`: asked in the unit at hand.
@@ -23,6 +25,7 @@ class PassedOn {
       : ranks_(ranks),
         nearest_(nearest),
         inner_(inner),
+        wanting_too_(ranks.size(), 0),
         fetched_(ranks.size(), 0),
         giving_(ranks.shards(), 0),
         sharing_(ranks.shards(), 0) {}
@@ -32,6 +35,7 @@ class PassedOn {
             int64_t element_bytes) {
     const int32_t w = fetched.front().wanted;
     wanting_ = wanting;
+    for (const int32_t m : wanting) wanting_too_[static_cast<size_t>(m)] = 1;
     const int128 all = send(fetched, element_bytes);
     const int64_t strangers = count_peers_out(w);
     receive(all, strangers);
@@ -39,16 +43,19 @@ class PassedOn {
   }
 
  private:
-  [[nodiscard]] int64_t others() const { return static_cast<int64_t>(wanting_.size()) - 1; }
+  // Members that want the box, but for this one.
+  [[nodiscard]] int64_t others(int32_t member) const {
+    return static_cast<int64_t>(wanting_.size()) - wanting_too_[static_cast<size_t>(member)];
+  }
 
-  // Every fetcher sends its parts to the others. Gives the bytes of all parts.
+  // Every fetcher sends its parts to the others that want the box. Gives the bytes of all parts.
   int128 send(std::span<const FetchedPart> fetched, int64_t element_bytes) {
     int128 all = 0;
     fetchers_.clear();
     for (const FetchedPart& f : fetched) {
       const int64_t bytes = saturating_mul(f.elements, element_bytes);
       all += bytes;
-      add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others()));
+      add_up(inner_.at(f.fetcher, 0).sent, saturating_mul(bytes, others(f.fetcher)));
       int128& own = fetched_[static_cast<size_t>(f.fetcher)];
       if (own == 0) fetchers_.push_back(f.fetcher);
       own += bytes;
@@ -69,10 +76,11 @@ class PassedOn {
       const int32_t shard = ranks_.shard[static_cast<size_t>(f)];
       if (gives_own(f, w)) {
         ++giving_[static_cast<size_t>(shard)];
-        inner_.at(f, 0).peers_out += sharing_[static_cast<size_t>(shard)] - 1;
+        inner_.at(f, 0).peers_out +=
+            sharing_[static_cast<size_t>(shard)] - wanting_too_[static_cast<size_t>(f)];
       } else {
         ++strangers;
-        inner_.at(f, 0).peers_out += others();
+        inner_.at(f, 0).peers_out += others(f);
       }
     }
     return strangers;
@@ -90,12 +98,16 @@ class PassedOn {
   }
 
   void forget() {
-    for (const int32_t m : wanting_) {
-      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
-        sharing_[static_cast<size_t>(shard)] = 0;
-        giving_[static_cast<size_t>(shard)] = 0;
+    for (const auto& members : {wanting_, std::span<const int32_t>(fetchers_)}) {
+      for (const int32_t m : members) {
+        const auto at = static_cast<size_t>(m);
+        if (const int32_t shard = ranks_.shard[at]; shard >= 0) {
+          sharing_[static_cast<size_t>(shard)] = 0;
+          giving_[static_cast<size_t>(shard)] = 0;
+        }
+        fetched_[at] = 0;
+        wanting_too_[at] = 0;
       }
-      fetched_[static_cast<size_t>(m)] = 0;
     }
   }
 
@@ -115,18 +127,20 @@ class PassedOn {
   const ExchangeRanks& ranks_;
   Nearest& nearest_;
   Tally& inner_;
-  std::vector<int128> fetched_;   // by rank: bytes of the box at hand
-  std::vector<int64_t> giving_;   // by shard: fetchers that hold and give it
-  std::vector<int64_t> sharing_;  // by shard: members that want the box and hold it
+  std::vector<int8_t> wanting_too_;  // by rank: 1 where it wants the box at hand
+  std::vector<int128> fetched_;      // by rank: bytes of the box at hand
+  std::vector<int64_t> giving_;      // by shard: fetchers that hold and give it
+  std::vector<int64_t> sharing_;     // by shard: members that want the box and hold it
   std::span<const int32_t> wanting_;
   std::vector<int32_t> fetchers_;
 };
 
 }  // namespace
 
-ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                int64_t element_bytes) {
-  ExchangeTraffic out;
+TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                int64_t element_bytes, Fetchers fetchers) {
+  TwoPhaseTraffic listed;
+  ExchangeTraffic& out = listed.traffic;
   Tally outer(ranks.size(), units.levels());
   Tally inner(ranks.size(), units.levels());
   out.work =
@@ -134,7 +148,7 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
   // Peers are counted once however many parts go from one rank to another. By holder: 1 + the last
   // that fetched from it.
   std::vector<int32_t> fetched_by(ranks.size(), 0);
-  TwoPhases phases(ranks, units);
+  TwoPhases phases(ranks, units, fetchers);
   PassedOn passed(ranks, phases.nearest(), inner);
   UnitExchange unit;
   while (phases.next(unit)) {
@@ -150,15 +164,16 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
       ++in.peers_in;
       ++out_of.peers_out;
     }
-    for (size_t begin = 0, k = 0; begin < unit.fetched.size(); ++k) {
+    for (size_t begin = 0; begin < unit.fetched.size();) {
+      const size_t number = unit.fetched[begin].number;
       size_t end = begin;
-      while (end < unit.fetched.size() && unit.fetched[end].wanted == unit.wanted[k]) ++end;
-      if (end > begin)
-        passed.pass(unit.members_of(k), std::span(unit.fetched).subspan(begin, end - begin),
-                    element_bytes);
+      while (end < unit.fetched.size() && unit.fetched[end].number == number) ++end;
+      passed.pass(unit.members_of(number), std::span(unit.fetched).subspan(begin, end - begin),
+                  element_bytes);
       begin = end;
     }
   }
+  listed.uneven = fetch_unevenly(ranks, units, outer);
   out.phase = {outer.most(), inner.most()};
   for (size_t r = 0; r < ranks.size(); ++r) {
     raise(out.received[0], outer.received(r));
@@ -166,7 +181,7 @@ ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
     raise(out.wire_bytes, saturating_add(outer.received(r), inner.received(r)));
     raise(out.sent_bytes, saturating_add(outer.sent(r), inner.sent(r)));
   }
-  return out;
+  return listed;
 }
 
 }  // namespace meshplan

@@ -2,13 +2,18 @@
 // on. Sums saturate.
 #pragma once
 
+#include "transfer/exchange_cut.h"
 #include "transfer/exchange_ranks.h"
 #include "transfer/exchange_traffic.h"
 #include "transfer/level_units.h"
 
 namespace meshplan {
 
-[[nodiscard]] ExchangeTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                              int64_t element_bytes);
+struct TwoPhaseTraffic {
+  ExchangeTraffic traffic;
+  bool uneven = false;  // fetch_unevenly
+};
+[[nodiscard]] TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                              int64_t element_bytes, Fetchers fetchers);
 
 }  // namespace meshplan

@@ -1,6 +1,7 @@
 #include "transfer/two_phases.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "base/int_math.h"
@@ -13,10 +14,11 @@ int64_t parts_to_share(int64_t boxes, int64_t members) {
   return parts;
 }
 
-TwoPhases::TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units)
+TwoPhases::TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units, Fetchers fetchers)
     : ranks_(ranks),
       units_(units),
       nearest_(ranks, units),
+      fetchers_(fetchers),
       first_turn_(ranks.shards()),
       number_(ranks.wants(), -1) {}
 
@@ -40,7 +42,20 @@ bool TwoPhases::next(UnitExchange& unit) {
     ++unit.sharing_begin[static_cast<size_t>(number) + 1];
   }
   list_sharing(unit);
-  for (size_t k = 0; k < unit.wanted.size(); ++k) share_out(unit, k);
+  missing_.clear();
+  for (size_t k = 0; k < unit.wanted.size(); ++k) {
+    add_missing(unit, k);
+    if (fetchers_ == Fetchers::all) continue;
+    share_out(unit, unit.members_of(k));
+    missing_.clear();
+  }
+  if (fetchers_ == Fetchers::all) {
+    all_.clear();
+    for (const int32_t m : unit.members) {
+      if (ranks_.target[static_cast<size_t>(m)] >= 0) all_.push_back(m);
+    }
+    share_among_all(unit);
+  }
   return true;
 }
 
@@ -72,14 +87,15 @@ int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t 
   return floor_mod(known->asked++, near.count);
 }
 
-void TwoPhases::share_out(UnitExchange& unit, size_t number) {
-  const int32_t wanted = unit.wanted[number];
-  missing_.clear();
-  for (const Overlap& overlap : ranks_.overlaps_of(wanted)) {
-    if (nearest_.of(overlap.shard, unit.members.front()).level > 0) missing_.push_back(overlap);
+void TwoPhases::add_missing(const UnitExchange& unit, size_t number) {
+  for (const Overlap& overlap : ranks_.overlaps_of(unit.wanted[number])) {
+    if (nearest_.of(overlap.shard, unit.members.front()).level > 0)
+      missing_.push_back({number, overlap});
   }
+}
+
+void TwoPhases::share_out(UnitExchange& unit, std::span<const int32_t> sharing) {
   if (missing_.empty()) return;
-  const std::span<const int32_t> sharing = unit.members_of(number);
   const auto k = static_cast<int64_t>(sharing.size());
   const auto boxes = static_cast<int64_t>(missing_.size());
   const int64_t parts = parts_to_share(boxes, k);
@@ -87,18 +103,19 @@ void TwoPhases::share_out(UnitExchange& unit, size_t number) {
   int64_t member = 0;
   int64_t at = 0;
   for (int64_t part = 0; part < parts; ++part) {
-    for (const Overlap& overlap : missing_) {
+    for (const auto& [number, overlap] : missing_) {
       // Member m fetches the m-th of k runs of all parts.
       while ((member + 1) * boxes * parts < (at + 1) * k) ++member;
       ++at;
-      const int64_t longest = near_equal(overlap.longest, parts, part);
-      if (longest == 0) continue;
+      const int64_t slices = near_equal(overlap.longest, parts, part);
+      if (slices == 0) continue;
       FetchedPart& f = unit.fetched.emplace_back();
-      f.wanted = wanted;
+      f.wanted = unit.wanted[number];
+      f.number = number;
       f.overlap = overlap;
-      f.part = part;
-      f.parts = parts;
-      f.elements = floor_div(overlap.elements, overlap.longest) * longest;
+      f.first = floor_div(overlap.longest, parts) * part + std::min(part, overlap.longest % parts);
+      f.slices = slices;
+      f.elements = floor_div(overlap.elements, overlap.longest) * slices;
       f.fetcher = sharing[static_cast<size_t>(member)];
       const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
       f.level = near.level;
@@ -106,6 +123,52 @@ void TwoPhases::share_out(UnitExchange& unit, size_t number) {
       f.holder = ranks_.holders_of(overlap.shard)[static_cast<size_t>(turn)];
     }
   }
+}
+
+void TwoPhases::share_among_all(UnitExchange& unit) {
+  int128 all = 0;
+  for (const Missing& one : missing_) all += one.overlap.elements;
+  const auto members = static_cast<int64_t>(all_.size());
+  int128 before = 0;  // elements of overlaps before
+  int64_t member = 0;
+  for (const auto& [number, overlap] : missing_) {
+    const int64_t slice = floor_div(overlap.elements, overlap.longest);
+    for (int64_t at = 0; at < overlap.longest;) {
+      // Member m has the elements up to (m + 1) / members of all, in whole slices.
+      const int128 end = std::max(int128{0}, all * (member + 1) / members - before) / slice;
+      const int64_t last = static_cast<int64_t>(std::min(end, int128{overlap.longest}));
+      if (last > at) {
+        FetchedPart& f = unit.fetched.emplace_back();
+        f.wanted = unit.wanted[number];
+        f.number = number;
+        f.overlap = overlap;
+        f.first = at;
+        f.slices = last - at;
+        f.elements = slice * f.slices;
+        f.fetcher = all_[static_cast<size_t>(member)];
+        const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
+        f.level = near.level;
+        f.holder = least_asked(overlap.shard, near, f.elements);
+        at = last;
+      }
+      if (at < overlap.longest) ++member;
+    }
+    before += overlap.elements;
+  }
+}
+
+int32_t TwoPhases::least_asked(int32_t shard, const NearestHolders& near, int64_t elements) {
+  const std::span<const int32_t> holders = ranks_.holders_of(shard);
+  if (near.count == 1) return holders[static_cast<size_t>(near.begin)];
+  Asked& asked = asked_[{shard, near.level, near.begin}];
+  if (asked.empty()) {
+    for (int32_t i = 0; i < near.count; ++i) asked.emplace_back(0, near.begin + i);
+  }
+  std::pop_heap(asked.begin(), asked.end(), std::greater<>());
+  const int32_t place = asked.back().second;
+  asked.back().first = saturating_add(asked.back().first, elements);
+  std::push_heap(asked.begin(), asked.end(), std::greater<>());
+  return holders[static_cast<size_t>(place)];
 }
 
 }  // namespace meshplan

@@ -1,14 +1,19 @@
 // Who fetches what in the first of two phases: each unit of the innermost level fetches once what
-// it misses as a whole, shared among the members that want it; in the second they exchange inside.
-// The rule is in this module's README.md.
+// it misses as a whole, shared among the members that want it or among all; in the second they
+// exchange inside. The rule is in this module's README.md.
 //
 //     2 hosts of 2, [8], S(0)R -> RR     host 0 misses [4:8]: rank 0 fetches [4:6], rank 1 [6:8];
 //                                        then each passes on what it fetched
+//     where rank 0 alone wants [4:8]     it fetches all of it; or, shared among all, rank 1 fetches
+//                                        [6:8] for it
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "transfer/exchange_cut.h"
@@ -16,13 +21,14 @@
 
 namespace meshplan {
 
-// A part of what a unit misses: near-equal part `part` of `parts` of the box in which the overlap's
-// shard meets wanted box `wanted`.
+// A part of what a unit misses: some slices of the box in which the overlap's shard meets wanted
+// box `wanted`.
 struct FetchedPart {
   int32_t wanted = 0;
+  size_t number = 0;  // of the wanted box in UnitExchange::wanted
   Overlap overlap;
-  int64_t part = 0;
-  int64_t parts = 1;
+  int64_t first = 0;  // slice, along the overlap's dim
+  int64_t slices = 1;
   int32_t fetcher = 0;  // rank index; a member of the unit
   int32_t holder = 0;   // rank index
   int level = 0;        // of the link between them
@@ -45,8 +51,8 @@ struct UnitExchange {
   }
 };
 
-// Into how many parts each missing box is cut: the least that lets the members that want a box
-// share its `boxes` missing ones within one sixteenth of evenly. Law: at most `members`.
+// Into how many parts each missing box is cut: the least that lets `members` share `boxes` missing
+// ones within one sixteenth of evenly. Law: at most `members`.
 //
 //     3 boxes, 2 members: whole boxes are 2 and 1, a third above 1.5; halves are 3 and 3: 2 parts
 //     17 boxes, 2 members: whole boxes are 9 and 8, within a sixteenth of 8.5: 1 part
@@ -55,7 +61,8 @@ struct UnitExchange {
 // The units of a two-phase exchange, in order of their first rank.
 class TwoPhases {
  public:
-  TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units);
+  TwoPhases(const ExchangeRanks& ranks, const LevelUnits& units,
+            Fetchers fetchers = Fetchers::wanting);
   // The next unit; false at the end.
   bool next(UnitExchange& unit);
   [[nodiscard]] Nearest& nearest() { return nearest_; }
@@ -70,19 +77,35 @@ class TwoPhases {
   };
   int64_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
   void list_sharing(UnitExchange& unit);
-  // What the unit misses of the box of this number.
-  void share_out(UnitExchange& unit, size_t number);
+  // Adds to `missing_` what the unit misses of the box of this number.
+  void add_missing(const UnitExchange& unit, size_t number);
+  // What is missing of one box, among those that want it.
+  void share_out(UnitExchange& unit, std::span<const int32_t> sharing);
+  // What is missing of all, among all.
+  void share_among_all(UnitExchange& unit);
+  // The holder of the shard that was asked for least.
+  int32_t least_asked(int32_t shard, const NearestHolders& near, int64_t elements);
+  struct Missing {
+    size_t number = 0;
+    Overlap overlap;
+  };
 
   const ExchangeRanks& ranks_;
   LevelUnits units_;
   Nearest nearest_;
+  Fetchers fetchers_;
   size_t at_ = 0;
   // By shard: what it was asked for first, and what else; `asked` 0: nothing yet.
   std::vector<Turn> first_turn_;
   std::unordered_map<int32_t, std::vector<Turn>> turns_;
+  // Where all fetch, by shard and nearest holders: how many elements each was asked for, and its
+  // place among the shard's holders; a heap.
+  using Asked = std::vector<std::pair<int64_t, int32_t>>;
+  std::map<std::tuple<int32_t, int, int32_t>, Asked> asked_;
   std::vector<int32_t> number_;  // by wanted box: its place in the unit's; -1: none
   std::vector<int32_t> next_;    // by place: where its next member goes
-  std::vector<Overlap> missing_;
+  std::vector<Missing> missing_;
+  std::vector<int32_t> all_;  // members on the target's side
 };
 
 }  // namespace meshplan

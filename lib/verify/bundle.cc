@@ -45,7 +45,8 @@ Problem check_request(const Plan& plan, const PlannedBundle& bundle) {
   return std::nullopt;
 }
 
-// Members have no chunks, which would be pieces of their own, and are counted.
+// Members have no chunks, which would be pieces of their own, are not fetched by all, which takes
+// staging beside their boxes, and are counted.
 Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
   int64_t tensors = 0;
   for (const size_t at : bundle.request.members) {
@@ -54,6 +55,10 @@ Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
       return "member '" + member.request.id + "': " + *problem;
     tensors = saturating_add(tensors, member.request.count);
     for (size_t s = 0; s < member.steps.size(); ++s) {
+      if (member.steps[s].fetched_by_all) {
+        return "member '" + member.request.id + "', step " + std::to_string(s) +
+               ": it is fetched by all, expected those that want it in a bundle";
+      }
       if (member.steps[s].chunks == 1) continue;
       return "member '" + member.request.id + "', step " + std::to_string(s) + ": chunks is " +
              std::to_string(member.steps[s].chunks) + ", expected 1 in a bundle";

@@ -68,6 +68,7 @@ Counted recount_exchange(const StepView& view) {
   exchange.src = view.before;
   exchange.dst = &step.state;
   exchange.whole_pieces = step.whole_pieces;
+  exchange.fetched_by_all = step.fetched_by_all;
   if (step.phases == 2) {
     auto twice = exchanged_evenly_in_two_phases(exchange);
     if (!twice) twice = exchanged_in_two_phases(exchange);

@@ -27,6 +27,12 @@
 //   the holders  of the parts of a shard that are cut into equally many and asked of one set of h
 //                nearest holders on one level, empty ones apart, the n-th (units in the order of
 //                their first ranks, then w, then the parts in order) comes from the (n mod h)-th
+//   by all       where the step says so, the boxes of all w in order are one line of E elements,
+//                and k the members that have a place on the target's mesh. In it the j-th has
+//                the elements from floor(j E / k) on; each such place is moved down to the slice
+//                of the box in which it lies, along the longest dim. What one member has of one
+//                box comes whole from that of its nearest holders which was asked for the fewest
+//                elements of the shard so far (ties: in rank order), sets of them apart as above
 //   inside       what a member holds moves as in one phase by the even cut; each fetched piece goes
 //                on to the other members that want w
 //
@@ -56,6 +62,7 @@ struct ExchangeView {
   const State* src = nullptr;
   const State* dst = nullptr;
   bool whole_pieces = false;
+  bool fetched_by_all = false;
 };
 
 struct Exchanged {
@@ -70,7 +77,7 @@ constexpr int64_t most_pieces = int64_t{1} << 22;
 // at in one phase.
 constexpr int64_t most_looked_at = int64_t{1} << 20;
 
-// Into how many parts each of `missing` boxes is cut that so many members of a unit want (above).
+// Into how many parts each of `missing` boxes is cut that so many members of a unit share (above).
 [[nodiscard]] int64_t parts_of_missing(int64_t missing, int64_t members);
 
 struct TwoPhases {
@@ -78,7 +85,7 @@ struct TwoPhases {
   int64_t received = 0;  // by one rank, in both phases
   int64_t sent = 0;
 };
-// nullopt: something is uneven, or units or their members differ in what they miss.
+// nullopt: all fetch, something is uneven, or units or their members differ in what they miss.
 [[nodiscard]] std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view);
 // nullopt: more than `most_pieces`.
 [[nodiscard]] std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view);

@@ -1,6 +1,7 @@
 // exchanged_in_two_phases of recount_exchange.h: unit by unit.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -100,9 +101,11 @@ class Phases {
     std::vector<Missing> missing;
     std::map<size_t, int64_t> boxes;  // wanted boxes in the order of their first member
     std::vector<int64_t> wants(members.size(), -1);
+    targets_.clear();
     for (size_t m = 0; m < members.size(); ++m) {
       const ListedRank& rank = listing_.ranks()[members[m]];
       if (rank.dst == nowhere) continue;
+      targets_.push_back(m);
       bool first = false;
       listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
         ++pieces;
@@ -135,25 +138,56 @@ class Phases {
   }
 
   // What the unit misses, wanted box by wanted box: the members that want the box share what is
-  // missing of it.
+  // missing of it; or all at once, which all share.
   int64_t fetch_missing(std::vector<Missing>& missing, const std::vector<int64_t>& wants) {
     std::sort(missing.begin(), missing.end(), [&](const Missing& a, const Missing& b) {
       if (a.wanted != b.wanted) return a.wanted < b.wanted;
       return listing_.first_holder(a.shard) < listing_.first_holder(b.shard);
     });
     int64_t pieces = 0;
-    std::vector<size_t> fetchers;
-    for (size_t begin = 0; begin < missing.size();) {
-      size_t end = begin;
-      while (end < missing.size() && missing[end].wanted == missing[begin].wanted) ++end;
-      fetchers.clear();
-      for (size_t m = 0; m < wants.size(); ++m) {
-        if (wants[m] == missing[begin].wanted) fetchers.push_back(m);
+    wanting_.assign(members_->size(), {});  // by box: there are no more of them than members
+    for (size_t m = 0; m < wants.size(); ++m) {
+      if (wants[m] >= 0) wanting_[static_cast<size_t>(wants[m])].push_back(m);
+    }
+    if (view_.fetched_by_all) {
+      pieces += share_among_all(missing);
+    } else {
+      for (size_t begin = 0; begin < missing.size();) {
+        size_t end = begin;
+        while (end < missing.size() && missing[end].wanted == missing[begin].wanted) ++end;
+        pieces += share_out({missing.data() + begin, end - begin},
+                            wanting_[static_cast<size_t>(missing[begin].wanted)]);
+        begin = end;
       }
-      pieces += share_out({missing.data() + begin, end - begin}, fetchers);
-      begin = end;
     }
     fold_peers_outside();
+    return pieces;
+  }
+
+  // What is missing in all, slice by slice: every target has its stretch of elements.
+  int64_t share_among_all(const std::vector<Missing>& missing) {
+    int128 all = 0;
+    for (const Missing& box : missing) all += box.elements;
+    const auto k = std::ssize(targets_);
+    int64_t pieces = 0;
+    int128 begins = 0;  // where the box at hand begins
+    for (const Missing& box : missing) {
+      const int64_t slice = box.elements / box.longest;
+      // The slice in which the j-th stretch begins.
+      const auto start = [&](int64_t j) {
+        const int128 at = all * j / k - begins;
+        return at <= 0 ? int64_t{0}
+                       : static_cast<int64_t>(std::min(at / slice, int128{box.longest}));
+      };
+      for (auto j = static_cast<int64_t>(begins * k / all); j < k && start(j) < box.longest; ++j) {
+        const int64_t slices = (j + 1 == k ? box.longest : start(j + 1)) - start(j);
+        if (slices == 0) continue;
+        fetch_part(targets_[static_cast<size_t>(j)], box.shard, 0,
+                   slices * slice * view_.element_bytes, wanting_[static_cast<size_t>(box.wanted)]);
+        pieces += std::ssize(wanting_[static_cast<size_t>(box.wanted)]);
+      }
+      begins += box.elements;
+    }
     return pieces;
   }
 
@@ -171,25 +205,37 @@ class Phases {
       // The j for which floor(j all / k) <= i < floor((j + 1) all / k).
       const int64_t fetcher = ((i + 1) * k - 1) / all;
       const int64_t bytes = box.elements / box.longest * slices * view_.element_bytes;
-      fetch_part(fetchers[fetcher], box.shard, parts, bytes, fetchers);
+      fetch_part(fetchers[fetcher], box.shard, parts, bytes,
+                 wanting_[static_cast<size_t>(box.wanted)]);
       pieces += k;
     }
     return pieces;
   }
 
-  // One piece: from the holder whose turn it is to the member, and on to the others that want it.
+  // One piece: from the holder whose turn it is to the member, and on to others that want it.
+  // `parts` 0: all fetch.
   void fetch_part(size_t member, size_t shard, int64_t parts, int64_t bytes,
                   const std::vector<size_t>& wanting) {
     const size_t to = (*members_)[member];
     const NearestHolders near = listing_.nearest(shard, listing_.ranks()[to].id);
-    int64_t& turn = turn_of(near, parts);
-    const size_t from = rank_of_place_[near.first + static_cast<size_t>(turn++ % near.count)];
+    const size_t from = rank_of_place_[near.first + place_asked(near, parts, bytes)];
     add(received_[0][to], near.level, bytes);
     add(sent_[0][from], near.level, bytes);
     fetched_.push_back({from, to, near.level});
     for (const size_t m : wanting) {
       if (m != member) send_inside(to, m, bytes);
     }
+  }
+
+  // Among the nearest holders: by turns, or where all fetch the one that was asked for least.
+  size_t place_asked(const NearestHolders& near, int64_t parts, int64_t bytes) {
+    if (parts > 0) return static_cast<size_t>(turn_of(near, parts)++ % near.count);
+    auto& asked = asked_for_[{near.level, near.first}];
+    for (auto i = std::ssize(asked); i < near.count; ++i) asked.emplace(0, i);
+    const auto [before, place] = *asked.begin();
+    asked.erase(asked.begin());
+    asked.emplace(saturating_add(before, bytes), place);
+    return static_cast<size_t>(place);
   }
 
   int64_t& turn_of(const NearestHolders& near, int64_t parts) {
@@ -243,8 +289,12 @@ class Phases {
   // many, how many were asked of it so far.
   using Turns = std::vector<std::pair<int64_t, int64_t>>;
   std::vector<std::vector<Turns>> turns_;
+  // Where all fetch, by level and first place: the bytes that each holder was asked for, and which.
+  std::map<std::pair<size_t, size_t>, std::set<std::pair<int64_t, int64_t>>> asked_for_;
   // Of the unit at hand.
   const std::vector<size_t>* members_ = nullptr;
+  std::vector<size_t> targets_;                              // members on the target's mesh
+  std::vector<std::vector<size_t>> wanting_;                 // members, by wanted box
   std::vector<int8_t> has_sent_;                             // receiver-major: whether it receives
   std::vector<std::tuple<size_t, size_t, size_t>> fetched_;  // from, to, level
 };
@@ -262,7 +312,11 @@ std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view) {
     listing->list_copy(base);
     if (listing->work() > left) return std::nullopt;
     Phases phases(view, *listing);
-    if (!phases.count(listing->unlike_before(), left)) return std::nullopt;
+    // Where all fetch, they do so for ranks of other classes too.
+    const std::vector<bool> which = view.fetched_by_all
+                                        ? std::vector<bool>(listing->ranks().size(), true)
+                                        : listing->unlike_before();
+    if (!phases.count(which, left)) return std::nullopt;
     left -= listing->work();
     phases.fold(most);
   }

@@ -61,6 +61,8 @@ Problem check_attributes(const Step& step) {
     return std::string("an exchange of two phases reduces nothing, yet it has a reduce op");
   if (step.phases == 2 && step.whole_pieces)
     return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
+  if (step.fetched_by_all && step.phases != 2)
+    return std::string(to_text(step.op)) + " with fetched_by_all: only two phases fetch for others";
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
   if (!rule_of(step.op).may_reduce && step.reduce_op)

@@ -142,7 +142,8 @@ void check_replay(const std::vector<Root>& roots, const MeshTable& table, const 
 
 // The same plan with its exchange across in two phases, in so many chunks, where that is allowed;
 // what a step takes may be more.
-bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t chunks, const std::string& place) {
+bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t chunks, bool by_all,
+                         const std::string& place) {
   PlannedRedistribution& r = plan.redistributions[0];
   if (plan.topology.levels.size() < 2) return false;
   size_t at = 0;
@@ -150,14 +151,16 @@ bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table,
   if (at == r.steps.size() || r.steps[at].op != Op::exchange || r.steps[at].reduce_op) return false;
   r.steps[at].phases = 2;
   r.steps[at].chunks = chunks;
+  r.steps[at].fetched_by_all = by_all;
   r.steps[at].whole_pieces = false;
   price_redistribution(r, plan.meshes, plan.topology);
   plan.totals = r.totals;
   r.alternatives.clear();
   r.proven_gap_ps = (ns_of_ps(r.totals.predicted_ps) - ns_of_ps(r.totals.lower_bound_ps)) * 1000;
   if (r.proven_gap_ps > 0) r.shortcuts.add(Shortcut::few_landings);
-  if (const Status status = verify_plan(plan); !status) FAIL_CHECK(place << " in two phases: " << status.error().message);
-  check_replay(roots, table, plan, place + " in two phases and " + std::to_string(chunks) + " chunks");
+  if (const Status status = verify_plan(plan); !status)
+    FAIL_CHECK(place << " in two phases" << (by_all ? " by all: " : ": ") << status.error().message);
+  check_replay(roots, table, plan, place + " in two phases" + (by_all ? " by all" : "") + " and " + std::to_string(chunks) + " chunks");
   return true;
 }
 
@@ -175,7 +178,9 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   CHECK_MESSAGE(write_plan(*read) == written, place << ": written otherwise after reading");
   if (const Status status = verify_plan(*read); !status) FAIL_CHECK(place << ": after reading: " << status.error().message);
   check_replay(roots, table, *read, place);
-  for (const int64_t chunks : {1, 3}) in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, place);
+  for (const int64_t chunks : {1, 3}) {
+    for (const bool by_all : {false, true}) in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, by_all, place);
+  }
 }
 
 Request request_of(const std::vector<Root>& roots, const std::string& src, const std::string& dst, const std::vector<int64_t>& shape) {

@@ -64,6 +64,19 @@ def named_specs():
         "redistributions": [
             {"id": "sync", "tensor": {"shape": [4099, 64], "dtype": "float32"}, "src_mesh": "train",
              "dst_mesh": "serve", "src": ["S(1)", "S(0)"], "dst": ["R"]}]}
+    yield "fetched by all", {
+        "schema": "meshplan/spec/1", "topology": HOSTS,
+        "meshes": [{"name": "train", "world": 8, "dims": [{"name": "a", "size": 2},
+                                                          {"name": "b", "size": 4}]},
+                   {"name": "serve", "world": 8, "ranks": ["8-15"]},
+                   {"name": "few", "world": 4, "ranks": [13, 8, 9, 12], "dims": [{"name": "c", "size": 2},
+                                                                                 {"name": "d", "size": 2}]}],
+        "redistributions": [
+            {"id": name, "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": "train",
+             "dst_mesh": mesh, "src": ["S(1)", "S(0)"], "dst": dst}
+            for name, shape, mesh, dst in (("two rows", [2, 1 << 16], "serve", ["S(0)"]),
+                                           ("three rows", [3, 70001], "serve", ["S(0)"]),
+                                           ("a column", [1 << 16, 1], "few", ["S(1)", "R"]))]}
     yield "universes", {
         "schema": "meshplan/spec/1",
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
@@ -249,6 +262,7 @@ def check_spec(meshplan, spec, name, seen):
             seen.update({step["op"], "two phases" if any(r["phase"] == 2 for r in step["transfers"]) else "",
                          "reduce " + str(step["reduce_op"]), "fill" if any(
                              r["action"] == "fill" for r in step["transfers"]) else ""})
+        seen.update("fetched by all" for step in run.plan_red["steps"] if step.get("fetched_by_all"))
         seen.add("crosses" if run.crosses else "one mesh")
 
 
@@ -298,7 +312,7 @@ def main():
     except Complaint as complaint:
         found.append(str(complaint))
     missing = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial",
-               "two phases", "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
+               "two phases", "fetched by all", "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
     if missing:
         found.append(f"never came up: {sorted(missing)}")
     print("\n".join(found) or f"the transfers of {len(specs)} specs bring every element to its place")

@@ -122,7 +122,7 @@ def run_exchange(world, seen, table, where):
 def phases_of(seen, have, want):
     """The pieces of each phase of an exchange."""
     if seen.phases == 2:
-        return two_phases(seen.levels, have, want)
+        return two_phases(seen.levels, have, want, seen.step.get("fetched_by_all", False))
     return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False))]
 
 

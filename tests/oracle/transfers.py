@@ -121,9 +121,29 @@ def parts_for(missing_shards, members):
     return c
 
 
-def fetched_by_units(levels, have, want, members, shards):
+def shared_by_all(members, lacks):
+    """[(shard, box, w, member)]: the elements of all boxes in a row in even shares, whose ends move down
+    to slices of the box along its longest dim."""
+    everything, begin = sum(count_of(box) for _, box, _ in lacks), 0
+    for shard, box, w in lacks:
+        lengths = [high - low for low, high in box]
+        dim = lengths.index(max(lengths)) if box else None
+        slices = lengths[dim] if box else 1
+        per_slice = count_of(box) // slices
+        starts = [min(max((j * everything // len(members) - begin) // per_slice, 0), slices)
+                  for j in range(len(members))] + [slices]
+        for member, first, last in zip(members, starts, starts[1:]):
+            if first < last:
+                low = box[dim][0] if box else 0
+                part = box[:dim] + ((low + first, low + last),) + box[dim + 1:] if box else box
+                yield shard, part, w, member
+        begin += count_of(box)
+
+
+def fetched_by_units(levels, have, want, members, shards, by_all):
     """The first phase for one class: [(sender, fetcher, contribution, box, w)]. The members of a unit
-    that want one box w share what of it the unit misses, so that each part comes in once."""
+    that want one box w share what of it the unit misses, so that each part comes in once; or all
+    members that are on the target's side share all that the unit misses."""
     fetched, asked = [], {}
     for unit_members in units_of(levels, members):
         here = unit(levels, 0, unit_members[0])
@@ -132,6 +152,15 @@ def fetched_by_units(levels, have, want, members, shards):
         for rank in unit_members:
             if count_of(want[rank][1]):
                 wanted.setdefault(want[rank][1], []).append(rank)
+        if by_all:
+            lacks = [(s, common(s[1], w), w) for w in wanted for s in foreign if common(s[1], w) is not None]
+            for shard, box, w, taker in shared_by_all(unit_members, lacks):
+                near = nearest(levels, shards[shard], taker)
+                loads = asked.setdefault((shard, level_between(levels, near[0], taker), tuple(near)), [0] * len(near))
+                least = loads.index(min(loads))
+                loads[least] += count_of(box)
+                fetched.append((near[least], taker, shard[0], box, w))
+            continue
         for w, takers in wanted.items():
             lacks = [(s, common(s[1], w)) for s in foreign if common(s[1], w) is not None]
             if not lacks:
@@ -151,7 +180,7 @@ def fetched_by_units(levels, have, want, members, shards):
     return fetched
 
 
-def two_phases(levels, have, want):
+def two_phases(levels, have, want, by_all=False):
     """Each innermost unit fetches what it misses once, then shares it: (first, second) pieces."""
     first, second = [], []
     classes = {}
@@ -160,7 +189,7 @@ def two_phases(levels, have, want):
     every = holders_of(have)
     for contribution, members in classes.items():
         shards = {s: ranks for s, ranks in every.items() if s[0] == contribution}
-        fetched = fetched_by_units(levels, have, want, members, shards)
+        fetched = fetched_by_units(levels, have, want, members, shards, by_all)
         first += [piece[:4] for piece in fetched]
         for unit_members in units_of(levels, members):
             number = unit(levels, 0, unit_members[0])

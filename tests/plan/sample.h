@@ -47,6 +47,7 @@ inline Plan sample_plan() {
   part.predicted_ps = 10'000'001;
   part.phases = 2;
   part.whole_pieces = true;
+  part.fetched_by_all = true;
   part.why = "it is the cheapest";
   Step gather;
   gather.op = Op::all_gather;

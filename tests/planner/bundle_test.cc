@@ -239,6 +239,27 @@ TEST_CASE("staging that no exchange keeps to is named, where the plan's own need
   CHECK(message(16, 4000) == "bundle 'all' needs 140 bytes of staging per rank, max_staging_bytes allows 16; raise it");
 }
 
+TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no bundle") {
+  const MeshTable table = two_roots({{"dp", 2}, {"tp", 4}}, {{"dp", 8}}, 8);
+  const std::vector<Request> requests{request_of(table, "w", {2, 4096}, "S(0)S(1)", "S(0)", 2)};
+  const auto by_all = [](const Plan& plan) {
+    const auto& steps = std::as_const(plan.redistributions[0].steps);
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.fetched_by_all; });
+  };
+  const PlanOutcome alone = plan_requests(table, hosts_of(4, 0), requests, {}, "");
+  REQUIRE(alone.failures.empty());
+  CHECK(by_all(alone.plan));
+  CHECK(std::as_const(alone.plan.redistributions[0].steps).back().phases == 2);
+  PlanOptions tight;  // for what members hold that others want
+  tight.max_memory_bytes = alone.plan.redistributions[0].totals.peak_bytes - 1;
+  const PlanOutcome less = plan_requests(table, hosts_of(4, 0), requests, tight, "");
+  REQUIRE(less.failures.empty());
+  CHECK(!by_all(less.plan));
+  const Plan plan = planned(table, hosts_of(4, 0), requests, {});
+  check(plan);
+  CHECK(!by_all(plan));
+}
+
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());

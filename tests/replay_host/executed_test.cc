@@ -159,7 +159,7 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
       if (step.op != Op::exchange) continue;
       std::ostringstream key;
       key << q.src_mesh->name << to_text(*q.before, mesh_shape(*q.src_mesh)) << q.dst_mesh->name
-          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces
+          << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces << step.fetched_by_all
           << to_text(r.request.tensor.dtype);
       for (int64_t extent : r.request.tensor.shape) key << ' ' << extent;
       if (!seen.insert(key.str()).second) continue;
@@ -218,6 +218,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
   CAPTURE(seed);
   test::Random random(seed);
   int64_t two_phases = 0;
+  int64_t by_all = 0;
   for (int round = 0; round < 4000; ++round) {
     test::WorldOptions options;
     options.dim_sizes = {1, 2, 2, 3, 4, 5, 6, 8};
@@ -258,6 +259,8 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     if (src.partial == dst.partial && random.one_in(2)) {
       step.phases = 2;
       step.whole_pieces = false;
+      step.fetched_by_all = random.one_in(2);
+      by_all += step.fetched_by_all;
       if (random.one_in(2)) step.chunks = 1 + random.below(6);
       ++two_phases;
     }
@@ -267,9 +270,11 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     CAPTURE(to_text(dst, sizes));
     CAPTURE(step.phases);
     CAPTURE(step.whole_pieces);
+    CAPTURE(step.fetched_by_all);
     StepQuestion q{&topology, &mesh, &mesh, &tensor, std::nullopt, &src, &step};
     if (src == dst) continue;
     check_step(q, price_step(q));
   }
   CHECK(two_phases > 500);
+  CHECK(by_all > 200);
 }

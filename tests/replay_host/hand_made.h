@@ -20,6 +20,7 @@ struct HandStep {
   bool whole_pieces = false;
   std::string mesh{};
   int64_t chunks = 1;
+  bool fetched_by_all = false;
 };
 
 // A plan of one redistribution on `mesh` (the first mesh of `table`, or the one called so).
@@ -70,6 +71,7 @@ inline Plan make_plan(const HandPlan& hand) {
     step.phases = h.phases;
     step.chunks = h.chunks;
     step.whole_pieces = h.whole_pieces;
+    step.fetched_by_all = h.fetched_by_all;
     r.steps.push_back(step);
   }
   r.dst = r.steps.empty() ? r.request.src : r.steps.back().state;

@@ -398,6 +398,7 @@ TEST_CASE("random chains of exchanges and gathers on random meshes") {
       HandStep step{Op::exchange, {"a", "b", "c"}, state()};
       step.phases = static_cast<int64_t>(1 + random() % 2);
       if (step.phases == 2) step.chunks = static_cast<int64_t>(1 + random() % 4);
+      step.fetched_by_all = step.phases == 2 && random() % 2 == 0;
       step.whole_pieces = random() % 2 == 0;
       hand.steps.push_back(step);
     }

@@ -92,6 +92,45 @@ TEST_CASE("only the nearest holders are asked") {
   }
 }
 
+// Hosts of 4.
+void check_two_phases(const std::vector<RankBox>& sources, const std::vector<RankBox>& targets, const std::vector<int64_t>& levels,
+                      Fetchers fetchers) {
+  const TwoPhaseTransfers two = two_phase_transfers(sources, targets, levels, fetchers);
+  std::vector<ExchangeTransfer> all = two.from_sources;
+  all.insert(all.end(), two.from_fetchers.begin(), two.from_fetchers.end());
+  check_tiles(targets, all);
+  for (const ExchangeTransfer& p : two.from_sources) {
+    CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
+    CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
+  }
+  // A host fetches nothing twice, and what a member passes on it has fetched.
+  std::map<std::pair<int64_t, std::vector<int64_t>>, int> fetched;
+  for (const ExchangeTransfer& p : two.first_phase) {
+    CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
+    CHECK(sources[static_cast<size_t>(p.source)].rank / 4 != targets[static_cast<size_t>(p.target)].rank / 4);
+    std::vector<int64_t> corner;
+    for (const Interval& i : p.box) corner.push_back(i.lo);
+    CHECK(++fetched[{targets[static_cast<size_t>(p.target)].rank / 4, corner}] == 1);
+  }
+  for (const ExchangeTransfer& p : two.from_fetchers) {
+    const bool has = std::any_of(two.first_phase.begin(), two.first_phase.end(),
+                                 [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
+    CHECK(has);
+  }
+  if (fetchers == Fetchers::wanting) return;
+  // No member of a host fetches a slice more than the even share; a slice has 9 elements at most.
+  std::map<int64_t, std::map<int64_t, int64_t>> fetched_by;
+  std::map<int64_t, int64_t> all_of;
+  for (const ExchangeTransfer& p : two.first_phase) {
+    const int64_t rank = targets[static_cast<size_t>(p.target)].rank;
+    fetched_by[rank / 4][rank] += volume(p.box);
+    all_of[rank / 4] += volume(p.box);
+  }
+  for (const auto& [host, members] : fetched_by) {
+    for (const auto& [rank, elements] : members) CHECK(elements <= (all_of[host] + 3) / 4 + 8);
+  }
+}
+
 TEST_CASE("pieces tile every target and come from holders, for random states, uneven shapes and permuted ranks") {
   constexpr unsigned seed = 77;
   std::mt19937 random(seed);
@@ -130,28 +169,7 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
       check_tiles(targets, pieces);
       for (const ExchangeTransfer& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
     }
-    const TwoPhaseTransfers two = two_phase_transfers(sources, targets, levels);
-    std::vector<ExchangeTransfer> all = two.from_sources;
-    all.insert(all.end(), two.from_fetchers.begin(), two.from_fetchers.end());
-    check_tiles(targets, all);
-    for (const ExchangeTransfer& p : two.from_sources) {
-      CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 == targets[static_cast<size_t>(p.target)].rank / 4);
-    }
-    // A host fetches nothing twice, and what a member passes on it has fetched.
-    std::map<std::pair<int64_t, std::vector<int64_t>>, int> fetched;
-    for (const ExchangeTransfer& p : two.first_phase) {
-      CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
-      CHECK(sources[static_cast<size_t>(p.source)].rank / 4 != targets[static_cast<size_t>(p.target)].rank / 4);
-      std::vector<int64_t> corner;
-      for (const Interval& i : p.box) corner.push_back(i.lo);
-      CHECK(++fetched[{targets[static_cast<size_t>(p.target)].rank / 4, corner}] == 1);
-    }
-    for (const ExchangeTransfer& p : two.from_fetchers) {
-      const bool has = std::any_of(two.first_phase.begin(), two.first_phase.end(),
-                                   [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
-      CHECK(has);
-    }
+    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all}) check_two_phases(sources, targets, levels, fetchers);
   }
 }
 

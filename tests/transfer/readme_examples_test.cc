@@ -54,6 +54,18 @@ TEST_CASE("one phase: only the nearest holders of hosts of 4, RRS(0) -> RRR") {
   CHECK(received(even, 0) == Transfers{{1, 0, {{4, 6}}}, {3, 0, {{6, 8}}}});
 }
 
+TEST_CASE("two phases of 2 hosts of 4 where one rank of a host wants what it misses, fetched by all") {
+  std::vector<RankBox> before;
+  std::vector<RankBox> after;
+  for (int64_t i = 0; i < 4; ++i) before.push_back({i, {{8 * (i % 2), 8 * (i % 2) + 8}}});
+  for (int64_t i = 0; i < 4; ++i) after.push_back({4 + i, {{i == 0 ? 0 : 16, 16}}});
+  const std::vector<int64_t> hosts{4, 8};
+  const TwoPhaseTransfers both = two_phase_transfers(before, after, hosts, Fetchers::all);
+  CHECK(both.first_phase == Transfers{{0, 0, {{0, 4}}}, {2, 1, {{4, 8}}}, {1, 2, {{8, 12}}}, {3, 3, {{12, 16}}}});
+  CHECK(received(both.from_fetchers, 0) == Transfers{{1, 0, {{4, 8}}}, {2, 0, {{8, 12}}}, {3, 0, {{12, 16}}}});
+  CHECK(both.from_sources.empty());
+}
+
 TEST_CASE("two phases of 2 hosts of 2, S(0)R -> RR") {
   const auto before = ranks_of("S(0)R", {2, 2});
   const auto after = ranks_of("RR", {2, 2});

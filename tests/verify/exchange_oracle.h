@@ -190,6 +190,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
       };
       // By shard, parts, and nearest holders on their level.
       std::map<std::tuple<size_t, int64_t, size_t, std::vector<size_t>>, size_t> asked;
+      std::map<std::tuple<size_t, size_t, std::vector<size_t>>, std::map<size_t, int64_t>> asked_for;  // elements, by holder
       std::map<int64_t, std::vector<size_t>> units;
       for (const size_t i : members_of_class) units[ranks[i].id / view.topology->levels[0].ranks].push_back(i);
       for (const auto& unit : units) {
@@ -217,7 +218,56 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
           const bool known = std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
           if (volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
         }
+        // Fetched by all: every slice of what is missing by the last member whose share begins before
+        // its end, stretches of slices from the holder that was asked for least.
+        std::vector<size_t> targets;
+        for (const size_t m : members) {
+          if (ranks[m].wants) targets.push_back(m);
+        }
+        const auto missing_of = [&](const Box& w) {
+          std::vector<size_t> missing;
+          for (size_t s = 0; s < shards.size(); ++s) {
+            size_t level = 0;
+            (void)nearest(shards[s].second, members[0], level);
+            if (level > 0 && volume(intersect(w, shards[s].first)) > 0) missing.push_back(s);
+          }
+          return missing;
+        };
+        int64_t all = 0;
         for (const Box& w : wanted) {
+          for (const size_t s : missing_of(w)) all += volume(intersect(w, shards[s].first));
+        }
+        int64_t end = 0;  // of the slice at hand, in elements of all
+        for (size_t i = 0; i < wanted.size() && view.fetched_by_all; ++i) {
+          for (const size_t s : missing_of(wanted[i])) {
+            const Box piece = intersect(wanted[i], shards[s].first);
+            int64_t longest = 1;
+            for (const Interval& side : piece) longest = std::max(longest, width(side));
+            std::map<size_t, int64_t> taken;  // elements, by member
+            for (int64_t slice = 0; slice < longest; ++slice) {
+              end += volume(piece) / longest;
+              size_t j = targets.size() - 1;
+              while (static_cast<int64_t>(j) * all / std::ssize(targets) >= end) --j;
+              taken[targets[j]] += volume(piece) / longest;
+            }
+            for (const auto& [to, elements] : taken) {
+              size_t level = 0;
+              const std::vector<size_t> near = nearest(shards[s].second, to, level);
+              auto& asked_so_far = asked_for[{s, level, near}];
+              size_t from = near[0];
+              for (const size_t holder : near) {
+                if (asked_so_far[holder] < asked_so_far[from]) from = holder;
+              }
+              asked_so_far[from] += elements;
+              messages[0].push_back({from, to, elements, level});
+              for (const size_t m : members) {
+                if (m != to && ranks[m].wanted == wanted[i]) messages[1].push_back({to, m, elements, 0});
+              }
+            }
+          }
+        }
+        for (const Box& w : wanted) {
+          if (view.fetched_by_all) break;
           std::vector<size_t> takers;
           for (const size_t m : members) {
             if (ranks[m].wanted == w) takers.push_back(m);

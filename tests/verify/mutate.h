@@ -262,6 +262,10 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       p.steps[i].whole_pieces = !p.steps[i].whole_pieces;
       return true;
     });
+    add("other fetchers", i, [&](auto& p) {
+      p.steps[i].fetched_by_all = !p.steps[i].fetched_by_all;
+      return true;
+    });
     add("other placement", i, [&](auto& p) {
       place_sub_axis(p.steps[i].state, random_sub_axis(), random_placement());
       return true;
