@@ -27,9 +27,9 @@ class Ways {
         most_ps_(question.most_ps),
         known_(question.problem->known_exchanges) {}
 
-  KnownWay run() {
+  Raised run() {
     raise_all();
-    return std::move(plan_);
+    return {std::move(plan_), least_ps()};
   }
 
  private:
@@ -312,6 +312,16 @@ class Ways {
     return both;
   }
 
+  // A plan comes from a state that is not settled to those that are, as the source is none of them:
+  // what is before that state and what is left from it there.
+  [[nodiscard]] int64_t least_ps() const {
+    if (ways_.empty()) return 0;
+    int64_t least = most_ps_;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (!ways_[i].settled) least = std::min(least, states_[i].before + ways_[i].left);
+    }
+    return least;
+  }
   // What is left from those that are not settled is `reached` at least.
   void raise(int64_t reached) {
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -342,7 +352,7 @@ class Ways {
 
 }  // namespace
 
-KnownWay raise_left(const LeftQuestion& question, std::vector<LeftState>& states) {
+Raised raise_left(const LeftQuestion& question, std::vector<LeftState>& states) {
   return Ways(question, states).run();
 }
 

@@ -45,12 +45,17 @@ struct KnownStep {
 };
 using KnownWay = std::vector<KnownStep>;
 
+struct Raised {
+  // A plan that takes less than `most_ps`; empty where none was found. What is left is then told of
+  // plans that take no longer than it.
+  KnownWay way;
+  int64_t least_ps = 0;  // no plan takes less, or all take as long as that one or `most_ps`
+};
+
 // Raises what is left from each state; where a plan by way of it is of no use, to more than
 // `most_ps` less what is before. The states are all that such a plan may go through, source and
 // target among them, else nothing is raised; nothing is made pending on the way. Law: no plan by
 // way of these states with collectives and exchanges that takes `most_ps` at most has less left.
-// Gives a plan that takes less than `most_ps`, where one was found: what is left is then told of
-// plans that take no longer than it.
-[[nodiscard]] KnownWay raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
+[[nodiscard]] Raised raise_left(const LeftQuestion& question, std::vector<LeftState>& states);
 
 }  // namespace meshplan

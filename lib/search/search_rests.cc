@@ -126,7 +126,9 @@ void Search::raise_rests() {
   q.two_phases = two_levels_;
   const int64_t unused = options_.work_budget - (p_.work - work_before_);
   q.most_work = std::min(options_.work_budget / 100 * rests_percent, unused / 100 * unused_percent);
-  take_way(raise_left(q, work_.left));
+  const Raised raised = raise_left(q, work_.left);
+  least_.ps = std::max(least_.ps, raised.least_ps);
+  take_way(raised.way);
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));
     n.h = std::max(n.h, state.left);

@@ -42,6 +42,7 @@ std::vector<LeftState> every_state(const PlanProblem& p) {
 TEST_CASE("no plan has less left than single steps take: against the cheapest plan of each state") {
   int64_t raised = 0;
   int64_t refused = 0;
+  int64_t told = 0;
   for (const World& w :
        {World{{3, 4}, {1000, 7}, 6}, World{{2, 3, 2}, {600, 50}, 4}, World{{4, 3}, {2, 30}, 100}, World{{2, 2, 3}, {360, 24}, 8}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
@@ -72,7 +73,9 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       q.target = &target;
       q.most_ps = best.cost.ps;
       q.two_phases = topology.levels.size() > 1;
-      CHECK(raise_left(q, states).empty());
+      const Raised all = raise_left(q, states);
+      CHECK(all.way.empty());
+      CHECK(all.least_ps == best.cost.ps);
       for (size_t i = 0; i < states.size(); ++i) {
         REQUIRE(states[i].left >= before[i].left);
         raised += states[i].left > before[i].left;
@@ -91,7 +94,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       // A plan that is not the cheapest is known: what lies on the cheapest way is priced.
       std::vector<LeftState> looser = before;
       q.most_ps = best.cost.ps + best.cost.ps / 5;
-      (void)raise_left(q, looser);
+      CHECK(raise_left(q, looser).least_ps == best.cost.ps);
       for (const LeftState& state : looser) {
         if (state.at == p->source) CHECK(state.left == best.cost.ps);
       }
@@ -99,11 +102,14 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       // Cut short, it still says no more than that.
       std::vector<LeftState> some = before;
       q.most_work = 2'000;
-      (void)raise_left(q, some);
+      const int64_t least_ps = raise_left(q, some).least_ps;
+      CHECK(least_ps <= best.cost.ps);
+      told += least_ps > bound_between(*p, p->source, p->target).ps;
       for (size_t i = 0; i < some.size(); ++i) REQUIRE(some[i].left <= states[i].left);
     }
   }
-  MESSAGE(raised << " raised, " << refused << " refused");
+  MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short");
+  CHECK(told > 5);
   CHECK(raised > 300);
   CHECK(refused > 300);
 }
