@@ -80,14 +80,13 @@ class Ways {
     return true;
   }
 
-  // Collectives and slices; false where that takes too much.
+  // Collectives and slices; false where that takes too much. Those that lead to no useful state are
+  // left out when they are listed: to ask for bounds on the way takes longer.
   bool list_moves() {
     leading_to_.resize(states_.size());
     leading_on_.resize(states_.size());
     MoveLimits limits;
     limits.least_latency_ps = q_.collective_latency_ps;
-    limits.world = q_.world;
-    limits.target = q_.target;
     std::vector<Edge> edges;
     for (size_t i = 0; i < states_.size(); ++i) {
       edges.clear();

@@ -16,7 +16,7 @@
 
 #include <vector>
 
-#include "search/packed.h"
+#include "search/search_state.h"
 
 namespace meshplan {
 
@@ -29,8 +29,6 @@ struct LeftState {
 
 struct LeftQuestion {
   const PlanProblem* problem = nullptr;
-  PackedWorld* world = nullptr;  // of the problem
-  const Packed* target = nullptr;
   int64_t most_ps = 0;                // of a plan that is of any use
   int64_t collective_latency_ps = 0;  // that a collective takes at least
   int64_t exchange_latency_ps = 0;

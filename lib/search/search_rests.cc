@@ -118,8 +118,6 @@ void Search::raise_rests() {
   if (!list_useful_states()) return;
   LeftQuestion q;
   q.problem = &p_;
-  q.world = &world_;
-  q.target = &packed_target_;
   q.most_ps = best_.ps;
   q.collective_latency_ps = least_latency_ps_;
   q.exchange_latency_ps = exchange_latency_ps_;

@@ -66,11 +66,8 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       REQUIRE(best.shortcuts.none());
       std::vector<LeftState> states = every_state(*p);
       const std::vector<LeftState> before = states;
-      const Packed target = world.pack(p->target);
       LeftQuestion q;
       q.problem = &*p;
-      q.world = &world;
-      q.target = &target;
       q.most_ps = best.cost.ps;
       q.two_phases = topology.levels.size() > 1;
       const Raised all = raise_left(q, states);
