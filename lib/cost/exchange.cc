@@ -104,8 +104,8 @@ bool latencies_grow_outwards(const Topology& topology) {
 int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraffic& even,
                         const ExchangeTraffic& whole) {
   if (phases == 2) {
-    return std::min(least_in_two_phases_ps(topology, even),
-                    least_in_two_phases_ps(topology, whole));
+    const int64_t ps = least_in_two_phases_ps(topology, even);
+    return &whole == &even ? ps : std::min(ps, least_in_two_phases_ps(topology, whole));
   }
   return std::min(priced(topology, even, false, Peers::number).predicted_ps,
                   priced(topology, whole, true, Peers::number).predicted_ps);
@@ -120,9 +120,8 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
       return least_ps > q.most_ps;
     };
   }
-  const auto at_least = [&](bool uneven) {
+  const auto at_least = [&] {
     ExchangeCost cost;
-    cost.uneven = uneven;
     cost.predicted_ps = least_ps;
     cost.at_least = true;
     return cost;
@@ -130,7 +129,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   if (q.phases == 2) {
     const auto listed = list_either_in_two_phases(q);
     if (!listed) return std::nullopt;
-    if (least_ps > q.most_ps) return at_least(listed->uneven);
+    if (least_ps > q.most_ps) return at_least();
     ExchangeCost asked = priced_in_two_phases(topology, listed->even, q.chunks);
     asked.fetched_by_all = q.fetchers == Fetchers::all;
     if (!listed->whole) return asked;
@@ -140,11 +139,15 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
-  if (least_ps > q.most_ps) return at_least(listed->uneven);
-  const ExchangeCost even = priced(topology, listed->even, false);
-  const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
-  ExchangeCost cost = listed->whole ? cheaper(even, whole) : even;
-  if (q.whole_pieces) cost = *q.whole_pieces ? whole : even;
+  ExchangeCost cost;
+  if (least_ps > q.most_ps) {
+    cost = at_least();
+  } else {
+    const ExchangeCost even = priced(topology, listed->even, false);
+    const ExchangeCost whole = priced(topology, listed->whole.value_or(listed->even), true);
+    cost = listed->whole ? cheaper(even, whole) : even;
+    if (q.whole_pieces) cost = *q.whole_pieces ? whole : even;
+  }
   cost.uneven = listed->uneven;
   return cost;
 }

@@ -34,6 +34,15 @@ struct LocalOp {
   int64_t divisor = 1;  // divide
 };
 
+// Bytes as they are, in one run.
+[[nodiscard]] inline LocalOp copy_op(const std::byte* from, std::byte* to, int64_t bytes) {
+  LocalOp op;
+  op.dtype = DType::uint8;
+  op.from = from;
+  op.to = to;
+  op.region.run = bytes;
+  return op;
+}
 // `count` elements in another type.
 [[nodiscard]] inline LocalOp cast_op(DType from_dtype, const std::byte* from, DType dtype,
                                      std::byte* to, int64_t count) {

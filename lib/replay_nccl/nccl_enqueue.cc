@@ -20,15 +20,6 @@ DType reduced_dtype(DType dtype) {
   }
 }
 
-LocalOp copy_bytes(const std::byte* from, std::byte* to, int64_t bytes) {
-  LocalOp op;
-  op.dtype = DType::uint8;
-  op.from = from;
-  op.to = to;
-  op.region.run = bytes;
-  return op;
-}
-
 // Chunks of one count, one behind the other.
 bool equal_in_order(const std::vector<Chunk>& chunks, int64_t size) {
   for (size_t i = 0; i < chunks.size(); ++i) {
@@ -107,7 +98,7 @@ class Enqueuer {
     if (mine.count < most) {
       auto padded = scratch(ScratchUse::send, most * size);
       if (!padded) return padded.error();
-      const std::vector<LocalOp> pack{copy_bytes(mine.data, *padded, mine.count * size)};
+      const std::vector<LocalOp> pack{copy_op(mine.data, *padded, mine.count * size)};
       if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *padded;
     }
@@ -123,7 +114,7 @@ class Enqueuer {
       const Chunk& c = rank_.receives[i];
       if (c.count > 0)
         then.ops.push_back(
-            copy_bytes(arrival + static_cast<int64_t>(i) * part_bytes, c.data, c.count * size));
+            copy_op(arrival + static_cast<int64_t>(i) * part_bytes, c.data, c.count * size));
     }
     after_.push_back(std::move(then));
   }
@@ -153,7 +144,7 @@ class Enqueuer {
       if (!packed) return packed.error();
       std::vector<LocalOp> pack;
       for (int64_t m = 0; m < members; ++m)
-        pack.push_back(copy_bytes(rank_.sends[m].data, *packed + m * part, part));
+        pack.push_back(copy_op(rank_.sends[m].data, *packed + m * part, part));
       if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *packed;
     }
@@ -189,7 +180,7 @@ class Enqueuer {
         std::byte* at = *padded + static_cast<int64_t>(m) * most * size;
         if (c.count == 0) continue;
         pack.push_back(casts ? cast_op(call_.dtype, c.data, wide, at, c.count)
-                             : copy_bytes(c.data, at, c.count * size));
+                             : copy_op(c.data, at, c.count * size));
       }
       if (auto done = q_.device->work_on(rank_.rank, q_.number, pack); !done) return done;
       from = *padded;
@@ -197,7 +188,7 @@ class Enqueuer {
       if (to.count > 0) {
         after_.push_back({rank_.rank,
                           {casts ? cast_op(wide, into, call_.dtype, to.data, to.count)
-                                 : copy_bytes(into, to.data, to.count * size)}});
+                                 : copy_op(into, to.data, to.count * size)}});
       }
     }
     if (scatters)

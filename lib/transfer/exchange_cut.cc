@@ -1,7 +1,5 @@
 #include "transfer/exchange_cut.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace meshplan {
@@ -21,7 +19,7 @@ Box even_part(const Box& box, int64_t parts, int64_t index) {
 Box part_along(Box box, int dim, int64_t parts, int64_t index) {
   Interval& side = box[static_cast<size_t>(dim)];
   const int64_t w = width(side);
-  const int64_t lo = side.lo + index * (w / parts) + std::min(index, w % parts);
+  const int64_t lo = side.lo + near_equal_begin(w, parts, index);
   side = {lo, lo + near_equal(w, parts, index)};
   return box;
 }

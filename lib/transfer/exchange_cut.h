@@ -4,6 +4,7 @@
 //                               [0:3, 2:5] [0:3, 5:7] [0:3, 7:9]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/int_math.h"
@@ -26,6 +27,11 @@ enum class Fetchers : uint8_t {
 [[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {
   const int64_t each = floor_div(length, parts);
   return each + (index < length - each * parts ? 1 : 0);
+}
+// Where it begins.
+[[nodiscard]] constexpr int64_t near_equal_begin(int64_t length, int64_t parts, int64_t index) {
+  const int64_t each = floor_div(length, parts);
+  return index * each + std::min(index, length - each * parts);
 }
 
 // Part `index` of `box` cut along its longest dim (ties: the lowest) into near-equal `parts`; empty

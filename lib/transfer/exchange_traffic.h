@@ -26,7 +26,7 @@ struct ExchangeTraffic {
 struct ListedPhase {
   ExchangeTraffic even;
   std::optional<ExchangeTraffic> whole;  // where some shard has several holders
-  bool uneven = false;                   // whether members of units fetch_unevenly
+  bool uneven = false;  // in one phase across meshes: whether members of units fetch_unevenly
 };
 
 // Of two classes of ranks that exchange nothing with each other: the larger of both everywhere.

@@ -334,7 +334,8 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     ExchangeTraffic whole = listed.whole.value_or(listed.even);
     bool several_holders = listed.whole.has_value();
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
-      const ListedPhase here = list_one_phase(ranks, units, question.element_bytes);
+      const bool across = question.dst_mesh != nullptr;
+      const ListedPhase here = list_one_phase(ranks, units, question.element_bytes, across);
       join_traffic(listed.even, here.even);
       join_traffic(whole, here.whole.value_or(here.even));
       several_holders = several_holders || here.whole;
@@ -351,17 +352,16 @@ std::optional<ListedPhase> list_either_in_two_phases(const ListQuestion& questio
   return remembered(question, 2, [&](Lister& lister, ListedPhase& listed) {
     ExchangeTraffic by_all = listed.whole.value_or(listed.even);
     bool may_gain = listed.whole.has_value();
+    const bool either = !question.fetchers;
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       const auto list = [&](Fetchers fetchers) {
-        return list_two_phases(ranks, units, question.element_bytes, fetchers);
+        return list_two_phases(ranks, units, question.element_bytes, fetchers, either);
       };
       const TwoPhaseTraffic here = list(question.fetchers.value_or(Fetchers::wanting));
-      const bool both = !question.fetchers && here.uneven;
       join_traffic(listed.even, here.traffic);
-      join_traffic(by_all, both ? list(Fetchers::all).traffic : here.traffic);
-      may_gain = may_gain || both;
-      listed.uneven = listed.uneven || here.uneven;
-      return question.is_enough && question.is_enough(listed.even, by_all);
+      join_traffic(by_all, here.uneven ? list(Fetchers::all).traffic : here.traffic);
+      may_gain = may_gain || here.uneven;
+      return question.is_enough && question.is_enough(listed.even, may_gain ? by_all : listed.even);
     };
     if (!lister.for_each_class(join)) return false;
     if (may_gain) listed.whole = by_all;

@@ -267,19 +267,20 @@ ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
 }  // namespace
 
 ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
-                           int64_t element_bytes) {
+                           int64_t element_bytes, bool asks_uneven) {
   const bool several_holders = ranks.holders.size() != ranks.shards();
   OnePhase phase(ranks, units, element_bytes);
   Tally even(ranks.size(), units.levels());
   if (!several_holders) {
     const int64_t looked = phase.even(even);
     return {traffic_of(even, ranks.size(), looked), std::nullopt,
-            fetch_unevenly(ranks, units, even)};
+            asks_uneven && fetch_unevenly(ranks, units, even)};
   }
   Tally whole(ranks.size(), units.levels());
   const OnePhase::Looked looked = phase.both(even, whole);
   return {traffic_of(even, ranks.size(), looked.even),
-          traffic_of(whole, ranks.size(), looked.whole), fetch_unevenly(ranks, units, even)};
+          traffic_of(whole, ranks.size(), looked.whole),
+          asks_uneven && fetch_unevenly(ranks, units, even)};
 }
 
 int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,

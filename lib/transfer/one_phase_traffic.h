@@ -9,8 +9,9 @@
 
 namespace meshplan {
 
+// `asks_uneven`: else ListedPhase::uneven is false.
 [[nodiscard]] ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
-                                         int64_t element_bytes);
+                                         int64_t element_bytes, bool asks_uneven);
 
 // Only what comes from inside units, by the even cut, added to `inner`. Gives how many overlaps
 // were looked at.

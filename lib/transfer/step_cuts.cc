@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/int_math.h"
+#include "transfer/exchange_cut.h"
 
 namespace meshplan {
 namespace {
@@ -35,12 +36,6 @@ std::vector<StepCut> joined(std::vector<StepCut> cuts) {
     }
   }
   return all;
-}
-
-// Begin of near-equal part `index`.
-int64_t part_begin(int64_t length, int64_t parts, int64_t index) {
-  const int64_t each = floor_div(length, parts);
-  return index * each + std::min(index, length - each * parts);
 }
 
 }  // namespace
@@ -108,9 +103,9 @@ std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t 
     auto part = std::find_if(parts.begin(), parts.end(),
                              [&](const auto& known) { return known.first == cut.length; });
     if (part == parts.end()) {
-      parts.push_back(
-          {cut.length,
-           {part_begin(cut.length, pieces, piece), part_begin(cut.length, pieces, piece + 1)}});
+      parts.push_back({cut.length,
+                       {near_equal_begin(cut.length, pieces, piece),
+                        near_equal_begin(cut.length, pieces, piece + 1)}});
       part = parts.end() - 1;
     }
     const int64_t lo = std::max(cut.lo, part->second.lo);

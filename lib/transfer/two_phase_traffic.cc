@@ -138,7 +138,7 @@ class PassedOn {
 }  // namespace
 
 TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                int64_t element_bytes, Fetchers fetchers) {
+                                int64_t element_bytes, Fetchers fetchers, bool asks_uneven) {
   TwoPhaseTraffic listed;
   ExchangeTraffic& out = listed.traffic;
   Tally outer(ranks.size(), units.levels());
@@ -173,7 +173,7 @@ TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
       begin = end;
     }
   }
-  listed.uneven = fetch_unevenly(ranks, units, outer);
+  listed.uneven = asks_uneven && fetch_unevenly(ranks, units, outer);
   out.phase = {outer.most(), inner.most()};
   for (size_t r = 0; r < ranks.size(); ++r) {
     raise(out.received[0], outer.received(r));

@@ -11,9 +11,10 @@ namespace meshplan {
 
 struct TwoPhaseTraffic {
   ExchangeTraffic traffic;
-  bool uneven = false;  // fetch_unevenly
+  bool uneven = false;  // fetch_unevenly, where that is asked
 };
 [[nodiscard]] TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                              int64_t element_bytes, Fetchers fetchers);
+                                              int64_t element_bytes, Fetchers fetchers,
+                                              bool asks_uneven);
 
 }  // namespace meshplan

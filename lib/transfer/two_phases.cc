@@ -113,7 +113,7 @@ void TwoPhases::share_out(UnitExchange& unit, std::span<const int32_t> sharing) 
       f.wanted = unit.wanted[number];
       f.number = number;
       f.overlap = overlap;
-      f.first = floor_div(overlap.longest, parts) * part + std::min(part, overlap.longest % parts);
+      f.first = near_equal_begin(overlap.longest, parts, part);
       f.slices = slices;
       f.elements = floor_div(overlap.elements, overlap.longest) * slices;
       f.fetcher = sharing[static_cast<size_t>(member)];

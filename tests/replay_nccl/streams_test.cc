@@ -80,15 +80,6 @@ Plan two_rounds(int64_t stream_of_second) {
 
 Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(20); }
 
-LocalOp copy_of(const std::byte* from, std::byte* to, int64_t bytes) {
-  LocalOp op;
-  op.dtype = DType::uint8;
-  op.from = from;
-  op.to = to;
-  op.region.run = bytes;
-  return op;
-}
-
 // Every rank packs one message a call, sends it to the next rank and unpacks what it gets: as the waves of a bundle do.
 class Passing {
  public:
@@ -107,8 +98,8 @@ class Passing {
         Held& target = got_.emplace_back(Held{r, buffer(r), value(c, (rank + world - 1) % world)});
         std::byte* const packed = buffer(r);
         std::byte* const arrived = buffer(r);
-        pack_.push_back({r, copy_of(own_.back().data, packed, bytes)});
-        unpack_.push_back({r, copy_of(arrived, target.data, bytes)});
+        pack_.push_back({r, copy_op(own_.back().data, packed, bytes)});
+        unpack_.push_back({r, copy_op(arrived, target.data, bytes)});
         call.ranks.push_back({r,
                               nullptr,
                               {{static_cast<int32_t>((rank + 1) % world), packed, bytes}},
@@ -416,8 +407,8 @@ TEST_CASE("streams wait for each other only where they are told to") {
       REQUIRE(device->write(0, twos.data(), b, 8).ok());
       REQUIRE(device->stream(0, 1).ok());
       // a to b on the main stream, b to a on the other.
-      const LocalOp there = copy_of(a, b, 8);
-      const LocalOp back = copy_of(b, a, 8);
+      const LocalOp there = copy_op(a, b, 8);
+      const LocalOp back = copy_op(b, a, 8);
       REQUIRE(device->work(0, {&there, 1}).ok());
       if (ordered) REQUIRE(device->order(0, GpuDevice::main_stream, 1).ok());
       REQUIRE(device->work_on(0, 1, {&back, 1}).ok());
@@ -428,12 +419,12 @@ TEST_CASE("streams wait for each other only where they are told to") {
     // The device waits for all of them.
     REQUIRE(device->write(0, ones.data(), a, 8).ok());
     REQUIRE(device->write(0, twos.data(), b, 8).ok());
-    const LocalOp alone = copy_of(a, b, 8);
+    const LocalOp alone = copy_op(a, b, 8);
     REQUIRE(device->work_on(0, 1, {&alone, 1}).ok());
     REQUIRE(device->synchronise().ok());
     CHECK(std::memcmp(b, ones.data(), 8) == 0);
     // A stream that is forked into a graph and not joined is refused, as CUDA does.
-    const LocalOp back = copy_of(b, a, 8);
+    const LocalOp back = copy_op(b, a, 8);
     auto unjoined = device->record([&]() -> Status {
       if (auto done = device->order(0, GpuDevice::main_stream, 1); !done) return done;
       return device->work_on(0, 1, {&back, 1});
