@@ -68,12 +68,8 @@ class ExchangeFloor {
     holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
     elements_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
-    shard_ = shared_ = p.idle_elements;
-    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const int64_t before = p.sides.of(p, from, d).widest;
-      shard_ *= before;
-      shared_ *= std::min(before, p.sides.of(p, to, d).widest);
-    }
+    shard_ = shared_elements(p, from, from);
+    shared_ = shared_elements(p, from, to);
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
     // fetched.

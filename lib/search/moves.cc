@@ -337,12 +337,7 @@ int64_t piece_elements(const PlanProblem& p, const SearchState& from, const Edge
   if (piece == OpPiece::box_after) return box_elements(p, edge.to);
   if (piece != OpPiece::overlap) return box_elements(p, from);
   if (p.even) return floor_div(box_elements(p, from), members);
-  if (p.total_elements != INT64_MAX) {
-    int64_t shared = p.idle_elements;
-    for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-      shared *= std::min(p.sides.of(p, from, d).widest, p.sides.of(p, edge.to, d).widest);
-    return shared;
-  }
+  if (p.total_elements != INT64_MAX) return shared_elements(p, from, edge.to);
   const std::vector<int64_t> before = largest_box(to_state(p, from), p.tensor.shape, p.mesh_sizes);
   const std::vector<int64_t> after =
       largest_box(to_state(p, edge.to), p.tensor.shape, p.mesh_sizes);

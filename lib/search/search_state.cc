@@ -95,16 +95,22 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   p.work += work::key;
   if (p.total_elements == INT64_MAX)
     return largest_elements(to_state(p, s), p.tensor.shape, p.mesh_sizes);
-  int64_t elements = 1;
+  int64_t elements = p.idle_elements;
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.sides.of(p, s, d).widest;
-  return elements * p.idle_elements;
+  return elements;
+}
+
+int64_t shared_elements(const PlanProblem& p, const SearchState& a, const SearchState& b) {
+  int64_t elements = p.idle_elements;
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
+    elements *= std::min(p.sides.of(p, a, d).widest, p.sides.of(p, b, d).widest);
+  return elements;
 }
 
 int64_t group_size(const PlanProblem& p, uint16_t mask) {
   int64_t size = 1;
-  for (int i = 0; i < p.sub_axes; ++i) {
-    if ((mask >> i & 1) != 0) size *= p.size[static_cast<size_t>(i)];
-  }
+  for (unsigned left = mask; left != 0; left &= left - 1)
+    size *= p.size[as_index(__builtin_ctz(left))];
   return size;
 }
 

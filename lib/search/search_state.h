@@ -229,6 +229,9 @@ struct SubAxisRun {
 [[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d);
 // Elements of the largest box.
 [[nodiscard]] int64_t box_elements(const PlanProblem& p, const SearchState& s);
+// Elements that boxes of both may share at most; no more than an int64_t holds are counted.
+[[nodiscard]] int64_t shared_elements(const PlanProblem& p, const SearchState& a,
+                                      const SearchState& b);
 [[nodiscard]] int64_t group_size(const PlanProblem& p, uint16_t mask);
 [[nodiscard]] const std::vector<GroupShape>& group_shapes(const PlanProblem& p, uint16_t mask);
 // Mesh sub-axes of a mask in mesh order, adjacent parts of one mesh dim joined.

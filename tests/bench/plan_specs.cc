@@ -33,6 +33,7 @@ double thread_ms() {
 
 struct Row {
   double ms = 0;
+  int64_t work = 0;  // units of search/work.h, the same on every machine
   double gap = 0;    // percent of the time predicted
   double us = 0;     // predicted
   double bound = 0;  // time predicted over the bound
@@ -65,6 +66,7 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
     const PlanOutcome outcome = plan_requests(spec->meshes, topology, {request}, *options, "");
     Row row;
     row.ms = thread_ms() - before;
+    row.work = outcome.work;
     row.what = mesh + " " + request.id;
     if (!outcome.failures.empty()) {
       row.what += ": " + outcome.failures.front().error.message;
@@ -89,11 +91,13 @@ void print(const Row& row) {
 void print_summary(std::vector<Row> rows, size_t top) {
   if (rows.empty()) return;
   std::vector<double> ms;
+  std::vector<double> work;
   double all = 0;
   size_t proven = 0;
   size_t wide = 0;
   for (const Row& row : rows) {
     ms.push_back(row.ms);
+    work.push_back(static_cast<double>(row.work) / 1e5);
     all += row.ms;
     proven += row.gap == 0 ? 1 : 0;
     wide += row.gap > 5 ? 1 : 0;
@@ -101,6 +105,8 @@ void print_summary(std::vector<Row> rows, size_t top) {
   std::sort(ms.begin(), ms.end());
   std::printf("%zu redistributions, %.2f s: median %.3f ms, p90 %.3f, p99 %.3f, max %.3f\n", rows.size(), all / 1e3, at(ms, 0.5),
               at(ms, 0.9), at(ms, 0.99), ms.back());
+  std::sort(work.begin(), work.end());
+  std::printf("by their work: median %.3f ms, p90 %.3f, p99 %.3f, max %.3f\n", at(work, 0.5), at(work, 0.9), at(work, 0.99), work.back());
   std::printf("%.2f %% proven, %zu with a gap above 5 %%\n", 100.0 * static_cast<double>(proven) / static_cast<double>(rows.size()), wide);
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
   std::printf("slowest\n");
