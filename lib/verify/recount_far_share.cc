@@ -1,0 +1,123 @@
+// exchanged_with_far_share of recount_exchange.h: every rank, and every piece that it misses.
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "verify/listing.h"
+#include "verify/recount_exchange.h"
+
+namespace meshplan::verification {
+namespace {
+
+class FarTally {
+ public:
+  FarTally(const ExchangeView& view, const Listing& listing)
+      : view_(view),
+        listing_(listing),
+        asking_(listing.shards()),
+        sent_(listing.places()),
+        to_(listing.places()) {}
+
+  // False: more than `left` to look at.
+  bool count(Exchanged& most, int64_t left) {
+    for (const ListedRank& rank : listing_.ranks()) {
+      if (--left < 0) return false;
+      if (rank.dst == nowhere) continue;
+      received_.fill(0);
+      from_.fill(0);
+      listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
+        --left;
+        if (shard != rank.shard) take(rank, shard, elements / longest, longest);
+      });
+      fold(received_, from_, most.received, most.traffic);
+    }
+    for (size_t place = 0; place < listing_.places(); ++place)
+      fold(sent_[place], to_[place], most.sent, most.traffic);
+    return true;
+  }
+
+ private:
+  using PerLevel = std::array<int64_t, most_levels>;
+
+  // A piece of so many slices.
+  void take(const ListedRank& rank, size_t shard, int64_t slice, int64_t longest) {
+    const NearestHolders near = listing_.nearest(shard, rank.id);
+    NearestHolders wide = near;
+    for (size_t l = 1; near.level == 0 && l < listing_.units().levels(); ++l) {
+      wide = listing_.inside(shard, rank.id, l);
+      if (wide.count > near.count) break;
+    }
+    const int64_t others = wide.count - near.count;
+    const int64_t turn = next_turn(shard, rank.id / listing_.units().ranks(0));
+    int64_t far = 0;
+    if (others > 0) far = static_cast<int64_t>(int128{longest} * view_.far_64ths / 64);
+    const int64_t bytes = slice * view_.element_bytes;
+    spread(near.count, longest - far, [&](int64_t i, int64_t slices) {
+      move(near.first + static_cast<size_t>(i), near.level, bytes * slices);
+    });
+    spread(std::min<int64_t>(others, 2), far, [&](int64_t i, int64_t slices) {
+      // Counted round from the first holder of the wide unit, the nearest ones are never met.
+      const int64_t behind = static_cast<int64_t>(near.first - wide.first) + near.count;
+      const int64_t at = (behind + (2 * turn + i) % others) % wide.count;
+      move(wide.first + static_cast<size_t>(at), wide.level, bytes * slices);
+    });
+  }
+
+  // Calls visit(i, slices of the i-th) for parts of at least a slice, the longer ones first.
+  template <class Visit>
+  static void spread(int64_t parts, int64_t slices, Visit visit) {
+    for (int64_t i = 0; i < parts && i < slices; ++i) visit(i, (slices - i + parts - 1) / parts);
+  }
+
+  // How many of the unit's ranks asked for part of the shard before.
+  int64_t next_turn(size_t shard, int64_t unit) {
+    Asking& asking = asking_[shard];
+    if (asking.unit != unit) asking = {unit, 0};
+    return asking.turns++;
+  }
+
+  void move(size_t place, size_t level, int64_t bytes) {
+    received_[level] = saturating_add(received_[level], bytes);
+    sent_[place][level] = saturating_add(sent_[place][level], bytes);
+    ++from_[level];
+    ++to_[place][level];
+  }
+
+  static void fold(const PerLevel& bytes, const PerLevel& peers, int64_t& most_of_all,
+                   LevelTraffic& traffic) {
+    int64_t all = 0;
+    for (size_t l = 0; l < most_levels; ++l) {
+      all = saturating_add(all, bytes[l]);
+      traffic.bytes[l] = std::max(traffic.bytes[l], bytes[l]);
+      traffic.peers[l] = std::max(traffic.peers[l], peers[l]);
+    }
+    most_of_all = std::max(most_of_all, all);
+  }
+
+  struct Asking {
+    int64_t unit = -1;
+    int64_t turns = 0;
+  };
+  const ExchangeView& view_;
+  const Listing& listing_;
+  std::vector<Asking> asking_;  // by shard
+  std::vector<PerLevel> sent_;  // by place
+  std::vector<PerLevel> to_;    // ranks that get something of it
+  // Of the rank at hand.
+  PerLevel received_{};
+  PerLevel from_{};
+};
+
+}  // namespace
+
+std::optional<Exchanged> exchanged_with_far_share(const ExchangeView& view) {
+  if (mesh_size(*view.src_mesh) >= most_looked_at || mesh_size(*view.dst_mesh) >= most_looked_at)
+    return std::nullopt;
+  auto listing = Listing::of(view);
+  if (!listing) return std::nullopt;
+  listing->list_copy(0);
+  Exchanged most;
+  if (!FarTally(view, *listing).count(most, most_looked_at)) return std::nullopt;
+  return most;
+}
+
+}  // namespace meshplan::verification
