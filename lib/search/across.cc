@@ -185,13 +185,13 @@ Request after_crossing(const Request& request) {
 class AcrossSearch {
  public:
   AcrossSearch(const PlanQuestion& question, const LevelMap& levels, const LevelMap& dst_levels,
-               work::Budget& budget, Fetchers fetchers, int64_t below_ps)
+               work::Budget& budget, const ExchangeWays& ways, int64_t below_ps)
       : question_(question),
         request_(*question.request),
         levels_(levels),
         dst_levels_(dst_levels),
         budget_(budget),
-        fetchers_(fetchers),
+        ways_(ways),
         sources_side_(question, levels, before_crossing(request_), true),
         landings_side_(question, dst_levels, after_crossing(request_), false) {
     best_.predicted_ps = below_ps;
@@ -223,7 +223,7 @@ class AcrossSearch {
         if (before >= least_peak_) break;
         PlannedRedistribution crossing;
         crossing.request = leg(source.state, landing.state);
-        crossing.steps = {exchange(source.state, landing.state, 1, fetchers_).step};
+        crossing.steps = {exchange(source.state, landing.state, nearest_in_one_phase).step};
         price_redistribution(crossing, *question_.meshes, levels_);
         const int64_t peak = std::max(before, crossing.totals.peak_bytes);
         if (peak < least_peak_)
@@ -354,10 +354,9 @@ class AcrossSearch {
     }
   }
 
-  ExchangeStep exchange(const State& src, const State& dst, int most_phases, Fetchers fetchers,
+  ExchangeStep exchange(const State& src, const State& dst, const ExchangeWays& ways,
                         int64_t most_ps = INT64_MAX) {
-    ExchangeStep made =
-        make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, fetchers, most_ps);
+    ExchangeStep made = make_exchange_step(levels_, dst_mesh(), request_, src, dst, ways, most_ps);
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * crossing_rank +
                   made.cost.traffic.work * work::listed);
     return made;
@@ -368,7 +367,7 @@ class AcrossSearch {
     const int64_t most_ps = best_.predicted_ps == INT64_MAX
                                 ? INT64_MAX
                                 : best_.predicted_ps - saturating_add(source.ps, landing.ps);
-    ExchangeStep crossing = exchange(source.state, landing.state, 2, fetchers_, most_ps);
+    ExchangeStep crossing = exchange(source.state, landing.state, ways_, most_ps);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
     return crossing;
@@ -380,17 +379,24 @@ class AcrossSearch {
     if (!useful(saturating_add(before, landing.ps), collectives_by(source, landing)) ||
         !find(landings_side_, landing, before))
       return;
-    const bool in_two_phases = crossing.step.phases == 2;
-    const bool by_all = crossing.step.fetched_by_all;
-    if (take(source, std::move(crossing.step), landing) || !in_two_phases) return;
-    take_with_less(source, landing, by_all);
+    take_with_less(source, std::move(crossing.step), landing);
   }
 
-  // The exchange in one phase may need less memory, or where all fetch by those that want it.
-  void take_with_less(const Stop& source, const Stop& landing, bool by_all) {
-    for (int phases = by_all ? 2 : 1; phases > 0; --phases) {
-      Step crossing = exchange(source.state, landing.state, phases, Fetchers::wanting).step;
-      if (take(source, std::move(crossing), landing)) return;
+  // The plan by this exchange where it fits into memory; else by another, as one without a far
+  // share, fetched by those that want it, or in one phase may need less.
+  void take_with_less(const Stop& source, Step crossing, const Stop& landing) {
+    ExchangeWays ways = ways_;
+    while (!take(source, crossing, landing)) {
+      if (crossing.far_64ths > 0) {
+        ways.far_shares = false;
+      } else if (crossing.fetched_by_all) {
+        ways.fetchers = Fetchers::wanting;
+      } else if (crossing.phases == 2) {
+        ways.most_phases = 1;
+      } else {
+        return;
+      }
+      crossing = exchange(source.state, landing.state, ways).step;
     }
   }
 
@@ -424,9 +430,7 @@ class AcrossSearch {
     add_partials(request_, dst_mesh(), landing.state, landing.steps);
     Stop source;
     source.state = request_.src;
-    Step crossing = exchange(source.state, landing.state, 2, fetchers_).step;
-    const bool by_all = crossing.fetched_by_all;
-    if (!take(source, std::move(crossing), landing)) take_with_less(source, landing, by_all);
+    take_with_less(source, exchange(source.state, landing.state, ways_).step, landing);
   }
 
   const PlanQuestion& question_;
@@ -434,7 +438,7 @@ class AcrossSearch {
   const LevelMap& levels_;
   const LevelMap& dst_levels_;
   work::Budget& budget_;
-  Fetchers fetchers_;
+  ExchangeWays ways_;
   Side sources_side_;
   Side landings_side_;
   std::vector<Stop> sources_;
@@ -459,6 +463,8 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   PlanQuestion asked = question;
   asked.request = &request;
   std::optional<StepList> best;
+  ExchangeWays ways;
+  if (what_if.in_rounds) ways = {2, Fetchers::wanting, false};
   int64_t below_ps = what_if.below_ps;
   int64_t left_out_ps = INT64_MAX;
   int64_t least_peak = INT64_MAX;
@@ -466,7 +472,7 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (State& target : targets) {
     request.dst = std::move(target);
-    AcrossSearch search(asked, levels, dst_levels, budget, what_if.fetchers, below_ps);
+    AcrossSearch search(asked, levels, dst_levels, budget, ways, below_ps);
     search.run();
     shortcuts.add(search.shortcuts());
     left_out_ps = std::min(left_out_ps, search.left_out_ps());
