@@ -2,16 +2,14 @@
 
 namespace meshplan {
 
-const FarShares::Ring& FarShares::ring_of(int32_t shard, int32_t rank, const NearestHolders& near) {
-  Ring& ring = asked_[static_cast<size_t>(shard)];
+const FarShares::FarHolders& FarShares::far_of(int32_t shard, int32_t rank,
+                                               const NearestHolders& near) {
+  FarHolders& far = far_[static_cast<size_t>(shard)];
   const int64_t id = ranks_.id[static_cast<size_t>(rank)];
   const int64_t unit = units_.unit(id, 0);
-  if (ring.unit == unit) {
-    ++ring.turn;
-    return ring;
-  }
-  ring = {unit, 0, 0, 0, 0};
-  if (near.level > 0) return ring;
+  if (far.unit == unit) return far;
+  far = {unit, 0, 0, 0};
+  if (near.level > 0) return far;
   // The holders of the innermost unit that has more of them stand in a row, around the nearest.
   const auto holders = ranks_.holders_of(shard);
   for (int l = 1; l < units_.levels(); ++l) {
@@ -24,12 +22,12 @@ const FarShares::Ring& FarShares::ring_of(int32_t shard, int32_t rank, const Nea
                                             [&](int32_t h) { return unit_of(h) < outer; });
     const auto last = std::partition_point(nearest, holders.end(),
                                            [&](int32_t h) { return unit_of(h) == outer; });
-    ring.level = l;
-    ring.begin = static_cast<int32_t>(first - holders.begin());
-    ring.count = static_cast<int32_t>(last - first) - near.count;
-    if (ring.count > 0) break;
+    far.level = l;
+    far.begin = static_cast<int32_t>(first - holders.begin());
+    far.count = static_cast<int32_t>(last - first) - near.count;
+    if (far.count > 0) break;
   }
-  return ring;
+  return far;
 }
 
 bool has_far_holders(const ExchangeRanks& ranks, const LevelUnits& units) {

@@ -13,10 +13,9 @@
 //   far share     where the step has one, of f 64ths, all by the even cut: where the h nearest
 //                 holders are in the rank's innermost unit, and its unit of an outer level (the
 //                 innermost such) has more, the last floor(L f / 64) of the L slices of a piece are
-//                 not cut over the nearest ones but over two of those others, or one where there is
-//                 one; in rank order round from behind the nearest, the i-th rank of the innermost
-//                 unit that misses part of the shard (in rank order, from 0) asks the 2 i-th and
-//                 the next
+//                 not cut over the nearest ones but over two of the g others, or one where there is
+//                 one: the k-th rank that misses part of the shard (in rank order, from 0) asks the
+//                 (2 k mod g)-th of them in rank order, and the ((2 k + 1) mod g)-th
 //
 // What stays pending is exchanged among the ranks that agree on it; what is reduced comes from
 // every contribution. Between meshes the first copies of both take part.

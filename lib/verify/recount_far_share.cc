@@ -13,7 +13,7 @@ class FarTally {
   FarTally(const ExchangeView& view, const Listing& listing)
       : view_(view),
         listing_(listing),
-        asking_(listing.shards()),
+        asked_(listing.shards(), 0),
         sent_(listing.places()),
         to_(listing.places()) {}
 
@@ -47,7 +47,7 @@ class FarTally {
       if (wide.count > near.count) break;
     }
     const int64_t others = wide.count - near.count;
-    const int64_t turn = next_turn(shard, rank.id / listing_.units().ranks(0));
+    const int64_t turn = asked_[shard]++;
     int64_t far = 0;
     if (others > 0) far = static_cast<int64_t>(int128{longest} * view_.far_64ths / 64);
     const int64_t bytes = slice * view_.element_bytes;
@@ -55,10 +55,9 @@ class FarTally {
       move(near.first + static_cast<size_t>(i), near.level, bytes * slices);
     });
     spread(std::min<int64_t>(others, 2), far, [&](int64_t i, int64_t slices) {
-      // Counted round from the first holder of the wide unit, the nearest ones are never met.
-      const int64_t behind = static_cast<int64_t>(near.first - wide.first) + near.count;
-      const int64_t at = (behind + (2 * turn + i) % others) % wide.count;
-      move(wide.first + static_cast<size_t>(at), wide.level, bytes * slices);
+      auto place = wide.first + static_cast<size_t>((2 * turn + i) % others);
+      if (place >= near.first) place += static_cast<size_t>(near.count);
+      move(place, wide.level, bytes * slices);
     });
   }
 
@@ -66,13 +65,6 @@ class FarTally {
   template <class Visit>
   static void spread(int64_t parts, int64_t slices, Visit visit) {
     for (int64_t i = 0; i < parts && i < slices; ++i) visit(i, (slices - i + parts - 1) / parts);
-  }
-
-  // How many of the unit's ranks asked for part of the shard before.
-  int64_t next_turn(size_t shard, int64_t unit) {
-    Asking& asking = asking_[shard];
-    if (asking.unit != unit) asking = {unit, 0};
-    return asking.turns++;
   }
 
   void move(size_t place, size_t level, int64_t bytes) {
@@ -93,13 +85,9 @@ class FarTally {
     most_of_all = std::max(most_of_all, all);
   }
 
-  struct Asking {
-    int64_t unit = -1;
-    int64_t turns = 0;
-  };
   const ExchangeView& view_;
   const Listing& listing_;
-  std::vector<Asking> asking_;  // by shard
+  std::vector<int64_t> asked_;  // by shard: ranks so far that miss part of it
   std::vector<PerLevel> sent_;  // by place
   std::vector<PerLevel> to_;    // ranks that get something of it
   // Of the rank at hand.

@@ -87,15 +87,15 @@ def missing(have, want):
     return found, shards
 
 
-def far_ring(levels, holders, near, rank):
-    """The holders in the innermost outer unit of the rank that has more than its own, without those, in
-    rank order round from behind them; none where the nearest are not in its innermost unit."""
+def far_holders(levels, holders, near, rank):
+    """The holders in the innermost outer unit of the rank that has more than its own, without those; none
+    where the nearest are not in its innermost unit."""
     if level_between(levels, near[0], rank) > 0:
         return []
     for level in range(1, len(levels)):
         wide = [h for h in holders if unit(levels, level, h) == unit(levels, level, rank)]
         if len(wide) > len(near):
-            return [h for h in wide if h > near[-1]] + [h for h in wide if h < near[0]]
+            return [h for h in wide if h not in near]
     return []
 
 
@@ -122,15 +122,15 @@ def far_shared(levels, have, want, far):
     lacking, shards = missing(have, want)
     for rank, shard, piece in lacking:
         near = nearest(levels, shards[shard], rank)
-        ring = far_ring(levels, shards[shard], near, rank)
-        turn = turns.get((shard, unit(levels, 0, rank)), 0)
-        turns[shard, unit(levels, 0, rank)] = turn + 1
-        slices = max((high - low for low, high in piece), default=1) * far // 64 if ring else 0
+        away_from = far_holders(levels, shards[shard], near, rank)
+        turn = turns.get(shard, 0)
+        turns[shard] = turn + 1
+        slices = max((high - low for low, high in piece), default=1) * far // 64 if away_from else 0
         if not piece:
             pieces.append((near[0], rank, shard[0], piece))
             continue
         at_hand, away, dim = split_last(piece, slices)
-        asked = [ring[(2 * turn + i) % len(ring)] for i in range(min(2, len(ring)))] if slices else []
+        asked = [away_from[(2 * turn + i) % len(away_from)] for i in range(min(2, len(away_from)))] if slices else []
         pieces += [(sender, rank, shard[0], part) for sender, part in zip(near, cut_along(at_hand, dim, len(near)))]
         pieces += [(sender, rank, shard[0], part) for sender, part in zip(asked, cut_along(away, dim, max(1, len(asked))))]
     return pieces

@@ -75,8 +75,8 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
   const auto same_shard = [](const OracleRank& a, const OracleRank& b) {
     return a.holds && b.holds && a.held == b.held && a.kept == b.kept && a.reduced == b.reduced;
   };
-  std::vector<int64_t> asked(ranks.size(), 0);         // by the shard's first holder
-  std::map<std::pair<size_t, int64_t>, size_t> turns;  // of far shares: by that and unit
+  std::vector<int64_t> asked(ranks.size(), 0);  // by the shard's first holder
+  std::map<size_t, size_t> turns;               // of far shares, likewise
   for (size_t to = 0; to < ranks.size(); ++to) {
     if (!ranks[to].wants) continue;
     for (size_t first = 0; first < ranks.size(); ++first) {
@@ -106,17 +106,17 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
       for (const Interval& side : piece) longest = std::max(longest, width(side));
       size_t along = 0;
       while (along < piece.size() && width(piece[along]) != longest) ++along;
-      // The ring of far holders: one turn from behind the nearest, of the innermost level that has any.
-      std::vector<size_t> ring;
+      // Far holders, of the innermost level that has any.
+      std::vector<size_t> away_holders;
       size_t far_level = nearest == 0 ? 1 : view.topology->levels.size();
-      for (; far_level < view.topology->levels.size() && ring.empty(); ++far_level) {
-        for (size_t step = 1; step < ranks.size(); ++step) {
-          const size_t i = (holders.back() + step) % ranks.size();
-          if (same_shard(ranks[i], ranks[first]) && oracle_level(*view.topology, ranks[i].id, ranks[to].id) == far_level) ring.push_back(i);
+      for (; far_level < view.topology->levels.size() && away_holders.empty(); ++far_level) {
+        for (size_t i = 0; i < ranks.size(); ++i) {
+          if (same_shard(ranks[i], ranks[first]) && oracle_level(*view.topology, ranks[i].id, ranks[to].id) == far_level)
+            away_holders.push_back(i);
         }
       }
-      const size_t turn = turns[{first, ranks[to].id / view.topology->levels[0].ranks}]++;
-      const int64_t away = view.far_64ths > 0 && !ring.empty() ? longest * view.far_64ths / 64 : 0;
+      const size_t turn = turns[first]++;
+      const int64_t away = view.far_64ths > 0 && !away_holders.empty() ? longest * view.far_64ths / 64 : 0;
       int64_t begin = 0;
       const auto cut = [&](const std::vector<size_t>& senders, int64_t slices, size_t level) {
         const auto h = static_cast<int64_t>(senders.size());
@@ -131,8 +131,8 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
       };
       cut(holders, longest - away, nearest);
       if (away == 0) continue;
-      std::vector<size_t> asked_far{ring[2 * turn % ring.size()]};
-      if (ring.size() > 1) asked_far.push_back(ring[(2 * turn + 1) % ring.size()]);
+      std::vector<size_t> asked_far{away_holders[2 * turn % away_holders.size()]};
+      if (away_holders.size() > 1) asked_far.push_back(away_holders[(2 * turn + 1) % away_holders.size()]);
       cut(asked_far, away, far_level - 1);
     }
   }

@@ -216,6 +216,13 @@ TEST_CASE("with a far share holders outside of units are counted as each rank as
     if (text_of(*counted, levels) != text_of(really, levels)) {
       FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text_of(*counted, levels) << ", really " << text_of(really, levels));
     }
+    // Priced by other code.
+    StepQuestion question{&c.plan.topology, &c.table.meshes[0], &c.table.meshes[1], &c.tensor, std::nullopt, &c.src, &c.step};
+    const StepCost price = price_step(question);
+    const Counted step = verification::recount({&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
+    CHECK(step.wire_bytes == price.wire_bytes);
+    CHECK(step.peak_bytes == price.peak_bytes);
+    CHECK(step.ps == price.predicted_ps);
     view.far_64ths = 0;
     several += really.traffic.bytes != test::oracle_exchange(view).traffic.bytes;
   }
