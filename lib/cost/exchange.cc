@@ -7,6 +7,7 @@
 #include "cost/pipeline.h"
 #include "tensor/box.h"
 #include "transfer/exchange_digits.h"
+#include "transfer/far_share.h"
 
 namespace meshplan {
 namespace {
@@ -43,6 +44,20 @@ PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers pee
   return {latency, saturating_add(traffic_ps(topology, traffic, peers, 0), -latency)};
 }
 
+// What links of one level take, and the slowest of the others: latencies and peers apart.
+int64_t level_transfer_ps(const Topology& topology, const Traffic& traffic, size_t level) {
+  Traffic of_level;
+  of_level.bytes[level] = traffic.bytes[level];
+  of_level.peers[level] = traffic.peers[level];
+  return phase_time(topology, of_level, Peers::number_and_rate).transfer_ps;
+}
+int64_t outer_transfer_ps(const Topology& topology, const Traffic& traffic) {
+  int64_t slowest = 0;
+  for (size_t l = 1; l < topology.levels.size(); ++l)
+    slowest = std::max(slowest, level_transfer_ps(topology, traffic, l));
+  return slowest;
+}
+
 int64_t all_ps(const PhaseTime& time) { return saturating_add(time.latency_ps, time.transfer_ps); }
 
 // What one chunk takes in a phase.
@@ -63,6 +78,7 @@ int64_t least_in_two_phases_ps(const Topology& topology, const ExchangeTraffic& 
 ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffic& traffic,
                                   std::optional<int64_t> chunks) {
   ExchangeCost cost = unpriced(traffic, false);
+  cost.phases = 2;
   const bool copies = topology.copy_mb_per_s > 0;
   if (chunks || copies)
     cost.predicted_ps =
@@ -111,7 +127,85 @@ int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraf
                   priced(topology, whole, true, Peers::number).predicted_ps);
 }
 
+// What a far share takes at least that may take less than the even cut: the busiest links inside a
+// unit carry less where links that leave it carry the rest, those of all its ranks at most.
+//
+//     hosts of 8, 370 and 45 GB/s, 370 MB from one rank to its neighbours: 1 ms; over 370 + 8 x 45
+//     GB/s 0.51 ms, and the latency between hosts
+int64_t least_far_share_ps(const Topology& topology, const ListedPhase& listed) {
+  const Traffic& even = listed.even.phase[0];
+  const TopologyLevel& inner = topology.levels.front();
+  if (!listed.far || level_transfer_ps(topology, even, 0) <= outer_transfer_ps(topology, even))
+    return INT64_MAX;
+  int64_t latency_ns = INT64_MAX;
+  int64_t mb_per_s = exchange_mb_per_s(inner);
+  for (size_t l = 1; l < topology.levels.size(); ++l) {
+    const TopologyLevel& level = topology.levels[l];
+    latency_ns = std::min(latency_ns, level.latency_ns);
+    mb_per_s = saturating_add(mb_per_s, saturating_mul(inner.ranks, exchange_mb_per_s(level)));
+  }
+  return saturating_add(saturating_mul(latency_ns, 1000), transfer_ps(even.bytes[0], 1, mb_per_s));
+}
+
+// Where links inside units and those outside take equally long, by a few listings: the larger the
+// share, the less do links inside units carry, and the more do others.
+ExchangeCost best_far_share(const Topology& topology, const FarShareLister& list) {
+  // A share where inner links take longer, and one where others do; how much longer inner ones do.
+  struct End {
+    int64_t far_64ths;
+    int64_t more_ps;
+  };
+  const auto end_at = [&](int64_t far_64ths, const ExchangeTraffic& traffic) {
+    const Traffic& moved = traffic.phase[0];
+    return End{far_64ths,
+               level_transfer_ps(topology, moved, 0) - outer_transfer_ps(topology, moved)};
+  };
+  int64_t work = 0;
+  const auto listed = [&](int64_t far_64ths) {
+    ExchangeTraffic traffic = list(far_64ths);
+    work = saturating_add(work, traffic.work);
+    return traffic;
+  };
+  ExchangeCost best;
+  best.predicted_ps = INT64_MAX;
+  End near = end_at(0, listed(0));
+  End far = end_at(far_whole, listed(far_whole));
+  for (int times = 0; near.more_ps > 0 && far.far_64ths - near.far_64ths > 1; ++times) {
+    const int64_t between = far.far_64ths - near.far_64ths;
+    // Where the line between the ends says; the middle where that has not helped.
+    const int128 all_ps = int128{near.more_ps} - std::min<int64_t>(far.more_ps, 0);
+    auto step = static_cast<int64_t>((int128{near.more_ps} * between + all_ps / 2) / all_ps);
+    if (times > 2) step = floor_div(between, 2);
+    const int64_t far_64ths = near.far_64ths + std::clamp<int64_t>(step, 1, between - 1);
+    const ExchangeTraffic traffic = listed(far_64ths);
+    ExchangeCost cost = priced(topology, traffic, false);
+    cost.far_64ths = far_64ths;
+    if (cost.predicted_ps < best.predicted_ps) best = cost;
+    const End here = end_at(far_64ths, traffic);
+    (here.more_ps > 0 ? near : far) = here;
+  }
+  best.traffic.work = work;
+  return best;
+}
+
+// With a far share; nullopt: too much to list.
+std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q) {
+  const Topology& topology = q.levels->topology();
+  ExchangeCost cost;
+  const bool listed = list_far_shares(q, [&](const FarShareLister& list) {
+    if (q.far_64ths) {
+      cost = priced(topology, list(*q.far_64ths), false);
+      cost.far_64ths = *q.far_64ths;
+    } else {
+      cost = best_far_share(topology, list);
+    }
+  });
+  if (!listed) return std::nullopt;
+  return cost;
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
+  if (q.phases == 1 && q.far_64ths != 0) return price_far_share(q);
   const Topology& topology = q.levels->topology();
   int64_t least_ps = 0;  // where all that was asked for is listed
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
@@ -149,6 +243,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
     if (q.whole_pieces) cost = *q.whole_pieces ? whole : even;
   }
   cost.uneven = listed->uneven;
+  cost.least_far_ps = least_far_share_ps(topology, *listed);
   return cost;
 }
 

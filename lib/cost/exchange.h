@@ -17,10 +17,15 @@ struct ExchangeCost {
   int64_t predicted_ps = 0;
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
-  int64_t chunks = 1;         // of two phases
+  int phases = 1;
+  int64_t chunks = 1;  // of two phases
   bool fetched_by_all = false;
   // Listed: members of units fetch so unevenly that all may gain by sharing it in two phases.
   bool uneven = false;
+  int64_t far_64ths = 0;  // the far share
+  // Listed across meshes by the even cut: at least what any far share takes; INT64_MAX where none
+  // can take less.
+  int64_t least_far_ps = INT64_MAX;
   // The price is above most_ps, and what it takes at least: not all was listed or counted.
   bool at_least = false;
   // a finer tier's collective that moves the same boxes: the time is never below its own
@@ -35,6 +40,9 @@ struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
+  // of one phase across meshes, evenly cut and reducing nothing; nullopt: the one of 1 to 63 that
+  // is found to price lowest
+  std::optional<int64_t> far_64ths = 0;
   // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
 };

@@ -184,6 +184,10 @@ std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
     }
     return out + floor;
   }
+  if (q.step->far_64ths > 0) {
+    out += "of what ranks hold inside a host and outside, " + std::to_string(q.step->far_64ths) +
+           "/64 come from outside\n";
+  }
   return out +
          traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "") +
          floor;

@@ -173,24 +173,47 @@ class Copy {
     return crossed || carried > 0;
   }
 
-  // The ranks of each innermost unit but those that hold one box: what they miss leaves its
-  // holders, or comes from other units.
+  // The ranks of each innermost unit but those that hold one box, or any box that their mates want:
+  // what they miss leaves the holders, or comes from other units.
   //
   //     hosts of 8, RS(0) -> S(0)S(1)    rank i of host i alone holds there what its 7 mates want
+  //                                      of 8 x 8 -> 4 x 8 two ranks hold what the 6 others want
   void take_without_holders() {
     if (topology_->levels.size() < 2) return;
     std::vector<int32_t> members;
     links_.for_holding_units(ranks_, 0, [&](const RankLinks::HoldingUnit& unit) {
+      std::vector<int32_t> asked;
       for (const int32_t box : unit.boxes) {
-        members.clear();
-        for (size_t i = unit.first; i < unit.end; ++i) {
-          if (ranks_[i].held != box) members.push_back(static_cast<int32_t>(i));
-        }
-        const int64_t missed = alike_->needs.of(members).in;
-        if (missed > 0) take(missed, links_.border_bandwidth(members));
+        if (take_without({&box, 1}, unit, members) && is_asked_for(box, unit)) asked.push_back(box);
       }
+      if (asked.size() > 1) take_without(asked, unit, members);
     });
     (void)alike_->needs.take_wanting();
+  }
+
+  // What the unit's ranks miss that hold none of the boxes; whether they miss anything. `members`:
+  // for reuse.
+  bool take_without(std::span<const int32_t> boxes, const RankLinks::HoldingUnit& unit,
+                    std::vector<int32_t>& members) {
+    members.clear();
+    for (size_t i = unit.first; i < unit.end; ++i) {
+      if (!std::binary_search(boxes.begin(), boxes.end(), ranks_[i].held))
+        members.push_back(static_cast<int32_t>(i));
+    }
+    if (members.empty()) return false;
+    const int64_t missed = alike_->needs.of(members).in;
+    if (missed > 0) take(missed, links_.border_bandwidth(members));
+    return missed > 0;
+  }
+  // Whether ranks of the unit that do not hold the box want part of it.
+  [[nodiscard]] bool is_asked_for(int32_t box, const RankLinks::HoldingUnit& unit) const {
+    for (size_t i = unit.first; i < unit.end; ++i) {
+      const int32_t wanted = ranks_[i].wanted;
+      if (wanted >= 0 && ranks_[i].held != box &&
+          shared_elements(all_.wanted, wanted, all_.held, box) > 0)
+        return true;
+    }
+    return false;
   }
 
   // So many elements over links of so many MB/s together.

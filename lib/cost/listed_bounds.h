@@ -5,7 +5,8 @@
 // members and the ranks outside of it (cost/rank_links.h), all of them at once at best:
 //
 //     a rank; a unit of a level; ranks of one cell, with one box, of one mesh
-//     across meshes too: the ranks of an innermost unit but the holders of one box
+//     across meshes too: the ranks of an innermost unit but the holders of one box, or of any box
+//     that others of the unit want
 //
 // Steps only add up, and each takes at least its bytes over a level by that level's bandwidth, so
 // the sum over all steps is at least need / (sum of the bandwidths of those links). With c > 1 sets

@@ -143,6 +143,7 @@ ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& q
   e.whole_pieces = q.step->whole_pieces;
   e.fetchers = q.step->fetched_by_all ? Fetchers::all : Fetchers::wanting;
   e.chunks = q.step->chunks;
+  e.far_64ths = q.step->far_64ths;
   return e;
 }
 

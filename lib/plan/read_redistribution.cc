@@ -130,6 +130,7 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
   if (value.has("phases")) step.phases = value.at("phases").integer(1, 2);
   if (value.has("chunks")) step.chunks = value.at("chunks").integer(1, most_chunks);
   if (value.has("fetched_by_all")) step.fetched_by_all = value.at("fetched_by_all").flag();
+  if (value.has("far_64ths")) step.far_64ths = value.at("far_64ths").integer(1, most_far_64ths);
   if (value.has("whole_pieces")) step.whole_pieces = value.at("whole_pieces").flag();
   step.why = value.at("why").text();
   return step;

@@ -237,6 +237,7 @@ class PlanWriter {
     w_.open('{');
     if (step.chunks != 1) w_.field("chunks", step.chunks);
     w_.field("dst", text_of(step.dst));
+    if (step.far_64ths != 0) w_.field("far_64ths", step.far_64ths);
     if (step.fetched_by_all) w_.field("fetched_by_all", true);
     w_.fields(
         {{"group", step.group}, {"logical_shape", step.logical_shape}, {"merged", step.merged}});

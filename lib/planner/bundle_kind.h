@@ -57,7 +57,8 @@ struct WayQuestion {
   const Plan* plan = nullptr;
   const RankTable* ranks = nullptr;
 };
-// Plans it anew where all ranks of units fetch something, which no round runs. Whether it did.
+// Plans it anew where all ranks of units fetch something, or there is a far share, neither of which
+// a round runs. Whether it did.
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned);
 // Whether rounds can run it as it is: no step goes in two phases, which may be in chunks.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);

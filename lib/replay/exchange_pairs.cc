@@ -27,6 +27,9 @@ int64_t exchange_pairs(const Plan& plan, const PlannedRedistribution& r, size_t 
   if (r.steps[step].phases == 2) {
     if (r.steps[step].fetched_by_all) q.fetchers = Fetchers::all;
     traffic = list_exchange_in_two_phases(q);
+  } else if (const int64_t far = r.steps[step].far_64ths; far > 0) {
+    const auto use = [&](const FarShareLister& list) { traffic = list(far); };
+    if (!list_far_shares(q, use)) return INT64_MAX;
   } else if (const auto listed = list_exchange(q)) {
     traffic = r.steps[step].whole_pieces ? listed->whole.value_or(listed->even) : listed->even;
   }

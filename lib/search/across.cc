@@ -7,160 +7,17 @@
 #include "base/int_math.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
-#include "search/edge_steps.h"
+#include "search/across_side.h"
 #include "search/exchange_step.h"
-#include "search/moves.h"
-#include "tensor/box.h"
 
 namespace meshplan {
 namespace {
 
-// Of one mesh with one set of pending reductions; beyond it those near the end alone.
-constexpr size_t most_states = 2'000;
 constexpr size_t most_orders = 720;
 // Work (search/work.h) a rank of either mesh: of a bound, which compares what units hold and want,
 // and of an exchange priced in one phase and in two.
 constexpr int64_t bounded_rank = 50;
 constexpr int64_t crossing_rank = 60;
-
-// A state of one mesh, and the way between it and the request's end there.
-struct Stop {
-  SearchState at;
-  State state;
-  int64_t ps = 0;  // of the way: at least, and exactly where it is found
-  bool found = false;
-  // Across: from a state of the source's mesh to the target, or from the source to a landing, at
-  // least; -1: not known.
-  int64_t bound_ps = -1;
-  std::vector<Step> steps;
-};
-
-// The states of one end's mesh.
-class Side {
- public:
-  // `request`: on that mesh alone, its other end free. `leads_away`: from the request's source, not
-  // to its target.
-  Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away)
-      : question_(question),
-        levels_(levels),
-        request_(std::move(request)),
-        leads_away_(leads_away),
-        p_(make_problem(levels, *question.meshes, request_, request_.dst, *question.options)) {
-    if (p_) p_->frozen.fill(0);
-  }
-
-  [[nodiscard]] bool fits() const { return p_.has_value(); }
-
-  // Bytes of the largest box of the end.
-  [[nodiscard]] int64_t end_bytes() const {
-    return saturating_mul(box_elements(*p_, leads_away_ ? p_->source : p_->target), p_->element);
-  }
-
-  // Every state whose boxes are no larger than `state_limit`, nearest to the end first.
-  std::vector<Stop> stops(int64_t state_limit, Shortcuts& shortcuts) {
-    std::vector<SearchState> states;
-    shortcuts.add(p_->shortcuts);
-    const uint16_t open = leads_away_ ? p_->source.pending : 0;
-    for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-      const bool reduced_at_once = q == 0 || q == open || !p_->one_reduction;
-      if (reduced_at_once && !add_states(q, states)) shortcuts.add(Shortcut::few_landings);
-      if (q == 0) break;
-    }
-    std::vector<Stop> stops;
-    for (const SearchState& at : states) {
-      const SearchState& end = leads_away_ ? p_->source : p_->target;
-      Stop stop;
-      stop.found = at == end;
-      if (!stop.found && saturating_mul(box_elements(*p_, at), p_->element) > state_limit) continue;
-      stop.at = at;
-      stop.state = to_state(*p_, at);
-      if (!stop.found)
-        stop.ps = (leads_away_ ? bound_between(*p_, end, at) : bound_between(*p_, at, end)).ps;
-      stops.push_back(std::move(stop));
-    }
-    std::stable_sort(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) {
-      return std::tuple(a.ps, !a.found) < std::tuple(b.ps, !b.found);
-    });
-    return stops;
-  }
-
-  // The least peak of any way of a stop, bytes.
-  int64_t least_peak(const Stop& stop, work::Budget& budget) const {
-    if (stop.found) return 0;
-    const auto problem = problem_of(stop);
-    const int64_t peak = meshplan::least_peak(*problem, budget.left / 100 * work::landing_percent);
-    budget.spend(problem->work + work::problem);
-    return peak;
-  }
-
-  // Finds the way of a stop if it takes less than `below_ps`. What the search left out.
-  Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, work::Budget& budget) {
-    if (stop.found) return {};
-    auto problem = problem_of(stop);
-    if (question_.options->max_memory_bytes == 0) problem->state_limit = state_limit;
-    SearchOptions options;
-    options.below_ps = below_ps;
-    options.work_budget = budget.left / 100 * work::landing_percent;
-    const Found found = find_cheapest(*problem, options);
-    budget.spend(found.work + work::problem);
-    if (!found.exists && found.shortcuts.none()) stop.ps = below_ps;
-    if (!found.exists) return found.shortcuts;
-    stop.found = true;
-    stop.ps = found.cost.ps;
-    stop.steps = steps_of_edges(*problem, found.edges, levels_.mesh().name);
-    return found.shortcuts;
-  }
-
- private:
-  // The way of a stop as a question.
-  [[nodiscard]] std::optional<PlanProblem> problem_of(const Stop& stop) const {
-    Request request = request_;
-    (leads_away_ ? request.dst : request.src) = stop.state;
-    auto problem =
-        make_problem(levels_, *question_.meshes, request, request.dst, *question_.options);
-    MESHPLAN_CHECK(problem.has_value(), "a state of a search does not fit into one");
-    return problem;
-  }
-
-  // False: more than are listed; those near the end stand in.
-  bool add_states(uint16_t pending, std::vector<SearchState>& states) const {
-    SearchState like = leads_away_ ? p_->source : p_->target;
-    like.pending = pending;
-    like.made = 0;
-    const size_t before = states.size();
-    const auto movable = static_cast<uint16_t>(p_->all & ~pending);
-    if (all_spreads(*p_, like, movable, before + most_states, states)) return true;
-    states.resize(before);
-    add_near(like, movable, states);
-    return false;
-  }
-
-  // The end, and that cut further over one or two sub-axes that hold copies.
-  void add_near(const SearchState& end, uint16_t movable, std::vector<SearchState>& states) const {
-    size_t first = states.size();
-    states.push_back(end);
-    for (int depth = 0; depth < 2; ++depth) {
-      const size_t last = states.size();
-      for (; first < last; ++first) {
-        const SearchState from = states[first];
-        for (unsigned free = movable & ~sharding(from, p_->dims); free != 0; free &= free - 1) {
-          for (int d = 0; d < p_->dims; ++d) {
-            SearchState next = from;
-            append(next, p_->dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
-            if (std::find(states.begin(), states.end(), next) == states.end())
-              states.push_back(next);
-          }
-        }
-      }
-    }
-  }
-
-  const PlanQuestion& question_;
-  const LevelMap& levels_;
-  Request request_;
-  bool leads_away_;
-  std::optional<PlanProblem> p_;
-};
 
 Request on_mesh(const Request& request, size_t mesh) {
   Request on = request;
@@ -185,15 +42,17 @@ Request after_crossing(const Request& request) {
 class AcrossSearch {
  public:
   AcrossSearch(const PlanQuestion& question, const LevelMap& levels, const LevelMap& dst_levels,
-               work::Budget& budget, Fetchers fetchers, int64_t below_ps)
+               work::Budget& budget, const ExchangeWays& ways, int64_t below_ps)
       : question_(question),
         request_(*question.request),
         levels_(levels),
         dst_levels_(dst_levels),
         budget_(budget),
-        fetchers_(fetchers),
-        sources_side_(question, levels, before_crossing(request_), true),
-        landings_side_(question, dst_levels, after_crossing(request_), false) {
+        ways_(ways),
+        sources_side_(question, levels, before_crossing(request_), true,
+                      ways.fetchers == Fetchers::all),
+        landings_side_(question, dst_levels, after_crossing(request_), false,
+                       ways.fetchers == Fetchers::all) {
     best_.predicted_ps = below_ps;
     best_.collectives = -1;
   }
@@ -223,7 +82,7 @@ class AcrossSearch {
         if (before >= least_peak_) break;
         PlannedRedistribution crossing;
         crossing.request = leg(source.state, landing.state);
-        crossing.steps = {exchange(source.state, landing.state, 1, fetchers_).step};
+        crossing.steps = {exchange(source.state, landing.state, nearest_in_one_phase).step};
         price_redistribution(crossing, *question_.meshes, levels_);
         const int64_t peak = std::max(before, crossing.totals.peak_bytes);
         if (peak < least_peak_)
@@ -354,10 +213,9 @@ class AcrossSearch {
     }
   }
 
-  ExchangeStep exchange(const State& src, const State& dst, int most_phases, Fetchers fetchers,
+  ExchangeStep exchange(const State& src, const State& dst, const ExchangeWays& ways,
                         int64_t most_ps = INT64_MAX) {
-    ExchangeStep made =
-        make_exchange_step(levels_, dst_mesh(), request_, src, dst, most_phases, fetchers, most_ps);
+    ExchangeStep made = make_exchange_step(levels_, dst_mesh(), request_, src, dst, ways, most_ps);
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * crossing_rank +
                   made.cost.traffic.work * work::listed);
     return made;
@@ -368,7 +226,7 @@ class AcrossSearch {
     const int64_t most_ps = best_.predicted_ps == INT64_MAX
                                 ? INT64_MAX
                                 : best_.predicted_ps - saturating_add(source.ps, landing.ps);
-    ExchangeStep crossing = exchange(source.state, landing.state, 2, fetchers_, most_ps);
+    ExchangeStep crossing = exchange(source.state, landing.state, ways_, most_ps);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
     return crossing;
@@ -380,17 +238,24 @@ class AcrossSearch {
     if (!useful(saturating_add(before, landing.ps), collectives_by(source, landing)) ||
         !find(landings_side_, landing, before))
       return;
-    const bool in_two_phases = crossing.step.phases == 2;
-    const bool by_all = crossing.step.fetched_by_all;
-    if (take(source, std::move(crossing.step), landing) || !in_two_phases) return;
-    take_with_less(source, landing, by_all);
+    take_with_less(source, std::move(crossing.step), landing);
   }
 
-  // The exchange in one phase may need less memory, or where all fetch by those that want it.
-  void take_with_less(const Stop& source, const Stop& landing, bool by_all) {
-    for (int phases = by_all ? 2 : 1; phases > 0; --phases) {
-      Step crossing = exchange(source.state, landing.state, phases, Fetchers::wanting).step;
-      if (take(source, std::move(crossing), landing)) return;
+  // The plan by this exchange where it fits into memory; else by another, as one without a far
+  // share, fetched by those that want it, or in one phase may need less.
+  void take_with_less(const Stop& source, Step crossing, const Stop& landing) {
+    ExchangeWays ways = ways_;
+    while (!take(source, crossing, landing)) {
+      if (crossing.far_64ths > 0) {
+        ways.far_shares = false;
+      } else if (crossing.fetched_by_all) {
+        ways.fetchers = Fetchers::wanting;
+      } else if (crossing.phases == 2) {
+        ways.most_phases = 1;
+      } else {
+        return;
+      }
+      crossing = exchange(source.state, landing.state, ways).step;
     }
   }
 
@@ -424,9 +289,7 @@ class AcrossSearch {
     add_partials(request_, dst_mesh(), landing.state, landing.steps);
     Stop source;
     source.state = request_.src;
-    Step crossing = exchange(source.state, landing.state, 2, fetchers_).step;
-    const bool by_all = crossing.fetched_by_all;
-    if (!take(source, std::move(crossing), landing)) take_with_less(source, landing, by_all);
+    take_with_less(source, exchange(source.state, landing.state, ways_).step, landing);
   }
 
   const PlanQuestion& question_;
@@ -434,7 +297,7 @@ class AcrossSearch {
   const LevelMap& levels_;
   const LevelMap& dst_levels_;
   work::Budget& budget_;
-  Fetchers fetchers_;
+  ExchangeWays ways_;
   Side sources_side_;
   Side landings_side_;
   std::vector<Stop> sources_;
@@ -459,6 +322,8 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   PlanQuestion asked = question;
   asked.request = &request;
   std::optional<StepList> best;
+  ExchangeWays ways;
+  if (what_if.in_rounds) ways = {2, Fetchers::wanting, false};
   int64_t below_ps = what_if.below_ps;
   int64_t left_out_ps = INT64_MAX;
   int64_t least_peak = INT64_MAX;
@@ -466,7 +331,7 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (State& target : targets) {
     request.dst = std::move(target);
-    AcrossSearch search(asked, levels, dst_levels, budget, what_if.fetchers, below_ps);
+    AcrossSearch search(asked, levels, dst_levels, budget, ways, below_ps);
     search.run();
     shortcuts.add(search.shortcuts());
     left_out_ps = std::min(left_out_ps, search.left_out_ps());

@@ -46,11 +46,41 @@ bool has_copies(const State& state, const Mesh& mesh) {
   return boxes < mesh_size(mesh);
 }
 
+// The exchange at hand in another way, where that is known to cost less.
+void take_cheaper(const ExchangeCost& other, ExchangeStep& made) {
+  if (!other.exact || other.predicted_ps >= made.cost.predicted_ps) return;
+  made.cost = other;
+  made.step.phases = other.phases;
+  made.step.chunks = other.chunks;
+  made.step.fetched_by_all = other.fetched_by_all;
+  made.step.far_64ths = other.far_64ths;
+}
+
+const char* why_of(const Step& step, bool crosses) {
+  if (step.far_64ths > 0) {
+    return "sends every rank of the target mesh just the boxes that it misses: of what its host "
+           "holds part from other hosts, so that the links of both are busy";
+  }
+  if (step.fetched_by_all) {
+    return "lets all ranks of each host of the target mesh share the fetching of what it misses "
+           "over its slow links, once, then shares it inside the host";
+  }
+  if (step.phases == 2) {
+    return "fetches what each host of the target mesh misses once over its slow links, then shares "
+           "it inside the host";
+  }
+  if (crosses) {
+    return "sends every rank of the target mesh just the boxes that it misses, from the nearest "
+           "ranks that hold them";
+  }
+  return "sends every rank just the boxes that it misses: more mesh dims than the search takes up";
+}
+
 }  // namespace
 
 ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
                                 const Request& request, const State& src, const State& landing,
-                                int most_phases, Fetchers fetchers, int64_t most_ps) {
+                                const ExchangeWays& ways, int64_t most_ps) {
   const bool crosses = request.src_mesh != request.dst_mesh;
   ExchangeStep made;
   Step& step = made.step;
@@ -71,35 +101,28 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   q.most_ps = most_ps;
   made.cost = price_exchange(q);
   const bool shares = has_copies(landing, dst_mesh);
-  const bool by_all = fetchers == Fetchers::all;
+  const bool by_all = ways.fetchers == Fetchers::all;
   // On the way to a target finer shards do as well.
   const bool helps = shares || (by_all && made.cost.uneven && landing == landing_of(request));
-  if (most_phases == 2 && !step.reduce_op && levels.levels() > 1 && helps) {
+  const int64_t least_far_ps = made.cost.least_far_ps;
+  if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && helps) {
     q.phases = 2;
     if (by_all) q.fetchers = std::nullopt;
     if (!shares) q.fetchers = Fetchers::all;
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);
-    const ExchangeCost twice = price_exchange(q);
-    if (twice.exact && twice.predicted_ps < made.cost.predicted_ps) {
-      made.cost = twice;
-      step.phases = 2;
-      step.chunks = twice.chunks;
-      step.fetched_by_all = twice.fetched_by_all;
-    }
+    take_cheaper(price_exchange(q), made);
+  }
+  q.most_ps = std::min(most_ps, made.cost.predicted_ps);
+  if (ways.far_shares && !step.reduce_op && least_far_ps < q.most_ps) {
+    q.phases = 1;
+    q.far_64ths = std::nullopt;
+    const int64_t work = made.cost.traffic.work;
+    const ExchangeCost far = price_exchange(q);
+    take_cheaper(far, made);
+    made.cost.traffic.work = saturating_add(work, far.traffic.work);
   }
   step.whole_pieces = made.cost.whole_pieces;
-  step.why =
-      step.fetched_by_all
-          ? "lets all ranks of each host of the target mesh share the fetching of what it misses "
-            "over its slow links, once, then shares it inside the host"
-      : step.phases == 2
-          ? "fetches what each host of the target mesh misses once over its slow links, then shares "
-            "it inside the host"
-      : crosses
-          ? "sends every rank of the target mesh just the boxes that it misses, from the nearest "
-            "ranks that hold them"
-          : "sends every rank just the boxes that it misses: more mesh dims than the search takes "
-            "up";
+  step.why = why_of(step, crosses);
   if (!crosses) describe_change(src, dst_mesh, step);
   return made;
 }

@@ -18,19 +18,28 @@ namespace meshplan {
 // a sum that is divided where several ops or averages meet.
 void set_reduction(Step& step, const State& src, const State& landing);
 
+// What an exchange may be across meshes beside one phase from the nearest holders.
+struct ExchangeWays {
+  int most_phases = 2;
+  Fetchers fetchers = Fetchers::all;  // those that may fetch in two phases
+  bool far_shares = true;             // in one phase (transfer/far_share.h)
+};
+constexpr ExchangeWays nearest_in_one_phase{1, Fetchers::wanting, false};
+
 // One exchange of the request's tensor from `src` to `landing`, which completes all that is not
-// pending there: in the cut of its pieces that prices lower, or across meshes in two phases where
-// those do. There all ranks of units may fetch where `fetchers` are all, members fetch unevenly
-// (transfer/fetch_shares.h), and several want one box or it lands where the request does. A price
-// above `most_ps` is of no use. `levels`: of the source mesh.
+// pending there: in the cut of its pieces that prices lower, or across meshes by those `ways` that
+// do. In two phases all ranks of units may fetch where members fetch unevenly
+// (transfer/fetch_shares.h), and several want one box or it lands where the request does. A far
+// share is asked for where links inside units take longest. A price above `most_ps` is of no use.
+// `levels`: of the source mesh.
 struct ExchangeStep {
   Step step;  // its change of state is described on one mesh alone
   ExchangeCost cost;
 };
 [[nodiscard]] ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
                                               const Request& request, const State& src,
-                                              const State& landing, int most_phases,
-                                              Fetchers fetchers, int64_t most_ps = INT64_MAX);
+                                              const State& landing, const ExchangeWays& ways,
+                                              int64_t most_ps = INT64_MAX);
 
 // Steps that make pending at the target what is not yet so at `at`.
 void add_partials(const Request& request, const Mesh& dst_mesh, State at, std::vector<Step>& steps);

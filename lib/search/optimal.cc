@@ -65,7 +65,7 @@ StepList one_exchange(const Request& request, const LevelMap& levels) {
   StepList list;
   list.dst = request.dst;
   list.steps.push_back(
-      make_exchange_step(levels, levels.mesh(), request, request.src, landing, 1, Fetchers::wanting)
+      make_exchange_step(levels, levels.mesh(), request, request.src, landing, nearest_in_one_phase)
           .step);
   add_partials(request, levels.mesh(), landing, list.steps);
   return list;

@@ -8,7 +8,6 @@
 #include "plan/question.h"
 #include "search/search.h"
 #include "search/work.h"
-#include "transfer/exchange_cut.h"
 #include "transfer/level_map.h"
 
 namespace meshplan {
@@ -23,9 +22,9 @@ struct WhatIf {
   // same `levels`: taken up and left for the next. Not for any order of the target, nor across
   // meshes.
   std::shared_ptr<PlanProblem>* known = nullptr;
-  // Across meshes: who may fetch in two phases; rounds of bundles run only what those do that want
-  // it.
-  Fetchers fetchers = Fetchers::all;
+  // Across meshes only what rounds of bundles run: no far shares, and two phases that those fetch
+  // that want it.
+  bool in_rounds = false;
 };
 
 // Plans the question's request as it stands (backward targets already normalised). Across meshes:

@@ -24,4 +24,11 @@ Box part_along(Box box, int dim, int64_t parts, int64_t index) {
   return box;
 }
 
+Box slices_of(Box box, int dim, int64_t first, int64_t slices) {
+  if (box.empty()) return box;
+  Interval& side = box[static_cast<size_t>(dim)];
+  side = {side.lo + first, side.lo + first + slices};
+  return box;
+}
+
 }  // namespace meshplan

@@ -39,5 +39,7 @@ enum class Fetchers : uint8_t {
 [[nodiscard]] Box even_part(const Box& box, int64_t parts, int64_t index);
 // The same along dim `dim`.
 [[nodiscard]] Box part_along(Box box, int dim, int64_t parts, int64_t index);
+// Slices of `box` along dim `dim`; a scalar is one slice.
+[[nodiscard]] Box slices_of(Box box, int dim, int64_t first, int64_t slices);
 
 }  // namespace meshplan

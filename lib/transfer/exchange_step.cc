@@ -79,7 +79,7 @@ void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<
   const ExchangeCut cut = step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
   for (ExchangeTransfer& t :
        exchange_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
-                          level_ranks_of(*q_.topology), cut)) {
+                          level_ranks_of(*q_.topology), cut, step_.far_64ths)) {
     add(targets[static_cast<size_t>(t.target)],
         {sources[static_cast<size_t>(t.source)], contribution, false, std::move(t.box)});
   }

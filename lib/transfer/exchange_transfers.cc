@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "transfer/far_share.h"
 #include "transfer/nearest_holders.h"
 #include "transfer/two_phases.h"
 
@@ -75,6 +76,17 @@ void cut_evenly(const Question& q, int32_t receiver, const Overlap& overlap,
   }
 }
 
+// With a far share: calls visit(transfer) for what comes from each holder.
+template <class Visitor>
+void cut_with_far_share(const Question& q, int32_t receiver, const Overlap& overlap,
+                        FarShares& shares, Visitor&& visit) {
+  const Box box = q.box_of(receiver, overlap);
+  shares.for_each_share(receiver, overlap, [&](const Share& share) {
+    visit(ExchangeTransfer{q.source_of(share.holder), q.target_of(receiver),
+                           slices_of(box, overlap.dim, share.first, share.slices)});
+  });
+}
+
 // In the order of targets, of which there are so many; those of one target as they were.
 std::vector<ExchangeTransfer> by_target(std::vector<ExchangeTransfer> transfers, size_t targets) {
   const auto less = [](const auto& a, const auto& b) { return a.target < b.target; };
@@ -93,16 +105,20 @@ std::vector<ExchangeTransfer> by_target(std::vector<ExchangeTransfer> transfers,
 std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> sources,
                                                  std::span<const RankBox> targets,
                                                  std::span<const int64_t> level_ranks,
-                                                 ExchangeCut cut) {
+                                                 ExchangeCut cut, int64_t far_64ths) {
   const Question q(sources, targets);
-  Nearest nearest(q.ranks, LevelUnits(level_ranks));
+  const LevelUnits units(level_ranks);
+  Nearest nearest(q.ranks, units);
+  FarShares shares(q.ranks, units, far_64ths);
   std::vector<ExchangeTransfer> transfers;
+  const auto add = [&](ExchangeTransfer&& transfer) { transfers.push_back(std::move(transfer)); };
   std::vector<int64_t> asked(q.ranks.shards(), 0);  // ranks so far that miss part of the shard
   for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
     if (kept) {
       transfers.push_back({q.source_of(rank), q.target_of(rank), q.box_of(rank, overlap)});
       return;
     }
+    if (far_64ths > 0) return cut_with_far_share(q, rank, overlap, shares, add);
     const NearestHolders& near = nearest.of(overlap.shard, rank);
     if (cut == ExchangeCut::whole) {
       const int64_t turn = asked[static_cast<size_t>(overlap.shard)]++ % near.count;
@@ -110,8 +126,7 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
       const int32_t sender = q.ranks.holders_of(overlap.shard)[holder];
       transfers.push_back({q.source_of(sender), q.target_of(rank), q.box_of(rank, overlap)});
     } else {
-      cut_evenly(q, rank, overlap, near,
-                 [&](ExchangeTransfer&& transfer) { transfers.push_back(std::move(transfer)); });
+      cut_evenly(q, rank, overlap, near, add);
     }
   });
   // Of one target they are in the order of shards already.
@@ -140,11 +155,8 @@ TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
   UnitExchange unit;
   while (phases.next(unit)) {
     for (const FetchedPart& f : unit.fetched) {
-      Box part = q.ranks.overlap_box(f.wanted, f.overlap.shard);
-      if (!part.empty()) {
-        Interval& side = part[static_cast<size_t>(f.overlap.dim)];
-        side = {side.lo + f.first, side.lo + f.first + f.slices};
-      }
+      const Box part = slices_of(q.ranks.overlap_box(f.wanted, f.overlap.shard), f.overlap.dim,
+                                 f.first, f.slices);
       const int32_t fetcher = q.target_of(f.fetcher);
       out.first_phase.push_back({q.source_of(f.holder), fetcher, part});
       for (int32_t m : unit.members) {

@@ -34,11 +34,12 @@ struct ExchangeTransfer {
 // Every box that is not empty, by target, then shard (in order of its first holder), then part.
 // What a rank keeps (the target's rank holds the shard) is listed too, with itself as source.
 // `level_ranks`: consecutive global ids in one unit of each level, inside out; the last level holds
-// every rank.
+// every rank. `far_64ths`: of the even cut, the share that is asked of far holders.
 [[nodiscard]] std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> sources,
                                                                std::span<const RankBox> targets,
                                                                std::span<const int64_t> level_ranks,
-                                                               ExchangeCut cut);
+                                                               ExchangeCut cut,
+                                                               int64_t far_64ths = 0);
 
 //     2 hosts of 2, [8], S(0)R -> RR     first_phase      [4:6] from 2 to 0, [6:8] from 3 to 1, ...
 //                                        from_sources     [0:4] from 0 to 0, ...

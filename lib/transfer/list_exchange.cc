@@ -5,6 +5,8 @@
 
 #include "base/int_math.h"
 #include "tensor/key_writer.h"
+#include "transfer/far_share.h"
+#include "transfer/far_share_traffic.h"
 #include "transfer/level_units.h"
 #include "transfer/one_phase_traffic.h"
 #include "transfer/rank_places.h"
@@ -340,6 +342,7 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
       join_traffic(whole, here.whole.value_or(here.even));
       several_holders = several_holders || here.whole;
       listed.uneven = listed.uneven || here.uneven;
+      listed.far = listed.far || (across && has_far_holders(ranks, units));
       return question.is_enough && question.is_enough(listed.even, whole);
     };
     if (!lister.for_each_class(join)) return false;
@@ -375,6 +378,23 @@ std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& q
   const auto listed = list_either_in_two_phases(one);
   if (!listed) return std::nullopt;
   return listed->even;
+}
+
+bool list_far_shares(const ListQuestion& question,
+                     const std::function<void(const FarShareLister&)>& use) {
+  bool few = true;
+  Lister lister(question);
+  const bool listed =
+      lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
+        few = overlaps_by_rank(ranks) <= question.most_listed;
+        if (few) {
+          use([&](int64_t far_64ths) {
+            return list_far_share(ranks, units, question.element_bytes, far_64ths);
+          });
+        }
+        return true;
+      });
+  return listed && few;
 }
 
 }  // namespace meshplan

@@ -126,6 +126,8 @@ Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const Roun
   if (const auto known = made_.find(key); known != made_.end()) return known->second;
   if (is_in_no_round(r.steps[step]))
     return wrong_data(place + ": a local step is in a round, and needs none");
+  if (r.steps[step].far_64ths > 0)
+    return wrong_data(place + ": an exchange is in a round, and has a far share");
   const bool two_phases = r.steps[step].phases > 1;
   if (two_phases) {
     const bool is_cut = part.pieces > 2;

@@ -2,8 +2,8 @@
 // It works out by itself who sends which box in every round, and reads no other module's answer.
 //
 // It checks, in this order:
-//   1. members: each in the plan, once, in no other bundle, of steps in no chunks and not
-//      fetched by all;
+//   1. members: each in the plan, once, in no other bundle, of steps in no chunks, not
+//      fetched by all and without a far share;
 //   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the
 //      round's op and group; only what may go in pieces does;
 //   3. order: every step that communicates runs, for every like tensor and every piece, once, in a

@@ -282,15 +282,20 @@ void Listing::list_holders() {
 }
 
 NearestHolders Listing::nearest(size_t shard, int64_t id) const {
+  for (size_t l = 0; l + 1 < units_.levels(); ++l) {
+    if (const NearestHolders here = inside(shard, id, l); here.count > 0) return here;
+  }
+  return inside(shard, id, units_.levels() - 1);
+}
+
+NearestHolders Listing::inside(size_t shard, int64_t id, size_t l) const {
   const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard]);
   const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard + 1]);
-  for (size_t l = 0; l + 1 < units_.levels(); ++l) {
-    const int64_t unit = id / units_.ranks(l) * units_.ranks(l);
-    const auto low = std::lower_bound(begin, end, unit);
-    const auto high = std::lower_bound(low, end, saturating_add(unit, units_.ranks(l)));
-    if (low != high) return {l, static_cast<size_t>(low - holders_.begin()), high - low};
-  }
-  return {units_.levels() - 1, begin_[shard], end - begin};
+  if (l + 1 == units_.levels()) return {l, begin_[shard], end - begin};
+  const int64_t unit = id / units_.ranks(l) * units_.ranks(l);
+  const auto low = std::lower_bound(begin, end, unit);
+  const auto high = std::lower_bound(low, end, saturating_add(unit, units_.ranks(l)));
+  return {l, static_cast<size_t>(low - holders_.begin()), high - low};
 }
 
 size_t Listing::kept_at(const ListedRank& rank) const {

@@ -68,6 +68,8 @@ class Listing {
   [[nodiscard]] int64_t first_holder(size_t shard) const { return holders_[begin_[shard]]; }
   [[nodiscard]] int64_t holder_at(size_t place) const { return holders_[place]; }
   [[nodiscard]] NearestHolders nearest(size_t shard, int64_t id) const;
+  // All holders in the rank's unit of the level, on which the farthest of them may be.
+  [[nodiscard]] NearestHolders inside(size_t shard, int64_t id, size_t level) const;
   // Whether the rank is of a class unlike all those that were asked about before, of this copy and
   // others. Ranks of different classes exchange nothing: they differ on digits that both states cut
   // first, alike and evenly. Two classes are alike where units begin at the same of their ranks.

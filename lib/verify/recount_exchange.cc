@@ -69,6 +69,7 @@ Counted recount_exchange(const StepView& view) {
   exchange.dst = &step.state;
   exchange.whole_pieces = step.whole_pieces;
   exchange.fetched_by_all = step.fetched_by_all;
+  exchange.far_64ths = step.far_64ths;
   if (step.phases == 2) {
     auto twice = exchanged_evenly_in_two_phases(exchange);
     if (!twice) twice = exchanged_in_two_phases(exchange);
@@ -77,8 +78,13 @@ Counted recount_exchange(const StepView& view) {
         two_phases_ps(topology, phase_of(twice->phase[0]), phase_of(twice->phase[1]), step.chunks);
     return figures_of(view, exchange, twice->received, twice->sent, ps);
   }
-  auto exchanged = exchanged_evenly(exchange);
-  if (!exchanged) exchanged = exchanged_by_ranks(exchange);
+  std::optional<Exchanged> exchanged;
+  if (step.far_64ths > 0) {
+    exchanged = exchanged_with_far_share(exchange);
+  } else {
+    exchanged = exchanged_evenly(exchange);
+    if (!exchanged) exchanged = exchanged_by_ranks(exchange);
+  }
   if (!exchanged) return too_many();
   return figures_of(view, exchange, exchanged->received, exchanged->sent,
                     time_of(topology, *exchanged));

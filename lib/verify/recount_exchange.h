@@ -10,6 +10,13 @@
 //   whole pieces  the k-th rank (in rank order, from 0) that misses part of a shard asks its
 //                 (k mod h)-th nearest holder
 //
+//   far share     where the step has one, of f 64ths, all by the even cut: where the h nearest
+//                 holders are in the rank's innermost unit, and its unit of an outer level (the
+//                 innermost such) has more, the last floor(L f / 64) of the L slices of a piece are
+//                 not cut over the nearest ones but over two of the g others, or one where there is
+//                 one: the k-th rank that misses part of the shard (in rank order, from 0) asks the
+//                 (2 k mod g)-th of them in rank order, and the ((2 k + 1) mod g)-th
+//
 // What stays pending is exchanged among the ranks that agree on it; what is reduced comes from
 // every contribution. Between meshes the first copies of both take part.
 //
@@ -63,6 +70,7 @@ struct ExchangeView {
   const State* dst = nullptr;
   bool whole_pieces = false;
   bool fetched_by_all = false;
+  int64_t far_64ths = 0;
 };
 
 struct Exchanged {
@@ -95,6 +103,9 @@ struct TwoPhases {
 [[nodiscard]] std::optional<Exchanged> exchanged_evenly(const ExchangeView& view);
 // nullopt: more than `most_looked_at`.
 [[nodiscard]] std::optional<Exchanged> exchanged_by_ranks(const ExchangeView& view);
+
+// Across meshes with a far share. nullopt: more than `most_looked_at` ranks and pieces.
+[[nodiscard]] std::optional<Exchanged> exchanged_with_far_share(const ExchangeView& view);
 
 [[nodiscard]] Counted recount_exchange(const StepView& view);
 

@@ -43,6 +43,21 @@ bool lists_every_dim(std::span<const SubAxis> sub_axes, std::span<const int64_t>
   return std::equal(listed.begin(), listed.end(), mesh_shape.begin());
 }
 
+// What is asked of far holders, though some are near.
+Problem check_far_share(const Step& step) {
+  if (step.far_64ths == 0) return std::nullopt;
+  const std::string has = std::string(to_text(step.op)) + " with far_64ths: ";
+  if (step.op != Op::exchange) return has + "only an exchange asks far holders";
+  if (step.far_64ths < 0 || step.far_64ths > most_far_64ths) {
+    return "an exchange with far_64ths " + std::to_string(step.far_64ths) + ": expected 1 to " +
+           std::to_string(most_far_64ths);
+  }
+  if (step.phases != 1) return has + "its two phases ask the nearest holders alone";
+  if (step.whole_pieces) return has + "it cuts its pieces, yet it has whole_pieces";
+  if (step.reduce_op) return has + "it reduces nothing, yet it has a reduce op";
+  return std::nullopt;
+}
+
 // Attributes that only some ops have.
 Problem check_attributes(const Step& step) {
   if (step.phases != 1 && (step.op != Op::exchange || step.phases != 2)) {
@@ -63,6 +78,7 @@ Problem check_attributes(const Step& step) {
     return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
   if (step.fetched_by_all && step.phases != 2)
     return std::string(to_text(step.op)) + " with fetched_by_all: only two phases fetch for others";
+  if (auto problem = check_far_share(step)) return problem;
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
   if (!rule_of(step.op).may_reduce && step.reduce_op)
@@ -239,6 +255,8 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape,
     return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
+  if (step.far_64ths != 0)
+    return std::string("an exchange on one mesh with far_64ths: only one across meshes has it");
   if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape))
     return std::string("an exchange lists every mesh dim");
   const State* const states[] = {&before, &step.state};

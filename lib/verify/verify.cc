@@ -203,6 +203,8 @@ class StepWalk {
     if (!problem) problem = verification::check_group(plan_, mesh, from, sizes, step);
     if (!problem && step.phases > 1 && plan_.topology.levels.size() < 2)
       problem = "two phases on a topology of one level";
+    if (!problem && step.far_64ths > 0 && plan_.topology.levels.size() < 2)
+      problem = "a far share on a topology of one level, which has no far holders";
     if (!problem) problem = verification::check_merged(step);
     if (!problem && crossing && step.logical_shape != shape)
       problem = "its logical shape is not that of the tensor, which it moves whole";

@@ -9,6 +9,7 @@
 
 #include "all_states.h"
 #include "base/int_math.h"
+#include "cost/collective_time.h"
 #include "cost/listed_bounds.h"
 #include "cost/set_needs.h"
 #include "cost/step_cost.h"
@@ -213,6 +214,21 @@ TEST_CASE("a unit's missing union comes over its members' links to outside") {
   // Of one level each of the 64 gets the rest by itself.
   const Bounds alike = listed_bounds(test::one_level(10'000, 500), few, many, extent, 4, eighths, whole);
   CHECK(alike.ps == 2 * 10'000'000 + 500'000 + transfer_ps(4 << 20, 8, 100'000) + transfer_ps(63 * (4 << 20), 64, 100'000) - 1);
+}
+
+TEST_CASE("what two ranks of a host hold of all that the others want comes over their links and those that leave the host") {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 64, {}, {{"a", 8}, {"b", 8}}).ok());
+  REQUIRE(add_root(table, "serve", 32, {}, {{"x", 4}, {"y", 8}}).ok());
+  Request request;
+  request.dst_mesh = 1;
+  request.tensor = {{80'000, 80'000}, DType::int8};
+  request.src = *parse_state("RS(0)", mesh_shape(table.meshes[0]), 2);
+  request.dst = *parse_state("S(0)S(1)", mesh_shape(table.meshes[1]), 2);
+  // 6 ranks miss two pieces of 100 MB each: over 2 x 370 GB/s from those who hold them, and 6 x 45 from other hosts.
+  // Without the holders of one alone 7 such pieces are missed over 370 + 7 x 45 GB/s.
+  const Bounds bound = lower_bounds(request, table, test::two_levels(8, 0));
+  CHECK(bound.ps == 10'000'000 + transfer_ps(12 * 100'000'000, 1, 2 * 370'000 + 6 * 45'000));
 }
 
 TEST_CASE("zero-filled contributions spare the ranks of a target their bytes") {

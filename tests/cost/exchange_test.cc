@@ -109,4 +109,59 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
   CHECK(digits.at_least > 10);
 }
 
+// Meshes on some of the same ranks, in order or not, extents of many slices.
+TEST_CASE("the far share that is found takes least of all") {
+  constexpr uint64_t seed = 31;
+  CAPTURE(seed);
+  test::Random random(seed);
+  int64_t helped = 0;
+  for (int64_t round = 0; round < 400; ++round) {
+    CAPTURE(round);
+    std::vector<int64_t> ids;
+    for (int64_t id = 0; id < 30; ++id) ids.push_back(id);
+    const auto mesh_of = [&](int64_t a, int64_t b) {
+      if (random.one_in(3)) random.shuffle(ids);
+      MeshTable table;
+      REQUIRE(add_root(table, "mesh", a * b, {ids.begin(), ids.begin() + a * b}, {{"a", a}, {"b", b}}).ok());
+      return table.meshes.front();
+    };
+    const Mesh from = mesh_of(1 + random.below(6), 1 + random.below(4));
+    const Mesh to = mesh_of(1 + random.below(4), 1 + random.below(3));
+    Topology topology = random_levels(random);
+    topology.protocols.clear();
+    if (topology.levels.size() == 1) continue;
+    const std::vector<int64_t> shape{1260 * (1 + random.below(20)), 1260};
+    State src = test::random_state(random, mesh_shape(from), 2, 0, 2);
+    State dst = test::random_state(random, mesh_shape(to), 2, 0, 2);
+    src.partial.clear();
+    dst.partial.clear();
+    const LevelMap levels(from, topology);
+    ExchangeQuestion q;
+    q.levels = &levels;
+    q.dst_mesh = &to;
+    q.shape = shape;
+    q.element_bytes = 4;
+    q.src = &src;
+    q.dst = &dst;
+    q.whole_pieces = false;
+    const ExchangeCost near = price_exchange(q);
+    int64_t least_ps = INT64_MAX;
+    for (int64_t far = 1; far <= 63; ++far) {
+      q.far_64ths = far;
+      const ExchangeCost cost = price_exchange(q);
+      CHECK(cost.far_64ths == far);
+      CHECK(cost.wire_bytes == near.wire_bytes);
+      least_ps = std::min(least_ps, cost.predicted_ps);
+    }
+    CHECK(std::min(near.least_far_ps, near.predicted_ps) <= least_ps);
+    if (near.least_far_ps >= near.predicted_ps) continue;
+    q.far_64ths = std::nullopt;
+    const ExchangeCost found = price_exchange(q);
+    CHECK(found.predicted_ps == least_ps);
+    helped += found.predicted_ps < near.predicted_ps;
+  }
+  MESSAGE(helped << " take less with a far share");
+  CHECK(helped > 20);
+}
+
 }  // namespace meshplan

@@ -124,6 +124,7 @@ struct Follower {
 };
 
 int64_t in_two_phases = 0;  // plans that were tried so
+int64_t with_far_share = 0;
 
 // Replayed on host, and every transfer followed.
 void check_replay(const std::vector<Root>& roots, const MeshTable& table, const Plan& plan, const std::string& place) {
@@ -164,6 +165,27 @@ bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table,
   return true;
 }
 
+// The same with a far share.
+bool check_with_far_share(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t far_64ths, const std::string& place) {
+  PlannedRedistribution& r = plan.redistributions[0];
+  if (plan.topology.levels.size() < 2) return false;
+  size_t at = 0;
+  while (at < r.steps.size() && r.steps[at].mesh != table.meshes[r.request.dst_mesh].name) ++at;
+  if (at == r.steps.size() || r.steps[at].op != Op::exchange || r.steps[at].reduce_op) return false;
+  Step& step = r.steps.own()[at];
+  step.phases = step.chunks = 1;
+  step.fetched_by_all = step.whole_pieces = false;
+  step.far_64ths = far_64ths;
+  price_redistribution(r, plan.meshes, plan.topology);
+  plan.totals = r.totals;
+  r.alternatives.clear();
+  r.proven_gap_ps = (ns_of_ps(r.totals.predicted_ps) - ns_of_ps(r.totals.lower_bound_ps)) * 1000;
+  if (r.proven_gap_ps > 0) r.shortcuts.add(Shortcut::few_landings);
+  if (const Status status = verify_plan(plan); !status) FAIL_CHECK(place << " with a far share: " << status.error().message);
+  check_replay(roots, table, plan, place + " with a far share");
+  return true;
+}
+
 // The plan of one request, all of it checked.
 void check(const std::vector<Root>& roots, const Topology& topology, const Request& request, const std::string& place) {
   const MeshTable table = table_of(roots);
@@ -181,6 +203,7 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   for (const int64_t chunks : {1, 3}) {
     for (const bool by_all : {false, true}) in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, by_all, place);
   }
+  with_far_share += check_with_far_share(roots, table, outcome.plan, 27, place);
 }
 
 Request request_of(const std::vector<Root>& roots, const std::string& src, const std::string& dst, const std::vector<int64_t>& shape) {
@@ -286,6 +309,7 @@ TEST_CASE("random pairs of universes") {
     check(roots, random.one_in(3) ? uniform_topology() : hosts_of(1 + random.below(9)), request, place);
   }
   CHECK(in_two_phases > rounds / 4);
+  CHECK(with_far_share > rounds / 16);
 }
 
 }  // namespace

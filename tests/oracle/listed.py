@@ -77,6 +77,26 @@ def named_specs():
             for name, shape, mesh, dst in (("two rows", [2, 1 << 16], "serve", ["S(0)"]),
                                            ("three rows", [3, 70001], "serve", ["S(0)"]),
                                            ("a column", [1 << 16, 1], "few", ["S(1)", "R"]))]}
+    yield "shared behind the crossing", {
+        "schema": "meshplan/spec/1", "topology": HOSTS,
+        "meshes": [{"name": "train", "world": 4, "dims": [{"name": "a", "size": 2}, {"name": "b", "size": 2}]},
+                   {"name": "serve", "world": 16, "dims": [{"name": "x", "size": 4}, {"name": "y", "size": 4}],
+                    "ranks": [14, 18, 9, 5, 13, 6, 7, 15, 17, 11, 12, 8, 4, 10, 19, 16]}],
+        "redistributions": [
+            {"id": "rows", "tensor": {"shape": [1027, 512], "dtype": "float32"}, "src_mesh": "train",
+             "dst_mesh": "serve", "src": ["S(0)", "S(1)"], "dst": ["S(0)", "R"]}]}
+    yield "far shares", {
+        "schema": "meshplan/spec/1",
+        "topology": {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 1},
+                                {"name": "across", "ranks": 1 << 20, "gb_per_s": 50, "latency_ns": 2}]},
+        "meshes": [{"name": "train", "world": 12, "dims": [{"name": "a", "size": 3},
+                                                           {"name": "b", "size": 4}]},
+                   {"name": "serve", "world": 4},
+                   {"name": "mixed", "world": 6, "ranks": [9, 1, 4, 3, 6, 15]}],
+        "redistributions": [
+            {"id": f"{shape} to {mesh}", "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": "train",
+             "dst_mesh": mesh, "src": ["R", "S(0)"], "dst": ["S(1)"]}
+            for shape in ([512, 256], [515, 301]) for mesh in ("serve", "mixed")]}
     yield "universes", {
         "schema": "meshplan/spec/1",
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
@@ -262,6 +282,9 @@ def check_spec(meshplan, spec, name, seen):
             seen.update({step["op"], "two phases" if any(r["phase"] == 2 for r in step["transfers"]) else "",
                          "reduce " + str(step["reduce_op"]), "fill" if any(
                              r["action"] == "fill" for r in step["transfers"]) else ""})
+        seen.update("fetched by all on one mesh" for number, step in enumerate(run.plan_red["steps"])
+                    if number and step.get("fetched_by_all"))
+        seen.update("far share" for step in run.plan_red["steps"] if step.get("far_64ths"))
         seen.update("fetched by all" for step in run.plan_red["steps"] if step.get("fetched_by_all"))
         seen.add("crosses" if run.crosses else "one mesh")
 
@@ -312,7 +335,8 @@ def main():
     except Complaint as complaint:
         found.append(str(complaint))
     missing = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial",
-               "two phases", "fetched by all", "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
+               "two phases", "fetched by all", "fetched by all on one mesh", "far share",
+               "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
     if missing:
         found.append(f"never came up: {sorted(missing)}")
     print("\n".join(found) or f"the transfers of {len(specs)} specs bring every element to its place")

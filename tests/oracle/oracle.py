@@ -123,7 +123,7 @@ def phases_of(seen, have, want):
     """The pieces of each phase of an exchange."""
     if seen.phases == 2:
         return two_phases(seen.levels, have, want, seen.step.get("fetched_by_all", False))
-    return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False))]
+    return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False), seen.step.get("far_64ths", 0))]
 
 
 def run_step(world, step, red, meshes, ids, levels, where):

@@ -87,9 +87,60 @@ def missing(have, want):
     return found, shards
 
 
-def one_phase(levels, have, want, whole):
+def far_holders(levels, holders, near, rank):
+    """The holders in the innermost outer unit of the rank that has more than its own, without those; none
+    where the nearest are not in its innermost unit."""
+    if level_between(levels, near[0], rank) > 0:
+        return []
+    for level in range(1, len(levels)):
+        wide = [h for h in holders if unit(levels, level, h) == unit(levels, level, rank)]
+        if len(wide) > len(near):
+            return [h for h in wide if h not in near]
+    return []
+
+
+def split_last(box, slices):
+    """The box without its last slices along its longest dim (ties: the lowest), and these."""
+    lengths = [high - low for low, high in box]
+    dim = lengths.index(max(lengths))
+    low, high = box[dim]
+    return (box[:dim] + ((low, high - slices),) + box[dim + 1:], box[:dim] + ((high - slices, high),) + box[dim + 1:],
+            dim)
+
+
+def cut_along(box, dim, parts):
+    """Near-equal parts that are not empty."""
+    low, high = box[dim]
+    ends = [near_equal(high - low, parts, part) for part in range(parts)]
+    return [box[:dim] + ((low + first, low + last),) + box[dim + 1:] for first, last in ends if first < last]
+
+
+def far_shared(levels, have, want, far):
+    """One phase with a far share: of each missing piece that has holders in the rank's host and others
+    outside so many 64ths come from two of those, by turns."""
+    pieces, turns = [], {}
+    lacking, shards = missing(have, want)
+    for rank, shard, piece in lacking:
+        near = nearest(levels, shards[shard], rank)
+        away_from = far_holders(levels, shards[shard], near, rank)
+        turn = turns.get(shard, 0)
+        turns[shard] = turn + 1
+        slices = max((high - low for low, high in piece), default=1) * far // 64 if away_from else 0
+        if not piece:
+            pieces.append((near[0], rank, shard[0], piece))
+            continue
+        at_hand, away, dim = split_last(piece, slices)
+        asked = [away_from[(2 * turn + i) % len(away_from)] for i in range(min(2, len(away_from)))] if slices else []
+        pieces += [(sender, rank, shard[0], part) for sender, part in zip(near, cut_along(at_hand, dim, len(near)))]
+        pieces += [(sender, rank, shard[0], part) for sender, part in zip(asked, cut_along(away, dim, max(1, len(asked))))]
+    return pieces
+
+
+def one_phase(levels, have, want, whole, far=0):
     """Every missing piece comes cut from its nearest holders, or whole from one of them: the k-th
     rank that misses part of a shard asks its (k mod h)-th nearest holder."""
+    if far:
+        return far_shared(levels, have, want, far)
     pieces, asked = [], {}
     lacking, shards = missing(have, want)
     for rank, shard, piece in lacking:

@@ -265,6 +265,12 @@ TEST_CASE("what a plan cannot be is refused with its place") {
         "/redistributions/0/steps/1/src: S(2) of a tensor of 2 dims");
   CHECK(refused([](json& p) { p["redistributions"][0]["steps"][1]["tensor_dim"] = 2; }) ==
         "/redistributions/0/steps/1/tensor_dim: 2 is out of range: expected 0 to 1");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["far_64ths"] = 64; }) ==
+        "/redistributions/0/steps/0/far_64ths: 64 is out of range: expected 1 to 63");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["far_64ths"] = 0; }) ==
+        "/redistributions/0/steps/0/far_64ths: 0 is out of range: expected 1 to 63");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["far_64ths"] = "29"; }) ==
+        "/redistributions/0/steps/0/far_64ths: expected an integer");
   CHECK(refused([](json& p) {
           p["redistributions"][1]["tensor"]["shape"] = {4294967296, 4294967296, 0};
         }) == "/redistributions/1/tensor/shape: the bytes of the tensor do not fit 64 bits");

@@ -254,10 +254,25 @@ TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no 
   tight.max_memory_bytes = alone.plan.redistributions[0].totals.peak_bytes - 1;
   const PlanOutcome less = plan_requests(table, hosts_of(4, 0), requests, tight, "");
   REQUIRE(less.failures.empty());
-  CHECK(!by_all(less.plan));
+  CHECK(less.plan.redistributions[0].totals.peak_bytes < alone.plan.redistributions[0].totals.peak_bytes);
   const Plan plan = planned(table, hosts_of(4, 0), requests, {});
   check(plan);
   CHECK(!by_all(plan));
+}
+
+TEST_CASE("ranks ask holders in other hosts too where one in theirs has much to send, but in no bundle") {
+  const MeshTable table = two_roots({{"dp", 3}, {"tp", 4}}, {{"dp", 4}}, 0);
+  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "RS(0)", "S(1)", 2)};
+  const auto far = [](const Plan& plan) {
+    const auto& steps = std::as_const(plan.redistributions[0].steps);
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });
+  };
+  const PlanOutcome alone = plan_requests(table, hosts_of(4, 0), requests, {}, "");
+  REQUIRE(alone.failures.empty());
+  CHECK(far(alone.plan));
+  const Plan plan = planned(table, hosts_of(4, 0), requests, {});
+  check(plan);
+  CHECK(!far(plan));
 }
 
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {

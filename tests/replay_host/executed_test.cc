@@ -160,7 +160,7 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
       std::ostringstream key;
       key << q.src_mesh->name << to_text(*q.before, mesh_shape(*q.src_mesh)) << q.dst_mesh->name
           << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces << step.fetched_by_all
-          << to_text(r.request.tensor.dtype);
+          << step.far_64ths << to_text(r.request.tensor.dtype);
       for (int64_t extent : r.request.tensor.shape) key << ' ' << extent;
       if (!seen.insert(key.str()).second) continue;
       CAPTURE(r.request.id);
@@ -211,6 +211,63 @@ TEST_CASE("exchanges of recorded cases cost what their execution counts") {
   }
   MESSAGE(checked << " exchanges of recorded cases");
   CHECK(checked > 150);
+}
+
+TEST_CASE("exchanges across meshes with a far share cost what their execution counts, on random worlds") {
+  constexpr uint64_t seed = 4713;
+  CAPTURE(seed);
+  test::Random random(seed);
+  int64_t far = 0;
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    const std::vector<int64_t> sizes{1 + random.below(6), 1 + random.below(4)};
+    const std::vector<int64_t> dst_sizes{1 + random.below(4), 1 + random.below(3)};
+    std::vector<int64_t> ids;
+    for (int64_t id = 0; id < 28; ++id) ids.push_back(id);
+    const auto some = [&](int64_t count) {
+      if (random.one_in(2)) random.shuffle(ids);
+      return std::vector<int64_t>(ids.begin(), ids.begin() + count);
+    };
+    MeshTable table;
+    REQUIRE(add_root(table, "train", sizes[0] * sizes[1], some(sizes[0] * sizes[1]), {{"a", sizes[0]}, {"b", sizes[1]}}).ok());
+    REQUIRE(
+        add_root(table, "serve", dst_sizes[0] * dst_sizes[1], some(dst_sizes[0] * dst_sizes[1]), {{"x", dst_sizes[0]}, {"y", dst_sizes[1]}})
+            .ok());
+    Topology topology;
+    const int64_t inner = 2 + random.below(6);
+    for (const int64_t ranks : {inner, inner * (1 + random.below(3)), int64_t{1} << 20}) {
+      if (topology.levels.size() == 1 && random.one_in(2)) continue;
+      topology.levels.push_back({"l", ranks, 100'000 / (1 + static_cast<int64_t>(topology.levels.size()) * 7), 1000 * (1 + random.below(9)),
+                                 random.below(3) * 250, 100 - 10 * random.below(3)});
+    }
+    if (random.one_in(3)) topology.copy_mb_per_s = 1000 * (1 + random.below(900));
+    TensorMeta tensor;
+    tensor.dtype = DType::float32;
+    const size_t tensor_rank = static_cast<size_t>(random.below(4));
+    for (size_t d = 0; d < tensor_rank; ++d) tensor.shape.push_back(random.one_in(3) ? 144 : random.below(20));
+    State src = test::random_state(random, sizes, tensor_rank, 0, 2);
+    State dst = test::random_state(random, dst_sizes, tensor_rank, 0, 2);
+    src.partial.clear();
+    dst.partial.clear();
+    Step step;
+    step.op = Op::exchange;
+    for (size_t m = 0; m < dst_sizes.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, dst_sizes[m]});
+    step.state = dst;
+    step.mesh = "serve";
+    const auto priced_with = [&](int64_t far_64ths) {
+      step.far_64ths = far_64ths;
+      const StepQuestion q{&topology, &table.meshes[0], &table.meshes[1], &tensor, std::nullopt, &src, &step};
+      const StepCost cost = price_step(q);
+      check_step(q, cost);
+      return cost;
+    };
+    const StepCost near = priced_with(0);
+    const StepCost some_far = priced_with(1 + random.below(63));
+    CHECK(some_far.wire_bytes == near.wire_bytes);
+    far += some_far.predicted_ps != near.predicted_ps;
+  }
+  MESSAGE(far << " take another time with a far share");
+  CHECK(far > 100);
 }
 
 TEST_CASE("any exchange costs what its execution counts, in one phase and in two, on random worlds") {

@@ -169,6 +169,11 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
       check_tiles(targets, pieces);
       for (const ExchangeTransfer& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
     }
+    for (const int64_t far_64ths : {1, 21, 63}) {
+      const auto pieces = exchange_transfers(sources, targets, levels, ExchangeCut::even, far_64ths);
+      check_tiles(targets, pieces);
+      for (const ExchangeTransfer& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
+    }
     for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all}) check_two_phases(sources, targets, levels, fetchers);
   }
 }

@@ -82,3 +82,46 @@ TEST_CASE("what was listed before answers again, and what ended early only where
   q.most_listed = listed_limit;
   CHECK(same(list_exchange(q), fresh()));
 }
+
+TEST_CASE("with no far share the even cut is listed, with more links inside units carry less and others more") {
+  // 6 x 4 ranks in hosts of 4, and 12 of them that want other parts; 25 slices over 3 ranks are uneven.
+  const Mesh mesh = test::mesh_of({6, 4});
+  const Mesh target = test::mesh_of({4, 3});
+  const Topology topology = test::two_levels(4, 500);
+  const LevelMap levels(mesh, topology);
+  const std::vector<int64_t> shape{100, 9};
+  State src;
+  State dst;
+  src.shards = {{{1, 1, 4}}, {}};
+  dst.shards = {{{0, 1, 4}}, {{1, 1, 3}}};
+  ListQuestion q;
+  q.levels = &levels;
+  q.dst_mesh = &target;
+  q.shape = shape;
+  q.element_bytes = 2;
+  q.src = &src;
+  q.dst = &dst;
+  const auto even = list_exchange(q);
+  REQUIRE(even);
+  CHECK(even->far);
+  const bool listed = list_far_shares(q, [&](const FarShareLister& list) {
+    ExchangeTraffic before = list(0);
+    before.work = even->even.work;
+    CHECK(before == even->even);
+    for (int64_t far = 1; far <= 64; ++far) {
+      const ExchangeTraffic more = list(far);
+      CHECK(more.wire_bytes == before.wire_bytes);
+      CHECK(more.phase[0].bytes[0] <= before.phase[0].bytes[0]);
+      CHECK(more.phase[0].bytes[1] >= before.phase[0].bytes[1]);
+      before = more;
+    }
+    CHECK(before.phase[0].bytes[0] == 0);
+  });
+  CHECK(listed);
+  q.most_listed = 20;
+  CHECK(!list_far_shares(q, [](const FarShareLister&) { FAIL("too many to list"); }));
+  // Shards that lie in one host each have no far holders.
+  src.shards = {{{0, 1, 6}}, {}};
+  q.most_listed = listed_limit;
+  CHECK(!list_exchange(q)->far);
+}

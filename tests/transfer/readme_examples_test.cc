@@ -54,6 +54,27 @@ TEST_CASE("one phase: only the nearest holders of hosts of 4, RRS(0) -> RRR") {
   CHECK(received(even, 0) == Transfers{{1, 0, {{4, 6}}}, {3, 0, {{6, 8}}}});
 }
 
+TEST_CASE("one phase with a far share of 3 hosts of 2 that hold the same") {
+  std::vector<RankBox> before;
+  for (int64_t i = 0; i < 6; ++i) before.push_back({i, {{64 * (i % 2), 64 * (i % 2) + 64}}});
+  const std::vector<RankBox> after{{0, {{0, 128}}}, {3, {{0, 128}}}};
+  const std::vector<int64_t> hosts{2, 8};
+  const auto in_ranks = [&](int32_t target, const std::vector<ExchangeTransfer>& all) {
+    Transfers out;
+    for (const ExchangeTransfer& t : all) {
+      const bool kept = before[static_cast<size_t>(t.source)].rank == after[static_cast<size_t>(target)].rank;
+      if (t.target == target && !kept) out.push_back(t);
+    }
+    return out;
+  };
+  const auto even = exchange_transfers(before, after, hosts, ExchangeCut::even);
+  CHECK(in_ranks(0, even) == Transfers{{1, 0, {{64, 128}}}});
+  CHECK(in_ranks(1, even) == Transfers{{2, 1, {{0, 64}}}});
+  const auto far = exchange_transfers(before, after, hosts, ExchangeCut::even, 32);
+  CHECK(in_ranks(0, far) == Transfers{{1, 0, {{64, 96}}}, {3, 0, {{96, 112}}}, {5, 0, {{112, 128}}}});
+  CHECK(in_ranks(1, far) == Transfers{{2, 1, {{0, 32}}}, {0, 1, {{32, 48}}}, {4, 1, {{48, 64}}}});
+}
+
 TEST_CASE("two phases of 2 hosts of 4 where one rank of a host wants what it misses, fetched by all") {
   std::vector<RankBox> before;
   std::vector<RankBox> after;

@@ -161,6 +161,10 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
     x.bundle.rounds[0].parts[0].to = 5;
     CHECK(x.message() == "bundle 'sync': round 0, part 0: it has tensors 0 to 5, expected some of 0 to 4");
   }
+  SUBCASE("a far share") {
+    x.plan.redistributions[1].steps.front().far_64ths = 32;
+    CHECK(x.message() == "bundle 'sync': member 'w2', step 0: it has a far share, expected the nearest holders alone in a bundle");
+  }
   SUBCASE("two phases") {
     x.plan.redistributions[1].steps.front().phases = 2;
     CHECK(x.message() ==

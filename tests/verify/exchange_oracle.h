@@ -76,6 +76,7 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
     return a.holds && b.holds && a.held == b.held && a.kept == b.kept && a.reduced == b.reduced;
   };
   std::vector<int64_t> asked(ranks.size(), 0);  // by the shard's first holder
+  std::map<size_t, size_t> turns;               // of far shares, likewise
   for (size_t to = 0; to < ranks.size(); ++to) {
     if (!ranks[to].wants) continue;
     for (size_t first = 0; first < ranks.size(); ++first) {
@@ -105,17 +106,34 @@ inline std::vector<OracleMessage> oracle_messages(const verification::ExchangeVi
       for (const Interval& side : piece) longest = std::max(longest, width(side));
       size_t along = 0;
       while (along < piece.size() && width(piece[along]) != longest) ++along;
-      const auto h = static_cast<int64_t>(holders.size());
-      Box part = piece;
-      for (int64_t i = 0; i < h; ++i) {
-        const int64_t length = longest / h + (i < longest % h ? 1 : 0);
-        if (length == 0) continue;
-        if (!piece.empty()) {
-          if (i > 0) part[along].lo = part[along].hi;
-          part[along].hi = part[along].lo + length;
+      // Far holders, of the innermost level that has any.
+      std::vector<size_t> away_holders;
+      size_t far_level = nearest == 0 ? 1 : view.topology->levels.size();
+      for (; far_level < view.topology->levels.size() && away_holders.empty(); ++far_level) {
+        for (size_t i = 0; i < ranks.size(); ++i) {
+          if (same_shard(ranks[i], ranks[first]) && oracle_level(*view.topology, ranks[i].id, ranks[to].id) == far_level)
+            away_holders.push_back(i);
         }
-        messages.push_back({holders[static_cast<size_t>(i)], to, volume(piece) / longest * length, nearest, part});
       }
+      const size_t turn = turns[first]++;
+      const int64_t away = view.far_64ths > 0 && !away_holders.empty() ? longest * view.far_64ths / 64 : 0;
+      int64_t begin = 0;
+      const auto cut = [&](const std::vector<size_t>& senders, int64_t slices, size_t level) {
+        const auto h = static_cast<int64_t>(senders.size());
+        for (int64_t i = 0; i < h; ++i) {
+          const int64_t length = slices / h + (i < slices % h ? 1 : 0);
+          if (length == 0) continue;
+          Box part = piece;
+          if (!piece.empty()) part[along] = {piece[along].lo + begin, piece[along].lo + begin + length};
+          begin += length;
+          messages.push_back({senders[static_cast<size_t>(i)], to, volume(piece) / longest * length, level, part});
+        }
+      };
+      cut(holders, longest - away, nearest);
+      if (away == 0) continue;
+      std::vector<size_t> asked_far{away_holders[2 * turn % away_holders.size()]};
+      if (away_holders.size() > 1) asked_far.push_back(away_holders[(2 * turn + 1) % away_holders.size()]);
+      cut(asked_far, away, far_level - 1);
     }
   }
   return messages;

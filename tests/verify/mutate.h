@@ -266,6 +266,10 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       p.steps[i].fetched_by_all = !p.steps[i].fetched_by_all;
       return true;
     });
+    add("other far share", i, [&](auto& p) {
+      p.steps[i].far_64ths = p.steps[i].far_64ths == 0 ? 9 : 0;
+      return true;
+    });
     add("other placement", i, [&](auto& p) {
       place_sub_axis(p.steps[i].state, random_sub_axis(), random_placement());
       return true;

@@ -136,6 +136,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { r.steps[0].phases = 2; }, "reduce_scatter with 2 phases");
   broken([](Plan&, R& r) { r.steps[0].whole_pieces = true; }, "whole_pieces");
   broken([](Plan&, R& r) { r.steps[0].fetched_by_all = true; }, "reduce_scatter with fetched_by_all: only two phases fetch for others");
+  broken([](Plan&, R& r) { r.steps[0].far_64ths = 1; }, "reduce_scatter with far_64ths: only an exchange asks far holders");
   broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "its merged is 2, the steps that it replaces are 1");
   broken([](Plan&, R& r) { r.steps[0].logical_shape = {8, 8}; }, "logical shape [8, 8] where the rank at coordinate 0 sees [2, 8]");
   broken([](Plan&, R& r) { r.steps[0].mesh = "mesh2"; }, "its state is on mesh 'mesh2'");
@@ -222,6 +223,44 @@ TEST_CASE("across meshes an exchange carries everything over") {
   CHECK(nothing(1, "RR", "S(1)") == "right");
   CHECK(nothing(2, "S(0)S(1)", "S(1)S(0)") == "right");
   CHECK(contains(nothing(2, "S(0)S(1)", "S(0)S(1)"), "no step takes the data from mesh 'mesh' to mesh 'turned'"));
+}
+
+TEST_CASE("a far share is one of an even cut across meshes that reduces nothing") {
+  MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  REQUIRE(add_slice(table, "inner", "mesh", {"b"}).ok());
+  Plan plan = hand_plan(table, {64, 8}, "RS(0)", {{Op::exchange, {}, "RS(1)"}});
+  plan.topology.levels = {{"inside", 4, 370'000, 10'000, 500, 100}, {"across", 8, 45'000, 25'000, 500, 100}};
+  PlannedRedistribution& r = plan.redistributions[0];
+  Step& step = r.steps.own()[0];
+  step.far_64ths = 16;
+  test::price(plan);
+  CHECK(contains(verdict(plan), "step 0 (exchange): an exchange on one mesh with far_64ths: only one across meshes has it"));
+  r.request.dst_mesh = 1;
+  r.request.dst = r.dst = step.state = *parse_state("S(1)", std::vector<int64_t>{4}, 2);
+  step.mesh = "inner";
+  step.mesh_dims = {{0, 1, 4}};
+  step.src.reset();
+  step.dst.reset();
+  step.tensor_dim.reset();
+  step.moves.clear();
+  r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, table.meshes[0], table.meshes[1]);
+  test::price(plan);
+  CHECK(verdict(plan) == "right");
+  const auto refused = [&](const std::function<void(Step&)>& change, const std::string& why) {
+    const Step right = step;
+    change(step);
+    CHECK_MESSAGE(contains(verdict(plan), why), verdict(plan));
+    step = right;
+  };
+  refused([](Step& s) { s.far_64ths = 0; }, "peak_bytes is 1696, counted from the states it is 1792");
+  refused([](Step& s) { s.far_64ths = 40; }, "peak_bytes is 1696, counted from the states it is 1648");
+  refused([](Step& s) { s.far_64ths = 64; }, "step 0 (exchange): an exchange with far_64ths 64: expected 1 to 63");
+  refused([](Step& s) { s.far_64ths = -1; }, "an exchange with far_64ths -1: expected 1 to 63");
+  refused([](Step& s) { s.phases = 2; }, "exchange with far_64ths: its two phases ask the nearest holders alone");
+  refused([](Step& s) { s.whole_pieces = true; }, "exchange with far_64ths: it cuts its pieces, yet it has whole_pieces");
+  refused([](Step& s) { s.reduce_op = ReduceOp::sum; }, "exchange with far_64ths: it reduces nothing, yet it has a reduce op");
+  plan.topology.levels.pop_back();
+  CHECK(contains(verdict(plan), "a far share on a topology of one level, which has no far holders"));
 }
 
 TEST_CASE("figures that the states do not give are refused with both numbers") {

@@ -1,0 +1,144 @@
+#include "search/across_side.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/int_math.h"
+#include "search/edge_steps.h"
+#include "search/moves.h"
+#include "search/share_fetching.h"
+
+namespace meshplan {
+namespace {
+
+// Of one mesh with one set of pending reductions; beyond it those near the end alone.
+constexpr size_t most_states = 2'000;
+// Work (search/work.h) a rank of an exchange priced fetched by all.
+constexpr int64_t shared_rank = 60;
+
+}  // namespace
+
+Side::Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away,
+           bool by_all)
+    : question_(question),
+      levels_(levels),
+      request_(std::move(request)),
+      leads_away_(leads_away),
+      by_all_(by_all),
+      p_(make_problem(levels, *question.meshes, request_, request_.dst, *question.options)) {
+  if (p_) p_->frozen.fill(0);
+}
+
+int64_t Side::end_bytes() const {
+  return saturating_mul(box_elements(*p_, leads_away_ ? p_->source : p_->target), p_->element);
+}
+
+std::vector<Stop> Side::stops(int64_t state_limit, Shortcuts& shortcuts) const {
+  std::vector<SearchState> states;
+  shortcuts.add(p_->shortcuts);
+  const uint16_t open = leads_away_ ? p_->source.pending : 0;
+  for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
+    const bool reduced_at_once = q == 0 || q == open || !p_->one_reduction;
+    if (reduced_at_once && !add_states(q, states)) shortcuts.add(Shortcut::few_landings);
+    if (q == 0) break;
+  }
+  std::vector<Stop> stops;
+  for (const SearchState& at : states) {
+    const SearchState& end = leads_away_ ? p_->source : p_->target;
+    Stop stop;
+    stop.found = at == end;
+    if (!stop.found && saturating_mul(box_elements(*p_, at), p_->element) > state_limit) continue;
+    stop.at = at;
+    stop.state = to_state(*p_, at);
+    if (!stop.found)
+      stop.ps = (leads_away_ ? bound_between(*p_, end, at) : bound_between(*p_, at, end)).ps;
+    stops.push_back(std::move(stop));
+  }
+  std::stable_sort(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) {
+    return std::tuple(a.ps, !a.found) < std::tuple(b.ps, !b.found);
+  });
+  return stops;
+}
+
+int64_t Side::least_peak(const Stop& stop, work::Budget& budget) const {
+  if (stop.found) return 0;
+  const PlanProblem problem = problem_of(request_of(stop));
+  const int64_t peak = meshplan::least_peak(problem, budget.left / 100 * work::landing_percent);
+  budget.spend(problem.work + work::problem);
+  return peak;
+}
+
+Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit,
+                     work::Budget& budget) const {
+  if (stop.found) return {};
+  const Request request = request_of(stop);
+  PlanProblem problem = problem_of(request);
+  if (question_.options->max_memory_bytes == 0) problem.state_limit = state_limit;
+  SearchOptions options;
+  options.below_ps = below_ps;
+  options.work_budget = budget.left / 100 * work::landing_percent;
+  const Found found = find_cheapest(problem, options);
+  budget.spend(found.work + work::problem);
+  if (!found.exists && found.shortcuts.none()) stop.ps = below_ps;
+  if (!found.exists) return found.shortcuts;
+  stop.found = true;
+  stop.ps = found.cost.ps;
+  stop.steps = steps_of_edges(problem, found.edges, levels_.mesh().name);
+  if (by_all_) {
+    const int64_t limit = question_.options->max_memory_bytes;
+    const SharedFetching shared =
+        share_fetching(levels_, request, limit > 0 ? limit : INT64_MAX, stop.steps);
+    stop.ps -= shared.saved_ps;
+    budget.spend(shared.exchanges * mesh_size(levels_.mesh()) * shared_rank);
+  }
+  return found.shortcuts;
+}
+
+Request Side::request_of(const Stop& stop) const {
+  Request request = request_;
+  (leads_away_ ? request.dst : request.src) = stop.state;
+  return request;
+}
+
+// The way of a stop as a question.
+PlanProblem Side::problem_of(const Request& request) const {
+  auto problem = make_problem(levels_, *question_.meshes, request, request.dst, *question_.options);
+  MESHPLAN_CHECK(problem.has_value(), "a state of a search does not fit into one");
+  return *std::move(problem);
+}
+
+// False: more than are listed; those near the end stand in.
+bool Side::add_states(uint16_t pending, std::vector<SearchState>& states) const {
+  SearchState like = leads_away_ ? p_->source : p_->target;
+  like.pending = pending;
+  like.made = 0;
+  const size_t before = states.size();
+  const auto movable = static_cast<uint16_t>(p_->all & ~pending);
+  if (all_spreads(*p_, like, movable, before + most_states, states)) return true;
+  states.resize(before);
+  add_near(like, movable, states);
+  return false;
+}
+
+// The end, and that cut further over one or two sub-axes that hold copies.
+void Side::add_near(const SearchState& end, uint16_t movable,
+                    std::vector<SearchState>& states) const {
+  size_t first = states.size();
+  states.push_back(end);
+  for (int depth = 0; depth < 2; ++depth) {
+    const size_t last = states.size();
+    for (; first < last; ++first) {
+      const SearchState from = states[first];
+      for (unsigned free = movable & ~sharding(from, p_->dims); free != 0; free &= free - 1) {
+        for (int d = 0; d < p_->dims; ++d) {
+          SearchState next = from;
+          append(next, p_->dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
+          if (std::find(states.begin(), states.end(), next) == states.end()) states.push_back(next);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace meshplan

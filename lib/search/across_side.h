@@ -1,0 +1,59 @@
+// What a plan across meshes does on one of them: the states of that mesh, and the ways between
+// these and the request's end there.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/question.h"
+#include "search/search.h"
+#include "search/work.h"
+#include "transfer/level_map.h"
+
+namespace meshplan {
+
+// A state of one mesh, and the way between it and the request's end there.
+struct Stop {
+  SearchState at;
+  State state;
+  int64_t ps = 0;  // of the way: at least, and exactly where it is found
+  bool found = false;
+  // Across: from a state of the source's mesh to the target, or from the source to a landing, at
+  // least; -1: not known.
+  int64_t bound_ps = -1;
+  std::vector<Step> steps;
+};
+
+// The states of one end's mesh.
+class Side {
+ public:
+  // `request`: on that mesh alone, its other end free. `leads_away`: from the request's source, not
+  // to its target. `by_all`: exchanges may be fetched by all (search/share_fetching.h).
+  Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away,
+       bool by_all);
+
+  [[nodiscard]] bool fits() const { return p_.has_value(); }
+  // Bytes of the largest box of the end.
+  [[nodiscard]] int64_t end_bytes() const;
+  // Every state whose boxes are no larger than `state_limit`, nearest to the end first.
+  [[nodiscard]] std::vector<Stop> stops(int64_t state_limit, Shortcuts& shortcuts) const;
+  // The least peak of any way of a stop, bytes.
+  [[nodiscard]] int64_t least_peak(const Stop& stop, work::Budget& budget) const;
+  // Finds the way of a stop if it takes less than `below_ps`. What the search left out.
+  Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, work::Budget& budget) const;
+
+ private:
+  [[nodiscard]] Request request_of(const Stop& stop) const;
+  [[nodiscard]] PlanProblem problem_of(const Request& request) const;
+  bool add_states(uint16_t pending, std::vector<SearchState>& states) const;
+  void add_near(const SearchState& end, uint16_t movable, std::vector<SearchState>& states) const;
+
+  const PlanQuestion& question_;
+  const LevelMap& levels_;
+  Request request_;
+  bool leads_away_;
+  bool by_all_;
+  std::optional<PlanProblem> p_;
+};
+
+}  // namespace meshplan

@@ -1,0 +1,106 @@
+// Steps on one mesh of plans across meshes in which all ranks of units share the fetching.
+#include "search/share_fetching.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/small_bundle.h"
+#include "search/optimal.h"
+#include "verify/verify.h"
+
+using namespace meshplan;
+
+namespace {
+
+// 4 ranks of a host to 16 others in no order: most groups of four that want one box lie in several hosts.
+MeshTable shuffled() {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 4, {}, {{"a", 2}, {"b", 2}}).ok());
+  REQUIRE(add_root(table, "serve", 16, {14, 18, 9, 5, 13, 6, 7, 15, 17, 11, 12, 8, 4, 10, 19, 16}, {{"x", 4}, {"y", 4}}).ok());
+  return table;
+}
+
+const std::vector<Step>& steps_of(const Plan& plan) { return std::as_const(plan.redistributions[0].steps).list(); }
+
+bool shares(const Plan& plan) {
+  return std::any_of(steps_of(plan).begin(), steps_of(plan).end(), [](const Step& step) { return step.fetched_by_all; });
+}
+
+}  // namespace
+
+TEST_CASE("behind the crossing ranks of a host fetch for those whose group lies in others, but in no bundle") {
+  const MeshTable table = shuffled();
+  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "S(0)S(1)", "S(0)R", 2)};
+  const auto alone = [&](int64_t max_memory_bytes) {
+    PlanOptions options;
+    options.max_memory_bytes = max_memory_bytes;
+    PlanOutcome outcome = plan_requests(table, hosts_of(4, 1000), requests, options, "");
+    REQUIRE(outcome.failures.empty());
+    const Status status = verify_plan(outcome.plan);
+    CHECK_MESSAGE(status.ok(), (status.ok() ? "" : status.error().message));
+    return outcome.plan;
+  };
+  const Plan plan = alone(0);
+  REQUIRE(steps_of(plan).size() == 2);
+  const Step& last = steps_of(plan).back();
+  CHECK(last.fetched_by_all);
+  CHECK(last.phases == 2);
+  // What ranks fetch for others takes staging.
+  const Plan less = alone(last.peak_bytes - 1);
+  CHECK(less.redistributions[0].totals.peak_bytes < last.peak_bytes);
+  CHECK(less.redistributions[0].totals.predicted_ps > plan.redistributions[0].totals.predicted_ps);
+  const Plan bundled = planned(table, hosts_of(4, 1000), requests, {});
+  const Status status = verify_plan(bundled);
+  CHECK_MESSAGE(status.ok(), (status.ok() ? "" : status.error().message));
+  CHECK(!shares(bundled));
+}
+
+TEST_CASE("what rounds run is planned without far shares, and fetched by those that want it") {
+  const Topology topology = hosts_of(4, 1000);
+  const MeshTable several = two_roots({{"dp", 3}, {"tp", 4}}, {{"dp", 4}}, 0);
+  const std::vector<std::pair<MeshTable, Request>> asked{{shuffled(), request_of(shuffled(), "w", {4096, 4096}, "S(0)S(1)", "S(0)R", 1)},
+                                                         {several, request_of(several, "w", {4096, 4096}, "RS(0)", "S(1)", 1)}};
+  for (const auto& [table, request] : asked) {
+    const LevelMap levels(table.meshes[0], topology);
+    const PlanOptions options;
+    for (const bool in_rounds : {false, true}) {
+      work::Budget budget{options.work_budget};
+      WhatIf what_if;
+      what_if.in_rounds = in_rounds;
+      const auto list = plan_optimal({&table, &topology, &request, &options}, levels, budget, what_if);
+      REQUIRE(list.ok());
+      const bool neither =
+          std::none_of(list->steps.begin(), list->steps.end(), [](const Step& step) { return step.fetched_by_all || step.far_64ths > 0; });
+      CHECK(neither == in_rounds);
+    }
+  }
+}
+
+TEST_CASE("steps that take no less so are left as they are") {
+  const MeshTable table = shuffled();
+  const Topology topology = hosts_of(4, 1000);
+  const LevelMap levels(table.meshes[1], topology);
+  Request request = request_of(table, "w", {4096, 4096}, "S(0)S(1)", "S(0)R", 1);
+  request.src_mesh = 1;
+  request.src = state_of(table, 1, "S(1)[0]S(1)[1]", 2);
+  Step step;
+  step.op = Op::exchange;
+  step.mesh_dims = {{0, 1, 4}, {1, 1, 4}};
+  step.state = request.dst;
+  std::vector<Step> steps{step};
+  const SharedFetching shared = share_fetching(levels, request, INT64_MAX, steps);
+  CHECK(shared.exchanges == 1);
+  CHECK(shared.saved_ps > 0);
+  CHECK(steps[0].fetched_by_all);
+  // No memory for it; a single level; nothing that an exchange moves.
+  steps = {step};
+  CHECK(share_fetching(levels, request, 1, steps).saved_ps == 0);
+  CHECK(steps == std::vector<Step>{step});
+  Topology flat = topology;
+  flat.levels.pop_back();
+  CHECK(share_fetching(LevelMap(table.meshes[1], flat), request, INT64_MAX, steps).exchanges == 0);
+  steps[0].op = Op::all_gather;
+  CHECK(share_fetching(levels, request, INT64_MAX, steps).exchanges == 0);
+}
