@@ -64,8 +64,9 @@ def train(rank, world):
             with gloo_world.Counted() as counted, meshplan.follow(plan) as followed:
                 got = [again.step(), again.step()]
             counted.check(followed.summary)
-            # A sum over both dims at once, which PyTorch takes one by one, or over 4 ranks in their order, may differ in its last bit.
-            exact = name == "gathered" or (name, world) == ("fsdp_tp", 4)
+            # A sum over both dims at once, which PyTorch takes one by one, or over 4 ranks in their order, as exchanges take the norm's, may
+            # differ in its last bit: whether it does depends on the processor's kernels.
+            exact = name == "gathered" or ((name, world) == ("fsdp_tp", 4) and topology is not None)
             same = got == own if exact else alike(got, own)
             assert same, f"{name}: {got}, PyTorch's own {own}\n{followed}"
             summary = followed.summary
