@@ -14,10 +14,8 @@ namespace meshplan {
 namespace {
 
 constexpr size_t most_orders = 720;
-// Work (search/work.h) a rank of either mesh: of a bound, which compares what units hold and want,
-// and of an exchange priced in one phase and in two.
+// Work (search/work.h) a rank of either mesh of a bound, which compares what units hold and want.
 constexpr int64_t bounded_rank = 50;
-constexpr int64_t crossing_rank = 60;
 
 Request on_mesh(const Request& request, size_t mesh) {
   Request on = request;
@@ -216,7 +214,7 @@ class AcrossSearch {
   ExchangeStep exchange(const State& src, const State& dst, const ExchangeWays& ways,
                         int64_t most_ps = INT64_MAX) {
     ExchangeStep made = make_exchange_step(levels_, dst_mesh(), request_, src, dst, ways, most_ps);
-    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * crossing_rank +
+    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * priced_rank +
                   made.cost.traffic.work * work::listed);
     return made;
   }

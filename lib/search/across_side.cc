@@ -14,8 +14,6 @@ namespace {
 
 // Of one mesh with one set of pending reductions; beyond it those near the end alone.
 constexpr size_t most_states = 2'000;
-// Work (search/work.h) a rank of an exchange priced fetched by all.
-constexpr int64_t shared_rank = 60;
 
 }  // namespace
 
@@ -90,7 +88,7 @@ Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit,
     const SharedFetching shared =
         share_fetching(levels_, request, limit > 0 ? limit : INT64_MAX, stop.steps);
     stop.ps -= shared.saved_ps;
-    budget.spend(shared.exchanges * mesh_size(levels_.mesh()) * shared_rank);
+    budget.spend(shared.exchanges * mesh_size(levels_.mesh()) * priced_rank);
   }
   return found.shortcuts;
 }

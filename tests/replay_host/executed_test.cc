@@ -213,6 +213,16 @@ TEST_CASE("exchanges of recorded cases cost what their execution counts") {
   CHECK(checked > 150);
 }
 
+namespace {
+
+// The next level further out, which is slower.
+void add_level(test::Random& random, int64_t ranks, Topology& topology) {
+  topology.levels.push_back({"l", ranks, 100'000 / (1 + static_cast<int64_t>(topology.levels.size()) * 7), 1000 * (1 + random.below(9)),
+                             random.below(3) * 250, 100 - 10 * random.below(3)});
+}
+
+}  // namespace
+
 TEST_CASE("exchanges across meshes with a far share cost what their execution counts, on random worlds") {
   constexpr uint64_t seed = 4713;
   CAPTURE(seed);
@@ -237,8 +247,7 @@ TEST_CASE("exchanges across meshes with a far share cost what their execution co
     const int64_t inner = 2 + random.below(6);
     for (const int64_t ranks : {inner, inner * (1 + random.below(3)), int64_t{1} << 20}) {
       if (topology.levels.size() == 1 && random.one_in(2)) continue;
-      topology.levels.push_back({"l", ranks, 100'000 / (1 + static_cast<int64_t>(topology.levels.size()) * 7), 1000 * (1 + random.below(9)),
-                                 random.below(3) * 250, 100 - 10 * random.below(3)});
+      add_level(random, ranks, topology);
     }
     if (random.one_in(3)) topology.copy_mb_per_s = 1000 * (1 + random.below(900));
     TensorMeta tensor;
@@ -290,8 +299,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     const int64_t middle = inner * (1 + random.below(4));
     for (int64_t ranks : {inner, middle, int64_t{1} << 20}) {
       if (!topology.levels.empty() && ranks == middle && random.one_in(2)) continue;
-      topology.levels.push_back({"l", ranks, 100'000 / (1 + static_cast<int64_t>(topology.levels.size()) * 7), 1000 * (1 + random.below(9)),
-                                 random.below(3) * 250, 100 - 10 * random.below(3)});
+      add_level(random, ranks, topology);
     }
     if (random.one_in(3)) topology.copy_mb_per_s = 1000 * (1 + random.below(900));
     TensorMeta tensor;
