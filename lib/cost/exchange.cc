@@ -204,6 +204,28 @@ std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q) {
   return cost;
 }
 
+// Whether the rate to one peer, not the links' own, is what fetching takes.
+bool held_up_by_peers(const Topology& topology, const Traffic& fetched) {
+  return phase_time(topology, fetched, Peers::number_and_rate).transfer_ps >
+         phase_time(topology, fetched, Peers::number).transfer_ps;
+}
+
+// Two phases as priced, or fetched by all in laps where that helps.
+ExchangeCost cheaper_in_laps(ExchangeQuestion q, const ExchangeCost& known) {
+  const Topology& topology = q.levels->topology();
+  if (!held_up_by_peers(topology, known.traffic.phase[0])) return known;
+  q.fetchers = Fetchers::all_in_laps;
+  q.is_enough = {};
+  const auto listed = list_either_in_two_phases(q);
+  if (!listed) return known;
+  ExchangeCost in_laps = priced_in_two_phases(topology, listed->even, q.chunks);
+  in_laps.fetchers = Fetchers::all_in_laps;
+  const int64_t work = saturating_add(in_laps.traffic.work, known.traffic.work);
+  ExchangeCost cost = in_laps.predicted_ps < known.predicted_ps ? in_laps : known;
+  cost.traffic.work = work;
+  return cost;
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   if (q.phases == 1 && q.far_64ths != 0) return price_far_share(q);
   const Topology& topology = q.levels->topology();
@@ -224,12 +246,14 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
     const auto listed = list_either_in_two_phases(q);
     if (!listed) return std::nullopt;
     if (least_ps > q.most_ps) return at_least();
-    ExchangeCost asked = priced_in_two_phases(topology, listed->even, q.chunks);
-    asked.fetched_by_all = q.fetchers == Fetchers::all;
-    if (!listed->whole) return asked;
-    ExchangeCost by_all = priced_in_two_phases(topology, *listed->whole, q.chunks);
-    by_all.fetched_by_all = true;
-    return by_all.predicted_ps < asked.predicted_ps ? by_all : asked;
+    ExchangeCost cost = priced_in_two_phases(topology, listed->even, q.chunks);
+    cost.fetchers = q.fetchers.value_or(Fetchers::wanting);
+    if (listed->whole) {
+      ExchangeCost by_all = priced_in_two_phases(topology, *listed->whole, q.chunks);
+      by_all.fetchers = Fetchers::all;
+      if (by_all.predicted_ps < cost.predicted_ps) cost = by_all;
+    }
+    return q.in_laps_too ? cheaper_in_laps(q, cost) : cost;
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;
@@ -347,7 +371,7 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
                              const std::optional<DigitProblem>& problem) {
   TurnTable turns;
   DigitQuestion digits;
-  const bool by_all = q.phases == 2 && q.fetchers == Fetchers::all;
+  const bool by_all = q.phases == 2 && q.fetchers.value_or(Fetchers::wanting) != Fetchers::wanting;
   if (problem && !by_all) {
     digits = {q.levels,       &problem->world, &problem->change, q.phases,
               q.whole_pieces, &turns,          q.most_listed};

@@ -18,8 +18,8 @@ struct ExchangeCost {
   ExchangeTraffic traffic;
   bool whole_pieces = false;  // the cut is 1
   int phases = 1;
-  int64_t chunks = 1;  // of two phases
-  bool fetched_by_all = false;
+  int64_t chunks = 1;                     // of two phases
+  Fetchers fetchers = Fetchers::wanting;  // of two phases
   // Listed: members of units fetch so unevenly that all may gain by sharing it in two phases.
   bool uneven = false;
   int64_t far_64ths = 0;  // the far share
@@ -43,6 +43,9 @@ struct ExchangeQuestion : ListQuestion {
   // of one phase across meshes, evenly cut and reducing nothing; nullopt: the one of 1 to 63 that
   // is found to price lowest
   std::optional<int64_t> far_64ths = 0;
+  // Of two phases: where members fetch so much from one holder each that the rate to one peer holds
+  // them up, all may fetch in laps.
+  bool in_laps_too = false;
   // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
 };

@@ -173,7 +173,9 @@ std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
   if (q.step->phases == 2) {
     out +=
         std::string("first phase, ") + (q.step->fetched_by_all ? "all ranks of " : "") +
-        "each host " + (q.step->fetched_by_all ? "fetch" : "fetches") + " what it misses:\n" +
+        "each host " + (q.step->fetched_by_all ? "fetch" : "fetches") + " what it misses" +
+        (q.step->laps > 1 ? ", in " + std::to_string(q.step->laps) + " laps" : std::string()) +
+        ":\n" +
         traffic_lines(topology, moved.phase[0], true, saturating_mul(2, moved.received[0]), "  ");
     out +=
         "second phase, inside the host:\n" +

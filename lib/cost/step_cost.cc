@@ -141,7 +141,7 @@ ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& q
   e.dst = &q.step->state;
   e.phases = static_cast<int>(q.step->phases);
   e.whole_pieces = q.step->whole_pieces;
-  e.fetchers = q.step->fetched_by_all ? Fetchers::all : Fetchers::wanting;
+  e.fetchers = fetchers_of(*q.step);
   e.chunks = q.step->chunks;
   e.far_64ths = q.step->far_64ths;
   return e;

@@ -43,6 +43,7 @@ std::string step_text(const Plan& plan, const PlannedRedistribution& r, const St
   std::string text = to_text(step.op);
   if (step.phases > 1) text += " in " + std::to_string(step.phases) + " phases";
   if (step.fetched_by_all) text += ", fetched by all";
+  if (step.laps > 1) text += " in " + std::to_string(step.laps) + " laps";
   if (step.far_64ths > 0) text += ", far share " + std::to_string(step.far_64ths) + "/64";
   if (step.chunks > 1) text += ", " + std::to_string(step.chunks) + " chunks";
   if (step.reduce_op) text += std::string(" ") + to_text(*step.reduce_op);

@@ -46,6 +46,7 @@ struct Move {
 constexpr int64_t most_chunks = 1024;
 // The largest far share of an exchange: something is asked of the nearest holders, too.
 constexpr int64_t most_far_64ths = 63;
+constexpr int64_t most_laps = 2;
 
 struct Step {
   Op op = Op::slice;
@@ -76,6 +77,7 @@ struct Step {
   // Of two phases: all ranks of a unit on the target's side share the fetching, not those alone
   // that want what is fetched.
   bool fetched_by_all = false;
+  int64_t laps = 1;  // where all share the fetching: so many stretches for each
   // Of one phase across meshes, evenly cut and reducing nothing: so many 64ths of what has holders
   // in a rank's unit and outside come from outside; 0: none.
   int64_t far_64ths = 0;
@@ -237,7 +239,8 @@ struct Plan {
 //   reached         the text of the state reached, if it is not dst
 //   direction, reduce_dtype   if not the default
 //   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "chunks",
-//                   "fetched_by_all" true, "far_64ths" 1 to 63, "whole_pieces" true,
+//                   "fetched_by_all" true, "laps" 2, "far_64ths" 1 to 63,
+//                   "whole_pieces" true,
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up
 //   reductions, audit, alternatives, proven_gap_ns, shortcuts   as in PlannedRedistribution

@@ -75,6 +75,16 @@ std::optional<Placement> read_placement(const Value& value, size_t tensor_rank) 
   return placement;
 }
 
+// How an exchange goes.
+void read_way(const Value& value, Step& step) {
+  if (value.has("phases")) step.phases = value.at("phases").integer(1, 2);
+  if (value.has("chunks")) step.chunks = value.at("chunks").integer(1, most_chunks);
+  if (value.has("fetched_by_all")) step.fetched_by_all = value.at("fetched_by_all").flag();
+  if (value.has("laps")) step.laps = value.at("laps").integer(2, most_laps);
+  if (value.has("far_64ths")) step.far_64ths = value.at("far_64ths").integer(1, most_far_64ths);
+  if (value.has("whole_pieces")) step.whole_pieces = value.at("whole_pieces").flag();
+}
+
 Step read_step(const Value& value, const Request& request, const MeshTable& meshes,
                const std::vector<MeshNames>& names) {
   Step step;
@@ -127,11 +137,7 @@ Step read_step(const Value& value, const Request& request, const MeshTable& mesh
   step.peak_bytes = value.at("peak_bytes").integer(0);
   step.predicted_ps = picoseconds(value.at("predicted_ns"));
   step.merged = value.at("merged").integer(1);
-  if (value.has("phases")) step.phases = value.at("phases").integer(1, 2);
-  if (value.has("chunks")) step.chunks = value.at("chunks").integer(1, most_chunks);
-  if (value.has("fetched_by_all")) step.fetched_by_all = value.at("fetched_by_all").flag();
-  if (value.has("far_64ths")) step.far_64ths = value.at("far_64ths").integer(1, most_far_64ths);
-  if (value.has("whole_pieces")) step.whole_pieces = value.at("whole_pieces").flag();
+  read_way(value, step);
   step.why = value.at("why").text();
   return step;
 }

@@ -239,8 +239,9 @@ class PlanWriter {
     w_.field("dst", text_of(step.dst));
     if (step.far_64ths != 0) w_.field("far_64ths", step.far_64ths);
     if (step.fetched_by_all) w_.field("fetched_by_all", true);
-    w_.fields(
-        {{"group", step.group}, {"logical_shape", step.logical_shape}, {"merged", step.merged}});
+    w_.field("group", step.group);
+    if (step.laps != 1) w_.field("laps", step.laps);
+    w_.fields({{"logical_shape", step.logical_shape}, {"merged", step.merged}});
     if (!step.mesh.empty()) w_.field("mesh", step.mesh);
     w_.list("mesh_dims", step.mesh_dims,
             [&](const SubAxis& sub_axis) { w_.value(to_text(sub_axis, mesh.names, mesh.shape)); });

@@ -25,7 +25,7 @@ int64_t exchange_pairs(const Plan& plan, const PlannedRedistribution& r, size_t 
   q.dst = &r.steps[step].state;
   std::optional<ExchangeTraffic> traffic;
   if (r.steps[step].phases == 2) {
-    if (r.steps[step].fetched_by_all) q.fetchers = Fetchers::all;
+    q.fetchers = fetchers_of(r.steps[step]);
     traffic = list_exchange_in_two_phases(q);
   } else if (const int64_t far = r.steps[step].far_64ths; far > 0) {
     const auto use = [&](const FarShareLister& list) { traffic = list(far); };

@@ -52,7 +52,7 @@ void take_cheaper(const ExchangeCost& other, ExchangeStep& made) {
   made.cost = other;
   made.step.phases = other.phases;
   made.step.chunks = other.chunks;
-  made.step.fetched_by_all = other.fetched_by_all;
+  set_fetchers(other.fetchers, made.step);
   made.step.far_64ths = other.far_64ths;
 }
 
@@ -60,6 +60,11 @@ const char* why_of(const Step& step, bool crosses) {
   if (step.far_64ths > 0) {
     return "sends every rank of the target mesh just the boxes that it misses: of what its host "
            "holds part from other hosts, so that the links of both are busy";
+  }
+  if (step.laps > 1) {
+    return "lets all ranks of each host of the target mesh share the fetching of what it misses "
+           "over its slow links, once, each from two ranks at least, as one does not fill them, then "
+           "shares it inside the host";
   }
   if (step.fetched_by_all) {
     return "lets all ranks of each host of the target mesh share the fetching of what it misses "
@@ -107,6 +112,7 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   const int64_t least_far_ps = made.cost.least_far_ps;
   if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && helps) {
     q.phases = 2;
+    q.in_laps_too = by_all && crosses;
     if (by_all) q.fetchers = std::nullopt;
     if (!shares) q.fetchers = Fetchers::all;
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);

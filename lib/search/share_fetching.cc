@@ -16,13 +16,13 @@ int64_t share_one(const LevelMap& levels, const StepQuestion& asked, int64_t mos
   q.chunks = std::nullopt;
   q.most_ps = now.predicted_ps;
   const ExchangeCost shared = price_exchange(q);
-  if (!now.exact || !shared.exact || !shared.fetched_by_all ||
+  if (!now.exact || !shared.exact || shared.fetchers == Fetchers::wanting ||
       shared.predicted_ps >= now.predicted_ps)
     return 0;
   Step other = step;
   other.phases = 2;
   other.chunks = shared.chunks;
-  other.fetched_by_all = true;
+  set_fetchers(shared.fetchers, other);
   other.whole_pieces = false;
   other.why =
       "lets all ranks of each host share the fetching of what it misses over its slow links, once, "

@@ -4,6 +4,15 @@
 
 namespace meshplan {
 
+Fetchers fetchers_of(const Step& step) {
+  if (!step.fetched_by_all) return Fetchers::wanting;
+  return step.laps > 1 ? Fetchers::all_in_laps : Fetchers::all;
+}
+void set_fetchers(Fetchers fetchers, Step& step) {
+  step.fetched_by_all = fetchers != Fetchers::wanting;
+  step.laps = fetchers == Fetchers::all_in_laps ? most_laps : 1;
+}
+
 Box even_part(const Box& box, int64_t parts, int64_t index) {
   if (box.empty()) {
     MESHPLAN_CHECK(index == 0, "a scalar is one slice: there is no part but the first");

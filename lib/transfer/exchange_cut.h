@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/int_math.h"
+#include "plan/plan.h"
 #include "tensor/box.h"
 
 namespace meshplan {
@@ -19,9 +20,12 @@ enum class ExchangeCut : uint8_t {
 
 // Which members of a unit share the fetching of the first of two phases (README.md, "Two phases").
 enum class Fetchers : uint8_t {
-  wanting,  // those that want a box share what the unit misses of it
-  all,      // all that are on the target's side share all that the unit misses
+  wanting,      // those that want a box share what the unit misses of it
+  all,          // all that are on the target's side share all that the unit misses
+  all_in_laps,  // the same, each twice in turn, so that each asks two holders at least
 };
+[[nodiscard]] Fetchers fetchers_of(const Step& step);
+void set_fetchers(Fetchers fetchers, Step& step);
 
 // Near-equal part `index` of `length` cut into `parts`, the first ones longer by one: its size.
 [[nodiscard]] constexpr int64_t near_equal(int64_t length, int64_t parts, int64_t index) {

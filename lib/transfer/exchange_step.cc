@@ -91,10 +91,9 @@ void TransferMaker::add_two_phases(const ExchangeClass& ranks,
   const auto& targets = ranks.targets;
   auto source = [&](int32_t i) { return sources[static_cast<size_t>(i)]; };
   auto target = [&](int32_t i) { return targets[static_cast<size_t>(i)]; };
-  const Fetchers fetchers = step_.fetched_by_all ? Fetchers::all : Fetchers::wanting;
   TwoPhaseTransfers both =
       two_phase_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
-                          level_ranks_of(*q_.topology), fetchers);
+                          level_ranks_of(*q_.topology), fetchers_of(step_));
   const auto each_chunk = [&](const Box& box, auto&& add_one) {
     for (int64_t chunk = 0; chunk < step_.chunks; ++chunk) {
       Box part = even_part(box, step_.chunks, chunk);

@@ -264,9 +264,9 @@ void add_without_ops(KeyWriter& key, const State& state) {
 }
 std::string key_of(const ListQuestion& q, int phases) {
   KeyWriter key;
-  // of two phases also who fetches: 3 all, 4 either
-  const int way = q.fetchers == Fetchers::wanting ? phases : q.fetchers ? 3 : 4;
-  key.add_all(phases == 1 ? 1 : way, q.element_bytes, q.shape);
+  // of two phases also who fetches: by 5 either
+  const int way = phases == 1 ? 1 : 2 + (q.fetchers ? static_cast<int>(*q.fetchers) : 3);
+  key.add_all(way, q.element_bytes, q.shape);
   add_without_ops(key, *q.src);
   add_without_ops(key, *q.dst);
   return std::move(key).take();

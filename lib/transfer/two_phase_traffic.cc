@@ -1,7 +1,9 @@
 #include "transfer/two_phase_traffic.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/int_math.h"
 #include "transfer/fetch_shares.h"
@@ -151,9 +153,17 @@ TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
   TwoPhases phases(ranks, units, fetchers);
   PassedOn passed(ranks, phases.nearest(), inner);
   UnitExchange unit;
+  std::vector<FetchedPart> sorted;
   while (phases.next(unit)) {
     out.work += static_cast<int64_t>(unit.fetched.size());
-    for (const FetchedPart& f : unit.fetched) {
+    std::span<const FetchedPart> in_rows = unit.fetched;  // what a member fetches stands in one
+    if (fetchers == Fetchers::all_in_laps) {
+      sorted = unit.fetched;
+      std::stable_sort(sorted.begin(), sorted.end(),
+                       [](const auto& a, const auto& b) { return a.fetcher < b.fetcher; });
+      in_rows = sorted;
+    }
+    for (const FetchedPart& f : in_rows) {
       const int64_t bytes = saturating_mul(f.elements, element_bytes);
       Tally::Cell& in = outer.at(f.fetcher, f.level);
       Tally::Cell& out_of = outer.at(f.holder, f.level);

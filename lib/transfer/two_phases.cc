@@ -45,11 +45,11 @@ bool TwoPhases::next(UnitExchange& unit) {
   missing_.clear();
   for (size_t k = 0; k < unit.wanted.size(); ++k) {
     add_missing(unit, k);
-    if (fetchers_ == Fetchers::all) continue;
+    if (fetchers_ != Fetchers::wanting) continue;
     share_out(unit, unit.members_of(k));
     missing_.clear();
   }
-  if (fetchers_ == Fetchers::all) {
+  if (fetchers_ != Fetchers::wanting) {
     all_.clear();
     for (const int32_t m : unit.members) {
       if (ranks_.target[static_cast<size_t>(m)] >= 0) all_.push_back(m);
@@ -129,13 +129,14 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   int128 all = 0;
   for (const Missing& one : missing_) all += one.overlap.elements;
   const auto members = static_cast<int64_t>(all_.size());
+  const int64_t stretches = members * (fetchers_ == Fetchers::all_in_laps ? most_laps : 1);
   int128 before = 0;  // elements of overlaps before
-  int64_t member = 0;
+  int64_t stretch = 0;
   for (const auto& [number, overlap] : missing_) {
     const int64_t slice = floor_div(overlap.elements, overlap.longest);
     for (int64_t at = 0; at < overlap.longest;) {
-      // Member m has the elements up to (m + 1) / members of all, in whole slices.
-      const int128 end = std::max(int128{0}, all * (member + 1) / members - before) / slice;
+      // Up to (i + 1) / stretches of all elements, in whole slices.
+      const int128 end = std::max(int128{0}, all * (stretch + 1) / stretches - before) / slice;
       const int64_t last = static_cast<int64_t>(std::min(end, int128{overlap.longest}));
       if (last > at) {
         FetchedPart& f = unit.fetched.emplace_back();
@@ -145,13 +146,13 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
         f.first = at;
         f.slices = last - at;
         f.elements = slice * f.slices;
-        f.fetcher = all_[static_cast<size_t>(member)];
+        f.fetcher = all_[static_cast<size_t>(floor_mod(stretch, members))];
         const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
         f.level = near.level;
         f.holder = least_asked(overlap.shard, near, f.elements);
         at = last;
       }
-      if (at < overlap.longest) ++member;
+      if (at < overlap.longest) ++stretch;
     }
     before += overlap.elements;
   }

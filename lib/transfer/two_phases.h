@@ -41,7 +41,7 @@ struct UnitExchange {
   std::vector<int32_t> sharing;        // members that want the first box, those of the next, ...
   std::vector<int32_t> sharing_begin;  // one more than there are wanted boxes
   // Not empty ones, in the order of `wanted`, and in that in which members share them: what a
-  // member fetches stands in a row.
+  // member fetches stands in a row, or in one for each lap.
   std::vector<FetchedPart> fetched;
 
   // The members that want the k-th box, ascending.
@@ -81,7 +81,7 @@ class TwoPhases {
   void add_missing(const UnitExchange& unit, size_t number);
   // What is missing of one box, among those that want it.
   void share_out(UnitExchange& unit, std::span<const int32_t> sharing);
-  // What is missing of all, among all.
+  // What is missing of all, among all, in one lap or several.
   void share_among_all(UnitExchange& unit);
   // The holder of the shard that was asked for least.
   int32_t least_asked(int32_t shard, const NearestHolders& near, int64_t elements);

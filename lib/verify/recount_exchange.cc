@@ -69,6 +69,7 @@ Counted recount_exchange(const StepView& view) {
   exchange.dst = &step.state;
   exchange.whole_pieces = step.whole_pieces;
   exchange.fetched_by_all = step.fetched_by_all;
+  exchange.laps = step.laps;
   exchange.far_64ths = step.far_64ths;
   if (step.phases == 2) {
     auto twice = exchanged_evenly_in_two_phases(exchange);

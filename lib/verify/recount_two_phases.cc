@@ -164,11 +164,11 @@ class Phases {
     return pieces;
   }
 
-  // What is missing in all, slice by slice: every target has its stretch of elements.
+  // What is missing in all, slice by slice: every target has its stretch of elements in each lap.
   int64_t share_among_all(const std::vector<Missing>& missing) {
     int128 all = 0;
     for (const Missing& box : missing) all += box.elements;
-    const auto k = std::ssize(targets_);
+    const int64_t k = std::ssize(targets_) * view_.laps;
     int64_t pieces = 0;
     int128 begins = 0;  // where the box at hand begins
     for (const Missing& box : missing) {
@@ -182,7 +182,7 @@ class Phases {
       for (auto j = static_cast<int64_t>(begins * k / all); j < k && start(j) < box.longest; ++j) {
         const int64_t slices = (j + 1 == k ? box.longest : start(j + 1)) - start(j);
         if (slices == 0) continue;
-        fetch_part(targets_[static_cast<size_t>(j)], box.shard, 0,
+        fetch_part(targets_[static_cast<size_t>(j % std::ssize(targets_))], box.shard, 0,
                    slices * slice * view_.element_bytes, wanting_[static_cast<size_t>(box.wanted)]);
         pieces += std::ssize(wanting_[static_cast<size_t>(box.wanted)]);
       }

@@ -13,6 +13,7 @@
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "replay_host/host.h"
+#include "transfer/exchange_cut.h"
 #include "transfer/step_transfers.h"
 #include "verify/random_world.h"
 #include "verify/verify.h"
@@ -143,7 +144,7 @@ void check_replay(const std::vector<Root>& roots, const MeshTable& table, const 
 
 // The same plan with its exchange across in two phases, in so many chunks, where that is allowed;
 // what a step takes may be more.
-bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t chunks, bool by_all,
+bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table, Plan plan, int64_t chunks, Fetchers fetchers,
                          const std::string& place) {
   PlannedRedistribution& r = plan.redistributions[0];
   if (plan.topology.levels.size() < 2) return false;
@@ -152,16 +153,16 @@ bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table,
   if (at == r.steps.size() || r.steps[at].op != Op::exchange || r.steps[at].reduce_op) return false;
   r.steps[at].phases = 2;
   r.steps[at].chunks = chunks;
-  r.steps[at].fetched_by_all = by_all;
+  set_fetchers(fetchers, r.steps.own()[at]);
+  const std::string by = fetchers == Fetchers::wanting ? "" : fetchers == Fetchers::all ? " by all" : " by all in laps";
   r.steps[at].whole_pieces = false;
   price_redistribution(r, plan.meshes, plan.topology);
   plan.totals = r.totals;
   r.alternatives.clear();
   r.proven_gap_ps = (ns_of_ps(r.totals.predicted_ps) - ns_of_ps(r.totals.lower_bound_ps)) * 1000;
   if (r.proven_gap_ps > 0) r.shortcuts.add(Shortcut::few_landings);
-  if (const Status status = verify_plan(plan); !status)
-    FAIL_CHECK(place << " in two phases" << (by_all ? " by all: " : ": ") << status.error().message);
-  check_replay(roots, table, plan, place + " in two phases" + (by_all ? " by all" : "") + " and " + std::to_string(chunks) + " chunks");
+  if (const Status status = verify_plan(plan); !status) FAIL_CHECK(place << " in two phases" << by << ": " << status.error().message);
+  check_replay(roots, table, plan, place + " in two phases" + by + " and " + std::to_string(chunks) + " chunks");
   return true;
 }
 
@@ -174,7 +175,8 @@ bool check_with_far_share(const std::vector<Root>& roots, const MeshTable& table
   if (at == r.steps.size() || r.steps[at].op != Op::exchange || r.steps[at].reduce_op) return false;
   Step& step = r.steps.own()[at];
   step.phases = step.chunks = 1;
-  step.fetched_by_all = step.whole_pieces = false;
+  set_fetchers(Fetchers::wanting, step);
+  step.whole_pieces = false;
   step.far_64ths = far_64ths;
   price_redistribution(r, plan.meshes, plan.topology);
   plan.totals = r.totals;
@@ -201,7 +203,8 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   if (const Status status = verify_plan(*read); !status) FAIL_CHECK(place << ": after reading: " << status.error().message);
   check_replay(roots, table, *read, place);
   for (const int64_t chunks : {1, 3}) {
-    for (const bool by_all : {false, true}) in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, by_all, place);
+    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps})
+      in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, fetchers, place);
   }
   with_far_share += check_with_far_share(roots, table, outcome.plan, 27, place);
 }

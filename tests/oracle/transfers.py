@@ -174,7 +174,7 @@ def parts_for(missing_shards, members):
 
 def shared_by_all(members, lacks):
     """[(shard, box, w, member)]: the elements of all boxes in a row in even shares, whose ends move down
-    to slices of the box along its longest dim."""
+    to slices of the box along its longest dim; `members` names one as often as there are laps."""
     everything, begin = sum(count_of(box) for _, box, _ in lacks), 0
     for shard, box, w in lacks:
         lengths = [high - low for low, high in box]
@@ -191,10 +191,10 @@ def shared_by_all(members, lacks):
         begin += count_of(box)
 
 
-def fetched_by_units(levels, have, want, members, shards, by_all):
+def fetched_by_units(levels, have, want, members, shards, laps):
     """The first phase for one class: [(sender, fetcher, contribution, box, w)]. The members of a unit
-    that want one box w share what of it the unit misses, so that each part comes in once; or all
-    members that are on the target's side share all that the unit misses."""
+    that want one box w share what of it the unit misses, so that each part comes in once; or, in one
+    lap or several, all members that are on the target's side share all that the unit misses."""
     fetched, asked = [], {}
     for unit_members in units_of(levels, members):
         here = unit(levels, 0, unit_members[0])
@@ -203,9 +203,9 @@ def fetched_by_units(levels, have, want, members, shards, by_all):
         for rank in unit_members:
             if count_of(want[rank][1]):
                 wanted.setdefault(want[rank][1], []).append(rank)
-        if by_all:
+        if laps:
             lacks = [(s, common(s[1], w), w) for w in wanted for s in foreign if common(s[1], w) is not None]
-            for shard, box, w, taker in shared_by_all(unit_members, lacks):
+            for shard, box, w, taker in shared_by_all(unit_members * laps, lacks):
                 near = nearest(levels, shards[shard], taker)
                 loads = asked.setdefault((shard, level_between(levels, near[0], taker), tuple(near)), [0] * len(near))
                 least = loads.index(min(loads))
@@ -231,8 +231,9 @@ def fetched_by_units(levels, have, want, members, shards, by_all):
     return fetched
 
 
-def two_phases(levels, have, want, by_all=False):
-    """Each innermost unit fetches what it misses once, then shares it: (first, second) pieces."""
+def two_phases(levels, have, want, laps=0):
+    """Each innermost unit fetches what it misses once, in so many laps over all members or, of none, by
+    those that want it; then shares it: (first, second) pieces."""
     first, second = [], []
     classes = {}
     for rank in sorted(want):
@@ -240,7 +241,7 @@ def two_phases(levels, have, want, by_all=False):
     every = holders_of(have)
     for contribution, members in classes.items():
         shards = {s: ranks for s, ranks in every.items() if s[0] == contribution}
-        fetched = fetched_by_units(levels, have, want, members, shards, by_all)
+        fetched = fetched_by_units(levels, have, want, members, shards, laps)
         first += [piece[:4] for piece in fetched]
         for unit_members in units_of(levels, members):
             number = unit(levels, 0, unit_members[0])

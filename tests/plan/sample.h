@@ -48,6 +48,7 @@ inline Plan sample_plan() {
   part.phases = 2;
   part.whole_pieces = true;
   part.fetched_by_all = true;
+  part.laps = 2;
   part.far_64ths = 29;
   part.why = "it is the cheapest";
   Step gather;

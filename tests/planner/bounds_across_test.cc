@@ -116,10 +116,10 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
       crossing_twice[i][j] = crossing[i][j];
       // In two phases too, whoever fetches.
       q.phases = 2;
-      for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all}) {
+      for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps}) {
         q.fetchers = fetchers;
         const ExchangeCost twice = price_exchange(q);
-        if (fetchers == Fetchers::all && twice.predicted_ps < crossing_twice[i][j]) ++tight.by_all;
+        if (fetchers != Fetchers::wanting && twice.predicted_ps < crossing_twice[i][j]) ++tight.by_all;
         crossing_twice[i][j] = std::min(crossing_twice[i][j], twice.predicted_ps);
       }
     }

@@ -160,7 +160,7 @@ int64_t check_plan(const Plan& plan, bool priced, std::set<std::string>& seen) {
       std::ostringstream key;
       key << q.src_mesh->name << to_text(*q.before, mesh_shape(*q.src_mesh)) << q.dst_mesh->name
           << to_text(step.state, mesh_shape(*q.dst_mesh)) << step.phases << step.chunks << step.whole_pieces << step.fetched_by_all
-          << step.far_64ths << to_text(r.request.tensor.dtype);
+          << step.laps << step.far_64ths << to_text(r.request.tensor.dtype);
       for (int64_t extent : r.request.tensor.shape) key << ' ' << extent;
       if (!seen.insert(key.str()).second) continue;
       CAPTURE(r.request.id);
@@ -325,6 +325,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
       step.phases = 2;
       step.whole_pieces = false;
       step.fetched_by_all = random.one_in(2);
+      if (step.fetched_by_all) step.laps = 1 + random.below(2);
       by_all += step.fetched_by_all;
       if (random.one_in(2)) step.chunks = 1 + random.below(6);
       ++two_phases;
@@ -336,6 +337,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
     CAPTURE(step.phases);
     CAPTURE(step.whole_pieces);
     CAPTURE(step.fetched_by_all);
+    CAPTURE(step.laps);
     StepQuestion q{&topology, &mesh, &mesh, &tensor, std::nullopt, &src, &step};
     if (src == dst) continue;
     check_step(q, price_step(q));

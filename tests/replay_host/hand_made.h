@@ -21,6 +21,7 @@ struct HandStep {
   std::string mesh{};
   int64_t chunks = 1;
   bool fetched_by_all = false;
+  int64_t laps = 1;
   int64_t far_64ths = 0;
 };
 
@@ -73,6 +74,7 @@ inline Plan make_plan(const HandPlan& hand) {
     step.chunks = h.chunks;
     step.whole_pieces = h.whole_pieces;
     step.fetched_by_all = h.fetched_by_all;
+    step.laps = h.laps;
     step.far_64ths = h.far_64ths;
     r.steps.push_back(step);
   }

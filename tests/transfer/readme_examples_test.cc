@@ -87,6 +87,17 @@ TEST_CASE("two phases of 2 hosts of 4 where one rank of a host wants what it mis
   CHECK(both.from_sources.empty());
 }
 
+TEST_CASE("two phases of 2 hosts of 2 across meshes, fetched by all in one lap and in two") {
+  const std::vector<RankBox> before{{0, {{0, 4}}}, {1, {{4, 8}}}};
+  const std::vector<RankBox> after{{2, {{0, 8}}}, {3, {{0, 8}}}};
+  const std::vector<int64_t> hosts{2, 4};
+  const TwoPhaseTransfers once = two_phase_transfers(before, after, hosts, Fetchers::all);
+  CHECK(once.first_phase == Transfers{{0, 0, {{0, 4}}}, {1, 1, {{4, 8}}}});
+  const TwoPhaseTransfers twice = two_phase_transfers(before, after, hosts, Fetchers::all_in_laps);
+  CHECK(twice.first_phase == Transfers{{0, 0, {{0, 2}}}, {0, 1, {{2, 4}}}, {1, 0, {{4, 6}}}, {1, 1, {{6, 8}}}});
+  CHECK(received(twice.from_fetchers, 0) == Transfers{{1, 0, {{2, 4}}}, {1, 0, {{6, 8}}}});
+}
+
 TEST_CASE("two phases of 2 hosts of 2, S(0)R -> RR") {
   const auto before = ranks_of("S(0)R", {2, 2});
   const auto after = ranks_of("RR", {2, 2});

@@ -236,8 +236,8 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
           const bool known = std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
           if (volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
         }
-        // Fetched by all: every slice of what is missing by the last member whose share begins before
-        // its end, stretches of slices from the holder that was asked for least.
+        // Fetched by all: every slice of what is missing by the last member whose share, of one lap,
+        // begins before its end, stretches of slices from the holder that was asked for least.
         std::vector<size_t> targets;
         for (const size_t m : members) {
           if (ranks[m].wants) targets.push_back(m);
@@ -261,14 +261,16 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
             const Box piece = intersect(wanted[i], shards[s].first);
             int64_t longest = 1;
             for (const Interval& side : piece) longest = std::max(longest, width(side));
-            std::map<size_t, int64_t> taken;  // elements, by member
+            std::map<size_t, int64_t> taken;  // elements, by share
+            const size_t shares = targets.size() * static_cast<size_t>(view.laps);
             for (int64_t slice = 0; slice < longest; ++slice) {
               end += volume(piece) / longest;
-              size_t j = targets.size() - 1;
-              while (static_cast<int64_t>(j) * all / std::ssize(targets) >= end) --j;
-              taken[targets[j]] += volume(piece) / longest;
+              size_t j = shares - 1;
+              while (static_cast<int64_t>(j) * all / static_cast<int64_t>(shares) >= end) --j;
+              taken[j] += volume(piece) / longest;
             }
-            for (const auto& [to, elements] : taken) {
+            for (const auto& [share, elements] : taken) {
+              const size_t to = targets[share % targets.size()];
               size_t level = 0;
               const std::vector<size_t> near = nearest(shards[s].second, to, level);
               auto& asked_so_far = asked_for[{s, level, near}];

@@ -266,6 +266,10 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       p.steps[i].fetched_by_all = !p.steps[i].fetched_by_all;
       return true;
     });
+    add("other laps", i, [&](auto& p) {
+      p.steps[i].laps = 3 - p.steps[i].laps;
+      return true;
+    });
     add("other far share", i, [&](auto& p) {
       p.steps[i].far_64ths = p.steps[i].far_64ths == 0 ? 9 : 0;
       return true;

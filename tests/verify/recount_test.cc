@@ -126,8 +126,17 @@ Case random_exchange(Random& random) {
 }
 
 ExchangeView view_of(const Case& c) {
-  return {&c.plan.topology, &c.table.meshes[c.src_mesh], &c.table.meshes[c.dst_mesh], c.tensor.shape,  4, &c.src,
-          &c.dst,           c.step.whole_pieces,         c.step.fetched_by_all,       c.step.far_64ths};
+  return {&c.plan.topology,
+          &c.table.meshes[c.src_mesh],
+          &c.table.meshes[c.dst_mesh],
+          c.tensor.shape,
+          4,
+          &c.src,
+          &c.dst,
+          c.step.whole_pieces,
+          c.step.fetched_by_all,
+          c.step.laps,
+          c.step.far_64ths};
 }
 
 std::string text_of(const Case& c) {
@@ -137,8 +146,8 @@ std::string text_of(const Case& c) {
   text += ", world " + to_text(*c.table.meshes.front().universe) + ", [";
   for (const int64_t extent : c.tensor.shape) text += " " + std::to_string(extent);
   text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " + to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
-          (c.step.whole_pieces ? " whole" : " even") + (c.step.fetched_by_all ? " by all" : "") + ", far share " +
-          std::to_string(c.step.far_64ths) + ", units of";
+          (c.step.whole_pieces ? " whole" : " even") + (c.step.fetched_by_all ? " by all" : "") + ", " + std::to_string(c.step.laps) +
+          " laps, far share " + std::to_string(c.step.far_64ths) + ", units of";
   for (const TopologyLevel& level : c.plan.topology.levels) text += " " + std::to_string(level.ranks);
   return text;
 }
@@ -241,6 +250,7 @@ TEST_CASE("two phases are counted as units fetch and pass on") {
     if (c.step.reduce_op || c.plan.topology.levels.size() < 2) continue;
     c.step.whole_pieces = false;
     c.step.fetched_by_all = random.one_in(2);
+    if (c.step.fetched_by_all) c.step.laps = 1 + random.below(2);
     const size_t levels = c.plan.topology.levels.size();
     // A target made for another mesh is made anew.
     if (c.dst.partial != c.src.partial) c.src.partial.clear();
