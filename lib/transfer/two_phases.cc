@@ -130,6 +130,8 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   for (const Missing& one : missing_) all += one.overlap.elements;
   const auto members = static_cast<int64_t>(all_.size());
   const int64_t stretches = members * (fetchers_ == Fetchers::all_in_laps ? most_laps : 1);
+  // So few elements are not cut off from an overlap.
+  const auto is_sliver = [&](int128 elements) { return 256 * elements * stretches < all; };
   int128 before = 0;  // elements of overlaps before
   int64_t stretch = 0;
   for (const auto& [number, overlap] : missing_) {
@@ -137,7 +139,12 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
     for (int64_t at = 0; at < overlap.longest;) {
       // Up to (i + 1) / stretches of all elements, in whole slices.
       const int128 end = std::max(int128{0}, all * (stretch + 1) / stretches - before) / slice;
-      const int64_t last = static_cast<int64_t>(std::min(end, int128{overlap.longest}));
+      auto last = static_cast<int64_t>(std::min(end, int128{overlap.longest}));
+      if (last < overlap.longest && is_sliver(int128{last} * slice)) {
+        last = 0;
+      } else if (is_sliver(int128{overlap.longest - last} * slice)) {
+        last = overlap.longest;
+      }
       if (last > at) {
         FetchedPart& f = unit.fetched.emplace_back();
         f.wanted = unit.wanted[number];

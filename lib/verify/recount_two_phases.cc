@@ -176,8 +176,12 @@ class Phases {
       // The slice in which the j-th stretch begins.
       const auto start = [&](int64_t j) {
         const int128 at = all * j / k - begins;
-        return at <= 0 ? int64_t{0}
-                       : static_cast<int64_t>(std::min(at / slice, int128{box.longest}));
+        if (at <= 0) return int64_t{0};
+        const int64_t down = static_cast<int64_t>(std::min(at / slice, int128{box.longest}));
+        // No stretch has less than a 256th of an even one of a box that it shares.
+        if (down == box.longest) return down;
+        if (int128{down} * slice * k * 256 < all) return int64_t{0};
+        return int128{box.longest - down} * slice * k * 256 < all ? box.longest : down;
       };
       for (auto j = static_cast<int64_t>(begins * k / all); j < k && start(j) < box.longest; ++j) {
         const int64_t slices = (j + 1 == k ? box.longest : start(j + 1)) - start(j);

@@ -174,14 +174,21 @@ def parts_for(missing_shards, members):
 
 def shared_by_all(members, lacks):
     """[(shard, box, w, member)]: the elements of all boxes in a row in even shares, whose ends move down
-    to slices of the box along its longest dim; `members` names one as often as there are laps."""
+    to slices of the box along its longest dim, and to its ends where less than a 256th of a share is
+    cut off; `members` names one as often as there are laps."""
+    def without_slivers(slices, per_slice, at):
+        for end in (0, slices):
+            if 0 < at < slices and abs(at - end) * per_slice * len(members) * 256 < everything:
+                return end
+        return at
+
     everything, begin = sum(count_of(box) for _, box, _ in lacks), 0
     for shard, box, w in lacks:
         lengths = [high - low for low, high in box]
         dim = lengths.index(max(lengths)) if box else None
         slices = lengths[dim] if box else 1
         per_slice = count_of(box) // slices
-        starts = [min(max((j * everything // len(members) - begin) // per_slice, 0), slices)
+        starts = [without_slivers(slices, per_slice, min(max((j * everything // len(members) - begin) // per_slice, 0), slices))
                   for j in range(len(members))] + [slices]
         for member, first, last in zip(members, starts, starts[1:]):
             if first < last:

@@ -98,6 +98,16 @@ TEST_CASE("two phases of 2 hosts of 2 across meshes, fetched by all in one lap a
   CHECK(received(twice.from_fetchers, 0) == Transfers{{1, 0, {{2, 4}}}, {1, 0, {{6, 8}}}});
 }
 
+TEST_CASE("two phases of 2 hosts of 4 across meshes, fetched by all: shards that differ by a slice are not cut for it") {
+  std::vector<RankBox> before;
+  std::vector<RankBox> after;
+  for (int64_t i = 0; i < 4; ++i) before.push_back({i, {{1025 * i, std::min<int64_t>(1025 * i + 1025, 4099)}}});
+  for (int64_t i = 4; i < 8; ++i) after.push_back({i, {{0, 4099}}});
+  const std::vector<int64_t> hosts{4, 8};
+  const TwoPhaseTransfers both = two_phase_transfers(before, after, hosts, Fetchers::all);
+  CHECK(both.first_phase == Transfers{{0, 0, {{0, 1025}}}, {1, 1, {{1025, 2050}}}, {2, 2, {{2050, 3075}}}, {3, 3, {{3075, 4099}}}});
+}
+
 TEST_CASE("two phases of 2 hosts of 2, S(0)R -> RR") {
   const auto before = ranks_of("S(0)R", {2, 2});
   const auto after = ranks_of("RR", {2, 2});

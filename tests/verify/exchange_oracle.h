@@ -255,7 +255,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         for (const Box& w : wanted) {
           for (const size_t s : missing_of(w)) all += volume(intersect(w, shards[s].first));
         }
-        int64_t end = 0;  // of the slice at hand, in elements of all
+        int64_t begin = 0;  // of the overlap at hand, in elements of all
         for (size_t i = 0; i < wanted.size() && view.fetched_by_all; ++i) {
           for (const size_t s : missing_of(wanted[i])) {
             const Box piece = intersect(wanted[i], shards[s].first);
@@ -263,12 +263,23 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
             for (const Interval& side : piece) longest = std::max(longest, width(side));
             std::map<size_t, int64_t> taken;  // elements, by share
             const size_t shares = targets.size() * static_cast<size_t>(view.laps);
-            for (int64_t slice = 0; slice < longest; ++slice) {
-              end += volume(piece) / longest;
-              size_t j = shares - 1;
-              while (static_cast<int64_t>(j) * all / static_cast<int64_t>(shares) >= end) --j;
-              taken[j] += volume(piece) / longest;
+            const int64_t each = volume(piece) / longest;
+            std::vector<int64_t> first(shares);  // slice of the overlap, by share
+            for (size_t j = 0; j < shares; ++j) {
+              const int64_t share_begin = static_cast<int64_t>(j) * all / static_cast<int64_t>(shares);
+              while (first[j] < longest && begin + (first[j] + 1) * each <= share_begin) ++first[j];
+              const int64_t left = longest - first[j];
+              const auto few = [&](int64_t slices) { return 256 * static_cast<int64_t>(shares) * slices * each < all; };
+              if (left == 0 || first[j] == 0) continue;
+              if (few(left)) first[j] = longest;
+              if (few(longest - left)) first[j] = 0;
             }
+            for (int64_t slice = 0; slice < longest; ++slice) {
+              size_t j = shares - 1;
+              while (first[j] > slice) --j;
+              taken[j] += each;
+            }
+            begin += volume(piece);
             for (const auto& [share, elements] : taken) {
               const size_t to = targets[share % targets.size()];
               size_t level = 0;
