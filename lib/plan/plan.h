@@ -46,7 +46,7 @@ struct Move {
 constexpr int64_t most_chunks = 1024;
 // The largest far share of an exchange: something is asked of the nearest holders, too.
 constexpr int64_t most_far_64ths = 63;
-constexpr int64_t most_laps = 2;
+constexpr int64_t most_laps = 2;  // of what all ranks of a unit fetch
 
 struct Step {
   Op op = Op::slice;

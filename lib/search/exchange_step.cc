@@ -108,13 +108,15 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   const bool shares = has_copies(landing, dst_mesh);
   const bool by_all = ways.fetchers == Fetchers::all;
   // On the way to a target finer shards do as well.
-  const bool helps = shares || (by_all && made.cost.uneven && landing == landing_of(request));
+  const bool ends = landing == landing_of(request);
+  const bool helps = shares || (by_all && made.cost.uneven && ends);
+  const bool laps_help = by_all && made.cost.held_up && ends && crosses;
   const int64_t least_far_ps = made.cost.least_far_ps;
-  if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && helps) {
+  if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && (helps || laps_help)) {
     q.phases = 2;
-    q.in_laps_too = by_all && crosses;
+    q.in_laps_too = by_all && crosses && helps;
     if (by_all) q.fetchers = std::nullopt;
-    if (!shares) q.fetchers = Fetchers::all;
+    if (!shares) q.fetchers = helps ? Fetchers::all : Fetchers::all_in_laps;
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);
     take_cheaper(price_exchange(q), made);
   }

@@ -30,8 +30,8 @@ constexpr ExchangeWays nearest_in_one_phase{1, Fetchers::wanting, false};
 // pending there: in the cut of its pieces that prices lower, or across meshes by those `ways` that
 // do. In two phases all ranks of units may fetch where members fetch unevenly
 // (transfer/fetch_shares.h), and several want one box or it lands where the request does; and in
-// laps where the rate to one peer holds them up. A far share is asked for where links inside units
-// take longest. A price above `most_ps` is of no use.
+// laps where the rate to one peer holds them up, or holds up one phase that lands there. A far
+// share is asked for where links inside units take longest. A price above `most_ps` is of no use.
 // `levels`: of the source mesh.
 struct ExchangeStep {
   Step step;  // its change of state is described on one mesh alone

@@ -264,7 +264,7 @@ void add_without_ops(KeyWriter& key, const State& state) {
 }
 std::string key_of(const ListQuestion& q, int phases) {
   KeyWriter key;
-  // of two phases also who fetches: by 5 either
+  // of two phases also who fetches: 2 to 4 as Fetchers has them, 5 either
   const int way = phases == 1 ? 1 : 2 + (q.fetchers ? static_cast<int>(*q.fetchers) : 3);
   key.add_all(way, q.element_bytes, q.shape);
   add_without_ops(key, *q.src);

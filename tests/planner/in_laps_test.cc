@@ -44,6 +44,19 @@ TEST_CASE("as many shards as ranks that fetch, and one peer reaches half of a ra
   CHECK(std::as_const(at_full_rate.redistributions[0].steps).list()[0].laps == 1);
 }
 
+TEST_CASE("the same shards on other hosts: each rank would receive its one from one rank") {
+  const Topology h100 = *topology_preset("h100");
+  const MeshTable table = two_roots({{"train", 24}}, {{"serve", 24}}, 24);
+  const Plan plan = planned_alone(table, h100, request_of(table, "weights", {65'543, 28'672}, "S(0)", "S(0)", 1));
+  const PlannedRedistribution& r = plan.redistributions[0];
+  REQUIRE(r.steps.size() == 1);
+  CHECK(std::as_const(r.steps).list()[0].laps == 2);
+  CHECK(r.totals.predicted_ps < r.totals.lower_bound_ps * 6 / 5);
+  // A small one is not worth the peers.
+  const Plan small = planned_alone(table, h100, request_of(table, "weights", {4'099, 28}, "S(0)", "S(0)", 1));
+  CHECK(std::as_const(small.redistributions[0].steps).list()[0].phases == 1);
+}
+
 TEST_CASE("where laps need more memory than there is, there is a plan without") {
   const Topology h100 = *topology_preset("h100");
   const Plan plan = planned_alone(two_hosts(), h100, weights());
