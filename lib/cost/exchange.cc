@@ -206,8 +206,8 @@ std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q) {
 
 // Whether the rate to one peer, not the links' own, is what a phase takes.
 bool held_up_by_peers(const Topology& topology, const Traffic& moved) {
-  return phase_time(topology, moved, Peers::number_and_rate).transfer_ps >
-         phase_time(topology, moved, Peers::number).transfer_ps;
+  return traffic_ps(topology, moved, Peers::number_and_rate, 0) >
+         traffic_ps(topology, moved, Peers::number, 0);
 }
 
 // Two phases as priced, or fetched by all in laps where that helps.
@@ -267,7 +267,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
     if (q.whole_pieces) cost = *q.whole_pieces ? whole : even;
   }
   cost.uneven = listed->uneven;
-  cost.held_up = held_up_by_peers(topology, cost.traffic.phase[0]);
+  cost.held_up = q.dst_mesh != nullptr && held_up_by_peers(topology, cost.traffic.phase[0]);
   cost.least_far_ps = least_far_share_ps(topology, *listed);
   return cost;
 }

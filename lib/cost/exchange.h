@@ -22,7 +22,7 @@ struct ExchangeCost {
   Fetchers fetchers = Fetchers::wanting;  // of two phases
   // Listed: members of units fetch so unevenly that all may gain by sharing it in two phases.
   bool uneven = false;
-  // Listed in one phase: the rate to one peer, not that of links, is what it takes.
+  // Listed in one phase across meshes: the rate to one peer, not that of links, is what it takes.
   bool held_up = false;
   int64_t far_64ths = 0;  // the far share
   // Listed across meshes by the even cut: at least what any far share takes; INT64_MAX where none

@@ -63,8 +63,8 @@ const char* why_of(const Step& step, bool crosses) {
   }
   if (step.laps > 1) {
     return "lets all ranks of each host of the target mesh share the fetching of what it misses "
-           "over its slow links, once, each from two ranks at least, as one does not fill them, then "
-           "shares it inside the host";
+           "over its slow links, once, each from two ranks at least, as one does not fill them, "
+           "then shares it inside the host";
   }
   if (step.fetched_by_all) {
     return "lets all ranks of each host of the target mesh share the fetching of what it misses "
