@@ -114,7 +114,7 @@ std::string bash_completion() {
 }
 
 // Quotes text for a shell with single quotes.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -142,7 +142,7 @@ std::string zsh_completion() {
   std::string out =
       "#compdef meshplan\n# zsh completion of meshplan\n_meshplan() {\n  local -a commands=(\n";
   for (const CommandDescription& command : command_descriptions()) {
-    out += "    " + quoted(command.name + ":" + zsh_text(command.summary)) + "\n";
+    out += "    " + shell_quoted(command.name + ":" + zsh_text(command.summary)) + "\n";
   }
   out +=
       "  )\n"
@@ -171,11 +171,12 @@ std::string zsh_completion() {
                 "[" + zsh_text(flag.help) + "]";
         if (!flag.value.empty())
           spec += ":" + zsh_text(flag.value) + ":" + zsh_action(choices_of(flag));
-        out += " \\\n      " + quoted(spec);
+        out += " \\\n      " + shell_quoted(spec);
       }
     }
     out += " \\\n      " +
-           quoted("*:" + zsh_text(command.inputs) + ":" + zsh_action(inputs_of(command))) + " ;;\n";
+           shell_quoted("*:" + zsh_text(command.inputs) + ":" + zsh_action(inputs_of(command))) +
+           " ;;\n";
   }
   return out + "  esac\n}\n_meshplan \"$@\"\n";
 }
@@ -189,14 +190,15 @@ std::string fish_completion() {
       "end\n";
   for (const CommandDescription& command : command_descriptions()) {
     out += "complete -c meshplan -n __fish_use_subcommand -f -a " + command.name + " -d " +
-           quoted(command.summary) + "\n";
+           shell_quoted(command.summary) + "\n";
   }
   for (const CommandDescription& command : command_descriptions()) {
     const std::string when =
-        "complete -c meshplan -n " + quoted("__meshplan_command " + command.name);
+        "complete -c meshplan -n " + shell_quoted("__meshplan_command " + command.name);
     const Choices inputs = inputs_of(command);
     if (!inputs.words.empty())
-      out += when + (inputs.files ? "" : " -f") + " -a " + quoted(join(inputs.words, " ")) + "\n";
+      out += when + (inputs.files ? "" : " -f") + " -a " + shell_quoted(join(inputs.words, " ")) +
+             "\n";
     for (const FlagDescription& flag : flags_of(command)) {
       out += when;
       for (const std::string& name : split(flag.names, ',')) {
@@ -204,11 +206,11 @@ std::string fish_completion() {
       }
       const Choices choices = choices_of(flag);
       if (!choices.words.empty()) {
-        out += (choices.files ? " -r -a " : " -x -a ") + quoted(join(choices.words, " "));
+        out += (choices.files ? " -r -a " : " -x -a ") + shell_quoted(join(choices.words, " "));
       } else if (!flag.value.empty()) {
         out += " -r";
       }
-      out += " -d " + quoted(flag.help) + "\n";
+      out += " -d " + shell_quoted(flag.help) + "\n";
     }
   }
   return out;

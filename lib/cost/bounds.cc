@@ -11,7 +11,7 @@ namespace meshplan {
 namespace {
 
 // Bytes that so many ranks carry together.
-struct Share {
+struct Need {
   int64_t bytes = 0;
   int64_t ranks = 1;
 };
@@ -47,8 +47,8 @@ int64_t share_apart(const DigitWorld& world, const DigitChange& p, DigitMask out
 // of `share_apart`.
 //
 // Shares are not rounded: collectives are priced by fractions of bytes.
-std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, DigitMask outside,
-                                bool some_made) {
+std::array<Need, 2> unit_needs(const DigitWorld& world, const DigitChange& p, DigitMask outside,
+                               bool some_made) {
   // What members hold: source digits outside, where no outside digit of the target cuts.
   DigitMask held = p.src_only & outside;
   bool crossed = false;
@@ -64,9 +64,8 @@ std::array<Share, 2> unit_needs(const DigitWorld& world, const DigitChange& p, D
   const DigitMask contributing = p.reduced & outside;
   const int64_t missing =
       contributing != 0 || crossed ? united : united - united / world.product(held);
-  std::array<Share, 2> needs{
-      Share{saturating_mul(missing, world.product(p.kept & inside)), world.product(inside)},
-      Share{}};
+  std::array<Need, 2> needs{
+      Need{saturating_mul(missing, world.product(p.kept & inside)), world.product(inside)}, Need{}};
   if (contributing != 0) {
     const int64_t contributions = world.product(contributing);         // units that hold one
     const int64_t copies = world.product(outside & ~p.dst & ~p.kept);  // of the target, over units
@@ -86,13 +85,13 @@ Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld
   int must_reach = -1;  // the outermost level that something crosses
   // needs[k]: what a unit of the level inside of k (of level 0: a rank) must fetch from outside of
   // it.
-  std::array<std::array<Share, 2>, max_levels> needs;
+  std::array<std::array<Need, 2>, max_levels> needs;
   DigitMask outside = world.all() & ~made;
   for (int k = 0; k < levels; ++k) {
     if (k > 0) outside &= ~world.at_level(k - 1);
     const auto shares = unit_needs(world, p, outside, made != 0);
     if (k == 0) {
-      for (const Share& share : shares)
+      for (const Need& share : shares)
         bounds.bytes = std::max(bounds.bytes, ceil_div(share.bytes, share.ranks));
     }
     if (shares[0].bytes == 0 && shares[1].bytes == 0)
@@ -116,7 +115,7 @@ Bounds bound(const Topology& topology, const LeastTimes& times, const DigitWorld
       if (world.at_level(k) != 0) links |= 1U << k;
       if (k > must_reach || links == 0) continue;
       asked.kind_does = k == reached && k > 0;
-      for (const Share& share : needs[static_cast<size_t>(k)])
+      for (const Need& share : needs[static_cast<size_t>(k)])
         ps = std::max(ps, times.ps(asked, share.bytes, share.ranks, links));
     }
     return ps;

@@ -136,7 +136,7 @@ void seed_levels(Topology& topology, const std::vector<MeasuredRow>& rows) {
   }
 }
 
-int64_t share_of(double slope, int64_t mb_per_s) {
+int64_t whole_share_of(double slope, int64_t mb_per_s) {
   const double share = 1000 / slope / static_cast<double>(mb_per_s) * whole_share;
   return static_cast<int64_t>(std::clamp(share, 1.0, static_cast<double>(whole_share)));
 }
@@ -164,8 +164,8 @@ void seed_op(Topology& topology, const std::vector<MeasuredRow>& rows, Op op) {
       ProtocolLevel at;
       at.hop_ns =
           std::llround(piece.start_ns / 2 / static_cast<double>(std::max<int64_t>(1, hops)));
-      at.share = share_of(piece.slope, level.mb_per_s);
-      if (protocol.near_bytes > 0) at.far_share = share_of(piece.far_slope, level.mb_per_s);
+      at.share = whole_share_of(piece.slope, level.mb_per_s);
+      if (protocol.near_bytes > 0) at.far_share = whole_share_of(piece.far_slope, level.mb_per_s);
       protocol.levels.push_back(at);
     }
     topology.protocols.push_back(std::move(protocol));

@@ -8,10 +8,8 @@
 namespace meshplan {
 namespace {
 
-// Byte times a million, as MB/s times picoseconds are.
-constexpr int128 millions = 1'000'000;
 // Products of a rate and a time stay below 2^125.
-constexpr int64_t most = int64_t{1} << 62;
+constexpr int64_t most_ps = int64_t{1} << 62;
 // Times are found to one part in so many, from below.
 constexpr int64_t precision = int64_t{1} << 24;
 
@@ -21,7 +19,7 @@ constexpr int64_t precision = int64_t{1} << 24;
 //     N <= low all + (high - low) X - (low - B) t      low, high = b, m B in order
 // which allows the more the larger X is: so waves as long as they may be come furthest.
 bool brings(const RelayNeed& need, int64_t waves, int64_t all_ps, int128 bytes) {
-  const int64_t spread = std::min(most, saturating_mul(need.copies, need.given_mb_per_s));
+  const int64_t spread = std::min(most_ps, saturating_mul(need.copies, need.given_mb_per_s));
   const int64_t low = std::min(spread, need.taken_mb_per_s);
   const int64_t high = std::max(spread, need.taken_mb_per_s);
   int64_t before = 0;
@@ -42,13 +40,13 @@ int64_t least_relay_ps(const RelayNeed& need, int64_t waves, int64_t among_taker
   if (need.arriving <= 0 || need.given_mb_per_s <= 0) return 0;
   const int64_t leaving_ps = transfer_ps(need.leaving, 1, need.given_mb_per_s);
   const auto enough = [&](int64_t ps) {
-    const int128 arriving = need.arriving * millions;
+    const int128 arriving = int128{need.arriving} * 1'000'000;  // MB/s times picoseconds
     if (ps >= leaving_ps && brings(need, waves, ps, arriving)) return true;
     const int64_t others_ps = std::max<int64_t>(0, ps - leaving_ps + 1);
     return brings(need, waves, leaving_ps, arriving - int128{among_takers_mb_per_s} * others_ps);
   };
   int64_t low = std::max<int64_t>(0, leaving_ps - 1);
-  int64_t high = std::min(most, transfer_ps(need.arriving, 1, need.given_mb_per_s));
+  int64_t high = std::min(most_ps, transfer_ps(need.arriving, 1, need.given_mb_per_s));
   while (high - low > 1 + low / precision) {
     const int64_t middle = low + (high - low) / 2;
     (enough(middle) ? high : low) = middle;

@@ -7,7 +7,6 @@
 namespace meshplan {
 namespace {
 
-constexpr int128 millions = 1'000'000;
 // Fixed point: so many bits behind the point.
 constexpr int fraction_bits = 40;
 constexpr int128 one = int128{1} << fraction_bits;
@@ -116,7 +115,7 @@ int64_t proven_ps(const std::vector<WaveSum>& sums, size_t waves,
     for (size_t k = 0; k < sums.size(); ++k) mb_per_s += int128{weights[k]} * sums[k].mb_per_s[w];
     most = std::max(most, mb_per_s);
   }
-  return most > 0 ? saturated(bytes * millions / most) : 0;
+  return most > 0 ? saturated(bytes * 1'000'000 / most) : 0;
 }
 
 }  // namespace

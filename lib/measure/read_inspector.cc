@@ -23,7 +23,7 @@ constexpr Named collectives[] = {{"AllReduce", Op::all_reduce},
 // One collective of one communicator, which every rank has a record of.
 using Collective = std::tuple<std::string, std::string, int64_t>;  // file's id, coll, sn
 
-class Reader {
+class InspectorReader {
  public:
   // Throws Unreadable.
   void read(const Value& record, const std::string& place) {
@@ -88,7 +88,7 @@ bool is_inspector(std::string_view text) {
 }
 
 Result<MeasuredFile> read_inspector(std::string_view text, const std::string& file) {
-  Reader reader;
+  InspectorReader reader;
   int64_t number = 1;
   for (size_t at = 0; at < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', at), text.size());

@@ -62,9 +62,11 @@ std::optional<Columns> columns_of(const Words& words) {
   return columns;
 }
 
-class Reader {
+class NcclLogReader {
  public:
-  explicit Reader(std::string file) : file_(std::move(file)) { op_ = program_op(name_of_file()); }
+  explicit NcclLogReader(std::string file) : file_(std::move(file)) {
+    op_ = program_op(name_of_file());
+  }
 
   Status read(std::string_view line, int64_t number) {
     number_ = number;
@@ -207,7 +209,7 @@ bool is_nccl_log(std::string_view text) {
 }
 
 Result<MeasuredFile> read_nccl_log(std::string_view text, const std::string& file) {
-  Reader reader(file);
+  NcclLogReader reader(file);
   int64_t number = 1;
   for (size_t at = 0; at < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', at), text.size());

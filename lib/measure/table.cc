@@ -21,7 +21,7 @@ std::string decimal(double value, int digits) {
   return text;
 }
 
-std::string micros(int64_t ns) { return decimal(static_cast<double>(ns) / 1000, 2); }
+std::string micros_text(int64_t ns) { return decimal(static_cast<double>(ns) / 1000, 2); }
 
 std::string ratio(int64_t measured, int64_t predicted) {
   return predicted == 0
@@ -33,8 +33,8 @@ std::string bundle_row(const std::string& name, const std::string& what, int64_t
                        const std::vector<int64_t>& samples, int64_t predicted) {
   const int64_t median = summarise(samples).median;
   return "  " + padded(name, -15) + padded(bytes > 0 ? std::to_string(bytes) : "", 12) + "  " +
-         padded(what, -28) + padded(samples.empty() ? "" : micros(median), 12) + padded("", 26) +
-         padded(predicted > 0 ? micros(predicted) : "-", 12) +
+         padded(what, -28) + padded(samples.empty() ? "" : micros_text(median), 12) +
+         padded("", 26) + padded(predicted > 0 ? micros_text(predicted) : "-", 12) +
          padded(samples.empty() ? "" : ratio(median, predicted), 11) + "\n";
 }
 
@@ -91,16 +91,17 @@ std::string to_text(const MeasureReport& report) {
       const int64_t median = summarise(s.samples_ns).median;
       out += "  " + padded(to_text(s.op), -15) + padded(std::to_string(s.size_bytes), 12) +
              padded(std::to_string(s.count), 12) + padded(nccl_type_word(s.type), 10) +
-             padded(nccl_op_word(s.redop), 8) + padded(micros(median), 12) +
+             padded(nccl_op_word(s.redop), 8) + padded(micros_text(median), 12) +
              padded(decimal(algorithm_bandwidth(s), 2), 9) +
              padded(decimal(bus_bandwidth(s), 2), 9) + padded("", 8) +
-             padded(micros(s.predicted_ns), 12) + padded(ratio(median, s.predicted_ns), 11) + "\n";
+             padded(micros_text(s.predicted_ns), 12) + padded(ratio(median, s.predicted_ns), 11) +
+             "\n";
     }
     const Summary whole = summarise(r.samples_ns);
-    out += "  " + padded("whole", -15) + padded("", 42) + padded(micros(whole.median), 12) +
+    out += "  " + padded("whole", -15) + padded("", 42) + padded(micros_text(whole.median), 12) +
            padded("", 18) + padded(std::to_string(r.replay.wrong), 8) +
-           padded(micros(r.predicted_ns), 12) + padded(ratio(whole.median, r.predicted_ns), 11) +
-           "\n";
+           padded(micros_text(r.predicted_ns), 12) +
+           padded(ratio(whole.median, r.predicted_ns), 11) + "\n";
     for (const Difference& d : r.replay.differences) out += "  " + to_text(d) + "\n";
   }
   for (const BundleTimes& b : report.bundles) out += text_of(b);
@@ -113,17 +114,19 @@ std::string to_text(const AgainstReport& report) {
                     std::to_string(report.first.repetitions) +
                     " repetitions each, medians in us with 95 % intervals, second against first\n";
   for (const AgainstEntry& e : report.entries) {
-    out += one_line(e.id) + ": " + micros(e.first.median) + " [" + micros(e.first.median_low) +
-           ", " + micros(e.first.median_high) + "] -> " + micros(e.second.median) + " [" +
-           micros(e.second.median_low) + ", " + micros(e.second.median_high) + "]  ";
+    out += one_line(e.id) + ": " + micros_text(e.first.median) + " [" +
+           micros_text(e.first.median_low) + ", " + micros_text(e.first.median_high) + "] -> " +
+           micros_text(e.second.median) + " [" + micros_text(e.second.median_low) + ", " +
+           micros_text(e.second.median_high) + "]  ";
     if (e.difference.significant) {
       out += e.difference.median > 0 ? "+" : "";
-      out += micros(e.difference.median) + " us, " + ratio(e.second.median, e.first.median) + "x";
+      out +=
+          micros_text(e.difference.median) + " us, " + ratio(e.second.median, e.first.median) + "x";
     } else {
       out += "~";
     }
-    out += "  (promised " + micros(e.predicted_first_ns) + " -> " + micros(e.predicted_second_ns) +
-           ")";
+    out += "  (promised " + micros_text(e.predicted_first_ns) + " -> " +
+           micros_text(e.predicted_second_ns) + ")";
     if (e.first_ulp > 0 || e.second_ulp > 0)
       out +=
           "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";

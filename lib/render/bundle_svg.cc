@@ -9,7 +9,7 @@
 namespace meshplan {
 namespace {
 
-constexpr int64_t label_width = 80;
+constexpr int64_t stream_label_width = 80;
 constexpr int64_t chart_width = 960;
 constexpr int64_t row_height = 30;
 constexpr int64_t bar_height = 24;
@@ -19,8 +19,6 @@ constexpr int64_t width_of_number = 34;  // a narrower bar has no number on it
 constexpr size_t most_bars = 960;
 // Parts named when pointing at a round.
 constexpr size_t named_parts = 8;
-
-std::string number(int64_t value) { return std::to_string(value); }
 
 int64_t streams_of(const PlannedBundle& bundle) {
   int64_t streams = 1;
@@ -45,7 +43,7 @@ std::string round_title(const Plan& plan, const BundleRound& round, size_t index
 }  // namespace
 
 FrameSize bundle_picture_size(const PlannedBundle& bundle) {
-  return {label_width + chart_width, streams_of(bundle) * row_height + axis_height};
+  return {stream_label_width + chart_width, streams_of(bundle) * row_height + axis_height};
 }
 
 std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const ShowOptions& options) {
@@ -53,12 +51,12 @@ std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const Show
   int64_t end = 1;
   for (const RoundTime& time : times) end = std::max(end, saturating_add(time.start, time.length));
   const auto place = [&](int64_t time) {
-    return label_width + floor_div(saturating_mul(time, chart_width), end);
+    return stream_label_width + floor_div(saturating_mul(time, chart_width), end);
   };
   std::string out;
   for (int64_t stream = 0; stream < streams_of(bundle); ++stream) {
-    out += "<text class=\"axis\" x=\"0\" y=\"" + number(stream * row_height + 16) + "\">stream " +
-           number(stream) + "</text>\n";
+    out += "<text class=\"axis\" x=\"0\" y=\"" + std::to_string(stream * row_height + 16) +
+           "\">stream " + std::to_string(stream) + "</text>\n";
   }
   const size_t drawn = std::min(most_bars, bundle.rounds.size());
   for (size_t r = 0; r < drawn; ++r) {
@@ -67,12 +65,13 @@ std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const Show
     const int64_t width = std::max<int64_t>(1, place(times[r].start + times[r].length) - x);
     const int64_t y = round.stream * row_height;
     out += "<g tabindex=\"0\"><title>" + escape_html(round_title(plan, round, r, options.costs)) +
-           "</title><rect class=\"round\" x=\"" + number(x) + "\" y=\"" + number(y) +
-           "\" width=\"" + number(width) + "\" height=\"" + number(bar_height) + "\" fill=\"" +
+           "</title><rect class=\"round\" x=\"" + std::to_string(x) + "\" y=\"" +
+           std::to_string(y) + "\" width=\"" + std::to_string(width) + "\" height=\"" +
+           std::to_string(bar_height) + "\" fill=\"" +
            (round.op == Op::exchange ? "#9ec5ef" : "#f2c891") + "\"/>";
     if (width >= width_of_number)
-      out += "<text class=\"rank\" x=\"" + number(x + 4) + "\" y=\"" + number(y + 16) + "\">" +
-             std::to_string(r) + "</text>";
+      out += "<text class=\"rank\" x=\"" + std::to_string(x + 4) + "\" y=\"" +
+             std::to_string(y + 16) + "\">" + std::to_string(r) + "</text>";
     out += "</g>\n";
   }
   const int64_t below = streams_of(bundle) * row_height + 12;
@@ -81,8 +80,8 @@ std::string bundle_svg(const Plan& plan, const PlannedBundle& bundle, const Show
     axis += ", the first " + with_commas(static_cast<int64_t>(drawn)) + " of " +
             with_commas(std::ssize(bundle.rounds)) + " rounds";
   }
-  return out + "<text class=\"axis\" x=\"" + number(label_width) + "\" y=\"" + number(below) +
-         "\">" + axis + "</text>\n";
+  return out + "<text class=\"axis\" x=\"" + std::to_string(stream_label_width) + "\" y=\"" +
+         std::to_string(below) + "\">" + axis + "</text>\n";
 }
 
 }  // namespace meshplan

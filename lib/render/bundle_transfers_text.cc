@@ -45,7 +45,7 @@ class BundleForm : public ListingText {
   virtual void end() = 0;
 };
 
-class CsvForm : public BundleForm {
+class BundleCsvForm : public BundleForm {
  public:
   void begin(const Plan&, const BundleTransfersQuestion&) override {
     text() +=
@@ -94,7 +94,7 @@ class CsvForm : public BundleForm {
 };
 
 // One row a line; what encloses them is written as it opens and closes.
-class JsonForm : public BundleForm {
+class BundleJsonForm : public BundleForm {
  public:
   void begin(const Plan& plan, const BundleTransfersQuestion& question) override {
     JsonWriter w(0, Breaks::one_line);
@@ -307,13 +307,13 @@ class BundleWriter {
 
 Status write_bundle_transfers_csv(const Plan& plan, const BundleTransfersQuestion& question,
                                   const TextSink& sink) {
-  CsvForm form;
+  BundleCsvForm form;
   return BundleWriter(plan, question, form, sink).write();
 }
 
 Status write_bundle_transfers_json(const Plan& plan, const BundleTransfersQuestion& question,
                                    const TextSink& sink) {
-  JsonForm form;
+  BundleJsonForm form;
   return BundleWriter(plan, question, form, sink).write();
 }
 

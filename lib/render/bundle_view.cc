@@ -12,8 +12,6 @@ namespace {
 // Rounds that are shown without all detail.
 constexpr size_t usual_rounds = 16;
 
-std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
-
 std::string after_text(const BundleRound& round) {
   std::vector<std::string> numbers;
   for (const size_t before : round.after) numbers.push_back(std::to_string(before));

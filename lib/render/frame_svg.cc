@@ -17,15 +17,15 @@ constexpr int64_t cell_height = 48;
 constexpr int64_t cell_gap = 6;
 constexpr int64_t outer_gap = 10;
 constexpr int64_t header = 18;
-constexpr int64_t character = 7;   // width of one, about
-constexpr int64_t bottom = 16;     // the line that says what is left out
-constexpr int64_t most_bend = 60;  // of an arrow, at its control point
+constexpr int64_t label_character = 7;  // width of one, about
+constexpr int64_t bottom = 16;          // the line that says what is left out
+constexpr int64_t most_bend = 60;       // of an arrow, at its control point
 
 // Of the longest of the labels.
 int64_t text_width(const std::vector<std::string>& labels) {
   size_t longest = 0;
   for (const std::string& label : labels) longest = std::max(longest, display_width(label));
-  return static_cast<int64_t>(longest) * character;
+  return static_cast<int64_t>(longest) * label_character;
 }
 
 // Left of the first column: the rows' labels, and what its own, centred, has beyond its cell.
@@ -53,16 +53,14 @@ int64_t row_top(const Grid& grid, size_t row) {
   return y;
 }
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 // Tenths of a pixel as a decimal, so that nothing depends on how a machine prints fractions.
 std::string tenths(int64_t value) {
-  return number(value / 10) + (value % 10 == 0 ? "" : "." + number(value % 10));
+  return std::to_string(value / 10) + (value % 10 == 0 ? "" : "." + std::to_string(value % 10));
 }
 
 // Colours in steps of the golden angle: neighbours differ, the same everywhere.
 std::string color_of(size_t shard) {
-  return "hsl(" + number(static_cast<int64_t>(shard * 137 % 360)) + ",62%,72%)";
+  return "hsl(" + std::to_string(static_cast<int64_t>(shard * 137 % 360)) + ",62%,72%)";
 }
 
 // Where an interval lies in `span` pixels, in tenths; a sliver stays visible.
@@ -84,9 +82,9 @@ std::string cell_svg(const GridCell& cell, int64_t x, int64_t y, const std::vect
                      const ShownDims& shown) {
   const auto [top, height] = scaled(cell.box, shape, shown.rows, cell_height);
   const auto [begin, width] = scaled(cell.box, shape, shown.columns, cell_width);
-  std::string out = "<rect class=\"cell\" x=\"" + number(x) + "\" y=\"" + number(y) +
-                    "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) +
-                    "\"/>";
+  std::string out = "<rect class=\"cell\" x=\"" + std::to_string(x) + "\" y=\"" +
+                    std::to_string(y) + "\" width=\"" + std::to_string(cell_width) +
+                    "\" height=\"" + std::to_string(cell_height) + "\"/>";
   if (volume(cell.box) > 0) {
     const std::string place = "x=\"" + tenths(x * 10 + begin) + "\" y=\"" + tenths(y * 10 + top) +
                               "\" width=\"" + tenths(width) + "\" height=\"" + tenths(height) +
@@ -94,8 +92,8 @@ std::string cell_svg(const GridCell& cell, int64_t x, int64_t y, const std::vect
     out += "<rect " + place + " fill=\"" + color_of(cell.shard) + "\"/>";
     if (cell.pending) out += "<rect " + place + " fill=\"url(#pending)\"/>";
   }
-  return out + "<text class=\"rank\" x=\"" + number(x + 4) + "\" y=\"" + number(y + 13) + "\">" +
-         number(cell.rank) + "</text>\n";
+  return out + "<text class=\"rank\" x=\"" + std::to_string(x + 4) + "\" y=\"" +
+         std::to_string(y + 13) + "\">" + std::to_string(cell.rank) + "</text>\n";
 }
 
 struct Point {
@@ -124,8 +122,9 @@ std::string arc(const Point& from, const Point& to) {
   const int64_t bend = std::min(length / 5, most_bend) * sign;
   const int64_t x = (from.x + to.x) / 2 - bend * dy / std::max<int64_t>(length, 1);
   const int64_t y = (from.y + to.y) / 2 + bend * dx / std::max<int64_t>(length, 1);
-  return "<path class=\"arrow\" d=\"M" + number(from.x) + " " + number(from.y) + "Q" + number(x) +
-         " " + number(y) + " " + number(to.x) + " " + number(to.y) + "\"/>";
+  return "<path class=\"arrow\" d=\"M" + std::to_string(from.x) + " " + std::to_string(from.y) +
+         "Q" + std::to_string(x) + " " + std::to_string(y) + " " + std::to_string(to.x) + " " +
+         std::to_string(to.y) + "\"/>";
 }
 
 // Where senders stand: before the step, or, in the second phase of an exchange, after the first.
@@ -165,7 +164,7 @@ FrameSize frame_size(const Grid& grid) {
   FrameSize size;
   size.width = label_width(grid) +
                std::max(columns * column_pitch(grid),
-                        static_cast<int64_t>(display_width(left_out_text(grid))) * character);
+                        static_cast<int64_t>(display_width(left_out_text(grid))) * label_character);
   size.height = row_top(grid, grid.rows.size() - 1) + cell_height +
                 (grid.shown < grid.ranks ? bottom : 0) + 4;
   return size;
@@ -200,21 +199,21 @@ std::string frame_svg(const Grid& grid, const std::vector<int64_t>& shape, const
   std::string out;
   for (size_t c = 0; c < grid.column_labels.size(); ++c) {
     const int64_t x = cell_left(grid, c) + cell_width / 2;
-    out += "<text class=\"axis\" x=\"" + number(x) + "\" y=\"12\" text-anchor=\"middle\">" +
+    out += "<text class=\"axis\" x=\"" + std::to_string(x) + "\" y=\"12\" text-anchor=\"middle\">" +
            escape_html(grid.column_labels[c]) + "</text>\n";
   }
   for (size_t r = 0; r < grid.rows.size(); ++r) {
     const int64_t y = row_top(grid, r);
     if (left > 0) {
-      out += "<text class=\"axis\" x=\"0\" y=\"" + number(y + cell_height / 2 + 4) + "\">" +
+      out += "<text class=\"axis\" x=\"0\" y=\"" + std::to_string(y + cell_height / 2 + 4) + "\">" +
              escape_html(grid.row_labels[r]) + "</text>\n";
     }
     for (size_t c = 0; c < grid.rows[r].size(); ++c)
       out += cell_svg(grid.rows[r][c], cell_left(grid, c), y, shape, shown);
   }
   if (grid.shown < grid.ranks) {
-    out += "<text class=\"axis\" x=\"" + number(left) + "\" y=\"" +
-           number(frame_size(grid).height - 4) + "\">" + left_out_text(grid) + "</text>\n";
+    out += "<text class=\"axis\" x=\"" + std::to_string(left) + "\" y=\"" +
+           std::to_string(frame_size(grid).height - 4) + "\">" + left_out_text(grid) + "</text>\n";
   }
   return out;
 }
@@ -230,12 +229,12 @@ std::string ranks_svg(const PlacedFrame& from, const PlacedFrame& to, const Step
       const std::string received = senders == nullptr ? "" : received_text(*senders, cell.rank);
       const std::string arrows = senders == nullptr ? "" : arrows_svg(*senders, cell.rank, places);
       out += "<g class=\"to" + std::string(first && !arrows.empty() ? " first" : "") +
-             "\" data-rank=\"" + number(cell.rank) + "\" tabindex=\"0\"><title>rank " +
-             number(cell.rank) + ": " +
+             "\" data-rank=\"" + std::to_string(cell.rank) + "\" tabindex=\"0\"><title>rank " +
+             std::to_string(cell.rank) + ": " +
              escape_html(cell.text + (received.empty() ? "" : "; " + received)) +
-             "</title><rect class=\"hit\" x=\"" + number(corner.x) + "\" y=\"" + number(corner.y) +
-             "\" width=\"" + number(cell_width) + "\" height=\"" + number(cell_height) + "\"/>" +
-             arrows + "</g>\n";
+             "</title><rect class=\"hit\" x=\"" + std::to_string(corner.x) + "\" y=\"" +
+             std::to_string(corner.y) + "\" width=\"" + std::to_string(cell_width) +
+             "\" height=\"" + std::to_string(cell_height) + "\"/>" + arrows + "</g>\n";
       first = first && arrows.empty();
     }
   }

@@ -15,14 +15,12 @@ namespace {
 
 constexpr int64_t between_frames = 8;
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 // {"3": [[1, "[4:8]", "16 B"]]}: by receiver.
 std::string senders_json(const StepSenders& senders) {
   JsonWriter w(0, Breaks::compact);
   w.open('{');
   for (const auto& [rank, list] : senders.into) {
-    w.list(number(rank), list, [&](const Received& each) {
+    w.list(std::to_string(rank), list, [&](const Received& each) {
       w.open('[');
       w.value(each.from);
       w.value(each.box);
@@ -68,13 +66,13 @@ class PlanPage {
  private:
   void add_bundle(const PlannedBundle& bundle) {
     const FrameSize size = bundle_picture_size(bundle);
-    out_ += "<h2>Bundle " + escape_html(bundle.request.id) + "</h2>\n<p>" +
-            escape_html(bundle_line(bundle, options_)) +
-            "</p>\n<div class=\"picture\"><svg width=\"" + number(size.width) + "\" height=\"" +
-            number(size.height) + "\">\n" + bundle_svg(plan_, bundle, options_) +
-            "</svg></div>\n<details><summary>rounds</summary><pre>" +
-            escape_html(table_text(round_table(plan_, bundle, options_), {})) +
-            "</pre></details>\n";
+    out_ +=
+        "<h2>Bundle " + escape_html(bundle.request.id) + "</h2>\n<p>" +
+        escape_html(bundle_line(bundle, options_)) + "</p>\n<div class=\"picture\"><svg width=\"" +
+        std::to_string(size.width) + "\" height=\"" + std::to_string(size.height) + "\">\n" +
+        bundle_svg(plan_, bundle, options_) +
+        "</svg></div>\n<details><summary>rounds</summary><pre>" +
+        escape_html(table_text(round_table(plan_, bundle, options_), {})) + "</pre></details>\n";
   }
 
   void choosers() {
@@ -126,11 +124,13 @@ class PlanPage {
       places.push_back({grid, low ? 0 : whole.width, low ? whole.height : 0});
       whole.width = std::max(whole.width, places.back().x + size.width + between_frames);
       whole.height = std::max(whole.height, places.back().y + size.height + between_frames);
-      frames += "<g transform=\"translate(" + number(places.back().x) + "," +
-                number(places.back().y) + ")\">\n" + frame_svg(*grid, shape, shown) + "</g>\n";
+      frames += "<g transform=\"translate(" + std::to_string(places.back().x) + "," +
+                std::to_string(places.back().y) + ")\">\n" + frame_svg(*grid, shape, shown) +
+                "</g>\n";
     }
-    return "<svg width=\"" + number(whole.width) + "\" height=\"" + number(whole.height) + "\">\n" +
-           frames + ranks_svg(places.front(), places.back(), senders) + "</svg>";
+    return "<svg width=\"" + std::to_string(whole.width) + "\" height=\"" +
+           std::to_string(whole.height) + "\">\n" + frames +
+           ranks_svg(places.front(), places.back(), senders) + "</svg>";
   }
 
   void add_frame(const PlannedRedistribution& r, const Frame& frame, const StepSenders* senders,
@@ -184,7 +184,8 @@ class PlanPage {
     out_ += "<td data-value=\"" + escape_html(text) + "\">" + escape_html(text) + "</td>";
   }
   void figure(int64_t value, const std::string& text) {
-    out_ += "<td class=\"n\" data-value=\"" + number(value) + "\">" + escape_html(text) + "</td>";
+    out_ += "<td class=\"n\" data-value=\"" + std::to_string(value) + "\">" + escape_html(text) +
+            "</td>";
   }
 
   const Plan& plan_;

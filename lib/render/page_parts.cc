@@ -5,7 +5,7 @@
 namespace meshplan {
 namespace {
 
-constexpr const char* style = R"(
+constexpr const char* page_style = R"(
 body { font-family: system-ui, sans-serif; margin: 1.5em; color: #222 }
 select, input { font-size: 1em; max-width: 100% }
 .plan, .frame { display: none }
@@ -119,7 +119,7 @@ if (rows.length) {
 std::string page_head(const std::string& title) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>" +
          escape_html(title) +
-         "</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n<style>" + style +
+         "</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n<style>" + page_style +
          "</style>\n</head>\n<body>\n";
 }
 

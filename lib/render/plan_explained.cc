@@ -10,8 +10,6 @@
 namespace meshplan {
 namespace {
 
-std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
-
 std::string indented(const std::string& text, const std::string& by) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -21,9 +21,9 @@ const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const S
   return plan.meshes.meshes[lands_on_dst(plan, r, step) ? r.request.dst_mesh : r.request.src_mesh];
 }
 
-std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
-
 }  // namespace
+
+std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 
 StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, size_t index) {
   StepQuestion question;

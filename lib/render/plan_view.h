@@ -45,6 +45,8 @@ struct ShowOptions {
                                                const PlannedRedistribution& redistribution);
 // "layers.0.wq, train.py:31; _NormPartial(2) on dp": what its notes say; "" for nothing.
 [[nodiscard]] std::string notes_text(const Plan& plan, const PlannedRedistribution& redistribution);
+// A time in picoseconds as people read it: "4.56 ms".
+[[nodiscard]] std::string time_text(int64_t ps);
 // "dp 2 x tp 8, 16 ranks", with their ids where the plan has several universes.
 [[nodiscard]] std::string mesh_text(const Plan& plan, const Mesh& mesh);
 

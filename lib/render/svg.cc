@@ -28,11 +28,9 @@ constexpr const char* pointing =
     ".ranks:hover .first:not(:hover) .hit,.ranks:focus-within .first:not(:focus) .hit{stroke:none}"
     ".to:focus{outline:none}</style>\n";
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 std::string text_at(int64_t x, int64_t y, const std::string& kind, const std::string& text) {
-  return "<text class=\"" + kind + "\" x=\"" + number(x) + "\" y=\"" + number(y) + "\">" +
-         escape_html(text) + "</text>\n";
+  return "<text class=\"" + kind + "\" x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) +
+         "\">" + escape_html(text) + "</text>\n";
 }
 
 // A strip of frames with its height and width.
@@ -67,7 +65,8 @@ Strip make_strip(const Plan& plan, const PlannedRedistribution& r, const std::st
     strip.svg +=
         text_at(x, top + 12, "step", step) + text_at(x, top + text_height + 12, "state", state);
     places.push_back({&grids[i], x, top + 2 * text_height});
-    strip.svg += "<g transform=\"translate(" + number(x) + "," + number(places[i].y) + ")\">\n" +
+    strip.svg += "<g transform=\"translate(" + std::to_string(x) + "," +
+                 std::to_string(places[i].y) + ")\">\n" +
                  frame_svg(grids[i], r.request.tensor.shape, shown) + "</g>\n";
     const auto words =
         static_cast<int64_t>(std::max(display_width(step), display_width(state))) * character;
@@ -90,7 +89,8 @@ Strip make_strip(const Plan& plan, const PlannedBundle& bundle, const ShowOption
   const FrameSize size = bundle_picture_size(bundle);
   Strip strip;
   strip.svg = text_at(0, 14, "title", title) + "<g transform=\"translate(0," +
-              number(title_height) + ")\">\n" + bundle_svg(plan, bundle, options) + "</g>\n";
+              std::to_string(title_height) + ")\">\n" + bundle_svg(plan, bundle, options) +
+              "</g>\n";
   strip.size = {std::max(size.width, static_cast<int64_t>(display_width(title)) * (character + 1)),
                 title_height + size.height};
   return strip;
@@ -131,8 +131,8 @@ std::string render_svg(const Plan& plan, const ShowOptions& options) {
   int64_t y = margin;
   int64_t width = 0;
   const auto add = [&](const Strip& strip) {
-    body += "<g transform=\"translate(" + number(margin) + "," + number(y) + ")\">\n" + strip.svg +
-            "</g>\n";
+    body += "<g transform=\"translate(" + std::to_string(margin) + "," + std::to_string(y) +
+            ")\">\n" + strip.svg + "</g>\n";
     y += strip.size.height + 2 * margin;
     width = std::max(width, strip.size.width);
   };
@@ -154,10 +154,11 @@ std::string render_svg(const Plan& plan, const ShowOptions& options) {
   if (body.find("class=\"arrow\"") != std::string::npos)
     line("arrows: whom the red rank receives from; point at another for its own");
   line(summary_line(plan, options));
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width + 2 * margin) +
-         "\" height=\"" + number(y) + "\" viewBox=\"0 0 " + number(width + 2 * margin) + " " +
-         number(y) + "\">\n" + frame_definitions() + pointing +
-         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" + body + "</svg>\n";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(width + 2 * margin) +
+         "\" height=\"" + std::to_string(y) + "\" viewBox=\"0 0 " +
+         std::to_string(width + 2 * margin) + " " + std::to_string(y) + "\">\n" +
+         frame_definitions() + pointing + "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
+         body + "</svg>\n";
 }
 
 }  // namespace meshplan

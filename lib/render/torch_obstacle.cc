@@ -31,7 +31,7 @@ bool is_sharded(const State& state) {
                      [](const auto& order) { return product_of_sizes(order) > 1; });
 }
 
-std::string quoted(const Mesh& mesh, const std::vector<int32_t>& dims) {
+std::string quoted_dims(const Mesh& mesh, const std::vector<int32_t>& dims) {
   std::vector<std::string> names;
   names.reserve(dims.size());
   for (const int32_t dim : dims) names.push_back("\"" + mesh.dims[dim].name + "\"");
@@ -85,7 +85,7 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
   positions.reserve(changed.size());
   for (const int32_t dim : changed) positions.push_back(static_cast<size_t>(dim));
   if (find_flatten(meshes, mesh, positions) == nullptr)
-    return "one step for " + quoted(mesh, changed) + " needs them flattened";
+    return "one step for " + quoted_dims(mesh, changed) + " needs them flattened";
   return "";
 }
 

@@ -212,7 +212,7 @@ void BundleRun::Inside::measure_limits(BundleReport& report) const {
 
 namespace {
 
-std::string encode(const BundleReport& report) {
+std::string encode_bundle(const BundleReport& report) {
   std::ostringstream out;
   out << report.checked << ' ' << report.wrong << ' ' << report.largest_ulp << ' '
       << report.largest_relative << ' ' << report.staging_bytes << ' ' << report.peak_bytes;
@@ -236,7 +236,7 @@ std::string encode(const BundleReport& report) {
 }
 
 // Adds the results of another process.
-void add_encoded(const std::string& text, BundleReport& report) {
+void add_encoded_bundle(const std::string& text, BundleReport& report) {
   std::istringstream lines(text);
   std::string line;
   std::getline(lines, line);
@@ -281,8 +281,8 @@ void add_encoded(const std::string& text, BundleReport& report) {
 
 // The findings of all processes.
 Status BundleRun::Inside::gather(BundleReport& report) const {
-  return gather_reports(*q.communicator, deadline(), q.options->keep_differences, report, encode,
-                        add_encoded);
+  return gather_reports(*q.communicator, deadline(), q.options->keep_differences, report,
+                        encode_bundle, add_encoded_bundle);
 }
 
 }  // namespace meshplan

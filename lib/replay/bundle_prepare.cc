@@ -10,9 +10,6 @@
 namespace meshplan {
 namespace {
 
-// Beyond it the next phase finds nothing in the caches.
-constexpr int64_t cached_bytes = int64_t{16} << 20;
-
 PrepareQuestion question_of(const BundleRun::Inside& in, const BundleTensor& t, size_t step,
                             const StepTransfers& transfers, const std::string& place) {
   const RedistributionRun::Inside& run = *t.run;

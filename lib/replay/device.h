@@ -17,6 +17,9 @@
 
 namespace meshplan {
 
+// If the boxes that a phase writes exceed this size, the next phase finds nothing in the caches.
+constexpr int64_t cached_bytes = int64_t{16} << 20;
+
 // One operation of local work in a step.
 struct LocalOp {
   enum class Kind : uint8_t { copy, identity, cast, divide, combine };

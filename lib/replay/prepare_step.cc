@@ -6,13 +6,6 @@
 #include "replay/step_preparer.h"
 
 namespace meshplan {
-namespace {
-
-// If the new local boxes of a step exceed this size, the next phase finds nothing in the caches.
-constexpr int64_t cached_bytes = int64_t{16} << 20;
-
-}  // namespace
-
 Result<PreparedStep> StepPreparer::make() {
   out_.after.assign(after_.ranks.size(), nullptr);
   source_ = *q_.held;

@@ -13,7 +13,6 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t most_orders = 720;
 // Work (search/work.h) a rank of either mesh of a bound, which compares what units hold and want.
 constexpr int64_t bounded_rank = 50;
 

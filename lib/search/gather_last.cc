@@ -8,7 +8,7 @@
 namespace meshplan {
 namespace {
 
-struct Lister {
+struct FinerLister {
   const PlanProblem& p;
   PackedWorld& world;
   const Packed& source;
@@ -43,7 +43,7 @@ void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& sourc
                    int64_t below_ps, size_t most, std::vector<FinerTarget>& out) {
   out.clear();
   if (is_scalar(p)) return;
-  Lister lister{p, world, source, world.pack(p.target), until, below_ps, out};
+  FinerLister lister{p, world, source, world.pack(p.target), until, below_ps, out};
   const unsigned free = p.all & ~p.target.pending & ~sharding(p.target, p.dims);
   for (int d = 0; d < p.dims; ++d) {
     int digits = 0;

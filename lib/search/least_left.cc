@@ -15,7 +15,7 @@ namespace meshplan {
 namespace {
 
 // Of more nothing is said: an exchange between any two of them would be looked at.
-constexpr size_t most_states = 8'192;
+constexpr size_t most_known_states = 8'192;
 
 class Ways {
  public:
@@ -34,7 +34,7 @@ class Ways {
 
  private:
   void raise_all() {
-    if (states_.size() > most_states || !find_ends() || !list_moves()) return;
+    if (states_.size() > most_known_states || !find_ends() || !list_moves()) return;
     exchanges_.assign(states_.size(), nullptr);
     ways_.assign(states_.size(), {});
     ways_[target_].left = 0;

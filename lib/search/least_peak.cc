@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t listable_aims = 700;  // every one of them is priced in full
 
-using Words = std::array<uint64_t, 3>;
-Words key_of(const SearchState& s) {
-  Words words;
+using StateWords = std::array<uint64_t, 3>;
+StateWords key_of(const SearchState& s) {
+  StateWords words;
   std::memcpy(words.data(), &s, sizeof s);
   return words;
 }
@@ -48,7 +48,7 @@ void list_exchanges(const PlanProblem& p, const SearchState& at, uint16_t pendin
 
 // Dijkstra on the largest peak along the way instead of the sum of times.
 int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
-  std::map<Words, int64_t> reached;
+  std::map<StateWords, int64_t> reached;
   std::vector<std::pair<int64_t, SearchState>> open{{0, p.source}};
   auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
   reached[key_of(p.source)] = 0;

@@ -81,7 +81,6 @@ std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& lev
                                work::Budget& budget, Shortcuts& shortcuts) {
   const Request& request = *question.request;
   if (!request.any_dst_order) return {{request.dst, 0}};
-  constexpr size_t most_orders = 720;
   std::vector<Target> targets;
   for (State& state : all_orders(request.dst, most_orders))
     targets.push_back({std::move(state), 0});

@@ -2,6 +2,7 @@
 // its proven gap.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "base/result.h"
@@ -11,6 +12,9 @@
 #include "transfer/level_map.h"
 
 namespace meshplan {
+
+// Of any order of the target (dst_order) so many are tried; with more, the plan says few_orders.
+constexpr size_t most_orders = 720;
 
 // What else there is to say of a question to the optimal planner.
 struct WhatIf {

@@ -24,10 +24,10 @@ int64_t start_in(const Box& whole, const Box& part) {
   return offset;
 }
 
-class Lister {
+class TransferLister {
  public:
-  Lister(const StepTransfers& transfers, const HeldBoxes& before, const HeldBoxes& after,
-         const RankTable& ranks, const TransferVisitor& visit)
+  TransferLister(const StepTransfers& transfers, const HeldBoxes& before, const HeldBoxes& after,
+                 const RankTable& ranks, const TransferVisitor& visit)
       : transfers_(transfers), before_(before), after_(after), ranks_(ranks), visit_(visit) {}
 
   Status list() {
@@ -190,7 +190,7 @@ std::vector<HeldBoxes> held_boxes_of(const Plan& plan, const PlannedRedistributi
 Status list_transfers(const StepTransfers& transfers, const HeldBoxes& before,
                       const HeldBoxes& after, const RankTable& ranks,
                       const TransferVisitor& visit) {
-  return Lister(transfers, before, after, ranks, visit).list();
+  return TransferLister(transfers, before, after, ranks, visit).list();
 }
 
 }  // namespace meshplan

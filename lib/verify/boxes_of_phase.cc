@@ -10,7 +10,7 @@ namespace meshplan::verification {
 namespace {
 
 // Where a box that members want meets a shard that the unit misses.
-struct Missing {
+struct MissingBox {
   size_t wanted = 0;  // which box of those that the unit wants, in the order of the first member
   size_t shard = 0;
   Box box;
@@ -42,7 +42,7 @@ class PhaseLister {
 
   // Its members in rank order.
   void list_unit(const Members& members) {
-    std::vector<Missing> missing;
+    std::vector<MissingBox> missing;
     std::map<size_t, size_t> numbers;  // of wanted boxes, in the order of their first member
     std::vector<Members> wanting;      // by that number
     for (const ListedRank* rank : members) {
@@ -66,7 +66,7 @@ class PhaseLister {
         }
       });
     }
-    std::stable_sort(missing.begin(), missing.end(), [&](const Missing& a, const Missing& b) {
+    std::stable_sort(missing.begin(), missing.end(), [&](const MissingBox& a, const MissingBox& b) {
       if (a.wanted != b.wanted) return a.wanted < b.wanted;
       return listing_.first_holder(a.shard) < listing_.first_holder(b.shard);
     });
@@ -92,13 +92,13 @@ class PhaseLister {
   }
 
   // The parts of what is missing of one wanted box, in order: every fetcher has a stretch of them.
-  void share_out(std::span<const Missing> missing, const Members& fetchers) {
+  void share_out(std::span<const MissingBox> missing, const Members& fetchers) {
     const auto boxes = std::ssize(missing);
     const auto k = std::ssize(fetchers);
     const int64_t parts = parts_of_missing(boxes, k);
     for (int64_t j = 0; j < k; ++j) {
       for (int64_t i = j * boxes * parts / k; i < (j + 1) * boxes * parts / k; ++i) {
-        const Missing& one = missing[i % boxes];
+        const MissingBox& one = missing[i % boxes];
         if (one.box.empty() && i / boxes > 0) continue;  // a scalar is one part
         const Box part = cut(one.box, one.box.empty() ? 1 : parts, i / boxes);
         if (is_nothing(part)) continue;

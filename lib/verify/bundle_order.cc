@@ -8,7 +8,7 @@ namespace meshplan::verification {
 namespace {
 
 // One part of a member, and where it stands.
-struct Run {
+struct PartRun {
   const RoundPart* part = nullptr;
   size_t round = 0;
   int64_t wave = 0;
@@ -20,7 +20,7 @@ struct StepRuns {
   bool two_phases = false;  // its odd pieces need the even ones before them
   bool behind = false;      // of two phases: right behind steps that go in pieces
   int64_t pieces = 0;       // of those that run; 0: none does
-  std::map<int64_t, const Run*> runs;
+  std::map<int64_t, const PartRun*> runs;
   std::multiset<int64_t> waves;
   bool touched = true;
 };
@@ -51,18 +51,19 @@ class MemberOrder {
   }
 
   // From the first tensor on: at each border parts end and begin.
-  Problem check(std::vector<Run>& runs) {
+  Problem check(std::vector<PartRun>& runs) {
     const int64_t count = view_.member(at_).request.count;
-    std::vector<const Run*> begins;
-    std::vector<const Run*> ends;
-    for (const Run& run : runs) {
+    std::vector<const PartRun*> begins;
+    std::vector<const PartRun*> ends;
+    for (const PartRun& run : runs) {
       begins.push_back(&run);
       ends.push_back(&run);
     }
-    std::stable_sort(begins.begin(), begins.end(),
-                     [](const Run* a, const Run* b) { return a->part->from < b->part->from; });
+    std::stable_sort(begins.begin(), begins.end(), [](const PartRun* a, const PartRun* b) {
+      return a->part->from < b->part->from;
+    });
     std::stable_sort(ends.begin(), ends.end(),
-                     [](const Run* a, const Run* b) { return a->part->to < b->part->to; });
+                     [](const PartRun* a, const PartRun* b) { return a->part->to < b->part->to; });
     size_t begun = 0;
     size_t ended = 0;
     for (int64_t tensor = 0; tensor < count;) {
@@ -109,7 +110,7 @@ class MemberOrder {
     }
   }
 
-  [[nodiscard]] StepRuns& runs_of(const Run& run) {
+  [[nodiscard]] StepRuns& runs_of(const PartRun& run) {
     const auto step = static_cast<size_t>(run.part->step);
     return *std::lower_bound(steps_.begin(), steps_.end(), step,
                              [](const StepRuns& a, size_t b) { return a.step < b; });
@@ -119,7 +120,7 @@ class MemberOrder {
            "', step " + std::to_string(runs.step);
   }
 
-  void remove(const Run& run) {
+  void remove(const PartRun& run) {
     StepRuns& of = runs_of(run);
     of.runs.erase(run.part->piece);
     of.waves.erase(of.waves.find(run.wave));
@@ -127,7 +128,7 @@ class MemberOrder {
     (void)work_.take(1);
   }
 
-  Problem add(const Run& run, int64_t tensor) {
+  Problem add(const PartRun& run, int64_t tensor) {
     StepRuns& of = runs_of(run);
     const RoundPart& part = *run.part;
     if (of.runs.empty()) of.pieces = part.pieces;
@@ -177,17 +178,17 @@ class MemberOrder {
   }
 
   // What is passed on must be there.
-  Problem check_phases(const Run& run, int64_t tensor) {
+  Problem check_phases(const PartRun& run, int64_t tensor) {
     const StepRuns& of = runs_of(run);
     const int64_t piece = run.part->piece;
     if (!of.two_phases) return std::nullopt;
-    const Run& fetching = *of.runs.at(piece - piece % 2);
-    const Run& passing = *of.runs.at(piece - piece % 2 + 1);
+    const PartRun& fetching = *of.runs.at(piece - piece % 2);
+    const PartRun& passing = *of.runs.at(piece - piece % 2 + 1);
     if (fetching.wave < passing.wave) return std::nullopt;
     return too_early(passing, of, fetching.wave, tensor);
   }
 
-  Problem check_waves(const Run& run, int64_t tensor) {
+  Problem check_waves(const PartRun& run, int64_t tensor) {
     const auto at = static_cast<size_t>(&runs_of(run) - steps_.data());
     if (at > 0) {
       const StepRuns& before = steps_[at - 1];
@@ -212,7 +213,7 @@ class MemberOrder {
     return std::nullopt;
   }
 
-  [[nodiscard]] std::string too_early(const Run& run, const StepRuns& needed, int64_t ready,
+  [[nodiscard]] std::string too_early(const PartRun& run, const StepRuns& needed, int64_t ready,
                                       int64_t tensor) {
     return place_of_round(run.round) + ": " + tensor_of(runs_of(run), tensor) + " runs in wave " +
            std::to_string(run.wave) + ", what it needs of step " + std::to_string(needed.step) +
@@ -255,7 +256,7 @@ class MemberOrder {
 
 Problem check_order(const BundleView& view, WorkLeft& work, std::vector<BoxLife>& lives) {
   const std::vector<BundleRound>& rounds = view.bundle->rounds;
-  std::vector<std::vector<Run>> by_member(view.kind.size());
+  std::vector<std::vector<PartRun>> by_member(view.kind.size());
   for (size_t r = 0; r < rounds.size(); ++r) {
     for (const RoundPart& part : rounds[r].parts)
       by_member[view.place.at(part.member)].push_back({&part, r, view.wave[r]});

@@ -12,7 +12,7 @@ bool continues_run(const ShardList& list, size_t i) {
 }
 
 // One run of a list: entries [begin, end), which cut as one.
-struct Run {
+struct DigitRun {
   size_t begin = 0;
   size_t end = 0;
   int64_t product = 1;  // chunks
@@ -20,8 +20,8 @@ struct Run {
   int64_t cut_into = 1;
 };
 
-Run run_at(const Digits& digits, const ShardList& list, size_t begin) {
-  Run run{begin, begin, 1, 1};
+DigitRun run_at(const Digits& digits, const ShardList& list, size_t begin) {
+  DigitRun run{begin, begin, 1, 1};
   do {
     run.product *= digits.list[list.digits[run.end++]].size;
   } while (continues_run(list, run.end));
@@ -31,7 +31,7 @@ Run run_at(const Digits& digits, const ShardList& list, size_t begin) {
 }
 
 // Width of a full chunk of the run.
-int128 chunk_width(const Run& run, int64_t width) {
+int128 chunk_width(const DigitRun& run, int64_t width) {
   return static_cast<int128>(ceil_div(width, run.cut_into)) * (run.cut_into / run.product);
 }
 
@@ -47,7 +47,7 @@ std::vector<int64_t> widths_after(const Digits& digits, const ShardList& list, s
                                   int64_t extent) {
   std::vector<int64_t> widths{extent};
   for (size_t i = 0; i < count;) {
-    Run run = run_at(digits, list, i);
+    DigitRun run = run_at(digits, list, i);
     std::vector<int64_t> next;
     for (int64_t width : widths) {
       int128 chunk = chunk_width(run, width);
@@ -147,7 +147,7 @@ Problem compare_chunks(const Digits& digits, const ShardList& before, const Shar
 
 bool cuts_evenly(const Digits& digits, const ShardList& list, int64_t extent) {
   for (size_t i = 0; i < list.count;) {
-    Run run = run_at(digits, list, i);
+    DigitRun run = run_at(digits, list, i);
     if (extent % run.cut_into != 0) return false;
     extent /= run.product;
     i = run.end;
@@ -159,7 +159,7 @@ std::optional<std::vector<Interval>> chunks_of(const Digits& digits, const Shard
                                                int64_t extent) {
   std::vector<Interval> chunks{{0, extent}};
   for (size_t i = 0; i < list.count;) {
-    Run run = run_at(digits, list, i);
+    DigitRun run = run_at(digits, list, i);
     if (run.product > max_chunks / std::ssize(chunks)) return std::nullopt;
     std::vector<Interval> next;
     next.reserve(chunks.size() * static_cast<size_t>(run.product));

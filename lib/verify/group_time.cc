@@ -11,7 +11,7 @@
 namespace meshplan::verification {
 namespace {
 
-constexpr int64_t longest = std::numeric_limits<int64_t>::max();
+constexpr int64_t longest_time = std::numeric_limits<int64_t>::max();
 
 // What the collective moves over each level, where units have equally many members.
 LevelTraffic traffic_of(const OpRule& rule, const GroupPattern& pattern, size_t levels,
@@ -73,7 +73,7 @@ TimeRange between(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b, 
   const double y = log(a.second) + slope * (log(bytes) - log(a.first));
   const double off = (4 + 4 * std::abs(slope)) / 65'536;
   const auto ns = [](double power) {
-    return power >= 62 ? longest : static_cast<int64_t>(std::exp2(power));
+    return power >= 62 ? longest_time : static_cast<int64_t>(std::exp2(power));
   };
   return {saturating_mul(std::max<int64_t>(0, ns(y - off) - 1), 1000),
           saturating_mul(saturating_add(ns(y + off), 1), 1000)};

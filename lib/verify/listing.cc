@@ -26,8 +26,8 @@ std::vector<Number> sums(std::span<const int64_t> mesh_shape, Part part) {
 }
 
 // For every rank its number in the mixed radix of some digits, the first the most major.
-std::vector<size_t> numbers(const Digits& digits, std::span<const uint8_t> list,
-                            std::span<const int64_t> mesh_shape) {
+std::vector<size_t> digit_numbers(const Digits& digits, std::span<const uint8_t> list,
+                                  std::span<const int64_t> mesh_shape) {
   std::vector<int64_t> strides(list.size(), 1);
   for (size_t i = list.size(); i-- > 1;) strides[i - 1] = strides[i] * digits.list[list[i]].size;
   return sums<size_t>(mesh_shape, [&](size_t m, int64_t coordinate) {
@@ -86,7 +86,7 @@ std::optional<Listing::Boxes> Listing::boxes_of(const State& state, std::span<co
     auto chunks = chunks_of(digits, list, shape[d]);
     if (!chunks) return std::nullopt;
     boxes.chunks.push_back(std::move(*chunks));
-    boxes.chunk_of.push_back(numbers(digits, {list.digits, list.count}, mesh_shape));
+    boxes.chunk_of.push_back(digit_numbers(digits, {list.digits, list.count}, mesh_shape));
   }
   return boxes;
 }
@@ -113,8 +113,8 @@ bool Listing::list_pending(std::span<const int64_t> mesh_shape) {
   for (size_t i = 0; i < digits.count; ++i) {
     if (has(before.pending, i)) (has(stays, i) ? kept : reduced).push_back(static_cast<uint8_t>(i));
   }
-  kept_of_ = numbers(digits, kept, mesh_shape);
-  reduced_of_ = numbers(digits, reduced, mesh_shape);
+  kept_of_ = digit_numbers(digits, kept, mesh_shape);
+  reduced_of_ = digit_numbers(digits, reduced, mesh_shape);
   for (const uint8_t digit : reduced)
     contributions_ *= static_cast<size_t>(digits.list[digit].size);
   return true;
@@ -148,7 +148,7 @@ void Listing::list_classes(std::span<const int64_t> mesh_shape) {
     common.insert(common.end(), head.digits, head.digits + count);
   }
   if (common.empty()) return;
-  class_of_ = numbers(digits, common, mesh_shape);
+  class_of_ = digit_numbers(digits, common, mesh_shape);
   for (const uint8_t digit : common) classes_ *= static_cast<size_t>(digits.list[digit].size);
 }
 

@@ -1,4 +1,5 @@
 // The C ABI against the library itself: the same plans, prices and diagnostics.
+#include "api/answer.h"
 #include "api/meshplan.h"
 
 #include <doctest/doctest.h>
@@ -13,8 +14,9 @@
 
 namespace {
 
+using meshplan::test::Answer;
+using meshplan::test::text_of;
 using nlohmann::json;
-using Answer = std::unique_ptr<meshplan_answer, decltype(&meshplan_free)>;
 
 std::string file(const std::string& name) {
   std::ifstream in(std::string(MESHPLAN_TESTDATA) + "/" + name, std::ios::binary);
@@ -30,7 +32,6 @@ Answer price(const std::string& spec, const char* topology = nullptr) {
   return {meshplan_price(spec.data(), spec.size(), topology), meshplan_free};
 }
 Answer verify(const std::string& text) { return {meshplan_verify(text.data(), text.size()), meshplan_free}; }
-std::string text_of(const Answer& answer) { return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())}; }
 json diagnostics_of(const Answer& answer) { return json::parse(meshplan_diagnostics(answer.get())); }
 
 const char* const small_spec =

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "api/answer.h"
 #include "api/meshplan.h"
 
 namespace {
 
+using meshplan::test::Answer;
 using nlohmann::json;
-using Answer = std::unique_ptr<meshplan_answer, decltype(&meshplan_free)>;
 using Pricer = std::unique_ptr<meshplan_pricer, decltype(&meshplan_pricer_free)>;
 
 const std::string mesh_part = R"x({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]})x";

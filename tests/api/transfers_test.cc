@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "api/answer.h"
 #include "api/meshplan.h"
 #include "plan/plan.h"
 #include "render/bundle_transfers_text.h"
@@ -14,8 +15,9 @@
 
 namespace {
 
+using meshplan::test::Answer;
+using meshplan::test::text_of;
 using nlohmann::json;
-using Answer = std::unique_ptr<meshplan_answer, decltype(&meshplan_free)>;
 
 std::string shipped_plan(const std::string& name) {
   std::ifstream in(std::string(MESHPLAN_TESTDATA) + "/plans/" + name, std::ios::binary);
@@ -28,8 +30,6 @@ std::string shipped_plan(const std::string& name) {
 Answer transfers(const std::string& plan, const char* id, int64_t rank) {
   return {meshplan_transfers(plan.data(), plan.size(), id, rank), meshplan_free};
 }
-
-std::string text_of(const Answer& answer) { return {meshplan_text(answer.get()), meshplan_text_bytes(answer.get())}; }
 
 std::string listed(const std::string& text, const meshplan::TransfersQuestion& question) {
   const auto read = meshplan::try_read_plan(text);

@@ -21,7 +21,7 @@ using namespace meshplan;
 
 namespace {
 
-constexpr std::array<int64_t, 2> shape{5, 4};
+constexpr std::array<int64_t, 2> all_elements{5, 4};
 
 // Element by element, rank by rank, straight from the definitions.
 SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src, const State& dst, const std::set<int64_t>& ids) {
@@ -39,14 +39,14 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
     return box[0].lo <= e[0] && e[0] < box[0].hi && box[1].lo <= e[1] && e[1] < box[1].hi;
   };
   SetNeed need;
-  for (int64_t x = 0; x < shape[0]; ++x) {
-    for (int64_t y = 0; y < shape[1]; ++y) {
+  for (int64_t x = 0; x < all_elements[0]; ++x) {
+    for (int64_t y = 0; y < all_elements[1]; ++y) {
       std::set<std::vector<int64_t>> inside;
       std::set<std::vector<int64_t>> outside;
       std::set<std::vector<int64_t>> all;
       for (int64_t i = 0; i < mesh_size(src_mesh); ++i) {
         const auto at = coordinates_of(i, src_shape);
-        if (!has(box_of(src, shape, src_shape, at), {x, y})) continue;
+        if (!has(box_of(src, all_elements, src_shape, at), {x, y})) continue;
         const bool member = ids.count(rank_at(*src_mesh.universe, position_of(src_mesh, 0, i))) != 0;
         (member ? inside : outside).insert(coordinates_on(src, src_shape, at));
         all.insert(coordinates_on(src, src_shape, at));
@@ -55,7 +55,7 @@ SetNeed by_elements(const Mesh& src_mesh, const Mesh& dst_mesh, const State& src
       std::map<std::vector<int64_t>, std::pair<int, int>> cells;  // members inside, outside
       for (int64_t i = 0; i < mesh_size(dst_mesh); ++i) {
         auto at = coordinates_of(i, dst_shape);
-        if (!has(box_of(dst, shape, dst_shape, at), {x, y})) continue;
+        if (!has(box_of(dst, all_elements, dst_shape, at), {x, y})) continue;
         for (const PendingSubAxis& p : dst.partial) at[static_cast<size_t>(p.sub_axis.mesh_dim)] = 0;
         const bool member = ids.count(rank_at(*dst_mesh.universe, position_of(dst_mesh, 0, i))) != 0;
         ++(member ? cells[at].first : cells[at].second);
@@ -113,7 +113,7 @@ TEST_CASE("what a set misses and holds alone is counted as element by element") 
     for (int round = 0; round < 60; ++round) {
       const State& src = src_states[random() % src_states.size()];
       const State& dst = dst_states[random() % dst_states.size()];
-      const Participants all = list_participants(pair.src, pair.dst, 0, shape, src, dst);
+      const Participants all = list_participants(pair.src, pair.dst, 0, all_elements, src, dst);
       std::set<int64_t> world;
       for (int64_t id : ids_of(pair.src)) world.insert(id);
       for (int64_t id : ids_of(pair.dst)) world.insert(id);

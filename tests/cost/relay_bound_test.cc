@@ -13,10 +13,10 @@
 namespace meshplan {
 namespace {
 
-constexpr int64_t chunk = 1'000'000;  // bytes
+constexpr int64_t chunk_bytes = 1'000'000;  // bytes
 
 // One giver, some takers alike. What it sends to one has a link of its own where `apart`.
-struct World {
+struct RelayMeshes {
   int takers = 2;
   int chunks = 2;
   int64_t giver_mb_per_s = 1;  // out
@@ -33,11 +33,11 @@ struct World {
   }
 };
 
-int64_t slowest(const World& world, uint32_t given, uint32_t passed) {
-  int64_t most = transfer_ps(std::popcount(given) * chunk, 1, world.giver_mb_per_s);
+int64_t slowest(const RelayMeshes& world, uint32_t given, uint32_t passed) {
+  int64_t most = transfer_ps(std::popcount(given) * chunk_bytes, 1, world.giver_mb_per_s);
   for (int t = 0; t < world.takers; ++t) {
-    const int64_t from_giver = std::popcount(world.of_taker(given, t)) * chunk;
-    const int64_t others = std::popcount(world.of_taker(passed, t)) * chunk;
+    const int64_t from_giver = std::popcount(world.of_taker(given, t)) * chunk_bytes;
+    const int64_t others = std::popcount(world.of_taker(passed, t)) * chunk_bytes;
     most = std::max({most, transfer_ps(from_giver, 1, world.given_mb_per_s),
                      transfer_ps(others + (world.apart ? 0 : from_giver), 1, world.among_mb_per_s)});
   }
@@ -45,7 +45,7 @@ int64_t slowest(const World& world, uint32_t given, uint32_t passed) {
 }
 
 // The least time by waves in which the giver sends, 0 to `most_waves`, all others beside them.
-std::vector<int64_t> least_times(const World& world, int most_waves) {
+std::vector<int64_t> least_times(const RelayMeshes& world, int most_waves) {
   const uint32_t all = world.all();
   std::vector<std::vector<int64_t>> times(static_cast<size_t>(most_waves) + 1, std::vector<int64_t>(all + 1, INT64_MAX));
   times[0][0] = 0;
@@ -78,14 +78,14 @@ std::vector<int64_t> least_times(const World& world, int most_waves) {
 }
 
 // As the law has it, each chunk counted for `copies` takers at most.
-RelayNeed need_of(const World& world, int64_t copies) {
+RelayNeed need_of(const RelayMeshes& world, int64_t copies) {
   RelayNeed need;
   need.copies = copies;
   for (int c = 0; c < world.chunks; ++c) {
     int64_t times = 0;
     for (const uint32_t wanted : world.wanted) times += wanted >> c & 1U;
-    need.leaving += times > 0 ? chunk : 0;
-    need.arriving += std::min(times, copies) * chunk;
+    need.leaving += times > 0 ? chunk_bytes : 0;
+    need.arriving += std::min(times, copies) * chunk_bytes;
   }
   need.given_mb_per_s = std::min(world.giver_mb_per_s, world.takers * world.given_mb_per_s);
   need.taken_mb_per_s = world.takers * (world.among_mb_per_s + (world.apart ? world.given_mb_per_s : 0));
@@ -93,7 +93,7 @@ RelayNeed need_of(const World& world, int64_t copies) {
 }
 
 // How far the best schedule is above the law, the least over numbers of waves; never below.
-double checked(const World& world, bool others) {
+double checked(const RelayMeshes& world, bool others) {
   const std::vector<int64_t> times = least_times(world, 4);
   double least = 1e9;
   for (int64_t waves = 1; waves <= 4; ++waves) {
@@ -128,7 +128,7 @@ TEST_CASE("no schedule of a small world beats the law of passing on") {
         for (const int64_t among : {1, 2, 4}) {
           for (const bool apart : {false, true}) {
             if (!apart && given > among) continue;
-            World world{takers, chunks, giver, given, among, apart, {}};
+            RelayMeshes world{takers, chunks, giver, given, among, apart, {}};
             world.wanted.assign(static_cast<size_t>(takers), (1U << chunks) - 1);
             checked(world, false);
             // The first taker wants one chunk less than the others, the last one only one.
@@ -143,7 +143,7 @@ TEST_CASE("no schedule of a small world beats the law of passing on") {
 }
 
 TEST_CASE("some schedule reaches the law of passing on") {
-  World world{2, 4, 1, 1, 1, false, {15, 15}};
+  RelayMeshes world{2, 4, 1, 1, 1, false, {15, 15}};
   CHECK(checked(world, false) < 1.2);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "../cost/some_protocols.h"
+#include "base/seed.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "replay_host/host.h"
@@ -18,11 +19,6 @@ namespace meshplan {
 namespace {
 
 using test::Random;
-
-uint64_t seed() {
-  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 20250612 : std::strtoull(given, nullptr, 10);
-}
 
 Topology random_topology(Random& random) {
   Topology topology;
@@ -105,14 +101,14 @@ std::string text_of(const MeshTable& table, const Request& request, const PlanOp
   return text;
 }
 
-struct Tally {
+struct RandomTally {
   int64_t planned = 0;
   int64_t refused = 0;
   int64_t replayed = 0;
 };
 
 void check(const MeshTable& table, const Topology& topology, const Request& request, const PlanOptions& options, const std::string& place,
-           Tally& tally) {
+           RandomTally& tally) {
   PlanOutcome outcome = plan_requests(table, topology, {request}, options, "sha256:0");
   if (!outcome.failures.empty()) {
     ++tally.refused;
@@ -144,9 +140,9 @@ void check(const MeshTable& table, const Topology& topology, const Request& requ
 }
 
 TEST_CASE("random worlds: planned, written, read, verified and replayed") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250612);
   Random random(used_seed);
-  Tally tally;
+  RandomTally tally;
   const char* more = std::getenv("MESHPLAN_EXHAUSTIVE");  // NOLINT(concurrency-mt-unsafe)
   const int64_t rounds = more == nullptr ? 150 : 30'000;
   for (int64_t round = 0; round < rounds; ++round) {
@@ -178,7 +174,7 @@ TEST_CASE("random worlds: planned, written, read, verified and replayed") {
 // Found by the random worlds: an exchange that carries a reduction to another mesh lists the mesh dims of the target, whose numbers say
 // nothing about the source's pending ones; and a mesh dim of size 1 has nothing to reduce there.
 TEST_CASE("reductions across meshes") {
-  Tally tally;
+  RandomTally tally;
   PlanOptions options;
   auto across = [&](const std::vector<std::pair<std::string, int64_t>>& dims, const std::vector<std::string>& view, const std::string& src,
                     const std::string& dst) {

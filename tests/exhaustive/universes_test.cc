@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/seed.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
@@ -22,11 +23,6 @@ namespace meshplan {
 namespace {
 
 using test::Random;
-
-uint64_t seed() {
-  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 20261122 : std::strtoull(given, nullptr, 10);
-}
 
 // A root and the ranks that it was given, row-major.
 struct Root {
@@ -287,7 +283,7 @@ std::vector<Root> random_roots(Random& random) {
 }
 
 TEST_CASE("random pairs of universes") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20261122);
   Random random(used_seed);
   const char* more = std::getenv("MESHPLAN_EXHAUSTIVE");  // NOLINT(concurrency-mt-unsafe)
   const int64_t rounds = more == nullptr ? 250 : 20'000;

@@ -52,7 +52,7 @@ Plan gathered_beside() {
   return plan;
 }
 
-MeasureReport measure_on_host(const Plan& plan, const MeasureOptions& options) {
+MeasureReport measure_bundle_on_host(const Plan& plan, const MeasureOptions& options) {
   const auto question = backend_question("host", plan, options.replay);
   REQUIRE(question.ok());
   auto backend = open_backend("host", *question);
@@ -69,7 +69,7 @@ TEST_CASE("a bundle is timed wave by wave, as a whole, and beside its members on
   MeasureOptions options;
   options.repetitions = 6;
   options.alone = true;
-  const MeasureReport report = measure_on_host(plan, options);
+  const MeasureReport report = measure_bundle_on_host(plan, options);
   REQUIRE(report.bundles.size() == 1);
   CHECK(report.redistributions.empty());
   const BundleTimes& times = report.bundles[0];
@@ -105,7 +105,7 @@ TEST_CASE("at smaller shapes predictions are those of the messages that are sent
   MeasureOptions options;
   options.repetitions = 2;
   options.replay.shrink = true;
-  const BundleTimes times = measure_on_host(plan, options).bundles.at(0);
+  const BundleTimes times = measure_bundle_on_host(plan, options).bundles.at(0);
   CHECK(times.smaller);
   CHECK(times.alone_samples_ns.empty());
   int64_t sum = 0;
@@ -122,7 +122,7 @@ TEST_CASE("a wave of exchanges and collectives takes both where they share links
   const Plan plan = gathered_beside();
   MeasureOptions options;
   options.repetitions = 1;
-  const BundleTimes times = measure_on_host(plan, options).bundles.at(0);
+  const BundleTimes times = measure_bundle_on_host(plan, options).bundles.at(0);
   CHECK(times.replay.wrong == 0);
   REQUIRE(times.waves.size() == 3);
   CHECK(times.waves[1].rounds.size() == 2);
@@ -132,7 +132,7 @@ TEST_CASE("a wave of exchanges and collectives takes both where they share links
   CHECK(times.waves[2].predicted_ns == 9'000);
   // Of smaller shapes nothing is said of collectives.
   options.replay.shrink = true;
-  const BundleTimes smaller = measure_on_host(plan, options).bundles.at(0);
+  const BundleTimes smaller = measure_bundle_on_host(plan, options).bundles.at(0);
   REQUIRE(smaller.smaller);
   CHECK(smaller.waves[0].predicted_ns > 0);
   CHECK(smaller.waves[1].predicted_ns == 0);

@@ -10,7 +10,7 @@
 namespace meshplan {
 namespace {
 
-std::string message(const Status& status) { return status ? "" : status.error().message; }
+std::string error_text(const Status& status) { return status ? "" : status.error().message; }
 
 // train dp 2 x tp 4 on ranks 0-7 and serve ep 4 x tp 2 on ranks 8-15, declared in turns.
 MeshTable train_and_serve() {
@@ -76,13 +76,13 @@ TEST_CASE("the ranks of all universes count once each") {
 
 TEST_CASE("views stay within one universe, and mesh names are unique in the file") {
   MeshTable table = train_and_serve();
-  CHECK(message(add_concatenate(table, "both", {"train_tp", "serve"})) ==
+  CHECK(error_text(add_concatenate(table, "both", {"train_tp", "serve"})) ==
         "cannot concatenate [\"train_tp\", \"serve\"]: \"train_tp\" is in the universe of \"train\" and \"serve\" in that of "
         "\"serve\"; make a mesh of both by another root, over all their ranks");
-  CHECK(message(add_flatten(table, "", "serve", {"ep", "tp"}, "train")) ==
+  CHECK(error_text(add_flatten(table, "", "serve", {"ep", "tp"}, "train")) ==
         "a mesh called \"train\" exists already; give this one another name");
-  CHECK(message(add_root(table, "serve", 4, {}, {})) == "a mesh called \"serve\" exists already; give this one another name");
-  CHECK(message(add_root(table, "again", 4, {1, 2, 3, 1}, {})) == "mesh \"again\" lists rank 1 twice");
+  CHECK(error_text(add_root(table, "serve", 4, {}, {})) == "a mesh called \"serve\" exists already; give this one another name");
+  CHECK(error_text(add_root(table, "again", 4, {1, 2, 3, 1}, {})) == "mesh \"again\" lists rank 1 twice");
 }
 
 TEST_CASE("a flatten takes dims in any order, and its ranks follow it") {

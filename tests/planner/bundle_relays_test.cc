@@ -17,7 +17,7 @@ Plan sync_of(const Topology& topology, const Dims& src, const Dims& dst, int64_t
 
 Topology two_levels() { return hosts_of(8, 10'000); }
 
-int64_t bound_of(const Plan& plan) { return plan.bundles.front().totals.lower_bound_ps; }
+int64_t relay_bound_of(const Plan& plan) { return plan.bundles.front().totals.lower_bound_ps; }
 
 }  // namespace
 
@@ -28,7 +28,7 @@ TEST_CASE("one host that gives to 16 loses what its longest wave brings to few: 
   topology.levels[1].latency_ns = 25'000;
   const Plan plan = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}});
   CHECK(above_bound(plan) < 1.01);
-  CHECK(bound_of(plan) > 575'000'000);
+  CHECK(relay_bound_of(plan) > 575'000'000);
   CHECK(plan.redistributions[0].steps.size() > 1);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("ranks of one host share what its NICs brought in waves of their own")
   topology.levels[1].latency_ns = 25'000;
   const Plan plan = sync_of(topology, {{"dp", 4}, {"tp", 8}}, {{"dp", 8}});
   CHECK(above_bound(plan) < 1.01);
-  CHECK(bound_of(plan) > 540'000'000);
+  CHECK(relay_bound_of(plan) > 540'000'000);
 }
 
 TEST_CASE("many tensors hide their latencies: the bound of one grows by bytes alone") {
@@ -65,9 +65,9 @@ TEST_CASE("many tensors hide their latencies: the bound of one grows by bytes al
   topology.levels[1].latency_ns = 25'000;
   const Dims src{{"dp", 8}};
   const Dims dst{{"dp", 16}, {"tp", 8}};
-  const int64_t one = bound_of(sync_of(topology, src, dst));
+  const int64_t one = relay_bound_of(sync_of(topology, src, dst));
   const Plan many = sync_of(topology, src, dst, 50);
-  CHECK(bound_of(many) < 40 * one);
+  CHECK(relay_bound_of(many) < 40 * one);
   CHECK(above_bound(many) < 1.08);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("kinds of 80 and 160 tensors go into 40 buckets, of which each has as 
 TEST_CASE("without latencies waves cost nothing, and passing on nothing more than bytes") {
   const Plan plan = sync_of(hosts_of(8, 0), {{"dp", 8}}, {{"dp", 16}, {"tp", 8}});
   const int64_t bytes = int64_t{8192} * 8192 * 2;
-  CHECK(bound_of(plan) < bytes / 8 * 1'000'000 / 45'000 * 101 / 100);
+  CHECK(relay_bound_of(plan) < bytes / 8 * 1'000'000 / 45'000 * 101 / 100);
 }
 
 TEST_CASE("targets on ranks of the sources may have all of it by collectives: they pass on nothing") {
@@ -95,7 +95,7 @@ TEST_CASE("targets on ranks of the sources may have all of it by collectives: th
   Topology topology = two_levels();
   const Plan beside = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}}, 1, 8);
   const Plan among = sync_of(topology, {{"dp", 8}}, {{"dp", 16}, {"tp", 8}}, 1, 0);
-  CHECK(bound_of(among) < bound_of(beside));
+  CHECK(relay_bound_of(among) < relay_bound_of(beside));
   CHECK(above_bound(among) >= 1);
 }
 

@@ -8,7 +8,7 @@
 namespace meshplan {
 namespace {
 
-Topology two_levels() {
+Topology two_slow_levels() {
   Topology topology = hosts_of(8, 10'000);
   topology.levels[1].latency_ns = 25'000;
   return topology;
@@ -41,7 +41,7 @@ TEST_CASE("no plan of one tensor beats the bound") {
           for (const int64_t dst_dp : {1, 3, 16}) {
             for (const int64_t rows : {8, 8192}) {
               for (const int64_t hosts : {4, 8}) {
-                Topology topology = two_levels();
+                Topology topology = two_slow_levels();
                 topology.levels[0].ranks = hosts;
                 const Plan plan = sync_of(topology, {src_tp, src_dp, apart}, {dst_tp, dst_dp, apart}, rows);
                 CHECK_MESSAGE(raw_bound(plan) <= plan.bundles.front().totals.predicted_ps,
@@ -57,22 +57,22 @@ TEST_CASE("no plan of one tensor beats the bound") {
 
 TEST_CASE("an exchange and an all_gather behind it is as good as pieces: the bound knows both") {
   // 453 us by the law of passing on alone, which lets hosts share while all of it still leaves.
-  CHECK(above_bound(sync_of(two_levels(), {1, 16}, {1, 16})) < 1.03);
-  CHECK(above_bound(sync_of(two_levels(), {8, 4}, {1, 16})) < 1.03);
+  CHECK(above_bound(sync_of(two_slow_levels(), {1, 16}, {1, 16})) < 1.03);
+  CHECK(above_bound(sync_of(two_slow_levels(), {8, 4}, {1, 16})) < 1.03);
   // The gather takes what 32 NICs need for three hosts of four: nothing is faster.
-  CHECK(above_bound(sync_of(two_levels(), {2, 8}, {2, 16})) < 1.001);
-  CHECK(above_bound(sync_of(two_levels(), {4, 8, false}, {4, 16, false})) < 1.05);
+  CHECK(above_bound(sync_of(two_slow_levels(), {2, 8}, {2, 16})) < 1.001);
+  CHECK(above_bound(sync_of(two_slow_levels(), {4, 8, false}, {4, 16, false})) < 1.05);
 }
 
 TEST_CASE("what crosses hosts is shared in a third wave: the bound counts all three") {
-  CHECK(above_bound(sync_of(two_levels(), {1, 8}, {4, 4})) < 1.05);
-  CHECK(above_bound(sync_of(two_levels(), {1, 8}, {2, 8})) < 1.05);
-  CHECK(above_bound(sync_of(two_levels(), {1, 8}, {1, 16})) < 1.09);
+  CHECK(above_bound(sync_of(two_slow_levels(), {1, 8}, {4, 4})) < 1.05);
+  CHECK(above_bound(sync_of(two_slow_levels(), {1, 8}, {2, 8})) < 1.05);
+  CHECK(above_bound(sync_of(two_slow_levels(), {1, 8}, {1, 16})) < 1.09);
 }
 
 TEST_CASE("of ways that would take as long if all overlapped the one whose steps fill its buckets") {
   // By one stop 1,029 us: every rank gathers 15 parts over its NIC. By two 909.
-  const Plan plan = sync_of(two_levels(), {2, 2}, {4, 16});
+  const Plan plan = sync_of(two_slow_levels(), {2, 2}, {4, 16});
   CHECK(plan.redistributions[0].steps.size() == 3);
   CHECK(above_bound(plan) < 1.03);
 }
@@ -87,7 +87,7 @@ TEST_CASE("groups over a part of a mesh dim may gather otherwise: then the bound
     BundleRequest bundle;
     bundle.id = "all";
     bundle.members = {0};
-    const PlanOutcome outcome = plan_requests(table, two_levels(), requests, options, "", {bundle});
+    const PlanOutcome outcome = plan_requests(table, two_slow_levels(), requests, options, "", {bundle});
     REQUIRE(outcome.failures.empty());
     return raw_bound(outcome.plan);
   };

@@ -39,7 +39,7 @@ int shell(const std::string& command) {
 }
 
 // meshplan with these arguments and variables ("NAME=value NAME=value").
-Outcome meshplan(const std::string& arguments, const std::string& variables = "") {
+Outcome run_meshplan(const std::string& arguments, const std::string& variables = "") {
   static int number = 0;
   const std::string name = "nccl_process_" + std::to_string(number++);
   const std::string token = name + "_" + std::to_string(getpid());
@@ -66,13 +66,13 @@ std::string plan_file() {
     "redistributions": [
       {"id": "hand", "tensor": {"shape": [8, 4], "dtype": "float32"}, "src": ["P(sum)", "S(0)"], "dst": ["R", "S(1)"]},
       {"id": "turn", "tensor": {"shape": [9, 6], "dtype": "bfloat16"}, "src": ["S(0)", "S(1)"], "dst": ["S(1)", "S(0)"]}]})json");
-  const Outcome planned = meshplan("plan nccl_process.json --planner greedy -q -o " + file);
+  const Outcome planned = run_meshplan("plan nccl_process.json --planner greedy -q -o " + file);
   REQUIRE_MESSAGE(planned.code == 0, planned.all());
   return file;
 }
 
 Outcome run(const std::string& arguments, const std::string& variables = "") {
-  return meshplan("run " + plan_file() + " --backend nccl --launch 4 " + arguments, variables);
+  return run_meshplan("run " + plan_file() + " --backend nccl --launch 4 " + arguments, variables);
 }
 
 // Every rank but the guilty one said this, each in its own name.
@@ -110,9 +110,9 @@ TEST_CASE("what is left behind is found") {
 }
 
 TEST_CASE("more ranks than the plan needs stand by, too few are refused") {
-  const Outcome more = meshplan("run " + plan_file() + " --backend nccl --launch 5");
+  const Outcome more = run_meshplan("run " + plan_file() + " --backend nccl --launch 5");
   CHECK_MESSAGE(more.code == 0, more.all());
-  const Outcome few = meshplan("run " + plan_file() + " --backend nccl --launch 3");
+  const Outcome few = run_meshplan("run " + plan_file() + " --backend nccl --launch 3");
   CHECK_MESSAGE(few.code == 5, few.all());
   CHECK_MESSAGE(few.says("needs 4 ranks, there are 3"), few.all());
 }
@@ -131,9 +131,9 @@ TEST_CASE("measured over processes, as steps and as one graph, and calibrated") 
   }
   CHECK(nlohmann::json::parse(text_of("nccl_process.tests.json")).at("results").size() > 1);
   CHECK(nlohmann::json::parse(text_of("nccl_process.trace.json")).at("traceEvents").size() > 4);
-  const Outcome fitted = meshplan("calibrate nccl_process.report.json nccl_process.tests.json -o nccl_process.topology.json");
+  const Outcome fitted = run_meshplan("calibrate nccl_process.report.json nccl_process.tests.json -o nccl_process.topology.json");
   CHECK_MESSAGE(fitted.code == 0, fitted.all());
-  const Outcome planned = meshplan("plan nccl_process.json --topology nccl_process.topology.json -q -o nccl_process.again.json");
+  const Outcome planned = run_meshplan("plan nccl_process.json --topology nccl_process.topology.json -q -o nccl_process.again.json");
   CHECK_MESSAGE(planned.code == 0, planned.all());
 }
 
@@ -153,7 +153,7 @@ std::string bundle_file() {
       {"id": "s.v", "src_mesh": "train", "dst_mesh": "serve", "tensor": {"shape": [641, 512], "dtype": "bfloat16"}, "count": 4,
        "src": ["S(0)"], "dst": ["R"]}],
     "bundles": [{"id": "s", "redistributions": ["s.*"], "max_staging_bytes": 6000000}]})json");
-  const Outcome planned = meshplan("plan nccl_process.bundle.json -q -o " + file);
+  const Outcome planned = run_meshplan("plan nccl_process.bundle.json -q -o " + file);
   REQUIRE_MESSAGE(planned.code == 0, planned.all());
   const auto rounds = nlohmann::json::parse(text_of(file)).at("bundles").at(0).at("rounds");
   REQUIRE(std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.value("stream", 0) == 1; }));
@@ -164,7 +164,7 @@ std::string bundle_file() {
 
 TEST_CASE("the rounds of a bundle on two streams: right, and measured beside their predictions") {
   const Outcome outcome =
-      meshplan("run " + bundle_file() + " --backend nccl --launch 4 --measure --repeat 2 --report nccl_process.bundle.report.json");
+      run_meshplan("run " + bundle_file() + " --backend nccl --launch 4 --measure --repeat 2 --report nccl_process.bundle.report.json");
   CHECK_MESSAGE(outcome.code == 0, outcome.all());
   CHECK_MESSAGE(outcome.out.find(" 0 wrong") != std::string::npos, outcome.all());
   CHECK_MESSAGE(outcome.out.find("stream 1, ") != std::string::npos, outcome.all());
@@ -179,7 +179,7 @@ TEST_CASE("the rounds of a bundle on two streams: right, and measured beside the
 TEST_CASE("a rank that ends or hangs in a wave of two rounds is named with a round of it by every other one") {
   for (const auto& [kind, part] : std::vector<std::pair<std::string, std::string>>{
            {"exit", "rank 12 has ended"}, {"hang", "rank 12 did not arrive within the deadline"}}) {
-    const Outcome outcome = meshplan("run " + bundle_file() + " --backend nccl --launch 4 --deadline 2 --inject 2:12:" + kind);
+    const Outcome outcome = run_meshplan("run " + bundle_file() + " --backend nccl --launch 4 --deadline 2 --inject 2:12:" + kind);
     CHECK_MESSAGE(outcome.code == 5, outcome.all());
     check_survivors(outcome, 12, part);
     check_survivors(outcome, 12, "bundle 's', round");
@@ -267,7 +267,7 @@ TEST_CASE("a rank that hangs is named by every other one at the deadline, and en
 
 TEST_CASE("a process that never comes: the others say so and end") {
   const std::string alone = "NCCL_COMM_ID=127.0.0.1:1 MESHPLAN_RANK=0 MESHPLAN_RANKS=4 MESHPLAN_LOCAL_RANK=0";
-  const Outcome outcome = meshplan("run " + plan_file() + " --backend nccl --deadline 1", alone);
+  const Outcome outcome = run_meshplan("run " + plan_file() + " --backend nccl --deadline 1", alone);
   CHECK_MESSAGE(outcome.code == 5, outcome.all());
   CHECK_MESSAGE(outcome.says("starting: rank 10 waited past its deadline"), outcome.all());
   CHECK_MESSAGE(outcome.seconds < 30, outcome.seconds);

@@ -31,7 +31,7 @@ Function* of_fake(const char* name) {
 }
 void forget() { of_fake<void()>("fake_nccl_forget")(); }
 int at_once() { return of_fake<int()>("fake_nccl_at_once")(); }
-int alive() { return of_fake<int()>("fake_nccl_alive")() + static_cast<int>(alive_on_fake_cuda()); }
+int all_alive() { return of_fake<int()>("fake_nccl_alive")() + static_cast<int>(alive_on_fake_cuda()); }
 
 // A device and a communicator of so many ranks.
 struct Ranks {
@@ -186,7 +186,7 @@ TEST_CASE("bundles in any schedule: the rounds of a wave are in flight together,
     most = std::max(most, at_once());
   }
   CHECK(most == 4);
-  CHECK(alive() == 0);
+  CHECK(all_alive() == 0);
 }
 
 TEST_CASE("a wave of two rounds takes a second stream and a second world, one round at a time neither") {
@@ -202,7 +202,7 @@ TEST_CASE("a wave of two rounds takes a second stream and a second world, one ro
     CHECK(streams_on_fake_cuda() == 4 * streams);
     CHECK(of_fake<int()>("fake_nccl_alive")() == 4 * streams);
   }
-  CHECK(alive() == 0);
+  CHECK(all_alive() == 0);
 }
 
 TEST_CASE("an exchange beside a collective: two streams, and no communicator that they would not have one by one") {
@@ -232,7 +232,7 @@ TEST_CASE("an exchange beside a collective: two streams, and no communicator tha
     CHECK(at_once() == (stream == 0 ? 1 : 2));
     CHECK(of_fake<int()>("fake_nccl_alive")() == 4 + 2);
   }
-  CHECK(alive() == 0);
+  CHECK(all_alive() == 0);
 }
 
 TEST_CASE("calls of several streams begin after the packing and end before the unpacking, run at once or as a graph") {
@@ -258,7 +258,7 @@ TEST_CASE("calls of several streams begin after the packing and end before the u
       }
     }
   }
-  CHECK(alive() == 0);
+  CHECK(all_alive() == 0);
 }
 
 TEST_CASE("collectives that pad on several streams have scratch buffers of their own, and each stream unpacks by itself") {
@@ -370,7 +370,7 @@ TEST_CASE("a round that hangs beside another one is named with its rank at the d
     CHECK(report.error().fault == Fault::environment);
     const std::string part = "bundle 'sync', round " + std::to_string(hangs) + ": rank 0 waited past its deadline";
     CHECK_MESSAGE(report.error().message.find(part) != std::string::npos, report.error().message);
-    CHECK(alive() == 0);
+    CHECK(all_alive() == 0);
   }
 }
 
@@ -386,7 +386,7 @@ TEST_CASE("a round whose communicator fails is named, whichever round is waited 
     REQUIRE_FALSE(report.ok());
     const std::string part = "bundle 'sync', round " + std::to_string(breaks) + ": rank 0: NCCL says: ";
     CHECK_MESSAGE(report.error().message.find(part) != std::string::npos, report.error().message);
-    CHECK(alive() == 0);
+    CHECK(all_alive() == 0);
   }
 }
 

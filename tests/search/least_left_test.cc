@@ -15,14 +15,14 @@ using namespace meshplan;
 
 namespace {
 
-struct World {
+struct SizedQuestion {
   std::vector<int64_t> sizes;
   std::vector<int64_t> shape;
   int64_t inside;
 };
 
 // Every arrangement of the sub-axes, with any of those pending that are in the source.
-std::vector<LeftState> every_state(const PlanProblem& p) {
+std::vector<LeftState> every_left_state(const PlanProblem& p) {
   std::vector<LeftState> states;
   for (uint16_t q = p.source.pending;; q = static_cast<uint16_t>((q - 1) & p.source.pending)) {
     SearchState like;
@@ -43,8 +43,8 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   int64_t raised = 0;
   int64_t refused = 0;
   int64_t told = 0;
-  for (const World& w :
-       {World{{3, 4}, {1000, 7}, 6}, World{{2, 3, 2}, {600, 50}, 4}, World{{4, 3}, {2, 30}, 100}, World{{2, 2, 3}, {360, 24}, 8}}) {
+  for (const SizedQuestion& w : {SizedQuestion{{3, 4}, {1000, 7}, 6}, SizedQuestion{{2, 3, 2}, {600, 50}, 4},
+                                 SizedQuestion{{4, 3}, {2, 30}, 100}, SizedQuestion{{2, 2, 3}, {360, 24}, 8}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
     // Bytes decide.
     for (TopologyLevel& level : topology.levels) level.mb_per_s /= 1'000;
@@ -64,7 +64,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       const Found best = find_cheapest(*p);
       REQUIRE(best.exists);
       REQUIRE(best.shortcuts.none());
-      std::vector<LeftState> states = every_state(*p);
+      std::vector<LeftState> states = every_left_state(*p);
       const std::vector<LeftState> before = states;
       LeftQuestion q;
       q.problem = &*p;

@@ -14,7 +14,7 @@ using namespace meshplan;
 
 namespace {
 
-struct World {
+struct CutQuestion {
   std::vector<int64_t> sizes;
   int64_t unit_ranks;
   std::vector<int64_t> shape;
@@ -27,15 +27,15 @@ struct World {
 // but they were counted as 1 and 1.
 TEST_CASE("every edge costs what its step costs, also where units cut mesh dims") {
   int edges_seen = 0;
-  for (const World& w : std::vector<World>{{{4}, 2, {4, 12}},
-                                           {{4}, 2, {8, 12}},
-                                           {{8}, 2, {8, 96}},
-                                           {{6}, 3, {6, 12}},
-                                           {{2, 4}, 2, {8, 16}},
-                                           {{3, 4}, 2, {12, 24}},
-                                           {{3, 4}, 2, {16, 5003}},
-                                           {{2, 2, 2}, 4, {8, 16}},
-                                           {{8, 8}, 4, {64, 16}}}) {
+  for (const CutQuestion& w : std::vector<CutQuestion>{{{4}, 2, {4, 12}},
+                                                       {{4}, 2, {8, 12}},
+                                                       {{8}, 2, {8, 96}},
+                                                       {{6}, 3, {6, 12}},
+                                                       {{2, 4}, 2, {8, 16}},
+                                                       {{3, 4}, 2, {12, 24}},
+                                                       {{3, 4}, 2, {16, 5003}},
+                                                       {{2, 2, 2}, 4, {8, 16}},
+                                                       {{8, 8}, 4, {64, 16}}}) {
     for (const bool by_protocols : {false, true}) {
       Topology topology = test::two_levels(w.unit_ranks, 500);
       if (by_protocols) topology = test::with_protocols(topology);

@@ -13,7 +13,7 @@ using namespace meshplan;
 
 namespace {
 
-struct World {
+struct PackedQuestion {
   std::vector<int64_t> sizes;
   size_t rank;
   int64_t inside;
@@ -22,24 +22,24 @@ struct World {
 }  // namespace
 
 TEST_CASE("packed bounds are the bounds, and no exchange takes less than its floor") {
-  const std::vector<World> worlds{{{2, 2, 2}, 2, 4},
-                                  {{2, 2, 2}, 2, 1},
-                                  {{2, 2, 2}, 2, 64},
-                                  {{4, 2, 2}, 2, 2},
-                                  {{2, 2, 2, 2, 2}, 3, 8},
-                                  {{4, 4, 4}, 3, 4},
-                                  {{8, 8, 8}, 1, 8},
-                                  {{2, 4, 8}, 2, 8},
-                                  {{3, 3, 3}, 2, 3},
-                                  {{4, 4, 4}, 2, 8},
-                                  {{9, 3, 27}, 2, 27},
-                                  {{2, 2, 2, 2, 2, 2}, 4, 8},
-                                  {{16, 8}, 2, 8},
-                                  {{16, 16, 64, 4, 2, 8}, 2, 8},
-                                  {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
+  const std::vector<PackedQuestion> worlds{{{2, 2, 2}, 2, 4},
+                                           {{2, 2, 2}, 2, 1},
+                                           {{2, 2, 2}, 2, 64},
+                                           {{4, 2, 2}, 2, 2},
+                                           {{2, 2, 2, 2, 2}, 3, 8},
+                                           {{4, 4, 4}, 3, 4},
+                                           {{8, 8, 8}, 1, 8},
+                                           {{2, 4, 8}, 2, 8},
+                                           {{3, 3, 3}, 2, 3},
+                                           {{4, 4, 4}, 2, 8},
+                                           {{9, 3, 27}, 2, 27},
+                                           {{2, 2, 2, 2, 2, 2}, 4, 8},
+                                           {{16, 8}, 2, 8},
+                                           {{16, 16, 64, 4, 2, 8}, 2, 8},
+                                           {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
   int compared = 0;
   for (uint64_t seed = 1; seed <= 2; ++seed) {
-    for (const World& w : worlds) {
+    for (const PackedQuestion& w : worlds) {
       CAPTURE(seed);
       std::mt19937_64 random(seed);
       int64_t ranks = 1;

@@ -13,7 +13,7 @@ using namespace meshplan;
 
 namespace {
 
-struct World {
+struct NeedQuestion {
   std::vector<int64_t> sizes;
   std::vector<int64_t> shape;
   int64_t inside;
@@ -42,9 +42,9 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   int floors = 0;
   int grids = 0;
   int told_at_least = 0;
-  for (const World& w :
-       {World{{2, 4, 2}, {64, 48}, 6}, World{{3, 4}, {24, 36}, 5}, World{{2, 9, 2}, {72, 36}, 8}, World{{4, 6}, {25, 7}, 9},
-        World{{2, 8, 4}, {1024}, 24}, World{{3, 4, 2}, {10, 9}, 8}, World{{2, 3, 8}, {7, 20}, 4}}) {
+  for (const NeedQuestion& w : {NeedQuestion{{2, 4, 2}, {64, 48}, 6}, NeedQuestion{{3, 4}, {24, 36}, 5},
+                                NeedQuestion{{2, 9, 2}, {72, 36}, 8}, NeedQuestion{{4, 6}, {25, 7}, 9}, NeedQuestion{{2, 8, 4}, {1024}, 24},
+                                NeedQuestion{{3, 4, 2}, {10, 9}, 8}, NeedQuestion{{2, 3, 8}, {7, 20}, 4}}) {
     test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {w.shape, DType::bfloat16});
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
@@ -108,8 +108,8 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
 
 TEST_CASE("a price above what is of use is exact or told as the least that it may be") {
   int told = 0;
-  for (const World& w : {World{{2, 4, 2, 2}, {64, 256}, 8}, World{{2, 4, 2, 2}, {2, 200}, 8}, World{{4, 2, 4}, {64, 64}, 4},
-                         World{{2, 3, 4}, {48, 48}, 4}}) {
+  for (const NeedQuestion& w : {NeedQuestion{{2, 4, 2, 2}, {64, 256}, 8}, NeedQuestion{{2, 4, 2, 2}, {2, 200}, 8},
+                                NeedQuestion{{4, 2, 4}, {64, 64}, 4}, NeedQuestion{{2, 3, 4}, {48, 48}, 4}}) {
     test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {w.shape, DType::float16});
     const auto p = question.problem();
     REQUIRE(p);
@@ -148,22 +148,22 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
   three_levels.levels.push_back({"far", 1'048'576, 12'500, 20'000, 100, 100});
   Topology fast_outside = test::two_levels(16, 0);
   fast_outside.levels.back().mb_per_s = fast_outside.levels.front().mb_per_s;
-  const std::vector<std::pair<World, Topology>> worlds{
-      std::pair{World{{4, 6}, {25, 7}, 0}, test::two_levels(6, 500)},
-      std::pair{World{{12, 4}, {5, 16}, 0}, test::two_levels(8, 0)},
-      std::pair{World{{16, 2}, {10}, 0}, uniform_topology()},
-      std::pair{World{{3, 8, 2}, {20, 7, 3}, 0}, test::two_levels(4, 200)},
-      std::pair{World{{6, 4, 2}, {2, 100, 9}, 0}, test::two_levels(8, 500)},
-      std::pair{World{{4, 4, 4}, {7, 130}, 0}, three_levels},
-      std::pair{World{{16, 4}, {3, 10}, 0}, fast_outside},
-      std::pair{World{{3, 5}, {1, 4}, 0}, uniform_topology()},
-      std::pair{World{{8, 5}, {2, 40}, 0}, test::two_levels(6, 300)},
-      std::pair{World{{4, 4, 3}, {1, 9, 50}, 0}, test::two_levels(4, 700)},
-      std::pair{World{{6, 2, 4}, {3, 2, 64}, 0}, test::two_levels(8, 100)},
+  const std::vector<std::pair<NeedQuestion, Topology>> worlds{
+      std::pair{NeedQuestion{{4, 6}, {25, 7}, 0}, test::two_levels(6, 500)},
+      std::pair{NeedQuestion{{12, 4}, {5, 16}, 0}, test::two_levels(8, 0)},
+      std::pair{NeedQuestion{{16, 2}, {10}, 0}, uniform_topology()},
+      std::pair{NeedQuestion{{3, 8, 2}, {20, 7, 3}, 0}, test::two_levels(4, 200)},
+      std::pair{NeedQuestion{{6, 4, 2}, {2, 100, 9}, 0}, test::two_levels(8, 500)},
+      std::pair{NeedQuestion{{4, 4, 4}, {7, 130}, 0}, three_levels},
+      std::pair{NeedQuestion{{16, 4}, {3, 10}, 0}, fast_outside},
+      std::pair{NeedQuestion{{3, 5}, {1, 4}, 0}, uniform_topology()},
+      std::pair{NeedQuestion{{8, 5}, {2, 40}, 0}, test::two_levels(6, 300)},
+      std::pair{NeedQuestion{{4, 4, 3}, {1, 9, 50}, 0}, test::two_levels(4, 700)},
+      std::pair{NeedQuestion{{6, 2, 4}, {3, 2, 64}, 0}, test::two_levels(8, 100)},
   };
   // Each three times: where latencies decide, where bytes do, and by protocols, where peers do.
   for (size_t i = 0; i < 3 * worlds.size(); ++i) {
-    const World& w = worlds[i / 3].first;
+    const NeedQuestion& w = worlds[i / 3].first;
     Topology topology = worlds[i / 3].second;
     if (i % 3 == 2) {
       topology = test::with_protocols(topology);

@@ -8,11 +8,11 @@ using namespace meshplan;
 
 namespace {
 
-struct World {
+struct TwoMeshes {
   Mesh mesh;
   RankTable ranks;
   Topology topology;
-  World() {
+  TwoMeshes() {
     auto made = make_mesh("mesh", {{"a", 2}, {"b", 2}});
     REQUIRE(made.ok());
     mesh = *made;
@@ -39,7 +39,7 @@ struct World {
 }  // namespace
 
 TEST_CASE("an element that no rank of the group holds is named") {
-  const World w;
+  const TwoMeshes w;
   // Gathering over a alone cannot undo nested shards of a outside b.
   auto made = w.transfers("S(0)[0]S(0)[1]", "RS(0)", Op::all_gather, {{0, 1, 2}}, 8);
   REQUIRE_FALSE(made.ok());
@@ -50,7 +50,7 @@ TEST_CASE("an element that no rank of the group holds is named") {
 }
 
 TEST_CASE("steps that cannot be are refused with a reason") {
-  const World w;
+  const TwoMeshes w;
   const SubAxis a{0, 1, 2};
   const SubAxis b{1, 1, 2};
   auto message = [&](std::string_view before, std::string_view after, Op op, std::vector<SubAxis> dims) {
@@ -70,7 +70,7 @@ TEST_CASE("steps that cannot be are refused with a reason") {
 }
 
 TEST_CASE("an exchange keeps contributions apart") {
-  const World w;
+  const TwoMeshes w;
   auto made = w.transfers("P(sum)S(0)", "P(sum)R", Op::exchange, {{0, 1, 2}, {1, 1, 2}}, 8);
   REQUIRE(made.ok());
   // Ranks 0 1 have the first contribution, 2 3 the second: nothing crosses.

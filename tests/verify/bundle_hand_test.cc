@@ -12,7 +12,7 @@ namespace {
 
 using test::Random;
 
-struct HandStep {
+struct BundleStep {
   Op op = Op::exchange;
   std::string state;
   std::vector<int32_t> dims{};  // of a collective, mesh dims
@@ -39,7 +39,7 @@ struct HandBundle {
   }
 
   // float32. Across from train to serve, or on serve where `src_mesh` is 1; the first step crosses.
-  void add_member(const std::vector<int64_t>& shape, const std::string& src, const std::vector<HandStep>& steps, int64_t count,
+  void add_member(const std::vector<int64_t>& shape, const std::string& src, const std::vector<BundleStep>& steps, int64_t count,
                   size_t src_mesh = 0) {
     PlannedRedistribution& r = plan.redistributions.emplace_back();
     r.request.id = "w" + std::to_string(plan.redistributions.size());
@@ -49,7 +49,7 @@ struct HandBundle {
     r.request.tensor.shape = shape;
     const std::vector<int64_t> to = mesh_shape(plan.meshes.meshes[1]);
     r.request.src = *parse_state(src, mesh_shape(plan.meshes.meshes[src_mesh]), shape.size());
-    for (const HandStep& hand : steps) {
+    for (const BundleStep& hand : steps) {
       Step& step = r.steps.own().emplace_back();
       step.op = hand.op;
       step.state = *parse_state(hand.state, to, shape.size());

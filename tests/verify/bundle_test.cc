@@ -2,9 +2,9 @@
 // follows every element of every tensor.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <map>
 
+#include "base/seed.h"
 #include "cost/topology.h"
 #include "verify/bundle.h"
 #include "verify/bundle_world.h"
@@ -15,21 +15,11 @@ namespace {
 using test::BundleWorld;
 using test::Random;
 
-uint64_t seed() {
-  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 20261123 : std::strtoull(given, nullptr, 10);
-}
-
-int64_t rounds(int64_t usual) {
-  const char* given = std::getenv("MESHPLAN_TEST_ROUNDS");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? usual : std::strtoll(given, nullptr, 10);
-}
-
 TEST_CASE("random right bundles raise no alarm") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20261123);
   int64_t in_rounds = 0;
   int64_t in_pieces = 0;
-  for (int64_t round = 0; round < rounds(1'500); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(1'500); ++round) {
     Random random(used_seed + static_cast<uint64_t>(round));
     BundleWorld world(random, 1 + random.below(4));
     PlannedBundle& bundle = world.plan.bundles.front();
@@ -44,17 +34,17 @@ TEST_CASE("random right bundles raise no alarm") {
     }
   }
   MESSAGE(in_rounds << " rounds, " << in_pieces << " parts in pieces");
-  CHECK(in_pieces > rounds(1'500));
+  CHECK(in_pieces > test::rounds_or(1'500));
 }
 
 TEST_CASE("every change that makes a bundle wrong is caught") {
-  const uint64_t used_seed = seed() + 1'000'000;
+  const uint64_t used_seed = test::seed_or(20261123) + 1'000'000;
   struct Count {
     int64_t caught = 0;
     int64_t right = 0;
   };
   std::map<std::string, Count> counts;
-  for (int64_t round = 0; round < rounds(150); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(150); ++round) {
     Random random(used_seed + static_cast<uint64_t>(round));
     BundleWorld world(random, 1 + random.below(3));
     PlannedBundle& bundle = world.plan.bundles.front();

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/seed.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
 #include "verify/mutate.h"
@@ -76,13 +77,8 @@ bool simulated(const Plan& plan, const PlannedRedistribution& planned) {
                                planned.dst, 11);
 }
 
-uint64_t seed() {
-  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 20250611 : std::strtoull(given, nullptr, 10);
-}
-
 TEST_CASE("10,000 random right plans raise no alarm") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250611);
   Random random(used_seed);
   int64_t plans = 0;
   while (plans < 10'000) {
@@ -103,7 +99,7 @@ TEST_CASE("10,000 random right plans raise no alarm") {
 }
 
 TEST_CASE("every mutation that breaks a plan is caught, with the step named") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250611);
   Random random(used_seed + 1);
   struct Count {
     int64_t caught = 0;
@@ -154,7 +150,7 @@ TEST_CASE("every mutation that breaks a plan is caught, with the step named") {
 }
 
 TEST_CASE("every wrong figure of a step is caught, with the step named") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250611);
   Random random(used_seed + 2);
   std::map<std::string, int64_t> caught;
   for (int64_t round = 0; round < 1'000; ++round) {
@@ -284,7 +280,7 @@ bool nothing_moves(const Plan& plan) {
 }
 
 TEST_CASE("every figure that is one off, 1 or doubled is caught, with the digest and the sums redone") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250611);
   Random random(used_seed + 4);
   std::map<std::string, int64_t> caught;
   for (int64_t round = 0; round < 150; ++round) {
@@ -337,7 +333,7 @@ TEST_CASE("every figure that is one off, 1 or doubled is caught, with the digest
 }
 
 TEST_CASE("plans full of nonsense are refused, not crashed on") {
-  const uint64_t used_seed = seed();
+  const uint64_t used_seed = test::seed_or(20250611);
   Random random(used_seed + 3);
   int64_t refused = 0;
   int64_t tried = 0;

@@ -2,10 +2,9 @@
 // prices say.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "../cost/some_protocols.h"
 #include "base/check.h"
+#include "base/seed.h"
 #include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
@@ -22,16 +21,6 @@ using test::Random;
 using verification::Counted;
 using verification::Exchanged;
 using verification::ExchangeView;
-
-uint64_t seed() {
-  const char* given = std::getenv("MESHPLAN_TEST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 20251122 : std::strtoull(given, nullptr, 10);
-}
-
-int64_t rounds(int64_t usual) {
-  const char* given = std::getenv("MESHPLAN_TEST_ROUNDS");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? usual : std::strtoll(given, nullptr, 10);
-}
 
 // A mesh of some dims over a world, or a view of it that has copies or another order.
 MeshTable random_meshes(Random& random) {
@@ -167,9 +156,9 @@ std::string traffic_text(const Exchanged& x, size_t levels) {
 }
 
 TEST_CASE("both engines count what every rank sends and receives") {
-  Random random(seed());
+  Random random(test::seed_or(20251122));
   int64_t even = 0;
-  for (int64_t round = 0; round < rounds(6'000); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(6'000); ++round) {
     const Case c = random_exchange(random);
     const size_t levels = c.plan.topology.levels.size();
     const ExchangeView view = view_of(c);
@@ -186,7 +175,7 @@ TEST_CASE("both engines count what every rank sends and receives") {
     if (evenly != right) FAIL_CHECK("round " << round << " evenly: " << text_of(c) << ": " << evenly << ", really " << right);
   }
   MESSAGE(even << " in closed form");
-  CHECK(even > rounds(6'000) / 10);
+  CHECK(even > test::rounds_or(6'000) / 10);
 }
 
 // Across two meshes on ranks of their own, in order or not, that may share some.
@@ -213,9 +202,9 @@ Case far_share_across(Random& random) {
 }
 
 TEST_CASE("with a far share holders outside of units are counted as each rank asks them") {
-  Random random(seed() + 5);
+  Random random(test::seed_or(20251122) + 5);
   int64_t several = 0;
-  for (int64_t round = 0; round < rounds(3'000); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(3'000); ++round) {
     const Case c = far_share_across(random);
     const size_t levels = c.plan.topology.levels.size();
     ExchangeView view = view_of(c);
@@ -236,14 +225,14 @@ TEST_CASE("with a far share holders outside of units are counted as each rank as
     several += really.traffic.bytes != test::oracle_exchange(view).traffic.bytes;
   }
   MESSAGE(several << " have far holders that are asked");
-  CHECK(several > rounds(3'000) / 20);
+  CHECK(several > test::rounds_or(3'000) / 20);
 }
 
 TEST_CASE("two phases are counted as units fetch and pass on") {
-  Random random(seed() + 2);
+  Random random(test::seed_or(20251122) + 2);
   int64_t fetching = 0;
   int64_t even = 0;
-  for (int64_t round = 0; round < rounds(3'000); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(3'000); ++round) {
     Case c = random_exchange(random);
     c.dst_mesh = c.src_mesh;
     const std::vector<int64_t> sizes = mesh_shape(c.table.meshes[c.src_mesh]);
@@ -281,12 +270,12 @@ TEST_CASE("two phases are counted as units fetch and pass on") {
   }
   MESSAGE(fetching << " fetch something, " << even << " of them in closed form");
   CHECK(even > 0);
-  CHECK(fetching > rounds(3'000) / 10);
+  CHECK(fetching > test::rounds_or(3'000) / 10);
 }
 
 TEST_CASE("an exchange is priced as it is counted") {
-  Random random(seed() + 1);
-  for (int64_t round = 0; round < rounds(6'000); ++round) {
+  Random random(test::seed_or(20251122) + 1);
+  for (int64_t round = 0; round < test::rounds_or(6'000); ++round) {
     const Case c = random_exchange(random);
     if (c.src_mesh == c.dst_mesh && c.src == c.dst) continue;
     StepQuestion question;
@@ -309,9 +298,9 @@ TEST_CASE("an exchange is priced as it is counted") {
 }
 
 TEST_CASE("plans of every planner are priced as they are counted, whatever the levels and the ranks") {
-  Random random(seed() + 3);
+  Random random(test::seed_or(20251122) + 3);
   int64_t plans = 0;
-  for (int64_t round = 0; round < rounds(1'500); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(1'500); ++round) {
     test::WorldOptions world;
     world.permuted_ranks = true;
     const MeshTable table = test::random_table(random, world);
@@ -336,7 +325,7 @@ TEST_CASE("plans of every planner are priced as they are counted, whatever the l
     }
   }
   MESSAGE(plans << " plans");
-  CHECK(plans > rounds(1'500) / 2);
+  CHECK(plans > test::rounds_or(1'500) / 2);
 }
 
 // Levels with protocols or with tables of ascending points on top of them.
@@ -364,9 +353,9 @@ Topology finer_topology(Random& random) {
 }
 
 TEST_CASE("times of finer tiers are counted: a plan with a twentieth more is refused") {
-  Random random(seed() + 4);
+  Random random(test::seed_or(20251122) + 4);
   int64_t changed = 0;
-  for (int64_t round = 0; round < rounds(600); ++round) {
+  for (int64_t round = 0; round < test::rounds_or(600); ++round) {
     const MeshTable table = test::random_table(random, {});
     PlanOptions options;
     options.planner = random.one_in(2) ? PlannerKind::greedy : PlannerKind::optimal;
@@ -391,7 +380,7 @@ TEST_CASE("times of finer tiers are counted: a plan with a twentieth more is ref
     }
   }
   MESSAGE(changed << " times changed");
-  CHECK(changed > rounds(600) / 4);
+  CHECK(changed > test::rounds_or(600) / 4);
 }
 
 }  // namespace
