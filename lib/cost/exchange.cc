@@ -127,6 +127,14 @@ int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraf
                   priced(topology, whole, true, Peers::number).predicted_ps);
 }
 
+// The same in laps. What members fetch of boxes of several sizes may be more even then, but each
+// has parts of two boxes at most, in place of one twice as large: the most that one fetches, passes
+// on and receives is half as much at least.
+int64_t least_in_laps_ps(const Topology& topology, ExchangeTraffic traffic) {
+  for (Traffic& phase : traffic.phase) phase.denominator = saturating_mul(phase.denominator, 2);
+  return least_in_two_phases_ps(topology, traffic);
+}
+
 // What a far share takes at least that may take less than the even cut: the busiest links inside a
 // unit carry less where links that leave it carry the rest, those of all its ranks at most.
 //
@@ -210,16 +218,31 @@ bool held_up_by_peers(const Topology& topology, const Traffic& moved) {
          traffic_ps(topology, moved, Peers::number, 0);
 }
 
-// Two phases as priced, or fetched by all in laps where that helps.
+// Whether no rank has more than one peer beyond its unit.
+bool has_one_peer(const Topology& topology, const Traffic& moved) {
+  for (size_t l = 1; l < topology.levels.size(); ++l) {
+    if (moved.peers[l] > 1) return false;
+  }
+  return true;
+}
+// Whether the rate to the one peer that each has is what a phase takes.
+bool waits_for_one_peer(const Topology& topology, const Traffic& moved) {
+  return has_one_peer(topology, moved) && held_up_by_peers(topology, moved);
+}
+
+// Two phases as priced, or fetched in laps where that helps: across meshes by all.
 ExchangeCost cheaper_in_laps(ExchangeQuestion q, const ExchangeCost& known) {
   const Topology& topology = q.levels->topology();
-  if (!held_up_by_peers(topology, known.traffic.phase[0])) return known;
-  q.fetchers = Fetchers::all_in_laps;
+  const Traffic& fetched = known.traffic.phase[0];
+  const bool crosses = q.dst_mesh != nullptr;
+  if (!(crosses ? held_up_by_peers(topology, fetched) : waits_for_one_peer(topology, fetched)))
+    return known;
+  q.fetchers = crosses ? Fetchers::all_in_laps : Fetchers::wanting_in_laps;
   q.is_enough = {};
   const auto listed = list_either_in_two_phases(q);
   if (!listed) return known;
   ExchangeCost in_laps = priced_in_two_phases(topology, listed->even, q.chunks);
-  in_laps.fetchers = Fetchers::all_in_laps;
+  in_laps.fetchers = *q.fetchers;
   const int64_t work = saturating_add(in_laps.traffic.work, known.traffic.work);
   ExchangeCost cost = in_laps.predicted_ps < known.predicted_ps ? in_laps : known;
   cost.traffic.work = work;
@@ -232,7 +255,9 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   int64_t least_ps = 0;  // where all that was asked for is listed
   if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
-      least_ps = least_listed_ps(topology, q.phases, even, whole);
+      least_ps = q.in_laps_too && q.dst_mesh == nullptr && has_one_peer(topology, even.phase[0])
+                     ? least_in_laps_ps(topology, even)
+                     : least_listed_ps(topology, q.phases, even, whole);
       return least_ps > q.most_ps;
     };
   }
@@ -292,9 +317,18 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
   const Topology& topology = q.levels->topology();
   const int levels = q.levels->levels();
   if (q.phases == 2) {
-    const auto traffic = digits_two_phases(*q.world, *q.change, levels);
-    if (!traffic) return std::nullopt;
-    return priced_in_two_phases(topology, *traffic, q.chunks);
+    const auto in_laps = [&](int64_t laps) -> std::optional<ExchangeCost> {
+      const auto traffic = digits_two_phases(*q.world, *q.change, levels, laps);
+      if (!traffic) return std::nullopt;
+      ExchangeCost cost = priced_in_two_phases(topology, *traffic, q.chunks);
+      if (laps > 1) cost.fetchers = Fetchers::wanting_in_laps;
+      return cost;
+    };
+    const auto cost = in_laps(q.laps);
+    if (!cost || !q.in_laps_too || !waits_for_one_peer(topology, cost->traffic.phase[0]))
+      return cost;
+    const auto twice = in_laps(most_laps);
+    return twice && twice->predicted_ps < cost->predicted_ps ? twice : cost;
   }
   if (q.whole_pieces == true) {
     const ExchangeCost whole = price_whole(q, INT64_MAX);
@@ -372,11 +406,14 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
                              const std::optional<DigitProblem>& problem) {
   TurnTable turns;
   DigitQuestion digits;
-  const bool by_all = q.phases == 2 && q.fetchers.value_or(Fetchers::wanting) != Fetchers::wanting;
+  const Fetchers fetchers = q.fetchers.value_or(Fetchers::wanting);
+  const bool by_all = q.phases == 2 && all_fetch(fetchers);
   if (problem && !by_all) {
     digits = {q.levels,       &problem->world, &problem->change, q.phases,
               q.whole_pieces, &turns,          q.most_listed};
     digits.chunks = q.chunks;
+    digits.laps = laps_of(fetchers);
+    digits.in_laps_too = q.in_laps_too;
     digits.sent_too = true;
     if (auto cost = closed_form(digits)) {
       if (cost->traffic.sent_is_known) return *cost;

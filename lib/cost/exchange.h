@@ -46,7 +46,7 @@ struct ExchangeQuestion : ListQuestion {
   // is found to price lowest
   std::optional<int64_t> far_64ths = 0;
   // Of two phases: where members fetch so much from one holder each that the rate to one peer holds
-  // them up, all may fetch in laps.
+  // them up, they may fetch in laps; across meshes all may.
   bool in_laps_too = false;
   // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
@@ -67,6 +67,8 @@ struct DigitQuestion {
   int64_t most_steps = listed_limit;   // that counting the turns of one change may take
   bool sent_too = false;               // sent_bytes is to be exact
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
+  int64_t laps = 1;                    // the same
+  bool in_laps_too = false;            // as ExchangeQuestion has it
   // A price above it is of no use, and may be told too low, but not as low as that.
   int64_t most_ps = INT64_MAX;
 };

@@ -46,7 +46,7 @@ struct Move {
 constexpr int64_t most_chunks = 1024;
 // The largest far share of an exchange: something is asked of the nearest holders, too.
 constexpr int64_t most_far_64ths = 63;
-constexpr int64_t most_laps = 2;  // of what all ranks of a unit fetch
+constexpr int64_t most_laps = 2;  // of what ranks of a unit fetch
 
 struct Step {
   Op op = Op::slice;
@@ -77,7 +77,7 @@ struct Step {
   // Of two phases: all ranks of a unit on the target's side share the fetching, not those alone
   // that want what is fetched.
   bool fetched_by_all = false;
-  int64_t laps = 1;  // where all share the fetching: so many stretches for each
+  int64_t laps = 1;  // of two phases: 2 where each that fetches has two parts at least
   // Of one phase across meshes, evenly cut and reducing nothing: so many 64ths of what has holders
   // in a rank's unit and outside come from outside; 0: none.
   int64_t far_64ths = 0;

@@ -16,6 +16,9 @@ struct PlanQuestion {
   const Topology* topology = nullptr;
   const Request* request = nullptr;
   const PlanOptions* options = nullptr;
+  // Only what rounds of bundles run: no far shares, nothing in laps, and two phases that those
+  // fetch that want it.
+  bool in_rounds = false;
 };
 
 // Steps with their states, ops, groups by mesh_dims and reasons; prices and proof are the

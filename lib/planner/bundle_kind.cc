@@ -71,15 +71,13 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned) {
   const std::vector<Step>& steps = std::as_const(planned.steps);
   if (std::none_of(steps.begin(), steps.end(),
-                   [](const Step& s) { return s.fetched_by_all || s.far_64ths > 0; }))
+                   [](const Step& s) { return s.laps > 1 || s.fetched_by_all || s.far_64ths > 0; }))
     return false;
   Request request = planned.request;
   request.dst = planned.dst;
   work::Budget budget{plan.options.work_budget};
-  WhatIf in_rounds;
-  in_rounds.in_rounds = true;
-  auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options}, levels, budget,
-                           in_rounds);
+  auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options, true}, levels,
+                           budget, {});
   if (!list) return false;
   planned.steps = std::move(list->steps);
   price_redistribution(planned, plan.meshes, levels);

@@ -320,7 +320,7 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   asked.request = &request;
   std::optional<StepList> best;
   ExchangeWays ways;
-  if (what_if.in_rounds) ways = {2, Fetchers::wanting, false};
+  if (question.in_rounds) ways = {2, Fetchers::wanting, false};
   int64_t below_ps = what_if.below_ps;
   int64_t left_out_ps = INT64_MAX;
   int64_t least_peak = INT64_MAX;

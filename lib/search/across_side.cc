@@ -24,7 +24,7 @@ Side::Side(const PlanQuestion& question, const LevelMap& levels, Request request
       request_(std::move(request)),
       leads_away_(leads_away),
       by_all_(by_all),
-      p_(make_problem(levels, *question.meshes, request_, request_.dst, *question.options)) {
+      p_(make_problem(levels, question, request_, request_.dst)) {
   if (p_) p_->frozen.fill(0);
 }
 
@@ -101,7 +101,7 @@ Request Side::request_of(const Stop& stop) const {
 
 // The way of a stop as a question.
 PlanProblem Side::problem_of(const Request& request) const {
-  auto problem = make_problem(levels_, *question_.meshes, request, request.dst, *question_.options);
+  auto problem = make_problem(levels_, question_, request, request.dst);
   MESHPLAN_CHECK(problem.has_value(), "a state of a search does not fit into one");
   return *std::move(problem);
 }

@@ -53,8 +53,7 @@ class IntoParts {
 
 Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
   if (!whole.cut_at_levels) return {};
-  const auto coarse = make_problem(levels_, *question_.meshes, *question_.request, target_,
-                                   *question_.options, Cuts::of_ends);
+  const auto coarse = make_problem(levels_, question_, *question_.request, target_, Cuts::of_ends);
   MESHPLAN_CHECK(coarse.has_value(), "a question fits with more sub-axes, but not with fewer");
   SearchOptions options;
   options.below_ps = below_ps;

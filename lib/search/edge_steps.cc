@@ -39,6 +39,9 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
   if (edge.op == Op::exchange && edge.reduced != 0)
     return "sends every contribution straight to the ranks that own the result, which sum it: no "
            "collective reduces for less";
+  if (edge.laps > 1)
+    return "fetches what each host misses once over its slow links, each rank from two others at "
+           "least, as one does not fill them, and shares it inside the host";
   if (edge.chunks > 1)
     return "fetches what each host misses once over its slow links, chunk by chunk, and shares each "
            "chunk inside the host while the next comes";
@@ -127,6 +130,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
     step.mesh = mesh_name;
     step.phases = edge.phases;
     step.chunks = edge.chunks;
+    step.laps = edge.laps;
     step.whole_pieces = edge.whole_pieces;
     if (is_collective(edge.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
     if (edge.reduced != 0) {

@@ -425,11 +425,14 @@ class ProblemMaker {
 
 }  // namespace
 
-std::optional<PlanProblem> make_problem(const LevelMap& levels, const MeshTable& meshes,
-                                        const Request& request, const State& target,
-                                        const PlanOptions& options, Cuts cuts) {
+std::optional<PlanProblem> make_problem(const LevelMap& levels, const PlanQuestion& question,
+                                        const Request& request, const State& target, Cuts cuts) {
   std::optional<PlanProblem> made(std::in_place);
-  if (!ProblemMaker(levels, meshes, request, target, options, cuts, *made).make()) made.reset();
+  made->in_laps_too = !question.in_rounds;
+  const bool fits =
+      ProblemMaker(levels, *question.meshes, request, target, *question.options, cuts, *made)
+          .make();
+  if (!fits) made.reset();
   return made;
 }
 

@@ -426,6 +426,7 @@ Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchSt
   ExchangeCost cost = price_between(p, from, to, phases, most_ps);
   edge.whole_pieces = cost.whole_pieces;
   edge.chunks = static_cast<int16_t>(cost.chunks);
+  edge.laps = static_cast<int8_t>(laps_of(cost.fetchers));
   edge.at_least = cost.at_least;
   edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
   return edge;
@@ -442,6 +443,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
   step.state = to_state(p, edge.to);
   step.phases = edge.phases;
   step.chunks = edge.chunks;
+  step.laps = edge.laps;
   step.whole_pieces = edge.whole_pieces;
   if (edge.reduced != 0) step.reduce_op = ReduceOp::sum;
   State before = to_state(p, from);

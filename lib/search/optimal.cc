@@ -86,8 +86,7 @@ std::vector<Target> targets_of(const PlanQuestion& question, const LevelMap& lev
     targets.push_back({std::move(state), 0});
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (Target& target : targets) {
-    const auto problem =
-        make_problem(levels, *question.meshes, request, target.state, *question.options);
+    const auto problem = make_problem(levels, question, request, target.state);
     if (!problem) break;
     budget.spend(work::problem);
     target.bound_ps = bound_between(*problem, problem->source, problem->target).ps;
@@ -103,9 +102,9 @@ class AskedProblem {
  public:
   AskedProblem(const PlanQuestion& question, const LevelMap& levels, const State& target,
                std::shared_ptr<PlanProblem>* known)
-      : own_(known != nullptr && *known ? std::optional<PlanProblem>()
-                                        : make_problem(levels, *question.meshes, *question.request,
-                                                       target, *question.options)) {
+      : own_(known != nullptr && *known
+                 ? std::optional<PlanProblem>()
+                 : make_problem(levels, question, *question.request, target)) {
     if (known == nullptr) return;
     if (own_) *known = std::make_shared<PlanProblem>(*std::move(own_));
     own_.reset();
@@ -262,7 +261,7 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
                                            work::Budget& budget) {
   const Request& request = *question.request;
   if (count <= 0 || request.src_mesh != request.dst_mesh) return {};
-  const auto problem = make_problem(levels, *question.meshes, request, best.dst, *question.options);
+  const auto problem = make_problem(levels, question, request, best.dst);
   if (!problem || problem->source == problem->target) return {};
   const std::vector<Edge> first = first_hops(*problem, budget.left / 4);
   budget.spend(problem->work);

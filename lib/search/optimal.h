@@ -26,9 +26,6 @@ struct WhatIf {
   // same `levels`: taken up and left for the next. Not for any order of the target, nor across
   // meshes.
   std::shared_ptr<PlanProblem>* known = nullptr;
-  // Across meshes only what rounds of bundles run: no far shares, and two phases that those fetch
-  // that want it.
-  bool in_rounds = false;
 };
 
 // Plans the question's request as it stands (backward targets already normalised). Across meshes:

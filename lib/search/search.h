@@ -22,6 +22,7 @@ struct Edge {
   uint16_t reduced = 0;  // sub-axes whose pending reduction it runs
   uint8_t phases = 1;
   int16_t chunks = 1;  // of two phases
+  int8_t laps = 1;     // of two phases
   bool whole_pieces = false;
   bool at_least = false;   // an exchange of which only that is known: cost.ps or more
   bool estimated = false;  // one that takes too much to list, as nothing better was known yet

@@ -255,6 +255,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
     DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
+    q.in_laps_too = p.in_laps_too;
     q.most_ps = most_ps;
     const int64_t steps = p.turns.steps();
     const auto cost = price_digits(q);
@@ -282,6 +283,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   q.dst = &dst;
   q.phases = phases;
   q.most_listed = searched_pairs;
+  q.in_laps_too = p.in_laps_too && phases == 2;
   q.most_ps = most_ps;
   const ListingMemory& listings = p.levels->listings();
   const int64_t ranks = listings.ranks;

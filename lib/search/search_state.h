@@ -18,7 +18,7 @@
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
 #include "mesh/mesh_table.h"
-#include "plan/plan.h"
+#include "plan/question.h"
 #include "search/exchange_peers.h"
 #include "search/known_exchanges.h"
 #include "search/list_meetings.h"
@@ -142,6 +142,7 @@ struct PlanProblem {
   bool even = true;        // every order of sub-axes cuts every extent evenly: boxes are products
   bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
+  bool in_laps_too = true;        // two phases may go in laps (ExchangeQuestion)
   bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
@@ -192,12 +193,12 @@ enum class Cuts : uint8_t {
   of_ends,    // nowhere
 };
 
-// `target`: the state to reach (request.dst, or another order of it). nullopt with more sub-axes or
-// dims than a SearchState holds.
+// `request`: the question's, or one that its plans are made of; `target`: the state to reach
+// (request.dst, or another order of it). nullopt with more sub-axes or dims than a SearchState
+// holds.
 [[nodiscard]] std::optional<PlanProblem> make_problem(const LevelMap& levels,
-                                                      const MeshTable& meshes,
+                                                      const PlanQuestion& question,
                                                       const Request& request, const State& target,
-                                                      const PlanOptions& options,
                                                       Cuts cuts = Cuts::at_levels);
 
 // The same question with the states alone that cut evenly, which is answered by closed forms; both

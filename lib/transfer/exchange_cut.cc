@@ -5,12 +5,12 @@
 namespace meshplan {
 
 Fetchers fetchers_of(const Step& step) {
-  if (!step.fetched_by_all) return Fetchers::wanting;
+  if (!step.fetched_by_all) return step.laps > 1 ? Fetchers::wanting_in_laps : Fetchers::wanting;
   return step.laps > 1 ? Fetchers::all_in_laps : Fetchers::all;
 }
 void set_fetchers(Fetchers fetchers, Step& step) {
-  step.fetched_by_all = fetchers != Fetchers::wanting;
-  step.laps = fetchers == Fetchers::all_in_laps ? most_laps : 1;
+  step.fetched_by_all = all_fetch(fetchers);
+  step.laps = laps_of(fetchers);
 }
 
 Box even_part(const Box& box, int64_t parts, int64_t index) {

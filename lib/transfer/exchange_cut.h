@@ -20,10 +20,17 @@ enum class ExchangeCut : uint8_t {
 
 // Which members of a unit share the fetching of the first of two phases (README.md, "Two phases").
 enum class Fetchers : uint8_t {
-  wanting,      // those that want a box share what the unit misses of it
-  all,          // all that are on the target's side share all that the unit misses
-  all_in_laps,  // the same, each twice in turn, so that each asks two holders at least
+  wanting,          // those that want a box share what the unit misses of it
+  all,              // all that are on the target's side share all that the unit misses
+  all_in_laps,      // the same, each twice in turn, so that each asks two holders at least
+  wanting_in_laps,  // those that want a box, in twice as many parts, so that each has two at least
 };
+[[nodiscard]] constexpr bool all_fetch(Fetchers fetchers) {
+  return fetchers == Fetchers::all || fetchers == Fetchers::all_in_laps;
+}
+[[nodiscard]] constexpr int64_t laps_of(Fetchers fetchers) {
+  return fetchers == Fetchers::all_in_laps || fetchers == Fetchers::wanting_in_laps ? most_laps : 1;
+}
 [[nodiscard]] Fetchers fetchers_of(const Step& step);
 void set_fetchers(Fetchers fetchers, Step& step);
 

@@ -33,11 +33,12 @@ namespace meshplan {
   return world.product(world.all() & ~(change.src | change.reduced | change.kept)) > 1;
 }
 
-// Two phases, as list_two_phases has it; sent_bytes is near only where members of a unit fetch
-// different amounts; nullopt where units or wanted boxes differ in what they miss, or more than one
-// level lies outside of units: then pieces are listed.
+// Two phases in so many laps, fetched by those that want it, as list_two_phases has it; sent_bytes
+// is near only where members of a unit fetch different amounts; nullopt where units or wanted boxes
+// differ in what they miss, a member fetches two parts from one holder, or more than one level lies
+// outside of units: then pieces are listed.
 [[nodiscard]] std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world,
                                                                const DigitChange& change,
-                                                               int levels);
+                                                               int levels, int64_t laps = 1);
 
 }  // namespace meshplan

@@ -146,7 +146,7 @@ class Lister {
     }
     // Where all fetch, members of a unit do so for others whose elements they never need.
     const std::vector<int64_t> kinds =
-        q_.fetchers == Fetchers::wanting ? keep_apart() : std::vector<int64_t>{};
+        q_.fetchers && !all_fetch(*q_.fetchers) ? keep_apart() : std::vector<int64_t>{};
     NumbersOnLists& numbers = q_.levels->listings().numbers;
     for (const RankClass& like : q_.levels->classes(apart_, kinds)) {
       const size_t first = known_ - classes_;  // that was not listed before
@@ -264,8 +264,8 @@ void add_without_ops(KeyWriter& key, const State& state) {
 }
 std::string key_of(const ListQuestion& q, int phases) {
   KeyWriter key;
-  // of two phases also who fetches: 2 to 4 as Fetchers has them, 5 either
-  const int way = phases == 1 ? 1 : 2 + (q.fetchers ? static_cast<int>(*q.fetchers) : 3);
+  // of two phases also who fetches: 2 either, 3 to 6 as Fetchers has them
+  const int way = phases == 1 ? 1 : q.fetchers ? 3 + static_cast<int>(*q.fetchers) : 2;
   key.add_all(way, q.element_bytes, q.shape);
   add_without_ops(key, *q.src);
   add_without_ops(key, *q.dst);

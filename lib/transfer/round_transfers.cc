@@ -135,6 +135,8 @@ Result<std::shared_ptr<const StepTransfers>> MemberTransfers::of_part(const Roun
       return wrong_data(place + ": an exchange in two phases goes in an even number of pieces");
     if (r.steps[step].fetched_by_all)
       return wrong_data(place + ": an exchange in two phases is in a round, and fetched by all");
+    if (r.steps[step].laps > 1)
+      return wrong_data(place + ": an exchange in two phases is in a round, and in laps");
     if (r.steps[step].chunks > 1)
       return wrong_data(place + ": an exchange in two phases is in a round, and in chunks");
   } else if (part.pieces > 1 && !goes_in_pieces(r, step)) {

@@ -38,11 +38,11 @@ struct Fetching {
   int64_t most_bytes = 0;
 };
 // nullopt: some member fetches nothing, or some part is empty.
-std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t longest,
+std::optional<Fetching> fetching(int64_t missing, int64_t sharing, int64_t laps, int64_t longest,
                                  int64_t piece_bytes) {
   Fetching f;
   if (missing == 0) return f;
-  f.parts = parts_to_share(missing, sharing);
+  f.parts = saturating_mul(parts_to_share(missing, sharing), laps);
   const int64_t shared = saturating_mul(missing, f.parts);
   if (longest < f.parts || shared < sharing) return std::nullopt;
   f.run = ceil_div(shared, sharing);
@@ -119,7 +119,8 @@ struct Matches {
 
 class TwoPhaseDigits {
  public:
-  TwoPhaseDigits(const DigitWorld& world, const DigitChange& change) : world_(world), p_(change) {}
+  TwoPhaseDigits(const DigitWorld& world, const DigitChange& change, int64_t laps)
+      : world_(world), p_(change), laps_(laps) {}
 
   // False: no closed form.
   bool set_up(int levels);
@@ -135,6 +136,7 @@ class TwoPhaseDigits {
 
   const DigitWorld& world_;
   const DigitChange& p_;
+  int64_t laps_;
   size_t outer_ = 0;  // the one level outside of units
   // Digits, but for those that stay pending: ranks that differ on them do not talk.
   DigitMask all_ = 0;
@@ -188,9 +190,18 @@ bool TwoPhaseDigits::set_up(int levels) {
   if (floor_mod(p_.longest, holders_inside_) != 0) return false;
   const int64_t shards_met = world_.product(p_.src_only);  // by a wanted box
   const int64_t shards_inside = world_.product(p_.src_only & inside_);
-  const auto matched = fetching(shards_met - shards_inside, sharing_, p_.longest, c_.piece_bytes);
-  const auto mismatched = fetching(shards_met, sharing_, p_.longest, c_.piece_bytes);
+  const auto matched =
+      fetching(shards_met - shards_inside, sharing_, laps_, p_.longest, c_.piece_bytes);
+  const auto mismatched = fetching(shards_met, sharing_, laps_, p_.longest, c_.piece_bytes);
   if (!matched || (from_outside_ != 0 && !mismatched)) return false;
+  // Parts of one shard that a member fetches stand in a row: each is asked of another holder, and
+  // holders serve no member twice, where there are as many holders.
+  const int64_t holders = world_.product(all_ & ~p_.src);
+  const auto is_from_one = [&](const Fetching& f, int64_t missing) {
+    return missing > 0 && ceil_div(f.run, missing) > holders;
+  };
+  if (is_from_one(*matched, shards_met - shards_inside)) return false;
+  if (mismatched && is_from_one(*mismatched, shards_met)) return false;
   matched_ = *matched;
   if (mismatched) mismatched_ = *mismatched;
   // The member that fetches most need not be the holder that serves most.
@@ -332,10 +343,10 @@ int64_t TwoPhaseDigits::heard(const Matches& m, int64_t others) const {
 }  // namespace
 
 std::optional<ExchangeTraffic> digits_two_phases(const DigitWorld& world, const DigitChange& change,
-                                                 int levels) {
+                                                 int levels, int64_t laps) {
   if (change.reduced != 0) return std::nullopt;
   if (change.total_bytes == 0) return ExchangeTraffic{};
-  TwoPhaseDigits digits(world, change);
+  TwoPhaseDigits digits(world, change, laps);
   if (!digits.set_up(levels)) return std::nullopt;
   return digits.most_of_all_kinds();
 }

@@ -45,11 +45,11 @@ bool TwoPhases::next(UnitExchange& unit) {
   missing_.clear();
   for (size_t k = 0; k < unit.wanted.size(); ++k) {
     add_missing(unit, k);
-    if (fetchers_ != Fetchers::wanting) continue;
+    if (all_fetch(fetchers_)) continue;
     share_out(unit, unit.members_of(k));
     missing_.clear();
   }
-  if (fetchers_ != Fetchers::wanting) {
+  if (all_fetch(fetchers_)) {
     all_.clear();
     for (const int32_t m : unit.members) {
       if (ranks_.target[static_cast<size_t>(m)] >= 0) all_.push_back(m);
@@ -98,7 +98,7 @@ void TwoPhases::share_out(UnitExchange& unit, std::span<const int32_t> sharing) 
   if (missing_.empty()) return;
   const auto k = static_cast<int64_t>(sharing.size());
   const auto boxes = static_cast<int64_t>(missing_.size());
-  const int64_t parts = parts_to_share(boxes, k);
+  const int64_t parts = parts_to_share(boxes, k) * laps_of(fetchers_);
   // Part by part, shard by shard: a member's run holds different shards.
   int64_t member = 0;
   int64_t at = 0;
@@ -129,7 +129,7 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   int128 all = 0;
   for (const Missing& one : missing_) all += one.overlap.elements;
   const auto members = static_cast<int64_t>(all_.size());
-  const int64_t stretches = members * (fetchers_ == Fetchers::all_in_laps ? most_laps : 1);
+  const int64_t stretches = members * laps_of(fetchers_);
   // So few elements are not cut off from an overlap.
   const auto is_sliver = [&](int128 elements) { return 256 * elements * stretches < all; };
   int128 before = 0;  // elements of overlaps before

@@ -70,7 +70,7 @@ struct ExchangeView {
   const State* dst = nullptr;
   bool whole_pieces = false;
   bool fetched_by_all = false;
-  int64_t laps = 1;  // where all fetch
+  int64_t laps = 1;  // of two phases
   int64_t far_64ths = 0;
 };
 

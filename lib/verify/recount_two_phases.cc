@@ -199,7 +199,7 @@ class Phases {
   int64_t share_out(std::span<const Missing> missing, const std::vector<size_t>& fetchers) {
     const auto boxes = std::ssize(missing);
     const auto k = std::ssize(fetchers);
-    const int64_t parts = parts_of_missing(boxes, k);
+    const int64_t parts = parts_of_missing(boxes, k) * view_.laps;
     const int64_t all = boxes * parts;
     int64_t pieces = 0;
     for (int64_t i = 0; i < all; ++i) {

@@ -46,9 +46,10 @@ std::optional<EvenUnits> units_of(const CommonDigits& common, size_t tensor_dims
   return units;
 }
 
-// nullopt: holders, or members that want one box, do not have equal parts.
-std::optional<TwoPhases> phases_of(const Digits& digits, const EvenUnits& units,
-                                   const Roles& roles) {
+// nullopt: holders, or members that want one box, do not have equal parts, or a member has two from
+// one holder.
+std::optional<TwoPhases> phases_of(const Digits& digits, const EvenUnits& units, const Roles& roles,
+                                   int64_t laps) {
   const auto& [inside, outside, level, before, after, both] = units;
   const auto product = [&](DigitSet set) { return product_of(digits, set); };
   const int64_t members = product(inside & ~after);  // that want one box
@@ -57,11 +58,12 @@ std::optional<TwoPhases> phases_of(const Digits& digits, const EvenUnits& units,
   const int64_t holders = product((inside | outside) & ~before);
   const int64_t holders_inside = product(inside & ~before);
   if (roles.longest % holders_inside != 0) return std::nullopt;
-  const int64_t parts = parts_of_missing(missing, members);
+  const int64_t parts = saturating_mul(parts_of_missing(missing, members), laps);
   if (roles.longest % parts != 0 || missing * parts % members != 0) return std::nullopt;
   const int64_t part = roles.piece / parts;
-  // Parts that a member fetches, each of another shard.
+  // Parts that a member fetches: of other shards, or one after the other of other holders.
   const int64_t run = missing * parts / members;
+  if (missing > 0 && ceil_div(run, missing) > holders) return std::nullopt;
   const int64_t fetched = saturating_mul(run, part);
 
   // Boxes that units want of one shard, each in so many parts: all those less what holds the shard.
@@ -106,7 +108,7 @@ std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view
   const bool reduces = (common->before.pending & ~common->after.pending) != 0;
   if (!roles.crossed.empty() || reduces) return std::nullopt;
   const auto units = units_of(*common, view.shape.size());
-  return units ? phases_of(common->digits, *units, roles) : std::nullopt;
+  return units ? phases_of(common->digits, *units, roles, view.laps) : std::nullopt;
 }
 
 }  // namespace meshplan::verification

@@ -78,9 +78,9 @@ Problem check_attributes(const Step& step) {
     return std::string("an exchange of two phases cuts its pieces, yet it has whole_pieces");
   if (step.fetched_by_all && step.phases != 2)
     return std::string(to_text(step.op)) + " with fetched_by_all: only two phases fetch for others";
-  if (step.laps != 1 && (!step.fetched_by_all || step.laps != 2)) {
+  if (step.laps != 1 && (step.phases != 2 || step.laps != 2)) {
     return std::string(to_text(step.op)) + " with " + std::to_string(step.laps) +
-           " laps: 2 where all fetch, else 1";
+           " laps: 1, or 2 in two phases";
   }
   if (auto problem = check_far_share(step)) return problem;
   if (step.whole_pieces && step.op != Op::exchange)

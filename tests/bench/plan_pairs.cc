@@ -136,7 +136,7 @@ void run(const World& w, uint64_t seed, int64_t budget) {
   for (size_t i = 0; i < std::min<size_t>(32, pairs.size()); ++i) {
     request.src = pairs[i].first;
     request.dst = pairs[i].second;
-    auto problem = make_problem(levels, meshes, request, request.dst, options);
+    auto problem = make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
     (void)find_cheapest(*problem);
   }
   std::vector<double> search, without_search, with_search, whole, verified;
@@ -150,7 +150,7 @@ void run(const World& w, uint64_t seed, int64_t budget) {
     request.src = src;
     request.dst = dst;
     auto t0 = Clock::now();
-    auto problem = make_problem(levels, meshes, request, request.dst, options);
+    auto problem = make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
     auto t1 = Clock::now();
     Found found = find_cheapest(*problem, search_options);
     auto t2 = Clock::now();

@@ -177,7 +177,8 @@ void check_time(const Case& c, int64_t inside, int64_t per_peer_ns) {
         CHECK(bound.ps <= planned->totals.predicted_ps);
         CHECK(bound.bytes <= planned->totals.wire_bytes);
         // What the search takes for the rest of the way is never above it.
-        const auto problem = make_problem(world.levels(), world.meshes(), planned->request, states[j], options);
+        const auto problem =
+            make_problem(world.levels(), {&world.meshes(), nullptr, &planned->request, &options}, planned->request, states[j]);
         REQUIRE(problem.has_value());
         CHECK(bound_between(*problem, problem->source, problem->target).ps <= planned->totals.predicted_ps);
       }

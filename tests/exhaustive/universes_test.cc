@@ -150,7 +150,7 @@ bool check_in_two_phases(const std::vector<Root>& roots, const MeshTable& table,
   r.steps[at].phases = 2;
   r.steps[at].chunks = chunks;
   set_fetchers(fetchers, r.steps.own()[at]);
-  const std::string by = fetchers == Fetchers::wanting ? "" : fetchers == Fetchers::all ? " by all" : " by all in laps";
+  const std::string by = std::string(all_fetch(fetchers) ? " by all" : "") + (laps_of(fetchers) > 1 ? " in laps" : "");
   r.steps[at].whole_pieces = false;
   price_redistribution(r, plan.meshes, plan.topology);
   plan.totals = r.totals;
@@ -199,7 +199,7 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   if (const Status status = verify_plan(*read); !status) FAIL_CHECK(place << ": after reading: " << status.error().message);
   check_replay(roots, table, *read, place);
   for (const int64_t chunks : {1, 3}) {
-    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps})
+    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps, Fetchers::wanting_in_laps})
       in_two_phases += check_in_two_phases(roots, table, outcome.plan, chunks, fetchers, place);
   }
   with_far_share += check_with_far_share(roots, table, outcome.plan, 27, place);

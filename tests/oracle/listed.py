@@ -56,6 +56,10 @@ def named_specs():
         ("both", [1 << 12, 64], "float32", ["S(0)", "R"], ["R", "R"]),
         ("uneven", [4099, 64], "float32", ["S(0)", "S(0)"], ["R", "S(1)"]),
         ("chunks", [4099, 640], "float32", ["S(0)", "R"], ["R", "R"])], topology=HOSTS)
+    few_a_peer = {"levels": [HOSTS["levels"][0], {**HOSTS["levels"][1], "peer_gb_per_s": 5}]}
+    yield "in laps", spec_with([("a", 3), ("b", 4)], [
+        ("halves", [1 << 14, 64], "float32", ["S(0)", "R"], ["R", "R"]),
+        ("uneven", [40_099, 7], "float32", ["S(0)", "R"], ["R", "R"])], topology=few_a_peer)
     yield "two phases across", {
         "schema": "meshplan/spec/1", "topology": HOSTS,
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
@@ -285,6 +289,7 @@ def check_spec(meshplan, spec, name, seen):
         seen.update("fetched by all on one mesh" for number, step in enumerate(run.plan_red["steps"])
                     if number and step.get("fetched_by_all"))
         seen.update("far share" for step in run.plan_red["steps"] if step.get("far_64ths"))
+        seen.update("in laps" for step in run.plan_red["steps"] if step.get("laps"))
         seen.update("fetched by all" for step in run.plan_red["steps"] if step.get("fetched_by_all"))
         seen.add("crosses" if run.crosses else "one mesh")
 
@@ -335,7 +340,7 @@ def main():
     except Complaint as complaint:
         found.append(str(complaint))
     missing = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial",
-               "two phases", "fetched by all", "fetched by all on one mesh", "far share",
+               "two phases", "in laps", "fetched by all", "fetched by all on one mesh", "far share",
                "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
     if missing:
         found.append(f"never came up: {sorted(missing)}")

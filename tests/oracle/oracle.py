@@ -122,8 +122,7 @@ def run_exchange(world, seen, table, where):
 def phases_of(seen, have, want):
     """The pieces of each phase of an exchange."""
     if seen.phases == 2:
-        laps = seen.step.get("laps", 1) if seen.step.get("fetched_by_all") else 0
-        return two_phases(seen.levels, have, want, laps)
+        return two_phases(seen.levels, have, want, seen.step.get("fetched_by_all", False), seen.step.get("laps", 1))
     return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False), seen.step.get("far_64ths", 0))]
 
 

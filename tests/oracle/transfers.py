@@ -198,10 +198,10 @@ def shared_by_all(members, lacks):
         begin += count_of(box)
 
 
-def fetched_by_units(levels, have, want, members, shards, laps):
+def fetched_by_units(levels, have, want, members, shards, by_all, laps):
     """The first phase for one class: [(sender, fetcher, contribution, box, w)]. The members of a unit
-    that want one box w share what of it the unit misses, so that each part comes in once; or, in one
-    lap or several, all members that are on the target's side share all that the unit misses."""
+    that want one box w share what of it the unit misses, so that each part comes in once; or all
+    members that are on the target's side share all that the unit misses. In one lap or several."""
     fetched, asked = [], {}
     for unit_members in units_of(levels, members):
         here = unit(levels, 0, unit_members[0])
@@ -210,7 +210,7 @@ def fetched_by_units(levels, have, want, members, shards, laps):
         for rank in unit_members:
             if count_of(want[rank][1]):
                 wanted.setdefault(want[rank][1], []).append(rank)
-        if laps:
+        if by_all:
             lacks = [(s, common(s[1], w), w) for w in wanted for s in foreign if common(s[1], w) is not None]
             for shard, box, w, taker in shared_by_all(unit_members * laps, lacks):
                 near = nearest(levels, shards[shard], taker)
@@ -224,7 +224,7 @@ def fetched_by_units(levels, have, want, members, shards, laps):
             if not lacks:
                 continue
             k, m = len(takers), len(lacks)
-            c = parts_for(m, k)
+            c = parts_for(m, k) * laps
             line = [(s, cut_box(box, c)[part]) for part in range(c) for s, box in lacks]
             for j, taker in enumerate(takers):
                 for shard, box in line[j * m * c // k:(j + 1) * m * c // k]:
@@ -238,9 +238,9 @@ def fetched_by_units(levels, have, want, members, shards, laps):
     return fetched
 
 
-def two_phases(levels, have, want, laps=0):
-    """Each innermost unit fetches what it misses once, in so many laps over all members or, of none, by
-    those that want it; then shares it: (first, second) pieces."""
+def two_phases(levels, have, want, by_all=False, laps=1):
+    """Each innermost unit fetches what it misses once, by all members or those that want it, in so many
+    laps; then shares it: (first, second) pieces."""
     first, second = [], []
     classes = {}
     for rank in sorted(want):
@@ -248,7 +248,7 @@ def two_phases(levels, have, want, laps=0):
     every = holders_of(have)
     for contribution, members in classes.items():
         shards = {s: ranks for s, ranks in every.items() if s[0] == contribution}
-        fetched = fetched_by_units(levels, have, want, members, shards, laps)
+        fetched = fetched_by_units(levels, have, want, members, shards, by_all, laps)
         first += [piece[:4] for piece in fetched]
         for unit_members in units_of(levels, members):
             number = unit(levels, 0, unit_members[0])

@@ -136,7 +136,8 @@ TEST_CASE("bounds of levels say nothing under measured tables, with copies or wi
   const MeshTable meshes = table_of(w.sizes);
   const LevelMap levels(meshes.meshes[0], topology);
   const Request request = request_of(w);
-  const auto problem = make_problem(levels, meshes, request, request.dst, {});
+  const PlanOptions options;
+  const auto problem = make_problem(levels, {&meshes, &topology, &request, &options}, request, request.dst);
   REQUIRE(problem.has_value());
   CHECK(bound_between(*problem, problem->source, problem->target).ps == 0);
 }

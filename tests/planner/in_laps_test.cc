@@ -1,10 +1,11 @@
-// Exchanges across meshes whose ranks would fetch from one holder each, which does not fill their links: in laps each asks two.
+// Exchanges whose ranks would fetch from one holder each, which does not fill their links: in laps each asks two.
 #include <doctest/doctest.h>
 
 #include <utility>
 
 #include "cost/topology.h"
 #include "planner/small_bundle.h"
+#include "search/optimal.h"
 #include "verify/verify.h"
 
 using namespace meshplan;
@@ -55,6 +56,32 @@ TEST_CASE("the same shards on other hosts: each rank would receive its one from 
   // A small one is not worth the peers.
   const Plan small = planned_alone(table, h100, request_of(table, "weights", {4'099, 28}, "S(0)", "S(0)", 1));
   CHECK(std::as_const(small.redistributions[0].steps).list()[0].phases == 1);
+}
+
+TEST_CASE("2 hosts of 8 gather what is cut between them: each rank would fetch its part from one of the other host") {
+  const Topology h100 = *topology_preset("h100");
+  MeshTable table;
+  REQUIRE(add_root(table, "fsdp", 16, {}, {{"dp", 2}, {"tp", 8}}).ok());
+  const Request head = request_of(table, "head", {128'256, 8'192}, "S(0)R", "RR", 1);
+  const Plan plan = planned_alone(table, h100, head);
+  const PlannedRedistribution& r = plan.redistributions[0];
+  REQUIRE(r.steps.size() == 1);
+  const Step& step = std::as_const(r.steps).list()[0];
+  CHECK(step.phases == 2);
+  CHECK(!step.fetched_by_all);
+  CHECK(step.laps == 2);
+  CHECK(r.proven_gap_ps == 0);
+  CHECK(r.totals.predicted_ps < r.totals.lower_bound_ps * 27 / 20);
+  // The second peer takes its time, too.
+  const Plan small = planned_alone(table, h100, request_of(table, "bias", {1, 8'192}, "S(1)R", "RR", 1));
+  for (const Step& each : std::as_const(small.redistributions[0].steps).list()) CHECK(each.laps == 1);
+  // Rounds of a bundle run nothing in laps.
+  const LevelMap levels(table.meshes[0], h100);
+  const PlanOptions options;
+  work::Budget budget{options.work_budget};
+  const auto in_rounds = plan_optimal({&table, &h100, &head, &options, true}, levels, budget, {});
+  REQUIRE(in_rounds.ok());
+  for (const Step& each : in_rounds->steps) CHECK(each.laps == 1);
 }
 
 TEST_CASE("where laps need more memory than there is, there is a plan without") {

@@ -67,9 +67,7 @@ TEST_CASE("what rounds run is planned without far shares, and fetched by those t
     const PlanOptions options;
     for (const bool in_rounds : {false, true}) {
       work::Budget budget{options.work_budget};
-      WhatIf what_if;
-      what_if.in_rounds = in_rounds;
-      const auto list = plan_optimal({&table, &topology, &request, &options}, levels, budget, what_if);
+      const auto list = plan_optimal({&table, &topology, &request, &options, in_rounds}, levels, budget, {});
       REQUIRE(list.ok());
       const bool neither =
           std::none_of(list->steps.begin(), list->steps.end(), [](const Step& step) { return step.fetched_by_all || step.far_64ths > 0; });

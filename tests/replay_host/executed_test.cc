@@ -325,7 +325,7 @@ TEST_CASE("any exchange costs what its execution counts, in one phase and in two
       step.phases = 2;
       step.whole_pieces = false;
       step.fetched_by_all = random.one_in(2);
-      if (step.fetched_by_all) step.laps = 1 + random.below(2);
+      step.laps = 1 + random.below(2);
       by_all += step.fetched_by_all;
       if (random.one_in(2)) step.chunks = 1 + random.below(6);
       ++two_phases;

@@ -399,7 +399,7 @@ TEST_CASE("random chains of exchanges and gathers on random meshes") {
       step.phases = static_cast<int64_t>(1 + random() % 2);
       if (step.phases == 2) step.chunks = static_cast<int64_t>(1 + random() % 4);
       step.fetched_by_all = step.phases == 2 && random() % 2 == 0;
-      if (step.fetched_by_all) step.laps = static_cast<int64_t>(1 + random() % 2);
+      if (step.phases == 2) step.laps = static_cast<int64_t>(1 + random() % 2);
       step.whole_pieces = random() % 2 == 0;
       hand.steps.push_back(step);
     }

@@ -88,7 +88,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
     request.tensor = {shape, DType::float32};
     request.src = states[i];
     request.dst = states[i];
-    auto from = make_problem(levels, meshes, request, request.dst, options);
+    auto from = make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
     REQUIRE(from.has_value());
     std::map<uint16_t, std::map<SearchState, PlanCost, Less>> best_by_kept;
     for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
@@ -98,7 +98,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
       }
       if (i == j || more_pending) continue;
       request.dst = states[j];
-      auto problem = make_problem(levels, meshes, request, request.dst, options);
+      auto problem = make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
       REQUIRE(problem.has_value());
       Found found = find_cheapest(*problem);
       ++tally.pairs;

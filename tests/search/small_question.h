@@ -27,7 +27,9 @@ struct SmallQuestion {
   SmallQuestion(const SmallQuestion&) = delete;
   SmallQuestion& operator=(const SmallQuestion&) = delete;
 
-  [[nodiscard]] std::optional<PlanProblem> problem() const { return make_problem(levels, meshes, request, request.dst, options); }
+  [[nodiscard]] std::optional<PlanProblem> problem() const {
+    return make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
+  }
 
   Mesh mesh;
   MeshTable meshes;

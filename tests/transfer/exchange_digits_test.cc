@@ -176,21 +176,27 @@ TEST_CASE("one phase in closed form equals the listing of every piece") {
 
 TEST_CASE("two phases in closed form equal the listing of every piece") {
   int64_t compared = 0;
+  int64_t in_laps = 0;
   int64_t listed_only = 0;
   for_each_pair({{48, 48}, {24, 12}}, 11, [&](const DigitProblem& problem, const ListQuestion& q) {
     if (!same_pending(*q.src, *q.dst)) return;
-    const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels());
-    if (!digits) {
-      ++listed_only;
-      return;
+    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::wanting_in_laps}) {
+      const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels(), laps_of(fetchers));
+      if (!digits) {
+        ++listed_only;
+        continue;
+      }
+      ListQuestion by = q;
+      by.fetchers = fetchers;
+      const auto listed = list_exchange_in_two_phases(by);
+      REQUIRE(listed);
+      check_same(*digits, *listed);
+      ++(fetchers == Fetchers::wanting ? compared : in_laps);
     }
-    const auto listed = list_exchange_in_two_phases(q);
-    REQUIRE(listed);
-    check_same(*digits, *listed);
-    ++compared;
   });
-  MESSAGE(compared << " pairs compared, " << listed_only << " have no closed form");
+  MESSAGE(compared << " pairs compared, " << in_laps << " in laps, " << listed_only << " have no closed form");
   CHECK(compared > 1000);
+  CHECK(in_laps > 1000);
 }
 
 TEST_CASE("two phases that members share unevenly, in parts of two sizes") {
@@ -202,12 +208,16 @@ TEST_CASE("two phases that members share unevenly, in parts of two sizes") {
       {{192, 640}, {360, 72}}, 7,
       [&](const DigitProblem& problem, const ListQuestion& q) {
         if (!same_pending(*q.src, *q.dst)) return;
-        const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels());
-        if (!digits) return;
-        const auto listed = list_exchange_in_two_phases(q);
-        REQUIRE(listed);
-        check_same(*digits, *listed);
-        digits->sent_is_known ? ++compared : ++uneven;
+        for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::wanting_in_laps}) {
+          const auto digits = digits_two_phases(problem.world, problem.change, q.levels->levels(), laps_of(fetchers));
+          if (!digits) continue;
+          ListQuestion by = q;
+          by.fetchers = fetchers;
+          const auto listed = list_exchange_in_two_phases(by);
+          REQUIRE(listed);
+          check_same(*digits, *listed);
+          digits->sent_is_known ? ++compared : ++uneven;
+        }
       },
       many);
   MESSAGE(compared << " pairs compared, and " << uneven << " shared unevenly");
@@ -265,8 +275,10 @@ TEST_CASE("random worlds in closed form: dims of size 1, odd pieces, one to thre
     const ListQuestion q{&levels, nullptr, shape, 4, &src, &dst, 1 << 20};
     check_one_phase(*problem, q);
     if (!same_pending(src, dst)) continue;
-    if (const auto digits = digits_two_phases(problem->world, problem->change, levels.levels())) {
-      const auto listed = list_exchange_in_two_phases(q);
+    ListQuestion by = q;
+    by.fetchers = random.one_in(2) ? Fetchers::wanting : Fetchers::wanting_in_laps;
+    if (const auto digits = digits_two_phases(problem->world, problem->change, levels.levels(), laps_of(*by.fetchers))) {
+      const auto listed = list_exchange_in_two_phases(by);
       REQUIRE(listed);
       check_same(*digits, *listed);
       digits->sent_is_known ? ++even : ++uneven;

@@ -117,9 +117,9 @@ void check_two_phases(const std::vector<RankBox>& sources, const std::vector<Ran
                                  [&](const ExchangeTransfer& f) { return f.target == p.source && f.box == p.box; });
     CHECK(has);
   }
-  if (fetchers == Fetchers::wanting) return;
+  if (!all_fetch(fetchers)) return;
   // In each lap no member of a host fetches a slice more than the even share; a slice has 9 elements at most.
-  const int64_t laps = fetchers == Fetchers::all_in_laps ? 2 : 1;
+  const int64_t laps = laps_of(fetchers);
   std::map<int64_t, std::map<int64_t, int64_t>> fetched_by;
   std::map<int64_t, int64_t> all_of;
   for (const ExchangeTransfer& p : two.first_phase) {
@@ -175,7 +175,7 @@ TEST_CASE("pieces tile every target and come from holders, for random states, un
       check_tiles(targets, pieces);
       for (const ExchangeTransfer& p : pieces) CHECK(holds(sources[static_cast<size_t>(p.source)], p.box));
     }
-    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps})
+    for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps, Fetchers::wanting_in_laps})
       check_two_phases(sources, targets, levels, fetchers);
   }
 }

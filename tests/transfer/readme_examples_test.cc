@@ -98,6 +98,15 @@ TEST_CASE("two phases of 2 hosts of 2 across meshes, fetched by all in one lap a
   CHECK(received(twice.from_fetchers, 0) == Transfers{{1, 0, {{2, 4}}}, {1, 0, {{6, 8}}}});
 }
 
+TEST_CASE("two phases of 2 hosts of 2 in two laps") {
+  const std::vector<RankBox> before{{0, {{0, 4}}}, {1, {{0, 4}}}, {2, {{4, 8}}}, {3, {{4, 8}}}};
+  const std::vector<RankBox> after{{0, {{0, 8}}}, {1, {{0, 8}}}, {2, {{0, 8}}}, {3, {{0, 8}}}};
+  const std::vector<int64_t> hosts{2, 4};
+  const TwoPhaseTransfers twice = two_phase_transfers(before, after, hosts, Fetchers::wanting_in_laps);
+  CHECK(received(twice.first_phase, 0) == Transfers{{2, 0, {{4, 5}}}, {3, 0, {{5, 6}}}});
+  CHECK(received(twice.first_phase, 1) == Transfers{{2, 1, {{6, 7}}}, {3, 1, {{7, 8}}}});
+}
+
 TEST_CASE("two phases of 2 hosts of 4 across meshes, fetched by all: shards that differ by a slice are not cut for it") {
   std::vector<RankBox> before;
   std::vector<RankBox> after;

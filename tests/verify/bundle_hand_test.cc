@@ -173,6 +173,9 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
     x.plan.redistributions[1].steps.front().fetched_by_all = true;
     CHECK(x.message() == "bundle 'sync': member 'w2', step 0: it is fetched by all, expected those that want it in a bundle");
     x.plan.redistributions[1].steps.front().fetched_by_all = false;
+    x.plan.redistributions[1].steps.front().laps = 2;
+    CHECK(x.message() == "bundle 'sync': member 'w2', step 0: its laps are 2, expected 1 in a bundle");
+    x.plan.redistributions[1].steps.front().laps = 1;
     x.plan.redistributions[1].steps.front().chunks = 2;
     CHECK(x.message() == "bundle 'sync': member 'w2', step 0: chunks is 2, expected 1 in a bundle");
   }

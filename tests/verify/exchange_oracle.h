@@ -314,6 +314,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
           const auto count = static_cast<int64_t>(missing.size());
           int64_t c = 1;
           while (16 * k * ((count * c + k - 1) / k) > 17 * count * c) ++c;
+          c *= view.laps;
           std::vector<std::pair<int64_t, size_t>> line;  // number of the part, shard
           for (int64_t part = 0; part < c; ++part) {
             for (const size_t s : missing) line.emplace_back(part, s);

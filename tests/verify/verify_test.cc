@@ -135,7 +135,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { std::swap(r.steps[1].mesh_dims[0], r.steps[1].mesh_dims[1]); }, "not in mesh order");
   broken([](Plan&, R& r) { r.steps[0].phases = 2; }, "reduce_scatter with 2 phases");
   broken([](Plan&, R& r) { r.steps[0].whole_pieces = true; }, "whole_pieces");
-  broken([](Plan&, R& r) { r.steps[0].laps = 2; }, "reduce_scatter with 2 laps: 2 where all fetch, else 1");
+  broken([](Plan&, R& r) { r.steps[0].laps = 2; }, "reduce_scatter with 2 laps: 1, or 2 in two phases");
   broken([](Plan&, R& r) { r.steps[0].fetched_by_all = true; }, "reduce_scatter with fetched_by_all: only two phases fetch for others");
   broken([](Plan&, R& r) { r.steps[0].far_64ths = 1; }, "reduce_scatter with far_64ths: only an exchange asks far holders");
   broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "its merged is 2, the steps that it replaces are 1");
