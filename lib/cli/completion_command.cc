@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/man_page.h"
+#include "cli/shell_quoted.h"
 #include "diag/codes.h"
 
 namespace meshplan {
@@ -111,13 +112,6 @@ std::string bash_completion() {
          "  [ -z \"$files\" ] || COMPREPLY+=($(compgen -f -- \"$word\"))\n"
          "}\n"
          "complete -o filenames -F _meshplan meshplan\n";
-}
-
-// Quotes text for a shell with single quotes.
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string zsh_text(const std::string& text) {

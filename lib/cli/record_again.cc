@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "cli/shell_quoted.h"
 #include "json/scan.h"
 
 namespace meshplan {
@@ -71,9 +72,7 @@ std::string quoted(const std::string& word) {
   const char* const plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  return shell_quoted(word);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -148,6 +148,7 @@ class TwoPhaseDigits {
   DigitMask after_both_ = 0;    // after at positions that both states cut
   DigitCounts c_;
   int64_t sharing_ = 0;         // members of a unit that want one box
+  int64_t holders_ = 0;         // of a shard
   int64_t holders_inside_ = 0;  // of a shard that a unit holds
   int64_t wanting_units_ = 0;   // units that want part of one shard
   int64_t askers_ = 0;          // wanted boxes of such a unit
@@ -158,7 +159,7 @@ class TwoPhaseDigits {
     int64_t turns = 0;
     int64_t bytes = 0;
   };
-  Served most_served(const Asked& first, const Asked& second, int64_t holders);
+  [[nodiscard]] Served most_served(const Asked& first, const Asked& second) const;
   ExchangeTraffic out_;
 };
 
@@ -186,6 +187,7 @@ bool TwoPhaseDigits::set_up(int levels) {
 
   c_ = count_pieces(world_, p_, levels);
   sharing_ = world_.product(inside_ & ~p_.dst);
+  holders_ = world_.product(all_ & ~p_.src);
   holders_inside_ = world_.product(inside_ & ~p_.src);
   if (floor_mod(p_.longest, holders_inside_) != 0) return false;
   const int64_t shards_met = world_.product(p_.src_only);  // by a wanted box
@@ -196,9 +198,8 @@ bool TwoPhaseDigits::set_up(int levels) {
   if (!matched || (from_outside_ != 0 && !mismatched)) return false;
   // Parts of one shard that a member fetches stand in a row: each is asked of another holder, and
   // holders serve no member twice, where there are as many holders.
-  const int64_t holders = world_.product(all_ & ~p_.src);
   const auto is_from_one = [&](const Fetching& f, int64_t missing) {
-    return missing > 0 && ceil_div(f.run, missing) > holders;
+    return missing > 0 && ceil_div(f.run, missing) > holders_;
   };
   if (is_from_one(*matched, shards_met - shards_inside)) return false;
   if (mismatched && is_from_one(*mismatched, shards_met)) return false;
@@ -257,18 +258,17 @@ void TwoPhaseDigits::add_kind(const Matches& m) {
 
 // Holders have as many turns up to the places where a last round ends, and of those the same parts
 // that are as far apart as the numbers of parts come again.
-TwoPhaseDigits::Served TwoPhaseDigits::most_served(const Asked& first, const Asked& second,
-                                                   int64_t holders) {
-  std::array<int64_t, 4> ends{0, floor_mod(first.times, holders), floor_mod(second.times, holders),
-                              holders};
+TwoPhaseDigits::Served TwoPhaseDigits::most_served(const Asked& first, const Asked& second) const {
+  std::array<int64_t, 4> ends{0, floor_mod(first.times, holders_),
+                              floor_mod(second.times, holders_), holders_};
   std::sort(ends.begin(), ends.end());
   const int64_t apart = std::lcm(first.period(), second.period());
-  Served most{first.turns_of(0, holders) + second.turns_of(0, holders), 0};
+  Served most{first.turns_of(0, holders_) + second.turns_of(0, holders_), 0};
   for (size_t i = 0; i + 1 < ends.size(); ++i) {
     const int64_t end = std::min(ends[i + 1], ends[i] + apart);
     for (int64_t place = ends[i]; place < end; ++place) {
-      most.bytes = std::max(most.bytes, saturating_add(first.bytes_of(place, holders),
-                                                       second.bytes_of(place, holders)));
+      most.bytes = std::max(most.bytes, saturating_add(first.bytes_of(place, holders_),
+                                                       second.bytes_of(place, holders_)));
     }
   }
   return most;
@@ -281,17 +281,16 @@ int64_t TwoPhaseDigits::add_first_phase(const Matches& m, const Fetching& f) {
   const int64_t holding = m.outside_holds ? world_.product(outside_ & ~(p_.src | after_both_)) : 0;
   const int64_t matching =
       m.outside_matches ? world_.product(outside_ & ~(from_outside_ | after_both_)) : 0;
-  const int64_t holders = world_.product(all_ & ~p_.src);
   const auto asked = [&](int64_t units, const Fetching& by) {
     return Asked{saturating_mul(saturating_mul(units, askers_), by.parts), &by};
   };
   Served served;
   if (from_outside_ != 0 && matched_.parts != mismatched_.parts) {
     served = most_served(asked(matching - holding, matched_),
-                         asked(wanting_units_ - matching, mismatched_), holders);
+                         asked(wanting_units_ - matching, mismatched_));
   } else {
     const Fetching& by = matched_.run > 0 ? matched_ : mismatched_;
-    served = most_served(asked(wanting_units_ - holding, by), asked(0, by), holders);
+    served = most_served(asked(wanting_units_ - holding, by), asked(0, by));
   }
   Traffic& phase = out_.phase[0];
   phase.bytes[outer_] = std::max({phase.bytes[outer_], f.most_bytes, served.bytes});

@@ -13,7 +13,7 @@
 namespace meshplan {
 namespace {
 
-constexpr int64_t chunk_bytes = 1'000'000;  // bytes
+constexpr int64_t chunk_bytes = 1'000'000;
 
 // One giver, some takers alike. What it sends to one has a link of its own where `apart`.
 struct RelayMeshes {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "replay/all_dtypes.h"
 #include "replay/arithmetic.h"
 #include "replay/number.h"
 
@@ -12,8 +13,6 @@ using namespace meshplan;
 
 namespace {
 
-const std::vector<DType> all_dtypes{DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::float8_e4m3, DType::float8_e5m2,
-                                    DType::int64,   DType::int32,   DType::int16,    DType::int8,    DType::uint8,       DType::boolean};
 const std::vector<ReduceOp> all_ops{ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::product};
 
 // The reduction of element `i` in the dtype's own arithmetic, contributions in the order given.
@@ -36,7 +35,7 @@ std::vector<std::byte> reduce_one(const DataTable& table, int64_t i, int64_t shi
 }  // namespace
 
 TEST_CASE("exact data reduces to the answer in any order, in every dtype and under every op") {
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     for (ReduceOp op : all_ops) {
       for (int64_t contributions : {1, 2, 3, 6, 8, 24, 64}) {
         DataQuestion q;
@@ -72,7 +71,7 @@ TEST_CASE("exact data reduces to the answer in any order, in every dtype and und
 }
 
 TEST_CASE("exact products are never 0 and no exact value is a negative zero") {
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     if (dtype == DType::boolean) continue;
     for (ReduceOp op : all_ops) {
       DataQuestion q;
@@ -136,7 +135,7 @@ TEST_CASE("neighbours, repetitions and ranks hold different values") {
 TEST_CASE("what fill writes compare accepts, and every changed element is found") {
   const std::vector<int64_t> shape{5, 7, 300};
   const Box box{{1, 4}, {2, 7}, {10, 290}};
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     DataQuestion q;
     q.dtype = dtype;
     q.reduce_dtype = dtype;

@@ -2,15 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "replay/all_dtypes.h"
 #include "replay/arithmetic.h"
 
 using namespace meshplan;
 
 namespace {
-
-const std::vector<DType> number_dtypes{DType::float64,     DType::float32,     DType::bfloat16, DType::float16,
-                                       DType::float8_e4m3, DType::float8_e5m2, DType::int64,    DType::int32,
-                                       DType::int16,       DType::int8,        DType::uint8,    DType::boolean};
 
 template <class Codec>
 void check_round_trip(uint32_t codes) {
@@ -68,7 +65,7 @@ TEST_CASE("known codes") {
 }
 
 TEST_CASE("all integers up to the exact limit are values and the next is not, in floats") {
-  for (DType dtype : number_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     CAPTURE(to_text(dtype));
     const int64_t limit = exact_limit(dtype);
     for (int64_t n : {int64_t{0}, int64_t{1}, limit / 2, limit - 1, limit}) {
@@ -87,7 +84,7 @@ TEST_CASE("all integers up to the exact limit are values and the next is not, in
 }
 
 TEST_CASE("combining, dividing and casting agree with arithmetic on numbers") {
-  for (DType dtype : number_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     CAPTURE(to_text(dtype));
     const int64_t size = element_bytes(dtype);
     std::vector<std::byte> a(static_cast<size_t>(3 * size));

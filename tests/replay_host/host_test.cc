@@ -5,6 +5,7 @@
 #include <random>
 
 #include "hand_made.h"
+#include "replay/all_dtypes.h"
 #include "replay_host/open_backend.h"
 
 using namespace meshplan;
@@ -20,9 +21,6 @@ ReplayReport replay_right(const Plan& plan, ReplayOptions options = {}) {
   CHECK(checked_elements(*report) > 0);
   return *report;
 }
-
-const std::vector<DType> all_dtypes{DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::float8_e4m3, DType::float8_e5m2,
-                                    DType::int64,   DType::int32,   DType::int16,    DType::int8,    DType::uint8,       DType::boolean};
 
 }  // namespace
 
@@ -84,7 +82,7 @@ TEST_CASE("every op moves every element, for even, uneven and empty shards") {
 }
 
 TEST_CASE("every reduction in every dtype, merged and apart, completed and left pending") {
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : test::all_dtypes) {
     for (const std::string op : {"sum", "avg", "min", "max", "product"}) {
       const std::string p = "P(" + op + ")";
       const ReduceOp reduce_op = *parse_reduce_op(op);
