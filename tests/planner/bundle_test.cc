@@ -262,7 +262,7 @@ TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no 
 
 TEST_CASE("ranks ask holders in other hosts too where one in theirs has much to send, but in no bundle") {
   const MeshTable table = two_roots({{"dp", 3}, {"tp", 4}}, {{"dp", 4}}, 0);
-  const std::vector<Request> requests{request_of(table, "w", {4096, 4096}, "RS(0)", "S(1)", 2)};
+  const std::vector<Request> requests{request_of(table, "w", {96, 96}, "RS(0)", "S(1)", 2)};
   const auto far = [](const Plan& plan) {
     const auto& steps = std::as_const(plan.redistributions[0].steps);
     return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });

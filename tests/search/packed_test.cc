@@ -38,6 +38,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
                                            {{16, 16, 64, 4, 2, 8}, 2, 8},
                                            {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
   int compared = 0;
+  int prices = 0;
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     for (const PackedQuestion& w : worlds) {
       CAPTURE(seed);
@@ -72,11 +73,16 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
         const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
         const int64_t outer = world.outer_bound_ps(from, to);
-        const int64_t one_phase = price_between(*p, a, b, 1).predicted_ps;
-        REQUIRE(floors.one_phase_ps <= one_phase);
-        REQUIRE(outer <= one_phase);
-        REQUIRE(bound <= one_phase);
-        if (a.pending == b.pending) {
+        // What an exchange takes is asked rank by rank where whole pieces go by turns: of a million ranks for some.
+        const bool priced = ranks < 1'000'000 || k % 20 < 3;
+        if (priced) {
+          const int64_t one_phase = price_between(*p, a, b, 1).predicted_ps;
+          REQUIRE(floors.one_phase_ps <= one_phase);
+          REQUIRE(outer <= one_phase);
+          REQUIRE(bound <= one_phase);
+          ++prices;
+        }
+        if (priced && a.pending == b.pending) {
           const int64_t two_phases = price_between(*p, a, b, 2).predicted_ps;
           REQUIRE(floors.two_phases_ps <= two_phases);
           REQUIRE(outer <= two_phases);
@@ -106,7 +112,8 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
       }
     }
   }
-  CHECK(compared == 90000);
+  CHECK(compared == 90'000);
+  CHECK(prices == 79'800);
 }
 
 TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
