@@ -4,8 +4,11 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "cost/exchange_phase.h"
+#include "cost/far_share_price.h"
 #include "cost/pipeline.h"
 #include "tensor/box.h"
+#include "transfer/digit_counts.h"
 #include "transfer/exchange_digits.h"
 #include "transfer/far_share.h"
 
@@ -21,41 +24,12 @@ ExchangeCost unpriced(const ExchangeTraffic& traffic, bool whole_pieces) {
   return cost;
 }
 
-// Of one phase, its copies included.
-int64_t phase_ps(const Topology& topology, const ExchangeTraffic& traffic, size_t phase,
-                 Peers peers = Peers::number_and_rate) {
-  const int64_t copied = saturating_mul(2, traffic.received[phase]);
-  return traffic_ps(topology, traffic.phase[phase], peers, copied);
-}
-
 // In one phase.
 ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bool whole_pieces,
                     Peers peers = Peers::number_and_rate) {
   ExchangeCost cost = unpriced(traffic, whole_pieces);
   cost.predicted_ps = phase_ps(topology, traffic, 0, peers);
   return cost;
-}
-
-// Latency and transfer of a phase; its copies are counted apart.
-PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers peers) {
-  Traffic messages = traffic;
-  messages.bytes = {};
-  const int64_t latency = traffic_ps(topology, messages, peers, 0);
-  return {latency, saturating_add(traffic_ps(topology, traffic, peers, 0), -latency)};
-}
-
-// What links of one level take, and the slowest of the others: latencies and peers apart.
-int64_t level_transfer_ps(const Topology& topology, const Traffic& traffic, size_t level) {
-  Traffic of_level;
-  of_level.bytes[level] = traffic.bytes[level];
-  of_level.peers[level] = traffic.peers[level];
-  return phase_time(topology, of_level, Peers::number_and_rate).transfer_ps;
-}
-int64_t outer_transfer_ps(const Topology& topology, const Traffic& traffic) {
-  int64_t slowest = 0;
-  for (size_t l = 1; l < topology.levels.size(); ++l)
-    slowest = std::max(slowest, level_transfer_ps(topology, traffic, l));
-  return slowest;
 }
 
 int64_t all_ps(const PhaseTime& time) { return saturating_add(time.latency_ps, time.transfer_ps); }
@@ -135,69 +109,11 @@ int64_t least_in_laps_ps(const Topology& topology, ExchangeTraffic traffic) {
   return least_in_two_phases_ps(topology, traffic);
 }
 
-// What a far share takes at least that may take less than the even cut: the busiest links inside a
-// unit carry less where links that leave it carry the rest, those of all its ranks at most.
-//
-//     hosts of 8, 370 and 45 GB/s, 370 MB from one rank to its neighbours: 1 ms; over 370 + 8 x 45
-//     GB/s 0.51 ms, and the latency between hosts
-int64_t least_far_share_ps(const Topology& topology, const ListedPhase& listed) {
-  const Traffic& even = listed.even.phase[0];
-  const TopologyLevel& inner = topology.levels.front();
-  if (!listed.far || level_transfer_ps(topology, even, 0) <= outer_transfer_ps(topology, even))
-    return INT64_MAX;
-  int64_t latency_ns = INT64_MAX;
-  int64_t mb_per_s = exchange_mb_per_s(inner);
-  for (size_t l = 1; l < topology.levels.size(); ++l) {
-    const TopologyLevel& level = topology.levels[l];
-    latency_ns = std::min(latency_ns, level.latency_ns);
-    mb_per_s = saturating_add(mb_per_s, saturating_mul(inner.ranks, exchange_mb_per_s(level)));
-  }
-  return saturating_add(saturating_mul(latency_ns, 1000), transfer_ps(even.bytes[0], 1, mb_per_s));
-}
-
-// Where links inside units and those outside take equally long, by a few listings: the larger the
-// share, the less do links inside units carry, and the more do others.
-ExchangeCost best_far_share(const Topology& topology, const FarShareLister& list) {
-  // A share where inner links take longer, and one where others do; how much longer inner ones do.
-  struct End {
-    int64_t far_64ths;
-    int64_t more_ps;
-  };
-  const auto end_at = [&](int64_t far_64ths, const ExchangeTraffic& traffic) {
-    const Traffic& moved = traffic.phase[0];
-    return End{far_64ths,
-               level_transfer_ps(topology, moved, 0) - outer_transfer_ps(topology, moved)};
-  };
-  int64_t work = 0;
-  const auto listed = [&](int64_t far_64ths) {
-    ExchangeTraffic traffic = list(far_64ths);
-    work = saturating_add(work, traffic.work);
-    return traffic;
-  };
-  ExchangeCost best;
-  best.predicted_ps = INT64_MAX;
-  End near = end_at(0, listed(0));
-  End far = end_at(far_whole, listed(far_whole));
-  for (int times = 0; near.more_ps > 0 && far.far_64ths - near.far_64ths > 1; ++times) {
-    const int64_t between = far.far_64ths - near.far_64ths;
-    // Where the line between the ends says; the middle where that has not helped.
-    const int128 all_ps = int128{near.more_ps} - std::min<int64_t>(far.more_ps, 0);
-    auto step = static_cast<int64_t>((int128{near.more_ps} * between + all_ps / 2) / all_ps);
-    if (times > 2) step = floor_div(between, 2);
-    const int64_t far_64ths = near.far_64ths + std::clamp<int64_t>(step, 1, between - 1);
-    const ExchangeTraffic traffic = listed(far_64ths);
-    ExchangeCost cost = priced(topology, traffic, false);
-    cost.far_64ths = far_64ths;
-    if (cost.predicted_ps < best.predicted_ps) best = cost;
-    const End here = end_at(far_64ths, traffic);
-    (here.more_ps > 0 ? near : far) = here;
-  }
-  best.traffic.work = work;
-  return best;
-}
-
-// With a far share; nullopt: too much to list.
-std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q) {
+// With a far share; nullopt: too much to list. `even`: what the even cut moves, where it is known;
+// INT64_MAX: no share is likely to take less than below_ps.
+std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q,
+                                            const ExchangeTraffic* even = nullptr,
+                                            int64_t below_ps = INT64_MAX) {
   const Topology& topology = q.levels->topology();
   ExchangeCost cost;
   const bool listed = list_far_shares(q, [&](const FarShareLister& list) {
@@ -205,11 +121,27 @@ std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q) {
       cost = priced(topology, list(*q.far_64ths), false);
       cost.far_64ths = *q.far_64ths;
     } else {
-      cost = best_far_share(topology, list);
+      const FarSharePrice best = best_far_share(topology, list, even, below_ps);
+      cost = unpriced(best.traffic, false);
+      cost.predicted_ps = best.predicted_ps;
+      cost.far_64ths = best.far_64ths;
+      cost.traffic.work = best.work;
     }
   });
   if (!listed) return std::nullopt;
+  if (q.dst_mesh == nullptr) q.levels->listings().looked += cost.traffic.work;
   return cost;
+}
+
+// One phase as priced, or with a far share where that is asked for and takes less.
+ExchangeCost cheaper_with_far_share(ExchangeQuestion q, const ExchangeCost& nearest) {
+  if (!q.far_too || nearest.least_far_ps >= nearest.predicted_ps) return nearest;
+  if (nearest.least_far_ps > q.most_ps) return at_least_far(nearest);
+  q.far_64ths = std::nullopt;
+  q.most_listed = std::min(q.most_listed, far_listed);
+  const bool even = !nearest.whole_pieces && !nearest.at_least;
+  const auto far = price_far_share(q, even ? &nearest.traffic : nullptr, nearest.predicted_ps);
+  return far && far->predicted_ps < nearest.predicted_ps ? *far : nearest;
 }
 
 // Whether the rate to one peer, not the links' own, is what a phase takes.
@@ -258,6 +190,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
       least_ps = q.in_laps_too && q.dst_mesh == nullptr && has_one_peer(topology, even.phase[0])
                      ? least_in_laps_ps(topology, even)
                      : least_listed_ps(topology, q.phases, even, whole);
+      if (q.far_too) least_ps = std::min(least_ps, least_far_share_ps(topology, even));
       return least_ps > q.most_ps;
     };
   }
@@ -293,8 +226,22 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   }
   cost.uneven = listed->uneven;
   cost.held_up = q.dst_mesh != nullptr && held_up_by_peers(topology, cost.traffic.phase[0]);
-  cost.least_far_ps = least_far_share_ps(topology, *listed);
-  return cost;
+  if (listed->far) cost.least_far_ps = least_far_share_ps(topology, listed->even);
+  return cheaper_with_far_share(q, cost);
+}
+
+// What a far share takes at least where all pieces are alike: of each that has holders inside, and
+// slices enough, some come from two far holders, if there are.
+int64_t least_of_alike_pieces_ps(const DigitQuestion& q, const ExchangeTraffic& even) {
+  const DigitWorld& world = *q.world;
+  const DigitChange& change = *q.change;
+  if (change.reduced != 0 || !has_far_holders(world, change)) return INT64_MAX;
+  const DigitCounts counts = count_pieces(world, change, q.levels->levels());
+  const int64_t holders = world.product(world.all() & ~(change.src | change.kept));
+  const bool two = change.longest >= far_asked * far_whole && holders - counts.holders[0] > 1;
+  const int64_t pieces = counts.received[0];
+  return least_far_share_ps(q.levels->topology(), even,
+                            {pieces, std::max<int64_t>(1, two ? 2 * pieces : pieces)});
 }
 
 // Whole pieces; `exact` is false where their turns were not counted: they take at least this.
@@ -335,14 +282,16 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
     if (!whole.traffic.exact) return std::nullopt;
     return whole;
   }
-  const ExchangeCost even =
+  ExchangeCost even =
       priced(topology, digits_one_phase(*q.world, *q.change, levels, ExchangeCut::even), false);
+  even.least_far_ps = least_of_alike_pieces_ps(q, even.traffic);
   if (q.whole_pieces == false || !has_several_holders(*q.world, *q.change)) return even;
   // The even cut on a tie.
   ExchangeCost whole = price_whole(q, std::min(even.predicted_ps, saturating_add(q.most_ps, 1)));
   if (whole.predicted_ps >= even.predicted_ps) return even;
   if (!whole.traffic.exact && whole.predicted_ps <= q.most_ps) return std::nullopt;
   whole.at_least = !whole.traffic.exact;
+  whole.least_far_ps = even.least_far_ps;
   return whole;
 }
 
@@ -408,7 +357,7 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
   DigitQuestion digits;
   const Fetchers fetchers = q.fetchers.value_or(Fetchers::wanting);
   const bool by_all = q.phases == 2 && all_fetch(fetchers);
-  if (problem && !by_all) {
+  if (problem && !by_all && q.far_64ths == 0) {
     digits = {q.levels,       &problem->world, &problem->change, q.phases,
               q.whole_pieces, &turns,          q.most_listed};
     digits.chunks = q.chunks;
@@ -416,9 +365,11 @@ ExchangeCost price_by_levels(const ExchangeQuestion& q,
     digits.in_laps_too = q.in_laps_too;
     digits.sent_too = true;
     if (auto cost = closed_form(digits)) {
+      *cost = cheaper_with_far_share(q, *cost);
       if (cost->traffic.sent_is_known) return *cost;
       ExchangeQuestion same = q;
       same.whole_pieces = cost->whole_pieces;
+      same.far_too = false;
       if (const auto listed = price_listed(same)) return *listed;
       cost->exact = false;
       return *cost;
@@ -449,6 +400,12 @@ std::optional<ExchangeCost> price_digits(const DigitQuestion& q) {
   if (cost && has_tables(q.levels->topology()))
     hold_above(*cost, same_boxes(q.levels->topology(), *q.world, *q.change));
   return cost;
+}
+
+ExchangeCost at_least_far(ExchangeCost nearest) {
+  nearest.predicted_ps = std::min(nearest.predicted_ps, nearest.least_far_ps);
+  nearest.at_least = true;
+  return nearest;
 }
 
 ExchangeCost price_exchange(const ExchangeQuestion& q) {

@@ -25,8 +25,8 @@ struct ExchangeCost {
   // Listed in one phase across meshes: the rate to one peer, not that of links, is what it takes.
   bool held_up = false;
   int64_t far_64ths = 0;  // the far share
-  // Listed across meshes by the even cut: at least what any far share takes; INT64_MAX where none
-  // can take less.
+  // In one phase: at least what any far share takes; INT64_MAX where none is offered, as there are
+  // no far holders or links inside of units do not take longest by the even cut.
   int64_t least_far_ps = INT64_MAX;
   // The price is above most_ps, and what it takes at least: not all was listed or counted.
   bool at_least = false;
@@ -37,20 +37,30 @@ struct ExchangeCost {
   bool exact = true;
 };
 
+// The most ranks and overlaps of which far shares are looked for on one mesh: each takes a few
+// listings, of every rank.
+constexpr int64_t far_listed = 30'000;
+
 // Where it may be fetched by either, it is by those that want it unless all take less time.
 struct ExchangeQuestion : ListQuestion {
   int phases = 1;
   std::optional<bool> whole_pieces;    // nullopt: whichever prices lower
   std::optional<int64_t> chunks = {};  // of two phases; nullopt: as many as price lowest
-  // of one phase across meshes, evenly cut and reducing nothing; nullopt: the one of 1 to 63 that
-  // is found to price lowest
+  // of one phase, evenly cut and reducing nothing; nullopt: the one of 1 to 63 that is found to
+  // price lowest
   std::optional<int64_t> far_64ths = 0;
+  // On one mesh, in one phase that reduces nothing: a far share where it prices lower than what
+  // comes from the nearest alone, and where no more is listed than far_listed.
+  bool far_too = false;
   // Of two phases: where members fetch so much from one holder each that the rate to one peer holds
   // them up, they may fetch in laps; across meshes all may.
   bool in_laps_too = false;
   // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
 };
+
+// What is known where a far share may take less, but more than is of use.
+[[nodiscard]] ExchangeCost at_least_far(ExchangeCost nearest);
 
 // In closed form where digits line up, else by listing. Only a listing knows what all fetch: where
 // either may, closed forms have it fetched by those that want it.

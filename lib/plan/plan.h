@@ -78,8 +78,8 @@ struct Step {
   // that want what is fetched.
   bool fetched_by_all = false;
   int64_t laps = 1;  // of two phases: 2 where each that fetches has two parts at least
-  // Of one phase across meshes, evenly cut and reducing nothing: so many 64ths of what has holders
-  // in a rank's unit and outside come from outside; 0: none.
+  // Of one phase, evenly cut and reducing nothing: so many 64ths of what has holders in a rank's
+  // unit and outside come from outside; 0: none.
   int64_t far_64ths = 0;
   std::string why;  // one sentence
 

@@ -47,6 +47,9 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
            "chunk inside the host while the next comes";
   if (edge.phases == 2)
     return "fetches what each host misses once over its slow links, then shares it inside the host";
+  if (edge.far_64ths > 0)
+    return "sends every rank just the boxes that it misses: of what its host holds part from other "
+           "hosts, so that the links of both are busy";
   if (edge.whole_pieces)
     return "sends every rank just the boxes that it misses, each piece whole from one holder";
   return filled(row_of(edge.op).why, {{"dims", names_of(step.mesh_dims, *p.mesh)},
@@ -131,6 +134,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
     step.phases = edge.phases;
     step.chunks = edge.chunks;
     step.laps = edge.laps;
+    step.far_64ths = edge.far_64ths;
     step.whole_pieces = edge.whole_pieces;
     if (is_collective(edge.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());
     if (edge.reduced != 0) {

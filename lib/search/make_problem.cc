@@ -428,7 +428,7 @@ class ProblemMaker {
 std::optional<PlanProblem> make_problem(const LevelMap& levels, const PlanQuestion& question,
                                         const Request& request, const State& target, Cuts cuts) {
   std::optional<PlanProblem> made(std::in_place);
-  made->in_laps_too = !question.in_rounds;
+  made->in_rounds = question.in_rounds;
   const bool fits =
       ProblemMaker(levels, *question.meshes, request, target, *question.options, cuts, *made)
           .make();

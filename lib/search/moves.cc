@@ -427,6 +427,7 @@ Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchSt
   edge.whole_pieces = cost.whole_pieces;
   edge.chunks = static_cast<int16_t>(cost.chunks);
   edge.laps = static_cast<int8_t>(laps_of(cost.fetchers));
+  edge.far_64ths = static_cast<int8_t>(cost.far_64ths);
   edge.at_least = cost.at_least;
   edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
   return edge;
@@ -444,6 +445,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
   step.phases = edge.phases;
   step.chunks = edge.chunks;
   step.laps = edge.laps;
+  step.far_64ths = edge.far_64ths;
   step.whole_pieces = edge.whole_pieces;
   if (edge.reduced != 0) step.reduce_op = ReduceOp::sum;
   State before = to_state(p, from);

@@ -423,27 +423,41 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
   bool is_known = false;
   Figures& known = figures_of(FigureKind::floors, d, w, to.total, to.outers, is_known);
   if (!is_known) {
-    known.ps = one_phase_floor_ps(d, w, to.total);
+    known.ps = one_phase_floor_ps(d, w, to.total, false);
+    known.far_share_ps = one_phase_floor_ps(d, w, to.total, true);
     known.two_phases_ps = w.reduced == 0 ? two_phases_floor_ps(d, w, to.total, to.outers) : 0;
   }
-  return {known.ps, known.two_phases_ps};
+  const int64_t one_phase_ps =
+      has_far_holders(from, w) ? std::min(known.ps, known.far_share_ps) : known.ps;
+  return {one_phase_ps, known.two_phases_ps};
+}
+
+// Whether some outer digit tells no two shards apart.
+bool PackedWorld::has_far_holders(const Packed& from, const PendingDigits& w) const {
+  if (w.reduced != 0 || !may_have_far_share(*p_, 1)) return false;
+  return from.outers + w.kept - w.kept_inside < total_ - inside_;
 }
 
 // Pieces received, contributions among them: from the nearest holders, so what some unit mate has
-// comes from inside (exchange_digits.cc).
-int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total) {
+// comes from inside (exchange_digits.cc). With a far share part of it comes from outside, from one
+// more rank at least.
+int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total,
+                                        bool far_share) {
   const int64_t bytes = piece(total + d.beyond(), w.reduced != 0);
   const int64_t all = power(d.beyond() + w.reduced);
   const int64_t near = power(d.beyond() - d.beyond_outside() + w.reduced - w.reduced_outside);
   const int64_t inside = d.crossed() && !d.crossed_from_outside() ? near : near - 1;
   const int64_t outside = d.crossed_from_outside() ? all : all - near;
+  if (far_share && inside == 0) return INT64_MAX;
   int64_t latency = inside > 0 ? first_latency_ : 0;
-  int64_t slowest = pace_inside_.ps(saturating_mul(inside, bytes));
+  int64_t slowest = far_share ? pace_together_.ps(saturating_mul(inside + outside, bytes))
+                              : pace_inside_.ps(saturating_mul(inside, bytes));
   int64_t peers = saturating_mul(inside, first_per_peer_);
-  if (outside > 0) {
+  if (outside > 0 || far_share) {
     latency = outer_latency_;
     slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
-    peers = saturating_add(peers, saturating_mul(outside, outer_per_peer_));
+    const int64_t peers_outside = std::max<int64_t>(outside, 1);
+    peers = saturating_add(peers, saturating_mul(peers_outside, outer_per_peer_));
   }
   return saturating_add(saturating_add(latency, peers), slowest);
 }

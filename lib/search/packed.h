@@ -264,6 +264,7 @@ class PackedWorld {
     uint64_t key = 0;  // 0: none
     int64_t ps = 0;
     int64_t two_phases_ps = 0;
+    int64_t far_share_ps = 0;  // in one phase
   };
   enum class FigureKind : uint8_t { bound, growing, floors, several };
   // Where they are kept, with `is_known` set where they are those asked for.
@@ -333,7 +334,9 @@ class PackedWorld {
   [[nodiscard]] static uint64_t differing_of_few(const Packed& a, const Packed& b);
   [[nodiscard]] static int count_of_few(uint64_t marks);
 
-  [[nodiscard]] int64_t one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total);
+  [[nodiscard]] int64_t one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total,
+                                           bool far_share);
+  [[nodiscard]] bool has_far_holders(const Packed& from, const PendingDigits& w) const;
   [[nodiscard]] int64_t two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
                                             int outers);
   // Levels in use, a bit each.
@@ -450,6 +453,7 @@ class PackedWorld {
   int64_t exchanged_outside_ = 0;  // MB/s of exchanges over the outer links
   Pace pace_inside_;               // of exchanges
   Pace pace_outside_;              // of the outer level
+  Pace pace_together_;             // of both at once, as a far share has it
   int64_t first_latency_ = 0;      // ps; of level 0
   int64_t outer_latency_ = 0;      // of the outer level
   int64_t first_per_peer_ = 0;     // ps

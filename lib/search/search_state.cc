@@ -246,23 +246,32 @@ int64_t listing_work(const PlanProblem& p, const SearchState& from, const Search
   return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
 }
 
+bool may_have_far_share(const PlanProblem& p, int phases) {
+  return phases == 1 && !p.in_rounds && p.topology->levels.size() > 1;
+}
+
 ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
                            int phases, int64_t most_ps) {
   DigitChange change;
   const DigitState a = digits_of(p, from);
   const DigitState b = digits_of(p, to);
+  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
+  const bool far_too = may_have_far_share(p, phases) && !reduces;
+  bool in_closed_form = false;
   if (boxes_are_products(p, from, to) && line_up(p, a, b, change)) {
     p.work += work::price;
     change.longest = longest_of_piece(p, a, b);
     DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
-    q.in_laps_too = p.in_laps_too;
+    q.in_laps_too = !p.in_rounds;
     q.most_ps = most_ps;
     const int64_t steps = p.turns.steps();
     const auto cost = price_digits(q);
     p.work += (p.turns.steps() - steps) / work::steps_a_unit;
-    if (cost) return *cost;
+    if (cost && (!far_too || cost->least_far_ps >= cost->predicted_ps)) return *cost;
+    if (cost && cost->least_far_ps > most_ps) return at_least_far(*cost);
+    in_closed_form = cost.has_value();
   }
-  if (most_ps != INT64_MAX) {
+  if (most_ps != INT64_MAX && !in_closed_form) {
     ExchangeCost least;
     least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
     if (least.predicted_ps <= most_ps)
@@ -277,13 +286,13 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   ExchangeQuestion q;
   q.levels = p.levels;
   q.shape = p.tensor.shape;
-  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
   q.element_bytes = reduces ? p.reduce_element : p.element;
   q.src = &src;
   q.dst = &dst;
   q.phases = phases;
   q.most_listed = searched_pairs;
-  q.in_laps_too = p.in_laps_too && phases == 2;
+  q.in_laps_too = !p.in_rounds && phases == 2;
+  q.far_too = far_too;
   q.most_ps = most_ps;
   const ListingMemory& listings = p.levels->listings();
   const int64_t ranks = listings.ranks;

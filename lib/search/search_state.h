@@ -142,7 +142,7 @@ struct PlanProblem {
   bool even = true;        // every order of sub-axes cuts every extent evenly: boxes are products
   bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
-  bool in_laps_too = true;        // two phases may go in laps (ExchangeQuestion)
+  bool in_rounds = false;         // of a bundle: neither laps nor far shares (ExchangeQuestion)
   bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
@@ -258,6 +258,8 @@ struct SubAxisRun {
 // meets.
 [[nodiscard]] int64_t listing_work(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, int64_t most_pairs);
+// Whether exchanges in so many phases that reduce nothing may have a far share.
+[[nodiscard]] bool may_have_far_share(const PlanProblem& p, int phases);
 // Price of an exchange between two states, reducing the sub-axes that are pending before and not
 // after. One above `most_ps` is of no use, and may be told too low, but not as low as that.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const SearchState& from,

@@ -98,6 +98,9 @@ void PackedWorld::time_levels() {
   exchanged_outside_ = p_->times.mb_per_s(p_->times.kinds() - 1, outer_level_);
   pace_inside_ = Pace(inner);
   pace_outside_ = Pace(outer);
+  TopologyLevel both;
+  both.mb_per_s = saturating_add(exchange_mb_per_s(inner), exchange_mb_per_s(outer));
+  pace_together_ = Pace(both);
   first_latency_ = saturating_mul(inner.latency_ns, 1000);
   outer_latency_ = saturating_mul(outer.latency_ns, 1000);
   first_per_peer_ = saturating_mul(inner.per_peer_ns, 1000);

@@ -208,9 +208,18 @@ class Slowest {
   int64_t ps_ = 0;
 };
 
-// What members fetch from outside, and from each other where one level's links join them.
+// The sub-axes on which the holders of a shard differ, where some may be asked though others are
+// nearer; 0 where none may.
+unsigned sub_axes_of_holders(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                             int phases) {
+  if (!may_have_far_share(p, phases) || (from.pending & ~to.pending) != 0) return 0;
+  return p.all & ~unsigned{sharding(from, p.dims)} & ~unsigned{from.pending} & ~unsigned{from.made};
+}
+
+// What members fetch from outside, and from each other where one level's links join them. `free`:
+// sub_axes_of_holders.
 int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                           int64_t outside, int64_t element) {
+                           int64_t outside, int64_t element, unsigned free) {
   const TopologyLevel& inner = p.topology->levels.front();
   Slowest fetched(unit.links, element, outside);
   fetched.add(need.one_phase, unit.members());
@@ -228,7 +237,19 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   const int64_t latency_ns = need.one_phase > 0
                                  ? unit.exchange_latency_ns
                                  : std::min(inner.latency_ns, unit.exchange_latency_ns);
-  return step_ps(latency_ns, peers_ns, slowest);
+  const int64_t ps = step_ps(latency_ns, peers_ns, slowest);
+  if (unit.level != 1 || free == 0 || (unit.grid && (free & ~unsigned{unit.whole}) == 0)) return ps;
+  // With a far share part of what would come from inside comes from outside, of a rank at least.
+  if (outside == 0) peers_ns = saturating_add(peers_ns, unit.per_peer_ns);
+  const int64_t outer_mb_per_s = exchange_mb_per_s(unit.links);
+  const auto together = [&](int64_t elements, int64_t ranks, int64_t fetching) {
+    const int64_t mb_per_s =
+        saturating_add(exchange_mb_per_s(inner), saturating_mul(fetching, outer_mb_per_s));
+    return transfer_ps(saturating_mul(elements, element), ranks, mb_per_s);
+  };
+  slowest = std::max({fetched.ps(), together(need.missing, unit.members(), 1),
+                      together(need.one_sender, 1, unit.members())});
+  return std::min(ps, step_ps(unit.exchange_latency_ns, peers_ns, slowest));
 }
 
 // Of an element in an exchange between two states.
@@ -272,10 +293,11 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
 int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                                int phases, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
+  const unsigned free = sub_axes_of_holders(p, from, to, phases);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, phases);
-    return phases == 1 ? one_phase_floor_ps(p, unit, need, outside, element)
+    return phases == 1 ? one_phase_floor_ps(p, unit, need, outside, element, free)
                        : two_phases_floor_ps(p, unit, need, outside, element);
   });
 }
@@ -327,13 +349,14 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
 int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                             int phases, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
+  const unsigned free = sub_axes_of_holders(p, from, to, phases);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     if (need.wants.empty()) return int64_t{0};
     const PeersOutside outside = peers_outside(p, unit, need, from, to, phases);
     if (phases == 2) return two_phases_floor_ps(p, unit, need, outside.whole, element);
-    return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element),
-                    one_phase_floor_ps(p, unit, need, outside.parts, element));
+    return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element, free),
+                    one_phase_floor_ps(p, unit, need, outside.parts, element, free));
   });
 }
 

@@ -33,6 +33,11 @@ namespace meshplan {
   return world.product(world.all() & ~(change.src | change.reduced | change.kept)) > 1;
 }
 
+// Whether some shard has holders in several units of the innermost level.
+[[nodiscard]] inline bool has_far_holders(const DigitWorld& world, const DigitChange& change) {
+  return (world.all() & ~world.at_level(0) & ~(change.src | change.reduced | change.kept)) != 0;
+}
+
 // Two phases in so many laps, fetched by those that want it, as list_two_phases has it; sent_bytes
 // is near only where members of a unit fetch different amounts; nullopt where units or wanted boxes
 // differ in what they miss, a member fetches two parts from one holder, or more than one level lies

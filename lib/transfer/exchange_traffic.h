@@ -27,7 +27,7 @@ struct ListedPhase {
   ExchangeTraffic even;
   std::optional<ExchangeTraffic> whole;  // where some shard has several holders
   bool uneven = false;  // in one phase across meshes: whether members of units fetch_unevenly
-  bool far = false;     // and whether it has_far_holders
+  bool far = false;     // in one phase: whether some class has_far_holders
 };
 
 // Of two classes of ranks that exchange nothing with each other: the larger of both everywhere.

@@ -342,7 +342,7 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
       join_traffic(whole, here.whole.value_or(here.even));
       several_holders = several_holders || here.whole;
       listed.uneven = listed.uneven || here.uneven;
-      listed.far = listed.far || (across && has_far_holders(ranks, units));
+      listed.far = listed.far || has_far_holders(ranks, units);
       return question.is_enough && question.is_enough(listed.even, whole);
     };
     if (!lister.for_each_class(join)) return false;
@@ -382,19 +382,29 @@ std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& q
 
 bool list_far_shares(const ListQuestion& question,
                      const std::function<void(const FarShareLister&)>& use) {
-  bool few = true;
+  struct Class {
+    ExchangeRanks ranks;
+    LevelUnits units;
+  };
+  std::vector<Class> classes;
+  int64_t overlaps = 0;
   Lister lister(question);
   const bool listed =
       lister.for_each_class([&](const ExchangeRanks& ranks, const LevelUnits& units) {
-        few = overlaps_by_rank(ranks) <= question.most_listed;
-        if (few) {
-          use([&](int64_t far_64ths) {
-            return list_far_share(ranks, units, question.element_bytes, far_64ths);
-          });
-        }
-        return true;
+        overlaps = saturating_add(overlaps, overlaps_by_rank(ranks));
+        const bool few = overlaps <= question.most_listed;
+        if (few) classes.push_back({ranks, units});
+        return !few;
       });
-  return listed && few;
+  if (question.dst_mesh == nullptr) question.levels->listings().ranks += lister.ranks();
+  if (!listed || overlaps > question.most_listed) return false;
+  use([&](int64_t far_64ths) {
+    ExchangeTraffic all;
+    for (const Class& one : classes)
+      join_traffic(all, list_far_share(one.ranks, one.units, question.element_bytes, far_64ths));
+    return all;
+  });
+  return true;
 }
 
 }  // namespace meshplan

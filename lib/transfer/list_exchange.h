@@ -97,10 +97,10 @@ struct ListingMemory {
 [[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(
     const ListQuestion& question);
 
-// The even cut of one phase across meshes with so many 64ths as a far share; 0 to 64.
+// The even cut of one phase with so many 64ths as a far share; 0 to 64.
 using FarShareLister = std::function<ExchangeTraffic(int64_t far_64ths)>;
 // Calls use(lister), with all that listings have in common set up once. False: more than may be
-// listed; it is not called then.
+// listed, rank by rank; it is not called then.
 [[nodiscard]] bool list_far_shares(const ListQuestion& question,
                                    const std::function<void(const FarShareLister&)>& use);
 

@@ -17,8 +17,8 @@ class FarTally {
         sent_(listing.places()),
         to_(listing.places()) {}
 
-  // False: more than `left` to look at.
-  bool count(Exchanged& most, int64_t left) {
+  // False: more than `left` to look at, which is counted down.
+  bool count(Exchanged& most, int64_t& left) {
     for (const ListedRank& rank : listing_.ranks()) {
       if (--left < 0) return false;
       if (rank.dst == nowhere) continue;
@@ -102,9 +102,14 @@ std::optional<Exchanged> exchanged_with_far_share(const ExchangeView& view) {
     return std::nullopt;
   auto listing = Listing::of(view);
   if (!listing) return std::nullopt;
-  listing->list_copy(0);
+  const auto copies = listing->copies();
+  if (!copies) return std::nullopt;
+  int64_t left = most_looked_at;
   Exchanged most;
-  if (!FarTally(view, *listing).count(most, most_looked_at)) return std::nullopt;
+  for (const int64_t base : *copies) {
+    listing->list_copy(base);
+    if (!FarTally(view, *listing).count(most, left)) return std::nullopt;
+  }
   return most;
 }
 

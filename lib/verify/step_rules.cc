@@ -259,8 +259,6 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape,
     return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
-  if (step.far_64ths != 0)
-    return std::string("an exchange on one mesh with far_64ths: only one across meshes has it");
   if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape))
     return std::string("an exchange lists every mesh dim");
   const State* const states[] = {&before, &step.state};

@@ -164,4 +164,73 @@ TEST_CASE("the far share that is found takes least of all") {
   CHECK(helped > 20);
 }
 
+// The same where the nearest alone may do: on one mesh, by closed forms and by listings, told soon or to the end.
+TEST_CASE("on one mesh a far share is taken where it takes less than the nearest holders") {
+  constexpr uint64_t seed = 32;
+  CAPTURE(seed);
+  test::Random random(seed);
+  int64_t helped = 0;
+  int64_t told = 0;
+  int64_t in_closed_form = 0;
+  for (int64_t round = 0; round < 2'000; ++round) {
+    CAPTURE(round);
+    const bool even = random.one_in(2);
+    const std::vector<int64_t> sizes{1 + random.below(even ? 2 : 6) * (even ? 3 : 1), 2 + random.below(3) * (even ? 2 : 1)};
+    std::vector<int64_t> ids;
+    if (random.one_in(4)) {
+      for (int64_t id = 0; id < 40; ++id) ids.push_back(id);
+      random.shuffle(ids);
+      ids.resize(static_cast<size_t>(sizes[0] * sizes[1]));
+    }
+    MeshTable table;
+    REQUIRE(add_root(table, "mesh", sizes[0] * sizes[1], ids, {{"a", sizes[0]}, {"b", sizes[1]}}).ok());
+    Topology topology = random_levels(random);
+    topology.protocols.clear();
+    if (topology.levels.size() == 1) continue;
+    const std::vector<int64_t> shape{even ? 2520 * (1 + random.below(20)) : 1 + random.below(9'000), 1260};
+    State src = test::random_state(random, sizes, 2, 0, 2);
+    State dst = test::random_state(random, sizes, 2, 0, 2);
+    src.partial.clear();
+    dst.partial.clear();
+    const LevelMap levels(table.meshes.front(), topology);
+    ExchangeQuestion q;
+    q.levels = &levels;
+    q.shape = shape;
+    q.element_bytes = 4;
+    q.src = &src;
+    q.dst = &dst;
+    const ExchangeCost near = price_exchange(q);
+    int64_t least_ps = INT64_MAX;
+    for (int64_t far = 1; far <= 63; ++far) {
+      q.far_64ths = far;
+      least_ps = std::min(least_ps, price_exchange(q).predicted_ps);
+    }
+    // Not where links outside take longest: whatever such levels make of more peers there.
+    if (near.least_far_ps == INT64_MAX) least_ps = INT64_MAX;
+    CHECK(std::min(near.least_far_ps, near.predicted_ps) <= least_ps);
+    q.far_64ths = 0;
+    q.far_too = true;
+    const ExchangeCost found = price_exchange(q);
+    CHECK(found.exact);
+    CHECK(found.predicted_ps == std::min(near.predicted_ps, least_ps));
+    CHECK((found.far_64ths > 0) == (least_ps < near.predicted_ps));
+    helped += found.far_64ths > 0;
+    in_closed_form += found.far_64ths > 0 && near.traffic.work == 0;
+    q.most_ps = random.below(found.predicted_ps + found.predicted_ps / 2 + 1);
+    const ExchangeCost soon = price_exchange(q);
+    if (found.predicted_ps <= q.most_ps) {
+      CHECK(soon.predicted_ps == found.predicted_ps);
+      CHECK(!soon.at_least);
+    } else {
+      CHECK(soon.predicted_ps > q.most_ps);
+      CHECK((soon.at_least ? soon.predicted_ps <= found.predicted_ps : soon.predicted_ps == found.predicted_ps));
+      told += soon.at_least;
+    }
+  }
+  MESSAGE(helped << " take less with a far share, " << in_closed_form << " of them have closed forms without, " << told << " told soon");
+  CHECK(helped > 40);
+  CHECK(in_closed_form > 10);
+  CHECK(told > 10);
+}
+
 }  // namespace meshplan

@@ -101,6 +101,11 @@ def named_specs():
             {"id": f"{shape} to {mesh}", "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": "train",
              "dst_mesh": mesh, "src": ["R", "S(0)"], "dst": ["S(1)"]}
             for shape in ([512, 256], [515, 301]) for mesh in ("serve", "mixed")]}
+    yield "far shares on one mesh", spec_with([("a", 3), ("b", 4)], [
+        (f"{shape} {to}", shape, "float32", ["R", "S(0)"], to)
+        for shape in ([1536, 256], [1531, 301]) for to in (["S(0)", "S(0)"], ["S(1)", "R"])],
+        topology={"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 1},
+                             {"name": "across", "ranks": 1 << 20, "gb_per_s": 50, "latency_ns": 2}]})
     yield "universes", {
         "schema": "meshplan/spec/1",
         "meshes": [{"name": "train", "world": 6, "dims": [{"name": "a", "size": 2},
@@ -288,7 +293,8 @@ def check_spec(meshplan, spec, name, seen):
                              r["action"] == "fill" for r in step["transfers"]) else ""})
         seen.update("fetched by all on one mesh" for number, step in enumerate(run.plan_red["steps"])
                     if number and step.get("fetched_by_all"))
-        seen.update("far share" for step in run.plan_red["steps"] if step.get("far_64ths"))
+        seen.update("far share" if run.crosses else "far share on one mesh"
+                    for step in run.plan_red["steps"] if step.get("far_64ths"))
         seen.update("in laps" for step in run.plan_red["steps"] if step.get("laps"))
         seen.update("fetched by all" for step in run.plan_red["steps"] if step.get("fetched_by_all"))
         seen.add("crosses" if run.crosses else "one mesh")
@@ -341,6 +347,7 @@ def main():
         found.append(str(complaint))
     missing = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial",
                "two phases", "in laps", "fetched by all", "fetched by all on one mesh", "far share",
+               "far share on one mesh",
                "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
     if missing:
         found.append(f"never came up: {sorted(missing)}")

@@ -275,6 +275,24 @@ TEST_CASE("ranks ask holders in other hosts too where one in theirs has much to 
   CHECK(!far(plan));
 }
 
+TEST_CASE("ranks of one mesh ask holders in other hosts too, but in no bundle") {
+  MeshTable table;
+  REQUIRE(add_root(table, "mesh", 12, {}, {{"dp", 3}, {"tp", 4}}).ok());
+  const std::vector<Request> requests{request_of(table, "w", {96, 96}, "RS(0)", "S(1)R", 2)};
+  const auto far = [](const Plan& plan) {
+    const auto& steps = std::as_const(plan.redistributions[0].steps);
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });
+  };
+  Topology near_as_fast = hosts_of(4, 0);
+  for (TopologyLevel& level : near_as_fast.levels) level.mb_per_s = 100'000;
+  const PlanOutcome alone = plan_requests(table, near_as_fast, requests, {}, "");
+  REQUIRE(alone.failures.empty());
+  CHECK(far(alone.plan));
+  const Plan plan = planned(table, near_as_fast, requests, {});
+  check(plan);
+  CHECK(!far(plan));
+}
+
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());

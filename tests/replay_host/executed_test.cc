@@ -223,15 +223,17 @@ void add_level(test::Random& random, int64_t ranks, Topology& topology) {
 
 }  // namespace
 
-TEST_CASE("exchanges across meshes with a far share cost what their execution counts, on random worlds") {
+TEST_CASE("exchanges with a far share cost what their execution counts, across meshes and on one, on random worlds") {
   constexpr uint64_t seed = 4713;
   CAPTURE(seed);
   test::Random random(seed);
-  int64_t far = 0;
-  for (int round = 0; round < 2000; ++round) {
+  int64_t across = 0;
+  int64_t on_one_mesh = 0;
+  for (int round = 0; round < 4000; ++round) {
     CAPTURE(round);
     const std::vector<int64_t> sizes{1 + random.below(6), 1 + random.below(4)};
-    const std::vector<int64_t> dst_sizes{1 + random.below(4), 1 + random.below(3)};
+    const bool crosses = round % 2 == 0;
+    const std::vector<int64_t> dst_sizes = crosses ? std::vector<int64_t>{1 + random.below(4), 1 + random.below(3)} : sizes;
     std::vector<int64_t> ids;
     for (int64_t id = 0; id < 28; ++id) ids.push_back(id);
     const auto some = [&](int64_t count) {
@@ -258,14 +260,15 @@ TEST_CASE("exchanges across meshes with a far share cost what their execution co
     State dst = test::random_state(random, dst_sizes, tensor_rank, 0, 2);
     src.partial.clear();
     dst.partial.clear();
+    if (!crosses && src == dst) continue;
     Step step;
     step.op = Op::exchange;
     for (size_t m = 0; m < dst_sizes.size(); ++m) step.mesh_dims.push_back({static_cast<int32_t>(m), 1, dst_sizes[m]});
     step.state = dst;
-    step.mesh = "serve";
+    if (crosses) step.mesh = "serve";
     const auto priced_with = [&](int64_t far_64ths) {
       step.far_64ths = far_64ths;
-      const StepQuestion q{&topology, &table.meshes[0], &table.meshes[1], &tensor, std::nullopt, &src, &step};
+      const StepQuestion q{&topology, &table.meshes[0], &table.meshes[crosses ? 1 : 0], &tensor, std::nullopt, &src, &step};
       const StepCost cost = price_step(q);
       check_step(q, cost);
       return cost;
@@ -273,10 +276,11 @@ TEST_CASE("exchanges across meshes with a far share cost what their execution co
     const StepCost near = priced_with(0);
     const StepCost some_far = priced_with(1 + random.below(63));
     CHECK(some_far.wire_bytes == near.wire_bytes);
-    far += some_far.predicted_ps != near.predicted_ps;
+    (crosses ? across : on_one_mesh) += some_far.predicted_ps != near.predicted_ps;
   }
-  MESSAGE(far << " take another time with a far share");
-  CHECK(far > 100);
+  MESSAGE(across << " across meshes take another time with a far share, " << on_one_mesh << " on one mesh");
+  CHECK(across > 100);
+  CHECK(on_one_mesh > 50);
 }
 
 TEST_CASE("any exchange costs what its execution counts, in one phase and in two, on random worlds") {

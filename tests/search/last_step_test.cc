@@ -466,8 +466,15 @@ TEST_CASE("of what lies inside of hosts a gather brings some from outside, which
   test::SmallQuestion question({2, 2, 2, 4}, test::two_levels(8, 500), {{32768, 32768}, DType::float32});
   question.request.src.shards = {{{2, 1, 2}}, {}};
   question.request.dst.shards = {{{1, 1, 2}}, {}};
-  const Found found = find_cheapest(*question.problem());
+  std::optional<PlanProblem> problem = question.problem();
+  problem->in_rounds = true;
+  const Found found = find_cheapest(*problem);
   // Not one exchange inside, 5'814'509'860.
   CHECK(found.cost.ps == 5'476'759'245);
   CHECK(found.least_ps <= found.cost.ps);
+  // But one that brings part from outside is better still.
+  const Found with_far_share = find_cheapest(*question.problem());
+  CHECK(with_far_share.cost.ps == 5'247'578'312);
+  REQUIRE(with_far_share.edges.size() == 1);
+  CHECK(with_far_share.edges.front().far_64ths > 0);
 }

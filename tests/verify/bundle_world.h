@@ -182,7 +182,7 @@ class BundleWorld {
     if (!outcome.failures.empty()) return std::nullopt;
     PlannedRedistribution& planned = outcome.plan.redistributions.front();
     for (const Step& step : planned.steps) {
-      if (step.phases != 1) return std::nullopt;
+      if (step.phases != 1 || step.far_64ths != 0) return std::nullopt;
     }
     return planned;
   }

@@ -180,6 +180,17 @@ TEST_CASE("both engines count what every rank sends and receives") {
   CHECK(even > test::rounds_or(6'000) / 10);
 }
 
+// On one mesh, also in several copies, where some of what is pending may stay so.
+Case far_share_on_one_mesh(Random& random) {
+  for (;;) {
+    Case c = random_exchange(random);
+    if (c.src_mesh != c.dst_mesh || c.step.reduce_op || c.src == c.dst) continue;
+    c.step.whole_pieces = false;
+    c.step.far_64ths = 1 + random.below(63);
+    return c;
+  }
+}
+
 // Across two meshes on ranks of their own, in order or not, that may share some.
 Case far_share_across(Random& random) {
   Case c;
@@ -205,9 +216,10 @@ Case far_share_across(Random& random) {
 
 TEST_CASE("with a far share holders outside of units are counted as each rank asks them") {
   Random random(test::seed_or(recount_seed) + 5);
-  int64_t several = 0;
-  for (int64_t round = 0; round < test::rounds_or(3'000); ++round) {
-    const Case c = far_share_across(random);
+  int64_t across = 0;
+  int64_t on_one_mesh = 0;
+  for (int64_t round = 0; round < test::rounds_or(6'000); ++round) {
+    const Case c = round % 2 == 0 ? far_share_across(random) : far_share_on_one_mesh(random);
     const size_t levels = c.plan.topology.levels.size();
     ExchangeView view = view_of(c);
     const Exchanged really = test::oracle_exchange(view);
@@ -217,17 +229,20 @@ TEST_CASE("with a far share holders outside of units are counted as each rank as
       FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text_of(*counted, levels) << ", really " << text_of(really, levels));
     }
     // Priced by other code.
-    StepQuestion question{&c.plan.topology, &c.table.meshes[0], &c.table.meshes[1], &c.tensor, std::nullopt, &c.src, &c.step};
+    StepQuestion question{&c.plan.topology, &c.table.meshes[c.src_mesh], &c.table.meshes[c.dst_mesh], &c.tensor, std::nullopt, &c.src,
+                          &c.step};
     const StepCost price = price_step(question);
     const Counted step = verification::recount({&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
     CHECK(step.wire_bytes == price.wire_bytes);
     CHECK(step.peak_bytes == price.peak_bytes);
     CHECK(step.ps == price.predicted_ps);
     view.far_64ths = 0;
-    several += really.traffic.bytes != test::oracle_exchange(view).traffic.bytes;
+    const bool asked = really.traffic.bytes != test::oracle_exchange(view).traffic.bytes;
+    (c.src_mesh == c.dst_mesh ? on_one_mesh : across) += asked;
   }
-  MESSAGE(several << " have far holders that are asked");
-  CHECK(several > test::rounds_or(3'000) / 20);
+  MESSAGE(across << " across meshes have far holders that are asked, " << on_one_mesh << " on one mesh");
+  CHECK(across > test::rounds_or(3'000) / 20);
+  CHECK(on_one_mesh > test::rounds_or(3'000) / 40);
 }
 
 TEST_CASE("two phases are counted as units fetch and pass on") {

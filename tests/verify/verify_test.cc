@@ -226,7 +226,7 @@ TEST_CASE("across meshes an exchange carries everything over") {
   CHECK(contains(nothing(2, "S(0)S(1)", "S(0)S(1)"), "no step takes the data from mesh 'mesh' to mesh 'turned'"));
 }
 
-TEST_CASE("a far share is one of an even cut across meshes that reduces nothing") {
+TEST_CASE("a far share is one of an even cut that reduces nothing") {
   MeshTable table = table_of({{"a", 2}, {"b", 4}});
   REQUIRE(add_slice(table, "inner", "mesh", {"b"}).ok());
   Plan plan = hand_plan(table, {64, 8}, "RS(0)", {{Op::exchange, {}, "RS(1)"}});
@@ -235,7 +235,7 @@ TEST_CASE("a far share is one of an even cut across meshes that reduces nothing"
   Step& step = r.steps.own()[0];
   step.far_64ths = 16;
   test::price(plan);
-  CHECK(contains(verdict(plan), "step 0 (exchange): an exchange on one mesh with far_64ths: only one across meshes has it"));
+  CHECK(verdict(plan) == "right");
   r.request.dst_mesh = 1;
   r.request.dst = r.dst = step.state = *parse_state("S(1)", std::vector<int64_t>{4}, 2);
   step.mesh = "inner";
