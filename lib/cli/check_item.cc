@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "cli/planning.h"
@@ -19,30 +21,40 @@ struct Figure {
   int64_t value;
 };
 
-// What the budget limits; a bundle's rounds are its collectives.
-std::optional<Totals> totals_for(const Plan& plan, const Budget& budget) {
-  if (budget.id.empty()) return plan.totals;
-  if (budget.bundle) {
+// What budgets limit, by id; a bundle's rounds are its collectives.
+class BudgetTotals {
+ public:
+  explicit BudgetTotals(const Plan& plan) : all_(plan.totals) {
     for (const PlannedBundle& bundle : plan.bundles) {
       const BundleTotals& totals = bundle.totals;
-      if (bundle.request.id == budget.id)
-        return Totals{totals.rounds, totals.wire_bytes, totals.peak_bytes, totals.predicted_ps};
+      bundles_.try_emplace(bundle.request.id, Totals{totals.rounds, totals.wire_bytes,
+                                                     totals.peak_bytes, totals.predicted_ps});
     }
-    return std::nullopt;
+    for (const PlannedRedistribution& r : plan.redistributions)
+      redistributions_.try_emplace(r.request.id, r.totals);
   }
-  for (const PlannedRedistribution& r : plan.redistributions) {
-    if (r.request.id == budget.id) return r.totals;
+  // nullptr: the plan has nothing of that id.
+  [[nodiscard]] const Totals* of(const Budget& budget) const {
+    if (budget.id.empty()) return &all_;
+    const auto& known = budget.bundle ? bundles_ : redistributions_;
+    const auto found = known.find(budget.id);
+    return found == known.end() ? nullptr : &found->second;
   }
-  return std::nullopt;
-}
+
+ private:
+  Totals all_;
+  std::unordered_map<std::string_view, Totals> bundles_;
+  std::unordered_map<std::string_view, Totals> redistributions_;
+};
 
 // Adds an error for every exceeded budget; returns the number of budgets and of exceeded ones.
 std::pair<int64_t, int64_t> check_budgets(Context& context, const PlannedSpec& planned) {
   int64_t given = 0;
   int64_t exceeded = 0;
+  const BudgetTotals known(planned.plan);
   for (const Budget& budget : planned.spec.budgets) {
-    const std::optional<Totals> totals = totals_for(planned.plan, budget);
-    if (!totals) continue;  // unknown ids are rejected by the spec reader
+    const Totals* totals = known.of(budget);
+    if (totals == nullptr) continue;  // unknown ids are rejected by the spec reader
     const Figure figures[] = {
         {"wire_bytes", &budget.wire_bytes, totals->wire_bytes},
         {"collectives", &budget.collectives, totals->collectives},

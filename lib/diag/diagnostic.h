@@ -44,10 +44,19 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+// How far a text is known to lead from its start to a place: those further on are found from there.
+struct LastPlace {
+  size_t line_begin = 0;
+  int64_t line = 1;
+  size_t at = 0;           // on that line, where a character begins
+  int64_t characters = 0;  // from line_begin up to there
+};
+
 // The place of bytes [begin, end) of `text`. Invalid UTF-8 bytes count as one character each.
-// O(end).
+// O(end); from `last` on where that lies before it, and `last` moves there: many places that ascend
+// take one pass. Law: the same place with `last` or without.
 [[nodiscard]] Place locate(std::string_view text, std::string file, size_t begin, size_t end,
-                           std::string pointer = {});
+                           std::string pointer = {}, LastPlace* last = nullptr);
 // The place of a whole file.
 [[nodiscard]] Place whole_file(std::string file);
 

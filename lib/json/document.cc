@@ -170,13 +170,14 @@ std::vector<std::pair<uint32_t, uint32_t>> repeated_keys(const JsonDocument& doc
 
 Place place_of(const JsonDocument& document, uint32_t index) {
   const JsonNode& node = document.nodes[index];
-  return locate(document.text, document.file, node.begin, node.end, pointer_to(document, index));
+  return locate(document.text, document.file, node.begin, node.end, pointer_to(document, index),
+                &document.last);
 }
 
 Place place_of_key(const JsonDocument& document, uint32_t index) {
   const JsonNode& node = document.nodes[index];
   return locate(document.text, document.file, node.key_begin, node.key_end,
-                pointer_to(document, index));
+                pointer_to(document, index), &document.last);
 }
 
 }  // namespace meshplan

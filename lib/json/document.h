@@ -58,6 +58,7 @@ struct JsonDocument {
   std::string_view text;
   std::string file;
   std::vector<JsonNode> nodes;
+  mutable LastPlace last;  // that was asked for: readers go through a text from its start
 };
 
 constexpr size_t max_json_depth = 64;

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "diag/codes.h"
 
@@ -36,25 +37,33 @@ void read_limits(Reader& reader, const std::array<uint32_t, 4>& nodes, Budget& b
   }
 }
 
-// Adds a budget; limits of one that an extended file has for the same give way to it.
-void add_budget(Spec& spec, size_t extended, Budget budget) {
-  for (size_t i = 0; i < extended; ++i) {
-    Budget& known = spec.budgets[i];
-    if (known.id != budget.id || known.bundle != budget.bundle) continue;
+// Adds budgets to those of the file that this one extends: limits for what has a budget there take
+// the place of those.
+class AddedBudgets {
+ public:
+  explicit AddedBudgets(Spec& spec) : spec_(spec) {
+    for (size_t i = 0; i < spec.budgets.size(); ++i)
+      extended_.try_emplace({spec.budgets[i].bundle, spec.budgets[i].id}, i);
+  }
+  void add(Budget budget) {
+    const auto found = extended_.find({budget.bundle, budget.id});
+    if (found == extended_.end()) return spec_.budgets.push_back(std::move(budget));
+    Budget& known = spec_.budgets[found->second];
     if (budget.wire_bytes) known.wire_bytes = budget.wire_bytes;
     if (budget.collectives) known.collectives = budget.collectives;
     if (budget.predicted_ns) known.predicted_ns = budget.predicted_ns;
     if (budget.peak_bytes) known.peak_bytes = budget.peak_bytes;
-    return;
   }
-  spec.budgets.push_back(std::move(budget));
-}
 
-// Of redistributions, or of bundles; `check` reports an id that there is none of. The first
-// `extended` budgets of the spec are those of the file that it extends.
+ private:
+  Spec& spec_;
+  std::map<std::pair<bool, std::string>, size_t> extended_;  // by id, of a bundle or not
+};
+
+// Of redistributions, or of bundles; `check` reports an id that there is none of.
 template <class Check>
 void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& check,
-                     size_t extended, Spec& spec) {
+                     AddedBudgets& added) {
   const std::string what = bundles ? "the budgets of bundles" : "the budgets of redistributions";
   const std::string each = bundles ? "the budget of a bundle" : "the budget of a redistribution";
   std::map<std::string, uint32_t> seen;
@@ -76,7 +85,7 @@ void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& c
                    {"keep one of them", {}, first->second, "first given here"});
     }
     budget.id = *name;
-    add_budget(spec, extended, std::move(budget));
+    added.add(std::move(budget));
   }
 }
 
@@ -103,21 +112,20 @@ void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& kno
   const auto found = reader.members(index, rules, "\"budgets\"");
   if (!found) return;
   const auto [total, list, bundles] = *found;
-  const size_t extended = spec.budgets.size();
+  AddedBudgets added(spec);
   if (total != 0) {
     constexpr std::array<KeyRule, 4> limits{
         {{"wire_bytes"}, {"collectives"}, {"predicted_ns"}, {"peak_bytes"}}};
     if (const auto nodes = reader.members(total, limits, "the total budget")) {
       Budget budget;
       read_limits(reader, *nodes, budget);
-      add_budget(spec, extended, std::move(budget));
+      added.add(std::move(budget));
     }
   }
   if (list != 0) {
     read_budgets_of(
         reader, list, false,
-        [&](uint32_t id, const std::string& name) { check_id(reader, id, name, known); }, extended,
-        spec);
+        [&](uint32_t id, const std::string& name) { check_id(reader, id, name, known); }, added);
   }
   if (bundles == 0) return;
   std::vector<std::string> ids;
@@ -130,7 +138,7 @@ void read_budgets(Reader& reader, uint32_t index, const ReadRedistributions& kno
             "E0411", id, "there is no bundle " + quote(name), name, [&] { return ids; },
             "its bundles are ");
       },
-      extended, spec);
+      added);
 }
 
 void read_allow(Reader& reader, uint32_t index, const ReadRedistributions& known, Spec& spec) {
