@@ -153,8 +153,14 @@ std::string content_text(const Plan& plan, const PlannedRedistribution& r) {
 // Everything a plan says of a redistribution but for id and count, as the file writes it.
 std::string whole_text(const Plan& plan, const PlannedRedistribution& r) {
   Plan one;
-  one.meshes.meshes = plan.meshes.meshes;  // for their names; nothing else of the table is compared
+  // For their names; nothing else of the table is compared.
+  one.meshes.meshes = {plan.meshes.meshes[r.request.src_mesh]};
   one.redistributions = {r};
+  one.redistributions[0].request.src_mesh = one.redistributions[0].request.dst_mesh = 0;
+  if (r.request.dst_mesh != r.request.src_mesh) {
+    one.meshes.meshes.push_back(plan.meshes.meshes[r.request.dst_mesh]);
+    one.redistributions[0].request.dst_mesh = 1;
+  }
   one.redistributions[0].request.id.clear();
   one.redistributions[0].request.count = 1;
   one.redistributions[0].request.notes.clear();

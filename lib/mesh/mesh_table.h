@@ -46,6 +46,7 @@ struct MeshTable {
 
 // In the order of their roots.
 [[nodiscard]] std::vector<std::shared_ptr<const Universe>> universes_of(const MeshTable& table);
+[[nodiscard]] bool has_several_universes(const MeshTable& table);
 // The root of the universe that the mesh is in.
 [[nodiscard]] const Mesh& root_of(const MeshTable& table, const Mesh& mesh);
 // The table in parts of one universe each.

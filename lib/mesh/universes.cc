@@ -1,5 +1,7 @@
 // The universes of a table, and the ranks of all of them.
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "mesh/mesh_table.h"
@@ -16,11 +18,17 @@ bool Flatten::operator==(const Flatten& other) const {
 
 std::vector<std::shared_ptr<const Universe>> universes_of(const MeshTable& table) {
   std::vector<std::shared_ptr<const Universe>> universes;
+  std::unordered_set<const Universe*> known;
   for (const Mesh& mesh : table.meshes) {
-    if (std::find(universes.begin(), universes.end(), mesh.universe) == universes.end())
-      universes.push_back(mesh.universe);
+    if (known.insert(mesh.universe.get()).second) universes.push_back(mesh.universe);
   }
   return universes;
+}
+
+bool has_several_universes(const MeshTable& table) {
+  return std::any_of(table.meshes.begin(), table.meshes.end(), [&](const Mesh& mesh) {
+    return mesh.universe != table.meshes.front().universe;
+  });
 }
 
 const Mesh& root_of(const MeshTable& table, const Mesh& mesh) {
@@ -33,14 +41,15 @@ const Mesh& root_of(const MeshTable& table, const Mesh& mesh) {
 
 std::vector<MeshTable> split_by_universe(const MeshTable& table) {
   std::vector<MeshTable> parts;
-  for (const std::shared_ptr<const Universe>& universe : universes_of(table)) {
-    MeshTable& part = parts.emplace_back();
-    for (const Mesh& mesh : table.meshes) {
-      if (mesh.universe == universe) part.meshes.push_back(mesh);
-    }
-    for (const Flatten& flatten : table.flattens) {
-      if (flatten.universe == universe) part.flattens.push_back(flatten);
-    }
+  std::unordered_map<const Universe*, size_t> part_of;
+  for (const Mesh& mesh : table.meshes) {
+    const auto [known, fresh] = part_of.try_emplace(mesh.universe.get(), parts.size());
+    if (fresh) parts.emplace_back();
+    parts[known->second].meshes.push_back(mesh);
+  }
+  for (const Flatten& flatten : table.flattens) {
+    if (const auto known = part_of.find(flatten.universe.get()); known != part_of.end())
+      parts[known->second].flattens.push_back(flatten);
   }
   return parts;
 }

@@ -34,6 +34,7 @@ std::vector<DimSet> sets_of_dims(const Mesh& mesh) {
 
 std::vector<DimSet> undeclared_sets(const MeshTable& meshes, const Mesh& mesh) {
   std::vector<DimSet> sets = sets_of_dims(mesh);
+  if (sets.empty()) return sets;  // of files with thousands of small meshes no copy is made
   MeshTable spare = meshes;
   std::erase_if(sets, [&](const DimSet& set) {
     return find_native_flatten(meshes, mesh, set) || !declare_set(spare, mesh, set);

@@ -214,7 +214,7 @@ Result<std::vector<RankPosition>> positions_of_rank(const MeshTable& table, int6
 Result<std::string> mesh_view_text(const MeshTable& table, const MeshViewOptions& options) {
   if (auto listed = check_listed(table, options); !listed) return listed.error();
   std::string text;
-  const bool several = universes_of(table).size() > 1;
+  const bool several = has_several_universes(table);
   if (options.rank) {
     const auto positions = positions_of_rank(table, *options.rank);
     if (!positions) return positions.error();

@@ -185,7 +185,7 @@ std::string mesh_text(const Plan& plan, const Mesh& mesh) {
   const int64_t copies = mesh_copies(mesh);
   std::string text = to_text(mesh) + ", " + with_commas(ranks) + (ranks == 1 ? " rank" : " ranks") +
                      (copies > 1 ? " (" + with_commas(copies) + " copies)" : "");
-  if (universes_of(plan.meshes).size() == 1) return text;
+  if (!has_several_universes(plan.meshes)) return text;
   const Mesh& root = root_of(plan.meshes, mesh);
   return text +
          (&root == &mesh ? ": " + rank_runs(*mesh.universe) : ", in the universe of " + root.name);

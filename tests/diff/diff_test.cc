@@ -65,6 +65,35 @@ World by_pytorch(bool flattened) {
   return world;
 }
 
+// Many meshes of 4 ranks; redistribution i is on the i-th, but for one that crosses from the first to `target`.
+Plan on_many_meshes(size_t meshes, size_t target) {
+  const World world = {{{"dp", 4}}, false, {}, {}};
+  MeshTable table;
+  std::vector<Request> requests;
+  for (size_t i = 0; i < meshes; ++i) {
+    const auto first = static_cast<int64_t>(4 * i);
+    REQUIRE(add_root(table, "m" + std::to_string(i), 4, {first, first + 1, first + 2, first + 3}, world.dims).ok());
+    requests.push_back(request("r" + std::to_string(i), {64}, state("R", world, 1), state("S(0)", world, 1)));
+    requests.back().src_mesh = requests.back().dst_mesh = i;
+  }
+  requests.push_back(request("moved", {64}, state("S(0)", world, 1), state("R", world, 1)));
+  requests.back().dst_mesh = target;
+  const PlanOutcome outcome = plan_requests(table, uniform_topology(), requests, {}, "sha256:0");
+  REQUIRE(outcome.failures.empty());
+  auto plan = read_plan(write_plan(outcome.plan));
+  REQUIRE(plan.ok());
+  return *plan;
+}
+
+TEST_CASE("of thousands of meshes a redistribution that goes to another one is told") {
+  const Plan plan = on_many_meshes(3'000, 1);
+  CHECK(same(diff_plans(plan, plan)));
+  const PlanDiff moved = diff_plans(plan, on_many_meshes(3'000, 2'999));
+  CHECK(!same(moved));
+  REQUIRE(moved.redistributions.size() == 1);
+  CHECK(moved.redistributions.front().id == "moved");
+}
+
 TEST_CASE("a plan is the same as itself, whatever its spec was called") {
   const Plan plan = plan_of(example());
   CHECK(same(diff_plans(plan, plan)));

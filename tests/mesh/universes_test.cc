@@ -34,6 +34,9 @@ TEST_CASE("meshes and flattens stand universe by universe") {
   CHECK(table.flattens[0].of == "train");
   CHECK(table.flattens[1].of == "serve");
   REQUIRE(universes_of(table).size() == 2);
+  CHECK(has_several_universes(table));
+  CHECK(!has_several_universes(split_by_universe(table).back()));
+  CHECK(!has_several_universes({}));
   CHECK(root_of(table, table.meshes[2]).name == "train");
   CHECK(root_of(table, table.meshes[4]).name == "serve");
   const auto parts = split_by_universe(table);
