@@ -140,22 +140,15 @@ def left_in_compiled(mesh):
 
 HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns": 1000},
                     {"name": "outside", "ranks": 1048576, "gb_per_s": 10, "latency_ns": 2000}]}
+FAST_OUTSIDE = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 1},
+                           {"name": "outside", "ranks": 1048576, "gb_per_s": 50, "latency_ns": 2}]}
 
 
-def pipelined(rank):
-    """Exchanges in two phases, whole and, of uneven shards, in chunks that overlap, over two hosts of 4."""
+def moved_as_planned(mesh, plan, requests):
+    """Follows the plan of these requests on a mesh a 2 x b 4: every shard is as PyTorch would have it."""
     import meshplan
     import torch
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
-    requests = [("both", [1 << 12, 64], ["S(0)", "R"], ["R", "R"]), ("uneven", [4099, 64], ["S(0)", "S(0)"], ["R", "S(1)"]),
-                ("chunks", [4099, 640], ["S(0)", "R"], ["R", "R"])]
-    plan = plan_of(requests, mesh={"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]}, topology=HOSTS)
-    steps = {r["id"]: r["steps"] for r in json.loads(plan)["redistributions"]}
-    assert all(any(step.get("phases") == 2 for step in steps[name]) for name in ("both", "chunks")), f"plans in two phases: {steps}"
-    chunks = max(step.get("chunks", 1) for step in steps["chunks"])
-    assert chunks > 1, "a plan in chunks"
     to = {"R": Replicate(), "S(0)": Shard(0), "S(1)": Shard(1)}
     with meshplan.follow(plan) as followed:
         for name, shape, src, dst in requests:
@@ -163,7 +156,27 @@ def pipelined(rank):
             x = distribute_tensor(whole, mesh, [to[p] for p in src], src_data_rank=None)
             got = x.redistribute(mesh, [to[p] for p in dst]).to_local()
             assert torch.equal(got, distribute_tensor(whole, mesh, [to[p] for p in dst], src_data_rank=None).to_local()), name
-    assert followed.summary.followed == 3
+    assert followed.summary.followed == len(requests)
+
+
+def pipelined(rank):
+    """Over two hosts of 4: exchanges in two phases, whole and, of uneven shards, in chunks that overlap; and with a share from the other host."""
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
+    dims = {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]}
+    requests = [("both", [1 << 12, 64], ["S(0)", "R"], ["R", "R"]), ("uneven", [4099, 64], ["S(0)", "S(0)"], ["R", "S(1)"]),
+                ("chunks", [4099, 640], ["S(0)", "R"], ["R", "R"])]
+    plan = plan_of(requests, mesh=dims, topology=HOSTS)
+    steps = {r["id"]: r["steps"] for r in json.loads(plan)["redistributions"]}
+    assert all(any(step.get("phases") == 2 for step in steps[name]) for name in ("both", "chunks")), f"plans in two phases: {steps}"
+    chunks = max(step.get("chunks", 1) for step in steps["chunks"])
+    assert chunks > 1, "a plan in chunks"
+    moved_as_planned(mesh, plan, requests)
+    requests = [("far", [1536, 256], ["R", "S(0)"], ["S(0)", "S(0)"]), ("uneven far", [1531, 301], ["R", "S(0)"], ["S(1)", "R"])]
+    plan = plan_of(requests, mesh=dims, topology=FAST_OUTSIDE)
+    steps = [step for r in json.loads(plan)["redistributions"] for step in r["steps"]]
+    assert all(step.get("far_64ths", 0) > 0 for step in steps), f"plans with a far share: {steps}"
+    moved_as_planned(mesh, plan, requests)
     return chunks
 
 
