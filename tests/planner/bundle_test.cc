@@ -260,37 +260,39 @@ TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no 
   CHECK(!by_all(plan));
 }
 
+namespace {
+
+// Whether the first redistribution asks holders in other hosts, though some are in a rank's own.
+bool asks_far_holders(const Plan& plan) {
+  const auto& steps = std::as_const(plan.redistributions[0].steps);
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });
+}
+
+}  // namespace
+
 TEST_CASE("ranks ask holders in other hosts too where one in theirs has much to send, but in no bundle") {
   const MeshTable table = two_roots({{"dp", 3}, {"tp", 4}}, {{"dp", 4}}, 0);
   const std::vector<Request> requests{request_of(table, "w", {96, 96}, "RS(0)", "S(1)", 2)};
-  const auto far = [](const Plan& plan) {
-    const auto& steps = std::as_const(plan.redistributions[0].steps);
-    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });
-  };
   const PlanOutcome alone = plan_requests(table, hosts_of(4, 0), requests, {}, "");
   REQUIRE(alone.failures.empty());
-  CHECK(far(alone.plan));
+  CHECK(asks_far_holders(alone.plan));
   const Plan plan = planned(table, hosts_of(4, 0), requests, {});
   check(plan);
-  CHECK(!far(plan));
+  CHECK(!asks_far_holders(plan));
 }
 
 TEST_CASE("ranks of one mesh ask holders in other hosts too, but in no bundle") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 12, {}, {{"dp", 3}, {"tp", 4}}).ok());
   const std::vector<Request> requests{request_of(table, "w", {96, 96}, "RS(0)", "S(1)R", 2)};
-  const auto far = [](const Plan& plan) {
-    const auto& steps = std::as_const(plan.redistributions[0].steps);
-    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.far_64ths > 0; });
-  };
   Topology near_as_fast = hosts_of(4, 0);
   for (TopologyLevel& level : near_as_fast.levels) level.mb_per_s = 100'000;
   const PlanOutcome alone = plan_requests(table, near_as_fast, requests, {}, "");
   REQUIRE(alone.failures.empty());
-  CHECK(far(alone.plan));
+  CHECK(asks_far_holders(alone.plan));
   const Plan plan = planned(table, near_as_fast, requests, {});
   check(plan);
-  CHECK(!far(plan));
+  CHECK(!asks_far_holders(plan));
 }
 
 TEST_CASE("more rounds than anyone could read are refused, not planned for minutes") {
