@@ -45,7 +45,8 @@ def on_ranks(world, body, *arguments, dies=None):
     """body(rank, *arguments) on `world` processes: the values by rank. AssertionError with the first
     failure's traceback. `dies`: a rank whose process the body ends; its value is None."""
     import torch.multiprocessing as processes
-    context = processes.get_context("spawn")
+    context = processes.get_context("forkserver")  # they start with what is imported, in place of importing PyTorch each
+    context.set_forkserver_preload(["torch.distributed.tensor", "torch.distributed.tensor.experimental", "torch._dynamo"])
     answers = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
