@@ -7,10 +7,12 @@
 #include "cost/exchange_phase.h"
 #include "cost/far_share_price.h"
 #include "cost/pipeline.h"
+#include "cost/shift_price.h"
 #include "tensor/box.h"
 #include "transfer/digit_counts.h"
 #include "transfer/exchange_digits.h"
 #include "transfer/far_share.h"
+#include "transfer/shift_traffic.h"
 
 namespace meshplan {
 namespace {
@@ -34,12 +36,6 @@ ExchangeCost priced(const Topology& topology, const ExchangeTraffic& traffic, bo
 
 int64_t all_ps(const PhaseTime& time) { return saturating_add(time.latency_ps, time.transfer_ps); }
 
-// What one chunk takes in a phase.
-int64_t chunk_ps(const Topology& topology, Traffic traffic, int64_t chunks) {
-  traffic.denominator = saturating_mul(traffic.denominator, chunks);
-  return traffic_ps(topology, traffic, Peers::number_and_rate, 0);
-}
-
 // In any number of chunks; rates to one peer and copies are left out.
 int64_t least_in_two_phases_ps(const Topology& topology, const ExchangeTraffic& traffic) {
   const PhaseTime first = phase_time(topology, traffic.phase[0], Peers::number);
@@ -47,8 +43,7 @@ int64_t least_in_two_phases_ps(const Topology& topology, const ExchangeTraffic& 
   return pipelined_ps(first, second, best_chunks(first, second));
 }
 
-// In so many chunks, or as many as take the least time. Copies of one chunk do not overlap those of
-// another: all of them come on top.
+// In so many chunks, or as many as take the least time.
 ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffic& traffic,
                                   std::optional<int64_t> chunks) {
   ExchangeCost cost = unpriced(traffic, false);
@@ -67,11 +62,7 @@ ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffi
     if (!copies) cost.predicted_ps = saturating_add(all_ps(fetch), all_ps(share));
   }
   if (k == 1) return cost;
-  int64_t ps = rounds_ps(chunk_ps(topology, first, k), chunk_ps(topology, second, k), k);
-  if (copies) {
-    for (const int64_t received : traffic.received)
-      ps = saturating_add(ps, transfer_ps(saturating_mul(2, received), 1, topology.copy_mb_per_s));
-  }
+  const int64_t ps = in_chunks_ps(topology, traffic, k);
   if (!chunks && ps >= cost.predicted_ps) return cost;
   cost.chunks = k;
   cost.predicted_ps = ps;
@@ -181,6 +172,70 @@ ExchangeCost cheaper_in_laps(ExchangeQuestion q, const ExchangeCost& known) {
   return cost;
 }
 
+// Two phases as priced, or in shifts where that takes less.
+ExchangeCost cheaper_in_shifts(ExchangeQuestion q, ExchangeCost known) {
+  const Topology& topology = q.levels->topology();
+  const int64_t below_ps = std::min(known.predicted_ps, saturating_add(q.most_ps, 1));
+  if (least_in_shifts_ps(topology, known.traffic) >= below_ps) return known;
+  q.fetchers = known.fetchers;
+  ShiftPrice price;
+  const bool listed = list_shifts(q, [&](const ShiftTraffic& shifts) {
+    known.in_shifts_unknown = !shifts.known();
+    if (shifts.known()) price = best_in_shifts(topology, known.traffic, shifts);
+    known.traffic.work =
+        saturating_add(known.traffic.work, saturating_mul(most_at_once_tried, shifts.work()));
+  });
+  if (!listed || price.predicted_ps >= known.predicted_ps) return known;
+  known.predicted_ps = price.predicted_ps;
+  known.chunks = price.chunks;
+  known.at_once = price.at_once;
+  known.traffic.phase = price.traffic.phase;
+  return known;
+}
+
+// As the question says, in shifts; nullopt: too much to list, or stages do not divide the chunks.
+std::optional<ExchangeCost> priced_in_shifts(const ExchangeQuestion& q, ExchangeCost whole) {
+  std::optional<ShiftPrice> price;
+  const bool listed = list_shifts(q, [&](const ShiftTraffic& shifts) {
+    if (!shifts.known()) return;
+    price = price_in_shifts(q.levels->topology(), whole.traffic, shifts, q.at_once,
+                            q.chunks.value_or(1));
+  });
+  if (!listed || !price) return std::nullopt;
+  whole.predicted_ps = price->predicted_ps;
+  whole.chunks = price->chunks;
+  whole.at_once = price->at_once;
+  whole.traffic.phase = price->traffic.phase;
+  return whole;
+}
+
+// Two phases as listed: fetched by those that may, in laps and in shifts where that is asked for.
+std::optional<ExchangeCost> price_ways(const ExchangeQuestion& q, const ListedPhase& listed) {
+  const Topology& topology = q.levels->topology();
+  ExchangeCost plain = priced_in_two_phases(topology, listed.even, q.chunks);
+  plain.fetchers = q.fetchers.value_or(Fetchers::wanting);
+  std::optional<ExchangeCost> other;  // fetched by others, which may take less in shifts
+  if (listed.whole) {
+    other = priced_in_two_phases(topology, *listed.whole, q.chunks);
+    other->fetchers = Fetchers::all;
+    if (other->predicted_ps < plain.predicted_ps) std::swap(*other, plain);
+  }
+  if (q.at_once > 0) return q.dst_mesh == nullptr ? std::nullopt : priced_in_shifts(q, plain);
+  if (q.in_laps_too) plain = cheaper_in_laps(q, plain);
+  if (!q.in_shifts_too) return plain;
+  ExchangeCost cost = cheaper_in_shifts(q, plain);
+  if (!other) return cost;
+  ExchangeQuestion below = q;
+  below.most_ps = std::min(q.most_ps, cost.predicted_ps);
+  const ExchangeCost other_in_shifts = cheaper_in_shifts(below, *other);
+  const bool unknown = cost.in_shifts_unknown || other_in_shifts.in_shifts_unknown;
+  const int64_t work = saturating_add(cost.traffic.work, other_in_shifts.traffic.work);
+  if (other_in_shifts.predicted_ps < cost.predicted_ps) cost = other_in_shifts;
+  cost.in_shifts_unknown = unknown;
+  cost.traffic.work = work;
+  return cost;
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   if (q.phases == 1 && q.far_64ths != 0) return price_far_share(q);
   const Topology& topology = q.levels->topology();
@@ -190,6 +245,9 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
       least_ps = q.in_laps_too && q.dst_mesh == nullptr && has_one_peer(topology, even.phase[0])
                      ? least_in_laps_ps(topology, even)
                      : least_listed_ps(topology, q.phases, even, whole);
+      if (q.in_shifts_too)
+        least_ps = std::min(
+            {least_ps, least_in_shifts_ps(topology, even), least_in_shifts_ps(topology, whole)});
       if (q.far_too) least_ps = std::min(least_ps, least_far_share_ps(topology, even));
       return least_ps > q.most_ps;
     };
@@ -204,14 +262,7 @@ std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
     const auto listed = list_either_in_two_phases(q);
     if (!listed) return std::nullopt;
     if (least_ps > q.most_ps) return at_least();
-    ExchangeCost cost = priced_in_two_phases(topology, listed->even, q.chunks);
-    cost.fetchers = q.fetchers.value_or(Fetchers::wanting);
-    if (listed->whole) {
-      ExchangeCost by_all = priced_in_two_phases(topology, *listed->whole, q.chunks);
-      by_all.fetchers = Fetchers::all;
-      if (by_all.predicted_ps < cost.predicted_ps) cost = by_all;
-    }
-    return q.in_laps_too ? cheaper_in_laps(q, cost) : cost;
+    return price_ways(q, *listed);
   }
   const auto listed = list_exchange(q);
   if (!listed) return std::nullopt;

@@ -20,6 +20,8 @@ struct ExchangeCost {
   int phases = 1;
   int64_t chunks = 1;                     // of two phases
   Fetchers fetchers = Fetchers::wanting;  // of two phases
+  int64_t at_once = 0;                    // in shifts; 0: from all
+  bool in_shifts_unknown = false;         // they were asked for, and too much to price
   // Listed: members of units fetch so unevenly that all may gain by sharing it in two phases.
   bool uneven = false;
   // Listed in one phase across meshes: the rate to one peer, not that of links, is what it takes.
@@ -55,6 +57,9 @@ struct ExchangeQuestion : ListQuestion {
   // Of two phases: where members fetch so much from one holder each that the rate to one peer holds
   // them up, they may fetch in laps; across meshes all may.
   bool in_laps_too = false;
+  // Of two phases across meshes: chunks come in shifts, from so many ranks at once; 0: from all.
+  int64_t at_once = 0;
+  bool in_shifts_too = false;  // they may, from as many as price lowest
   // a price above it is of no use: a listing may end once it is, with what it takes at least
   int64_t most_ps = INT64_MAX;
 };

@@ -17,4 +17,25 @@ PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers pee
   return {latency, saturating_add(traffic_ps(topology, traffic, peers, 0), -latency)};
 }
 
+namespace {
+
+// What one chunk takes in a phase.
+int64_t chunk_ps(const Topology& topology, Traffic traffic, int64_t chunks) {
+  traffic.denominator = saturating_mul(traffic.denominator, chunks);
+  return traffic_ps(topology, traffic, Peers::number_and_rate, 0);
+}
+
+}  // namespace
+
+int64_t in_chunks_ps(const Topology& topology, const ExchangeTraffic& traffic, int64_t chunks) {
+  const auto& [first, second] = traffic.phase;
+  int64_t ps =
+      rounds_ps(chunk_ps(topology, first, chunks), chunk_ps(topology, second, chunks), chunks);
+  if (topology.copy_mb_per_s > 0) {
+    for (const int64_t received : traffic.received)
+      ps = saturating_add(ps, transfer_ps(saturating_mul(2, received), 1, topology.copy_mb_per_s));
+  }
+  return ps;
+}
+
 }  // namespace meshplan

@@ -17,4 +17,9 @@ namespace meshplan {
 // Latency and transfer of a phase; its copies are counted apart.
 [[nodiscard]] PhaseTime phase_time(const Topology& topology, const Traffic& traffic, Peers peers);
 
+// Of two phases in so many chunks. Copies of one chunk do not overlap those of another: all of them
+// come on top.
+[[nodiscard]] int64_t in_chunks_ps(const Topology& topology, const ExchangeTraffic& traffic,
+                                   int64_t chunks);
+
 }  // namespace meshplan

@@ -181,8 +181,11 @@ std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
         "second phase, inside the host:\n" +
         traffic_lines(topology, moved.phase[1], true, saturating_mul(2, moved.received[1]), "  ");
     if (cost.chunks > 1) {
-      out += "in " + std::to_string(cost.chunks) +
-             " chunks, each shared while the next is fetched: " + ps_text(cost.predicted_ps) + "\n";
+      out += "in " + std::to_string(cost.chunks) + " chunks" +
+             (cost.at_once > 0 ? " from " + std::to_string(cost.at_once) +
+                                     " ranks at once, all counted as the fullest"
+                               : std::string()) +
+             ", each shared while the next is fetched: " + ps_text(cost.predicted_ps) + "\n";
     }
     return out + floor;
   }

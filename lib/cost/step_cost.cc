@@ -143,6 +143,7 @@ ExchangeQuestion exchange_question(const LevelMap& levels, const StepQuestion& q
   e.whole_pieces = q.step->whole_pieces;
   e.fetchers = fetchers_of(*q.step);
   e.chunks = q.step->chunks;
+  e.at_once = q.step->at_once;
   e.far_64ths = q.step->far_64ths;
   return e;
 }

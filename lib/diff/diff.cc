@@ -42,10 +42,7 @@ int64_t ranks_of(const Step& step) {
 std::string step_text(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   std::string text = to_text(step.op);
   if (step.phases > 1) text += " in " + std::to_string(step.phases) + " phases";
-  if (step.fetched_by_all) text += ", fetched by all";
-  if (step.laps > 1) text += " in " + std::to_string(step.laps) + " laps";
-  if (step.far_64ths > 0) text += ", far share " + std::to_string(step.far_64ths) + "/64";
-  if (step.chunks > 1) text += ", " + std::to_string(step.chunks) + " chunks";
+  text += way_text(step);
   if (step.reduce_op) text += std::string(" ") + to_text(*step.reduce_op);
   if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
   text += " on " + dims_text(plan, r, step);

@@ -46,7 +46,8 @@ struct Move {
 constexpr int64_t most_chunks = 1024;
 // The largest far share of an exchange: something is asked of the nearest holders, too.
 constexpr int64_t most_far_64ths = 63;
-constexpr int64_t most_laps = 2;  // of what ranks of a unit fetch
+constexpr int64_t most_laps = 2;     // of what ranks of a unit fetch
+constexpr int64_t most_at_once = 8;  // ranks that one asks in a chunk, in shifts
 
 struct Step {
   Op op = Op::slice;
@@ -78,6 +79,9 @@ struct Step {
   // that want what is fetched.
   bool fetched_by_all = false;
   int64_t laps = 1;  // of two phases: 2 where each that fetches has two parts at least
+  // Of two phases in chunks, across meshes: a rank fetches a chunk from so many others at most, and
+  // serves as many; 0: from all that it asks.
+  int64_t at_once = 0;
   // Of one phase, evenly cut and reducing nothing: so many 64ths of what has holders in a rank's
   // unit and outside come from outside; 0: none.
   int64_t far_64ths = 0;
@@ -85,6 +89,10 @@ struct Step {
 
   bool operator==(const Step&) const = default;
 };
+
+// How an exchange goes beside its phases, behind a comma each: ", fetched by all in 2 laps, 8
+// chunks from 2 at once"; empty where there is nothing to say.
+[[nodiscard]] std::string way_text(const Step& step);
 
 enum class WarningKind : uint8_t { missing_flatten, uneven_shape, non_ascending };
 [[nodiscard]] const char* to_text(WarningKind kind);       // "missing_flatten"
@@ -239,7 +247,7 @@ struct Plan {
 //   reached         the text of the state reached, if it is not dst
 //   direction, reduce_dtype   if not the default
 //   steps           "mesh" where a redistribution crosses meshes, "phases" 2, "chunks",
-//                   "fetched_by_all" true, "laps" 2, "far_64ths" 1 to 63,
+//                   "fetched_by_all" true, "laps" 2, "at_once" 1 to 8, "far_64ths" 1 to 63,
 //                   "whole_pieces" true,
 //                   "moves": [{"mesh_dim", "src", "dst"}]; "scale" is "1/8"; times are nanoseconds,
 //                   rounded up

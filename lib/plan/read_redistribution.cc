@@ -81,6 +81,7 @@ void read_way(const Value& value, Step& step) {
   if (value.has("chunks")) step.chunks = value.at("chunks").integer(1, most_chunks);
   if (value.has("fetched_by_all")) step.fetched_by_all = value.at("fetched_by_all").flag();
   if (value.has("laps")) step.laps = value.at("laps").integer(2, most_laps);
+  if (value.has("at_once")) step.at_once = value.at("at_once").integer(1, most_at_once);
   if (value.has("far_64ths")) step.far_64ths = value.at("far_64ths").integer(1, most_far_64ths);
   if (value.has("whole_pieces")) step.whole_pieces = value.at("whole_pieces").flag();
 }

@@ -235,6 +235,7 @@ class PlanWriter {
 
   void write_step(const Step& step, const MeshNames& mesh) {
     w_.open('{');
+    if (step.at_once != 0) w_.field("at_once", step.at_once);
     if (step.chunks != 1) w_.field("chunks", step.chunks);
     w_.field("dst", text_of(step.dst));
     if (step.far_64ths != 0) w_.field("far_64ths", step.far_64ths);

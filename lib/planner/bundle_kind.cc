@@ -70,8 +70,9 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
 
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned) {
   const std::vector<Step>& steps = std::as_const(planned.steps);
-  if (std::none_of(steps.begin(), steps.end(),
-                   [](const Step& s) { return s.laps > 1 || s.fetched_by_all || s.far_64ths > 0; }))
+  if (std::none_of(steps.begin(), steps.end(), [](const Step& s) {
+        return s.laps > 1 || s.fetched_by_all || s.far_64ths > 0 || s.at_once > 0;
+      }))
     return false;
   Request request = planned.request;
   request.dst = planned.dst;

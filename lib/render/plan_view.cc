@@ -65,10 +65,7 @@ std::string step_level(const Plan& plan, const PlannedRedistribution& r, size_t 
 std::string step_name(const Step& step) {
   std::string name = to_text(step.op);
   if (step.phases > 1) name += ", " + std::to_string(step.phases) + " phases";
-  if (step.fetched_by_all) name += ", fetched by all";
-  if (step.laps > 1) name += " in " + std::to_string(step.laps) + " laps";
-  if (step.far_64ths > 0) name += ", far share " + std::to_string(step.far_64ths) + "/64";
-  if (step.chunks > 1) name += ", " + std::to_string(step.chunks) + " chunks";
+  name += way_text(step);
   return name;
 }
 

@@ -204,7 +204,8 @@ Status RedistributionRun::Inside::prepare_steps() {
                    std::to_string(transfers.back().divisor) + " " +
                    (transfers.back().reduce_op ? to_text(*transfers.back().reduce_op) : "-") +
                    " phases " + std::to_string(step.phases) + " chunks " +
-                   std::to_string(step.chunks) + " boxes ";
+                   std::to_string(step.chunks) + " at once " + std::to_string(step.at_once) +
+                   " boxes ";
     for (const Box& box : held_boxes[i + 1].boxes) digest_text += std::to_string(volume(box)) + ",";
     for (const auto& group : prepared.back().groups)
       digest_text += " group " + text_of({group->begin(), group->end()});

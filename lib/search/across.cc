@@ -224,6 +224,7 @@ class AcrossSearch {
                                 ? INT64_MAX
                                 : best_.predicted_ps - saturating_add(source.ps, landing.ps);
     ExchangeStep crossing = exchange(source.state, landing.state, ways_, most_ps);
+    if (crossing.cost.in_shifts_unknown) shortcuts_.add(Shortcut::estimated_price);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
     return crossing;

@@ -48,10 +48,14 @@ bool has_copies(const State& state, const Mesh& mesh) {
 
 // The exchange at hand in another way, where that is known to cost less.
 void take_cheaper(const ExchangeCost& other, ExchangeStep& made) {
+  const bool unknown = made.cost.in_shifts_unknown || other.in_shifts_unknown;
+  made.cost.in_shifts_unknown = unknown;
   if (!other.exact || other.predicted_ps >= made.cost.predicted_ps) return;
   made.cost = other;
+  made.cost.in_shifts_unknown = unknown;
   made.step.phases = other.phases;
   made.step.chunks = other.chunks;
+  made.step.at_once = other.at_once;
   set_fetchers(other.fetchers, made.step);
   made.step.far_64ths = other.far_64ths;
 }
@@ -60,6 +64,10 @@ const char* why_of(const Step& step, bool crosses) {
   if (step.far_64ths > 0) {
     return "sends every rank of the target mesh just the boxes that it misses: of what its host "
            "holds part from other hosts, so that the links of both are busy";
+  }
+  if (step.at_once > 0) {
+    return "fetches what each host of the target mesh misses once over its slow links, each chunk "
+           "from few ranks, and shares it inside the host while the next comes";
   }
   if (step.laps > 1) {
     return "lets all ranks of each host of the target mesh share the fetching of what it misses "
@@ -115,6 +123,7 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && (helps || laps_help)) {
     q.phases = 2;
     q.in_laps_too = by_all && crosses && helps;
+    q.in_shifts_too = by_all && crosses;
     if (by_all) q.fetchers = std::nullopt;
     if (!shares) q.fetchers = helps ? Fetchers::all : Fetchers::all_in_laps;
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);

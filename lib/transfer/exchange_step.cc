@@ -3,6 +3,7 @@
 
 #include "transfer/exchange_transfers.h"
 #include "transfer/level_units.h"
+#include "transfer/shifts.h"
 #include "transfer/transfer_maker.h"
 
 namespace meshplan {
@@ -19,6 +20,23 @@ std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
   return out;
 }
 
+// Stages of all shifts, and that of each part.
+struct Stages {
+  std::vector<int32_t> of;
+  int64_t count = 1;
+};
+// nullopt: parts change places too often.
+std::optional<Stages> stages_in(const std::vector<ExchangeTransfer>& fetched, int64_t at_once) {
+  if (at_once == 0) return Stages{std::vector<int32_t>(fetched.size(), 0), 1};
+  std::vector<Fetch> parts;
+  for (const ExchangeTransfer& t : fetched) parts.push_back({t.target, t.source});
+  auto shifts = put_in_shifts(parts);
+  if (!shifts) return std::nullopt;
+  for (int32_t& shift : shifts->of)
+    shift = static_cast<int32_t>(stage_of(shift, shifts->count, at_once));
+  return Stages{std::move(shifts->of), stages_of(shifts->count, at_once)};
+}
+
 }  // namespace
 
 // Ranks that may talk, and every contribution to a reduction among them, are an exchange of their
@@ -28,12 +46,13 @@ Status TransferMaker::make_exchange() {
   const bool reduces = std::any_of(sub_axes_.reduced.begin(), sub_axes_.reduced.end(),
                                    [](const SubAxis& sub_axis) { return sub_axis.size > 1; });
   if (step_.phases == 2 && reduces) return fail("two phases are for exchanges that reduce nothing");
+  if (step_.at_once > 0 && !crosses_) return fail("shifts are for exchanges across meshes");
   for (const auto& [key, ranks] : exchange_classes()) {
     for (int32_t t : ranks.targets) out_.slots[static_cast<size_t>(t)].group = ranks.group;
     int32_t contribution = 0;
     for (const auto& [number, sources] : ranks.contributors) {
       if (step_.phases == 2) {
-        add_two_phases(ranks, sources);
+        if (auto added = add_two_phases(ranks, sources); !added) return added;
       } else {
         add_one_phase(ranks, sources, contribution);
       }
@@ -85,25 +104,43 @@ void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<
   }
 }
 
-// Every box is cut into near-equal chunks, which are sent in turn.
-void TransferMaker::add_two_phases(const ExchangeClass& ranks,
-                                   const std::vector<int32_t>& sources) {
+// Every box is cut into near-equal chunks, which are sent in turn: those of one stage after those
+// of the one before.
+Status TransferMaker::add_two_phases(const ExchangeClass& ranks,
+                                     const std::vector<int32_t>& sources) {
   const auto& targets = ranks.targets;
   auto source = [&](int32_t i) { return sources[static_cast<size_t>(i)]; };
   auto target = [&](int32_t i) { return targets[static_cast<size_t>(i)]; };
   TwoPhaseTransfers both =
       two_phase_transfers(side_of(before_, *q_.ranks, sources), side_of(after_, *q_.ranks, targets),
                           level_ranks_of(*q_.topology), fetchers_of(step_));
-  const auto each_chunk = [&](const Box& box, auto&& add_one) {
-    for (int64_t chunk = 0; chunk < step_.chunks; ++chunk) {
-      Box part = even_part(box, step_.chunks, chunk);
-      if (volume(part) > 0 || step_.chunks == 1)
-        add_one(std::move(part), static_cast<int32_t>(chunk));
+  const auto known = stages_in(both.first_phase, step_.at_once);
+  if (!known) return fail("too many parts to put in shifts");
+  const Stages& stages = *known;
+  if (step_.chunks % stages.count != 0) {
+    return fail(std::to_string(step_.chunks) + " chunks, " + std::to_string(step_.at_once) +
+                " at once, of " + std::to_string(stages.count) +
+                " stages: they are a multiple of the stages");
+  }
+  const auto each_of = [&](const Box& box, int64_t first, int64_t chunks, auto&& add_one) {
+    for (int64_t i = 0; i < chunks; ++i) {
+      if (box.empty() && i > 0) return;  // a scalar is one slice
+      Box part = even_part(box, chunks, i);
+      if (volume(part) > 0 || chunks == 1)
+        add_one(std::move(part), static_cast<int32_t>(first + i));
     }
   };
+  const auto each_chunk = [&](const Box& box, auto&& add_one) {
+    each_of(box, 0, step_.chunks, add_one);
+  };
+  const auto each_of_stage = [&](size_t fetch, const Box& box, auto&& add_one) {
+    const int64_t chunks = step_.chunks / stages.count;
+    each_of(box, stages.of[fetch] * chunks, chunks, add_one);
+  };
   out_.chunks = step_.chunks;
-  for (const ExchangeTransfer& t : both.first_phase) {
-    each_chunk(t.box, [&](Box&& part, int32_t chunk) {
+  for (size_t i = 0; i < both.first_phase.size(); ++i) {
+    const ExchangeTransfer& t = both.first_phase[i];
+    each_of_stage(i, t.box, [&](Box&& part, int32_t chunk) {
       out_.first_phase.push_back({source(t.source), target(t.target), std::move(part), chunk});
     });
   }
@@ -117,11 +154,14 @@ void TransferMaker::add_two_phases(const ExchangeClass& ranks,
       add(target(t.target), {source(t.source), 0, false, std::move(part), chunk});
     });
   }
-  for (const ExchangeTransfer& t : both.from_fetchers) {
-    each_chunk(t.box, [&](Box&& part, int32_t chunk) {
+  for (size_t i = 0; i < both.from_fetchers.size(); ++i) {
+    const ExchangeTransfer& t = both.from_fetchers[i];
+    const auto fetch = static_cast<size_t>(both.fetch_of[i]);
+    each_of_stage(fetch, t.box, [&](Box&& part, int32_t chunk) {
       add(target(t.target), {target(t.source), 0, true, std::move(part), chunk});
     });
   }
+  return Done{};
 }
 
 }  // namespace meshplan

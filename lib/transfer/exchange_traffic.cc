@@ -4,12 +4,16 @@
 
 namespace meshplan {
 
+void raise_traffic(Traffic& all, const Traffic& more) {
+  for (size_t l = 0; l < max_levels; ++l) {
+    raise(all.bytes[l], more.bytes[l]);
+    raise(all.peers[l], more.peers[l]);
+  }
+}
+
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more) {
   for (size_t p = 0; p < all.phase.size(); ++p) {
-    for (size_t l = 0; l < max_levels; ++l) {
-      raise(all.phase[p].bytes[l], more.phase[p].bytes[l]);
-      raise(all.phase[p].peers[l], more.phase[p].peers[l]);
-    }
+    raise_traffic(all.phase[p], more.phase[p]);
     raise(all.received[p], more.received[p]);
   }
   raise(all.wire_bytes, more.wire_bytes);

@@ -30,6 +30,8 @@ struct ListedPhase {
   bool far = false;     // in one phase: whether some class has_far_holders
 };
 
+// The larger of both everywhere; their denominators are equal.
+void raise_traffic(Traffic& all, const Traffic& more);
 // Of two classes of ranks that exchange nothing with each other: the larger of both everywhere.
 void join_traffic(ExchangeTraffic& all, const ExchangeTraffic& more);
 

@@ -160,8 +160,9 @@ TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
       const int32_t fetcher = q.target_of(f.fetcher);
       out.first_phase.push_back({q.source_of(f.holder), fetcher, part});
       for (int32_t m : unit.members) {
-        if (q.ranks.wanted[static_cast<size_t>(m)] == f.wanted)
-          out.from_fetchers.push_back({fetcher, q.target_of(m), part});
+        if (q.ranks.wanted[static_cast<size_t>(m)] != f.wanted) continue;
+        out.from_fetchers.push_back({fetcher, q.target_of(m), part});
+        out.fetch_of.push_back(static_cast<int32_t>(out.first_phase.size()) - 1);
       }
     }
   }

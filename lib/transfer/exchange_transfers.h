@@ -52,6 +52,7 @@ struct TwoPhaseTransfers {
   // `source` is an index into the targets.
   std::vector<ExchangeTransfer> from_sources;
   std::vector<ExchangeTransfer> from_fetchers;
+  std::vector<int32_t> fetch_of;  // by those: which of the first phase brought the box
 };
 // Members that fetch are targets, though they may not want what they fetch for others.
 [[nodiscard]] TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/check.h"
 #include "base/int_math.h"
 #include "tensor/key_writer.h"
 #include "transfer/far_share.h"
@@ -10,6 +11,7 @@
 #include "transfer/level_units.h"
 #include "transfer/one_phase_traffic.h"
 #include "transfer/rank_places.h"
+#include "transfer/shift_traffic.h"
 #include "transfer/sub_axes.h"
 #include "transfer/two_phase_traffic.h"
 #include "transfer/unit_wants.h"
@@ -378,6 +380,18 @@ std::optional<ExchangeTraffic> list_exchange_in_two_phases(const ListQuestion& q
   const auto listed = list_either_in_two_phases(one);
   if (!listed) return std::nullopt;
   return listed->even;
+}
+
+bool list_shifts(const ListQuestion& question,
+                 const std::function<void(const ShiftTraffic&)>& use) {
+  MESHPLAN_CHECK(question.dst_mesh != nullptr, "shifts are for exchanges across meshes");
+  Lister lister(question);
+  const auto list = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
+    const Fetchers fetchers = question.fetchers.value_or(Fetchers::wanting);
+    use(ShiftTraffic(ranks, units, question.element_bytes, fetchers));
+    return true;
+  };
+  return lister.for_each_class(list);
 }
 
 bool list_far_shares(const ListQuestion& question,

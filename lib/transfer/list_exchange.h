@@ -25,6 +25,8 @@
 
 namespace meshplan {
 
+class ShiftTraffic;  // transfer/shift_traffic.h
+
 // The most that is listed unless a question says less: ranks, and the shards that the distinct
 // boxes wanted in a unit meet, unit by unit.
 constexpr int64_t listed_limit = 4'000'000;
@@ -96,6 +98,11 @@ struct ListingMemory {
 // By those asked for, or by those that want it.
 [[nodiscard]] std::optional<ExchangeTraffic> list_exchange_in_two_phases(
     const ListQuestion& question);
+
+// Across meshes, in two phases by those that the question says: calls use(traffic in shifts).
+// False: more than may be listed.
+[[nodiscard]] bool list_shifts(const ListQuestion& question,
+                               const std::function<void(const ShiftTraffic&)>& use);
 
 // The even cut of one phase with so many 64ths as a far share; 0 to 64.
 using FarShareLister = std::function<ExchangeTraffic(int64_t far_64ths)>;

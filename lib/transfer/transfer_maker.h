@@ -61,7 +61,7 @@ class TransferMaker {
   [[nodiscard]] std::map<int64_t, ExchangeClass> exchange_classes() const;
   void add_one_phase(const ExchangeClass& ranks, const std::vector<int32_t>& sources,
                      int32_t contribution);
-  void add_two_phases(const ExchangeClass& ranks, const std::vector<int32_t>& sources);
+  Status add_two_phases(const ExchangeClass& ranks, const std::vector<int32_t>& sources);
 
   // Slots before, by what they differ on: the copy, and all coordinates but those on `free`.
   [[nodiscard]] static int64_t key_of(const HeldBoxes& held, int64_t slot,

@@ -46,8 +46,8 @@ Problem check_request(const Plan& plan, const PlannedBundle& bundle) {
 }
 
 // Members have no chunks, which would be pieces of their own, are not fetched by all, which takes
-// staging beside their boxes, go in no laps and have no far share, which no bundle is planned with,
-// and are counted.
+// staging beside their boxes, go in no laps or shifts and have no far share, which no bundle is
+// planned with, and are counted.
 Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
   int64_t tensors = 0;
   for (const size_t at : bundle.request.members) {
@@ -63,6 +63,11 @@ Problem check_members(const Plan& plan, const PlannedBundle& bundle) {
       if (member.steps[s].laps != 1) {
         return "member '" + member.request.id + "', step " + std::to_string(s) + ": its laps are " +
                std::to_string(member.steps[s].laps) + ", expected 1 in a bundle";
+      }
+      if (member.steps[s].at_once != 0) {
+        return "member '" + member.request.id + "', step " + std::to_string(s) +
+               ": its at_once is " + std::to_string(member.steps[s].at_once) +
+               ", expected none in a bundle";
       }
       if (member.steps[s].far_64ths != 0) {
         return "member '" + member.request.id + "', step " + std::to_string(s) +

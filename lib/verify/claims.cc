@@ -49,6 +49,7 @@ std::optional<WrongFigure> check_figures(const Plan& plan,
     view.step = &step;
     if (crosses && step.mesh == dst_mesh.name) view.dst_mesh = &dst_mesh;
     const Counted counted = recount(view);
+    if (!counted.wrong.empty()) return WrongFigure{i, counted.wrong};
     const auto wrong = [&](const char* what, int64_t said, int64_t is) {
       return WrongFigure{i, numbers(what, said, "counted from the states it is", is)};
     };

@@ -43,6 +43,7 @@ struct Counted {
   std::optional<int64_t> least_ps;
   std::optional<int64_t> most_ps;
   std::string left_out;  // why, where something was not counted
+  std::string wrong;     // what no step with these states can have; then nothing is counted
 };
 
 [[nodiscard]] Counted recount(const StepView& view);

@@ -42,6 +42,23 @@ int64_t time_of(const Topology& topology, const Exchanged& exchanged) {
   return time_ps(topology, phase.traffic, true, phase.copied_bytes);
 }
 
+Counted count_two_phases(const StepView& view, const ExchangeView& exchange) {
+  auto twice = exchanged_evenly_in_two_phases(exchange);
+  if (!twice) twice = exchanged_in_two_phases(exchange);
+  if (!twice) return too_many();
+  const int64_t chunks = view.step->chunks;
+  if (chunks % twice->stages != 0) {
+    Counted counted;
+    counted.wrong = "an exchange in " + std::to_string(chunks) + " chunks, " +
+                    std::to_string(exchange.at_once) + " at once, in " +
+                    std::to_string(twice->stages) + " stages: chunks are a multiple of the stages";
+    return counted;
+  }
+  const int64_t ps = two_phases_ps(*exchange.topology, phase_of(twice->phase[0]),
+                                   phase_of(twice->phase[1]), chunks);
+  return figures_of(view, exchange, twice->received, twice->sent, ps);
+}
+
 }  // namespace
 
 int64_t parts_of_missing(int64_t missing, int64_t members) {
@@ -71,14 +88,8 @@ Counted recount_exchange(const StepView& view) {
   exchange.fetched_by_all = step.fetched_by_all;
   exchange.laps = step.laps;
   exchange.far_64ths = step.far_64ths;
-  if (step.phases == 2) {
-    auto twice = exchanged_evenly_in_two_phases(exchange);
-    if (!twice) twice = exchanged_in_two_phases(exchange);
-    if (!twice) return too_many();
-    const int64_t ps =
-        two_phases_ps(topology, phase_of(twice->phase[0]), phase_of(twice->phase[1]), step.chunks);
-    return figures_of(view, exchange, twice->received, twice->sent, ps);
-  }
+  exchange.at_once = step.at_once;
+  if (step.phases == 2) return count_two_phases(view, exchange);
   std::optional<Exchanged> exchanged;
   if (step.far_64ths > 0) {
     exchanged = exchanged_with_far_share(exchange);

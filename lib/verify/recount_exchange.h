@@ -42,6 +42,9 @@
 //                elements of the shard so far (ties: in rank order), sets of them apart as above
 //   inside       what a member holds moves as in one phase by the even cut; each fetched piece goes
 //                on to the other members that want w
+//   in shifts    where the step asks few at once, the fetched pieces, units in the order of their
+//                first ranks and in each in the order above, are put in shifts (shifts.h), and the
+//                traffic is that of the fullest chunk (stages.h)
 //
 // Several pieces from one rank to another in one phase are one peer.
 //
@@ -72,6 +75,7 @@ struct ExchangeView {
   bool fetched_by_all = false;
   int64_t laps = 1;  // of two phases
   int64_t far_64ths = 0;
+  int64_t at_once = 0;  // of two phases, across meshes
 };
 
 struct Exchanged {
@@ -93,10 +97,12 @@ struct TwoPhases {
   std::array<Exchanged, 2> phase;
   int64_t received = 0;  // by one rank, in both phases
   int64_t sent = 0;
+  int64_t stages = 1;  // that chunks are a multiple of
 };
-// nullopt: all fetch, something is uneven, or units or their members differ in what they miss.
+// nullopt: all fetch, it goes in shifts, something is uneven, or units or their members differ in
+// what they miss.
 [[nodiscard]] std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view);
-// nullopt: more than `most_pieces`.
+// nullopt: more than `most_pieces`, or in shifts more than `most_changes` (shifts.h).
 [[nodiscard]] std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view);
 
 // nullopt: something is uneven, or the cut is whole where the turns of the holders depend on the

@@ -8,6 +8,7 @@
 #include "base/int_math.h"
 #include "verify/listing.h"
 #include "verify/recount_exchange.h"
+#include "verify/stages.h"
 
 namespace meshplan::verification {
 namespace {
@@ -44,6 +45,7 @@ class Phases {
       for (auto& phase : *traffic) phase.resize(listing.ranks().size());
     }
     turns_.assign(listing.units().levels(), std::vector<Turns>(listing.places()));
+    listed_.ranks = listing.ranks().size();
   }
 
   // Counts the ranks marked in `which`. False: more than `left` pieces.
@@ -74,7 +76,7 @@ class Phases {
         const RankTraffic& in = received_[p][i];
         const RankTraffic& out = sent_[p][i];
         Exchanged& phase = most.phase[p];
-        for (size_t l = 0; l < most_levels; ++l) {
+        for (size_t l = 0; l < most_levels && view_.at_once == 0; ++l) {
           phase.traffic.bytes[l] = std::max({phase.traffic.bytes[l], in.bytes[l], out.bytes[l]});
           phase.traffic.peers[l] = std::max({phase.traffic.peers[l], in.peers[l], out.peers[l]});
         }
@@ -86,6 +88,16 @@ class Phases {
       most.received = std::max(most.received, received);
       most.sent = std::max(most.sent, sent);
     }
+  }
+
+  // In shifts the traffic of the phases is that of the fullest chunk. There is one copy, across
+  // meshes. False: too many changes.
+  [[nodiscard]] bool put_in_stages(TwoPhases& most) const {
+    const auto staged = traffic_in_stages(listed_, view_.at_once);
+    if (!staged) return false;
+    most.stages = staged->stages;
+    for (size_t p = 0; p < 2; ++p) most.phase[p].traffic = staged->phase[p];
+    return true;
   }
 
  private:
@@ -133,7 +145,9 @@ class Phases {
     const int64_t slice = bytes / longest;
     for (int64_t i = 0; i < std::min(near.count, longest); ++i) {
       const int64_t length = longest / near.count + (i < longest % near.count ? 1 : 0);
-      send_inside(rank_of_place_[near.first + static_cast<size_t>(i)], member, slice * length);
+      const size_t from = rank_of_place_[near.first + static_cast<size_t>(i)];
+      send_inside(from, member, slice * length);
+      if (view_.at_once > 0) listed_.held.push_back({from, (*members_)[member], slice * length});
     }
   }
 
@@ -149,6 +163,7 @@ class Phases {
     for (size_t m = 0; m < wants.size(); ++m) {
       if (wants[m] >= 0) wanting_[static_cast<size_t>(wants[m])].push_back(m);
     }
+    if (view_.at_once > 0) list_wanting();
     if (view_.fetched_by_all) {
       pieces += share_among_all(missing);
     } else {
@@ -162,6 +177,15 @@ class Phases {
     }
     fold_peers_outside();
     return pieces;
+  }
+
+  // In shifts: as ranks, of all units.
+  void list_wanting() {
+    first_wanting_ = listed_.wanting.size();
+    for (const std::vector<size_t>& members : wanting_) {
+      std::vector<size_t>& ranks = listed_.wanting.emplace_back();
+      for (const size_t m : members) ranks.push_back((*members_)[m]);
+    }
   }
 
   // What is missing in all, slice by slice: every target has its stretch of elements in each lap.
@@ -186,8 +210,8 @@ class Phases {
       for (auto j = static_cast<int64_t>(begins * k / all); j < k && start(j) < box.longest; ++j) {
         const int64_t slices = (j + 1 == k ? box.longest : start(j + 1)) - start(j);
         if (slices == 0) continue;
-        fetch_part(targets_[static_cast<size_t>(j % std::ssize(targets_))], box.shard, 0,
-                   slices * slice * view_.element_bytes, wanting_[static_cast<size_t>(box.wanted)]);
+        fetch_part(targets_[static_cast<size_t>(j % std::ssize(targets_))], box, 0,
+                   slices * slice * view_.element_bytes);
         pieces += std::ssize(wanting_[static_cast<size_t>(box.wanted)]);
       }
       begins += box.elements;
@@ -209,24 +233,25 @@ class Phases {
       // The j for which floor(j all / k) <= i < floor((j + 1) all / k).
       const int64_t fetcher = ((i + 1) * k - 1) / all;
       const int64_t bytes = box.elements / box.longest * slices * view_.element_bytes;
-      fetch_part(fetchers[fetcher], box.shard, parts, bytes,
-                 wanting_[static_cast<size_t>(box.wanted)]);
+      fetch_part(fetchers[fetcher], box, parts, bytes);
       pieces += k;
     }
     return pieces;
   }
 
-  // One piece: from the holder whose turn it is to the member, and on to others that want it.
-  // `parts` 0: all fetch.
-  void fetch_part(size_t member, size_t shard, int64_t parts, int64_t bytes,
-                  const std::vector<size_t>& wanting) {
+  // One piece of the box: from the holder whose turn it is to the member, and on to others that
+  // want it. `parts` 0: all fetch.
+  void fetch_part(size_t member, const Missing& box, int64_t parts, int64_t bytes) {
     const size_t to = (*members_)[member];
-    const NearestHolders near = listing_.nearest(shard, listing_.ranks()[to].id);
+    const NearestHolders near = listing_.nearest(box.shard, listing_.ranks()[to].id);
     const size_t from = rank_of_place_[near.first + place_asked(near, parts, bytes)];
     add(received_[0][to], near.level, bytes);
     add(sent_[0][from], near.level, bytes);
     fetched_.push_back({from, to, near.level});
-    for (const size_t m : wanting) {
+    const auto wanted = static_cast<size_t>(box.wanted);
+    if (view_.at_once > 0)
+      listed_.fetched.push_back({from, to, near.level, bytes, first_wanting_ + wanted});
+    for (const size_t m : wanting_[wanted]) {
       if (m != member) send_inside(to, m, bytes);
     }
   }
@@ -295,10 +320,12 @@ class Phases {
   std::vector<std::vector<Turns>> turns_;
   // Where all fetch, by level and first place: the bytes that each holder was asked for, and which.
   std::map<std::pair<size_t, size_t>, std::set<std::pair<int64_t, int64_t>>> asked_for_;
+  ListedPhases listed_;  // in shifts
   // Of the unit at hand.
   const std::vector<size_t>* members_ = nullptr;
   std::vector<size_t> targets_;                              // members on the target's mesh
   std::vector<std::vector<size_t>> wanting_;                 // members, by wanted box
+  size_t first_wanting_ = 0;                                 // of the unit, in listed_.wanting
   std::vector<int8_t> has_sent_;                             // receiver-major: whether it receives
   std::vector<std::tuple<size_t, size_t, size_t>> fetched_;  // from, to, level
 };
@@ -323,6 +350,7 @@ std::optional<TwoPhases> exchanged_in_two_phases(const ExchangeView& view) {
     if (!phases.count(which, left)) return std::nullopt;
     left -= listing->work();
     phases.fold(most);
+    if (view.at_once > 0 && !phases.put_in_stages(most)) return std::nullopt;
   }
   return most;
 }

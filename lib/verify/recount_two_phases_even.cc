@@ -99,7 +99,8 @@ std::optional<TwoPhases> phases_of(const Digits& digits, const EvenUnits& units,
 }  // namespace
 
 std::optional<TwoPhases> exchanged_evenly_in_two_phases(const ExchangeView& view) {
-  if (view.dst_mesh != view.src_mesh || view.fetched_by_all) return std::nullopt;
+  if (view.dst_mesh != view.src_mesh || view.fetched_by_all || view.at_once > 0)
+    return std::nullopt;
   const auto common = common_digits(view, Units(*view.src_mesh->universe, *view.topology));
   if (!common) return std::nullopt;
   if (std::any_of(view.shape.begin(), view.shape.end(), [](int64_t n) { return n == 0; }))

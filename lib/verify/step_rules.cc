@@ -82,6 +82,10 @@ Problem check_attributes(const Step& step) {
     return std::string(to_text(step.op)) + " with " + std::to_string(step.laps) +
            " laps: 1, or 2 in two phases";
   }
+  if (step.at_once != 0 && (step.chunks == 1 || step.at_once < 0 || step.at_once > most_at_once)) {
+    return std::string(to_text(step.op)) + " with at_once " + std::to_string(step.at_once) +
+           ": 1 to " + std::to_string(most_at_once) + " of chunks, or none";
+  }
   if (auto problem = check_far_share(step)) return problem;
   if (step.whole_pieces && step.op != Op::exchange)
     return std::string(to_text(step.op)) + " with whole_pieces: only an exchange cuts pieces";
@@ -259,6 +263,10 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape,
     return "the state after it: " + *problem;
   if (auto problem = check_mesh_dims(step, mesh_shape)) return problem;
   if (auto problem = check_attributes(step)) return problem;
+  if (step.at_once != 0) {
+    return std::string(to_text(step.op)) + " with at_once " + std::to_string(step.at_once) +
+           " on one mesh: expected none, only an exchange from one mesh to another has shifts";
+  }
   if (step.op == Op::exchange && !lists_every_dim(step.mesh_dims, mesh_shape))
     return std::string("an exchange lists every mesh dim");
   const State* const states[] = {&before, &step.state};

@@ -20,7 +20,7 @@ PLANS = TOP / "testdata" / "plans"
 PLANNERS = ["", "greedy"]  # "": the default
 # Across meshes, which PyTorch's rules cannot: exit 3.
 NO_PLAN = {(name, "greedy")
-           for name in ("checkpoint-64-48", "far-share-8-3", "fetched-by-all-4-4", "fetched-in-laps-4-4",
+           for name in ("checkpoint-64-48", "far-share-8-3", "fetched-by-all-4-4", "fetched-in-laps-4-4", "in-shifts-96-64",
                         "recorded-checkpoint-64-to-32", "recorded-checkpoint-64-to-48",
                         "recorded-sync-llama3-8b", "recorded-sync-llama3-70b", "sync-deepseek-v3-64-32", "sync-llama3-70b-512-64",
                         "sync-llama3-8b-8-8", "train-8-serve-8")}

@@ -68,7 +68,8 @@ def step_ps(seen, copy_mb_per_s, protocols):
             times = [sum(price.whole_ps(price.traffic_time(levels, moved, size, copy_mb_per_s, protocols))
                          for moved in phases)]
         else:
-            times = [price.pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols)]
+            times = [price.pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols,
+                                        seen.stages, seen.number_of_stages)]
     unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
     copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)
     for members in seen.groups:

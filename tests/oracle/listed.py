@@ -5,7 +5,8 @@ usage: listed.py --meshplan BIN [--seeds FIRST:END]
 
 Every rank has flat buffers; every row copies a box from one to another, at the offsets and strides
 that it names. After each step, what every rank of every copy holds is compared with what the state
-means (meaning.py, replay.py). CSV must say what JSON says.
+means (meaning.py, replay.py). CSV must say what JSON says. Of a crossing in chunks the
+rows are also those that the rules name (transfers.py), chunk by chunk.
 """
 import argparse
 import csv
@@ -21,7 +22,9 @@ import numpy as np
 import random_worlds
 from meaning import (Complaint, DTYPE_BYTES, count_of, held, meshes_of, rank_list,
                      state_of_request, state_of_text)
+from oracle import levels_of
 from replay import PRIME, World, reduced
+from transfers import chunks_of, two_phases_in_stages
 
 HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns": 1000},
                     {"name": "outside", "ranks": 1048576, "gb_per_s": 10, "latency_ns": 2000}]}
@@ -89,6 +92,17 @@ def named_specs():
         "redistributions": [
             {"id": "rows", "tensor": {"shape": [1027, 512], "dtype": "float32"}, "src_mesh": "train",
              "dst_mesh": "serve", "src": ["S(0)", "S(1)"], "dst": ["S(0)", "R"]}]}
+    slow_peers = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 5, "per_peer_ns": 5},
+                             {"name": "outside", "ranks": 1048576, "gb_per_s": 40, "latency_ns": 50,
+                              "per_peer_ns": 500}]}
+    yield "in shifts", {
+        "schema": "meshplan/spec/1", "topology": slow_peers,
+        "meshes": [{"name": "train", "world": 12, "dims": [{"name": "a", "size": 3}, {"name": "b", "size": 4}]},
+                   {"name": "serve", "world": 8, "ranks": ["8-15"]}],
+        "redistributions": [
+            {"id": str(shape), "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": "train",
+             "dst_mesh": "serve", "src": ["S(0)", "S(0)"], "dst": ["R"]}
+            for shape in ([1536, 256], [1531, 301], [2, 200_003])]}
     yield "far shares", {
         "schema": "meshplan/spec/1",
         "topology": {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 1},
@@ -188,6 +202,33 @@ def execute(step, buffers, boxes, element, wire, where):
     return {rank: reduced(op, list(rows), step["divisor"]) % PRIME for rank, rows in new.items()}
 
 
+def rows_in_chunks(step, levels, have, want):
+    """(phase, chunk, from, to, box) of all that a planned step in chunks sends from rank to rank."""
+    stages, phases = two_phases_in_stages(levels, have, want, step.get("at_once", 0),
+                                          step.get("fetched_by_all", False), step.get("laps", 1))
+    return [(phase, chunk, sender, receiver, cut) for phase, pieces in enumerate(phases, 1)
+            for (sender, receiver, _, box), stage in pieces
+            for chunk, cut in chunks_of(box, step["chunks"], stages, stage)]
+
+
+def check_chunks(step, listed, levels, have, want, where):
+    """The rows are those of the rules; in shifts a chunk joins each rank with so many others at most."""
+    expected = set(rows_in_chunks(step, levels, have, want))
+    found = {(row["phase"], row.get("chunk", 0), row["from"], row["to"], tuple(tuple(b) for b in row["box"]))
+             for row in listed["transfers"] if row["action"] == "send"}
+    if found != expected:
+        raise Complaint("chunk", f"{where}: listed alone {sorted(found - expected)[:3]}, "
+                                 f"by the rules alone {sorted(expected - found)[:3]}")
+    others = {}
+    for phase, chunk, sender, receiver, _ in found:
+        if phase == 1:
+            others.setdefault((chunk, "fetches from", receiver), set()).add(sender)
+            others.setdefault((chunk, "serves", sender), set()).add(receiver)
+    for (chunk, does, rank), met in others.items():
+        if len(met) > step.get("at_once", len(met)):
+            raise Complaint("chunk", f"{where}: in chunk {chunk} rank {rank} {does} {sorted(met)}")
+
+
 class Run:
     """One redistribution on every copy of its meshes."""
 
@@ -209,13 +250,18 @@ class Run:
         return {rank: array.flatten() for world in self.worlds
                 for rank, array in zip(self.ranks(world.held), world.arrays)}
 
-    def step(self, number, listed):
+    def step(self, number, listed, levels=None):
+        """Executes the step's rows; with levels it also looks at the chunks of a crossing."""
         planned = self.plan_red["steps"][number]
         where = f"{self.plan_red['id']} step {number} ({planned['op']})"
         mesh = self.meshes[planned["mesh"]] if "mesh" in planned else self.worlds[0].held.state.mesh
         state = state_of_text(planned["state"], mesh)
         after = [held(state, self.shape, k) for k in range(len(self.worlds))]
         boxes = {rank: box for at in after for rank, box in zip(self.ranks(at), at.boxes)}
+        if levels and self.worlds[0].held.state.mesh is not mesh and planned.get("chunks", 1) > 1:
+            before = self.worlds[0].held
+            have = {rank: ((), box) for rank, box in zip(self.ranks(before), before.boxes)}
+            check_chunks(planned, listed, levels, have, {rank: ([()], box) for rank, box in boxes.items()}, where)
         element = DTYPE_BYTES[self.red["dtype"]]
         wide = listed["reduce_op"] and listed["op"] != "to_partial"
         wire = DTYPE_BYTES[self.red.get("reduce_dtype", self.red["dtype"])] if wide else element
@@ -287,7 +333,7 @@ def check_spec(meshplan, spec, name, seen):
         if len(red["steps"]) != len(run.plan_red["steps"]):
             raise Complaint("transfers", f"{red['id']} has {len(red['steps'])} steps")
         for index, step in enumerate(red["steps"]):
-            run.step(index, step)
+            run.step(index, step, levels_of(plan["topology"]))
             seen.update({step["op"], "two phases" if any(r["phase"] == 2 for r in step["transfers"]) else "",
                          "reduce " + str(step["reduce_op"]), "fill" if any(
                              r["action"] == "fill" for r in step["transfers"]) else ""})
@@ -297,6 +343,7 @@ def check_spec(meshplan, spec, name, seen):
                     for step in run.plan_red["steps"] if step.get("far_64ths"))
         seen.update("in laps" for step in run.plan_red["steps"] if step.get("laps"))
         seen.update("fetched by all" for step in run.plan_red["steps"] if step.get("fetched_by_all"))
+        seen.update("in shifts" for step in run.plan_red["steps"] if step.get("at_once"))
         seen.add("crosses" if run.crosses else "one mesh")
 
 
@@ -347,7 +394,7 @@ def main():
         found.append(str(complaint))
     missing = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "exchange", "slice", "to_partial",
                "two phases", "in laps", "fetched by all", "fetched by all on one mesh", "far share",
-               "far share on one mesh",
+               "far share on one mesh", "in shifts",
                "crosses", "repeat", "fill", "reduce max", "reduce sum"} - seen
     if missing:
         found.append(f"never came up: {sorted(missing)}")

@@ -11,7 +11,7 @@ from meaning import (Complaint, DTYPE_BYTES, Part, box_of, count_of, held, meshe
                      state_of_request, state_of_text)
 from replay import (World, sub_axes_of, check_counts, check_reduction, groups_by, move_in_groups,
                     move_local, move_pieces, pending_sub_axes, sorted_sub_axes)
-from transfers import Level, one_phase, two_phases
+from transfers import Level, one_phase, two_phases, two_phases_in_stages
 
 
 def levels_of(topology):
@@ -78,6 +78,7 @@ class StepSeen:
         self.all_pieces = []
         self.pieces, self.phases, self.groups, self.crossing = [], 1, [], before.state.mesh is not after.state.mesh
         self.reduces = False
+        self.stages, self.number_of_stages = None, 1  # of each piece of each phase; of an exchange in shifts
 
 
 def run_exchange(world, seen, table, where):
@@ -108,6 +109,8 @@ def run_exchange(world, seen, table, where):
         raise Complaint("step", f"{where}: a reducing exchange in two phases")
     seen.phases = step.get("phases", 1)
     phases = phases_of(seen, have, want)
+    if "at_once" in step:
+        check_shifts(seen, where)
     seen.pieces = [piece for pieces in phases for piece in pieces]
     check_counts(phases, have, want, where)
     seen.all_pieces = [phases]
@@ -120,10 +123,25 @@ def run_exchange(world, seen, table, where):
 
 
 def phases_of(seen, have, want):
-    """The pieces of each phase of an exchange."""
-    if seen.phases == 2:
-        return two_phases(seen.levels, have, want, seen.step.get("fetched_by_all", False), seen.step.get("laps", 1))
-    return [one_phase(seen.levels, have, want, seen.step.get("whole_pieces", False), seen.step.get("far_64ths", 0))]
+    """The pieces of each phase of an exchange; where it goes in shifts, `seen` learns their stages."""
+    step = seen.step
+    if seen.phases == 1:
+        return [one_phase(seen.levels, have, want, step.get("whole_pieces", False), step.get("far_64ths", 0))]
+    ways = step.get("fetched_by_all", False), step.get("laps", 1)
+    if "at_once" not in step:
+        return two_phases(seen.levels, have, want, *ways)
+    seen.number_of_stages, phases = two_phases_in_stages(seen.levels, have, want, step["at_once"], *ways)
+    seen.stages = [[stage for _, stage in pieces] for pieces in phases]
+    return [[piece for piece, _ in pieces] for pieces in phases]
+
+
+def check_shifts(seen, where):
+    """Only across meshes, in two phases, each stage in as many chunks."""
+    chunks = seen.step.get("chunks", 1)
+    if seen.phases == 1 or chunks == 1 or not seen.crossing:
+        raise Complaint("step", f"{where}: shifts of an exchange that is not across meshes in chunks")
+    if chunks % seen.number_of_stages:
+        raise Complaint("step", f"{where}: {chunks} chunks of {seen.number_of_stages} stages")
 
 
 def run_step(world, step, red, meshes, ids, levels, where):

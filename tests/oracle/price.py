@@ -44,42 +44,63 @@ def pairs_time(levels, protocols, loads, peers):
     return min(times, default=Fraction(0))
 
 
-def traffic_time(levels, pieces, size, copy_mb_per_s, protocols=()):
-    """Pieces that travel at once, (sender, receiver, bytes or box): latency, peers, bytes, copies."""
-    got, sent, peers_in, peers_out, arrived = {}, {}, {}, {}, {}
-    used = set()
+def most_received(pieces, size):
+    arrived = {}
+    for _, receiver, elements in pieces:
+        arrived[receiver] = arrived.get(receiver, 0) + elements * size
+    return max(arrived.values(), default=0)
+
+
+def traffic_of(levels, pieces, size):
+    """The most bytes that a rank gets or sends over each level, and the most peers it has there."""
+    got, sent, peers_in, peers_out = {}, {}, {}, {}
     for sender, receiver, elements in pieces:
         level = level_between(levels, sender, receiver)
-        used.add(level)
         amount = elements * size
         got[receiver, level] = got.get((receiver, level), 0) + amount
         sent[sender, level] = sent.get((sender, level), 0) + amount
-        arrived[receiver] = arrived.get(receiver, 0) + amount
         peers_in.setdefault((receiver, level), set()).add(sender)
         peers_out.setdefault((sender, level), set()).add(receiver)
-    if not used:
-        return Fraction(0)
-    loads, number_of_peers, time = [], [], Fraction(levels[max(used)].latency_ns * 1000)
-    for number, level in enumerate(levels):
+    loads, peers = [], []
+    for number in range(len(levels)):
         loads.append(max([v for (_, n), v in [*got.items(), *sent.items()] if n == number], default=0))
-        peers = max([len(v) for (_, n), v in [*peers_in.items(), *peers_out.items()] if n == number],
-                    default=0)
-        number_of_peers.append(peers)
-        time += level.per_peer_ns * 1000 * peers
-    copies = copy_time(2 * max(arrived.values()), copy_mb_per_s)
-    return max(time + seconds_of(levels, loads, True, number_of_peers),
-               pairs_time(levels, protocols, loads, number_of_peers)) + copies
+        peers.append(max([len(v) for (_, n), v in [*peers_in.items(), *peers_out.items()] if n == number],
+                         default=0))
+    return loads, peers
 
 
-def pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols=()):
-    """Two phases in chunks: while one chunk is shared, the next is fetched; copies come on top."""
+def time_of(levels, loads, peers, protocols):
+    """Latency, peers and bytes of what travels at once."""
+    if not any(peers):
+        return Fraction(0)
+    outermost = max(level for level, n in enumerate(peers) if n)
+    time = 1000 * (levels[outermost].latency_ns + sum(level.per_peer_ns * n for level, n in zip(levels, peers)))
+    return max(time + seconds_of(levels, loads, True, peers), pairs_time(levels, protocols, loads, peers))
+
+
+def traffic_time(levels, pieces, size, copy_mb_per_s, protocols=()):
+    """Pieces that travel at once, (sender, receiver, bytes or box): latency, peers, bytes, copies."""
+    return (time_of(levels, *traffic_of(levels, pieces, size), protocols)
+            + copy_time(2 * most_received(pieces, size), copy_mb_per_s))
+
+
+def fullest_stage(levels, moved, stages, number, size):
+    """By level the most bytes and the most peers of so many stages: each as if all moved as it does, and
+    in each what has no stage."""
+    traffic = [traffic_of(levels, [(a, b, elements * (1 if stage is None else number))
+                                   for (a, b, elements), stage in zip(moved, stages) if stage in (None, now)], size)
+               for now in range(number)]
+    return [[max(of_level) for of_level in zip(*figures)] for figures in zip(*traffic)]
+
+
+def pipelined_ps(levels, phases, size, copy_mb_per_s, chunks, protocols=(), stages=None, number=1):
+    """Two phases in chunks: while one chunk is shared, the next is fetched; copies come on top. `stages`:
+    of each piece of each phase, of so many."""
     steps, copies = [], 0
-    for moved in phases:
-        steps.append(whole_ps(traffic_time(levels, moved, Fraction(size, chunks), 0, protocols)))
-        arrived = {}
-        for sender, receiver, elements in moved:
-            arrived[receiver] = arrived.get(receiver, 0) + elements * size
-        copies += whole_ps(copy_time(2 * max(arrived.values(), default=0), copy_mb_per_s))
+    for moved, of in zip(phases, stages or [[None] * len(moved) for moved in phases]):
+        traffic = fullest_stage(levels, moved, of, number, Fraction(size, chunks))
+        steps.append(whole_ps(time_of(levels, *traffic, protocols)))
+        copies += whole_ps(copy_time(2 * most_received(moved, size), copy_mb_per_s))
     fetch, share = steps
     rounds = [max(fetch if i < chunks else 0, share if i > 0 else 0) for i in range(chunks + 1)]
     return sum(rounds) + copies

@@ -4,7 +4,9 @@ Ranks are global ids. `have` maps a rank to what it holds: (contribution, box); 
 ranks apart that hold different summands (None where a rank holds nothing). `want` maps a rank to
 (contributions it needs, box). A piece is (sender, receiver, contribution, box).
 """
+from collections import Counter
 from dataclasses import dataclass
+from itertools import cycle
 
 from meaning import common, count_of
 
@@ -238,10 +240,11 @@ def fetched_by_units(levels, have, want, members, shards, by_all, laps):
     return fetched
 
 
-def two_phases(levels, have, want, by_all=False, laps=1):
+def fetched_and_shared(levels, have, want, by_all, laps):
     """Each innermost unit fetches what it misses once, by all members or those that want it, in so many
-    laps; then shares it: (first, second) pieces."""
-    first, second = [], []
+    laps; then shares it. First the parts, (sender, fetcher, contribution, box, w); then (piece, number of
+    the part that it passes on), None where the sender held it before."""
+    parts, shares = [], []
     classes = {}
     for rank in sorted(want):
         classes.setdefault(want[rank][0][0], []).append(rank)
@@ -249,14 +252,77 @@ def two_phases(levels, have, want, by_all=False, laps=1):
     for contribution, members in classes.items():
         shards = {s: ranks for s, ranks in every.items() if s[0] == contribution}
         fetched = fetched_by_units(levels, have, want, members, shards, by_all, laps)
-        first += [piece[:4] for piece in fetched]
         for unit_members in units_of(levels, members):
             number = unit(levels, 0, unit_members[0])
             here = {r: held for r, held in have.items()
                     if unit(levels, 0, r) == number and held[0] == contribution}
-            second += one_phase(levels, here, {r: want[r] for r in unit_members}, False)
-            for sender, taker, key, box, w in fetched:
+            shares += [(piece, None) for piece in one_phase(levels, here, {r: want[r] for r in unit_members}, False)]
+            for part, (_, taker, key, box, w) in enumerate(fetched, len(parts)):
                 if taker in unit_members:
-                    second += [(taker, r, key, box) for r in unit_members
+                    shares += [((taker, r, key, box), part) for r in unit_members
                                if r != taker and want[r][1] == w]
-    return first, second
+        parts += fetched
+    return parts, shares
+
+
+def two_phases(levels, have, want, by_all=False, laps=1):
+    """(first, second) pieces."""
+    parts, shares = fetched_and_shared(levels, have, want, by_all, laps)
+    return [part[:4] for part in parts], [piece for piece, _ in shares]
+
+
+def most_parts(parts):
+    """The most that one rank serves, or that one rank fetches."""
+    counts = Counter((side, part[side]) for part in parts for side in (0, 1))
+    return max(counts.values(), default=0)
+
+
+def make_room(parts, taken, holder, a, b):
+    """The holder's part in shift a goes to b, that of its fetcher in b to a, that of the latter's holder in
+    a to b, and so on. `taken`: (side, rank) -> its part in each shift."""
+    walk, number = [], taken[0, holder][a]
+    while number is not None:
+        walk.append(number)
+        side = len(walk) % 2
+        number = taken[side, parts[number][side]][b if side else a]
+    for arrive, ends in ((False, (a, b)), (True, (b, a))):  # all leave before any arrives
+        for number, shift in zip(walk, cycle(ends)):
+            for side in (0, 1):
+                taken[side, parts[number][side]][shift] = number if arrive else None
+
+
+def shifts_of(parts):
+    """The shift of each part, (sender, fetcher, ...): in none a rank fetches two or serves two, and they are
+    no more than the parts that some rank has."""
+    shifts = most_parts(parts)
+    taken = {(side, part[side]): [None] * shifts for part in parts for side in (0, 1)}
+    for number, (holder, fetcher) in enumerate(part[:2] for part in parts):
+        a = taken[1, fetcher].index(None)
+        if taken[0, holder][a] is not None:
+            make_room(parts, taken, holder, a, taken[0, holder].index(None))
+        taken[0, holder][a] = taken[1, fetcher][a] = number
+    return [taken[1, part[1]].index(number) for number, part in enumerate(parts)]
+
+
+def stages_of(parts, at_once):
+    """The stage of each part: so many shifts in a row are one."""
+    shifts = shifts_of(parts)
+    d = most_parts(parts)
+    number = -(-d // at_once)
+    return [shift * number // d for shift in shifts]
+
+
+def two_phases_in_stages(levels, have, want, at_once, by_all=False, laps=1):
+    """The number of stages, and (first, second) of (piece, stage): what is passed on has that of its part,
+    what a member held before has none; nor has any where `at_once` is 0."""
+    parts, shares = fetched_and_shared(levels, have, want, by_all, laps)
+    stages = stages_of(parts, at_once) if at_once else [None] * len(parts)
+    first = [(part[:4], stage) for part, stage in zip(parts, stages)]
+    second = [(piece, None if part is None else stages[part]) for piece, part in shares]
+    return max(stages, default=0) + 1 if at_once else 1, (first, second)
+
+
+def chunks_of(box, chunks, number=1, stage=None):
+    """[(chunk, box)]: the box as it goes in so many chunks of so many stages, empty ones left out."""
+    each = chunks if stage is None else chunks // number
+    return [(i + each * (stage or 0), cut) for i, cut in enumerate(cut_box(box, each)) if cut is not None]

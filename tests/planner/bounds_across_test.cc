@@ -60,9 +60,10 @@ struct Tightness {
   int64_t pairs = 0;
   int64_t met = 0;
   int64_t proven = 0;
-  int64_t by_all = 0;  // exchanges in two phases that take less where all fetch
-  int64_t helped = 0;  // pairs that take less in two phases
-  int64_t far = 0;     // exchanges in one phase that take less with a far share
+  int64_t by_all = 0;     // exchanges in two phases that take less where all fetch
+  int64_t helped = 0;     // pairs that take less in two phases
+  int64_t in_shifts = 0;  // that take less in shifts
+  int64_t far = 0;        // exchanges in one phase that take less with a far share
 };
 
 // `stride`: every so many pairs of states.
@@ -114,11 +115,13 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
       q.far_64ths = 0;
       tight.far += crossing[i][j] < near_ps;
       crossing_twice[i][j] = crossing[i][j];
-      // In two phases too, whoever fetches.
+      // In two phases too, whoever fetches, in shifts or not.
       q.phases = 2;
+      q.in_shifts_too = true;
       for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all, Fetchers::all_in_laps}) {
         q.fetchers = fetchers;
         const ExchangeCost twice = price_exchange(q);
+        tight.in_shifts += twice.at_once > 0;
         if (fetchers != Fetchers::wanting && twice.predicted_ps < crossing_twice[i][j]) ++tight.by_all;
         crossing_twice[i][j] = std::min(crossing_twice[i][j], twice.predicted_ps);
       }
@@ -198,15 +201,17 @@ TEST_CASE("no way across meshes is below the bound") {
           all.proven += t.proven;
           all.by_all += t.by_all;
           all.far += t.far;
+          all.in_shifts += t.in_shifts;
           all.helped += t.helped;
         }
       }
     }
   }
   MESSAGE(all.pairs << " pairs, the bound met by " << all.met << ", proven " << all.proven << ", " << all.helped
-                    << " that take less in two phases; " << all.by_all << " exchanges that take least where all fetch, " << all.far
-                    << " that take less with a far share than without");
+                    << " that take less in two phases; " << all.by_all << " exchanges that take least where all fetch, " << all.in_shifts
+                    << " in shifts, " << all.far << " that take less with a far share than without");
   CHECK(all.by_all > 0);
+  CHECK(all.in_shifts > 0);
   CHECK(all.far > 0);
   CHECK(all.met * 10 > all.pairs);
   CHECK(all.proven * 10 > all.pairs * 9);

@@ -176,6 +176,9 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
     x.plan.redistributions[1].steps.front().laps = 2;
     CHECK(x.message() == "bundle 'sync': member 'w2', step 0: its laps are 2, expected 1 in a bundle");
     x.plan.redistributions[1].steps.front().laps = 1;
+    x.plan.redistributions[1].steps.front().at_once = 2;
+    CHECK(x.message() == "bundle 'sync': member 'w2', step 0: its at_once is 2, expected none in a bundle");
+    x.plan.redistributions[1].steps.front().at_once = 0;
     x.plan.redistributions[1].steps.front().chunks = 2;
     CHECK(x.message() == "bundle 'sync': member 'w2', step 0: chunks is 2, expected 1 in a bundle");
   }

@@ -10,6 +10,7 @@
 
 #include "tensor/box.h"
 #include "verify/recount_exchange.h"
+#include "verify/shift_oracle.h"
 
 namespace meshplan::test {
 
@@ -23,13 +24,16 @@ struct OracleRank {
   std::vector<int64_t> reduced;  // and on what is reduced
 };
 
-// One message: so many elements, over the level; in one phase also which.
+// One message: so many elements, over the level; in one phase also which, and in the second of two what it passes on, by its number in
+// the first.
+constexpr size_t held_before = SIZE_MAX;
 struct OracleMessage {
   size_t from = 0;
   size_t to = 0;
   int64_t elements = 0;
   size_t level = 0;
   Box box{};
+  size_t part = held_before;
 };
 
 inline size_t oracle_level(const Topology& topology, int64_t a, int64_t b) {
@@ -176,12 +180,45 @@ inline verification::Exchanged oracle_exchange(const verification::ExchangeView&
 // Near-equal part `i` of `length` in `parts`, the first ones longer by one.
 inline int64_t oracle_part(int64_t length, int64_t parts, int64_t i) { return length / parts + (i < length % parts ? 1 : 0); }
 
+// What the fullest chunk moves in shifts: stage by stage and message by message.
+inline void oracle_stages(const verification::ExchangeView& view, const std::array<std::vector<OracleMessage>, 2>& messages,
+                          verification::TwoPhases& most) {
+  std::vector<OraclePart> parts;
+  for (const OracleMessage& message : messages[0]) parts.emplace_back(message.to, message.from);
+  const std::vector<int64_t> shifts = oracle_shifts(parts);
+  const int64_t d = shifts.empty() ? 0 : *std::max_element(shifts.begin(), shifts.end()) + 1;
+  while (most.stages * view.at_once < d) ++most.stages;
+  for (int64_t stage = 0; stage < most.stages; ++stage) {
+    for (size_t p = 0; p < 2; ++p) {
+      std::map<std::tuple<bool, size_t, size_t>, std::pair<int64_t, std::set<size_t>>> moved;  // sent or not, rank, level
+      for (size_t i = 0; i < messages[p].size(); ++i) {
+        const OracleMessage& message = messages[p][i];
+        const size_t part = p == 0 ? i : message.part;
+        if (part != held_before && shifts[part] * most.stages / d != stage) continue;
+        const int64_t bytes = message.elements * view.element_bytes * (part == held_before ? 1 : most.stages);
+        for (const bool sends : {false, true}) {
+          auto& [all, peers] = moved[{sends, sends ? message.from : message.to, message.level}];
+          all += bytes;
+          peers.insert(sends ? message.to : message.from);
+        }
+      }
+      verification::LevelTraffic& traffic = most.phase[p].traffic;
+      for (const auto& [who, what] : moved) {
+        const size_t level = std::get<2>(who);
+        traffic.bytes[level] = std::max(traffic.bytes[level], what.first);
+        traffic.peers[level] = std::max(traffic.peers[level], static_cast<int64_t>(what.second.size()));
+      }
+    }
+  }
+}
+
 // What a unit of the innermost level fetches, by the rules one by one, and what it passes on
 // inside.
 inline verification::TwoPhases oracle_two_phases(const verification::ExchangeView& view) {
   verification::TwoPhases most;
   const size_t levels = view.topology->levels.size();
-  for (int64_t copy = 0; copy < mesh_copies(*view.src_mesh); ++copy) {
+  const int64_t copies = view.src_mesh == view.dst_mesh ? mesh_copies(*view.src_mesh) : 1;
+  for (int64_t copy = 0; copy < copies; ++copy) {
     const std::vector<OracleRank> ranks = oracle_ranks(view, copy);
     std::array<std::vector<OracleMessage>, 2> messages;
     std::map<std::vector<int64_t>, std::vector<size_t>> classes;
@@ -190,7 +227,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
       const std::vector<size_t>& members_of_class = one_class.second;
       std::vector<std::pair<Box, std::vector<size_t>>> shards;  // with their holders, in the order of the first
       for (const size_t i : members_of_class) {
-        if (volume(ranks[i].held) == 0) continue;
+        if (!ranks[i].holds || volume(ranks[i].held) == 0) continue;
         auto at = std::find_if(shards.begin(), shards.end(), [&](const auto& shard) { return shard.first == ranks[i].held; });
         if (at == shards.end()) at = shards.insert(shards.end(), {ranks[i].held, {}});
         at->second.push_back(i);
@@ -215,9 +252,10 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         const std::vector<size_t>& members = unit.second;
         // Inside, what some member holds.
         for (const size_t to : members) {
+          if (!ranks[to].wants) continue;
           for (const auto& [box, holders] : shards) {
             const Box piece = intersect(box, ranks[to].wanted);
-            if (volume(piece) == 0 || ranks[to].held == box) continue;
+            if (volume(piece) == 0 || (ranks[to].holds && ranks[to].held == box)) continue;
             size_t level = 0;
             const std::vector<size_t> near = nearest(holders, to, level);
             if (level > 0) continue;
@@ -234,7 +272,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         std::vector<Box> wanted;
         for (const size_t m : members) {
           const bool known = std::find(wanted.begin(), wanted.end(), ranks[m].wanted) != wanted.end();
-          if (volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
+          if (ranks[m].wants && volume(ranks[m].wanted) > 0 && !known) wanted.push_back(ranks[m].wanted);
         }
         // Fetched by all: every slice of what is missing by the last member whose share, of one lap,
         // begins before its end, stretches of slices from the holder that was asked for least.
@@ -292,7 +330,8 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
               asked_so_far[from] += elements;
               messages[0].push_back({from, to, elements, level});
               for (const size_t m : members) {
-                if (m != to && ranks[m].wanted == wanted[i]) messages[1].push_back({to, m, elements, 0});
+                if (m != to && ranks[m].wants && ranks[m].wanted == wanted[i])
+                  messages[1].push_back({to, m, elements, 0, {}, messages[0].size() - 1});
               }
             }
           }
@@ -301,7 +340,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
           if (view.fetched_by_all) break;
           std::vector<size_t> takers;
           for (const size_t m : members) {
-            if (ranks[m].wanted == w) takers.push_back(m);
+            if (ranks[m].wants && ranks[m].wanted == w) takers.push_back(m);
           }
           std::vector<size_t> missing;
           for (size_t s = 0; s < shards.size(); ++s) {
@@ -332,13 +371,14 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
               const std::vector<size_t> near = nearest(shards[s].second, to, level);
               messages[0].push_back({near[asked[{s, c, level, near}]++ % near.size()], to, elements, level});
               for (const size_t m : takers) {
-                if (m != to) messages[1].push_back({to, m, elements, 0});
+                if (m != to) messages[1].push_back({to, m, elements, 0, {}, messages[0].size() - 1});
               }
             }
           }
         }
       }
     }
+    if (view.at_once > 0) oracle_stages(view, messages, most);
     std::vector<int64_t> in(ranks.size(), 0);
     std::vector<int64_t> out(ranks.size(), 0);
     for (size_t p = 0; p < 2; ++p) {
@@ -363,7 +403,7 @@ inline verification::TwoPhases oracle_two_phases(const verification::ExchangeVie
         }
         in[i] += here;
         most.phase[p].received = std::max(most.phase[p].received, here);
-        for (size_t l = 0; l < levels; ++l) {
+        for (size_t l = 0; l < levels && view.at_once == 0; ++l) {
           auto& traffic = most.phase[p].traffic;
           traffic.bytes[l] = std::max({traffic.bytes[l], received[l], sent[l]});
           traffic.peers[l] = std::max({traffic.peers[l], static_cast<int64_t>(from[l].size()), static_cast<int64_t>(to[l].size())});

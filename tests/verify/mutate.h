@@ -270,6 +270,10 @@ inline std::vector<Mutant> mutants_of(const Plan& plan, const PlannedRedistribut
       p.steps[i].laps = 3 - p.steps[i].laps;
       return true;
     });
+    add("other at once", i, [&](auto& p) {
+      p.steps[i].at_once = p.steps[i].at_once == 1 ? 0 : 1;
+      return true;
+    });
     add("other far share", i, [&](auto& p) {
       p.steps[i].far_64ths = p.steps[i].far_64ths == 0 ? 9 : 0;
       return true;

@@ -2,6 +2,8 @@
 // prices say.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "../cost/some_protocols.h"
 #include "base/check.h"
 #include "base/seed.h"
@@ -127,7 +129,8 @@ ExchangeView view_of(const Case& c) {
           c.step.whole_pieces,
           c.step.fetched_by_all,
           c.step.laps,
-          c.step.far_64ths};
+          c.step.far_64ths,
+          c.step.at_once};
 }
 
 std::string text_of(const Case& c) {
@@ -138,7 +141,7 @@ std::string text_of(const Case& c) {
   for (const int64_t extent : c.tensor.shape) text += " " + std::to_string(extent);
   text += " ] " + to_text(c.src, mesh_shape(c.table.meshes[c.src_mesh])) + " -> " + to_text(c.dst, mesh_shape(c.table.meshes[c.dst_mesh])) +
           (c.step.whole_pieces ? " whole" : " even") + (c.step.fetched_by_all ? " by all" : "") + ", " + std::to_string(c.step.laps) +
-          " laps, far share " + std::to_string(c.step.far_64ths) + ", units of";
+          " laps, far share " + std::to_string(c.step.far_64ths) + ", " + std::to_string(c.step.at_once) + " at once, units of";
   for (const TopologyLevel& level : c.plan.topology.levels) text += " " + std::to_string(level.ranks);
   return text;
 }
@@ -155,6 +158,17 @@ std::string traffic_text(const Exchanged& x, size_t levels) {
   for (size_t l = 0; l < levels; ++l)
     text += " | " + std::to_string(x.traffic.bytes[l]) + " B " + std::to_string(x.traffic.peers[l]) + " peers";
   return text;
+}
+
+// What is counted is what other code prices.
+void check_price(const Case& c) {
+  const StepQuestion question{&c.plan.topology, &c.table.meshes[c.src_mesh], &c.table.meshes[c.dst_mesh], &c.tensor, std::nullopt, &c.src,
+                              &c.step};
+  const StepCost price = price_step(question);
+  const Counted step = verification::recount({&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
+  CHECK(step.wire_bytes == price.wire_bytes);
+  CHECK(step.peak_bytes == price.peak_bytes);
+  CHECK(step.ps == price.predicted_ps);
 }
 
 TEST_CASE("both engines count what every rank sends and receives") {
@@ -228,14 +242,7 @@ TEST_CASE("with a far share holders outside of units are counted as each rank as
     if (text_of(*counted, levels) != text_of(really, levels)) {
       FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text_of(*counted, levels) << ", really " << text_of(really, levels));
     }
-    // Priced by other code.
-    StepQuestion question{&c.plan.topology, &c.table.meshes[c.src_mesh], &c.table.meshes[c.dst_mesh], &c.tensor, std::nullopt, &c.src,
-                          &c.step};
-    const StepCost price = price_step(question);
-    const Counted step = verification::recount({&c.plan, question.src_mesh, question.dst_mesh, &c.tensor, std::nullopt, &c.src, &c.step});
-    CHECK(step.wire_bytes == price.wire_bytes);
-    CHECK(step.peak_bytes == price.peak_bytes);
-    CHECK(step.ps == price.predicted_ps);
+    check_price(c);
     view.far_64ths = 0;
     const bool asked = really.traffic.bytes != test::oracle_exchange(view).traffic.bytes;
     (c.src_mesh == c.dst_mesh ? on_one_mesh : across) += asked;
@@ -291,6 +298,79 @@ TEST_CASE("two phases are counted as units fetch and pass on") {
   CHECK(even > even_in_laps);
   CHECK(even_in_laps > 0);
   CHECK(fetching > test::rounds_or(3'000) / 10);
+}
+
+TEST_CASE("across meshes, in shifts too, two phases are counted as units fetch and pass on") {
+  Random random(test::seed_or(recount_seed) + 6);
+  std::array<int64_t, 4> several{};  // stages, by how many at once
+  int64_t inside = 0;                // of them, where something is passed on or was held before
+  for (int64_t round = 0; round < test::rounds_or(4'000); ++round) {
+    Case c = far_share_across(random);
+    c.step.far_64ths = 0;
+    c.step.fetched_by_all = random.one_in(3);
+    c.step.laps = 1 + random.below(2);
+    c.step.phases = 2;
+    c.step.at_once = round % 4;
+    const size_t levels = c.plan.topology.levels.size();
+    const ExchangeView view = view_of(c);
+    const verification::TwoPhases right = test::oracle_two_phases(view);
+    const auto counted = verification::exchanged_in_two_phases(view);
+    REQUIRE(counted);
+    const auto text = [&](const verification::TwoPhases& x) {
+      return std::to_string(x.received) + " received, " + std::to_string(x.sent) + " sent, " + std::to_string(x.stages) + " stages; " +
+             traffic_text(x.phase[0], levels) + "; " + traffic_text(x.phase[1], levels);
+    };
+    if (text(*counted) != text(right))
+      FAIL_CHECK("round " << round << ": " << text_of(c) << ": " << text(*counted) << ", really " << text(right));
+    c.step.chunks = right.stages * (2 + random.below(3));
+    check_price(c);
+    if (right.stages == 1) continue;
+    ++several[static_cast<size_t>(c.step.at_once)];
+    inside += right.phase[1].traffic.bytes[0] > 0;
+  }
+  MESSAGE("several stages: " << several[1] << " with 1 at once, " << several[2] << " with 2, " << several[3] << " with 3; " << inside
+                             << " move something inside");
+  CHECK(several[0] == 0);
+  for (size_t at_once = 1; at_once < several.size(); ++at_once) CHECK(several[at_once] > test::rounds_or(4'000) / 100);
+  CHECK(inside > test::rounds_or(4'000) / 20);
+}
+
+TEST_CASE("an exchange in shifts has chunks that are a multiple of its stages, each as full as the fullest") {
+  // The example of lib/transfer/README.md: ranks 0 to 3 hold a quarter of [16] float32 each, 4 to 7 want all; hosts of 2.
+  Case c;
+  c.dst_mesh = 1;
+  REQUIRE(add_root(c.table, "train", 4, {0, 1, 2, 3}, {{"a", 4}}).ok());
+  REQUIRE(add_root(c.table, "serve", 4, {4, 5, 6, 7}, {{"b", 4}}).ok());
+  c.tensor.shape = {16};
+  c.src = *parse_state("S(0)", std::vector<int64_t>{4}, 1);
+  c.dst = *parse_state("R", std::vector<int64_t>{4}, 1);
+  c.plan.topology.levels = {{"inside", 2, 1'000, 10'000, 500, 100}, {"across", 1'048'576, 1'000, 25'000, 500, 100}};
+  c.step.op = Op::exchange;
+  c.step.state = c.dst;
+  c.step.phases = 2;
+  const auto counted = [&](int64_t chunks, int64_t at_once) {
+    c.step.chunks = chunks;
+    c.step.at_once = at_once;
+    return verification::recount({&c.plan, &c.table.meshes[0], &c.table.meshes[1], &c.tensor, std::nullopt, &c.src, &c.step});
+  };
+  // Each fetches two parts of 16 B, which all but it in its host get passed on.
+  const Counted both = counted(2, 2);
+  const Counted one = counted(2, 1);
+  for (const Counted& count : {both, one}) {
+    CHECK(count.wrong.empty());
+    CHECK(count.wire_bytes == 64);
+    CHECK(count.peak_bytes == 16 + 64 + 64 + 32);
+  }
+  // Rounds of the one and the other phase: 16 B each in both, from two peers or one.
+  CHECK(both.ps == 2 * (25'000'000 + 2 * 500'000 + 16'000) + (10'000'000 + 500'000 + 16'000));
+  CHECK(one.ps == 2 * (25'000'000 + 500'000 + 16'000) + (10'000'000 + 500'000 + 16'000));
+  CHECK(counted(4, 1).ps == 4 * (25'000'000 + 500'000 + 8'000) + (10'000'000 + 500'000 + 8'000));
+  CHECK(counted(3, 2).wrong.empty());
+  const Counted uneven = counted(3, 1);
+  CHECK(uneven.wrong == "an exchange in 3 chunks, 1 at once, in 2 stages: chunks are a multiple of the stages");
+  CHECK(!uneven.ps);
+  c.plan.topology.copy_mb_per_s = 1'000;  // 32 B fetched and 32 passed on, twice each
+  CHECK(counted(2, 1).ps == *one.ps + 2 * 64'000);
 }
 
 TEST_CASE("an exchange is priced as it is counted") {

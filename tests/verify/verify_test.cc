@@ -137,6 +137,7 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { r.steps[0].whole_pieces = true; }, "whole_pieces");
   broken([](Plan&, R& r) { r.steps[0].laps = 2; }, "reduce_scatter with 2 laps: 1, or 2 in two phases");
   broken([](Plan&, R& r) { r.steps[0].fetched_by_all = true; }, "reduce_scatter with fetched_by_all: only two phases fetch for others");
+  broken([](Plan&, R& r) { r.steps[0].at_once = 1; }, "reduce_scatter with at_once 1: 1 to 8 of chunks, or none");
   broken([](Plan&, R& r) { r.steps[0].far_64ths = 1; }, "reduce_scatter with far_64ths: only an exchange asks far holders");
   broken([](Plan&, R& r) { r.steps[0].merged = 2; }, "its merged is 2, the steps that it replaces are 1");
   broken([](Plan&, R& r) { r.steps[0].logical_shape = {8, 8}; }, "logical shape [8, 8] where the rank at coordinate 0 sees [2, 8]");
@@ -313,10 +314,47 @@ TEST_CASE("an exchange in two phases is counted phase by phase") {
   CHECK(contains(verdict(plan), "predicted_ns is 36016"));
   step.predicted_ps = totals.predicted_ps = plan.totals.predicted_ps = 2 * 25'504'000 + 10'504'000;
   CHECK(verdict(plan) == "right");
+  step.at_once = 1;
+  CHECK(contains(verdict(plan),
+                 "step 0 (exchange): exchange with at_once 1 on one mesh: expected none, only an exchange from one mesh to "
+                 "another has shifts"));
+  step.at_once = 9;
+  CHECK(contains(verdict(plan), "exchange with at_once 9: 1 to 8 of chunks, or none"));
+  step.at_once = -1;
+  CHECK(contains(verdict(plan), "exchange with at_once -1: 1 to 8 of chunks, or none"));
+  step.at_once = 0;
   step.chunks = 1025;
   CHECK(contains(verdict(plan), "in 1025 chunks: they are 1 to 1024"));
   step.phases = 1;
   CHECK(contains(verdict(plan), "only two phases are pipelined"));
+}
+
+TEST_CASE("across meshes an exchange goes in shifts, in chunks that are a multiple of its stages") {
+  MeshTable table = table_of({{"a", 2}, {"b", 4}});
+  REQUIRE(add_slice(table, "inner", "mesh", {"b"}).ok());
+  Plan plan = hand_plan(table, {64, 8}, "RS(0)", {{Op::exchange, {}, "RS(1)"}});
+  plan.topology.levels = {{"inside", 2, 370'000, 10'000, 500, 100}, {"across", 1'048'576, 45'000, 25'000, 500, 100}};
+  PlannedRedistribution& r = plan.redistributions[0];
+  Step& step = r.steps.own()[0];
+  r.request.dst_mesh = 1;
+  r.request.dst = r.dst = step.state = *parse_state("R", std::vector<int64_t>{4}, 2);
+  step.mesh = "inner";
+  step.mesh_dims = {{0, 1, 4}};
+  step.src.reset();
+  step.dst.reset();
+  step.tensor_dim.reset();
+  step.moves.clear();
+  step.phases = 2;
+  step.laps = 2;
+  step.chunks = 3;
+  r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, table.meshes[0], table.meshes[1]);
+  test::price(plan);
+  CHECK(verdict(plan) == "right");
+  // In two laps each member of a host fetches two parts.
+  step.at_once = 1;
+  CHECK(contains(verdict(plan), "step 0 (exchange): an exchange in 3 chunks, 1 at once, in 2 stages: chunks are a multiple of the stages"));
+  step.chunks = 1;
+  CHECK(contains(verdict(plan), "exchange with at_once 1: 1 to 8 of chunks, or none"));
 }
 
 TEST_CASE("what a plan was planned under, and what it says beside its steps, is held against them") {

@@ -1,0 +1,76 @@
+#include "cost/shift_price.h"
+
+#include <algorithm>
+
+#include "base/int_math.h"
+#include "cost/exchange_phase.h"
+#include "cost/pipeline.h"
+#include "transfer/shift_traffic.h"
+
+namespace meshplan {
+namespace {
+
+ExchangeTraffic in_shifts(ExchangeTraffic traffic, const ShiftTraffic& shifts, int64_t at_once) {
+  traffic.phase = shifts.fullest(at_once);
+  return traffic;
+}
+
+// In the multiple of so many stages that takes least time.
+ShiftPrice priced_in_stages(const Topology& topology, ExchangeTraffic traffic, int64_t stages) {
+  const PhaseTime fetch = phase_time(topology, traffic.phase[0], Peers::number_and_rate);
+  const PhaseTime share = phase_time(topology, traffic.phase[1], Peers::number_and_rate);
+  // The time is convex in the number of chunks: one of the two multiples around the best.
+  const int64_t best = best_chunks(fetch, share);
+  ShiftPrice price;
+  for (const int64_t each : {floor_div(best, stages), floor_div(best, stages) + 1}) {
+    const int64_t chunks = std::max<int64_t>(each, 1) * stages;
+    if (chunks < 2 || chunks > most_chunks) continue;
+    const int64_t ps = in_chunks_ps(topology, traffic, chunks);
+    if (ps >= price.predicted_ps) continue;
+    price.chunks = chunks;
+    price.predicted_ps = ps;
+  }
+  price.traffic = std::move(traffic);
+  return price;
+}
+
+}  // namespace
+
+ShiftPrice best_in_shifts(const Topology& topology, const ExchangeTraffic& whole,
+                          const ShiftTraffic& shifts) {
+  ShiftPrice best;
+  const int64_t most = std::min(most_at_once_tried, shifts.shifts());
+  for (int64_t at_once = 1; at_once <= most; ++at_once) {
+    const int64_t stages = stages_of(shifts.shifts(), at_once);
+    if (stages > most_chunks) continue;
+    ShiftPrice price = priced_in_stages(topology, in_shifts(whole, shifts, at_once), stages);
+    price.at_once = at_once;
+    if (price.predicted_ps < best.predicted_ps) best = std::move(price);
+  }
+  return best;
+}
+
+std::optional<ShiftPrice> price_in_shifts(const Topology& topology, const ExchangeTraffic& whole,
+                                          const ShiftTraffic& shifts, int64_t at_once,
+                                          int64_t chunks) {
+  const int64_t stages = stages_of(shifts.shifts(), at_once);
+  if (chunks % stages != 0) return std::nullopt;
+  ShiftPrice price;
+  price.at_once = at_once;
+  price.chunks = chunks;
+  price.traffic = in_shifts(whole, shifts, at_once);
+  price.predicted_ps = in_chunks_ps(topology, price.traffic, chunks);
+  return price;
+}
+
+int64_t least_in_shifts_ps(const Topology& topology, const ExchangeTraffic& whole) {
+  const auto with_one_peer = [&](Traffic traffic) {
+    for (int64_t& peers : traffic.peers) peers = std::min<int64_t>(peers, 1);
+    return phase_time(topology, traffic, Peers::number);
+  };
+  const PhaseTime fetch = with_one_peer(whole.phase[0]);
+  const PhaseTime share = with_one_peer(whole.phase[1]);
+  return pipelined_ps(fetch, share, best_chunks(fetch, share));
+}
+
+}  // namespace meshplan

@@ -1,0 +1,120 @@
+#include "transfer/shift_traffic.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/int_math.h"
+#include "transfer/one_phase_traffic.h"
+#include "transfer/passed_on.h"
+
+namespace meshplan {
+
+ShiftTraffic::ShiftTraffic(const ExchangeRanks& ranks, const LevelUnits& units,
+                           int64_t element_bytes, Fetchers fetchers)
+    : ranks_(ranks),
+      level_units_(units),
+      element_bytes_(element_bytes),
+      own_(ranks.size(), units.levels()) {
+  list_inside_units(ranks, units, element_bytes, own_);
+  TwoPhases phases(ranks, units, fetchers);
+  std::vector<Fetch> parts;
+  for (UnitExchange unit; phases.next(unit);) {
+    if (unit.fetched.empty()) continue;
+    first_.push_back(parts.size());
+    for (const FetchedPart& f : unit.fetched) parts.push_back({f.fetcher, f.holder});
+    units_.push_back(unit);
+  }
+  auto shifts = put_in_shifts(parts, most_priced);
+  known_ = shifts.has_value();
+  if (known_) shifts_ = *std::move(shifts);
+}
+
+int64_t ShiftTraffic::work() const {
+  return static_cast<int64_t>(2 * shifts_.of.size() + ranks_.size());
+}
+
+template <class Visitor>
+void ShiftTraffic::by_stage(size_t unit, int64_t at_once, Visitor&& visit) const {
+  const std::vector<FetchedPart>& parts = units_[unit].fetched;
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < parts.size(); ++i)
+    order.emplace_back(stage_of(shifts_.of[first_[unit] + i], shifts_.count, at_once), i);
+  std::sort(order.begin(), order.end());
+  std::vector<FetchedPart> of_stage;
+  for (size_t begin = 0; begin < order.size();) {
+    const int64_t stage = order[begin].first;
+    of_stage.clear();
+    for (; begin < order.size() && order[begin].first == stage; ++begin)
+      of_stage.push_back(parts[order[begin].second]);
+    visit(stage, std::as_const(of_stage));
+  }
+}
+
+Traffic ShiftTraffic::fetched(int64_t at_once) const {
+  const int64_t stages = stages_of(shifts_.count, at_once);
+  std::vector<std::vector<FetchedPart>> parts_of(static_cast<size_t>(stages));
+  for (size_t u = 0; u < units_.size(); ++u) {
+    by_stage(u, at_once, [&](int64_t stage, const std::vector<FetchedPart>& parts) {
+      auto& all = parts_of[static_cast<size_t>(stage)];
+      all.insert(all.end(), parts.begin(), parts.end());
+    });
+  }
+  Traffic most;
+  for (std::vector<FetchedPart>& parts : parts_of) {
+    std::sort(parts.begin(), parts.end(), [](const FetchedPart& a, const FetchedPart& b) {
+      return std::pair(a.fetcher, a.holder) < std::pair(b.fetcher, b.holder);
+    });
+    Tally outer(ranks_.size(), level_units_.levels());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const FetchedPart& f = parts[i];
+      const int64_t bytes = saturating_mul(saturating_mul(f.elements, element_bytes_), stages);
+      Tally::Cell& in = outer.at(f.fetcher, f.level);
+      Tally::Cell& out = outer.at(f.holder, f.level);
+      add_up(in.received, bytes);
+      add_up(out.sent, bytes);
+      if (i > 0 && parts[i - 1].fetcher == f.fetcher && parts[i - 1].holder == f.holder) continue;
+      ++in.peers_in;
+      ++out.peers_out;
+    }
+    raise_traffic(most, outer.most());
+  }
+  return most;
+}
+
+// Unit by unit: what is passed on stays in one.
+Traffic ShiftTraffic::shared(int64_t at_once) const {
+  const int64_t stages = stages_of(shifts_.count, at_once);
+  Traffic most = own_.most();
+  Tally inner = own_;
+  Nearest nearest(ranks_, level_units_);
+  PassedOn passed(ranks_, nearest, inner);
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const UnitExchange& unit = units_[u];
+    by_stage(u, at_once, [&](int64_t, std::vector<FetchedPart> parts) {
+      std::stable_sort(parts.begin(), parts.end(), [](const FetchedPart& a, const FetchedPart& b) {
+        return a.number < b.number;
+      });
+      for (size_t begin = 0; begin < parts.size();) {
+        size_t end = begin;
+        while (end < parts.size() && parts[end].number == parts[begin].number) ++end;
+        passed.pass(unit.members_of(parts[begin].number),
+                    std::span<const FetchedPart>(parts).subspan(begin, end - begin),
+                    saturating_mul(element_bytes_, stages));
+        begin = end;
+      }
+      for (const int32_t m : unit.members) {
+        const Tally::Cell& cell = std::as_const(inner).at(m, 0);
+        raise(most.bytes[0], std::max(cell.received, cell.sent));
+        raise(most.peers[0], std::max(cell.peers_in, cell.peers_out));
+        inner.at(m, 0) = own_.at(m, 0);
+      }
+    });
+  }
+  return most;
+}
+
+std::array<Traffic, 2> ShiftTraffic::fullest(int64_t at_once) const {
+  return {fetched(at_once), shared(at_once)};
+}
+
+}  // namespace meshplan
