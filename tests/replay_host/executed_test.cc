@@ -25,6 +25,7 @@ struct Executed {
   int64_t wire_bytes = 0;
   int64_t sent_bytes = 0;
   int64_t predicted_ps = 0;
+  int64_t fullest_ps = 0;  // in shifts
 };
 
 // One phase of what ranks send one another, by global id.
@@ -95,6 +96,29 @@ int64_t pipelined(const Topology& topology, const std::array<Phase::Moved, 2>& m
   return all;
 }
 
+// By phase and number.
+using ByChunk = std::array<std::map<int32_t, Phase>, 2>;
+
+// In shifts, where all chunks count as the fullest.
+int64_t as_fullest(const Topology& topology, const std::array<Phase::Moved, 2>& moved, ByChunk& chunks, int64_t number) {
+  std::array<Phase::Moved, 2> fullest = moved;
+  for (size_t p = 0; p < 2; ++p) {
+    fullest[p].traffic = {};
+    fullest[p].traffic.denominator = 1;
+    for (auto& [chunk, phase] : chunks[p]) {
+      std::map<int64_t, int64_t> received;
+      std::map<int64_t, int64_t> sent;
+      const Traffic one = phase.count(received, sent).traffic;
+      for (size_t l = 0; l < max_levels; ++l) {
+        // As of all chunks: pipelined() gives each its share.
+        fullest[p].traffic.bytes[l] = std::max(fullest[p].traffic.bytes[l], number * one.bytes[l]);
+        fullest[p].traffic.peers[l] = std::max(fullest[p].traffic.peers[l], one.peers[l]);
+      }
+    }
+  }
+  return pipelined(topology, fullest, number);
+}
+
 Executed executed(const StepQuestion& q) {
   const RankTable ranks = make_rank_table({{*q.src_mesh, *q.dst_mesh}, {}});
   const bool crosses = q.dst_mesh != q.src_mesh;
@@ -111,15 +135,21 @@ Executed executed(const StepQuestion& q) {
   };
   Phase& inside = q.step->phases == 2 ? second : first;
   CHECK(made->chunks == q.step->chunks);
-  for (const FirstTransfer& f : made->first_phase) first.move(id(before, f.from), id(after, f.to), volume(f.box) * element);
+  ByChunk chunks;
+  const auto move = [&](size_t phase, int64_t from, int64_t to, const Box& box, int32_t chunk) {
+    (phase == 0 ? first : inside).move(from, to, volume(box) * element);
+    if (q.step->at_once > 0) chunks.at(phase).try_emplace(chunk, *q.topology).first->second.move(from, to, volume(box) * element);
+  };
+  for (const FirstTransfer& f : made->first_phase) move(0, id(before, f.from), id(after, f.to), f.box, f.chunk);
   for (size_t s = 0; s < made->slots.size(); ++s) {
     for (const Transfer& t : made->slots[s].transfers)
-      inside.move(id(t.fetched ? after : before, t.from), id(after, static_cast<int32_t>(s)), volume(t.box) * element);
+      move(1, id(t.fetched ? after : before, t.from), id(after, static_cast<int32_t>(s)), t.box, t.chunk);
   }
   Executed out;
   std::map<int64_t, int64_t> received;
   std::map<int64_t, int64_t> sent;
   const std::array<Phase::Moved, 2> moved{first.count(received, sent), second.count(received, sent)};
+  if (q.step->at_once > 0) out.fullest_ps = as_fullest(*q.topology, moved, chunks, q.step->chunks);
   out.predicted_ps = q.step->chunks == 1 ? one_by_one(*q.topology, moved) : pipelined(*q.topology, moved, q.step->chunks);
   for (const auto& [rank, bytes] : received) out.wire_bytes = std::max(out.wire_bytes, bytes);
   for (const auto& [rank, bytes] : sent) out.sent_bytes = std::max(out.sent_bytes, bytes);
@@ -136,7 +166,12 @@ int64_t largest_bytes(const Mesh& mesh, const State& state, const TensorMeta& te
 void check_step(const StepQuestion& q, const StepCost& said) {
   const Executed is = executed(q);
   CHECK(said.wire_bytes == is.wire_bytes);
-  CHECK(said.predicted_ps == is.predicted_ps);
+  if (q.step->at_once == 0) CHECK(said.predicted_ps == is.predicted_ps);
+  if (q.step->at_once > 0) {
+    // But for a slice of each transfer, as parts of a stage are near-equal.
+    CHECK(said.predicted_ps <= is.fullest_ps);
+    CHECK(is.fullest_ps <= said.predicted_ps + said.predicted_ps / 100);
+  }
   CHECK(said.peak_bytes == largest_bytes(*q.src_mesh, *q.before, *q.tensor) + largest_bytes(*q.dst_mesh, q.step->state, *q.tensor) +
                                is.wire_bytes + is.sent_bytes);
 }
