@@ -172,6 +172,14 @@ ExchangeCost cheaper_in_laps(ExchangeQuestion q, const ExchangeCost& known) {
   return cost;
 }
 
+ExchangeCost with_price(ExchangeCost cost, const ShiftPrice& in_shifts) {
+  cost.predicted_ps = in_shifts.predicted_ps;
+  cost.chunks = in_shifts.chunks;
+  cost.at_once = in_shifts.at_once;
+  cost.traffic.phase = in_shifts.traffic.phase;
+  return cost;
+}
+
 // Two phases as priced, or in shifts where that takes less.
 ExchangeCost cheaper_in_shifts(ExchangeQuestion q, ExchangeCost known) {
   const Topology& topology = q.levels->topology();
@@ -186,11 +194,7 @@ ExchangeCost cheaper_in_shifts(ExchangeQuestion q, ExchangeCost known) {
         saturating_add(known.traffic.work, saturating_mul(most_at_once_tried, shifts.work()));
   });
   if (!listed || price.predicted_ps >= known.predicted_ps) return known;
-  known.predicted_ps = price.predicted_ps;
-  known.chunks = price.chunks;
-  known.at_once = price.at_once;
-  known.traffic.phase = price.traffic.phase;
-  return known;
+  return with_price(std::move(known), price);
 }
 
 // As the question says, in shifts; nullopt: too much to list, or stages do not divide the chunks.
@@ -202,11 +206,7 @@ std::optional<ExchangeCost> priced_in_shifts(const ExchangeQuestion& q, Exchange
                             q.chunks.value_or(1));
   });
   if (!listed || !price) return std::nullopt;
-  whole.predicted_ps = price->predicted_ps;
-  whole.chunks = price->chunks;
-  whole.at_once = price->at_once;
-  whole.traffic.phase = price->traffic.phase;
-  return whole;
+  return with_price(std::move(whole), *price);
 }
 
 // Two phases as listed: fetched by those that may, in laps and in shifts where that is asked for.

@@ -5,7 +5,6 @@
 
 #include "base/int_math.h"
 #include "transfer/one_phase_traffic.h"
-#include "transfer/passed_on.h"
 
 namespace meshplan {
 
@@ -46,75 +45,67 @@ void ShiftTraffic::by_stage(size_t unit, int64_t at_once, Visitor&& visit) const
     of_stage.clear();
     for (; begin < order.size() && order[begin].first == stage; ++begin)
       of_stage.push_back(parts[order[begin].second]);
-    visit(stage, std::as_const(of_stage));
+    visit(stage, of_stage);
   }
 }
 
-Traffic ShiftTraffic::fetched(int64_t at_once) const {
-  const int64_t stages = stages_of(shifts_.count, at_once);
-  std::vector<std::vector<FetchedPart>> parts_of(static_cast<size_t>(stages));
-  for (size_t u = 0; u < units_.size(); ++u) {
-    by_stage(u, at_once, [&](int64_t stage, const std::vector<FetchedPart>& parts) {
-      auto& all = parts_of[static_cast<size_t>(stage)];
-      all.insert(all.end(), parts.begin(), parts.end());
-    });
+Traffic ShiftTraffic::fetched(std::vector<FetchedPart>& parts, int64_t stages) const {
+  std::sort(parts.begin(), parts.end(), [](const FetchedPart& a, const FetchedPart& b) {
+    return std::pair(a.fetcher, a.holder) < std::pair(b.fetcher, b.holder);
+  });
+  Tally outer(ranks_.size(), level_units_.levels());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const FetchedPart& f = parts[i];
+    const int64_t bytes = saturating_mul(saturating_mul(f.elements, element_bytes_), stages);
+    Tally::Cell& in = outer.at(f.fetcher, f.level);
+    Tally::Cell& out = outer.at(f.holder, f.level);
+    add_up(in.received, bytes);
+    add_up(out.sent, bytes);
+    if (i > 0 && parts[i - 1].fetcher == f.fetcher && parts[i - 1].holder == f.holder) continue;
+    ++in.peers_in;
+    ++out.peers_out;
   }
-  Traffic most;
-  for (std::vector<FetchedPart>& parts : parts_of) {
-    std::sort(parts.begin(), parts.end(), [](const FetchedPart& a, const FetchedPart& b) {
-      return std::pair(a.fetcher, a.holder) < std::pair(b.fetcher, b.holder);
-    });
-    Tally outer(ranks_.size(), level_units_.levels());
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const FetchedPart& f = parts[i];
-      const int64_t bytes = saturating_mul(saturating_mul(f.elements, element_bytes_), stages);
-      Tally::Cell& in = outer.at(f.fetcher, f.level);
-      Tally::Cell& out = outer.at(f.holder, f.level);
-      add_up(in.received, bytes);
-      add_up(out.sent, bytes);
-      if (i > 0 && parts[i - 1].fetcher == f.fetcher && parts[i - 1].holder == f.holder) continue;
-      ++in.peers_in;
-      ++out.peers_out;
-    }
-    raise_traffic(most, outer.most());
-  }
-  return most;
+  return outer.most();
 }
 
-// Unit by unit: what is passed on stays in one.
-Traffic ShiftTraffic::shared(int64_t at_once) const {
-  const int64_t stages = stages_of(shifts_.count, at_once);
-  Traffic most = own_.most();
-  Tally inner = own_;
-  Nearest nearest(ranks_, level_units_);
-  PassedOn passed(ranks_, nearest, inner);
-  for (size_t u = 0; u < units_.size(); ++u) {
-    const UnitExchange& unit = units_[u];
-    by_stage(u, at_once, [&](int64_t, std::vector<FetchedPart> parts) {
-      std::stable_sort(parts.begin(), parts.end(), [](const FetchedPart& a, const FetchedPart& b) {
-        return a.number < b.number;
-      });
-      for (size_t begin = 0; begin < parts.size();) {
-        size_t end = begin;
-        while (end < parts.size() && parts[end].number == parts[begin].number) ++end;
-        passed.pass(unit.members_of(parts[begin].number),
-                    std::span<const FetchedPart>(parts).subspan(begin, end - begin),
-                    saturating_mul(element_bytes_, stages));
-        begin = end;
-      }
-      for (const int32_t m : unit.members) {
-        const Tally::Cell& cell = std::as_const(inner).at(m, 0);
-        raise(most.bytes[0], std::max(cell.received, cell.sent));
-        raise(most.peers[0], std::max(cell.peers_in, cell.peers_out));
-        inner.at(m, 0) = own_.at(m, 0);
-      }
-    });
+void ShiftTraffic::pass_on(const UnitExchange& unit, std::vector<FetchedPart>& parts,
+                           int64_t stages, PassedOn& passed) const {
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const FetchedPart& a, const FetchedPart& b) { return a.number < b.number; });
+  for (size_t begin = 0; begin < parts.size();) {
+    size_t end = begin;
+    while (end < parts.size() && parts[end].number == parts[begin].number) ++end;
+    passed.pass(unit.members_of(parts[begin].number),
+                std::span<const FetchedPart>(parts).subspan(begin, end - begin),
+                saturating_mul(element_bytes_, stages));
+    begin = end;
   }
-  return most;
 }
 
 std::array<Traffic, 2> ShiftTraffic::fullest(int64_t at_once) const {
-  return {fetched(at_once), shared(at_once)};
+  const int64_t stages = stages_of(shifts_.count, at_once);
+  std::vector<std::vector<FetchedPart>> parts_of(static_cast<size_t>(stages));
+  Traffic shared = own_.most();
+  Tally inner = own_;
+  Nearest nearest(ranks_, level_units_);
+  PassedOn passed(ranks_, nearest, inner);
+  // What is passed on stays in its unit.
+  for (size_t u = 0; u < units_.size(); ++u) {
+    by_stage(u, at_once, [&](int64_t stage, std::vector<FetchedPart>& parts) {
+      auto& all = parts_of[static_cast<size_t>(stage)];
+      all.insert(all.end(), parts.begin(), parts.end());
+      pass_on(units_[u], parts, stages, passed);
+      for (const int32_t m : units_[u].members) {
+        Tally::Cell& cell = inner.at(m, 0);
+        raise(shared.bytes[0], std::max(cell.received, cell.sent));
+        raise(shared.peers[0], std::max(cell.peers_in, cell.peers_out));
+        cell = own_.at(m, 0);
+      }
+    });
+  }
+  Traffic fetching;
+  for (std::vector<FetchedPart>& parts : parts_of) raise_traffic(fetching, fetched(parts, stages));
+  return {fetching, shared};
 }
 
 }  // namespace meshplan

@@ -6,6 +6,7 @@
 
 #include "transfer/exchange_cut.h"
 #include "transfer/exchange_traffic.h"
+#include "transfer/passed_on.h"
 #include "transfer/shifts.h"
 #include "transfer/tally.h"
 #include "transfer/two_phases.h"
@@ -29,11 +30,14 @@ class ShiftTraffic {
   [[nodiscard]] int64_t work() const;
 
  private:
-  // Calls visit(stage, parts of it) for the parts of one unit.
+  // Calls visit(stage, parts of it) for the parts of one unit; it may sort them.
   template <class Visitor>
   void by_stage(size_t unit, int64_t at_once, Visitor&& visit) const;
-  [[nodiscard]] Traffic fetched(int64_t at_once) const;
-  [[nodiscard]] Traffic shared(int64_t at_once) const;
+  // Of one stage of so many, of all units; sorts its parts.
+  [[nodiscard]] Traffic fetched(std::vector<FetchedPart>& parts, int64_t stages) const;
+  // Of one stage and unit; sorts its parts.
+  void pass_on(const UnitExchange& unit, std::vector<FetchedPart>& parts, int64_t stages,
+               PassedOn& passed) const;
 
   const ExchangeRanks& ranks_;
   LevelUnits level_units_;

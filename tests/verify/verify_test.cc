@@ -23,6 +23,18 @@ std::string verdict(const Plan& plan) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// The one step of a redistribution from mesh 0, which goes to mesh 1, "inner", of 4 ranks.
+void cross_to_inner(PlannedRedistribution& r, Step& step, const char* state) {
+  r.request.dst_mesh = 1;
+  r.request.dst = r.dst = step.state = *parse_state(state, std::vector<int64_t>{4}, 2);
+  step.mesh = "inner";
+  step.mesh_dims = {{0, 1, 4}};
+  step.src.reset();
+  step.dst.reset();
+  step.tensor_dim.reset();
+  step.moves.clear();
+}
+
 TEST_CASE("right plans of every op") {
   const MeshTable table = table_of({{"a", 2}, {"b", 4}}, {{"a", "b"}});
   auto right = [&](const std::vector<int64_t>& shape, const std::string& src, const std::vector<HandStep>& steps) {
@@ -237,14 +249,7 @@ TEST_CASE("a far share is one of an even cut that reduces nothing") {
   step.far_64ths = 16;
   test::price(plan);
   CHECK(verdict(plan) == "right");
-  r.request.dst_mesh = 1;
-  r.request.dst = r.dst = step.state = *parse_state("S(1)", std::vector<int64_t>{4}, 2);
-  step.mesh = "inner";
-  step.mesh_dims = {{0, 1, 4}};
-  step.src.reset();
-  step.dst.reset();
-  step.tensor_dim.reset();
-  step.moves.clear();
+  cross_to_inner(r, step, "S(1)");
   r.trace = r.unmerged_trace = trace_of(r.request.src, r.steps, table.meshes[0], table.meshes[1]);
   test::price(plan);
   CHECK(verdict(plan) == "right");
@@ -336,14 +341,7 @@ TEST_CASE("across meshes an exchange goes in shifts, in chunks that are a multip
   plan.topology.levels = {{"inside", 2, 370'000, 10'000, 500, 100}, {"across", 1'048'576, 45'000, 25'000, 500, 100}};
   PlannedRedistribution& r = plan.redistributions[0];
   Step& step = r.steps.own()[0];
-  r.request.dst_mesh = 1;
-  r.request.dst = r.dst = step.state = *parse_state("R", std::vector<int64_t>{4}, 2);
-  step.mesh = "inner";
-  step.mesh_dims = {{0, 1, 4}};
-  step.src.reset();
-  step.dst.reset();
-  step.tensor_dim.reset();
-  step.moves.clear();
+  cross_to_inner(r, step, "R");
   step.phases = 2;
   step.laps = 2;
   step.chunks = 3;
