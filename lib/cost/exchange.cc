@@ -129,7 +129,7 @@ ExchangeCost cheaper_with_far_share(ExchangeQuestion q, const ExchangeCost& near
   if (!q.far_too || nearest.least_far_ps >= nearest.predicted_ps) return nearest;
   if (nearest.least_far_ps > q.most_ps) return at_least_far(nearest);
   q.far_64ths = std::nullopt;
-  q.most_listed = std::min(q.most_listed, far_listed);
+  q.most_listed = std::min(q.most_listed, whole_mesh_listed);
   const bool even = !nearest.whole_pieces && !nearest.at_least;
   const auto far = price_far_share(q, even ? &nearest.traffic : nullptr, nearest.predicted_ps);
   return far && far->predicted_ps < nearest.predicted_ps ? *far : nearest;

@@ -39,9 +39,9 @@ struct ExchangeCost {
   bool exact = true;
 };
 
-// The most ranks and overlaps of which far shares are looked for on one mesh: each takes a few
-// listings, of every rank.
-constexpr int64_t far_listed = 30'000;
+// The most ranks and overlaps that are listed on one mesh where no class of ranks stands for
+// others: for far shares, a few times each, and for what all fetch.
+constexpr int64_t whole_mesh_listed = 30'000;
 
 // Where it may be fetched by either, it is by those that want it unless all take less time.
 struct ExchangeQuestion : ListQuestion {
@@ -52,7 +52,7 @@ struct ExchangeQuestion : ListQuestion {
   // price lowest
   std::optional<int64_t> far_64ths = 0;
   // On one mesh, in one phase that reduces nothing: a far share where it prices lower than what
-  // comes from the nearest alone, and where no more is listed than far_listed.
+  // comes from the nearest alone, and where no more is listed than whole_mesh_listed.
   bool far_too = false;
   // Of two phases: where members fetch so much from one holder each that the rate to one peer holds
   // them up, they may fetch in laps; across meshes all may.

@@ -39,7 +39,8 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
   if (edge.op == Op::exchange && edge.reduced != 0)
     return "sends every contribution straight to the ranks that own the result, which sum it: no "
            "collective reduces for less";
-  if (edge.laps > 1)
+  if (all_fetch(edge.fetchers)) return fetched_by_all_reason;
+  if (laps_of(edge.fetchers) > 1)
     return "fetches what each host misses once over its slow links, each rank from two others at "
            "least, as one does not fill them, and shares it inside the host";
   if (edge.chunks > 1)
@@ -133,7 +134,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
     step.mesh = mesh_name;
     step.phases = edge.phases;
     step.chunks = edge.chunks;
-    step.laps = edge.laps;
+    set_fetchers(edge.fetchers, step);
     step.far_64ths = edge.far_64ths;
     step.whole_pieces = edge.whole_pieces;
     if (is_collective(edge.op)) step.merged = static_cast<int64_t>(step.mesh_dims.size());

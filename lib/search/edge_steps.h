@@ -22,6 +22,11 @@ void describe_change(const State& before, const Mesh& mesh, Step& step);
                                                std::vector<int64_t> shape,
                                                std::span<const int64_t> mesh_sizes);
 
+// Why an exchange on one mesh is fetched by all.
+inline constexpr const char* fetched_by_all_reason =
+    "lets all ranks of each host share the fetching of what it misses over its slow links, once, "
+    "then shares it inside the host";
+
 // Every mesh dim as a sub-axis: what an exchange lists.
 [[nodiscard]] std::vector<SubAxis> every_dim(const Mesh& mesh);
 

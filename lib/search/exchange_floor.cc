@@ -41,14 +41,20 @@ int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
   return ns;
 }
 
+// Of other units, by some rank.
+int64_t peers_outside(const ExchangePeers& peers, ExchangeWay way) {
+  if (way == ExchangeWay::one_phase) return peers.outside;
+  return way == ExchangeWay::by_all ? peers.by_all_from : peers.fetched_from;
+}
+
 // Of one phase without its peers where some lie in other units, of two with theirs.
-int64_t start_ns(const Topology& topology, const ExchangePeers& peers, int phases) {
-  const int64_t out = phases == 1 ? peers.outside : peers.fetched_from;
+int64_t start_ns(const Topology& topology, const ExchangePeers& peers, ExchangeWay way) {
+  const int64_t out = peers_outside(peers, way);
   const std::vector<TopologyLevel>& levels = topology.levels;
   if (out == 0) return 0;
   int64_t ns = INT64_MAX;
   for (size_t l = 1; l < levels.size(); ++l) ns = std::min(ns, levels[l].latency_ns);
-  if (phases == 1) return ns;
+  if (way == ExchangeWay::one_phase) return ns;
   ns = saturating_add(ns, peers_ns(topology, out, out));
   if (peers.passed_to == 0) return ns;
   const int64_t passed = saturating_mul(peers.passed_to, levels[0].per_peer_ns);
@@ -59,8 +65,9 @@ int64_t start_ns(const Topology& topology, const ExchangePeers& peers, int phase
 // shard send, and how many peers some rank has.
 class ExchangeFloor {
  public:
-  ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases)
-      : p_(p), phases_(phases), peers_(exchange_peers(p, from, to)) {
+  ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                ExchangeWay way)
+      : p_(p), way_(way), peers_(exchange_peers(p, from, to)) {
     contributions_ = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
     const int64_t apart =
@@ -73,7 +80,7 @@ class ExchangeFloor {
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
     // fetched.
-    if (shard_ != 0 && phases == 1)
+    if (shard_ != 0 && way == ExchangeWay::one_phase)
       elements_ = std::max(elements_, saturated(ceil_share(holders_)));
   }
 
@@ -91,8 +98,8 @@ class ExchangeFloor {
         bandwidth += exchange_mb_per_s(levels[l]);
         latency = std::min(latency, levels[l].latency_ns);
       }
-      latency = std::max(latency, start_ns(*p_.topology, peers_, phases_));
-      if (phases_ == 1)
+      latency = std::max(latency, start_ns(*p_.topology, peers_, way_));
+      if (way_ == ExchangeWay::one_phase)
         latency = saturating_add(latency, peers_ns(*p_.topology, peers_.all, peers_.outside));
       const int64_t bytes = saturating_mul(elements, element_);
       const int64_t transfer = k + 1 == levels.size()
@@ -106,14 +113,13 @@ class ExchangeFloor {
  private:
   // Of what goes beyond units of the level inside of level k.
   [[nodiscard]] int64_t peers_beyond(size_t k) const {
-    if (phases_ == 2) return peers_.fetched_from;
-    return k == 0 ? peers_.all : peers_.outside;
+    return k == 0 && way_ == ExchangeWay::one_phase ? peers_.all : peers_outside(peers_, way_);
   }
   // What a holder sends at least to ranks outside of its unit of a level. Of the innermost it is
   // known how many units hold a shard, and what lies in them.
   [[nodiscard]] int64_t sent_beyond(size_t level) const {
     const int64_t unit_ranks = p_.topology->levels[level].ranks;
-    if (phases_ == 1) {
+    if (way_ == ExchangeWay::one_phase) {
       int64_t near = saturating_mul(holders_, unit_ranks);
       if (level == 0)
         near = std::min(near, saturating_mul(peers_.holding_units, peers_.wanting_inside));
@@ -138,7 +144,7 @@ class ExchangeFloor {
   }
 
   const PlanProblem& p_;
-  int phases_;
+  ExchangeWay way_;
   ExchangePeers peers_;
   int64_t contributions_ = 1;
   int64_t element_ = 1;
@@ -160,26 +166,29 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (is_not_floored(p, from, to)) return 0;
   const ExchangePeers peers = exchange_peers(p, from, to);
-  int64_t ns = start_ns(*p.topology, peers, 1);
+  int64_t ns = start_ns(*p.topology, peers, ExchangeWay::one_phase);
   ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
-  if (from.pending == to.pending) ns = std::min(ns, start_ns(*p.topology, peers, 2));
+  if (from.pending == to.pending)
+    ns = std::min(ns, start_ns(*p.topology, peers,
+                               may_go(p, from, to, ExchangeWay::by_all) ? ExchangeWay::by_all
+                                                                        : ExchangeWay::two_phases));
   return saturating_mul(ns, 1000);
 }
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                          int phases, int64_t enough_ps) {
+                          ExchangeWay way, int64_t enough_ps) {
   p.work += static_cast<int64_t>(p.listed_ranks()) * work::rank_side;
   if (is_not_floored(p, from, to)) return 0;
-  int64_t floor = ExchangeFloor(p, from, to, phases).ps();
+  int64_t floor = ExchangeFloor(p, from, to, way).ps();
   if (!p.units.empty() && floor <= enough_ps)
-    floor = std::max(floor, unit_exchange_floor_ps(p, from, to, phases, enough_ps));
+    floor = std::max(floor, unit_exchange_floor_ps(p, from, to, way, enough_ps));
   return floor;
 }
 
 int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
-                                const SearchState& to, int phases, int64_t enough_ps) {
+                                const SearchState& to, ExchangeWay way, int64_t enough_ps) {
   if (p.units.empty() || is_not_floored(p, from, to)) return 0;
-  return unit_peers_floor_ps(p, from, to, phases, enough_ps);
+  return unit_peers_floor_ps(p, from, to, way, enough_ps);
 }
 
 }  // namespace meshplan

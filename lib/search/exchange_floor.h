@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "search/exchange_way.h"
 #include "search/search_state_bytes.h"
 
 namespace meshplan {
@@ -23,13 +24,13 @@ struct PlanProblem;
 // In ps; above `enough_ps` it may be more. 0 under finer tiers and where contributions are made.
 // Law: never above price_between.
 [[nodiscard]] int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from,
-                                        const SearchState& to, int phases,
+                                        const SearchState& to, ExchangeWay way,
                                         int64_t enough_ps = INT64_MAX);
 
 // The same by more than exchange_floor_ps counts, which takes longer (unit_needs.h); 0 where no
 // units are looked at.
 [[nodiscard]] int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
-                                              const SearchState& to, int phases,
+                                              const SearchState& to, ExchangeWay way,
                                               int64_t enough_ps = INT64_MAX);
 
 // What it takes at least by its peers alone, in one phase or two: told soonest.

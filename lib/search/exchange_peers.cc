@@ -56,6 +56,7 @@ class PeerCounter {
     const int64_t wanting_outside = std::max<int64_t>(0, wanting - holding_units_ * wanting_inside);
     const int64_t to_outside = each_holder(wanting_outside);
     ExchangePeers peers;
+    peers.shards = shards_;
     peers.holding_units = holding_units_;
     peers.wanting_inside = wanting_inside;
     peers.targets_inside = targets_inside_;
@@ -70,8 +71,13 @@ class PeerCounter {
       fetches = std::max(fetches, ceil_div(floor_div(saturating_mul(16, wanting_outside), 17),
                                            std::max<int64_t>(1, shards_)));
     peers.fetched_from = std::max(ceil_div(from_outside, copies_inside_), each_holder(fetches));
+    // One member may fetch a few shards whole for all its unit.
+    const int64_t unit = p_.topology->levels.front().ranks;
+    peers.by_all_from =
+        std::max(ceil_div(from_outside, unit), each_holder(ceil_div(wanting_outside, unit)));
     if (p_.exact_levels && from_outside > 0) peers.passed_to = copies_inside_ - 1;
-    if (p_.topology->levels.size() == 1) peers.outside = peers.fetched_from = peers.passed_to = 0;
+    if (p_.topology->levels.size() == 1)
+      peers.outside = peers.fetched_from = peers.by_all_from = peers.passed_to = 0;
     peers.all = std::max(peers.all, peers.outside);
     return peers;
   }

@@ -17,11 +17,13 @@ namespace meshplan {
 struct PlanProblem;
 
 struct ExchangePeers {
+  int64_t shards = 1;  // that a target meets, contributions by themselves
   // In one phase, and of these in other units of the innermost level.
   int64_t all = 0;
   int64_t outside = 0;
   // In two: of other units, by a member that fetches; members that it passes what it fetched to.
   int64_t fetched_from = 0;
+  int64_t by_all_from = 0;  // the same fetched by all
   int64_t passed_to = 0;
   // Of units of the innermost level: the most that hold one shard, the most ranks of one that want
   // part of it, the most targets of these, the fewest that want each element.

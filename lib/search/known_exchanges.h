@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "search/exchange_way.h"
 #include "search/search_state_bytes.h"
 
 namespace meshplan {
@@ -24,7 +25,7 @@ constexpr int64_t too_long = INT64_MAX >> 4;
 // Each takes more work than the one before.
 enum class Known : uint8_t { latency, peers, bound, floors, close_floors, price };
 
-// What one exchange takes at least, in whichever number of phases; one that does not run: too long.
+// What one exchange takes at least, in whichever way; one that does not run: too long.
 class LeastExchange {
  public:
   LeastExchange() : LeastExchange(too_long, Known::price) {}
@@ -40,13 +41,16 @@ class LeastExchange {
   int64_t packed_;
 };
 
-// The same in one phase and in two.
-struct LeastOfPhases {
-  std::array<int64_t, 2> ps{too_long, too_long};
-  std::array<bool, 2> priced{true, true};
-  std::array<bool, 2> exact{false, false};
+// The same in each way, by ExchangeWay.
+struct LeastOfWays {
+  static constexpr size_t ways = exchange_ways.size();
+  std::array<int64_t, ways> ps{too_long, too_long, too_long};
+  std::array<bool, ways> priced{true, true, true};
+  std::array<bool, ways> exact{};
   bool close = false;  // floors
-  [[nodiscard]] size_t sooner() const { return ps[0] <= ps[1] ? 0 : 1; }
+  [[nodiscard]] size_t sooner() const {
+    return static_cast<size_t>(std::min_element(ps.begin(), ps.end()) - ps.begin());
+  }
   [[nodiscard]] LeastExchange least() const {
     const Known floor = close ? Known::close_floors : Known::floors;
     return {ps[sooner()], priced[sooner()] ? Known::price : floor};
@@ -68,8 +72,8 @@ class KnownExchanges {
   // From every state that has a number to `to`. `latency_ps`: what exchanges take at least. Valid
   // until the next state gets a number.
   [[nodiscard]] LeastExchange* to(const PlanProblem& p, uint32_t to, int64_t latency_ps);
-  [[nodiscard]] LeastOfPhases& phases(uint32_t from, uint32_t to) {
-    return phases_[uint64_t{from} << 32 | to];
+  [[nodiscard]] LeastOfWays& ways(uint32_t from, uint32_t to) {
+    return ways_[uint64_t{from} << 32 | to];
   }
 
  private:
@@ -79,7 +83,7 @@ class KnownExchanges {
   std::unordered_map<SearchState, uint32_t, Hash> numbers_;
   std::vector<SearchState> states_;
   std::vector<std::vector<LeastExchange>> to_;  // by where they lead, from each state
-  std::unordered_map<uint64_t, LeastOfPhases> phases_;
+  std::unordered_map<uint64_t, LeastOfWays> ways_;
 };
 
 }  // namespace meshplan

@@ -168,7 +168,7 @@ class Ways {
     bool is_plan = true;
     for (size_t i = source_; i != target_ && all < most_ps_; i = ways_[i].next) {
       const size_t to = ways_[i].next;
-      way.push_back({states_[to].at, 0});
+      way.push_back({states_[to].at, std::nullopt});
       if (!ways_[i].by_exchange) continue;
       const LeastExchange& least = exchange(i, to);
       while (least.known() < Known::price && all < most_ps_ && work_left() > 0) {
@@ -177,9 +177,9 @@ class Ways {
         ways_[i].ps = least.ps();
         if (raised.empty() || raised.back() != i) raised.push_back(i);
       }
-      const LeastOfPhases& both = phases(i, to);
-      is_plan = is_plan && both.exact[both.sooner()];
-      way.back().phases = static_cast<int>(both.sooner()) + 1;
+      const LeastOfWays& each = ways(i, to);
+      is_plan = is_plan && each.exact[each.sooner()];
+      way.back().way = exchange_ways[each.sooner()];
     }
     if (raised.empty()) return false;
     if (all < most_ps_ && is_plan) {
@@ -258,7 +258,7 @@ class Ways {
         least = {std::max(ps, bound_between(p_, from, aim, false, most).ps), Known::bound};
         break;
       case Known::bound:
-        least = floor_both(i, to, ps, most).least();
+        least = floor_each(i, to, ps, most).least();
         break;
       case Known::floors:
         least = floor_closely(i, to, most).least();
@@ -272,43 +272,42 @@ class Ways {
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
   }
-  LeastOfPhases& phases(size_t i, size_t to) { return known_.phases(known_as_[i], known_as_[to]); }
-  const LeastOfPhases& floor_both(size_t i, size_t to, int64_t least_ps, int64_t most) {
+  LeastOfWays& ways(size_t i, size_t to) { return known_.ways(known_as_[i], known_as_[to]); }
+  const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    LeastOfPhases& both = phases(i, to);
-    for (const size_t k : {0, 1}) {
-      if (k == 1 && (!q_.two_phases || from.pending != aim.pending || !members_share(p_, aim)))
-        continue;
-      const int64_t floor = exchange_floor_ps(p_, from, aim, static_cast<int>(k) + 1, most);
-      both.ps[k] = std::min(std::max(least_ps, floor), too_long);
-      both.priced[k] = false;
+    LeastOfWays& each = ways(i, to);
+    for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+      if (!may_go(p_, from, aim, exchange_ways[k])) continue;
+      const int64_t floor = exchange_floor_ps(p_, from, aim, exchange_ways[k], most);
+      each.ps[k] = std::min(std::max(least_ps, floor), too_long);
+      each.priced[k] = false;
     }
-    return both;
+    return each;
   }
-  const LeastOfPhases& floor_closely(size_t i, size_t to, int64_t most) {
-    LeastOfPhases& both = phases(i, to);
-    for (const size_t k : {0, 1}) {
-      if (both.priced[k]) continue;
+  const LeastOfWays& floor_closely(size_t i, size_t to, int64_t most) {
+    LeastOfWays& each = ways(i, to);
+    for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+      if (each.priced[k]) continue;
       const int64_t floor =
-          close_exchange_floor_ps(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1, most);
-      both.ps[k] = std::min(std::max(both.ps[k], floor), too_long);
+          close_exchange_floor_ps(p_, states_[i].at, states_[to].at, exchange_ways[k], most);
+      each.ps[k] = std::min(std::max(each.ps[k], floor), too_long);
     }
-    both.close = true;
-    return both;
+    each.close = true;
+    return each;
   }
   // Where that takes too much to list, its floor stays.
-  const LeastOfPhases& price_sooner(size_t i, size_t to, int64_t most) {
-    LeastOfPhases& both = phases(i, to);
-    const size_t k = both.sooner();
+  const LeastOfWays& price_sooner(size_t i, size_t to, int64_t most) {
+    LeastOfWays& each = ways(i, to);
+    const size_t k = each.sooner();
     const bool before = std::exchange(p_.estimated, false);
-    const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, static_cast<int>(k) + 1,
-                                    std::min(most, both.ps[k]));
-    if (!p_.estimated) both.ps[k] = std::min(std::max(both.ps[k], edge.cost.ps), too_long);
-    both.exact[k] = !p_.estimated && !edge.at_least;
-    both.priced[k] = !edge.at_least;
+    const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, exchange_ways[k],
+                                    std::min(most, each.ps[k]));
+    if (!p_.estimated) each.ps[k] = std::min(std::max(each.ps[k], edge.cost.ps), too_long);
+    each.exact[k] = !p_.estimated && !edge.at_least;
+    each.priced[k] = !edge.at_least;
     p_.estimated = before;
-    return both;
+    return each;
   }
 
   // A plan comes from a state that is not settled to those that are, as the source is none of them:

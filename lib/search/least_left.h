@@ -14,6 +14,7 @@
 //     priced first, it refuses all ways by states that are soon reached, and end with that step
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "search/search_state.h"
@@ -32,14 +33,13 @@ struct LeftQuestion {
   int64_t most_ps = 0;                // of a plan that is of any use
   int64_t collective_latency_ps = 0;  // that a collective takes at least
   int64_t exchange_latency_ps = 0;
-  bool two_phases = false;        // whether exchanges may go in two
   int64_t most_work = INT64_MAX;  // beyond it the rest stays as it is but for what is known
 };
 
-// A plan from the source, as where its steps lead; phases 0: a collective, or local steps.
+// A plan from the source, as where its steps lead; no way: a collective, or local steps.
 struct KnownStep {
   SearchState to;
-  int phases = 0;
+  std::optional<ExchangeWay> way = {};
 };
 using KnownWay = std::vector<KnownStep>;
 

@@ -40,7 +40,7 @@ void list_exchanges(const PlanProblem& p, const SearchState& at, uint16_t pendin
     if (landing.pending == like.pending) aims.push_back(landing);
   }
   for (const SearchState& to : aims) {
-    if (!(to == at)) edges.push_back(exchange_edge(p, at, to, 1));
+    if (!(to == at)) edges.push_back(exchange_edge(p, at, to, ExchangeWay::one_phase));
   }
 }
 
@@ -55,7 +55,8 @@ int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
   const int64_t most_work = p.work + work_budget;
   SearchState straight = p.target;
   straight.made = 0;
-  const int64_t target_peak = peak_of(p, p.source, exchange_edge(p, p.source, straight, 1));
+  const int64_t target_peak =
+      peak_of(p, p.source, exchange_edge(p, p.source, straight, ExchangeWay::one_phase));
   std::vector<Edge> edges;
   while (!open.empty()) {
     std::pop_heap(open.begin(), open.end(), later);

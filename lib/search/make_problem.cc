@@ -122,6 +122,7 @@ class ProblemMaker {
     if (!p_.exact_levels || !p_.even) look_at_units(p_);
     p_.inside = inside_units(p_);
     set_bytes();
+    set_least_by_all();
     allow_groups();
     limit_memory();
     return true;
@@ -368,6 +369,15 @@ class ProblemMaker {
     } else {
       list_corners(p_);
     }
+  }
+
+  void set_least_by_all() {
+    if (p_.in_rounds || p_.units.empty() || !has_two_levels(p_) || p_.ranks > whole_mesh_listed ||
+        p_.total_elements == 0 || p_.total_elements == INT64_MAX)
+      return;
+    const UnitRanks& unit = p_.units.front();
+    const int64_t bytes = saturating_mul(unit.per_peer_ns, exchange_mb_per_s(unit.links)) / 1000;
+    p_.least_by_all = saturating_add(bytes / p_.element, 1);
   }
 
   void set_bytes() {

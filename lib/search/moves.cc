@@ -415,21 +415,21 @@ bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   return true;
 }
 
-Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchState& to, int phases,
-                   int64_t most_ps) {
+Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                   ExchangeWay way, int64_t most_ps) {
   Edge edge;
   edge.op = Op::exchange;
   edge.group = p.all;
-  edge.phases = static_cast<uint8_t>(phases);
+  edge.phases = static_cast<uint8_t>(phases_of(way));
   edge.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
   edge.to = to;
-  ExchangeCost cost = price_between(p, from, to, phases, most_ps);
+  ExchangeCost cost = price_between(p, from, to, way, most_ps);
   edge.whole_pieces = cost.whole_pieces;
   edge.chunks = static_cast<int16_t>(cost.chunks);
-  edge.laps = static_cast<int8_t>(laps_of(cost.fetchers));
+  edge.fetchers = cost.fetchers;
   edge.far_64ths = static_cast<int8_t>(cost.far_64ths);
   edge.at_least = cost.at_least;
-  edge.cost = {cost.predicted_ps, phases, cost.wire_bytes};
+  edge.cost = {cost.predicted_ps, phases_of(way), cost.wire_bytes};
   return edge;
 }
 
@@ -444,7 +444,7 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
   step.state = to_state(p, edge.to);
   step.phases = edge.phases;
   step.chunks = edge.chunks;
-  step.laps = edge.laps;
+  set_fetchers(edge.fetchers, step);
   step.far_64ths = edge.far_64ths;
   step.whole_pieces = edge.whole_pieces;
   if (edge.reduced != 0) step.reduce_op = ReduceOp::sum;

@@ -48,7 +48,8 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 // The cost of an exchange edge; group, reduced and phases are set.
 // A cost above `most_ps` may be told too low, but not as low as that.
 [[nodiscard]] Edge exchange_edge(const PlanProblem& p, const SearchState& from,
-                                 const SearchState& to, int phases, int64_t most_ps = INT64_MAX);
+                                 const SearchState& to, ExchangeWay way,
+                                 int64_t most_ps = INT64_MAX);
 
 // Peak bytes of a edge (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);

@@ -212,12 +212,9 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   std::erase_if(first, [](const Edge& edge) { return edge.op == Op::to_partial; });
   SearchState landing = problem.target;
   landing.made = 0;
-  for (int phases : {1, 2}) {
-    const bool allowed = !(problem.source == landing) &&
-                         (phases == 1 || (problem.topology->levels.size() > 1 &&
-                                          problem.source.pending == landing.pending &&
-                                          members_share(problem, landing)));
-    if (allowed) first.push_back(exchange_edge(problem, problem.source, landing, phases));
+  for (const ExchangeWay way : exchange_ways) {
+    if (problem.source == landing || !may_go(problem, problem.source, landing, way)) continue;
+    first.push_back(exchange_edge(problem, problem.source, landing, way));
   }
   std::vector<std::pair<int64_t, size_t>> soonest;
   for (size_t i = 0; i < first.size(); ++i)

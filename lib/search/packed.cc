@@ -434,7 +434,7 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
 
 // Whether some outer digit tells no two shards apart.
 bool PackedWorld::has_far_holders(const Packed& from, const PendingDigits& w) const {
-  if (w.reduced != 0 || !may_have_far_share(*p_, 1)) return false;
+  if (w.reduced != 0 || !may_have_far_share(*p_, ExchangeWay::one_phase)) return false;
   return from.outers + w.kept - w.kept_inside < total_ - inside_;
 }
 

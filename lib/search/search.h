@@ -21,9 +21,9 @@ struct Edge {
       0;  // sub-axes that differ between ranks that talk; every sub-axis for an exchange
   uint16_t reduced = 0;  // sub-axes whose pending reduction it runs
   uint8_t phases = 1;
-  int16_t chunks = 1;    // of two phases
-  int8_t laps = 1;       // of two phases
-  int8_t far_64ths = 0;  // of one
+  int16_t chunks = 1;                     // of two phases
+  Fetchers fetchers = Fetchers::wanting;  // of two phases
+  int8_t far_64ths = 0;                   // of one
   bool whole_pieces = false;
   bool at_least = false;   // an exchange of which only that is known: cost.ps or more
   bool estimated = false;  // one that takes too much to list, as nothing better was known yet

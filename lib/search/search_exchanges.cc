@@ -30,24 +30,22 @@ void Search::seed() {
   SearchState landing = p_.target;
   landing.made = 0;
   if (p_.source == landing || !may_hold(landing)) return;
-  for (int phases : {1, 2}) {
-    if (phases == 2 &&
-        (!two_levels_ || p_.source.pending != landing.pending || !members_share(p_, landing)))
-      continue;
-    if (phases == 2 && has_best_ && landing == p_.target && world_.usable() &&
+  for (const ExchangeWay way : exchange_ways) {
+    if (!may_go(p_, p_.source, landing, way)) continue;
+    if (way == ExchangeWay::two_phases && has_best_ && landing == p_.target && world_.usable() &&
         world_.exchange_floors(packed_source_, packed_target_).two_phases_ps > best_.ps)
       continue;
     const int64_t most_ps = has_best_ ? best_.ps : INT64_MAX;
     int64_t least_ps = least_.ps;
     if (!world_.usable())
-      least_ps = std::max(least_ps, exchange_floor_ps(p_, p_.source, landing, phases, most_ps));
-    const auto priced = priced_exchange(p_.source, landing, phases, most_ps, least_ps);
+      least_ps = std::max(least_ps, exchange_floor_ps(p_, p_.source, landing, way, most_ps));
+    const auto priced = priced_exchange(p_.source, landing, way, most_ps, least_ps);
     if (!priced) continue;
     const Edge& edge = *priced;
     // One exchange needs less memory than a plan of collectives that was found before and costs the
     // same.
-    const bool wins_tie =
-        options_.known != nullptr && options_.known->exists && phases == 1 && edge.cost == best_;
+    const bool wins_tie = options_.known != nullptr && options_.known->exists && edge.phases == 1 &&
+                          edge.cost == best_;
     if (has_best_ && !(edge.cost < best_) && !wins_tie) continue;
     if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, edge) > p_.peak_limit) continue;
     has_best_ = wanted_ = true;
@@ -77,7 +75,7 @@ void Search::try_gathers_last() {
                 work_.finer);
   for (const FinerTarget& finer : work_.finer) {
     if (finer.least_ps >= best_.ps) break;
-    const Edge edge = exchange_edge(p_, p_.source, finer.at, 1, best_.ps);
+    const Edge edge = exchange_edge(p_, p_.source, finer.at, ExchangeWay::one_phase, best_.ps);
     if (edge.cost.ps >= best_.ps) continue;
     const int32_t to = table_.intern(finer.at);
     relax(source_, edge, to);
@@ -245,8 +243,9 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
     if (least_ps > reached || saturating_add(least_ps, ahead) > best_.ps) return;
     if (known_reached != nullptr) reached = *known_reached = reached_in(to);
   }
-  for (int phases : {1, 2}) {
-    if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
+  for (const ExchangeWay way : exchange_ways) {
+    if (!may_go(p_, at, to, way)) continue;
+    const int phases = phases_of(way);
     if (floored) {
       PlanCost least = node(from).g;
       least.ps = std::max(
@@ -257,8 +256,8 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
     }
     const int64_t most_ps = has_best_ ? best_.ps - spent : INT64_MAX;
     const int64_t least_ps = std::max(soonest, saturating_add(gone, exchange_latency_ps_));
-    const auto priced = priced_exchange(at, to, phases, most_ps,
-                                        saturating_add(least_ps, std::max<int64_t>(left, 0)));
+    const auto priced =
+        priced_exchange(at, to, way, most_ps, saturating_add(least_ps, std::max<int64_t>(left, 0)));
     if (!priced) continue;
     const Edge& edge = *priced;
     if (has_best_ && saturating_add(spent, edge.cost.ps) > best_.ps) continue;
@@ -272,14 +271,13 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
 
 void Search::exchange_later(int32_t from, const SearchState& at, const SearchState& to,
                             int64_t left, int64_t soonest, int64_t most) {
-  const bool alike = at.pending == to.pending;
-  for (int phases : {1, 2}) {
-    if (phases == 2 && (!two_levels_ || !alike || !members_share(p_, to))) continue;
-    Candidate c{from, static_cast<uint8_t>(phases), node(from).g, left, to, node(from).g};
-    const int64_t floor = exchange_floor_ps(p_, at, to, phases, most - c.g.ps);
+  for (const ExchangeWay way : exchange_ways) {
+    if (!may_go(p_, at, to, way)) continue;
+    Candidate c{from, way, node(from).g, left, to, node(from).g};
+    const int64_t floor = exchange_floor_ps(p_, at, to, way, most - c.g.ps);
     c.least.ps = std::max(soonest, saturating_add(c.g.ps, floor));
     if (c.least.ps > most) continue;
-    c.least.collectives += phases;
+    c.least.collectives += phases_of(way);
     // Once the question is hard, bounds are raised first.
     if (through(c.least, left).ps <= frontier_ && !raises_next()) {
       price_candidate(c);
@@ -306,8 +304,7 @@ void Search::price_candidate(const Candidate& c) {
   if (!open_.empty()) soonest = std::min(soonest, std::max(open_.front().f.ps, frontier_));
   const int64_t most_ps = soonest == INT64_MAX ? soonest : soonest - saturating_add(c.g.ps, c.left);
   const SearchState at = node(c.from).at;
-  const auto edge =
-      priced_exchange(at, c.to, c.phases, most_ps, saturating_add(c.least.ps, c.left));
+  const auto edge = priced_exchange(at, c.to, c.way, most_ps, saturating_add(c.least.ps, c.left));
   if (!edge) return;
   if (edge->at_least) {
     Candidate later = c;
@@ -320,11 +317,12 @@ void Search::price_candidate(const Candidate& c) {
 }
 
 std::optional<Edge> Search::priced_exchange(const SearchState& from, const SearchState& to,
-                                            int phases, int64_t most_ps, int64_t least_ps) {
+                                            ExchangeWay way, int64_t most_ps, int64_t least_ps) {
   const bool before = std::exchange(p_.estimated, false);
-  Edge edge = exchange_edge(p_, from, to, phases, most_ps);
+  Edge edge = exchange_edge(p_, from, to, way, most_ps);
   const bool exact = !p_.estimated;
   p_.estimated = before;
+  if (edge.cost.ps == INT64_MAX && way == ExchangeWay::by_all) return std::nullopt;
   if (exact) return edge;
   int64_t& least_left_out = has_best_ ? unpriced_ps_ : estimated_ps_;
   least_left_out = std::min(least_left_out, least_ps);

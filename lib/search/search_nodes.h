@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "search/exchange_way.h"
 #include "search/search.h"
 
 namespace meshplan {
@@ -33,7 +34,7 @@ struct OpenNode {
 // what a plan through it takes at least, and is priced when it comes up.
 struct Candidate {
   int32_t from = 0;
-  uint8_t phases = 1;
+  ExchangeWay way = ExchangeWay::one_phase;
   PlanCost g;  // of `from` when it was looked at
   int64_t left = 0;
   SearchState to;

@@ -68,8 +68,8 @@ void Search::take_way(const KnownWay& way) {
     const SearchState at = node(from).at;
     const int32_t to = table_.intern(step.to);
     std::vector<Edge> edges;
-    if (step.phases > 0) {
-      edges.push_back(exchange_edge(p_, at, step.to, step.phases));
+    if (step.way) {
+      edges.push_back(exchange_edge(p_, at, step.to, *step.way));
     } else {
       (void)collective_moves(p_, at, edges);
     }
@@ -121,7 +121,6 @@ void Search::raise_rests() {
   q.most_ps = best_.ps;
   q.collective_latency_ps = least_latency_ps_;
   q.exchange_latency_ps = exchange_latency_ps_;
-  q.two_phases = two_levels_;
   const int64_t unused = options_.work_budget - (p_.work - work_before_);
   q.most_work = std::min(options_.work_budget / 100 * rests_percent, unused / 100 * unused_percent);
   const Raised raised = raise_left(q, work_.left);

@@ -193,8 +193,8 @@ class Search {
                       int64_t soonest, int64_t most);
   // Prices an exchange; where that takes too long nothing, or an estimate while there is no plan.
   // `least_ps`: what a plan by it takes at least.
-  std::optional<Edge> priced_exchange(const SearchState& from, const SearchState& to, int phases,
-                                      int64_t most_ps, int64_t least_ps);
+  std::optional<Edge> priced_exchange(const SearchState& from, const SearchState& to,
+                                      ExchangeWay way, int64_t most_ps, int64_t least_ps);
   // A candidate that came up: priced, if it is still of use, or put back once it takes more than
   // the next entry of the heap.
   void take_up(OpenNode top);

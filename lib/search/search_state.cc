@@ -178,6 +178,7 @@ PlanProblem even_part(const PlanProblem& p) {
   PlanProblem even = p;
   even.even = even.only_even = true;
   even.may_move_nothing = p.total_elements == 0;
+  if (p.exact_levels) even.least_by_all = INT64_MAX;
   for (int d = 0; d < p.dims; ++d) even.frozen[as_index(d)] = common_prefix(p.source, p.target, d);
   return even;
 }
@@ -231,6 +232,20 @@ bool members_share(const PlanProblem& p, const SearchState& to) {
   return (p.world.at_level(0) & ~taken) != 0;
 }
 
+bool has_two_levels(const PlanProblem& p) {
+  if (!p.exact_levels) return p.topology->levels.size() > 1;
+  return (p.world.all() & ~p.world.at_level(0)) != 0;
+}
+
+bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to, ExchangeWay way) {
+  if (way == ExchangeWay::one_phase) return true;
+  if (from.pending != to.pending || !has_two_levels(p)) return false;
+  if (way == ExchangeWay::two_phases) return members_share(p, to);
+  if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
+  return box_elements(p, to) >= p.least_by_all &&
+         saturating_mul(p.ranks, exchange_peers(p, from, to).shards) <= whole_mesh_listed;
+}
+
 // What one exchange may list while plans are searched, in pairs of a rank and a shard: fifteen
 // milliseconds' work, and as many ranks as bounds list. Beyond it a price is not exact
 // (ExchangeCost::exact).
@@ -246,53 +261,45 @@ int64_t listing_work(const PlanProblem& p, const SearchState& from, const Search
   return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
 }
 
-bool may_have_far_share(const PlanProblem& p, int phases) {
-  return phases == 1 && !p.in_rounds && p.topology->levels.size() > 1;
+bool may_have_far_share(const PlanProblem& p, ExchangeWay way) {
+  return way == ExchangeWay::one_phase && !p.in_rounds && p.topology->levels.size() > 1;
 }
 
-ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           int phases, int64_t most_ps) {
-  DigitChange change;
-  const DigitState a = digits_of(p, from);
-  const DigitState b = digits_of(p, to);
-  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
-  const bool far_too = may_have_far_share(p, phases) && !reduces;
-  bool in_closed_form = false;
-  if (boxes_are_products(p, from, to) && line_up(p, a, b, change)) {
-    p.work += work::price;
-    change.longest = longest_of_piece(p, a, b);
-    DigitQuestion q{p.levels, &p.world, &change, phases, std::nullopt, &p.turns, searched_steps};
-    q.in_laps_too = !p.in_rounds;
-    q.most_ps = most_ps;
-    const int64_t steps = p.turns.steps();
-    const auto cost = price_digits(q);
-    p.work += (p.turns.steps() - steps) / work::steps_a_unit;
-    if (cost && (!far_too || cost->least_far_ps >= cost->predicted_ps)) return *cost;
-    if (cost && cost->least_far_ps > most_ps) return at_least_far(*cost);
-    in_closed_form = cost.has_value();
-  }
-  if (most_ps != INT64_MAX && !in_closed_form) {
-    ExchangeCost least;
-    least.predicted_ps = exchange_floor_ps(p, from, to, phases, most_ps);
-    if (least.predicted_ps <= most_ps)
-      least.predicted_ps =
-          std::max(least.predicted_ps, close_exchange_floor_ps(p, from, to, phases, most_ps));
-    least.at_least = true;
-    if (least.predicted_ps > most_ps) return least;
-  }
+namespace {
+
+// What it takes at least, where that is above most_ps.
+std::optional<ExchangeCost> floored_above(const PlanProblem& p, const SearchState& from,
+                                          const SearchState& to, ExchangeWay way, int64_t most_ps) {
+  if (most_ps == INT64_MAX) return std::nullopt;
+  ExchangeCost least;
+  least.predicted_ps = exchange_floor_ps(p, from, to, way, most_ps);
+  if (least.predicted_ps <= most_ps)
+    least.predicted_ps =
+        std::max(least.predicted_ps, close_exchange_floor_ps(p, from, to, way, most_ps));
+  if (least.predicted_ps <= most_ps) return std::nullopt;
+  least.at_least = true;
+  return least;
+}
+
+// By listing, where no closed form says it.
+ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                              ExchangeWay way, int64_t most_ps) {
   p.work += 2 * work::state;
-  State src = to_state(p, from);
-  State dst = to_state(p, to);
+  const State src = to_state(p, from);
+  const State dst = to_state(p, to);
+  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
+  const bool by_all = way == ExchangeWay::by_all;
   ExchangeQuestion q;
   q.levels = p.levels;
   q.shape = p.tensor.shape;
   q.element_bytes = reduces ? p.reduce_element : p.element;
   q.src = &src;
   q.dst = &dst;
-  q.phases = phases;
-  q.most_listed = searched_pairs;
-  q.in_laps_too = !p.in_rounds && phases == 2;
-  q.far_too = far_too;
+  q.phases = phases_of(way);
+  if (by_all) q.fetchers = Fetchers::all;
+  q.most_listed = by_all ? whole_mesh_listed : searched_pairs;
+  q.in_laps_too = !p.in_rounds && way == ExchangeWay::two_phases;
+  q.far_too = may_have_far_share(p, way) && !reduces;
   q.most_ps = most_ps;
   const ListingMemory& listings = p.levels->listings();
   const int64_t ranks = listings.ranks;
@@ -300,11 +307,47 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   const ExchangeCost cost = price_exchange(q);
   p.work +=
       (listings.ranks - ranks) * work::listed_rank + (listings.looked - looked) * work::listed;
-  if (!cost.exact) {
+  if (!cost.exact && !by_all) {
     p.work += work::step;
     p.estimated = true;
   }
   return cost;
+}
+
+}  // namespace
+
+ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                           ExchangeWay way, int64_t most_ps) {
+  const bool by_all = way == ExchangeWay::by_all;
+  if (by_all && !all_may_gain(p, from, to)) {
+    ExchangeCost never;
+    never.predicted_ps = INT64_MAX;
+    return never;
+  }
+  DigitChange change;
+  const DigitState a = digits_of(p, from);
+  const DigitState b = digits_of(p, to);
+  bool in_closed_form = false;
+  if (!by_all && boxes_are_products(p, from, to) && line_up(p, a, b, change)) {
+    p.work += work::price;
+    change.longest = longest_of_piece(p, a, b);
+    DigitQuestion q{p.levels,     &p.world, &change,       phases_of(way),
+                    std::nullopt, &p.turns, searched_steps};
+    q.in_laps_too = !p.in_rounds;
+    q.most_ps = most_ps;
+    const int64_t steps = p.turns.steps();
+    const auto cost = price_digits(q);
+    p.work += (p.turns.steps() - steps) / work::steps_a_unit;
+    const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
+    const bool far_too = may_have_far_share(p, way) && !reduces;
+    if (cost && (!far_too || cost->least_far_ps >= cost->predicted_ps)) return *cost;
+    if (cost && cost->least_far_ps > most_ps) return at_least_far(*cost);
+    in_closed_form = cost.has_value();
+  }
+  if (!in_closed_form) {
+    if (const auto least = floored_above(p, from, to, way, most_ps)) return *least;
+  }
+  return price_by_listing(p, from, to, way, most_ps);
 }
 
 namespace {

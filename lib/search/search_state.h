@@ -20,6 +20,7 @@
 #include "mesh/mesh_table.h"
 #include "plan/question.h"
 #include "search/exchange_peers.h"
+#include "search/exchange_way.h"
 #include "search/known_exchanges.h"
 #include "search/list_meetings.h"
 #include "search/list_pairs.h"
@@ -144,6 +145,9 @@ struct PlanProblem {
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   bool in_rounds = false;         // of a bundle: neither laps nor far shares (ExchangeQuestion)
   bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
+  // Of a box that takes one rank longer to fetch than a peer does: of smaller ones all gain nothing
+  // by fetching (ExchangeWay::by_all). INT64_MAX: nowhere.
+  int64_t least_by_all = INT64_MAX;
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
   int64_t idle_longest = 1;   // longest extent among tensor dims that do not take part
@@ -253,17 +257,24 @@ struct SubAxisRun {
 // Whether a unit of the innermost level can have several members that want one box of `to`: only
 // there two phases pay.
 [[nodiscard]] bool members_share(const PlanProblem& p, const SearchState& to);
+// Whether ranks of the mesh lie in several units of the topology's innermost level.
+[[nodiscard]] bool has_two_levels(const PlanProblem& p);
+// Whether an exchange between two states may go in this way: by all where boxes take longer to
+// fetch than a peer does, nothing is pending and no more is listed than whole_mesh_listed. Of these
+// some do not all the same (all_may_gain).
+[[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                          ExchangeWay way);
 
 // Work (search/work.h) of listing an exchange: every rank looks at the shards that its target
 // meets.
 [[nodiscard]] int64_t listing_work(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, int64_t most_pairs);
-// Whether exchanges in so many phases that reduce nothing may have a far share.
-[[nodiscard]] bool may_have_far_share(const PlanProblem& p, int phases);
+// Whether exchanges that reduce nothing may have a far share.
+[[nodiscard]] bool may_have_far_share(const PlanProblem& p, ExchangeWay way);
 // Price of an exchange between two states, reducing the sub-axes that are pending before and not
 // after. One above `most_ps` is of no use, and may be told too low, but not as low as that.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const SearchState& from,
-                                         const SearchState& to, int phases,
+                                         const SearchState& to, ExchangeWay way,
                                          int64_t most_ps = INT64_MAX);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more
 // sub-axes behind the lists of `from`. Above `enough_ps` it may be more.

@@ -2,6 +2,7 @@
 
 #include "cost/exchange.h"
 #include "cost/step_figures.h"
+#include "search/edge_steps.h"
 
 namespace meshplan {
 namespace {
@@ -24,9 +25,7 @@ int64_t share_one(const LevelMap& levels, const StepQuestion& asked, int64_t mos
   other.chunks = shared.chunks;
   set_fetchers(shared.fetchers, other);
   other.whole_pieces = false;
-  other.why =
-      "lets all ranks of each host share the fetching of what it misses over its slow links, once, "
-      "then shares it inside the host";
+  other.why = fetched_by_all_reason;
   StepQuestion with_other = asked;
   with_other.step = &other;
   if (price_step_on(levels, with_other).peak_bytes > most_peak) return 0;

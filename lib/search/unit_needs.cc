@@ -27,6 +27,12 @@ uint16_t sub_axes_apart(const SearchState& from, const SearchState& to) {
   return static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made));
 }
 
+// Of an element in an exchange between two states.
+int64_t element_bytes_between(const PlanProblem& p, const SearchState& from,
+                              const SearchState& to) {
+  return (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+}
+
 int64_t wire_element(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
@@ -62,12 +68,44 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   return unit.need;
 }
 
+namespace {}  // namespace
+
+bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (!may_go(p, from, to, ExchangeWay::by_all)) return false;
+  if (p.exact_levels && boxes_are_products(p, from, to)) return false;
+  const int64_t mb_per_s = exchange_mb_per_s(p.units.front().links);
+  const auto fetch_ps = [&](int64_t elements, int64_t members) {
+    return transfer_ps(saturating_mul(elements, p.element), members, mb_per_s);
+  };
+  int64_t most = 0;
+  int64_t shared = 0;
+  for (const UnitRanks& unit : p.units) {
+    if (unit.level != 1) continue;
+    int64_t all = 0;
+    for (const UnitNeed::Want& want : unit_need(p, unit, from, to).wants) {
+      all = saturating_add(all, want.fetched);
+      most = std::max(most, fetch_ps(want.fetched, want.members));
+    }
+    shared = std::max(shared, fetch_ps(all, unit.members()));
+  }
+  const int64_t peer_ps = saturating_mul(p.units.front().per_peer_ns, 1000);
+
+  return most - shared > std::max(shared / 4, 2 * peer_ps);
+}
+
 namespace {
 
+// Members that share the fetching of a box.
+int64_t sharing(const UnitRanks& unit, const UnitNeed::Want& want, ExchangeWay way) {
+  if (way == ExchangeWay::one_phase) return 1;
+  return way == ExchangeWay::by_all ? unit.members() : want.members;
+}
+
 // Shards of the source, each contribution to a sum by itself, that members fetch from outside: the
-// most that one of them fetches at least. In two phases those that want one box share its shards.
+// most that one of them fetches at least. In two phases those that want one box share its shards,
+// or all members do.
 int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                       const SearchState& to, int phases) {
+                       const SearchState& to, ExchangeWay way) {
   const UnitNeed& need = unit_need(p, unit, from, to);
   const uint16_t apart = sub_axes_apart(from, to);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
@@ -86,7 +124,7 @@ int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const Search
           saturating_mul(shards, p.even ? ceil_div(hi, each) - lo / each : ceil_div(hi - lo, each));
     }
     const int64_t outside = shards - need.wants[w].near;
-    most = std::max(most, phases == 1 ? outside : ceil_div(outside, need.wants[w].members));
+    most = std::max(most, ceil_div(outside, sharing(unit, need.wants[w], way)));
   }
   return most;
 }
@@ -211,8 +249,8 @@ class Slowest {
 // The sub-axes on which the holders of a shard differ, where some may be asked though others are
 // nearer; 0 where none may.
 unsigned sub_axes_of_holders(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                             int phases) {
-  if (!may_have_far_share(p, phases) || (from.pending & ~to.pending) != 0) return 0;
+                             ExchangeWay way) {
+  if (!may_have_far_share(p, way) || (from.pending & ~to.pending) != 0) return 0;
   return p.all & ~unsigned{sharding(from, p.dims)} & ~unsigned{from.pending} & ~unsigned{from.made};
 }
 
@@ -252,35 +290,66 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   return std::min(ps, step_ps(unit.exchange_latency_ns, peers_ns, slowest));
 }
 
-// Of an element in an exchange between two states.
-int64_t element_bytes_between(const PlanProblem& p, const SearchState& from,
-                              const SearchState& to) {
-  return (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
+// Elements of the largest slice of a piece that ranks of `to` want: a piece is cut along its
+// longest side, so that a slice has no more than what the box has across its own longest.
+int64_t largest_slice(const PlanProblem& p, const SearchState& to) {
+  int64_t longest = p.idle_longest;
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
+    longest = std::max(longest, p.sides.of(p, to, d).widest);
+  return ceil_div(box_elements(p, to), longest);
 }
 
-// Members that want one box share what is fetched of it. Then they pass on what each has fetched,
-// inside the unit, and what they held before.
+// Fetched by all, what some member receives from others of its unit at least, and from how many:
+// all that the unit fetches for it but for a share of its own, which is at most a slice and a 128th
+// above the even one.
+struct PassedOn {
+  int64_t elements = 0;
+  int64_t peers = 0;
+};
+PassedOn passed_on_by_all(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
+                          const SearchState& to) {
+  int64_t all = 0;
+  int64_t most = 0;
+  for (const UnitNeed::Want& want : need.wants) {
+    all = saturating_add(all, want.fetched);
+    most = std::max(most, want.fetched);
+  }
+  const int64_t even = ceil_div(all, unit.members());
+  const int64_t share = saturating_add(even, even / 64 + 1 + largest_slice(p, to));
+  return {std::max<int64_t>(0, most - share), std::max<int64_t>(0, ceil_div(most, share) - 1)};
+}
+
+// Members that want one box share what is fetched of it, or all members do. Then they pass on what
+// each has fetched, inside the unit, and what they held before.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                            int64_t outside, int64_t element) {
+                            int64_t outside, const SearchState& from, const SearchState& to,
+                            ExchangeWay way) {
+  const int64_t element = element_bytes_between(p, from, to);
+  const bool by_all = way == ExchangeWay::by_all;
   PhaseTime fetch;
   PhaseTime share_out;
+  PassedOn passed_on;
   int64_t inside = need.inside;
   if (need.least > 0) {
     fetch.latency_ps =
         step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
     Slowest fetched(unit.links, element, outside);
     for (const UnitNeed::Want& want : need.wants) {
-      fetched.add(want.fetched, want.members);
+      if (!by_all) fetched.add(want.fetched, want.members);
       // Who fetches passes on to all others that want the box.
       if (want.fetched > 0) inside = std::max(inside, want.members - 1);
     }
+    if (by_all) fetched.add(need.least, unit.members());
     fetch.transfer_ps = fetched.ps();
+    if (by_all && unit.level == 1) passed_on = passed_on_by_all(p, unit, need, to);
   }
   const int64_t passed = need.missing - need.least;
-  if (passed > 0 && unit.level == 1) {
+  if ((passed > 0 || passed_on.elements > 0) && unit.level == 1) {
     const TopologyLevel& inner = p.topology->levels.front();
+    inside = std::max(inside, passed_on.peers);
     Slowest shared(inner, element, inside);
     shared.add(passed, unit.members());
+    shared.add(passed_on.elements, 1);
     shared.add(need.one_sender, 1);
     share_out = {step_ps(inner.latency_ns, saturating_mul(inside, inner.per_peer_ns), 0),
                  shared.ps()};
@@ -291,15 +360,18 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
 }  // namespace
 
 int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                               int phases, int64_t enough_ps) {
+                               ExchangeWay way, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
-  const unsigned free = sub_axes_of_holders(p, from, to, phases);
-  return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
+  const unsigned free = sub_axes_of_holders(p, from, to, way);
+  const int64_t floor = most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
-    const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, phases);
-    return phases == 1 ? one_phase_floor_ps(p, unit, need, outside, element, free)
-                       : two_phases_floor_ps(p, unit, need, outside, element);
+    const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, way);
+    return way == ExchangeWay::one_phase
+               ? one_phase_floor_ps(p, unit, need, outside, element, free)
+               : two_phases_floor_ps(p, unit, need, outside, from, to, way);
   });
+  const bool goes = way != ExchangeWay::by_all || floor > enough_ps || all_may_gain(p, from, to);
+  return goes ? floor : INT64_MAX;
 }
 
 namespace {
@@ -311,7 +383,7 @@ struct PeersOutside {
   int64_t parts = 0;
 };
 PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                           const SearchState& from, const SearchState& to, int phases) {
+                           const SearchState& from, const SearchState& to, ExchangeWay way) {
   const uint16_t apart = sub_axes_apart(from, to);
   const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
   const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
@@ -331,7 +403,8 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
       if (from.length(d) == 0) longest = std::max(longest, hi - lo);
     }
     int64_t outside = std::max<int64_t>(0, shards - need.wants[w].near);
-    if (phases == 2 && outside > 0) {
+    if (way == ExchangeWay::by_all) outside = ceil_div(outside, unit.members());
+    if (way == ExchangeWay::two_phases && outside > 0) {
       const int64_t members = need.wants[w].members;
       const int64_t parts = parts_to_share(outside, members);
       outside = ceil_div(longest < parts ? outside : outside * parts, members);
@@ -347,14 +420,15 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
 }  // namespace
 
 int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                            int phases, int64_t enough_ps) {
+                            ExchangeWay way, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
-  const unsigned free = sub_axes_of_holders(p, from, to, phases);
+  const unsigned free = sub_axes_of_holders(p, from, to, way);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     const UnitNeed& need = unit_need(p, unit, from, to);
     if (need.wants.empty()) return int64_t{0};
-    const PeersOutside outside = peers_outside(p, unit, need, from, to, phases);
-    if (phases == 2) return two_phases_floor_ps(p, unit, need, outside.whole, element);
+    const PeersOutside outside = peers_outside(p, unit, need, from, to, way);
+    if (way != ExchangeWay::one_phase)
+      return two_phases_floor_ps(p, unit, need, outside.whole, from, to, way);
     return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element, free),
                     one_phase_floor_ps(p, unit, need, outside.parts, element, free));
   });

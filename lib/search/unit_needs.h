@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "search/exchange_way.h"
 #include "search/list_pairs.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
@@ -76,6 +77,13 @@ struct UnitRanks {
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
 
+// Whether members of the units that are looked at fetch so unevenly in two phases, by those that
+// want a box, that all may gain by sharing it: the one that fetches most would take a quarter, and
+// the time of two peers, longer than the members of the unit that fetches most would, were that
+// shared. Not where boxes and units are even: there those that want a box fetch about as much each.
+[[nodiscard]] bool all_may_gain(const PlanProblem& p, const SearchState& from,
+                                const SearchState& to);
+
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
 // more. `from` may grow: what it grows to holds less. `at`: the pairs of their lists.
@@ -89,12 +97,12 @@ struct UnitAsked {
 // What one exchange between them takes at least; above `enough_ps` it may be more. Law: never above
 // price_between.
 [[nodiscard]] int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
-                                             const SearchState& to, int phases,
+                                             const SearchState& to, ExchangeWay way,
                                              int64_t enough_ps = INT64_MAX);
 // The same with the members' peers outside counted one by one, in one phase for each cut: it says
 // more, and takes longer.
 [[nodiscard]] int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from,
-                                          const SearchState& to, int phases,
+                                          const SearchState& to, ExchangeWay way,
                                           int64_t enough_ps = INT64_MAX);
 
 }  // namespace meshplan

@@ -142,6 +142,8 @@ HOSTS = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 400, "latency_ns"
                     {"name": "outside", "ranks": 1048576, "gb_per_s": 10, "latency_ns": 2000}]}
 FAST_OUTSIDE = {"levels": [{"name": "inside", "ranks": 4, "gb_per_s": 100, "latency_ns": 1},
                            {"name": "outside", "ranks": 1048576, "gb_per_s": 50, "latency_ns": 2}]}
+UNEVEN_HOSTS = {"levels": [{"name": "inside", "ranks": 3, "gb_per_s": 400, "latency_ns": 1000},
+                           {"name": "outside", "ranks": 1048576, "gb_per_s": 10, "latency_ns": 2000}]}
 
 
 def moved_as_planned(mesh, plan, requests):
@@ -160,7 +162,7 @@ def moved_as_planned(mesh, plan, requests):
 
 
 def pipelined(rank):
-    """Over two hosts of 4: exchanges in two phases, whole and, of uneven shards, in chunks that overlap; and with a share from the other host."""
+    """Over two hosts of 4: exchanges in two phases, whole and, of uneven shards, in chunks that overlap; with a share from the other host; and, over hosts of 3, fetched by all ranks of one."""
     from torch.distributed.device_mesh import init_device_mesh
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
     dims = {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]}
@@ -176,6 +178,11 @@ def pipelined(rank):
     plan = plan_of(requests, mesh=dims, topology=FAST_OUTSIDE)
     steps = [step for r in json.loads(plan)["redistributions"] for step in r["steps"]]
     assert all(step.get("far_64ths", 0) > 0 for step in steps), f"plans with a far share: {steps}"
+    moved_as_planned(mesh, plan, requests)
+    requests = [("by all", [4096, 640], ["S(0)", "S(1)"], ["S(0)", "R"]), ("uneven by all", [1531, 64], ["S(0)", "S(0)"], ["S(1)", "R"])]
+    plan = plan_of(requests, mesh=dims, topology=UNEVEN_HOSTS)
+    steps = [step for r in json.loads(plan)["redistributions"] for step in r["steps"]]
+    assert all(step.get("fetched_by_all") for step in steps), f"plans that all ranks of a host fetch: {steps}"
     moved_as_planned(mesh, plan, requests)
     return chunks
 

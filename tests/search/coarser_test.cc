@@ -24,10 +24,15 @@ std::vector<std::vector<SubAxis>> whole_dims(const std::vector<int64_t>& sizes, 
   return shards;
 }
 
+ExchangeWay way_of(const Edge& edge) {
+  if (edge.phases == 1) return ExchangeWay::one_phase;
+  return all_fetch(edge.fetchers) ? ExchangeWay::by_all : ExchangeWay::two_phases;
+}
+
 // What the edge costs by the question's own moves; slices, which may be several there, are free.
 PlanCost priced_again(const PlanProblem& p, const SearchState& from, const Edge& edge) {
   if (edge.op == Op::slice) return {};
-  if (edge.op == Op::exchange) return exchange_edge(p, from, edge.to, edge.phases).cost;
+  if (edge.op == Op::exchange) return exchange_edge(p, from, edge.to, way_of(edge)).cost;
   std::vector<Edge> moves;
   REQUIRE(collective_moves(p, from, moves));
   PlanCost least{-1, 0, 0};

@@ -80,12 +80,13 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
         last_only.last_only = true;
         collective_moves(*p, start, all);
         collective_moves(*p, start, last, last_only);
-        for (int phases : {1, 2}) REQUIRE(rest <= price_between(*p, start, p->target, phases).predicted_ps);
+        for (const ExchangeWay way : {ExchangeWay::one_phase, ExchangeWay::two_phases})
+          REQUIRE(rest <= price_between(*p, start, p->target, way).predicted_ps);
         int64_t found = 0;
         for (const Edge& edge : all) {
           // Two steps, the second a collective from where the first leads or an exchange.
           if (!is_local(edge.op) && box_elements(*p, edge.to) * p->element <= p->state_limit && start == at) {
-            REQUIRE(rest <= edge.cost.ps + price_between(*p, edge.to, p->target, 1).predicted_ps);
+            REQUIRE(rest <= edge.cost.ps + price_between(*p, edge.to, p->target, ExchangeWay::one_phase).predicted_ps);
             std::vector<Edge> second;
             collective_moves(*p, edge.to, second, last_only);
             for (const Edge& next : second) {
@@ -130,7 +131,9 @@ std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p, const std:
   for (size_t a = 0; a < n; ++a) {
     for (size_t b = 0; b < n; ++b) {
       if (a == b) continue;
-      ps[a][b] = std::min(price_between(p, all[a], all[b], 1).predicted_ps, price_between(p, all[a], all[b], 2).predicted_ps);
+      ps[a][b] = INT64_MAX;
+      for (const ExchangeWay way : {ExchangeWay::one_phase, ExchangeWay::two_phases})
+        ps[a][b] = std::min(ps[a][b], price_between(p, all[a], all[b], way).predicted_ps);
     }
     std::vector<Edge> edges;
     collective_moves(p, all[a], edges);
@@ -262,8 +265,8 @@ TEST_CASE("no way takes less over the outer links than its steps one by one") {
       collective_moves(*p, all[a], edges[a]);
       for (const SearchState& to : all) {
         if (to == all[a] || (to.pending & ~all[a].pending) != 0) continue;
-        for (int phases : {1, 2}) {
-          if (phases == 1 || to.pending == all[a].pending) edges[a].push_back(exchange_edge(*p, all[a], to, phases));
+        for (const ExchangeWay way : {ExchangeWay::one_phase, ExchangeWay::two_phases}) {
+          if (way == ExchangeWay::one_phase || to.pending == all[a].pending) edges[a].push_back(exchange_edge(*p, all[a], to, way));
         }
       }
       // Each step by itself.
@@ -356,8 +359,8 @@ TEST_CASE("no step takes less than what units fetch and reduce, whatever is pend
           }
         }
         if (to == at) continue;
-        for (int phases : {1, 2}) {
-          if (phases == 1 || to.pending == at.pending) require_less(at, exchange_edge(*p, at, to, phases));
+        for (const ExchangeWay way : {ExchangeWay::one_phase, ExchangeWay::two_phases}) {
+          if (way == ExchangeWay::one_phase || to.pending == at.pending) require_less(at, exchange_edge(*p, at, to, way));
         }
       }
     }

@@ -69,7 +69,6 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       LeftQuestion q;
       q.problem = &*p;
       q.most_ps = best.cost.ps;
-      q.two_phases = topology.levels.size() > 1;
       const Raised all = raise_left(q, states);
       CHECK(all.way.empty());
       CHECK(all.least_ps == best.cost.ps);
@@ -121,7 +120,7 @@ TEST_CASE("an exchange that takes too much to list leaves a plan proven that it 
   question.request.dst.shards = {order, {}};
   const auto p = question.problem();
   REQUIRE(p);
-  (void)price_between(*p, p->source, p->target, 1);
+  (void)price_between(*p, p->source, p->target, ExchangeWay::one_phase);
   CHECK(p->estimated);
   const Found found = find_cheapest(*p);
   REQUIRE(found.exists);

@@ -64,7 +64,7 @@ TEST_CASE("every edge costs what its step costs, also where units cut mesh dims"
         for (const Edge& edge : edges) check(from, edge);
         const SearchState to = test::random_state(*p, 0, random);
         if (from == to) continue;
-        check(from, exchange_edge(*p, from, to, 1));
+        check(from, exchange_edge(*p, from, to, ExchangeWay::one_phase));
       }
     }
   }

@@ -51,8 +51,11 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
       }
       for (const SearchState& to : list->second) {
         if (to == at) continue;
-        edges.push_back(exchange_edge(p, at, to, 1));
-        if (q == 0 && p.topology->levels.size() > 1) edges.push_back(exchange_edge(p, at, to, 2));
+        for (const ExchangeWay way : exchange_ways) {
+          if (!may_go(p, at, to, way)) continue;
+          const Edge edge = exchange_edge(p, at, to, way);
+          if (edge.cost.ps < INT64_MAX) edges.push_back(edge);
+        }
       }
       if (q == 0) break;
     }
@@ -69,6 +72,7 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
 
 struct Tally {
   int64_t pairs = 0;
+  int64_t by_all = 0;  // plans with an exchange that all fetch
   int64_t settled = 0;
 };
 
@@ -103,6 +107,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
       Found found = find_cheapest(*problem);
       ++tally.pairs;
       tally.settled += found.settled;
+      tally.by_all += std::any_of(found.edges.begin(), found.edges.end(), [](const Edge& e) { return all_fetch(e.fetchers); });
       CAPTURE(to_text(states[i], sizes));
       CAPTURE(to_text(states[j], sizes));
       CAPTURE(topology.levels.size());
@@ -190,6 +195,17 @@ TEST_CASE("uneven extents: the search finds what an exhaustive search finds") {
   t.pairs += compare({2, 3}, slow, GroupPolicy::any, {1000, 70}, 1).pairs;
   t.pairs += compare({2, 3, 2}, slow, GroupPolicy::declared, {600, 50}, 7, 2).pairs;
   t.pairs += compare({3, 4}, slow, GroupPolicy::any, {4800, 48}, 3).pairs;
+  // All ranks of a unit fetch what few of them want.
+  slow.levels[1].mb_per_s /= 8;
+  Tally few_want = compare({2, 3}, slow, GroupPolicy::any, {1000, 70}, 1);
+  for (const Tally& more :
+       {compare({4, 3}, slow, GroupPolicy::declared, {2, 4801}, 2), compare({5, 2}, slow, GroupPolicy::any, {7000, 3}, 1)}) {
+    few_want.pairs += more.pairs;
+    few_want.by_all += more.by_all;
+  }
+  t.pairs += few_want.pairs;
+  CHECK(few_want.by_all > 30);
+  MESSAGE(few_want.by_all << " of " << few_want.pairs << " plans are fetched by all");
   CHECK(t.pairs > 400);
 }
 

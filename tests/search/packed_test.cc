@@ -76,14 +76,14 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         // What an exchange takes is asked rank by rank where whole pieces go by turns: of a million ranks for some.
         const bool priced = ranks < 1'000'000 || k % 20 < 3;
         if (priced) {
-          const int64_t one_phase = price_between(*p, a, b, 1).predicted_ps;
+          const int64_t one_phase = price_between(*p, a, b, ExchangeWay::one_phase).predicted_ps;
           REQUIRE(floors.one_phase_ps <= one_phase);
           REQUIRE(outer <= one_phase);
           REQUIRE(bound <= one_phase);
           ++prices;
         }
         if (priced && a.pending == b.pending) {
-          const int64_t two_phases = price_between(*p, a, b, 2).predicted_ps;
+          const int64_t two_phases = price_between(*p, a, b, ExchangeWay::two_phases).predicted_ps;
           REQUIRE(floors.two_phases_ps <= two_phases);
           REQUIRE(outer <= two_phases);
           REQUIRE(bound <= two_phases);

@@ -29,8 +29,8 @@ int64_t scatter_ps(const PlanProblem& p, const ScatterWay& way) {
 }
 
 int64_t exchange_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  int64_t ps = price_between(p, from, to, 1).predicted_ps;
-  if (from.pending == to.pending) ps = std::min(ps, price_between(p, from, to, 2).predicted_ps);
+  int64_t ps = price_between(p, from, to, ExchangeWay::one_phase).predicted_ps;
+  if (from.pending == to.pending) ps = std::min(ps, price_between(p, from, to, ExchangeWay::two_phases).predicted_ps);
   return ps;
 }
 

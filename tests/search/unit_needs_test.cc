@@ -42,9 +42,19 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
   int floors = 0;
   int grids = 0;
   int told_at_least = 0;
-  for (const NeedQuestion& w : {NeedQuestion{{2, 4, 2}, {64, 48}, 6}, NeedQuestion{{3, 4}, {24, 36}, 5},
-                                NeedQuestion{{2, 9, 2}, {72, 36}, 8}, NeedQuestion{{4, 6}, {25, 7}, 9}, NeedQuestion{{2, 8, 4}, {1024}, 24},
-                                NeedQuestion{{3, 4, 2}, {10, 9}, 8}, NeedQuestion{{2, 3, 8}, {7, 20}, 4}}) {
+  int by_all = 0;
+  int by_all_pays = 0;
+  std::vector<NeedQuestion> worlds{NeedQuestion{{2, 4, 2}, {64, 48}, 6}, NeedQuestion{{3, 4}, {24, 36}, 5},
+                                   NeedQuestion{{2, 9, 2}, {72, 36}, 8}, NeedQuestion{{4, 6}, {25, 7}, 9},
+                                   NeedQuestion{{2, 8, 4}, {1024}, 24},  NeedQuestion{{3, 4, 2}, {10, 9}, 8},
+                                   NeedQuestion{{2, 3, 8}, {7, 20}, 4}};
+  // The last ones again, of so many elements that bytes decide who fetches.
+  const size_t small = worlds.size();
+  for (size_t i = 3; i < small; ++i) {
+    worlds.push_back(worlds[i]);
+    worlds.back().shape.back() *= 4001;
+  }
+  for (const NeedQuestion& w : worlds) {
     test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {w.shape, DType::bfloat16});
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
@@ -60,15 +70,18 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
       const SearchState& to = ends.to;
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
-      for (const int phases : {1, 2}) {
-        if (phases == 2 && from.pending != to.pending) continue;
-        CAPTURE(phases);
-        const ExchangeCost cost = price_between(*p, from, to, phases);
+      for (const ExchangeWay way : exchange_ways) {
+        if (way != ExchangeWay::one_phase && from.pending != to.pending) continue;
+        CAPTURE(static_cast<int>(way));
+        const ExchangeCost cost = price_between(*p, from, to, way);
         REQUIRE(cost.exact);
-        const int64_t floor = unit_exchange_floor_ps(*p, from, to, phases);
+        const bool all_fetch = way == ExchangeWay::by_all && cost.predicted_ps < INT64_MAX;
+        by_all += all_fetch;
+        by_all_pays += all_fetch && cost.predicted_ps < price_between(*p, from, to, ExchangeWay::two_phases).predicted_ps;
+        const int64_t floor = unit_exchange_floor_ps(*p, from, to, way);
         REQUIRE(floor <= cost.predicted_ps);
         floors += floor > 0;
-        REQUIRE(close_exchange_floor_ps(*p, from, to, phases) <= cost.predicted_ps);
+        REQUIRE(close_exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
         const int64_t bound = unit_bound_ps(*p, from, to, pairs_of_lists(*p, from, to));
         REQUIRE(bound <= cost.predicted_ps);
         REQUIRE(bound >= unit_bound_ps(listed, from, to, pairs_of_lists(listed, from, to)));
@@ -77,8 +90,8 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         // the exchange takes at least is known, until more is of use.
         p->levels->forget_listings();
         for (const int64_t percent : {50, 75, 90, 100}) {
-          const int64_t most = cost.predicted_ps * percent / 100;
-          const ExchangeCost priced = price_between(*p, from, to, phases, most);
+          const int64_t most = cost.predicted_ps / 100 * percent;
+          const ExchangeCost priced = price_between(*p, from, to, way, most);
           REQUIRE(priced.predicted_ps >= std::min(most + 1, cost.predicted_ps));
           REQUIRE(priced.predicted_ps <= cost.predicted_ps);
           REQUIRE((priced.at_least || priced.predicted_ps == cost.predicted_ps));
@@ -102,6 +115,9 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
     }
   }
   CHECK(floors > 1000);
+  CHECK(by_all > 80);
+  CHECK(by_all_pays > 50);
+  MESSAGE(by_all << " by all, of which " << by_all_pays << " pay");
   CHECK(grids > 1000);
   CHECK(told_at_least > 300);
 }
@@ -121,11 +137,11 @@ TEST_CASE("a price above what is of use is exact or told as the least that it ma
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       p->levels->forget_listings();
-      const ExchangeCost exact = price_between(*p, from, to, 1);
+      const ExchangeCost exact = price_between(*p, from, to, ExchangeWay::one_phase);
       REQUIRE(!exact.at_least);
       for (const int64_t percent : {30, 60, 90, 99, 100}) {
         const int64_t most = exact.predicted_ps * percent / 100;
-        const ExchangeCost cost = price_between(*p, from, to, 1, most);
+        const ExchangeCost cost = price_between(*p, from, to, ExchangeWay::one_phase, most);
         if (cost.at_least) {
           REQUIRE(cost.predicted_ps > most);
           REQUIRE(cost.predicted_ps <= exact.predicted_ps);
@@ -140,6 +156,7 @@ TEST_CASE("a price above what is of use is exact or told as the least that it ma
 }
 
 TEST_CASE("uneven extents: no exchange takes less than its floor, no step less than the bound") {
+  int by_all = 0;
   int floors = 0;
   int64_t tight = 0;
   int64_t closer = 0;
@@ -187,15 +204,16 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       CAPTURE(topology.levels.size());
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
-      for (const int phases : {1, 2}) {
-        if (phases == 2 && from.pending != to.pending) continue;
-        CAPTURE(phases);
-        const ExchangeCost cost = price_between(*p, from, to, phases);
+      for (const ExchangeWay way : exchange_ways) {
+        if (way != ExchangeWay::one_phase && from.pending != to.pending) continue;
+        CAPTURE(static_cast<int>(way));
+        const ExchangeCost cost = price_between(*p, from, to, way);
         REQUIRE(cost.exact);
-        const int64_t floor = exchange_floor_ps(*p, from, to, phases);
+        by_all += way == ExchangeWay::by_all && cost.predicted_ps < INT64_MAX;
+        const int64_t floor = exchange_floor_ps(*p, from, to, way);
         REQUIRE(floor <= cost.predicted_ps);
         REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
-        const int64_t close = close_exchange_floor_ps(*p, from, to, phases);
+        const int64_t close = close_exchange_floor_ps(*p, from, to, way);
         REQUIRE(close <= cost.predicted_ps);
         closer += close > floor;
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
@@ -205,7 +223,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       // What `from` grows to holds no more than its part.
       SearchState part = from;
       for (int d = 0; d < p->dims; ++d) drop_last(part, p->dims, d, part.length(d) / 2);
-      REQUIRE(bound_between(*p, part, to, true).ps <= price_between(*p, from, to, 1).predicted_ps);
+      REQUIRE(bound_between(*p, part, to, true).ps <= price_between(*p, from, to, ExchangeWay::one_phase).predicted_ps);
     }
     for (int k = 0; k < 12; ++k) {
       PlanProblem one = *p;
@@ -219,6 +237,8 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
     }
   }
   CHECK(floors > 7'500);
+  CHECK(by_all > 2'000);
+  MESSAGE(by_all << " by all");
   CHECK(tight > floors / 2);
   MESSAGE(closer << " of " << floors << " closer");
   CHECK(closer > floors / 20);
