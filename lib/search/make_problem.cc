@@ -376,7 +376,8 @@ class ProblemMaker {
         p_.total_elements == 0 || p_.total_elements == INT64_MAX)
       return;
     const UnitRanks& unit = p_.units.front();
-    const int64_t bytes = saturating_mul(unit.per_peer_ns, exchange_mb_per_s(unit.links)) / 1000;
+    const int64_t bytes =
+        saturating_mul(saturating_mul(2, unit.per_peer_ns), exchange_mb_per_s(unit.links)) / 1000;
     p_.least_by_all = saturating_add(bytes / p_.element, 1);
   }
 

@@ -85,6 +85,21 @@ bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d) {
   return true;
 }
 
+namespace {
+
+// Whether no part of a tensor dim can be much shorter than the widest: less than a quarter.
+bool cuts_nearly_evenly(const PlanProblem& p, const SearchState& s) {
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+    const RankSides::Sides& sides = p.sides.of(p, s, d);
+    const int64_t extent = p.tensor.shape[as_index(p.tensor_dim[as_index(d)])];
+    const int128 too_wide = int128{sides.numbers} * sides.widest - extent;
+    if (4 * too_wide > sides.widest) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
@@ -222,14 +237,22 @@ int64_t longest_of_piece(const PlanProblem& p, const DigitState& from, const Dig
   return longest;
 }
 
-bool members_share(const PlanProblem& p, const SearchState& to) {
-  if (!p.exact_levels) return true;
+namespace {
+
+// Ranks of each unit of the innermost level that want one box of `to`, where levels are exact.
+int64_t members_of_box(const PlanProblem& p, const SearchState& to) {
   DigitMask taken = 0;
   for (int i = 0; i < to.end_of(p.dims - 1); ++i)
     taken |= p.digit_set[to.sub_axis[static_cast<size_t>(i)]];
   for (unsigned left = to.pending | to.made; left != 0; left &= left - 1)
     taken |= p.digit_set[static_cast<size_t>(__builtin_ctz(left))];
-  return (p.world.at_level(0) & ~taken) != 0;
+  return p.world.product(p.world.at_level(0) & ~taken);
+}
+
+}  // namespace
+
+bool members_share(const PlanProblem& p, const SearchState& to) {
+  return !p.exact_levels || members_of_box(p, to) > 1;
 }
 
 bool has_two_levels(const PlanProblem& p) {
@@ -242,7 +265,9 @@ bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to
   if (from.pending != to.pending || !has_two_levels(p)) return false;
   if (way == ExchangeWay::two_phases) return members_share(p, to);
   if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
-  return box_elements(p, to) >= p.least_by_all &&
+  const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;
+  return box_elements(p, to) / sharing >= p.least_by_all &&
+         !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to)) &&
          saturating_mul(p.ranks, exchange_peers(p, from, to).shards) <= whole_mesh_listed;
 }
 

@@ -145,7 +145,7 @@ struct PlanProblem {
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   bool in_rounds = false;         // of a bundle: neither laps nor far shares (ExchangeQuestion)
   bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
-  // Of a box that takes one rank longer to fetch than a peer does: of smaller ones all gain nothing
+  // That one rank takes longer to fetch than two peers do: where each fetches less all gain nothing
   // by fetching (ExchangeWay::by_all). INT64_MAX: nowhere.
   int64_t least_by_all = INT64_MAX;
   int64_t total_elements = 1;
@@ -259,9 +259,9 @@ struct SubAxisRun {
 [[nodiscard]] bool members_share(const PlanProblem& p, const SearchState& to);
 // Whether ranks of the mesh lie in several units of the topology's innermost level.
 [[nodiscard]] bool has_two_levels(const PlanProblem& p);
-// Whether an exchange between two states may go in this way: by all where boxes take longer to
-// fetch than a peer does, nothing is pending and no more is listed than whole_mesh_listed. Of these
-// some do not all the same (all_may_gain).
+// Whether an exchange between two states may go in this way: by all where boxes or units are
+// uneven, ranks may have so much to fetch that all gain something, nothing is pending and no more
+// is listed than whole_mesh_listed. Of these some do not all the same (all_may_gain).
 [[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way);
 

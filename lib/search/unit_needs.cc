@@ -72,7 +72,6 @@ namespace {}  // namespace
 
 bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (!may_go(p, from, to, ExchangeWay::by_all)) return false;
-  if (p.exact_levels && boxes_are_products(p, from, to)) return false;
   const int64_t mb_per_s = exchange_mb_per_s(p.units.front().links);
   const auto fetch_ps = [&](int64_t elements, int64_t members) {
     return transfer_ps(saturating_mul(elements, p.element), members, mb_per_s);
