@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "cost/listed_bounds.h"
 #include "cost/protocols.h"
 #include "search/search_state.h"
 #include "search/telling_units.h"
@@ -31,6 +32,8 @@ class MeshCuts {
     if (split && levels.regular()) {
       for (const LevelDigit& digit : levels.digits(mesh_dim)) cuts_.push_back(digit.before);
       sort();
+    } else if (split && is_reduced(mesh_dim, src, dst)) {
+      cut_inside_units(levels, static_cast<int32_t>(mesh_dim), size);
     }
     at_levels_ = cuts_.size() > of_ends;
     if (cuts_.size() == 2) return;
@@ -47,6 +50,31 @@ class MeshCuts {
   [[nodiscard]] bool at_levels() const { return at_levels_; }
 
  private:
+  static bool is_pending(size_t mesh_dim, const State& s) {
+    return std::any_of(s.partial.begin(), s.partial.end(), [&](const PendingSubAxis& p) {
+      return static_cast<size_t>(p.sub_axis.mesh_dim) == mesh_dim;
+    });
+  }
+  static bool is_reduced(size_t mesh_dim, const State& src, const State& dst) {
+    return is_pending(mesh_dim, src) && !is_pending(mesh_dim, dst);
+  }
+
+  // Where units cut a mesh dim unevenly: off its largest minor part that lies inside of units
+  // everywhere, over which a sum is soon reduced.
+  //
+  //     8 x 6 on hosts of 8, S(0)P(sum) -> S(0)S(1): pairs first, then threes of half the bytes
+  void cut_inside_units(const LevelMap& levels, int32_t mesh_dim, int64_t size) {
+    if (levels.levels() == 1 || mesh_size(levels.mesh()) > bounded_ranks) return;
+    const int64_t most = std::gcd(size, levels.topology().levels.front().ranks);
+    for (int64_t part = most; part > 1; --part) {
+      if (most % part != 0 || part == size) continue;
+      const SubAxis minor{mesh_dim, size / part, part};
+      if (levels.spread(std::span(&minor, 1)).units > 1) continue;
+      cuts_.push_back(size / part);
+      sort();
+      return;
+    }
+  }
   void sort() {
     if (cuts_.size() == 2) return;
     std::sort(cuts_.begin(), cuts_.end());

@@ -193,7 +193,9 @@ struct PlanProblem {
 
 // Where mesh dims are cut into sub-axes, beside where the states of both ends cut them.
 enum class Cuts : uint8_t {
-  at_levels,  // with every group allowed, where the parts inside and outside of units meet
+  // With every group allowed: where the parts inside and outside of units meet; where units cut a
+  // dim unevenly over which a sum is reduced, off the part that lies inside of all units.
+  at_levels,
   of_ends,    // nowhere
 };
 

@@ -31,3 +31,33 @@ TEST_CASE("states cut evenly where their boxes do: parts of a mesh dim cut where
   CHECK(even > 100);
   CHECK(uneven > 100);
 }
+
+TEST_CASE("where units cut a mesh dim unevenly over which a sum is reduced, what lies inside of all units is a sub-axis of its own") {
+  struct Cut {
+    std::vector<int64_t> sizes;
+    int64_t inside;
+    int64_t part;  // 1: none
+  };
+  for (const Cut& cut : {Cut{{8, 6}, 8, 2}, Cut{{8, 12}, 8, 4}, Cut{{2, 18}, 12, 6}, Cut{{4, 5}, 8, 1}, Cut{{4, 9}, 8, 1}}) {
+    test::SmallQuestion question(cut.sizes, test::two_levels(cut.inside, 500), {{720, 48}, DType::float32});
+    const int64_t rows = cut.sizes[1];
+    CAPTURE(rows);
+    question.request.src.partial = {{{1, 1, rows}, ReduceOp::sum}};
+    const auto p = question.problem();
+    REQUIRE(p);
+    REQUIRE(!p->exact_levels);
+    CHECK(p->cut_at_levels == (cut.part > 1));
+    const SubAxis last = p->sub_axis[static_cast<size_t>(p->sub_axes - 1)];
+    CHECK(last == SubAxis{1, cut.part > 1 ? rows / cut.part : 1, cut.part > 1 ? cut.part : rows});
+    if (cut.part > 1) CHECK(question.levels.spread(std::span(&last, 1)).units == 1);
+    // Where it stays pending, is none, or sets are to be declared, it is one sub-axis.
+    question.request.dst.partial = question.request.src.partial;
+    CHECK(!question.problem()->cut_at_levels);
+    question.request.dst.partial = {};
+    question.options.groups = GroupPolicy::declared;
+    CHECK(!question.problem()->cut_at_levels);
+    question.options.groups = GroupPolicy::any;
+    question.request.src.partial = {};
+    CHECK(!question.problem()->cut_at_levels);
+  }
+}
