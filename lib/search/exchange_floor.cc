@@ -42,14 +42,14 @@ int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
 }
 
 // Of other units, by some rank.
-int64_t peers_outside(const ExchangePeers& peers, ExchangeWay way) {
+int64_t peers_in_other_units(const ExchangePeers& peers, ExchangeWay way) {
   if (way == ExchangeWay::one_phase) return peers.outside;
   return way == ExchangeWay::by_all ? peers.by_all_from : peers.fetched_from;
 }
 
 // Of one phase without its peers where some lie in other units, of two with theirs.
 int64_t start_ns(const Topology& topology, const ExchangePeers& peers, ExchangeWay way) {
-  const int64_t out = peers_outside(peers, way);
+  const int64_t out = peers_in_other_units(peers, way);
   const std::vector<TopologyLevel>& levels = topology.levels;
   if (out == 0) return 0;
   int64_t ns = INT64_MAX;
@@ -113,7 +113,8 @@ class ExchangeFloor {
  private:
   // Of what goes beyond units of the level inside of level k.
   [[nodiscard]] int64_t peers_beyond(size_t k) const {
-    return k == 0 && way_ == ExchangeWay::one_phase ? peers_.all : peers_outside(peers_, way_);
+    return k == 0 && way_ == ExchangeWay::one_phase ? peers_.all
+                                                    : peers_in_other_units(peers_, way_);
   }
   // What a holder sends at least to ranks outside of its unit of a level. Of the innermost it is
   // known how many units hold a shard, and what lies in them.
@@ -168,10 +169,11 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
   const ExchangePeers peers = exchange_peers(p, from, to);
   int64_t ns = start_ns(*p.topology, peers, ExchangeWay::one_phase);
   ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
-  if (from.pending == to.pending)
-    ns = std::min(ns, start_ns(*p.topology, peers,
-                               may_go(p, from, to, ExchangeWay::by_all) ? ExchangeWay::by_all
-                                                                        : ExchangeWay::two_phases));
+  if (from.pending == to.pending) {
+    const bool by_all = may_go(p, from, to, ExchangeWay::by_all);
+    const ExchangeWay way = by_all ? ExchangeWay::by_all : ExchangeWay::two_phases;
+    ns = std::min(ns, start_ns(*p.topology, peers, way));
+  }
   return saturating_mul(ns, 1000);
 }
 

@@ -143,10 +143,11 @@ struct PlanProblem {
   bool even = true;        // every order of sub-axes cuts every extent evenly: boxes are products
   bool only_even = false;  // boxes are products as states that do not cut evenly are left out
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
-  bool in_rounds = false;         // of a bundle: neither laps nor far shares (ExchangeQuestion)
-  bool exact_levels = true;       // digits of sub-axes are known: exchanges have closed forms
-  // That one rank takes longer to fetch than two peers do: where each fetches less all gain nothing
-  // by fetching (ExchangeWay::by_all). INT64_MAX: nowhere.
+  // Of a bundle: no laps, no far shares, nothing fetched by all (ExchangeQuestion).
+  bool in_rounds = false;
+  bool exact_levels = true;  // digits of sub-axes are known: exchanges have closed forms
+  // Elements that one rank takes longer to fetch than two peers do: where none fetches so many, all
+  // gain nothing by sharing that (ExchangeWay::by_all). INT64_MAX: nowhere.
   int64_t least_by_all = INT64_MAX;
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
@@ -196,7 +197,7 @@ enum class Cuts : uint8_t {
   // With every group allowed: where the parts inside and outside of units meet; where units cut a
   // dim unevenly over which a sum is reduced, off the part that lies inside of all units.
   at_levels,
-  of_ends,    // nowhere
+  of_ends,  // nowhere
 };
 
 // `request`: the question's, or one that its plans are made of; `target`: the state to reach

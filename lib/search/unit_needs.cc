@@ -68,8 +68,6 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   return unit.need;
 }
 
-namespace {}  // namespace
-
 bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (!may_go(p, from, to, ExchangeWay::by_all)) return false;
   const int64_t mb_per_s = exchange_mb_per_s(p.units.front().links);
@@ -87,9 +85,8 @@ bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchSta
     }
     shared = std::max(shared, fetch_ps(all, unit.members()));
   }
-  const int64_t peer_ps = saturating_mul(p.units.front().per_peer_ns, 1000);
-
-  return most - shared > std::max(shared / 4, 2 * peer_ps);
+  const int64_t peers_ps = saturating_mul(p.units.front().per_peer_ns, 2 * 1000);
+  return most - shared > std::max(shared / 4, peers_ps);
 }
 
 namespace {
