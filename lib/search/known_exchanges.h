@@ -72,8 +72,8 @@ class KnownExchanges {
   // From every state that has a number to `to`. `latency_ps`: what exchanges take at least. Valid
   // until the next state gets a number.
   [[nodiscard]] LeastExchange* to(const PlanProblem& p, uint32_t to, int64_t latency_ps);
-  [[nodiscard]] LeastOfWays& ways(uint32_t from, uint32_t to) {
-    return ways_[uint64_t{from} << 32 | to];
+  [[nodiscard]] LeastOfWays& by_way(uint32_t from, uint32_t to) {
+    return by_way_[uint64_t{from} << 32 | to];
   }
 
  private:
@@ -83,7 +83,7 @@ class KnownExchanges {
   std::unordered_map<SearchState, uint32_t, Hash> numbers_;
   std::vector<SearchState> states_;
   std::vector<std::vector<LeastExchange>> to_;  // by where they lead, from each state
-  std::unordered_map<uint64_t, LeastOfWays> ways_;
+  std::unordered_map<uint64_t, LeastOfWays> by_way_;
 };
 
 }  // namespace meshplan

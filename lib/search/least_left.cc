@@ -177,7 +177,7 @@ class Ways {
         ways_[i].ps = least.ps();
         if (raised.empty() || raised.back() != i) raised.push_back(i);
       }
-      const LeastOfWays& each = ways(i, to);
+      const LeastOfWays& each = by_way(i, to);
       is_plan = is_plan && each.exact[each.sooner()];
       way.back().way = exchange_ways[each.sooner()];
     }
@@ -272,11 +272,11 @@ class Ways {
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
   }
-  LeastOfWays& ways(size_t i, size_t to) { return known_.ways(known_as_[i], known_as_[to]); }
+  LeastOfWays& by_way(size_t i, size_t to) { return known_.by_way(known_as_[i], known_as_[to]); }
   const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    LeastOfWays& each = ways(i, to);
+    LeastOfWays& each = by_way(i, to);
     for (size_t k = 0; k < LeastOfWays::ways; ++k) {
       if (!may_go(p_, from, aim, exchange_ways[k])) continue;
       const int64_t floor = exchange_floor_ps(p_, from, aim, exchange_ways[k], most);
@@ -286,7 +286,7 @@ class Ways {
     return each;
   }
   const LeastOfWays& floor_closely(size_t i, size_t to, int64_t most) {
-    LeastOfWays& each = ways(i, to);
+    LeastOfWays& each = by_way(i, to);
     for (size_t k = 0; k < LeastOfWays::ways; ++k) {
       if (each.priced[k]) continue;
       const int64_t floor =
@@ -298,7 +298,7 @@ class Ways {
   }
   // Where that takes too much to list, its floor stays.
   const LeastOfWays& price_sooner(size_t i, size_t to, int64_t most) {
-    LeastOfWays& each = ways(i, to);
+    LeastOfWays& each = by_way(i, to);
     const size_t k = each.sooner();
     const bool before = std::exchange(p_.estimated, false);
     const Edge edge = exchange_edge(p_, states_[i].at, states_[to].at, exchange_ways[k],

@@ -50,6 +50,10 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 [[nodiscard]] Edge exchange_edge(const PlanProblem& p, const SearchState& from,
                                  const SearchState& to, ExchangeWay way,
                                  int64_t most_ps = INT64_MAX);
+// Whether the exchange goes that way at all: not every one is fetched by all (all_may_gain).
+[[nodiscard]] inline bool goes(const Edge& edge, ExchangeWay way) {
+  return way != ExchangeWay::by_all || edge.cost.ps < INT64_MAX;
+}
 
 // Peak bytes of a edge (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);

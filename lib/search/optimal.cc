@@ -214,7 +214,8 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   landing.made = 0;
   for (const ExchangeWay way : exchange_ways) {
     if (problem.source == landing || !may_go(problem, problem.source, landing, way)) continue;
-    first.push_back(exchange_edge(problem, problem.source, landing, way));
+    const Edge edge = exchange_edge(problem, problem.source, landing, way);
+    if (goes(edge, way)) first.push_back(edge);
   }
   std::vector<std::pair<int64_t, size_t>> soonest;
   for (size_t i = 0; i < first.size(); ++i)

@@ -76,7 +76,6 @@ bool Search::begin() {
   source_ = table_.intern(p_.source);
   goal_ = table_.intern(p_.target);
   if (source_ == goal_) return true;
-  two_levels_ = has_two_levels(p_);
   least_latency_ps_ = exchange_latency_ps_ = INT64_MAX;
   for (const TopologyLevel& level : p_.bounded.levels)
     least_latency_ps_ = std::min(least_latency_ps_, saturating_mul(level.latency_ns, 1000));

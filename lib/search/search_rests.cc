@@ -81,7 +81,7 @@ void Search::take_way(const KnownWay& way) {
 }
 
 void Search::raise_outside() {
-  if (!two_levels_ || options_.straight || p_.times.grow() || p_.target.pending != 0 ||
+  if (!has_two_levels(p_) || options_.straight || p_.times.grow() || p_.target.pending != 0 ||
       p_.digit_bytes > most_bytes_outside || !list_every_aim())
     return;
   for (size_t i = 0; i < work_.used; ++i) {

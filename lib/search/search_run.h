@@ -263,7 +263,6 @@ class Search {
   bool has_best_ = false;
   bool wanted_ = true;  // false while best_ is only the time to stay below
   PlanCost best_;
-  bool two_levels_ = false;
   Shortcuts shortcuts_;
   bool cut_short_ = false;  // a list of moves
   bool exhausted_ = false;

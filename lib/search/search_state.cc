@@ -292,6 +292,14 @@ bool may_have_far_share(const PlanProblem& p, ExchangeWay way) {
 
 namespace {
 
+bool reduces_sums(const SearchState& from, const SearchState& to) {
+  return ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
+}
+bool far_share_too(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                   ExchangeWay way) {
+  return may_have_far_share(p, way) && !reduces_sums(from, to);
+}
+
 // What it takes at least, where that is above most_ps.
 std::optional<ExchangeCost> floored_above(const PlanProblem& p, const SearchState& from,
                                           const SearchState& to, ExchangeWay way, int64_t most_ps) {
@@ -312,19 +320,18 @@ ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, con
   p.work += 2 * work::state;
   const State src = to_state(p, from);
   const State dst = to_state(p, to);
-  const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
   const bool by_all = way == ExchangeWay::by_all;
   ExchangeQuestion q;
   q.levels = p.levels;
   q.shape = p.tensor.shape;
-  q.element_bytes = reduces ? p.reduce_element : p.element;
+  q.element_bytes = reduces_sums(from, to) ? p.reduce_element : p.element;
   q.src = &src;
   q.dst = &dst;
   q.phases = phases_of(way);
   if (by_all) q.fetchers = Fetchers::all;
   q.most_listed = by_all ? whole_mesh_listed : searched_pairs;
   q.in_laps_too = !p.in_rounds && way == ExchangeWay::two_phases;
-  q.far_too = may_have_far_share(p, way) && !reduces;
+  q.far_too = far_share_too(p, from, to, way);
   q.most_ps = most_ps;
   const ListingMemory& listings = p.levels->listings();
   const int64_t ranks = listings.ranks;
@@ -363,8 +370,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     const int64_t steps = p.turns.steps();
     const auto cost = price_digits(q);
     p.work += (p.turns.steps() - steps) / work::steps_a_unit;
-    const bool reduces = ((from.pending | from.made) & ~(to.pending | to.made)) != 0;
-    const bool far_too = may_have_far_share(p, way) && !reduces;
+    const bool far_too = far_share_too(p, from, to, way);
     if (cost && (!far_too || cost->least_far_ps >= cost->predicted_ps)) return *cost;
     if (cost && cost->least_far_ps > most_ps) return at_least_far(*cost);
     in_closed_form = cost.has_value();

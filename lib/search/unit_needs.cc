@@ -318,9 +318,8 @@ PassedOn passed_on_by_all(const PlanProblem& p, const UnitRanks& unit, const Uni
 // Members that want one box share what is fetched of it, or all members do. Then they pass on what
 // each has fetched, inside the unit, and what they held before.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                            int64_t outside, const SearchState& from, const SearchState& to,
+                            int64_t outside, int64_t element, const SearchState& to,
                             ExchangeWay way) {
-  const int64_t element = element_bytes_between(p, from, to);
   const bool by_all = way == ExchangeWay::by_all;
   PhaseTime fetch;
   PhaseTime share_out;
@@ -364,10 +363,10 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
     const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, way);
     return way == ExchangeWay::one_phase
                ? one_phase_floor_ps(p, unit, need, outside, element, free)
-               : two_phases_floor_ps(p, unit, need, outside, from, to, way);
+               : two_phases_floor_ps(p, unit, need, outside, element, to, way);
   });
-  const bool goes = way != ExchangeWay::by_all || floor > enough_ps || all_may_gain(p, from, to);
-  return goes ? floor : INT64_MAX;
+  const bool offered = way != ExchangeWay::by_all || floor > enough_ps || all_may_gain(p, from, to);
+  return offered ? floor : INT64_MAX;
 }
 
 namespace {
@@ -424,7 +423,7 @@ int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const
     if (need.wants.empty()) return int64_t{0};
     const PeersOutside outside = peers_outside(p, unit, need, from, to, way);
     if (way != ExchangeWay::one_phase)
-      return two_phases_floor_ps(p, unit, need, outside.whole, from, to, way);
+      return two_phases_floor_ps(p, unit, need, outside.whole, element, to, way);
     return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element, free),
                     one_phase_floor_ps(p, unit, need, outside.parts, element, free));
   });

@@ -52,9 +52,11 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
       for (const SearchState& to : list->second) {
         if (to == at) continue;
         for (const ExchangeWay way : exchange_ways) {
-          if (!may_go(p, at, to, way)) continue;
+          // Two phases also where the search sees no use in them.
+          const bool allowed = way == ExchangeWay::two_phases ? q == 0 && p.topology->levels.size() > 1 : may_go(p, at, to, way);
+          if (!allowed) continue;
           const Edge edge = exchange_edge(p, at, to, way);
-          if (edge.cost.ps < INT64_MAX) edges.push_back(edge);
+          if (goes(edge, way)) edges.push_back(edge);
         }
       }
       if (q == 0) break;

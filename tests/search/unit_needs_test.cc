@@ -90,7 +90,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         // the exchange takes at least is known, until more is of use.
         p->levels->forget_listings();
         for (const int64_t percent : {50, 75, 90, 100}) {
-          const int64_t most = cost.predicted_ps / 100 * percent;
+          const int64_t most = static_cast<int64_t>(int128{cost.predicted_ps} * percent / 100);
           const ExchangeCost priced = price_between(*p, from, to, way, most);
           REQUIRE(priced.predicted_ps >= std::min(most + 1, cost.predicted_ps));
           REQUIRE(priced.predicted_ps <= cost.predicted_ps);
