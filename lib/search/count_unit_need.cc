@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/int_math.h"
 #include "search/search_state.h"
@@ -19,11 +20,14 @@ namespace {
 template <typename Sum>
 class NeedCounter {
  public:
-  NeedCounter(const PlanProblem& p, const SearchState& from, const SearchState& to,
-              const NeedQuestion& q)
-      : p_(p), q_(q), held_(*q.held), wanted_(*q.wanted) {
+  NeedCounter(const PlanProblem& p, const UnitPair& q, const UnitBoxes& held,
+              const UnitBoxes& wanted)
+      : p_(p), q_(q), held_(held), wanted_(wanted) {
+    const SearchState& from = q.from;
+    const SearchState& to = q.to;
     std::fill_n(across_.begin(), held_.size(), 1);
     std::fill_n(along_.begin(), wanted_.size(), 1);
+    int most = 0;
     for (int d = 0; d < p.dims; ++d) {
       const size_t of_held = as_index(d) * held_.size();
       const size_t of_wanted = as_index(d) * wanted_.size();
@@ -36,12 +40,16 @@ class NeedCounter {
       } else {
         cut_[cuts_++] = {&held_.low[of_held], &held_.high[of_held], &wanted_.low[of_wanted],
                          &wanted_.high[of_wanted]};
+        // Most boxes are apart along the dim that is cut most.
+        const int sub_axes = from.length(d) + to.length(d);
+        if (sub_axes > most) std::swap(cut_[0], cut_[cuts_ - 1]);
+        most = std::max(most, sub_axes);
       }
     }
   }
 
   void count(UnitNeed& need) {
-    p_.work += work::bound + static_cast<int64_t>(wanted_.size() * held_.size() / 4) * work::key;
+    p_.work += work::unit_need + static_cast<int64_t>(wanted_.size() * held_.size() * 3 / 4);
     std::fill_n(served_.begin(), held_.size(), 0);
     std::fill_n(asks_.begin(), held_.size(), 0);
     for (size_t w = 0; w < wanted_.size(); ++w) {
@@ -64,9 +72,9 @@ class NeedCounter {
     int64_t wanting = 0;  // each element
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
-      if (hold.members * q_.contributions * q_.held_parts != q_.apart * hold.contributions)
+      if (hold.members * q_.contributions * q_.held_parts != q_.talking * hold.contributions)
         continue;
-      if (wanting == 0) wanting = floor_div(q_.apart, q_.wanted_parts);
+      if (wanting == 0) wanting = floor_div(q_.talking, q_.wanted_parts);
       all += hold.elements - ceil_div(saturated(served_[h]), wanting);
     }
     return times_idle(all);
@@ -75,7 +83,7 @@ class NeedCounter {
   // The elements that a box held shares with one that is wanted: along a dim that one of both
   // states leaves whole as many as the other one's has.
   [[nodiscard]] int64_t shared(size_t w, size_t h) const {
-    int64_t elements = along_[w] * across_[h];
+    int64_t elements = 1;
     for (size_t k = 0; k < cuts_; ++k) {
       const Cut& cut = cut_[k];
       const int64_t both = std::min(cut.wanted_high[w], cut.held_high[h]) -
@@ -83,7 +91,7 @@ class NeedCounter {
       if (both <= 0) return 0;
       elements *= both;
     }
-    return elements;
+    return elements * along_[w] * across_[h];
   }
 
   // What enters for one box, and what members have of it.
@@ -132,9 +140,10 @@ class NeedCounter {
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
       const Sum sent = hold.contributions * served_[h] - own_[h];
-      most = std::max(most, (sent + hold.members - 1) / hold.members);
-      need.inside =
-          std::max(need.inside, ceil_div(hold.contributions * asks_[h] - owners_[h], hold.members));
+      const int64_t asked = hold.contributions * asks_[h] - owners_[h];
+      const bool alone = hold.members == 1;
+      most = std::max(most, alone ? sent : (sent + hold.members - 1) / hold.members);
+      need.inside = std::max(need.inside, alone ? asked : ceil_div(asked, hold.members));
     }
     need.one_sender = times_idle(most);
   }
@@ -144,7 +153,7 @@ class NeedCounter {
   }
 
   const PlanProblem& p_;
-  const NeedQuestion& q_;
+  const UnitPair& q_;
   const UnitBoxes& held_;
   const UnitBoxes& wanted_;
   // Along the dims that only the target cuts the elements of each box wanted, along those that only
@@ -172,10 +181,10 @@ class NeedCounter {
 
 }  // namespace
 
-void count_unit_need(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                     const NeedQuestion& question, UnitNeed& need) {
-  if (sums_fit(p)) return NeedCounter<int64_t>(p, from, to, question).count(need);
-  NeedCounter<int128>(p, from, to, question).count(need);
+void count_unit_need(const PlanProblem& p, const UnitPair& pair, const UnitBoxes& held,
+                     const UnitBoxes& wanted, UnitNeed& need) {
+  if (sums_fit(p)) return NeedCounter<int64_t>(p, pair, held, wanted).count(need);
+  NeedCounter<int128>(p, pair, held, wanted).count(need);
 }
 
 }  // namespace meshplan

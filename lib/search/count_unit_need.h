@@ -10,18 +10,9 @@
 
 namespace meshplan {
 
-struct NeedQuestion {
-  const UnitBoxes* held = nullptr;
-  const UnitBoxes* wanted = nullptr;
-  int64_t held_parts = 1;  // into which the states cut the tensor
-  int64_t wanted_parts = 1;
-  int64_t contributions = 1;  // to each element, that the exchange reduces
-  int64_t apart = 1;          // ranks of the mesh that differ in nothing that stays pending
-};
-
-// `need`: empty before but for its memory. The boxes are of the states' lists.
-void count_unit_need(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                     const NeedQuestion& question, UnitNeed& need);
+// `need`: empty before but for its memory. The boxes are those that the pair's states have there.
+void count_unit_need(const PlanProblem& p, const UnitPair& pair, const UnitBoxes& held,
+                     const UnitBoxes& wanted, UnitNeed& need);
 
 // Whether what all members want together is counted in 64 bits: no sum is more than every rank's
 // whole tensor.

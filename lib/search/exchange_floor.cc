@@ -166,7 +166,7 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (is_not_floored(p, from, to)) return 0;
-  const ExchangePeers peers = exchange_peers(p, from, to);
+  const ExchangePeers& peers = exchange_peers(p, from, to);
   int64_t ns = start_ns(*p.topology, peers, ExchangeWay::one_phase);
   ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
   if (from.pending == to.pending) {
@@ -179,7 +179,7 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way, int64_t enough_ps) {
-  p.work += static_cast<int64_t>(p.listed_ranks()) * work::rank_side;
+  p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
   if (is_not_floored(p, from, to)) return 0;
   int64_t floor = ExchangeFloor(p, from, to, way).ps();
   if (!p.units.empty() && floor <= enough_ps)

@@ -10,21 +10,17 @@
 namespace meshplan {
 namespace {
 
-unsigned on_list(const SearchState& s, int d) {
-  unsigned sub_axes = 0;
-  for (int i = s.begin_of(d); i < s.end_of(d); ++i) sub_axes |= 1U << s.sub_axis[as_index(i)];
-  return sub_axes;
-}
-
 class PeerCounter {
  public:
   PeerCounter(const PlanProblem& p, const SearchState& from, const SearchState& to)
       : p_(p), longest_(p.idle_longest) {
+    const RankSides::Lists& before = p.sides.lists(p, from);
+    const RankSides::Lists& after = p.sides.lists(p, to);
     const unsigned apart = (from.pending | from.made) & (to.pending | to.made);
     const unsigned all = p.all & ~apart;
     const unsigned reduced = from.pending & ~to.pending;
-    const unsigned copies = all & ~unsigned{sharding(to, p.dims)};
-    const unsigned holders = all & ~reduced & ~unsigned{sharding(from, p.dims)};
+    const unsigned copies = all & ~unsigned{after.sub_axes};
+    const unsigned holders = all & ~reduced & ~unsigned{before.sub_axes};
     const KnownPeers::Differing& on_copies = differing(copies);
     const KnownPeers::Differing& on_holders = differing(holders);
     const KnownPeers::Differing& on_reduced = differing(reduced);
@@ -35,13 +31,17 @@ class PeerCounter {
     shards_ = on_reduced.ranks;
     shards_inside_ = on_reduced.coordinates;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const ListMeetings::Most& most = p.meetings.of(p, from, to, d);
+      const ListMeetings::Most& most = p.meetings.of(p, before, after, d);
       if (from.length(d) + to.length(d) == 0)
         longest_ = std::max(longest_, p.tensor.shape[as_index(p.tensor_dim[as_index(d)])]);
-      shards_ = saturating_mul(shards_, most.shards);
-      targets_ = saturating_mul(targets_, most.targets);
-      shards_inside_ *= std::min(most.shards, differing(on_list(from, d)).coordinates);
-      targets_inside_ *= std::min(most.targets, differing(on_list(to, d)).coordinates);
+      if (most.shards > 1) {
+        shards_ = saturating_mul(shards_, most.shards);
+        shards_inside_ *= std::min(most.shards, coordinates_on(before, d));
+      }
+      if (most.targets > 1) {
+        targets_ = saturating_mul(targets_, most.targets);
+        targets_inside_ *= std::min(most.targets, coordinates_on(after, d));
+      }
     }
     const int64_t unit = p.topology->levels.front().ranks;
     shards_inside_ = std::min(shards_inside_, unit);
@@ -83,9 +83,13 @@ class PeerCounter {
   }
 
  private:
+  // The most coordinates on list d that ranks of one unit have.
+  [[nodiscard]] int64_t coordinates_on(const RankSides::Lists& lists, int d) const {
+    return differing(lists.along[as_index(d)]->sub_axes).coordinates;
+  }
   // Of so many requests for parts of one shard, by one of its holders.
   [[nodiscard]] int64_t each_holder(int64_t requests) const {
-    return ceil_div(std::max<int64_t>(0, requests), holders_);
+    return requests <= 0 ? 0 : ceil_div(requests, holders_);
   }
   [[nodiscard]] const KnownPeers::Differing& differing(unsigned sub_axes) const {
     KnownPeers::Differing& known = p_.known_peers.differing[sub_axes];
@@ -129,7 +133,8 @@ class PeerCounter {
 
 }  // namespace
 
-ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
+                                    const SearchState& to) {
   KnownPeers& known = p.known_peers;
   if (known.from == from && known.to == to) return known.peers;
   p.work += work::peers;

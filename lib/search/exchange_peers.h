@@ -48,7 +48,8 @@ struct KnownPeers {
   };
   std::vector<Differing> differing;
 };
-[[nodiscard]] ExchangePeers exchange_peers(const PlanProblem& p, const SearchState& from,
-                                           const SearchState& to);
+// Valid until the next call.
+[[nodiscard]] const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
+                                                  const SearchState& to);
 
 }  // namespace meshplan

@@ -107,7 +107,7 @@ class Ways {
 
   // Of those not settled; the number of states where nothing leads on from the rest.
   [[nodiscard]] size_t nearest() const {
-    p_.work += static_cast<int64_t>(states_.size()) / 16;
+    p_.work += static_cast<int64_t>(states_.size()) / 3;
     size_t best = states_.size();
     int64_t least = too_long;
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -237,7 +237,7 @@ class Ways {
         if (ways_[to].left + q_.exchange_latency_ps >= std::min(ways_[i].left, most_left(i))) break;
         offer_exchange(i, to);
       }
-      p_.work += static_cast<int64_t>(looked) * work::key;
+      p_.work += static_cast<int64_t>(looked) / 2;
     }
   }
 

@@ -57,68 +57,48 @@ int64_t parts_within(const PlanProblem& p, const SearchState& s, int d, int begi
 // The most of the listed parts of `b` that one of those of `a` meets.
 int64_t most_met(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   int64_t most = 1;
-  int64_t lo = 0;
   size_t first = 0;
   for (const int64_t hi : a) {
-    while (first < b.size() && b[first] <= lo) ++first;
     size_t last = first;
     while (last < b.size() && b[last] < hi) ++last;
     if (last == b.size()) break;  // others were not listed
     most = std::max(most, static_cast<int64_t>(last - first) + 1);
-    first = last;
-    lo = hi;
+    first = last + (b[last] == hi ? 1 : 0);
   }
   return most;
 }
 
 }  // namespace
 
-ListMeetings::Slot& ListMeetings::slot(uint64_t from, uint64_t to) const {
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = (from * 0x9e3779b97f4a7c15U ^ to * 0xbf58476d1ce4e5b9U) >> 32 & mask;;
-       i = (i + 1) & mask) {
-    if (slots_[i].most.shards == 0 || (slots_[i].from == from && slots_[i].to == to))
-      return slots_[i];
-  }
-}
-
-const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const SearchState& s, int d,
-                                               uint64_t key) const {
-  const auto [known, is_new] = ends_.try_emplace(key);
-  if (is_new) {
+const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankSides::Lists& lists,
+                                               int d) const {
+  std::vector<std::vector<int64_t>>& known = dims_[as_index(d)].ends;
+  const size_t list = lists.along[as_index(d)]->list;
+  if (known.size() <= list) known.resize(list + 1);
+  if (known[list].empty()) {
     const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-    Ends(p, s, d, known->second).list(s.begin_of(d), 0, extent);
+    Ends(p, lists.of, d, known[list]).list(lists.of.begin_of(d), 0, extent);
   }
-  return known->second;
+  return known[list];
 }
 
-const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const SearchState& from,
-                                           const SearchState& to, int d) const {
-  if (slots_.size() < 2 * (taken_ + 1)) {
-    const std::vector<Slot> before = std::move(slots_);
-    slots_.assign(std::max<size_t>(64, before.size() * 2), {});
-    for (const Slot& known : before) {
-      if (known.most.shards != 0) slot(known.from, known.to) = known;
-    }
-  }
-  const uint64_t from_key = list_key(from, d);
-  const uint64_t to_key = list_key(to, d);
-  Slot& found = slot(from_key, to_key);
-  if (found.most.shards != 0) return found.most;
-  const std::vector<int64_t>& shards = ends(p, from, d, from_key);
-  const std::vector<int64_t>& targets = ends(p, to, d, to_key);
+const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides::Lists& from,
+                                           const RankSides::Lists& to, int d) const {
+  Most& most =
+      dims_[as_index(d)].known.at(to.along[as_index(d)]->list, from.along[as_index(d)]->list).most;
+  if (most.shards != 0) return most;
+  // To make room for one moves the other.
+  (void)ends(p, from, d);
+  const std::vector<int64_t>& targets = ends(p, to, d);
+  const std::vector<int64_t>& shards = ends(p, from, d);
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  p.work += static_cast<int64_t>(shards.size() + targets.size()) / 4 + work::bound;
+  p.work += static_cast<int64_t>(shards.size() + targets.size()) + work::bound;
   // The first part is as wide as any.
-  const ListMeetings::Most first{
-      parts_within(p, from, d, from.begin_of(d), extent, targets.front()),
-      parts_within(p, to, d, to.begin_of(d), extent, shards.front())};
-  found = {from_key,
-           to_key,
-           {std::max(first.shards, most_met(targets, shards)),
-            std::max(first.targets, most_met(shards, targets))}};
-  ++taken_;
-  return found.most;
+  const Most first{parts_within(p, from.of, d, from.of.begin_of(d), extent, targets.front()),
+                   parts_within(p, to.of, d, to.of.begin_of(d), extent, shards.front())};
+  most = {std::max(first.shards, most_met(targets, shards)),
+          std::max(first.targets, most_met(shards, targets))};
+  return most;
 }
 
 int64_t parts_met(const PlanProblem& p, const SearchState& s, int d, int64_t lo, int64_t hi) {

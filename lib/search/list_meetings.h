@@ -8,11 +8,12 @@
 // dim.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
-#include "search/search_state_bytes.h"
+#include "search/list_table.h"
+#include "search/rank_sides.h"
 
 namespace meshplan {
 
@@ -26,23 +27,21 @@ class ListMeetings {
   };
   // Empty parts apart. At least what is said: of lists with very many parts less may be looked at.
   // Valid until the next call.
-  [[nodiscard]] const Most& of(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                               int d) const;
+  [[nodiscard]] const Most& of(const PlanProblem& p, const RankSides::Lists& from,
+                               const RankSides::Lists& to, int d) const;
 
  private:
-  // By hash of both lists; open addressing.
-  struct Slot {
-    uint64_t from = 0;
-    uint64_t to = 0;
-    Most most{0, 0};  // 0 shards: the slot is free
-  };
-  [[nodiscard]] Slot& slot(uint64_t from, uint64_t to) const;
   // Where the first parts of list d end.
-  [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p, const SearchState& s, int d,
-                                                 uint64_t key) const;
-  mutable std::vector<Slot> slots_;
-  mutable size_t taken_ = 0;
-  mutable std::unordered_map<uint64_t, std::vector<int64_t>> ends_;  // by list
+  [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p,
+                                                 const RankSides::Lists& lists, int d) const;
+  struct Known {
+    Most most{0, 0};  // 0 shards: not asked yet
+  };
+  struct OfDim {
+    ListTable<Known> known;
+    std::vector<std::vector<int64_t>> ends;  // by list; none: not asked yet
+  };
+  mutable std::array<OfDim, max_search_dims> dims_;
 };
 
 // Parts of list d of `s` that are not empty and meet [lo, hi), which is not empty.

@@ -30,70 +30,58 @@ int64_t overlap_of(std::span<const Interval> a, std::span<const Interval> b) {
 
 }  // namespace
 
-ListPairs::Slot& ListPairs::slot(uint64_t from, uint64_t to) {
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = (from * 0x9e3779b97f4a7c15U ^ to * 0xbf58476d1ce4e5b9U) >> 32 & mask;;
-       i = (i + 1) & mask) {
-    if (slots_[i].place == 0 || (slots_[i].from == from && slots_[i].to == to)) return slots_[i];
-  }
-}
-
-void ListPairs::grow() {
-  const std::vector<Slot> before = std::move(slots_);
-  slots_.assign(std::max<size_t>(256, before.size() * 2), {});
-  for (const Slot& known : before) {
-    if (known.place != 0) slot(known.from, known.to) = known;
-  }
-}
-
-ListPairs::Place ListPairs::of(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                               int d) {
-  if (slots_.size() < 2 * (taken_ + 1)) grow();
-  const uint64_t from_key = list_key(from, d);
-  const uint64_t to_key = list_key(to, d);
-  Slot& known = slot(from_key, to_key);
-  if (known.place == 0) {
-    known = {from_key, to_key, values_.size() + 1};
-    ++taken_;
+ListPairs::Place ListPairs::of(const PlanProblem& p, const RankSides::Lists& from,
+                               const RankSides::Lists& to, int d) {
+  Place& known =
+      places_[as_index(d)].at(to.along[as_index(d)]->list, from.along[as_index(d)]->list);
+  if (known == 0) {
+    known = values_.size() + 1;
     add(p, from, to, d);
   }
-  return known.place - 1;
+  return known - 1;
 }
 
-void ListPairs::add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d) {
+void ListPairs::add(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to,
+                    int d) {
   ranks_ = p.listed_ranks();
-  p.work += static_cast<int64_t>(ranks_ + p.units.size()) * work::rank_side;
+  p.work += static_cast<int64_t>(ranks_ + p.units.size()) * work::list_pair;
   const size_t flags = values_.size();
-  values_.push_back(cuts_evenly(p, from, d) && cuts_evenly(p, to, d) ? is_even : 0);
-  const RankSides::Sides& before = p.sides.of(p, from, d);
-  const RankSides::Sides& after = p.sides.of(p, to, d);
-  for (size_t r = 0; r < ranks_; ++r) values_.push_back(width(after.side[r]));
-  for (size_t r = 0; r < ranks_; ++r)
-    values_.push_back(overlap_width(before.side[r], after.side[r]));
-  const auto all_equal = [](const int64_t* of_ranks, size_t ranks) {
-    return std::all_of(of_ranks, of_ranks + ranks, [&](int64_t n) { return n == *of_ranks; });
-  };
-  const int64_t* const wants = values_.data() + flags + 1;
-  if (all_equal(wants, ranks_) && all_equal(wants + ranks_, ranks_)) values_[flags] |= is_alike;
+  const RankSides::Sides& before = *from.along[as_index(d)];
+  const RankSides::Sides& after = *to.along[as_index(d)];
+  values_.resize(flags + 1 + 2 * ranks_ + 3 * p.units.size());
+  int64_t* const wants = &values_[flags + 1];
+  int64_t* const keeps = wants + ranks_;
+  bool alike = true;
+  for (size_t r = 0; r < ranks_; ++r) {
+    wants[r] = width(after.side[r]);
+    keeps[r] = overlap_width(before.side[r], after.side[r]);
+    alike = alike && wants[r] == wants[0] && keeps[r] == keeps[0];
+  }
+  values_[flags] = (before.even && after.even ? is_even : 0) | (alike ? is_alike : 0);
+  int64_t* of_unit = keeps + ranks_;
   for (const UnitRanks& unit : p.units) {
     const std::span<const Interval> held = before.joined_of(unit.part());
     const std::span<const Interval> wanted = after.joined_of(unit.part());
-    values_.insert(values_.end(), {width_of(held), width_of(wanted), overlap_of(held, wanted)});
+    *of_unit++ = width_of(held);
+    *of_unit++ = width_of(wanted);
+    *of_unit++ = overlap_of(held, wanted);
   }
 }
 
 void ListPairs::limit_memory() {
   if (values_.size() <= most_values) return;
   values_.clear();
-  slots_.clear();
-  taken_ = 0;
+  for (ListTable<Place>& places : places_) places.clear();
 }
 
 PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   p.sides.limit_memory();
   p.pairs.limit_memory();
   PairPlaces at{};
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) at[as_index(d)] = p.pairs.of(p, from, to, d);
+  if (is_scalar(p)) return at;
+  const RankSides::Lists& before = p.sides.lists(p, from);
+  const RankSides::Lists& after = p.sides.lists(p, to);
+  for (int d = 0; d < p.dims; ++d) at[as_index(d)] = p.pairs.of(p, before, after, d);
   return at;
 }
 

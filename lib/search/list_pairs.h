@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "search/search_state_bytes.h"
+#include "search/list_table.h"
+#include "search/rank_sides.h"
 
 namespace meshplan {
 
@@ -29,8 +30,8 @@ class ListPairs {
   };
 
   // Along dim d of those that take part. `p`: always the same, and so are its units.
-  [[nodiscard]] Place of(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                         int d);
+  [[nodiscard]] Place of(const PlanProblem& p, const RankSides::Lists& from,
+                         const RankSides::Lists& to, int d);
   // Whether both lists cut the dim evenly.
   [[nodiscard]] bool even(Place pair) const { return (values_[pair] & is_even) != 0; }
   // Whether all listed ranks want as much and have as much of it.
@@ -46,22 +47,14 @@ class ListPairs {
   void limit_memory();
 
  private:
-  struct Slot {
-    uint64_t from = 0;
-    uint64_t to = 0;
-    Place place = 0;  // 1 + the place; 0: the slot is free
-  };
   // What stands at a place: these flags, what each rank wants, what it keeps, and what each unit
   // holds, wants, and both.
   static constexpr int64_t is_even = 1;
   static constexpr int64_t is_alike = 2;
-  [[nodiscard]] Slot& slot(uint64_t from, uint64_t to);
-  void grow();
-  void add(const PlanProblem& p, const SearchState& from, const SearchState& to, int d);
+  void add(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to, int d);
 
-  size_t ranks_ = 0;  // listed
-  std::vector<Slot> slots_;
-  size_t taken_ = 0;
+  size_t ranks_ = 0;                                      // listed
+  std::array<ListTable<Place>, max_search_dims> places_;  // 1 + the place; 0: not asked yet
   std::vector<int64_t> values_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "base/int_math.h"
 #include "search/search_state.h"
@@ -103,14 +104,40 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   }
 }
 
+const RankSides::Lists& RankSides::lists(const PlanProblem& p, const SearchState& s) const {
+  SearchState key = s;
+  key.pending = key.made = 0;
+  for (size_t k = 0; k < recent_.size(); ++k) {
+    if (!recent_[k].asked || !(recent_[k].of == key)) continue;
+    oldest_ = 1 - k;
+    return recent_[k];
+  }
+  Lists& fresh = recent_[oldest_];
+  oldest_ = 1 - oldest_;
+  fresh.asked = true;
+  fresh.of = key;
+  fresh.sub_axes = 0;
+  fresh.widest = 1;
+  for (int d = 0; d < p.dims; ++d) {
+    const Sides& sides = of(p, key, d);
+    fresh.along[as_index(d)] = &sides;
+    fresh.sub_axes |= sides.sub_axes;
+    if (!is_scalar(p) && p.total_elements != INT64_MAX) fresh.widest *= sides.widest;
+  }
+  return fresh;
+}
+
 void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const {
   const size_t all = ranks();
+  sides.list = lists_known_[as_index(d)]++;
+  sides.even = is_scalar(p) || cuts_evenly(p, s, d);
   p.work += static_cast<int64_t>(all) * work::rank_side;
   const ListCuts cuts(p, s, d);
   sides.widest = width(cuts.side(0));
   sides.number.assign(all, 0);
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
     const size_t sub_axis = s.sub_axis[as_index(i)];
+    sides.sub_axes = static_cast<uint16_t>(sides.sub_axes | 1U << sub_axis);
     const int64_t size = p.size[sub_axis];
     sides.numbers *= size;
     for (size_t r = 0; r < all; ++r)
@@ -155,6 +182,7 @@ void RankSides::limit_memory() const {
   if (known_.size() * ranks() <= most_sides) return;
   known_.clear();
   slots_.clear();
+  recent_ = {};
 }
 
 }  // namespace meshplan

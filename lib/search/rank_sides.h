@@ -8,6 +8,7 @@
 // at.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,9 @@ class RankSides {
  public:
   // By rank, the parts in a row.
   struct Sides {
+    uint32_t list = 0;      // its number among the lists of the dim
+    uint16_t sub_axes = 0;  // on the list
+    bool even = true;       // all of the mesh are as wide
     std::vector<Interval> side;
     std::vector<int64_t> number;  // of `numbers`: the coordinates on the list as one
     int64_t numbers = 1;
@@ -35,6 +39,16 @@ class RankSides {
       const uint32_t begin = part == 1 ? 0 : joined_end[part - 2];
       return std::span(joined).subspan(begin, joined_end[part - 1] - begin);
     }
+  };
+
+  // Of all lists of a state. Of a scalar: of the one that stays empty.
+  struct Lists {
+    bool asked = false;
+    SearchState of;         // nothing pending or made
+    uint16_t sub_axes = 0;  // on any list
+    std::array<const Sides*, max_search_dims> along{};
+    // Elements of the widest box along the dims that take part.
+    int64_t widest = 1;
   };
 
   RankSides() = default;
@@ -53,6 +67,9 @@ class RankSides {
   }
   // Along dim d of those that take part. `p`: always the same. Valid until limit_memory.
   [[nodiscard]] const Sides& of(const PlanProblem& p, const SearchState& s, int d) const;
+  // Of every dim that takes part. The same conditions; valid until two others were asked for. Where
+  // more elements than an int64_t holds are in the tensor, the widest box may be wrong.
+  [[nodiscard]] const Lists& lists(const PlanProblem& p, const SearchState& s) const;
   // Drops what is known where that is much.
   void limit_memory() const;
 
@@ -68,6 +85,10 @@ class RankSides {
   };
   mutable std::vector<Slot> slots_;
   mutable std::vector<std::shared_ptr<const Sides>> known_;  // which copies share
+  // Of the states asked for last, as pairs of them are.
+  mutable std::array<Lists, 2> recent_{};
+  mutable size_t oldest_ = 0;  // of these
+  mutable std::array<uint32_t, max_search_dims> lists_known_{};
   void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
   void grow() const;
 };

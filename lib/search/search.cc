@@ -25,6 +25,8 @@ constexpr int64_t even_beside_units_percent = 3;
 constexpr int64_t brief_budget = 4'000'000;
 // The share of a hard question's budget that its coarser form may take.
 constexpr int64_t coarser_percent = 60;
+// And the one for a last look where it ended early.
+constexpr int64_t straight_percent = 10;
 
 // Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
 // soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
@@ -381,6 +383,22 @@ int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& opti
   return coarse.work;
 }
 
+// Of a search that ended early: a cheaper plan of collectives and exchanges straight to the target,
+// where a short search finds one. What no plan takes less than stays as it is.
+void look_straight(const PlanProblem& problem, const SearchOptions& options, Found& found) {
+  SearchOptions last = options;
+  last.straight = true;
+  last.known = &found;
+  last.work_budget = options.work_budget / 100 * straight_percent;
+  Found straight = Search(problem, last).run();
+  found.work += straight.work;
+  if (!straight.exists || straight.shortcuts.has(Shortcut::estimated_price) ||
+      !(straight.cost < found.cost))
+    return;
+  found.edges = std::move(straight.edges);
+  found.cost = straight.cost;
+}
+
 }  // namespace
 
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
@@ -434,10 +452,13 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
     }
     work += begin_with_coarser(problem, options, soon, bounded);
   }
-  all.work_budget = std::max<int64_t>(0, options.work_budget - work);
+  const int64_t kept = lines_up ? 0 : options.work_budget / 100 * straight_percent;
+  all.work_budget = std::max<int64_t>(0, options.work_budget - work - kept);
   Found found = Search(problem, all).run();
   found.least_ps = std::max(found.least_ps, known.least_ps);
   found.work += work;
+  if (!lines_up && found.exists && found.shortcuts.has(Shortcut::work_budget))
+    look_straight(problem, options, found);
   return found;
 }
 

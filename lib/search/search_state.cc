@@ -107,18 +107,18 @@ int64_t box_elements(const PlanProblem& p, const SearchState& s) {
       parts *= p.size[s.sub_axis[static_cast<size_t>(i)]];
     return floor_div(p.total_elements, parts);
   }
-  p.work += work::key;
   if (p.total_elements == INT64_MAX)
     return largest_elements(to_state(p, s), p.tensor.shape, p.mesh_sizes);
-  int64_t elements = p.idle_elements;
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) elements *= p.sides.of(p, s, d).widest;
-  return elements;
+  return p.idle_elements * p.sides.lists(p, s).widest;
 }
 
 int64_t shared_elements(const PlanProblem& p, const SearchState& a, const SearchState& b) {
   int64_t elements = p.idle_elements;
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-    elements *= std::min(p.sides.of(p, a, d).widest, p.sides.of(p, b, d).widest);
+  if (is_scalar(p)) return elements;
+  const RankSides::Lists& of_a = p.sides.lists(p, a);
+  const RankSides::Lists& of_b = p.sides.lists(p, b);
+  for (size_t d = 0; d < as_index(p.dims); ++d)
+    elements *= std::min(of_a.along[d]->widest, of_b.along[d]->widest);
   return elements;
 }
 
@@ -265,10 +265,10 @@ bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to
   if (from.pending != to.pending || !has_two_levels(p)) return false;
   if (way == ExchangeWay::two_phases) return members_share(p, to);
   if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
+  if (saturating_mul(p.ranks, exchange_peers(p, from, to).shards) > whole_mesh_listed) return false;
   const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;
-  return box_elements(p, to) / sharing >= p.least_by_all &&
-         !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to)) &&
-         saturating_mul(p.ranks, exchange_peers(p, from, to).shards) <= whole_mesh_listed;
+  return floor_div(box_elements(p, to), sharing) >= p.least_by_all &&
+         !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to));
 }
 
 // What one exchange may list while plans are searched, in pairs of a rank and a shard: fifteen
@@ -404,8 +404,10 @@ namespace {
 int64_t ranks_met(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   int64_t ranks = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
   if (is_scalar(p) || p.total_elements == 0) return ranks;
+  const RankSides::Lists& before = p.sides.lists(p, from);
+  const RankSides::Lists& after = p.sides.lists(p, to);
   for (int d = 0; d < p.dims; ++d)
-    ranks = saturating_mul(ranks, p.meetings.of(p, from, to, d).shards);
+    ranks = saturating_mul(ranks, p.meetings.of(p, before, after, d).shards);
   return ranks;
 }
 
@@ -429,7 +431,7 @@ Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined
 
 Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState& to,
                 const Between& asks) {
-  p.work += work::bound;
+  p.work += work::between;
   const uint16_t joined = joined_sub_axes(p, from, to);
   const bool reduces = (from.pending & ~to.pending & ~joined) != 0;
   DigitChange change;
@@ -455,7 +457,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     if (joined == 0) missing = std::max<int64_t>(0, box_elements(p, to) - box_elements(p, from));
   } else if ((sharding(from, p.dims) & joined) == 0) {
     missing = most_missing(p, at(), 1);
-    p.work += static_cast<int64_t>(p.listed_ranks());
+    p.work += static_cast<int64_t>(p.listed_ranks()) / 4;
   }  // else zero-filled contributions may spare any rank its bytes
   missing = ceil_div(missing, group_size(p, joined));
   if (missing > 0) {

@@ -176,6 +176,7 @@ struct PlanProblem {
   std::vector<UnitRanks> units;
   mutable size_t telling_unit = 0;
   mutable UnitBoxTable unit_boxes;  // of their members
+  mutable UnitPair unit_pair;
   int64_t ranks = 1;
   std::vector<uint8_t> allowed;     // by mask of sub-axes: a collective may run on it
   int64_t state_limit = INT64_MAX;  // bytes of the largest box of a state on the way

@@ -37,35 +37,45 @@ int64_t wire_element(const PlanProblem& p, const SearchState& from, const Search
   return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
 }
 
-}  // namespace
+const UnitPair& pair_of(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  UnitPair& pair = p.unit_pair;
+  if (pair.number != 0 && pair.from == from && pair.to == to) return pair;
+  ++pair.number;
+  pair.from = from;
+  pair.to = to;
+  if (p.total_elements == 0 || p.total_elements == INT64_MAX) return pair;
+  p.sides.limit_memory();
+  p.unit_boxes.limit_memory(p.units.size() * p.units.front().count);
+  const uint16_t apart = sub_axes_apart(from, to);
+  const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+  pair.held = &p.unit_boxes.of(from, reduced, apart);
+  pair.wanted = &p.unit_boxes.of(to, 0, apart);
+  pair.held_parts = pair.held->parts(p);
+  pair.wanted_parts = pair.wanted->parts(p);
+  pair.contributions = group_size(p, reduced);
+  pair.talking = group_size(p, static_cast<uint16_t>(p.all & ~apart));
+  return pair;
+}
 
-const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                          const SearchState& to) {
-  if (unit.asked && unit.from == from && unit.to == to) return unit.need;
+// Needs of a tensor that is empty, or larger than is counted, are none.
+UnitNeed& need_of(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair) {
+  if (unit.asked == pair.number) return unit.need;
+  unit.asked = pair.number;
   std::vector<UnitNeed::Want> wants = std::move(unit.need.wants);  // its memory
   wants.clear();
   unit.need = {};
   unit.need.wants = std::move(wants);
-  if (p.total_elements > 0 && p.total_elements < INT64_MAX) {
-    p.sides.limit_memory();
-    p.unit_boxes.limit_memory(p.units.size() * p.units.front().count);
-    const uint16_t apart = sub_axes_apart(from, to);
-    const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-    const UnitBoxTable::OfState& held = p.unit_boxes.of(from, reduced, apart);
-    const UnitBoxTable::OfState& wanted = p.unit_boxes.of(to, 0, apart);
-    NeedQuestion q;
-    q.held = &held.of(p, unit.number);
-    q.wanted = &wanted.of(p, unit.number);
-    q.held_parts = held.parts(p);
-    q.wanted_parts = wanted.parts(p);
-    q.contributions = group_size(p, reduced);
-    q.apart = group_size(p, static_cast<uint16_t>(p.all & ~apart));
-    count_unit_need(p, from, to, q, unit.need);
-  }
-  unit.asked = true;
-  unit.from = from;
-  unit.to = to;
+  if (p.total_elements > 0 && p.total_elements < INT64_MAX)
+    count_unit_need(p, pair, pair.held->of(p, unit.number), pair.wanted->of(p, unit.number),
+                    unit.need);
   return unit.need;
+}
+
+}  // namespace
+
+const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
+                          const SearchState& to) {
+  return need_of(p, unit, pair_of(p, from, to));
 }
 
 bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
@@ -74,12 +84,13 @@ bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchSta
   const auto fetch_ps = [&](int64_t elements, int64_t members) {
     return transfer_ps(saturating_mul(elements, p.element), members, mb_per_s);
   };
+  const UnitPair& pair = pair_of(p, from, to);
   int64_t most = 0;
   int64_t shared = 0;
   for (const UnitRanks& unit : p.units) {
     if (unit.level != 1) continue;
     int64_t all = 0;
-    for (const UnitNeed::Want& want : unit_need(p, unit, from, to).wants) {
+    for (const UnitNeed::Want& want : need_of(p, unit, pair).wants) {
       all = saturating_add(all, want.fetched);
       most = std::max(most, fetch_ps(want.fetched, want.members));
     }
@@ -97,30 +108,34 @@ int64_t sharing(const UnitRanks& unit, const UnitNeed::Want& want, ExchangeWay w
   return way == ExchangeWay::by_all ? unit.members() : want.members;
 }
 
-// Shards of the source, each contribution to a sum by itself, that members fetch from outside: the
-// most that one of them fetches at least. In two phases those that want one box share its shards,
-// or all members do.
-int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                       const SearchState& to, ExchangeWay way) {
-  const UnitNeed& need = unit_need(p, unit, from, to);
-  const uint16_t apart = sub_axes_apart(from, to);
-  const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
-  const int64_t contributions = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
-  std::array<int64_t, max_search_dims> widest{};
-  for (int d = 0; d < p.dims; ++d) widest[as_index(d)] = p.sides.of(p, from, d).widest;
-  int64_t most = 0;
+// Of each box that members want, how many shards of the source, each contribution to a sum by
+// itself, it meets and no member holds part of, at least.
+void count_shards(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair,
+                  UnitNeed& need) {
+  if (need.shards_known || need.wants.empty()) return;
+  need.shards_known = true;
+  const UnitBoxes& wanted = pair.wanted->of(p, unit.number);
+  const RankSides::Lists& held = p.sides.lists(p, pair.from);
   for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;
-    int64_t shards = contributions;
-    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const int64_t each = widest[as_index(d)];
-      const int64_t lo = wanted.low[as_index(d) * wanted.size() + w];
-      const int64_t hi = wanted.high[as_index(d) * wanted.size() + w];
+    int64_t shards = pair.contributions;
+    for (size_t d = 0; d < as_index(p.dims) && !is_scalar(p); ++d) {
+      const int64_t each = held.along[d]->widest;
+      const int64_t lo = wanted.low[d * wanted.size() + w];
+      const int64_t hi = wanted.high[d * wanted.size() + w];
       shards =
           saturating_mul(shards, p.even ? ceil_div(hi, each) - lo / each : ceil_div(hi - lo, each));
     }
-    const int64_t outside = shards - need.wants[w].near;
-    most = std::max(most, ceil_div(outside, sharing(unit, need.wants[w], way)));
+    need.wants[w].shards = std::max<int64_t>(0, shards - need.wants[w].near);
+  }
+}
+
+// Of these the most that one member fetches at least: in two phases those that want one box share
+// its shards, or all members do.
+int64_t shards_outside(const UnitRanks& unit, const UnitNeed& need, ExchangeWay way) {
+  int64_t most = 0;
+  for (const UnitNeed::Want& want : need.wants) {
+    if (want.shards > most) most = std::max(most, ceil_div(want.shards, sharing(unit, want, way)));
   }
   return most;
 }
@@ -157,28 +172,38 @@ int64_t inside_of(const UnitRanks& unit, unsigned sub_axes) {
   return all;
 }
 
+// The sub-axes that decide what grids of members need between two states.
+struct GridAsked {
+  GridAsked(const PlanProblem& p, const SearchState& from, const SearchState& to)
+      : apart(sub_axes_apart(from, to)), reduced(from.pending & ~unsigned{to.pending}) {
+    const unsigned talking = p.all & ~apart;
+    holders = talking & ~reduced & ~unsigned{p.sides.lists(p, from).sub_axes};
+    wanting = talking & ~unsigned{p.sides.lists(p, to).sub_axes};
+    wanting_ranks = group_size(p, static_cast<uint16_t>(wanting));
+  }
+  unsigned apart = 0;  // ranks that differ on these do not talk
+  unsigned reduced = 0;
+  unsigned holders = 0;  // of a shard differ on these
+  unsigned wanting = 0;  // ranks that want one box do
+  int64_t wanting_ranks = 1;
+};
+
 // The larger of UnitNeed's least and leaving, where members are a grid: then what they hold and
 // want together are products over the tensor dims. Of shards whose holders are all inside as many
 // elements may stay as `wanting` ranks' wishes there allow.
-int64_t need_of_grid(const PlanProblem& p, const UnitRanks& unit, const SearchState& from,
-                     const SearchState& to, const PairPlaces& at) {
-  p.work += work::key;
+int64_t need_of_grid(const PlanProblem& p, const UnitRanks& unit, const GridAsked& asked,
+                     const PairPlaces& at) {
   ListPairs::InUnit all{1, 1, 1};
   for (int d = 0; d < p.dims; ++d) {
     const ListPairs::InUnit along = p.pairs.in_unit(at[as_index(d)], unit.number);
     all = {all.held * along.held, all.wanted * along.wanted, all.both * along.both};
   }
-  const unsigned apart = sub_axes_apart(from, to);
-  const unsigned reduced = from.pending & ~to.pending;
-  const unsigned talking = p.all & ~apart;
-  int64_t most = all.wanted - ((reduced & ~unit.whole) == 0 ? all.both : 0);
-  if ((talking & ~reduced & ~sharding(from, p.dims) & ~unit.whole) == 0) {
-    const unsigned wanting = talking & ~sharding(to, p.dims);
-    const int64_t stay = floor_div(all.both * inside_of(unit, wanting),
-                                   group_size(p, static_cast<uint16_t>(wanting)));
+  int64_t most = all.wanted - ((asked.reduced & ~unit.whole) == 0 ? all.both : 0);
+  if ((asked.holders & ~unit.whole) == 0) {
+    const int64_t stay = floor_div(all.both * inside_of(unit, asked.wanting), asked.wanting_ranks);
     most = std::max(most, all.held - stay);
   }
-  return most * inside_of(unit, apart) * p.idle_elements;
+  return most * inside_of(unit, asked.apart) * p.idle_elements;
 }
 
 }  // namespace
@@ -200,10 +225,12 @@ int64_t unit_bound_ps(const PlanProblem& p, const SearchState& from, const Searc
   const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
   // Of units of one level the time is that of the one whose members need most each.
   std::array<UnitShare, max_levels> most{};
+  const GridAsked of_grids(p, from, to);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
+    p.work += work::unit_bound;
     int64_t elements = 0;
     if (grids && unit.grid) {
-      elements = need_of_grid(p, unit, from, to, at);
+      elements = need_of_grid(p, unit, of_grids, at);
     } else {
       const UnitNeed& need = unit_need(p, unit, from, to);
       elements = std::max(need.least, need.leaving);
@@ -290,8 +317,9 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
 // longest side, so that a slice has no more than what the box has across its own longest.
 int64_t largest_slice(const PlanProblem& p, const SearchState& to) {
   int64_t longest = p.idle_longest;
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-    longest = std::max(longest, p.sides.of(p, to, d).widest);
+  const RankSides::Lists& wanted = p.sides.lists(p, to);
+  for (size_t d = 0; d < as_index(p.dims) && !is_scalar(p); ++d)
+    longest = std::max(longest, wanted.along[d]->widest);
   return ceil_div(box_elements(p, to), longest);
 }
 
@@ -358,9 +386,12 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
                                ExchangeWay way, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
   const unsigned free = sub_axes_of_holders(p, from, to, way);
+  const UnitPair& pair = pair_of(p, from, to);
   const int64_t floor = most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
-    const UnitNeed& need = unit_need(p, unit, from, to);
-    const int64_t outside = need.wants.empty() ? 0 : shards_outside(p, unit, from, to, way);
+    p.work += work::unit_floor;
+    UnitNeed& need = need_of(p, unit, pair);
+    count_shards(p, unit, pair, need);
+    const int64_t outside = shards_outside(unit, need, way);
     return way == ExchangeWay::one_phase
                ? one_phase_floor_ps(p, unit, need, outside, element, free)
                : two_phases_floor_ps(p, unit, need, outside, element, to, way);
@@ -378,18 +409,18 @@ struct PeersOutside {
   int64_t parts = 0;
 };
 PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                           const SearchState& from, const SearchState& to, ExchangeWay way) {
-  const uint16_t apart = sub_axes_apart(from, to);
-  const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-  const UnitBoxes& wanted = p.unit_boxes.of(to, 0, apart).of(p, unit.number);
-  const unsigned held = sharding(from, p.dims) | reduced | apart;
+                           const UnitPair& pair, ExchangeWay way) {
+  const SearchState& from = pair.from;
+  const auto reduced = static_cast<uint16_t>(from.pending & ~pair.to.pending);
+  const UnitBoxes& wanted = pair.wanted->of(p, unit.number);
+  const unsigned held = sharding(from, p.dims) | reduced | sub_axes_apart(from, pair.to);
   const int64_t holders = group_size(p, static_cast<uint16_t>(p.all & ~held));
   p.work += static_cast<int64_t>(need.wants.size()) * work::peers;
   const bool outermost = as_index(unit.level) + 1 == p.topology->levels.size();
   PeersOutside most;
   for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;
-    int64_t shards = group_size(p, reduced);
+    int64_t shards = pair.contributions;
     int64_t longest = p.idle_longest;  // of a piece, at least
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
       const int64_t lo = wanted.low[as_index(d) * wanted.size() + w];
@@ -418,10 +449,11 @@ int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const
                             ExchangeWay way, int64_t enough_ps) {
   const int64_t element = element_bytes_between(p, from, to);
   const unsigned free = sub_axes_of_holders(p, from, to, way);
+  const UnitPair& pair = pair_of(p, from, to);
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
-    const UnitNeed& need = unit_need(p, unit, from, to);
+    const UnitNeed& need = need_of(p, unit, pair);
     if (need.wants.empty()) return int64_t{0};
-    const PeersOutside outside = peers_outside(p, unit, need, from, to, way);
+    const PeersOutside outside = peers_outside(p, unit, need, pair, way);
     if (way != ExchangeWay::one_phase)
       return two_phases_floor_ps(p, unit, need, outside.whole, element, to, way);
     return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element, free),

@@ -43,8 +43,23 @@ struct UnitNeed {
     int64_t near = 0;     // shards that members hold part of, each contribution to a sum by itself
     int64_t fetched = 0;  // that no member holds
     int64_t members = 1;  // that want it
+    int64_t shards = 0;   // that it meets and of which members hold nothing, at least
   };
   std::vector<Want> wants;
+  bool shards_known = false;  // of the boxes, counted where floors ask for them
+};
+
+// The pair of states that units were asked of last, and what does not differ from unit to unit.
+struct UnitPair {
+  uint64_t number = 0;  // of those asked so far; 0: none yet
+  SearchState from;
+  SearchState to;
+  const UnitBoxTable::OfState* held = nullptr;
+  const UnitBoxTable::OfState* wanted = nullptr;
+  int64_t held_parts = 1;  // into which the states cut the tensor
+  int64_t wanted_parts = 1;
+  int64_t contributions = 1;  // to each element, that the exchange reduces
+  int64_t talking = 1;        // ranks of the mesh that differ in nothing that stays pending
 };
 
 // The ranks of one copy of the mesh in one unit of the level inside of `level`.
@@ -61,10 +76,8 @@ struct UnitRanks {
   bool grid = false;
   std::array<int64_t, max_sub_axes> inside{};
   uint16_t whole = 0;
-  // What was asked last: bounds and floors ask for one pair of states in turn.
-  mutable bool asked = false;
-  mutable SearchState from;
-  mutable SearchState to;
+  // What was asked last, of so numbered a pair: bounds and floors ask for one in turn.
+  mutable uint64_t asked = 0;
   mutable UnitNeed need;
 
   // Of the ranks there.

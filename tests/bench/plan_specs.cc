@@ -84,8 +84,8 @@ void plan_each(const std::string& text, const std::string& name, int64_t budget,
 }
 
 void print(const Row& row) {
-  std::printf("  %9.3f ms  gap %6.2f %%  %.3f us, x%.3f of its bound  %s  %s%s\n", row.ms, row.gap, row.us, row.bound, row.what.c_str(),
-              row.trace.c_str(), row.left_out.c_str());
+  std::printf("  %9.3f ms  gap %6.2f %%  %.3f us, x%.3f of its bound  %s  %s%s  work %.3f\n", row.ms, row.gap, row.us, row.bound,
+              row.what.c_str(), row.trace.c_str(), row.left_out.c_str(), static_cast<double>(row.work) / 1e5);
 }
 
 void print_summary(std::vector<Row> rows, size_t top) {
