@@ -92,7 +92,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
         for (const int64_t percent : {50, 75, 90, 100}) {
           const int64_t most = static_cast<int64_t>(int128{cost.predicted_ps} * percent / 100);
           const ExchangeCost priced = price_between(*p, from, to, way, most);
-          REQUIRE(priced.predicted_ps >= std::min(most + 1, cost.predicted_ps));
+          REQUIRE(priced.predicted_ps >= std::min(saturating_add(most, 1), cost.predicted_ps));
           REQUIRE(priced.predicted_ps <= cost.predicted_ps);
           REQUIRE((priced.at_least || priced.predicted_ps == cost.predicted_ps));
           told_at_least += priced.at_least && most > floor;
