@@ -20,11 +20,11 @@ namespace {
 template <typename Sum>
 class NeedCounter {
  public:
-  NeedCounter(const PlanProblem& p, const UnitPair& q, const UnitBoxes& held,
+  NeedCounter(const PlanProblem& p, const UnitPair& pair, const UnitBoxes& held,
               const UnitBoxes& wanted)
-      : p_(p), q_(q), held_(held), wanted_(wanted) {
-    const SearchState& from = q.from;
-    const SearchState& to = q.to;
+      : p_(p), pair_(pair), held_(held), wanted_(wanted) {
+    const SearchState& from = pair.from;
+    const SearchState& to = pair.to;
     std::fill_n(across_.begin(), held_.size(), 1);
     std::fill_n(along_.begin(), wanted_.size(), 1);
     int most = 0;
@@ -72,9 +72,10 @@ class NeedCounter {
     int64_t wanting = 0;  // each element
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
-      if (hold.members * q_.contributions * q_.held_parts != q_.talking * hold.contributions)
+      if (hold.members * pair_.contributions * pair_.held_parts !=
+          pair_.talking * hold.contributions)
         continue;
-      if (wanting == 0) wanting = floor_div(q_.talking, q_.wanted_parts);
+      if (wanting == 0) wanting = floor_div(pair_.talking, pair_.wanted_parts);
       all += hold.elements - ceil_div(saturated(served_[h]), wanting);
     }
     return times_idle(all);
@@ -109,9 +110,9 @@ class NeedCounter {
       served_[h] += Sum{both} * want.members;
       asks_[h] += want.members;
       near += hold.contributions;
-      if (hold.contributions == q_.contributions) whole += both;
+      if (hold.contributions == pair_.contributions) whole += both;
     }
-    const Sum fetched = Sum{q_.contributions} * want.elements - here;
+    const Sum fetched = Sum{pair_.contributions} * want.elements - here;
     least_ += want.elements - whole;
     one_phase_ += fetched * want.members;
     one_member_ = std::max(one_member_, fetched);
@@ -127,7 +128,7 @@ class NeedCounter {
       const size_t w = wanted_.of_member[m];
       const size_t h = held_.of_member[m];
       const int64_t own = shared(w, h);
-      all += Sum{q_.contributions} * wanted_.box[w].elements - own;
+      all += Sum{pair_.contributions} * wanted_.box[w].elements - own;
       own_[h] += own;
       owners_[h] += own > 0 ? 1 : 0;
     }
@@ -140,10 +141,9 @@ class NeedCounter {
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
       const Sum sent = hold.contributions * served_[h] - own_[h];
-      const int64_t asked = hold.contributions * asks_[h] - owners_[h];
-      const bool alone = hold.members == 1;
-      most = std::max(most, alone ? sent : (sent + hold.members - 1) / hold.members);
-      need.inside = std::max(need.inside, alone ? asked : ceil_div(asked, hold.members));
+      most = std::max(most, (sent + hold.members - 1) / hold.members);
+      need.inside =
+          std::max(need.inside, ceil_div(hold.contributions * asks_[h] - owners_[h], hold.members));
     }
     need.one_sender = times_idle(most);
   }
@@ -153,7 +153,7 @@ class NeedCounter {
   }
 
   const PlanProblem& p_;
-  const UnitPair& q_;
+  const UnitPair& pair_;
   const UnitBoxes& held_;
   const UnitBoxes& wanted_;
   // Along the dims that only the target cuts the elements of each box wanted, along those that only

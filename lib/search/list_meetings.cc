@@ -85,7 +85,7 @@ const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankS
 const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides::Lists& from,
                                            const RankSides::Lists& to, int d) const {
   Most& most =
-      dims_[as_index(d)].known.at(to.along[as_index(d)]->list, from.along[as_index(d)]->list).most;
+      dims_[as_index(d)].most.at(to.along[as_index(d)]->list, from.along[as_index(d)]->list);
   if (most.shards != 0) return most;
   // To make room for one moves the other.
   (void)ends(p, from, d);

@@ -22,8 +22,8 @@ struct PlanProblem;
 class ListMeetings {
  public:
   struct Most {
-    int64_t shards = 1;   // of `from` that one part of `to` meets
-    int64_t targets = 1;  // of `to` that one part of `from` meets
+    int64_t shards = 0;   // of `from` that one part of `to` meets; 0: not asked yet
+    int64_t targets = 0;  // of `to` that one part of `from` meets
   };
   // Empty parts apart. At least what is said: of lists with very many parts less may be looked at.
   // Valid until the next call.
@@ -34,11 +34,8 @@ class ListMeetings {
   // Where the first parts of list d end.
   [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p,
                                                  const RankSides::Lists& lists, int d) const;
-  struct Known {
-    Most most{0, 0};  // 0 shards: not asked yet
-  };
   struct OfDim {
-    ListTable<Known> known;
+    ListTable<Most> most;
     std::vector<std::vector<int64_t>> ends;  // by list; none: not asked yet
   };
   mutable std::array<OfDim, max_search_dims> dims_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include "base/int_math.h"
 #include "search/search_state.h"
@@ -108,13 +107,12 @@ const RankSides::Lists& RankSides::lists(const PlanProblem& p, const SearchState
   SearchState key = s;
   key.pending = key.made = 0;
   for (size_t k = 0; k < recent_.size(); ++k) {
-    if (!recent_[k].asked || !(recent_[k].of == key)) continue;
+    if (recent_[k].along[0] == nullptr || !(recent_[k].of == key)) continue;
     oldest_ = 1 - k;
     return recent_[k];
   }
   Lists& fresh = recent_[oldest_];
   oldest_ = 1 - oldest_;
-  fresh.asked = true;
   fresh.of = key;
   fresh.sub_axes = 0;
   fresh.widest = 1;

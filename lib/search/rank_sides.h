@@ -43,10 +43,9 @@ class RankSides {
 
   // Of all lists of a state. Of a scalar: of the one that stays empty.
   struct Lists {
-    bool asked = false;
-    SearchState of;         // nothing pending or made
-    uint16_t sub_axes = 0;  // on any list
-    std::array<const Sides*, max_search_dims> along{};
+    SearchState of;                                     // nothing pending or made
+    uint16_t sub_axes = 0;                              // on any list
+    std::array<const Sides*, max_search_dims> along{};  // nullptr: nothing was asked yet
     // Elements of the widest box along the dims that take part.
     int64_t widest = 1;
   };

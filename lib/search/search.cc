@@ -370,6 +370,12 @@ Found Search::finish() {
 
 namespace {
 
+// Whether it found a plan that is priced to the end, and cheaper.
+bool is_better(const Found& other, const Found& than) {
+  return other.exists && !other.shortcuts.has(Shortcut::estimated_price) &&
+         (!than.exists || other.cost < than.cost);
+}
+
 // The better plan of the coarser form and of what a brief search found becomes the one to begin
 // with, where that is dearer. The work that it took.
 int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& options,
@@ -377,24 +383,22 @@ int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& opti
   const Found coarse =
       options.coarser->find(problem, options.below_ps, options.work_budget / 100 * coarser_percent);
   for (const Found* found : {&soon, &coarse}) {
-    if (!found->exists || found->shortcuts.has(Shortcut::estimated_price)) continue;
-    if (!begin.exists || found->cost < begin.cost) begin = *found;
+    if (is_better(*found, begin)) begin = *found;
   }
   return coarse.work;
 }
 
 // Of a search that ended early: a cheaper plan of collectives and exchanges straight to the target,
 // where a short search finds one. What no plan takes less than stays as it is.
-void look_straight(const PlanProblem& problem, const SearchOptions& options, Found& found) {
+void look_straight(const PlanProblem& problem, const SearchOptions& options, int64_t most_work,
+                   Found& found) {
   SearchOptions last = options;
   last.straight = true;
   last.known = &found;
-  last.work_budget = options.work_budget / 100 * straight_percent;
+  last.work_budget = most_work;
   Found straight = Search(problem, last).run();
   found.work += straight.work;
-  if (!straight.exists || straight.shortcuts.has(Shortcut::estimated_price) ||
-      !(straight.cost < found.cost))
-    return;
+  if (!is_better(straight, found)) return;
   found.edges = std::move(straight.edges);
   found.cost = straight.cost;
 }
@@ -458,7 +462,7 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   found.least_ps = std::max(found.least_ps, known.least_ps);
   found.work += work;
   if (!lines_up && found.exists && found.shortcuts.has(Shortcut::work_budget))
-    look_straight(problem, options, found);
+    look_straight(problem, options, kept, found);
   return found;
 }
 

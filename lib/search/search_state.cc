@@ -89,8 +89,9 @@ namespace {
 
 // Whether no part of a tensor dim can be much shorter than the widest: less than a quarter.
 bool cuts_nearly_evenly(const PlanProblem& p, const SearchState& s) {
+  const RankSides::Lists& lists = p.sides.lists(p, s);
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-    const RankSides::Sides& sides = p.sides.of(p, s, d);
+    const RankSides::Sides& sides = *lists.along[as_index(d)];
     const int64_t extent = p.tensor.shape[as_index(p.tensor_dim[as_index(d)])];
     const int128 too_wide = int128{sides.numbers} * sides.widest - extent;
     if (4 * too_wide > sides.widest) return false;

@@ -1,7 +1,6 @@
 #include "search/unit_boxes.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <utility>
 
@@ -38,8 +37,7 @@ struct MemberBox {
 UnitBoxes list_unit_boxes(const PlanProblem& p, const UnitRanks& unit, const SearchState& s,
                           uint16_t contributions, uint16_t apart) {
   p.work += unit.members() * work::rank_side;
-  std::array<const RankSides::Sides*, max_search_dims> sides{};
-  for (int d = 0; d < p.dims; ++d) sides[as_index(d)] = &p.sides.of(p, s, d);
+  const auto& sides = p.sides.lists(p, s).along;
   thread_local std::vector<MemberBox> have;
   have.clear();
   for (size_t m = 0; m < unit.count; ++m) {

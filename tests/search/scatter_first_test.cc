@@ -181,7 +181,7 @@ Found cheapest(const std::vector<int64_t>& sizes, const std::vector<int64_t>& sh
   question.request.src = src;
   question.request.dst.shards = dst;
   SearchOptions options;
-  options.work_budget = 70'000'000;
+  options.work_budget = 70'000'000;  // what the gaps below take
   return find_cheapest(*question.problem(), options);
 }
 
