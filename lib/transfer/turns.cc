@@ -10,29 +10,31 @@
 namespace meshplan {
 namespace {
 
-// The coordinates of every rank on digits, added up by weight.
-class Coordinates {
- public:
-  Coordinates(const DigitWorld& world, std::span<const int32_t> order)
-      : world_(world), order_(order) {
-    int64_t below = 1;
-    for (int digit = world.count(); digit-- > 0; below *= world.size(digit))
-      below_[static_cast<size_t>(digit)] = below;
-  }
-  // Adds coordinate(digit) * weight to every rank's sum.
-  void add(int digit, int64_t weight, std::vector<int32_t>& sums) const {
-    const int64_t below = below_[static_cast<size_t>(digit)];
-    const int64_t size = world_.size(digit);
-    for (size_t r = 0; r < order_.size(); ++r)
-      sums[r] += static_cast<int32_t>(order_[r] / below % size * weight);
-  }
+// By digit, how much one step of a coordinate adds to a number of a rank.
+using Weights = std::array<int32_t, max_digits>;
 
- private:
-  const DigitWorld& world_;
-  std::span<const int32_t> order_;
-  // ranks that share the digit's coordinate, next to one another in the mesh
-  std::array<int64_t, max_digits> below_{};
-};
+// The number of every rank, in that order. It grows digit by digit, so that each rank takes two
+// additions and no division.
+//
+//     digits 2 3, weights 10 1     {0}, {0, 10}, {0, 1, 2, 10, 11, 12}
+std::vector<int32_t> numbers_of(const DigitWorld& world, std::span<const int32_t> order,
+                                const Weights& weights) {
+  std::vector<int32_t> numbers(order.size(), 0);
+  size_t known = 1;
+  for (int digit = 0; digit < world.count(); ++digit) {
+    const auto size = static_cast<size_t>(world.size(digit));
+    const int32_t weight = weights[static_cast<size_t>(digit)];
+    // Backwards, as each takes the place of others that are read before.
+    for (size_t i = known; i-- > 0;) {
+      for (size_t c = size; c-- > 0;)
+        numbers[i * size + c] = numbers[i] + static_cast<int32_t>(c) * weight;
+    }
+    known *= size;
+  }
+  std::vector<int32_t> ordered(order.size());
+  for (size_t r = 0; r < order.size(); ++r) ordered[r] = numbers[static_cast<size_t>(order[r])];
+  return ordered;
+}
 
 // Ranks by a number below `count`: those of number n ascend from begin[n] up to begin[n + 1].
 struct Buckets {
@@ -69,23 +71,24 @@ struct ShardNumbers {
 ShardNumbers number_shards(const DigitWorld& world, std::span<const int32_t> order,
                            const TurnKey& key) {
   ShardNumbers shards;
-  const Coordinates coordinates(world, order);
-  shards.held.assign(order.size(), 0);
-  shards.base.assign(order.size(), 0);
+  Weights held{};
+  Weights base{};
   for (int digit = 0; digit < world.count(); ++digit) {
     if (!has_digit(key.any, digit)) continue;
-    coordinates.add(digit, shards.anys, shards.held);
+    held[static_cast<size_t>(digit)] += static_cast<int32_t>(shards.anys);
     shards.anys *= world.size(digit);
   }
   auto fix = [&](int before, int after) {
-    coordinates.add(before, shards.bases * shards.anys, shards.held);
-    coordinates.add(after, shards.bases, shards.base);
+    held[static_cast<size_t>(before)] += static_cast<int32_t>(shards.bases * shards.anys);
+    base[static_cast<size_t>(after)] += static_cast<int32_t>(shards.bases);
     shards.bases *= world.size(before);
   };
   for (int digit = 0; digit < world.count(); ++digit) {
     if (has_digit(key.same, digit)) fix(digit, digit);
   }
   for (const TurnKey::Position& p : key.crossed) fix(p.before, p.after);
+  shards.held = numbers_of(world, order, held);
+  shards.base = numbers_of(world, order, base);
   return shards;
 }
 

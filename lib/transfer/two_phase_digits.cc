@@ -18,6 +18,7 @@
 #include <array>
 #include <bitset>
 #include <numeric>
+#include <span>
 
 #include "base/int_math.h"
 #include "transfer/digit_counts.h"
@@ -117,6 +118,27 @@ struct Matches {
   bool outside_matches = true;
 };
 
+// Kinds of ranks by what they mismatch, as bits in the order of Matches.
+class Kinds {
+ public:
+  void add(unsigned kind) {
+    if (known_[kind]) return;
+    known_.set(kind);
+    kinds_[count_++] = static_cast<uint8_t>(kind);
+  }
+  // Those of others that mismatch so much more; the others may be these.
+  void add(const Kinds& others, unsigned mismatches) {
+    const size_t count = others.count_;
+    for (size_t i = 0; i < count; ++i) add(others.kinds_[i] | mismatches);
+  }
+  [[nodiscard]] std::span<const uint8_t> list() const { return std::span(kinds_).first(count_); }
+
+ private:
+  std::bitset<256> known_;
+  std::array<uint8_t, 256> kinds_;  // written up to count_
+  size_t count_ = 0;
+};
+
 class TwoPhaseDigits {
  public:
   TwoPhaseDigits(const DigitWorld& world, const DigitChange& change, int64_t laps)
@@ -129,6 +151,7 @@ class TwoPhaseDigits {
  private:
   void sort_digits();
   [[nodiscard]] unsigned mismatches_at(size_t position) const;
+  [[nodiscard]] Kinds kinds_of_ranks() const;
   void add_kind(const Matches& m);
   int64_t add_first_phase(const Matches& m, const Fetching& f);
   int64_t add_second_phase(const Matches& m, const Fetching& f);
@@ -142,7 +165,6 @@ class TwoPhaseDigits {
   DigitMask all_ = 0;
   DigitMask inside_ = 0;        // units
   DigitMask outside_ = 0;       // of units
-  DigitMask crossed_ = 0;       // at crossed positions
   DigitMask from_outside_ = 0;  // before at crossed positions, outside of units
   DigitMask before_both_ = 0;   // before at positions that both states cut
   DigitMask after_both_ = 0;    // after at positions that both states cut
@@ -170,7 +192,6 @@ void TwoPhaseDigits::sort_digits() {
   before_both_ = p_.src & ~p_.src_only;
   after_both_ = p_.dst & ~p_.dst_only;
   for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
-    crossed_ |= DigitMask{1} << p_.before[i] | DigitMask{1} << p_.after[i];
     from_outside_ |= outside_ & DigitMask{1} << p_.before[i];
   }
 }
@@ -182,8 +203,6 @@ bool TwoPhaseDigits::set_up(int levels) {
     if (outer_ != 0) return false;
     outer_ = static_cast<size_t>(l);
   }
-  constexpr int most_crossed = 10;
-  if (__builtin_popcount(crossed_) > most_crossed) return false;
 
   c_ = count_pieces(world_, p_, levels);
   sharing_ = world_.product(inside_ & ~p_.dst);
@@ -228,23 +247,48 @@ unsigned TwoPhaseDigits::mismatches_at(size_t position) const {
   return bits;
 }
 
+// Of two values of every crossed digit. A digit may cut before at one position and after at
+// another: so positions make paths, at any of which a rank may mismatch, and cycles, at an even
+// number of which it does, as a value that changes on the way around changes back.
+Kinds TwoPhaseDigits::kinds_of_ranks() const {
+  std::array<size_t, max_digits> position{};  // by its digit before
+  DigitMask befores = 0;
+  DigitMask afters = 0;
+  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
+    position[static_cast<size_t>(p_.before[i])] = i;
+    befores |= DigitMask{1} << p_.before[i];
+    afters |= DigitMask{1} << p_.after[i];
+  }
+  const auto position_of = [&](int digit) { return position[static_cast<size_t>(digit)]; };
+  DigitMask left = befores;
+  Kinds kinds;
+  kinds.add(0);
+  for (DigitMask firsts = befores & ~afters; firsts != 0; firsts &= firsts - 1) {
+    for (int digit = __builtin_ctz(firsts); has_digit(left, digit);
+         digit = p_.after[position_of(digit)]) {
+      left &= ~(DigitMask{1} << digit);
+      kinds.add(kinds, mismatches_at(position_of(digit)));
+    }
+  }
+  while (left != 0) {
+    Kinds odd;
+    for (int digit = __builtin_ctz(left); has_digit(left, digit);
+         digit = p_.after[position_of(digit)]) {
+      left &= ~(DigitMask{1} << digit);
+      const unsigned mismatches = mismatches_at(position_of(digit));
+      const Kinds even = kinds;
+      kinds.add(odd, mismatches);
+      odd.add(even, mismatches);
+    }
+  }
+  return kinds;
+}
+
 ExchangeTraffic TwoPhaseDigits::most_of_all_kinds() {
-  std::array<unsigned, max_digits> at_position{};
-  const auto crossed = static_cast<size_t>(p_.crossed);
-  for (size_t i = 0; i < crossed; ++i) at_position[i] = mismatches_at(i);
-  std::bitset<256> known;
-  // Values of the crossed digits, as bits: every subset of `crossed_`, the empty one first.
-  for (DigitMask values = 0;; values = (values - crossed_) & crossed_) {
-    unsigned kind = 0;
-    for (size_t i = 0; i < crossed; ++i) {
-      if (has_digit(values, p_.before[i]) != has_digit(values, p_.after[i])) kind |= at_position[i];
-    }
-    if (!known[kind]) {
-      const std::bitset<8> m = kind;
-      add_kind({!m[0], !m[1], !m[2], !m[3], !m[4], !m[5], !m[6], !m[7]});
-    }
-    known[kind] = true;
-    if (values == crossed_) break;
+  const Kinds kinds = kinds_of_ranks();
+  for (const unsigned kind : kinds.list()) {
+    const std::bitset<8> m = kind;
+    add_kind({!m[0], !m[1], !m[2], !m[3], !m[4], !m[5], !m[6], !m[7]});
   }
   return out_;
 }
