@@ -118,9 +118,9 @@ struct AuditFinding {
   std::string kind;   // "merged_uneven_gather"
   int64_t step = -1;  // index into steps; -1: the whole redistribution
   std::string message;
-  int64_t wire_bytes = 0;         // of the PyTorch plan
+  int64_t wire_bytes = 0;         // of the plan that is found fault with, mostly PyTorch's
   int64_t better_wire_bytes = 0;  // of the better plan
-  int64_t predicted_ps = 0;       // of the PyTorch plan; 0: not known
+  int64_t predicted_ps = 0;       // of the former; 0: not known
   int64_t better_predicted_ps = 0;
   std::string better_trace;
   bool operator==(const AuditFinding&) const = default;

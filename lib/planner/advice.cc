@@ -6,6 +6,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "cost/worth.h"
+#include "planner/surely_saves.h"
 
 namespace meshplan {
 namespace {
@@ -15,26 +16,6 @@ struct Change {
   int64_t saved_ps = 0;
   int64_t sure_ps = 0;  // of that, where it is more than the model's error
 };
-
-bool same_work(const Step& a, const Step& b) {
-  return a.op == b.op && a.mesh_dims == b.mesh_dims && a.predicted_ps == b.predicted_ps;
-}
-
-// The time of those steps of `a` that `b` does not have.
-int64_t time_apart(const std::vector<Step>& a, const std::vector<Step>& b) {
-  std::vector<bool> met(b.size(), false);
-  int64_t ps = 0;
-  for (const Step& step : a) {
-    size_t i = 0;
-    while (i < b.size() && (met[i] || !same_work(step, b[i]))) ++i;
-    if (i < b.size()) {
-      met[i] = true;
-    } else {
-      ps = saturating_add(ps, step.predicted_ps);
-    }
-  }
-  return ps;
-}
 
 class Adviser {
  public:
@@ -62,9 +43,7 @@ class Adviser {
       const int64_t saved_ps = without.totals.predicted_ps - with.totals.predicted_ps;
       if (saved_ps <= 0) continue;
       add_weighted(change.saved_ps, saved_ps, prices_.times(q));
-      // Steps that stay as they are count on neither side.
-      if (time_apart(without.steps, with.steps) / model_error_percent(topology_) >
-          time_apart(with.steps, without.steps) / 100)
+      if (surely_saves(topology_, without.steps, with.steps))
         add_weighted(change.sure_ps, saved_ps, prices_.times(q));
     }
     return change;

@@ -12,12 +12,13 @@
 #include "planner/bundles.h"
 #include "planner/cheaper_rules.h"
 #include "planner/numerics.h"
+#include "planner/plan_audit.h"
 #include "planner/plan_groups.h"
+#include "planner/priced_steps.h"
 #include "planner/question_key.h"
 #include "planner/rank_flattens.h"
 #include "search/optimal.h"
 #include "search/work.h"
-#include "torch_rules/audit.h"
 #include "torch_rules/rule_planner.h"
 #include "verify/bundle.h"
 #include "verify/verify.h"
@@ -251,80 +252,26 @@ class Pipeline {
       for (const std::string& name : warning.dims)
         dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
       const PlannedRedistribution other =
-          priced(*question.request, merged_steps(question, answer, dims));
+          priced_steps(meshes_, topology_, *question.request, merged_steps(question, answer, dims));
       warning.saves_ps = planned.totals.predicted_ps - other.totals.predicted_ps;
       warning.saves_collectives = planned.totals.collectives - other.totals.collectives;
       warning.message += saved_text(warning);
     }
   }
 
-  // Steps priced as a redistribution of their own, for comparisons.
-  [[nodiscard]] PlannedRedistribution priced(const Request& request, StepList list) const {
-    PlannedRedistribution other;
-    other.request = request;
-    other.dst = std::move(list.dst);
-    other.steps = std::move(list.steps);
-    price_redistribution(other, meshes_, topology_);
-    other.reductions = reduction_notes(request.src, other.steps, meshes_.meshes[request.src_mesh]);
-    return other;
-  }
-
-  // What PyTorch would do wrong or badly, beside the best plan there is.
-  std::vector<AuditFinding> audit(const PlanQuestion& question,
+  std::vector<AuditFinding> audit(const PlanQuestion& searched,
                                   const std::optional<RuleAnswer>& rules,
                                   const PlannedRedistribution& planned, work::Budget& budget) {
-    const Request& request = *question.request;
-    const bool is_torch = rules && options_.rules == Rules::dtensor;
-    PlanOptions torch_options = options_;
-    if (!is_torch) {
-      torch_options.planner = PlannerKind::greedy;
-      torch_options.rules = Rules::dtensor;
-      torch_options.merge = true;
-    }
-    const PlanQuestion torch_question{&meshes_, &topology_, &request, &torch_options};
-    std::vector<AuditFinding> findings;
-    std::optional<TorchPlan> torch;  // where this plan is another
-    if (is_torch) {
-      findings = audit_findings(torch_question, {*rules, planned});
-    } else if (const auto answer = rule_transitions(torch_question); !answer) {
-      findings = {not_executable(answer.error())};
-    } else {
-      torch = TorchPlan{*answer, priced(request, merged_steps(torch_question, *answer))};
-      torch->planned.planner = answer->planner;
-      findings = audit_findings(torch_question, *torch);
-      for (AuditFinding& found : findings)
-        found.step = -1;  // of PyTorch's plan, which is not in the file
-    }
-    for (AuditFinding& found : findings) {
-      const std::optional<PlannedRedistribution> better =
-          best_plan(request, found.code == "A0405", budget);
-      if (!better) continue;
-      found.better_wire_bytes = better->totals.wire_bytes;
-      found.better_predicted_ps = better->totals.predicted_ps;
-      found.better_trace = trace_of(request.src, better->steps, meshes_.meshes[request.src_mesh],
-                                    meshes_.meshes[request.dst_mesh]);
-    }
-    if (!torch) return findings;
-    if (auto more = torch_moves_more(meshes_, *torch, planned))
-      findings.push_back(*std::move(more));
-    return findings;
-  }
-
-  // The native rules' best plan, priced; with one_reduction where that leaves any.
-  std::optional<PlannedRedistribution> best_plan(const Request& request, bool one_reduction,
-                                                 work::Budget& budget) {
-    PlanOptions native = searched_options_;
-    native.planner = PlannerKind::optimal;
-    native.rules = Rules::native;
-    native.one_reduction = options_.one_reduction || one_reduction;
+    AuditQuestion question;
+    question.asked = {&meshes_, &topology_, searched.request, &options_};
+    question.searched = searched;
+    question.levels = &levels_of(planned.request.src_mesh);
+    question.rules = &rules;
+    question.planned = &planned;
     const int64_t before = budget.left;
-    auto found = work::on_share(budget, work::audit_percent, [&](work::Budget& share) {
-      return plan_optimal({searched_meshes_, &topology_, &request, &native},
-                          levels_of(request.src_mesh), share);
-    });
+    std::vector<AuditFinding> findings = audit_plan(question, budget);
     work_ += before - budget.left;
-    if (!found) return one_reduction ? best_plan(request, false, budget) : std::nullopt;
-    return priced(request, *std::move(found));
+    return findings;
   }
 
   const MeshTable& meshes_;

@@ -65,8 +65,9 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
     if (options.detail != Detail::summary)
       out += table_text(round_table(plan, bundle, options), style);
   }
-  const std::string audit = audit_line(plan, options);
-  return out + "\n" + summary_line(plan, options) + "\n" + (audit.empty() ? "" : audit + "\n");
+  out += "\n" + summary_line(plan, options) + "\n";
+  for (const std::string& line : audit_lines(plan, options)) out += line + "\n";
+  return out;
 }
 
 std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
@@ -89,8 +90,8 @@ std::string render_plan_markdown(const Plan& plan, const ShowOptions& options) {
                   ": " + escape_markdown(finding.message) + "\n";
     }
   }
-  if (const std::string audit = audit_line(plan, options); !audit.empty())
-    findings += "- " + escape_markdown(audit) + "\n";
+  for (const std::string& line : audit_lines(plan, options))
+    findings += "- " + escape_markdown(line) + "\n";
   if (!findings.empty()) out += "\n" + findings;
   if (options.detail != Detail::summary) {
     out += "\n<details>\n<summary>Steps</summary>\n\n" + table_markdown(step_table(plan, options)) +

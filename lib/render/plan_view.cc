@@ -362,25 +362,51 @@ std::string summary_line(const Plan& plan, const ShowOptions& options) {
   return text + ", peak " + human_bytes(totals.peak_bytes);
 }
 
-std::string audit_line(const Plan& plan, const ShowOptions& options) {
+namespace {
+
+// Findings of one code.
+struct Found {
   int64_t redistributions = 0;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // more than the better plan, counts included
   int64_t ps = 0;
+};
+
+Found found_in(const Plan& plan, std::string_view code) {
+  Found found;
   for (const PlannedRedistribution& r : plan.redistributions) {
     for (const AuditFinding& finding : r.audit) {
-      if (finding.code != "A0408") continue;
-      ++redistributions;
-      add_weighted(bytes, finding.wire_bytes - finding.better_wire_bytes, r.request.count);
-      add_weighted(ps, finding.predicted_ps - finding.better_predicted_ps, r.request.count);
+      if (finding.code != code) continue;
+      ++found.redistributions;
+      add_weighted(found.bytes, finding.wire_bytes - finding.better_wire_bytes, r.request.count);
+      add_weighted(found.ps, finding.predicted_ps - finding.better_predicted_ps, r.request.count);
     }
   }
-  if (redistributions == 0) return {};
-  const std::string moves =
-      bytes < 0 ? human_bytes(-bytes) + " less" : human_bytes(bytes) + " more";
-  return "PyTorch's own plans move " + moves + " a rank" +
-         (options.costs ? " and take " + human_ns(ns_of_ps(ps)) + " longer" : std::string()) +
-         " (A0408, " + with_commas(redistributions) +
-         (redistributions == 1 ? " redistribution)" : " redistributions)");
+  return found;
+}
+
+std::string found_text(std::string_view code, const Found& found) {
+  return " (" + std::string(code) + ", " + with_commas(found.redistributions) +
+         (found.redistributions == 1 ? " redistribution)" : " redistributions)");
+}
+
+}  // namespace
+
+std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& options) {
+  std::vector<std::string> lines;
+  if (const Found torch = found_in(plan, "A0408"); torch.redistributions > 0) {
+    const std::string moves =
+        torch.bytes < 0 ? human_bytes(-torch.bytes) + " less" : human_bytes(torch.bytes) + " more";
+    const std::string takes =
+        options.costs ? " and take " + human_ns(ns_of_ps(torch.ps)) + " longer" : std::string();
+    lines.push_back("PyTorch's own plans move " + moves + " a rank" + takes +
+                    found_text("A0408", torch));
+  }
+  if (const Found split = found_in(plan, "A0409"); split.redistributions > 0) {
+    const std::string saves =
+        options.costs ? "would save " + human_ns(ns_of_ps(split.ps)) : "would save time";
+    lines.push_back("split mesh dims " + saves + found_text("A0409", split));
+  }
+  return lines;
 }
 
 namespace {

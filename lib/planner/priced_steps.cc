@@ -1,0 +1,21 @@
+#include "planner/priced_steps.h"
+
+#include <utility>
+
+#include "cost/step_cost.h"
+#include "planner/numerics.h"
+
+namespace meshplan {
+
+PlannedRedistribution priced_steps(const MeshTable& meshes, const Topology& topology,
+                                   const Request& request, StepList list) {
+  PlannedRedistribution other;
+  other.request = request;
+  other.dst = std::move(list.dst);
+  other.steps = std::move(list.steps);
+  price_redistribution(other, meshes, topology);
+  other.reductions = reduction_notes(request.src, other.steps, meshes.meshes[request.src_mesh]);
+  return other;
+}
+
+}  // namespace meshplan
