@@ -89,8 +89,9 @@ class Copy {
     if (all_.contributions * all_.holders > 1 &&
         consider(by_held, [](const RankBoxes& r) { return int64_t{r.held}; }))
       must_reach = 0;
+    // On one mesh both are all ranks, and nothing lies outside.
     for (const Sorting side : {sources, targets}) {
-      if (consider(side, [&](const RankBoxes& r) {
+      if (across && consider(side, [&](const RankBoxes& r) {
             return (side == sources ? r.held : r.wanted) >= 0 ? int64_t{0} : -1;
           }))
         must_reach = 0;
@@ -125,8 +126,11 @@ class Copy {
   Needs needs_of(Key key) {
     Needs all{partition_by(ranks_, key), {}, {}};
     const Partition& sets = all.sets;
-    for (size_t s = 0; s + 1 < sets.begins.size(); ++s)
-      all.of_sets.push_back(alike_->needs.of(members_of(sets, s)));
+    for (size_t s = 0; s + 1 < sets.begins.size(); ++s) {
+      const std::span<const int32_t> members = members_of(sets, s);
+      all.of_sets.push_back(members.size() == 1 ? alike_->needs.of_rank(members.front())
+                                                : alike_->needs.of(members));
+    }
     all.wanting = alike_->needs.take_wanting();
     return all;
   }

@@ -54,6 +54,26 @@ SetNeed SetNeeds::of(std::span<const int32_t> members) {
   return need;
 }
 
+SetNeed SetNeeds::of_rank(int32_t member) {
+  const Participants& all = *all_;
+  const RankBoxes& rank = all.ranks[member];
+  const int64_t held = rank.held >= 0 ? all.held.volume(rank.held) : 0;
+  const int64_t wanted = rank.wanted >= 0 ? all.wanted.volume(rank.wanted) : 0;
+  SetNeed need;
+  need.holds = held > 0;
+  need.contributions = need.holds ? 1 : 0;
+  need.wants = wanted > 0 && all.cell_ranks == 1;
+  if (need.wants) ++wanting_[rank.wanted];
+  if (need.wants) need.in = wanted;
+  if (need.holds && all.holders == 1) need.out = held;
+  if (need.holds && wanted > 0 && need.in + need.out > 0) {
+    const int64_t both = shared_elements(all.held, rank.held, all.wanted, rank.wanted);
+    if (all.contributions == 1) need.in -= std::min(need.in, both);
+    if (all.cells == 1) need.out -= std::min(need.out, both);
+  }
+  return need;
+}
+
 std::vector<int64_t> SetNeeds::take_wanting() {
   std::vector<int64_t> taken(wanting_.size(), 0);
   taken.swap(wanting_);

@@ -33,6 +33,8 @@ class SetNeeds {
   // `members`: indices into all.ranks. O(members * tensor dims) but for the pairs of boxes
   // (cost/rank_boxes.h).
   [[nodiscard]] SetNeed of(std::span<const int32_t> members);
+  // Of a rank alone: the same as of a set of one, sooner.
+  [[nodiscard]] SetNeed of_rank(int32_t member);
   // How many of the sets asked for since the last call want each box as a whole.
   [[nodiscard]] std::vector<int64_t> take_wanting();
 

@@ -71,6 +71,8 @@ class Ways {
     for (const LeftState& state : states_) {
       (void)numbers_.intern(state.at);
       known_as_.push_back(known_.number(state.at));
+      lists_.push_back(p_.sides.lists(p_, state.at));
+      largest_.push_back(box_elements(p_, state.at));
     }
     const int32_t source = numbers_.find(p_.source);
     const int32_t target = numbers_.find(p_.target);
@@ -245,13 +247,16 @@ class Ways {
   void refine(size_t i, size_t to, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
+    p_.sides.recall(lists_[to]);
+    p_.sides.recall(lists_[i]);
     LeastExchange& least = exchange(i, to);
     const int64_t ps = least.ps();
     const Known known = least.known();
     switch (known) {
       case Known::latency:
         // By levels peers cost little beside what the bound says.
-        least = {p_.times.grow() ? std::max(ps, few_peers_floor_ps(p_, from, aim)) : ps,
+        least = {std::max(ps, p_.times.grow() ? few_peers_floor_ps(p_, from, aim)
+                                              : larger_box_ps(i, to)),
                  Known::peers};
         return;
       case Known::peers:
@@ -271,6 +276,16 @@ class Ways {
     }
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
+  }
+  // By what the first rank misses, which has the largest box before and after: told soonest, no
+  // more than the bound.
+  [[nodiscard]] int64_t larger_box_ps(size_t i, size_t to) const {
+    const bool reduces = states_[i].at.pending != states_[to].at.pending;
+    const int64_t missing = largest_[to] - (reduces ? 0 : largest_[i]);
+    if (missing <= 0) return 0;
+    const int64_t element = reduces ? std::min(p_.element, p_.reduce_element) : p_.element;
+    const uint32_t every_level = (1U << p_.topology->levels.size()) - 1;
+    return p_.times.ps({2, 0, false, false}, saturating_mul(missing, element), 1, every_level);
   }
   LeastOfWays& by_way(size_t i, size_t to) { return known_.by_way(known_as_[i], known_as_[to]); }
   const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
@@ -343,6 +358,8 @@ class Ways {
   std::vector<std::vector<Move>> leading_on_;  // by where they start
   KnownExchanges& known_;
   std::vector<uint32_t> known_as_;         // the number of each state there
+  std::vector<RankSides::Lists> lists_;    // of each state
+  std::vector<int64_t> largest_;           // box of each state, elements
   std::vector<LeastExchange*> exchanges_;  // by where they lead; nullptr: not asked yet
   std::vector<Way> ways_;
   std::vector<size_t> settled_;  // nearest first

@@ -54,6 +54,14 @@ int64_t parts_within(const PlanProblem& p, const SearchState& s, int d, int begi
   return parts;
 }
 
+// The same of the whole list, which may cut the dim evenly.
+int64_t parts_within(const PlanProblem& p, const RankSides::Lists& lists, int d, int64_t extent,
+                     int64_t within) {
+  const RankSides::Sides& sides = *lists.along[as_index(d)];
+  if (sides.even) return ceil_div(within, sides.widest);
+  return parts_within(p, lists.of, d, lists.of.begin_of(d), extent, within);
+}
+
 // The most of the listed parts of `b` that one of those of `a` meets.
 int64_t most_met(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   int64_t most = 1;
@@ -73,13 +81,18 @@ int64_t most_met(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
 const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankSides::Lists& lists,
                                                int d) const {
   std::vector<std::vector<int64_t>>& known = dims_[as_index(d)].ends;
-  const size_t list = lists.along[as_index(d)]->list;
-  if (known.size() <= list) known.resize(list + 1);
-  if (known[list].empty()) {
-    const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-    Ends(p, lists.of, d, known[list]).list(lists.of.begin_of(d), 0, extent);
+  const RankSides::Sides& sides = *lists.along[as_index(d)];
+  if (known.size() <= sides.list) known.resize(sides.list + 1);
+  std::vector<int64_t>& ends = known[sides.list];
+  if (!ends.empty()) return ends;
+  const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  if (!sides.even) {
+    Ends(p, lists.of, d, ends).list(lists.of.begin_of(d), 0, extent);
+    return ends;
   }
-  return known[list];
+  ends.resize(std::min(most_parts, static_cast<size_t>(sides.numbers)));
+  for (size_t k = 0; k < ends.size(); ++k) ends[k] = static_cast<int64_t>(k + 1) * sides.widest;
+  return ends;
 }
 
 const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides::Lists& from,
@@ -94,8 +107,8 @@ const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   p.work += static_cast<int64_t>(shards.size() + targets.size()) + work::bound;
   // The first part is as wide as any.
-  const Most first{parts_within(p, from.of, d, from.of.begin_of(d), extent, targets.front()),
-                   parts_within(p, to.of, d, to.of.begin_of(d), extent, shards.front())};
+  const Most first{parts_within(p, from, d, extent, targets.front()),
+                   parts_within(p, to, d, extent, shards.front())};
   most = {std::max(first.shards, most_met(targets, shards)),
           std::max(first.targets, most_met(shards, targets))};
   return most;

@@ -103,21 +103,31 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   }
 }
 
-const RankSides::Lists& RankSides::lists(const PlanProblem& p, const SearchState& s) const {
-  SearchState key = s;
-  key.pending = key.made = 0;
+const RankSides::Lists* RankSides::find_recent(const SearchState& s) const {
   for (size_t k = 0; k < recent_.size(); ++k) {
-    if (recent_[k].along[0] == nullptr || !(recent_[k].of == key)) continue;
+    if (recent_[k].along[0] == nullptr || !same_lists(recent_[k].of, s)) continue;
     oldest_ = 1 - k;
-    return recent_[k];
+    return &recent_[k];
   }
+  return nullptr;
+}
+
+void RankSides::recall(const Lists& lists) const {
+  if (lists.drops != drops_ || find_recent(lists.of) != nullptr) return;
+  recent_[oldest_] = lists;
+  oldest_ = 1 - oldest_;
+}
+
+const RankSides::Lists& RankSides::lists(const PlanProblem& p, const SearchState& s) const {
+  if (const Lists* known = find_recent(s)) return *known;
   Lists& fresh = recent_[oldest_];
   oldest_ = 1 - oldest_;
-  fresh.of = key;
+  fresh.of = s;
   fresh.sub_axes = 0;
   fresh.widest = 1;
+  fresh.drops = drops_;
   for (int d = 0; d < p.dims; ++d) {
-    const Sides& sides = of(p, key, d);
+    const Sides& sides = of(p, s, d);
     fresh.along[as_index(d)] = &sides;
     fresh.sub_axes |= sides.sub_axes;
     if (!is_scalar(p) && p.total_elements != INT64_MAX) fresh.widest *= sides.widest;
@@ -142,6 +152,8 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
       sides.number[r] = sides.number[r] * size + coordinates(r)[sub_axis];
   }
   sides.side.reserve(all);
+  sides.joined.reserve(all);
+  sides.joined_end.reserve(ends_.size());
   if (sides.numbers > static_cast<int64_t>(all)) {
     for (const int64_t number : sides.number) sides.side.push_back(cuts.side(number));
   } else {
@@ -157,8 +169,9 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
   for (size_t part = 1; part < ends_.size(); ++part) {
     const auto first = sides.side.begin() + static_cast<std::ptrdiff_t>(begin_of(part));
     ascending.assign(first, first + static_cast<std::ptrdiff_t>(ranks_of(part)));
-    std::sort(ascending.begin(), ascending.end(),
-              [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
+    const auto before = [](const Interval& a, const Interval& b) { return a.lo < b.lo; };
+    if (!std::is_sorted(ascending.begin(), ascending.end(), before))
+      std::sort(ascending.begin(), ascending.end(), before);
     const size_t begin = sides.joined.size();
     for (const Interval& side : ascending) add_to(sides.joined, begin, side);
     sides.joined_end.push_back(static_cast<uint32_t>(sides.joined.size()));
@@ -181,6 +194,7 @@ void RankSides::limit_memory() const {
   known_.clear();
   slots_.clear();
   recent_ = {};
+  ++drops_;
 }
 
 }  // namespace meshplan

@@ -43,11 +43,12 @@ class RankSides {
 
   // Of all lists of a state. Of a scalar: of the one that stays empty.
   struct Lists {
-    SearchState of;                                     // nothing pending or made
+    SearchState of;                                     // whatever is pending or made
     uint16_t sub_axes = 0;                              // on any list
     std::array<const Sides*, max_search_dims> along{};  // nullptr: nothing was asked yet
     // Elements of the widest box along the dims that take part.
     int64_t widest = 1;
+    uint32_t drops = 0;  // of what was known, before
   };
 
   RankSides() = default;
@@ -69,6 +70,9 @@ class RankSides {
   // Of every dim that takes part. The same conditions; valid until two others were asked for. Where
   // more elements than an int64_t holds are in the tensor, the widest box may be wrong.
   [[nodiscard]] const Lists& lists(const PlanProblem& p, const SearchState& s) const;
+  // They are asked for next: sooner, where they are still valid. Who looks at very many pairs of
+  // states keeps them.
+  void recall(const Lists& lists) const;
   // Drops what is known where that is much.
   void limit_memory() const;
 
@@ -87,6 +91,8 @@ class RankSides {
   // Of the states asked for last, as pairs of them are.
   mutable std::array<Lists, 2> recent_{};
   mutable size_t oldest_ = 0;  // of these
+  mutable uint32_t drops_ = 0;
+  [[nodiscard]] const Lists* find_recent(const SearchState& s) const;
   mutable std::array<uint32_t, max_search_dims> lists_known_{};
   void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
   void grow() const;

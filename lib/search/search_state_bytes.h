@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -29,6 +30,13 @@ struct SearchState {
   [[nodiscard]] int length(int d) const { return end_of(d) - begin_of(d); }
 };
 static_assert(sizeof(SearchState) == 24);
+
+// Whether they cut the tensor alike, whatever is pending.
+[[nodiscard]] inline bool same_lists(const SearchState& a, const SearchState& b) {
+  constexpr size_t bytes = sizeof a.sub_axis + sizeof a.end;
+  static_assert(offsetof(SearchState, sub_axis) == 0 && offsetof(SearchState, pending) == bytes);
+  return std::memcmp(&a, &b, bytes) == 0;
+}
 
 // A list, how long it is, and the dim: four bits each.
 [[nodiscard]] inline uint64_t list_key(const SearchState& s, int d) {

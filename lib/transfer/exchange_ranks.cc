@@ -1,6 +1,7 @@
 #include "transfer/exchange_ranks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/int_math.h"
@@ -20,6 +21,15 @@ std::span<const Interval> box_at(const SideBoxes& side, size_t i) {
 std::span<const int32_t> place_at(const SideBoxes& side, const GridPlaces& places, size_t i) {
   const auto dims = static_cast<size_t>(side.dims);
   return std::span(places.place).subspan(i * dims, dims);
+}
+
+// Of a box on its grid.
+bool is_empty(std::span<const int32_t> place) { return !place.empty() && place[0] < 0; }
+
+void append_box(const GridPlaces& places, std::span<const int32_t> place,
+                std::vector<Interval>& boxes) {
+  for (size_t d = 0; d < place.size(); ++d)
+    boxes.push_back(places.grid[d][static_cast<size_t>(place[d])]);
 }
 
 // The distinct intervals of a dim are disjoint.
@@ -77,19 +87,19 @@ std::vector<std::pair<int32_t, int32_t>> meetings(const std::vector<Interval>& w
 // Dense where the grid is not much larger than the ranks, else by hash.
 class Numbers {
  public:
-  Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks)
-      : grid_(&grid) {
+  Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks) {
     int64_t cells = contributions;
-    for (const auto& intervals : grid)
-      cells = saturating_mul(cells, static_cast<int64_t>(std::max<size_t>(1, intervals.size())));
+    for (const auto& intervals : grid) {
+      sizes_.push_back(static_cast<int64_t>(intervals.size()));
+      cells = saturating_mul(cells, std::max<int64_t>(1, sizes_.back()));
+    }
     if (cells <= static_cast<int64_t>(16 * ranks + 4096))
       dense_.assign(static_cast<size_t>(cells), -1);
   }
   // The key of a tuple: mixed radix over the grid, the contribution slowest.
   [[nodiscard]] int64_t key(std::span<const int32_t> place, int64_t contribution) const {
     int64_t at = contribution;
-    for (size_t d = 0; d < place.size(); ++d)
-      at = at * static_cast<int64_t>((*grid_)[d].size()) + place[d];
+    for (size_t d = 0; d < place.size(); ++d) at = at * sizes_[d] + place[d];
     return at;
   }
   int32_t& operator[](int64_t at) {
@@ -104,7 +114,7 @@ class Numbers {
   }
 
  private:
-  const std::vector<std::vector<Interval>>* grid_;
+  std::vector<int64_t> sizes_;  // of the grid
   std::vector<int32_t> dense_;
   std::unordered_map<int64_t, int32_t> hashed_;
 };
@@ -212,6 +222,13 @@ namespace {
 
 // The ranks of both sides: merges the two ascending lists of ids.
 void merge_ranks(const SideBoxes& sources, const SideBoxes& targets, ExchangeRanks& out) {
+  if (sources.id == targets.id) {
+    out.id = sources.id;
+    out.source.resize(sources.size());
+    std::iota(out.source.begin(), out.source.end(), 0);
+    out.target = out.source;
+    return;
+  }
   for (size_t a = 0, b = 0; a < sources.size() || b < targets.size();) {
     const bool from_source =
         b == targets.size() || (a < sources.size() && sources.id[a] <= targets.id[b]);
@@ -233,14 +250,13 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
   for (size_t r = 0; r < ranks; ++r) {
     if (out.source[r] < 0) continue;
     const auto i = static_cast<size_t>(out.source[r]);
-    const auto box = box_at(sources, i);
-    if (is_empty(box)) continue;
-    int32_t& number = shard_of[shard_of.key(place_at(sources, places, i),
-                                            contribution.empty() ? 0 : contribution[i])];
+    const auto place = place_at(sources, places, i);
+    if (is_empty(place)) continue;
+    int32_t& number = shard_of[shard_of.key(place, contribution.empty() ? 0 : contribution[i])];
     if (number < 0) {
       number = static_cast<int32_t>(held.size());
       held.push_back(0);
-      out.shard_box.insert(out.shard_box.end(), box.begin(), box.end());
+      append_box(places, place, out.shard_box);
     }
     out.shard[r] = number;
     ++held[static_cast<size_t>(number)];
@@ -297,16 +313,15 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   for (size_t r = 0; r < out.size(); ++r) {
     if (out.target[r] < 0) continue;
     const auto i = static_cast<size_t>(out.target[r]);
-    const auto box = box_at(targets, i);
-    if (is_empty(box)) continue;
     const auto place = place_at(targets, target, i);
+    if (is_empty(place)) continue;
     int32_t& number = wanted_of[wanted_of.key(place, 0)];
     if (number < 0) {
       number = static_cast<int32_t>(out.wanters.size());
       out.wanters.push_back(0);
-      out.wanted_box.insert(out.wanted_box.end(), box.begin(), box.end());
+      append_box(target, place, out.wanted_box);
       const auto begin = static_cast<std::ptrdiff_t>(out.overlaps.size());
-      overlaps.take(box, place);
+      overlaps.take(std::span(out.wanted_box).last(place.size()), place);
       if (most_overlaps - begin < overlaps.possible()) return std::nullopt;
       overlaps.list();
       const auto before = [](const Overlap& a, const Overlap& b) { return a.shard < b.shard; };

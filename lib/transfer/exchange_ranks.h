@@ -32,7 +32,7 @@ struct GridPlaces {
 struct SideBoxes {
   int dims = 0;                       // tensor dims
   std::vector<int64_t> id;            // global ids
-  std::vector<Interval> box;          // rank-major, `dims` each
+  std::vector<Interval> box;          // rank-major, `dims` each; empty where their places are known
   std::vector<int64_t> contribution;  // of a pending reduction; empty: all the same
   GridPlaces places;                  // of the boxes; empty: not known yet
   [[nodiscard]] size_t size() const { return id.size(); }

@@ -21,17 +21,20 @@ struct Run {
   }
 };
 
+// Where the ranks that ascend from `begin` on leave its unit.
+size_t end_of_unit(const std::vector<int64_t>& ids, size_t begin, int64_t unit_ranks) {
+  const int64_t next = saturating_mul(floor_div(ids[begin], unit_ranks) + 1, unit_ranks);
+  size_t end = begin + 1;
+  while (end < ids.size() && ids[end] < next) ++end;
+  return end;
+}
+
 std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ranks) {
   std::vector<Run> runs;
   for (const RankClass& ranks : classes) {
     for (const std::vector<int64_t>& ids : ranks.ids) {
-      int64_t unit = -1;
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const int64_t here = floor_div(ids[i], unit_ranks);
-        if (here != unit) runs.push_back({&ranks, i, i});
-        unit = here;
-        ++runs.back().end;
-      }
+      for (size_t begin = 0; begin < ids.size(); begin = runs.back().end)
+        runs.push_back({&ranks, begin, end_of_unit(ids, begin, unit_ranks)});
     }
   }
   return runs;
@@ -58,10 +61,17 @@ std::vector<UnitMembers> list_few_units(const std::vector<RankClass>& classes, i
 
 UnitMembers list_unit_of(const std::vector<RankClass>& classes, int64_t unit_ranks, int64_t index,
                          size_t most_members) {
-  for (const Run& run : runs_of(classes, unit_ranks)) {
-    const std::span<const int64_t> members = run.members();
-    if (std::find(members.begin(), members.end(), index) == members.end()) continue;
-    return run.size() > most_members ? UnitMembers() : UnitMembers(members.begin(), members.end());
+  for (const RankClass& ranks : classes) {
+    const auto found = std::find(ranks.indices.begin(), ranks.indices.end(), index);
+    if (found == ranks.indices.end()) continue;
+    const std::vector<int64_t>& ids = ranks.ids.front();
+    const auto at = static_cast<size_t>(found - ranks.indices.begin());
+    const int64_t first = floor_div(ids[at], unit_ranks) * unit_ranks;
+    const auto begin =
+        static_cast<size_t>(std::lower_bound(ids.begin(), ids.end(), first) - ids.begin());
+    const Run run{&ranks, begin, end_of_unit(ids, begin, unit_ranks)};
+    if (run.size() > most_members) return {};
+    return {run.members().begin(), run.members().end()};
   }
   return {};
 }

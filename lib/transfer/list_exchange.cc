@@ -27,31 +27,36 @@ bool pending_in(const State& state, const SubAxis& sub_axis) {
 // `intervals`: of each tensor dim, by number; the places are these numbers. They become those among
 // the intervals of boxes that are not empty, which ascend as numbers do.
 void number_places(const std::vector<std::vector<Interval>>& intervals, SideBoxes& side) {
-  const auto dims = static_cast<size_t>(side.dims);
+  const size_t dims = intervals.size();
   std::vector<int32_t>& place = side.places.place;
   side.places.grid.resize(dims);
-  std::vector<std::vector<int32_t>> known(dims);  // by number; -1: of no box
-  for (size_t d = 0; d < dims; ++d) known[d].assign(intervals[d].size(), -1);
+  // By number, whether the interval is empty, and of some box.
+  std::vector<std::vector<uint8_t>> is_empty(dims);
+  std::vector<std::vector<uint8_t>> is_taken(dims);
+  for (size_t d = 0; d < dims; ++d) {
+    for (const Interval& interval : intervals[d]) is_empty[d].push_back(width(interval) == 0);
+    is_taken[d].resize(intervals[d].size());
+  }
   for (size_t i = 0; i < place.size(); i += dims) {
     bool empty = false;
-    for (size_t d = 0; d < dims; ++d) empty = empty || width(side.box[i + d]) == 0;
+    for (size_t d = 0; d < dims; ++d)
+      empty = empty || is_empty[d][static_cast<size_t>(place[i + d])] != 0;
     for (size_t d = 0; d < dims; ++d) {
-      if (empty) {
-        place[i + d] = -1;
-      } else {
-        known[d][static_cast<size_t>(place[i + d])] = 0;
-      }
+      if (!empty) is_taken[d][static_cast<size_t>(place[i + d])] = 1;
+      if (empty) place[i + d] = -1;
     }
   }
   for (size_t d = 0; d < dims; ++d) {
-    for (size_t number = 0; number < known[d].size(); ++number) {
-      if (known[d][number] < 0) continue;
-      known[d][number] = static_cast<int32_t>(side.places.grid[d].size());
+    std::vector<int32_t> known(intervals[d].size());
+    for (size_t number = 0; number < known.size(); ++number) {
+      if (is_taken[d][number] == 0) continue;
+      known[number] = static_cast<int32_t>(side.places.grid[d].size());
       side.places.grid[d].push_back(intervals[d][number]);
     }
-  }
-  for (size_t i = 0; i < place.size(); ++i) {
-    if (place[i] >= 0) place[i] = known[i % dims][static_cast<size_t>(place[i])];
+    if (side.places.grid[d].size() == known.size()) continue;  // they are the places
+    for (size_t i = d; i < place.size(); i += dims) {
+      if (place[i] >= 0) place[i] = known[static_cast<size_t>(place[i])];
+    }
   }
 }
 
@@ -64,17 +69,14 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
   side.dims = static_cast<int>(shape.size());
   side.id = std::move(ids);
   const size_t dims = shape.size();
-  side.box.resize(indices.size() * dims);
   side.places.place.resize(indices.size() * dims);
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   // The intervals of each tensor dim, by the number on its sub-axes.
   std::vector<std::vector<Interval>> intervals;
   for (size_t d = 0; d < dims; ++d) {
     intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
-    numbers.visit(mesh, state.shards[d], indices, [&](size_t i, int32_t number) {
-      side.box[i * dims + d] = intervals[d][static_cast<size_t>(number)];
-      side.places.place[i * dims + d] = number;
-    });
+    numbers.visit(mesh, state.shards[d], indices,
+                  [&](size_t i, int32_t number) { side.places.place[i * dims + d] = number; });
   }
   if (!reduced.empty())
     numbers.visit(mesh, reduced, indices,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/int_math.h"
@@ -50,27 +51,30 @@ struct OrderedRanks {
   // `positions`: in the rank map, by index in the mesh; `chosen`: indices of the class.
   void set(const Universe& universe, const std::vector<int64_t>& positions,
            const std::vector<int64_t>& chosen, int64_t copy, std::span<const int64_t> level_ranks) {
-    auto id = [&](int32_t number) {
-      const auto index = static_cast<size_t>(chosen[static_cast<size_t>(number)]);
-      return rank_at(universe, copy + positions[index]);
-    };
-    order.resize(chosen.size());
-    for (size_t i = 0; i < chosen.size(); ++i) order[i] = static_cast<int32_t>(i);
-    const auto before = [&](int32_t a, int32_t b) { return id(a) < id(b); };
-    if (!std::is_sorted(order.begin(), order.end(), before))
-      std::sort(order.begin(), order.end(), before);
     ids.clear();
-    unit_begins.clear();
-    for (const int32_t number : order) {
-      const int64_t here = id(number);
-      uint16_t levels = 0;
-      for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
-        const int64_t unit = floor_div(here, level_ranks[l]);
-        const bool begins = ids.empty() || unit != floor_div(ids.back(), level_ranks[l]);
-        levels = static_cast<uint16_t>(2 * levels + (begins ? 1 : 0));
+    for (const int64_t index : chosen)
+      ids.push_back(rank_at(universe, copy + positions[static_cast<size_t>(index)]));
+    order.resize(chosen.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (!std::is_sorted(ids.begin(), ids.end())) {
+      std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)];
+      });
+      std::sort(ids.begin(), ids.end());
+    }
+    find_unit_begins(level_ranks);
+  }
+
+ private:
+  void find_unit_begins(std::span<const int64_t> level_ranks) {
+    unit_begins.assign(ids.size(), 0);
+    for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
+      int64_t next = INT64_MIN;  // where the next unit begins
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const bool begins = ids[i] >= next;
+        unit_begins[i] = static_cast<uint16_t>(2 * unit_begins[i] + (begins ? 1 : 0));
+        if (begins) next = saturating_mul(floor_div(ids[i], level_ranks[l]) + 1, level_ranks[l]);
       }
-      ids.push_back(here);
-      unit_begins.push_back(levels);
     }
   }
 };

@@ -39,3 +39,33 @@ TEST_CASE("the lists of a state are its lists one by one, whichever states were 
   }
   CHECK(keys.size() == 48);
 }
+
+TEST_CASE("lists that are recalled are those of their state, also after what was known is dropped") {
+  test::SmallQuestion question({4, 6, 2}, test::two_levels(8, 500), {{25, 7, 96}, DType::bfloat16});
+  const auto p = question.problem();
+  REQUIRE(p);
+  std::mt19937_64 random(12);
+  std::vector<RankSides::Lists> kept;
+  const RankSides fresh = p->sides;  // knows the ranks and no lists
+  for (int k = 0; k < 50; ++k) kept.push_back(p->sides.lists(*p, test::random_state(*p, 0, random)));
+  for (int k = 0; k < 3'000; ++k) {
+    const RankSides::Lists& from = kept[random() % kept.size()];
+    const RankSides::Lists& to = kept[random() % kept.size()];
+    p->sides.recall(to);
+    p->sides.recall(from);
+    for (const RankSides::Lists* lists : {&from, &to}) {
+      const RankSides::Lists& found = p->sides.lists(*p, lists->of);
+      REQUIRE(same_lists(found.of, lists->of));
+      REQUIRE(found.sub_axes == lists->sub_axes);
+      REQUIRE(found.widest == lists->widest);
+      REQUIRE(found.along == lists->along);
+    }
+  }
+  // Once what was known is dropped they are not taken.
+  RankSides::Lists stale = kept.front();
+  stale.widest = -1;
+  stale.drops += 1;
+  RankSides other = fresh;
+  other.recall(stale);
+  CHECK(other.lists(*p, stale.of).widest == kept.front().widest);
+}

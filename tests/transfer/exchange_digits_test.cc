@@ -289,6 +289,46 @@ TEST_CASE("random worlds in closed form: dims of size 1, odd pieces, one to thre
   CHECK(uneven > 20);
 }
 
+// Many digits that change places, in paths and in cycles of any length.
+TEST_CASE("two phases in closed form where up to twelve digits are crossed") {
+  test::Random random(29);
+  const std::vector<int64_t> sizes(12, 2);
+  const Mesh mesh = mesh_of(sizes);
+  int known = 0;
+  int many = 0;
+  for (int tried = 0; tried < 150; ++tried) {
+    const Topology topology = levels_of({int64_t{2} << random.below(5), 1 << 20});
+    const LevelMap levels(mesh, topology);
+    // Every dim shards before and after, but for some that do so on one side only.
+    std::vector<int32_t> dims(sizes.size());
+    std::iota(dims.begin(), dims.end(), 0);
+    State src;
+    State dst;
+    for (State* state : {&src, &dst}) {
+      state->shards.resize(2);
+      for (size_t i = dims.size() - 1; i > 0; --i) std::swap(dims[i], dims[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
+      const auto left_out = static_cast<size_t>(random.below(3));
+      for (size_t i = left_out; i < dims.size(); ++i) state->shards[i % 2].push_back({dims[i], 1, 2});
+    }
+    const std::vector<int64_t> shape = even_shape(random, src, dst);
+    const auto problem = align_digits(levels, shape, 4, src, dst);
+    if (!problem) continue;
+    const auto digits = digits_two_phases(problem->world, problem->change, levels.levels(), 1);
+    if (!digits) continue;
+    ListQuestion by{&levels, nullptr, shape, 4, &src, &dst, 1 << 24};
+    by.fetchers = Fetchers::wanting;
+    const auto listed = list_exchange_in_two_phases(by);
+    REQUIRE(listed);
+    CAPTURE(to_text(src, sizes));
+    CAPTURE(to_text(dst, sizes));
+    check_same(*digits, *listed);
+    ++known;
+    many += problem->change.crossed > 5 ? 1 : 0;
+  }
+  CHECK(known > 50);
+  CHECK(many > 30);
+}
+
 // lib/transfer/README.md, "Closed forms", and lib/transfer/exchange_digits.h, two_phase_digits.cc.
 TEST_CASE("closed forms of hosts of 4, a 2 x b 4, 8 elements of 4 B") {
   const std::vector<int64_t> sizes{2, 4};
