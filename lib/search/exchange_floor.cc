@@ -1,6 +1,7 @@
 #include "search/exchange_floor.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
@@ -62,35 +63,35 @@ int64_t start_ns(const Topology& topology, const ExchangePeers& peers, ExchangeW
 }
 
 // What one exchange takes at least: what the listed ranks receive, what the holders of the largest
-// shard send, and how many peers some rank has.
+// shard send, and how many peers some rank has. Of any way, as they have most of it in common.
 class ExchangeFloor {
  public:
-  ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                ExchangeWay way)
-      : p_(p), way_(way), peers_(exchange_peers(p, from, to)) {
+  ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to)
+      : p_(p), peers_(exchange_peers(p, from, to)) {
     contributions_ = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
     const int64_t apart =
         group_size(p, static_cast<uint16_t>((from.pending | from.made) & (to.pending | to.made)));
     holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
-    elements_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
+    missing_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
     shard_ = shared_elements(p, from, from);
     shared_ = shared_elements(p, from, to);
+  }
+
+  [[nodiscard]] int64_t ps(ExchangeWay way) const {
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
     // fetched.
+    int64_t received = missing_;
     if (shard_ != 0 && way == ExchangeWay::one_phase)
-      elements_ = std::max(elements_, saturated(ceil_share(holders_)));
-  }
-
-  [[nodiscard]] int64_t ps() const {
-    if (elements_ == 0) return 0;
+      received = std::max(received, saturated(ceil_share(holders_)));
+    if (received == 0) return 0;
     int64_t most = 0;
     // What goes beyond units of the level before takes its levels and those outside of it.
     const auto& levels = p_.topology->levels;
     for (size_t k = 0; k < levels.size(); ++k) {
-      const int64_t elements = k == 0 ? elements_ : sent_beyond(k - 1);
+      const int64_t elements = k == 0 ? received : sent_beyond(k - 1, way);
       if (elements <= 0) break;
       int64_t bandwidth = 0;
       int64_t latency = INT64_MAX;
@@ -98,13 +99,13 @@ class ExchangeFloor {
         bandwidth += exchange_mb_per_s(levels[l]);
         latency = std::min(latency, levels[l].latency_ns);
       }
-      latency = std::max(latency, start_ns(*p_.topology, peers_, way_));
-      if (way_ == ExchangeWay::one_phase)
+      latency = std::max(latency, start_ns(*p_.topology, peers_, way));
+      if (way == ExchangeWay::one_phase)
         latency = saturating_add(latency, peers_ns(*p_.topology, peers_.all, peers_.outside));
       const int64_t bytes = saturating_mul(elements, element_);
-      const int64_t transfer = k + 1 == levels.size()
-                                   ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k))
-                                   : transfer_ps(bytes, 1, bandwidth);
+      const int64_t transfer =
+          k + 1 == levels.size() ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k, way))
+                                 : transfer_ps(bytes, 1, bandwidth);
       most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;
@@ -112,15 +113,14 @@ class ExchangeFloor {
 
  private:
   // Of what goes beyond units of the level inside of level k.
-  [[nodiscard]] int64_t peers_beyond(size_t k) const {
-    return k == 0 && way_ == ExchangeWay::one_phase ? peers_.all
-                                                    : peers_in_other_units(peers_, way_);
+  [[nodiscard]] int64_t peers_beyond(size_t k, ExchangeWay way) const {
+    return k == 0 && way == ExchangeWay::one_phase ? peers_.all : peers_in_other_units(peers_, way);
   }
   // What a holder sends at least to ranks outside of its unit of a level. Of the innermost it is
   // known how many units hold a shard, and what lies in them.
-  [[nodiscard]] int64_t sent_beyond(size_t level) const {
+  [[nodiscard]] int64_t sent_beyond(size_t level, ExchangeWay way) const {
     const int64_t unit_ranks = p_.topology->levels[level].ranks;
-    if (way_ == ExchangeWay::one_phase) {
+    if (way == ExchangeWay::one_phase) {
       int64_t near = saturating_mul(holders_, unit_ranks);
       if (level == 0)
         near = std::min(near, saturating_mul(peers_.holding_units, peers_.wanting_inside));
@@ -145,15 +145,14 @@ class ExchangeFloor {
   }
 
   const PlanProblem& p_;
-  ExchangeWay way_;
   ExchangePeers peers_;
   int64_t contributions_ = 1;
   int64_t element_ = 1;
-  int64_t holders_ = 1;   // of a shard
-  int64_t wanting_ = 1;   // ranks that want an element
-  int64_t shard_ = 0;     // elements of the largest
-  int64_t shared_ = 0;    // that a rank wants of it at most
-  int64_t elements_ = 0;  // that some rank sends or receives
+  int64_t holders_ = 1;  // of a shard
+  int64_t wanting_ = 1;  // ranks that want an element
+  int64_t shard_ = 0;    // elements of the largest
+  int64_t shared_ = 0;   // that a rank wants of it at most
+  int64_t missing_ = 0;  // elements that some rank receives
 };
 
 // Finer tiers, contributions that are made, and more elements than are counted.
@@ -177,14 +176,38 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
   return saturating_mul(ns, 1000);
 }
 
+namespace {
+
+int64_t floor_with_units(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                         const ExchangeFloor& of_exchange, ExchangeWay way, int64_t enough_ps) {
+  const int64_t floor = of_exchange.ps(way);
+  if (p.units.empty() || floor > enough_ps) return floor;
+  return std::max(floor, unit_exchange_floor_ps(p, from, to, way, enough_ps));
+}
+
+}  // namespace
+
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way, int64_t enough_ps) {
   p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
   if (is_not_floored(p, from, to)) return 0;
-  int64_t floor = ExchangeFloor(p, from, to, way).ps();
-  if (!p.units.empty() && floor <= enough_ps)
-    floor = std::max(floor, unit_exchange_floor_ps(p, from, to, way, enough_ps));
-  return floor;
+  return floor_with_units(p, from, to, ExchangeFloor(p, from, to), way, enough_ps);
+}
+
+WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                             int64_t enough_ps) {
+  WayFloors floors;
+  floors.fill(INT64_MAX);
+  std::optional<ExchangeFloor> of_exchange;
+  if (!is_not_floored(p, from, to)) of_exchange.emplace(p, from, to);
+  for (size_t k = 0; k < floors.size(); ++k) {
+    const ExchangeWay way = exchange_ways[k];
+    if (!may_go(p, from, to, way)) continue;
+    p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
+    floors[k] =
+        of_exchange ? floor_with_units(p, from, to, *of_exchange, way, enough_ps) : int64_t{0};
+  }
+  return floors;
 }
 
 int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,

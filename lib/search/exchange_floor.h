@@ -12,6 +12,7 @@
 //     parts over its own links, each once in two phases
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "search/exchange_way.h"
@@ -26,6 +27,11 @@ struct PlanProblem;
 [[nodiscard]] int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from,
                                         const SearchState& to, ExchangeWay way,
                                         int64_t enough_ps = INT64_MAX);
+
+// The same of every way, by ExchangeWay; INT64_MAX of one that may not go.
+using WayFloors = std::array<int64_t, exchange_ways.size()>;
+[[nodiscard]] WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from,
+                                           const SearchState& to, int64_t enough_ps = INT64_MAX);
 
 // The same by more than exchange_floor_ps counts, which takes longer (unit_needs.h); 0 where no
 // units are looked at.

@@ -289,13 +289,11 @@ class Ways {
   }
   LeastOfWays& by_way(size_t i, size_t to) { return known_.by_way(known_as_[i], known_as_[to]); }
   const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
-    const SearchState& from = states_[i].at;
-    const SearchState& aim = states_[to].at;
+    const WayFloors floors = exchange_floors_ps(p_, states_[i].at, states_[to].at, most);
     LeastOfWays& each = by_way(i, to);
     for (size_t k = 0; k < LeastOfWays::ways; ++k) {
-      if (!may_go(p_, from, aim, exchange_ways[k])) continue;
-      const int64_t floor = exchange_floor_ps(p_, from, aim, exchange_ways[k], most);
-      each.ps[k] = std::min(std::max(least_ps, floor), too_long);
+      if (floors[k] == INT64_MAX) continue;
+      each.ps[k] = std::min(std::max(least_ps, floors[k]), too_long);
       each.priced[k] = false;
     }
     return each;
