@@ -281,11 +281,25 @@ void Listing::list_holders() {
   }
 }
 
-NearestHolders Listing::nearest(size_t shard, int64_t id) const {
+Listing::UnitsOf Listing::units_of(int64_t id) const {
+  UnitsOf units;
   for (size_t l = 0; l + 1 < units_.levels(); ++l) {
-    if (const NearestHolders here = inside(shard, id, l); here.count > 0) return here;
+    units.begin[l] = id / units_.ranks(l) * units_.ranks(l);
+    units.end[l] = saturating_add(units.begin[l], units_.ranks(l));
   }
-  return inside(shard, id, units_.levels() - 1);
+  return units;
+}
+
+NearestHolders Listing::nearest(size_t shard, const UnitsOf& units) const {
+  const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard]);
+  const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard + 1]);
+  for (size_t l = 0; l + 1 < units_.levels(); ++l) {
+    const auto low = std::lower_bound(begin, end, units.begin[l]);
+    if (low == end || *low >= units.end[l]) continue;
+    const auto high = std::lower_bound(low, end, units.end[l]);
+    return {l, static_cast<size_t>(low - holders_.begin()), high - low};
+  }
+  return {units_.levels() - 1, begin_[shard], end - begin};
 }
 
 NearestHolders Listing::inside(size_t shard, int64_t id, size_t l) const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -67,7 +68,17 @@ class Listing {
   [[nodiscard]] size_t places() const { return holders_.size(); }
   [[nodiscard]] int64_t first_holder(size_t shard) const { return holders_[begin_[shard]]; }
   [[nodiscard]] int64_t holder_at(size_t place) const { return holders_[place]; }
-  [[nodiscard]] NearestHolders nearest(size_t shard, int64_t id) const;
+  // The unit of each level that a rank is in: the first id of it, and the first behind it.
+  struct UnitsOf {
+    std::array<int64_t, most_levels> begin{};
+    std::array<int64_t, most_levels> end{};
+  };
+  [[nodiscard]] UnitsOf units_of(int64_t id) const;
+  // To a rank, or to one in these units.
+  [[nodiscard]] NearestHolders nearest(size_t shard, int64_t id) const {
+    return nearest(shard, units_of(id));
+  }
+  [[nodiscard]] NearestHolders nearest(size_t shard, const UnitsOf& units) const;
   // All holders in the rank's unit of the level, on which the farthest of them may be.
   [[nodiscard]] NearestHolders inside(size_t shard, int64_t id, size_t level) const;
   // Whether the rank is of a class unlike all those that were asked about before, of this copy and

@@ -73,10 +73,11 @@ class Tally {
       if (rank->shard != nowhere) ++shards_[rank->shard].owners;
     }
     const ListedRank& first = *sharing.ranks.front();
+    const Listing::UnitsOf units = listing_.units_of(first.id);
     listing_.each_part(first, [&](size_t number, int64_t elements, int64_t longest) {
       --left;
       Shard& shard = shards_[number];
-      const NearestHolders near = listing_.nearest(number, first.id);
+      const NearestHolders near = listing_.nearest(number, units);
       const int64_t bytes = elements * view_.element_bytes;
       const int64_t from = view_.whole_pieces ? 1 : std::min(near.count, longest);
       sharing.bytes[near.level] += bytes;

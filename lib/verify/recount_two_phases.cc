@@ -119,6 +119,7 @@ class Phases {
       if (rank.dst == nowhere) continue;
       targets_.push_back(m);
       bool first = false;
+      const Listing::UnitsOf units = listing_.units_of(rank.id);
       listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
         ++pieces;
         if (wants[m] < 0) {
@@ -126,7 +127,7 @@ class Phases {
           wants[m] = at->second;
           first = added;
         }
-        const NearestHolders near = listing_.nearest(shard, rank.id);
+        const NearestHolders near = listing_.nearest(shard, units);
         if (near.level > 0) {
           if (first) missing.push_back({wants[m], shard, elements, longest});
         } else if (shard != rank.shard) {
@@ -146,7 +147,7 @@ class Phases {
     for (int64_t i = 0; i < std::min(near.count, longest); ++i) {
       const int64_t length = longest / near.count + (i < longest % near.count ? 1 : 0);
       const size_t from = rank_of_place_[near.first + static_cast<size_t>(i)];
-      send_inside(from, member, slice * length);
+      send_inside(number_of(from), member, slice * length);
       if (view_.at_once > 0) listed_.held.push_back({from, (*members_)[member], slice * length});
     }
   }
@@ -252,7 +253,7 @@ class Phases {
     if (view_.at_once > 0)
       listed_.fetched.push_back({from, to, near.level, bytes, first_wanting_ + wanted});
     for (const size_t m : wanting_[wanted]) {
-      if (m != member) send_inside(to, m, bytes);
+      if (m != member) send_inside(member, m, bytes);
     }
   }
 
@@ -275,12 +276,15 @@ class Phases {
     return turns.emplace_back(parts, 0).second;
   }
 
-  // In the second phase, to a member by its number in the unit.
-  void send_inside(size_t from, size_t member, int64_t bytes) {
+  // Of a member's rank in the unit.
+  [[nodiscard]] size_t number_of(size_t rank) const {
+    return static_cast<size_t>(std::lower_bound(members_->begin(), members_->end(), rank) -
+                               members_->begin());
+  }
+  // In the second phase, from a member to another, by their numbers in the unit.
+  void send_inside(size_t sender, size_t member, int64_t bytes) {
     add(received_[1][(*members_)[member]], 0, bytes);
-    add(sent_[1][from], 0, bytes);
-    const auto sender = static_cast<size_t>(
-        std::lower_bound(members_->begin(), members_->end(), from) - members_->begin());
+    add(sent_[1][(*members_)[sender]], 0, bytes);
     has_sent_[member * members_->size() + sender] = 1;
   }
 
