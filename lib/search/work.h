@@ -1,8 +1,8 @@
 // Work, counted instead of timed: the same question takes the same number of units on every
 // machine, so that a budget of them ends every search at the same place.
 //
-// A unit is about 10 ns of one core. What is counted, at about what it takes (fitted to the times
-// of 6,000 realistic questions; tests/bench/plan_specs.cc prints both):
+// A unit is about 10 ns of one core, 5 on a fast one. What is counted, at about what it takes
+// (fitted to the times of 6,000 realistic questions; tests/bench/plan_specs.cc prints both):
 //     a move listed, a state met, an aim looked at       the constants below
 //     an exchange priced by closed forms                 price
 //     an exchange priced rank by rank                    its ranks times the pieces that they look
