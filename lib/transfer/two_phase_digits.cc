@@ -191,9 +191,8 @@ void TwoPhaseDigits::sort_digits() {
   outside_ = all_ & ~inside_;
   before_both_ = p_.src & ~p_.src_only;
   after_both_ = p_.dst & ~p_.dst_only;
-  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(p_.crossed); ++i)
     from_outside_ |= outside_ & DigitMask{1} << p_.before[i];
-  }
 }
 
 bool TwoPhaseDigits::set_up(int levels) {
@@ -203,7 +202,6 @@ bool TwoPhaseDigits::set_up(int levels) {
     if (outer_ != 0) return false;
     outer_ = static_cast<size_t>(l);
   }
-
   c_ = count_pieces(world_, p_, levels);
   sharing_ = world_.product(inside_ & ~p_.dst);
   holders_ = world_.product(all_ & ~p_.src);
@@ -249,7 +247,10 @@ unsigned TwoPhaseDigits::mismatches_at(size_t position) const {
 
 // Of two values of every crossed digit. A digit may cut before at one position and after at
 // another: so positions make paths, at any of which a rank may mismatch, and cycles, at an even
-// number of which it does, as a value that changes on the way around changes back.
+// number of which it does, as a value that changes on the way around changes back. More values let
+// an odd number of a cycle's mismatch, which makes no other kind: its digits all cut before and
+// after, so what a position mismatches is told by which of its two lie inside of units, and of any
+// such positions two make what all of them do.
 Kinds TwoPhaseDigits::kinds_of_ranks() const {
   std::array<size_t, max_digits> position{};  // by its digit before
   DigitMask befores = 0;
